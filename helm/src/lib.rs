@@ -1,0 +1,1 @@
+//! Helm charts rendered in-process, byte for byte like helm template

@@ -1,0 +1,1 @@
+//! What both operators need of the world: apply, discovery, lease, status, telemetry

@@ -1,0 +1,1 @@
+//! Every decision: pure, total, deterministic

@@ -1,0 +1,1 @@
+//! A release as bytes: its files, sources and packing

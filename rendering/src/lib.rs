@@ -1,0 +1,1 @@
+//! Charts to objects: engine by file, memo of random answers, cache by digest
