@@ -1,1 +1,6 @@
-//! Helm charts rendered in-process, byte for byte like helm template
+//! Helm charts rendered in-process, byte for byte like `helm template`.
+//!
+//! A pure library: charts and values come as bytes, manifests leave as bytes. It touches no files, network, environment,
+//! clock or randomness.
+
+pub mod value;

@@ -1,0 +1,292 @@
+//! Go's slices and maps: what is shared, and how they are taken apart. Knows nothing of functions or printing.
+
+use std::cell::{Ref, RefCell, RefMut};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::{Bytes, Value};
+
+/// What a map or a list declares about its elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Element {
+    /// `interface {}`
+    Any,
+    /// `string`
+    Str,
+    /// `int`
+    Int,
+    /// `[]byte`
+    Bytes,
+    /// `[]interface {}`
+    List,
+    /// `map[string]interface {}`
+    Map,
+    /// A Go type of the engine, by its full name.
+    Named(&'static str),
+}
+
+impl Element {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Any => "interface {}",
+            Self::Str => "string",
+            Self::Int => "int",
+            Self::Bytes => "[]uint8",
+            Self::List => "[]interface {}",
+            Self::Map => "map[string]interface {}",
+            Self::Named(name) => name,
+        }
+    }
+
+    /// What reading an absent key gives: the zero value of the element type.
+    pub fn zero(self) -> Value {
+        match self {
+            Self::Str => Value::from(""),
+            Self::Int => Value::int(0),
+            Self::Bytes => Value::Bytes(Rc::from([])),
+            Self::List => Value::List(List::default()),
+            Self::Any | Self::Map | Self::Named(_) => Value::Nil,
+        }
+    }
+}
+
+/// A Go slice. Cheap to clone; the elements never change.
+#[derive(Clone)]
+pub struct List {
+    element: Element,
+    items: Rc<Items>,
+}
+
+struct Items(Vec<Value>);
+
+impl Default for List {
+    fn default() -> Self {
+        Self::new(Vec::new())
+    }
+}
+
+impl List {
+    /// A `[]interface {}`.
+    pub fn new(items: Vec<Value>) -> Self {
+        Self::of(Element::Any, items)
+    }
+
+    /// A slice with another element type; the items must have that type.
+    pub fn of(element: Element, items: Vec<Value>) -> Self {
+        Self {
+            element,
+            items: Rc::new(Items(items)),
+        }
+    }
+
+    /// A `[]string`.
+    pub fn strings<T: Into<Bytes>>(items: impl IntoIterator<Item = T>) -> Self {
+        Self::of(
+            Element::Str,
+            items.into_iter().map(|item| Value::Str(item.into())).collect(),
+        )
+    }
+
+    /// The declared type of the elements.
+    pub fn element(&self) -> Element {
+        self.element
+    }
+
+    /// Go's name of the slice type.
+    pub fn type_name(&self) -> String {
+        format!("[]{}", self.element.name())
+    }
+
+    /// The elements in order.
+    pub fn items(&self) -> &[Value] {
+        &self.items.0
+    }
+}
+
+/// A Go map with string keys. Clones share the entries; ranging and printing go by key in byte order.
+#[derive(Clone)]
+pub struct Map {
+    element: Element,
+    name: Option<&'static str>,
+    entries: Rc<RefCell<Entries>>,
+}
+
+#[derive(Default)]
+struct Entries(BTreeMap<Bytes, Value>);
+
+impl Default for Map {
+    fn default() -> Self {
+        Self::of(Element::Any)
+    }
+}
+
+impl Map {
+    /// An empty `map[string]interface {}`.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An empty map with another element type; everything inserted must have that type.
+    pub fn of(element: Element) -> Self {
+        Self {
+            element,
+            name: None,
+            entries: Rc::default(),
+        }
+    }
+
+    /// The same entries under a named map type such as `chartutil.Values`. Changes are seen through both.
+    #[must_use]
+    pub fn named(&self, name: &'static str) -> Self {
+        Self {
+            name: Some(name),
+            ..self.clone()
+        }
+    }
+
+    /// The same entries under the plain type, as Go's assignment to an unnamed map type gives.
+    #[must_use]
+    pub fn unnamed(&self) -> Self {
+        Self {
+            name: None,
+            ..self.clone()
+        }
+    }
+
+    /// The name given by [`Map::named`].
+    pub fn name(&self) -> Option<&'static str> {
+        self.name
+    }
+
+    /// Go's name of the map type: the given one, or what it is made of.
+    pub fn type_name(&self) -> String {
+        self.name
+            .map_or_else(|| format!("map[string]{}", self.element.name()), str::to_owned)
+    }
+
+    /// The declared type of the values.
+    pub fn element(&self) -> Element {
+        self.element
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Option<Value> {
+        self.entries.borrow().0.get(key.as_ref()).cloned()
+    }
+
+    /// Whether the key is present, also when its value is nil.
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        self.entries.borrow().0.contains_key(key.as_ref())
+    }
+
+    /// Sets a key for all who share the map; gives the value that was there.
+    pub fn insert(&self, key: impl Into<Key>, value: impl Into<Value>) -> Option<Value> {
+        self.entries.borrow_mut().0.insert(key.into().0, value.into())
+    }
+
+    /// Removes a key for all who share the map.
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Option<Value> {
+        self.entries.borrow_mut().0.remove(key.as_ref())
+    }
+
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.entries.borrow().0.len()
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The entries, for reading in place. No change may happen while the guard lives.
+    pub fn entries(&self) -> Ref<'_, BTreeMap<Bytes, Value>> {
+        Ref::map(self.entries.borrow(), |entries| &entries.0)
+    }
+
+    /// The entries, for changing in place. No other access may happen while the guard lives.
+    pub fn entries_mut(&self) -> RefMut<'_, BTreeMap<Bytes, Value>> {
+        RefMut::map(self.entries.borrow_mut(), |entries| &mut entries.0)
+    }
+
+    /// A copy of the entries in key order, for loops that may change the map.
+    pub fn to_vec(&self) -> Vec<(Bytes, Value)> {
+        self.entries()
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+    }
+
+    /// Whether both are the same map, not merely equal ones.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.entries, &other.entries)
+    }
+}
+
+/// A key given to [`Map::insert`].
+pub struct Key(Bytes);
+
+impl From<&str> for Key {
+    fn from(text: &str) -> Self {
+        Self(text.as_bytes().into())
+    }
+}
+
+impl From<String> for Key {
+    fn from(text: String) -> Self {
+        Self(text.into_bytes().into())
+    }
+}
+
+impl From<&[u8]> for Key {
+    fn from(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl From<Bytes> for Key {
+    fn from(bytes: Bytes) -> Self {
+        Self(bytes)
+    }
+}
+
+impl<K: Into<Key>, V: Into<Value>> FromIterator<(K, V)> for Map {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
+        let map = Self::new();
+        for (key, value) in pairs {
+            map.insert(key, value);
+        }
+        map
+    }
+}
+
+/// Nested containers are taken apart in a loop, so that a template cannot overflow the stack by nesting lists deeply.
+fn drop_flat(mut pending: Vec<Value>) {
+    while let Some(value) = pending.pop() {
+        match value {
+            Value::List(list) => {
+                if let Some(mut items) = Rc::into_inner(list.items) {
+                    pending.append(&mut items.0);
+                }
+            }
+            Value::Map(map) => {
+                if let Some(entries) = Rc::into_inner(map.entries) {
+                    pending.extend(std::mem::take(&mut entries.borrow_mut().0).into_values());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Items {
+    fn drop(&mut self) {
+        drop_flat(std::mem::take(&mut self.0));
+    }
+}
+
+impl Drop for Entries {
+    fn drop(&mut self) {
+        drop_flat(std::mem::take(&mut self.0).into_values().collect());
+    }
+}

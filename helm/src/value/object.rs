@@ -1,0 +1,128 @@
+//! Go values with fields and methods, and the declared types of parameters. No concrete type lives here.
+
+use super::{List, Map, Value};
+
+/// A Go value with named fields or methods: `.Chart`, `.Files`, `.Capabilities`, versions, times.
+///
+/// What a template can do with it is asked here; the executor, the printer and the encoders know no concrete type.
+pub trait GoObject {
+    /// The full Go type, as `typeOf` prints it: `engine.files`, `*semver.Version`.
+    fn type_name(&self) -> String;
+
+    /// What the type is made of.
+    fn shape(&self) -> Shape;
+
+    /// The method of that name, pointer methods included.
+    fn method(&self, _name: &str) -> Option<Signature> {
+        None
+    }
+
+    /// Calls a method with arguments that were checked against its signature. An error is the Go error's text.
+    fn call(&self, _name: &str, _arguments: &[Value]) -> Result<Value, String> {
+        Ok(Value::Nil)
+    }
+
+    /// What `String()` of the type itself gives; every print of the value uses it.
+    fn string(&self) -> Option<String> {
+        None
+    }
+
+    /// What `String()` of the pointer type gives. Only `{{ x }}` uses it, because it prints a field where it stands.
+    fn pointer_string(&self) -> Option<String> {
+        self.string()
+    }
+
+    /// What `encoding/json` writes for it. `None`: by its shape, with Go's field names.
+    fn json(&self) -> Option<Json> {
+        None
+    }
+}
+
+/// What a [`GoObject`] is made of.
+pub enum Shape {
+    /// A struct, with its exported fields in declaration order.
+    Struct(Vec<(&'static str, Value)>),
+    /// A pointer to a struct.
+    Pointer(Vec<(&'static str, Value)>),
+    /// A map type with methods.
+    Map(Map),
+    /// A slice type with methods.
+    List(List),
+}
+
+/// What `encoding/json` writes for a [`GoObject`].
+pub enum Json {
+    /// An object whose fields keep this order in JSON (YAML sorts them).
+    Fields(Vec<(&'static str, Value)>),
+    /// The encoding of another value.
+    Value(Value),
+}
+
+/// A parameter type of a function or method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// `interface {}`
+    Any,
+    /// `reflect.Value`: like any, but a literal nil is not given a type.
+    Reflect,
+    /// `bool`
+    Bool,
+    /// `int`
+    Int,
+    /// `int64`
+    Int64,
+    /// `float64`
+    Float64,
+    /// `string`
+    Str,
+    /// `[]byte`
+    Bytes,
+    /// `[]string`
+    Strings,
+    /// `[]interface {}`
+    List,
+    /// `map[string]interface {}`; named map types are assignable.
+    Map,
+    /// `map[string]string`
+    StringMap,
+    /// A Go type of the engine, by its full name.
+    Named(&'static str),
+}
+
+impl Type {
+    /// Go's name of the type, as error texts show it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Any => "interface {}",
+            Self::Reflect => "reflect.Value",
+            Self::Bool => "bool",
+            Self::Int => "int",
+            Self::Int64 => "int64",
+            Self::Float64 => "float64",
+            Self::Str => "string",
+            Self::Bytes => "[]uint8",
+            Self::Strings => "[]string",
+            Self::List => "[]interface {}",
+            Self::Map => "map[string]interface {}",
+            Self::StringMap => "map[string]string",
+            Self::Named(name) => name,
+        }
+    }
+
+    /// Whether nil is a value of the type.
+    pub const fn can_be_nil(self) -> bool {
+        matches!(
+            self,
+            Self::Any | Self::Reflect | Self::Bytes | Self::Strings | Self::List | Self::Map | Self::StringMap
+        )
+    }
+}
+
+/// The declared Go signature of a function or method.
+#[derive(Clone, Copy, Debug)]
+pub struct Signature {
+    /// Parameter types; of a variadic function the last one is the type of each further argument.
+    pub parameters: &'static [Type],
+    /// Whether the last parameter may be given any number of times.
+    pub variadic: bool,
+}
