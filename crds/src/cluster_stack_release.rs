@@ -1,0 +1,82 @@
+//! `ClusterStackRelease`: one release of a stack in one namespace. The operator writes it; its name is the release tag.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    conditions::Condition, policy::ReleasePolicy, resource::Resource, schema::atomic_object_reference, source::Source,
+};
+
+/// What the stack wants of this release.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "clusterstack.x-k8s.io",
+    version = "v1alpha1",
+    kind = "ClusterStackRelease",
+    plural = "clusterstackreleases",
+    shortname = "cskr",
+    namespaced,
+    status = "ClusterStackReleaseStatus",
+    derive = "PartialEq",
+    doc = "ClusterStackRelease is one release of a cluster stack. Its name is the release tag. It is written by the operator.",
+    printcolumn(name = "K8s Version", type_ = "string", json_path = ".status.kubernetesVersion"),
+    printcolumn(name = "Ready", type_ = "boolean", json_path = ".status.ready"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].reason"),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].message")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterStackReleaseSpec {
+    /// The provider's release object. Without it the release needs nothing of a provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "atomic_object_reference")]
+    pub provider_ref: Option<ObjectReference>,
+    /// Where the release comes from, as in the stack. Without it, from the source that the operator was started with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+    /// How the release is treated, as in the stack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<ReleasePolicy>,
+}
+
+/// What the operator found and did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClusterStackReleaseStatus {
+    /// Generation of the spec that this status is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The files of the release that are used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assets: Option<ReleaseAssets>,
+    /// Every object of the release, and how it is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<Resource>,
+    /// Kubernetes version that clusters of this release must have, such as v1.27.3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubernetes_version: Option<String>,
+    /// Whether the release can be used. Goes back to false when something breaks.
+    pub ready: bool,
+    /// The value of the annotation clusterstack.x-k8s.io/requestedAt that was answered last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_handled_reconcile_at: Option<String>,
+    /// What is true of the release, Ready first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// The bytes that a release is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReleaseAssets {
+    /// Digest of the release, as sha256:<hex>. Other bytes under the same tag are refused from now on.
+    pub digest: String,
+    /// Where the bytes came from.
+    #[serde(default)]
+    pub source: String,
+    /// Who signed the release; absent when signatures were not checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified_by: Option<String>,
+}

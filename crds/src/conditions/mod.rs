@@ -1,0 +1,183 @@
+//! Conditions: what an operator says about an object, in the shape of Cluster API v1beta1.
+//!
+//! A planner states [`Finding`]s, which know no time; [`merge`] turns them into [`Condition`]s. Both are computed anew on every
+//! pass, so nothing is latched: a condition that is not stated again is gone.
+
+mod lint;
+mod merge;
+mod summary;
+mod vocabulary;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+
+pub use self::{
+    lint::{Flaw, lint},
+    merge::merge,
+    summary::{summarise_ready, with_ready},
+    vocabulary::{ConditionType, Reason},
+};
+
+/// Longest message in bytes; what is longer is cut at a character. Keeps a status with many failures far from the size limit of an object.
+pub const MESSAGE_BYTES: usize = 1024;
+
+/// Whether a condition holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, strum::Display)]
+pub enum ConditionStatus {
+    /// It holds.
+    True,
+    /// It does not.
+    False,
+    /// It could not be found out.
+    #[serde(other)]
+    Unknown,
+}
+
+/// How bad it is that a condition does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, strum::Display)]
+pub enum Severity {
+    /// Somebody must act.
+    Error,
+    /// May pass by itself, may not.
+    Warning,
+    /// Passes by itself.
+    Info,
+}
+
+/// One statement about an object, and since when it has been so.
+///
+/// Type and reason are plain text here, because a status may have been written by another version or by the Go operator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// Type of the condition in CamelCase, such as Ready.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// Whether the condition holds: True, False or Unknown.
+    #[schemars(with = "String")]
+    pub status: ConditionStatus,
+    /// How bad it is that the condition does not hold: Error (somebody must act), Warning or Info. Set only when status is False.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_severity")]
+    #[schemars(with = "Option<String>")]
+    pub severity: Option<Severity>,
+    /// When the status last changed.
+    pub last_transition_time: Time,
+    /// The cause, as one word in CamelCase for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The cause, in words for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// The Go operator may write an empty severity; an unknown one is no reason to refuse the object.
+fn known_severity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Severity>, D::Error> {
+    Ok(match Option::<String>::deserialize(deserializer)?.as_deref() {
+        Some("Error") => Some(Severity::Error),
+        Some("Warning") => Some(Severity::Warning),
+        Some("Info") => Some(Severity::Info),
+        _ => None,
+    })
+}
+
+/// What a planner found out: a condition without its time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    #[serde(rename = "type")]
+    type_: ConditionType,
+    status: ConditionStatus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    severity: Option<Severity>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<Reason>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    message: String,
+}
+
+impl Finding {
+    /// The condition holds, and there is nothing to add.
+    pub fn holds(type_: ConditionType) -> Self {
+        Self { type_, status: ConditionStatus::True, severity: None, reason: None, message: String::new() }
+    }
+
+    /// The condition holds for a reason worth telling, as `Reconciling` and `Stalled` always do.
+    pub fn holds_because(type_: ConditionType, reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason: Some(reason), message: cut(message.into()), ..Self::holds(type_) }
+    }
+
+    /// The condition does not hold. The message speaks to the person who must act; it is cut at [`MESSAGE_BYTES`].
+    pub fn fails(type_: ConditionType, severity: Severity, reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            type_,
+            status: ConditionStatus::False,
+            severity: Some(severity),
+            reason: Some(reason),
+            message: cut(message.into()),
+        }
+    }
+
+    /// It could not be found out whether the condition holds.
+    pub fn unknown(type_: ConditionType, reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            type_,
+            status: ConditionStatus::Unknown,
+            severity: None,
+            reason: Some(reason),
+            message: cut(message.into()),
+        }
+    }
+
+    /// What the statement is about.
+    pub fn condition_type(&self) -> ConditionType {
+        self.type_
+    }
+
+    /// Whether it holds.
+    pub fn status(&self) -> ConditionStatus {
+        self.status
+    }
+
+    /// Set exactly when the status is False.
+    pub fn severity(&self) -> Option<Severity> {
+        self.severity
+    }
+
+    /// Why; always set unless the status is True.
+    pub fn reason(&self) -> Option<Reason> {
+        self.reason
+    }
+
+    /// Why, in words; may be empty.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+/// The condition of this type, if it was written.
+pub fn find(conditions: &[Condition], type_: ConditionType) -> Option<&Condition> {
+    conditions.iter().find(|condition| condition.type_ == type_.as_str())
+}
+
+/// Whether a condition of this type was written and holds.
+pub fn is_true(conditions: &[Condition], type_: ConditionType) -> bool {
+    find(conditions, type_).is_some_and(|condition| condition.status == ConditionStatus::True)
+}
+
+/// Ready first, then by name: the order in which Cluster API writes conditions.
+fn position(type_: &str) -> (bool, &str) {
+    (type_ != ConditionType::Ready.as_str(), type_)
+}
+
+fn cut(mut message: String) -> String {
+    const ELLIPSIS: &str = "...";
+    if message.len() > MESSAGE_BYTES {
+        message.truncate(message.floor_char_boundary(MESSAGE_BYTES - ELLIPSIS.len()));
+        message.push_str(ELLIPSIS);
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+//! Tables for merge, summary, lint and the cutting of messages.

@@ -1,0 +1,162 @@
+//! The words of conditions. Dashboards and scripts read them, so a word is never renamed.
+
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumIter, EnumString, IntoStaticStr};
+
+/// What a condition is about.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display, EnumIter, EnumString, IntoStaticStr,
+)]
+pub enum ConditionType {
+    /// The summary of the others.
+    Ready,
+    /// Something is being done, or waited for. Only ever True.
+    Reconciling,
+    /// Nothing will change until somebody acts. Only ever True.
+    Stalled,
+    /// The source of releases can be used as configured.
+    AssetsClientAPIAvailable,
+    /// The source was asked, and its list of releases is known.
+    ReleasesSynced,
+    /// The provider's release objects are as the template says.
+    ProviderClusterStackReleasesSynced,
+    /// The release objects are those that are wanted.
+    ClusterStackReleasesSynced,
+    /// At least one release is ready for use.
+    ClusterStackReleaseAvailable,
+    /// The files of the release are there and sound.
+    ClusterStackReleaseDownloaded,
+    /// The provider has done its part, such as node images.
+    ProviderClusterStackReleaseReady,
+    /// The rendered objects are applied and healthy.
+    HelmChartApplied,
+    /// The API server of the workload cluster answers.
+    ClusterReady,
+    /// The list of stages could be read.
+    ClusterAddonConfigValidated,
+    /// The release contains the chart of a stage.
+    HelmChartFound,
+    /// The charts of the add-ons could be rendered.
+    HelmChartTemplated,
+    /// The objects of a stage that deletes are gone.
+    HelmChartDeleted,
+    /// The conditions around a stage could be evaluated and are met.
+    EvaluatedCEL,
+    /// Cluster API has called the lifecycle hook that was expected.
+    HookServerReady,
+}
+
+impl ConditionType {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// Whether the condition counts for Ready. `Reconciling` and `Stalled` are about the operator's work, not about the object.
+    pub fn is_summarised(self) -> bool {
+        !matches!(self, Self::Ready | Self::Reconciling | Self::Stalled)
+    }
+}
+
+/// Why a condition is as it is.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display, EnumIter, EnumString, IntoStaticStr,
+)]
+pub enum Reason {
+    // Words of the contract, by the type of condition they belong to.
+    /// `ClusterReady`: the workload cluster cannot be reached yet.
+    ControlPlaneNotReady,
+    /// `EvaluatedCEL`: what must hold before a stage does not.
+    FailedToEvaluatePreCondition,
+    /// `EvaluatedCEL`: what must hold after a stage does not.
+    FailedToEvaluatePostCondition,
+    /// `HelmChartFound`: a stage names a chart that the release does not contain.
+    HelmChartMissing,
+    /// `HelmChartTemplated`: the values of the previous release could not be made.
+    TemplateOldClusterStackOverwriteFailed,
+    /// `HelmChartTemplated`: a chart of the previous release could not be rendered.
+    TemplateOldClusterStackFailed,
+    /// `HelmChartTemplated`: the values of the release could not be made.
+    TemplateNewClusterStackOverwriteFailed,
+    /// `HelmChartTemplated`: a chart of the release could not be rendered.
+    TemplateNewClusterStackFailed,
+    /// `ClusterAddonConfigValidated`: clusteraddon.yaml is wrong.
+    ParsingClusterAddonConfigFailed,
+    /// `HelmChartApplied`: the API server refused objects, or they could not be rendered.
+    FailedToApplyObjects,
+    /// `HelmChartApplied`: objects are being applied.
+    ObjectsApplyingOngoing,
+    /// `HookServerReady`: the hook has not been called.
+    HookServerUnresponsive,
+    /// `HelmChartDeleted`: objects could not be deleted.
+    FailedToDeleteObjects,
+    /// `ProviderClusterStackReleasesSynced`: `spec.providerRef` names no object.
+    ProviderTemplateNotFound,
+    /// `ProviderClusterStackReleasesSynced`, `ClusterStackReleasesSynced`: a write failed.
+    FailedToCreateOrUpdate,
+    /// `ClusterStackReleaseDownloaded`: the download goes on or waits.
+    ReleaseAssetsNotDownloadedYet,
+    /// `ClusterStackReleaseDownloaded`: the files are there but wrong.
+    IssueWithReleaseAssets,
+    /// `ProviderClusterStackReleaseReady`: the provider is at work.
+    ProcessOngoing,
+    /// `AssetsClientAPIAvailable`: the configuration or credentials of the source cannot be used.
+    FailedCreateAssetsClient,
+    /// `ReleasesSynced`: the source could not be listed.
+    FailedToSync,
+
+    // Ours.
+    /// Another `ClusterStack` claims the same release.
+    ReleaseOwnedByOtherStack,
+    /// Somebody keeps undoing our changes; we have stopped.
+    Contested,
+    /// The API server does not know a kind that the release needs; ends by itself when the CRD appears.
+    KindNotFound,
+    /// Releases of the source were passed over because they are broken.
+    BrokenRelease,
+    /// A version that is asked for is not at the source.
+    ReleaseNotFound,
+    /// The source does not answer.
+    SourceUnavailable,
+    /// A tag no longer means the bytes it was pinned to.
+    DigestChanged,
+    /// A signature is missing or wrong.
+    VerificationFailed,
+    /// A field of the spec cannot be used; only an edit helps.
+    InvalidSpec,
+    /// Live objects differ from the release, and the policy is not to correct them.
+    Drifted,
+    /// Another field manager owns fields of an object that is not ours.
+    FieldConflict,
+    /// The object belongs to another owner.
+    ForeignOwner,
+    /// A change cannot be made in place; somebody must delete the object.
+    RecreateNeeded,
+    /// Applied objects are not healthy yet.
+    ObjectsNotHealthy,
+    /// More objects would be deleted than `pruneLimit` allows without an approval.
+    PruneNotApproved,
+    /// Clusters use the release, so it stays.
+    InUse,
+    /// The object is being deleted.
+    Deleting,
+    /// A file of the release cannot be rendered.
+    RenderFailed,
+    /// Work is being done.
+    Progressing,
+    /// The object waits for something outside.
+    Waiting,
+    /// `spec.suspend` is set.
+    Suspended,
+    /// The annotation `cluster.x-k8s.io/paused` is set.
+    Paused,
+    /// Nothing has been found out yet.
+    NotObservedYet,
+}
+
+impl Reason {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}

@@ -1,0 +1,97 @@
+//! Every label, annotation, finalizer and field manager that we write or read, and how their values are made.
+
+use std::collections::BTreeSet;
+
+use sha2::{Digest, Sha256};
+
+/// Label on every object that we apply, in management and workload clusters; its value is [`INSTANCE_OWNED`]. Also set on the pod
+/// templates of workloads, as the Go operator does.
+pub const INSTANCE: &str = "clusterstack.x-k8s.io/instance";
+/// The value of [`INSTANCE`].
+pub const INSTANCE_OWNED: &str = "owned";
+/// Label on every object that we apply: which of our objects it belongs to, see [`part_of`].
+pub const PART_OF: &str = "clusterstack.x-k8s.io/part-of";
+
+/// Annotation on the owner: the kinds of objects it may have applied, see [`format_group_kinds`]. Written before the first of them, so that a lost
+/// inventory is found again by looking for [`PART_OF`] in these kinds.
+pub const CONTAINS_GROUP_KINDS: &str = "clusterstack.x-k8s.io/contains-group-kinds";
+/// Annotation by which a user asks for a reconcile now; any new value counts. Answered in `status.lastHandledReconcileAt`.
+pub const REQUESTED_AT: &str = "clusterstack.x-k8s.io/requestedAt";
+/// Annotation by which a user allows the plan with this digest to delete more than `pruneLimit`.
+pub const APPROVE_PRUNE: &str = "clusterstack.x-k8s.io/approve-prune";
+/// Annotation on a provider's release object: where the release comes from.
+pub const SOURCE: &str = "clusterstack.x-k8s.io/source";
+/// Annotation on a provider's release object: the digest that the release is pinned to.
+pub const DIGEST: &str = "clusterstack.x-k8s.io/digest";
+/// Annotation of the Go operator on a `ClusterAddon`: `created` or `upgraded`, written once.
+pub const CLUSTER_ADDON_STAGE: &str = "ClusterAddonStage";
+
+/// Annotation that stops the reconciliation of the object it is on, whatever its value (Cluster API).
+pub const PAUSED: &str = "cluster.x-k8s.io/paused";
+/// Label that says which operator looks after an object, compared with the flag `--watch-filter` (Cluster API).
+pub const WATCH_FILTER: &str = "cluster.x-k8s.io/watch-filter";
+/// Label on the CRDs of a provider: its name (Cluster API).
+pub const PROVIDER: &str = "cluster.x-k8s.io/provider";
+/// The value of [`PROVIDER`] on our CRDs; that of the Go operator, which `clusterctl` may have installed.
+pub const PROVIDER_CLUSTER_STACK_OPERATOR: &str = "cluster-stack-operator";
+/// Label on CRDs: which of their versions speak the contract v1beta1 of Cluster API.
+pub const CONTRACT_V1BETA1: &str = "cluster.x-k8s.io/v1beta1";
+/// Label by which `clusterctl` finds CRDs.
+pub const CLUSTERCTL: &str = "clusterctl.cluster.x-k8s.io";
+/// Label that makes `clusterctl move` take an object, or all objects of a CRD, along without an owning Cluster.
+pub const CLUSTERCTL_MOVE: &str = "clusterctl.cluster.x-k8s.io/move";
+/// Label with the name of the Cluster that an object belongs to (Cluster API).
+pub const CLUSTER_NAME: &str = "cluster.x-k8s.io/cluster-name";
+
+/// Annotation of Helm on objects that must stay when they leave the rendering; the value is [`RESOURCE_POLICY_KEEP`].
+pub const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
+/// The value of [`RESOURCE_POLICY`] that keeps an object.
+pub const RESOURCE_POLICY_KEEP: &str = "keep";
+
+/// Finalizer of `ClusterStackRelease`.
+pub const RELEASE_FINALIZER: &str = "clusterstackrelease.clusterstack.x-k8s.io";
+/// Finalizer of `ClusterAddon`.
+pub const ADDON_FINALIZER: &str = "clusteraddon.clusterstack.x-k8s.io";
+
+/// Field manager of everything we apply.
+pub const FIELD_MANAGER: &str = "stackwright";
+/// Field manager of the status of our own objects.
+pub const STATUS_FIELD_MANAGER: &str = "stackwright-status";
+/// Field manager under which the Go operator applied objects.
+pub const PREDECESSOR_FIELD_MANAGER: &str = "kubectl";
+/// Field manager under which the Go operator wrote its own objects and their status.
+pub const PREDECESSOR_STATUS_FIELD_MANAGER: &str = "manager";
+
+/// The value of [`PART_OF`] for objects of this owner: 32 hex digits, a valid label value.
+///
+/// Made of kind, namespace and name and not of the uid, so that it stays the same when the owner moves to another management cluster.
+pub fn part_of(kind: &str, namespace: &str, name: &str) -> String {
+    const HEX_DIGITS: usize = 32;
+    // None of the three may contain a slash, so different owners never give the same text.
+    let digest = Sha256::digest(format!("{kind}/{namespace}/{name}"));
+    let mut value = format!("{digest:x}");
+    value.truncate(HEX_DIGITS);
+    value
+}
+
+/// The value of [`CONTAINS_GROUP_KINDS`] for (group, kind) pairs: sorted, each once, `Kind.group` or `Kind` for the core group, joined by commas.
+pub fn format_group_kinds<'pair>(group_kinds: impl IntoIterator<Item = (&'pair str, &'pair str)>) -> String {
+    let names: BTreeSet<String> = group_kinds
+        .into_iter()
+        .map(|(group, kind)| if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") })
+        .collect();
+    names.into_iter().collect::<Vec<_>>().join(",")
+}
+
+/// Reads the value of [`CONTAINS_GROUP_KINDS`] back as (group, kind) pairs; empty entries are skipped.
+pub fn parse_group_kinds(value: &str) -> BTreeSet<(String, String)> {
+    value
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .map(|name| {
+            let (kind, group) = name.split_once('.').unwrap_or((name, ""));
+            (group.to_owned(), kind.to_owned())
+        })
+        .collect()
+}

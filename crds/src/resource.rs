@@ -1,0 +1,72 @@
+//! One line of an inventory: an object that we applied, and how it is. Shared by the status of releases and add-ons.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// An object that belongs to a release, as it stands in `status.resources`.
+///
+/// Empty texts are absent on the wire; an empty group is the core group, an empty namespace that of the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Resource {
+    /// API group; absent for the core group.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// Version of the API.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// Kind.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// Namespace; absent for objects of the whole cluster.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Whether the object is as the release wants it: synced or not-synced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub status: Option<SyncStatus>,
+    /// Why it is not, in the words of the API server.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub error: String,
+    /// Digest of what we want the object to be.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub digest: String,
+    /// How the object itself is: Current, InProgress, Failed, Terminating or Unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub health: Option<Health>,
+    /// The field manager that owns fields which the release wants to set.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub manager: String,
+}
+
+/// Whether an object is as its release wants it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, strum::Display)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum SyncStatus {
+    /// It was applied as wanted.
+    Synced,
+    /// It was not, or not yet.
+    #[serde(other)]
+    NotSynced,
+}
+
+/// How an object is, by the rules of kstatus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, strum::Display)]
+pub enum Health {
+    /// It has become what its spec says.
+    Current,
+    /// It is on the way.
+    InProgress,
+    /// It says itself that it failed.
+    Failed,
+    /// It is being deleted.
+    Terminating,
+    /// It cannot be told.
+    #[serde(other)]
+    Unknown,
+}

@@ -1,0 +1,18 @@
+//! Pieces of OpenAPI schema that types of other crates do not bring along.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::core::Rule;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::json;
+
+/// A reference is one value: server-side apply replaces it as a whole, as with the Go operator's CRDs.
+pub(crate) fn atomic_object_reference(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = ObjectReference::json_schema(generator);
+    schema.insert("x-kubernetes-map-type".to_owned(), json!("atomic"));
+    schema
+}
+
+/// The rule of a field that keeps its first value.
+pub(crate) fn immutable() -> Rule {
+    Rule::new("self == oldSelf").message("field is immutable")
+}
