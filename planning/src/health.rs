@@ -8,29 +8,17 @@ mod builtin;
 mod cluster_api;
 mod conditions;
 
+/// The words of kstatus, as they stand in `status.resources`.
+pub use crds::resource::Health as HealthState;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use conditions::{condition, explained, is_true};
 
 use crate::object_key::GroupKind;
 
-/// The words of kstatus for the state of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HealthState {
-    /// What was asked for is there.
-    Current,
-    /// Somebody is working on it.
-    InProgress,
-    /// It will not get there without somebody's help.
-    Failed,
-    /// It is being deleted.
-    Terminating,
-    /// The object does not say.
-    Unknown,
-}
-
 /// What an object says about itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
     /// The summary.
     pub state: HealthState,
