@@ -1,6 +1,11 @@
-//! Every decision: pure, total, deterministic
+//! Every decision of the operators: pure, total, deterministic.
+//!
+//! A controller observes, calls one of the `plan` functions here, performs what the plan says and observes again. Nothing in this crate reads a clock,
+//! a file, an environment or an API server; the time is an argument, and so is everything that was seen.
 
 pub mod digest;
 pub mod health;
+pub mod next;
 pub mod object_key;
+pub mod release;
 pub mod waves;

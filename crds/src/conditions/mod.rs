@@ -170,7 +170,8 @@ fn position(type_: &str) -> (bool, &str) {
     (type_ != ConditionType::Ready.as_str(), type_)
 }
 
-fn cut(mut message: String) -> String {
+/// The message within [`MESSAGE_BYTES`]: what is longer ends in an ellipsis.
+pub fn cut(mut message: String) -> String {
     const ELLIPSIS: &str = "...";
     if message.len() > MESSAGE_BYTES {
         message.truncate(message.floor_char_boundary(MESSAGE_BYTES - ELLIPSIS.len()));

@@ -1,0 +1,18 @@
+//! Decisions about one ClusterStackRelease: what to apply, check, prune and delete, and what its status says.
+//!
+//! Reads `observed` and a time, and nothing else.
+
+mod object;
+mod observed;
+mod plan;
+mod prune;
+mod status;
+
+pub use object::{Sync, SyncState, decide};
+pub use observed::{
+    Assets, Belongs, Drifted, Failure, HealthSeen, Intent, ObjectMemory, ObjectObserved, Provider, Read,
+    ReleaseObserved, Rendering, Seen, Verified,
+};
+pub use plan::{ApplyReason, ReleaseAction, ReleasePlan, Step, Waiting, plan};
+pub use prune::prune_digest;
+pub use status::key_of;

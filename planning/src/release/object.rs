@@ -1,0 +1,265 @@
+//! What to do about one object that the rendering wants.
+
+use crds::policy::DriftPolicy;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::observed::{Belongs, Failure, Intent, ObjectObserved, Read, Seen};
+use super::plan::{ApplyReason, ReleaseAction};
+use crate::health;
+use crate::next::{Next, retry_delay_seconds};
+use crate::object_key::ObjectKey;
+
+/// After this many reversals within [`CONTEST_WINDOW`] somebody else keeps writing what we keep putting back, and we stop.
+const CONTEST_REVERSALS: usize = 3;
+
+/// The window of the rule above; also how long we stay away.
+const CONTEST_WINDOW: SignedDuration = SignedDuration::from_mins(10);
+
+/// Health is read at most this often for one object: a controller that reports progress every second must not cost a read a second.
+const HEALTH_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
+
+/// What the decision about one object came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sync {
+    /// What to do now, if anything.
+    pub action: Option<ReleaseAction>,
+    /// Where the object stands.
+    pub state: SyncState,
+    /// When time alone would change the decision.
+    pub next: Next,
+}
+
+/// Where one object stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SyncState {
+    /// The live object holds the intent.
+    Synced,
+    /// The live object differs, and the drift policy says to leave it.
+    Drifted {
+        /// What differs and who did it.
+        message: String,
+    },
+    /// An operation is under way or about to be; the row keeps what it said before.
+    Pending,
+    /// The API server does not serve the kind.
+    KindMissing,
+    /// It cannot be brought in line.
+    Failed {
+        /// The API server's words, or ours.
+        message: String,
+    },
+    /// Somebody keeps undoing what we write.
+    Contested {
+        /// Who.
+        message: String,
+    },
+}
+
+/// Decides about one object that the rendering wants. `inventoried` is the digest of the intent that the inventory says was applied:
+/// `None` when the object is not in the inventory, `Some(None)` when it is and was never applied by us.
+pub fn decide(
+    key: &ObjectKey,
+    intent: &Intent,
+    object: &ObjectObserved,
+    inventoried: Option<Option<&str>>,
+    policy: DriftPolicy,
+    now: Timestamp,
+) -> Sync {
+    if !object.served {
+        return Sync::still(SyncState::KindMissing);
+    }
+    if !object.watched {
+        return Sync::still(SyncState::Pending);
+    }
+    if let Some((failure, retry_at)) = backing_off(intent, object, now) {
+        return Sync::until(
+            SyncState::Failed {
+                message: failure.message.clone(),
+            },
+            retry_at,
+        );
+    }
+    match &object.seen {
+        Some(seen) if !seen.ours => Sync::still(SyncState::Failed {
+            message: "the object belongs to another release".to_owned(),
+        }),
+        // The watch tells when it is gone, and then it is created again.
+        Some(seen) if seen.deleting => Sync::still(SyncState::Pending),
+        Some(seen) => marked(key, intent, object, seen, inventoried.flatten(), policy, now),
+        None => unmarked(key, object, inventoried, policy),
+    }
+}
+
+/// The failure that still keeps us from trying again, and until when.
+fn backing_off<'a>(intent: &Intent, object: &'a ObjectObserved, now: Timestamp) -> Option<(&'a Failure, Timestamp)> {
+    let failure = object
+        .memory
+        .failure
+        .as_ref()
+        .filter(|failure| failure.intent == intent.digest)?;
+    let retry_at = failure
+        .at
+        .saturating_add(SignedDuration::from_secs(retry_delay_seconds(failure.attempts)))
+        .ok()?;
+    (now < retry_at).then_some((failure, retry_at))
+}
+
+/// The watch shows the object with our mark.
+fn marked(
+    key: &ObjectKey,
+    intent: &Intent,
+    object: &ObjectObserved,
+    seen: &Seen,
+    inventoried: Option<&str>,
+    policy: DriftPolicy,
+    now: Timestamp,
+) -> Sync {
+    let memory = &object.memory;
+    if let Some(verified) = &memory.verified {
+        if verified.intent != intent.digest {
+            return Sync::act(ReleaseAction::apply(key, ApplyReason::Update, true));
+        }
+        if verified.trigger == seen.trigger {
+            return settled(key, object, seen, now);
+        }
+    }
+    if policy == DriftPolicy::Ignore && inventoried == Some(intent.digest.as_str()) {
+        return Sync::still(SyncState::Synced);
+    }
+    match &memory.drifted {
+        Some(drift) if drift.intent == intent.digest && drift.trigger == seen.trigger => {
+            let message = drift_message(&drift.fields, &drift.managers);
+            correct(key, object, policy, message, now)
+        }
+        _ if inventoried.is_some_and(|applied| applied != intent.digest) => {
+            Sync::act(ReleaseAction::apply(key, ApplyReason::Update, true))
+        }
+        _ => Sync::act(ReleaseAction::Check { key: key.clone() }),
+    }
+}
+
+/// The live object holds the intent; only its health may still have to be looked at.
+fn settled(key: &ObjectKey, object: &ObjectObserved, seen: &Seen, now: Timestamp) -> Sync {
+    if !health::matters(&key.group_kind()) {
+        return Sync::still(SyncState::Synced);
+    }
+    let Some(last) = &object.memory.health else {
+        return Sync {
+            action: Some(ReleaseAction::Read { key: key.clone() }),
+            state: SyncState::Synced,
+            next: Next::Await,
+        };
+    };
+    if last.resource_version == seen.resource_version {
+        return Sync::still(SyncState::Synced);
+    }
+    match last.at.saturating_add(HEALTH_INTERVAL) {
+        Ok(due) if now < due => Sync::until(SyncState::Synced, due),
+        _ => Sync {
+            action: Some(ReleaseAction::Read { key: key.clone() }),
+            state: SyncState::Synced,
+            next: Next::Await,
+        },
+    }
+}
+
+/// No watch shows the object with a mark: it is new, gone, unmarked or somebody else's.
+fn unmarked(key: &ObjectKey, object: &ObjectObserved, inventoried: Option<Option<&str>>, policy: DriftPolicy) -> Sync {
+    let Some(applied) = inventoried else {
+        // Never ours: taken without force, so that an object of somebody else shows as a conflict.
+        return Sync::act(ReleaseAction::apply(key, ApplyReason::Create, false));
+    };
+    let leave = policy != DriftPolicy::Correct && applied.is_some();
+    match &object.memory.read {
+        None => Sync::act(ReleaseAction::Read { key: key.clone() }),
+        Some(Read::Absent) if leave => Sync::still(SyncState::Drifted {
+            message: "the object was deleted, and the drift policy leaves it so".to_owned(),
+        }),
+        Some(Read::Absent) => Sync::act(ReleaseAction::apply(key, ApplyReason::Create, false)),
+        Some(Read::Found { deleting: true, .. }) => Sync::still(SyncState::Pending),
+        Some(Read::Found {
+            belongs: Belongs::Predecessor,
+            ..
+        }) => Sync::act(ReleaseAction::TakeOver { key: key.clone() }),
+        Some(Read::Found {
+            belongs: Belongs::Us, ..
+        }) if leave => Sync::still(SyncState::Drifted {
+            message: "the label that marks the object as this release's was removed, and the drift policy leaves it so"
+                .to_owned(),
+        }),
+        Some(Read::Found {
+            belongs: Belongs::Us, ..
+        }) => Sync::act(ReleaseAction::apply(key, ApplyReason::Correct, true)),
+        Some(Read::Found {
+            belongs: Belongs::OtherOwner,
+            ..
+        }) => Sync::still(SyncState::Failed {
+            message: "the object belongs to another release".to_owned(),
+        }),
+        Some(Read::Found {
+            belongs: Belongs::Nobody,
+            ..
+        }) => Sync::act(ReleaseAction::apply(key, ApplyReason::Create, false)),
+    }
+}
+
+/// A dry run showed a difference.
+fn correct(key: &ObjectKey, object: &ObjectObserved, policy: DriftPolicy, message: String, now: Timestamp) -> Sync {
+    if policy == DriftPolicy::Warn {
+        return Sync::still(SyncState::Drifted { message });
+    }
+    let since = now.saturating_sub(CONTEST_WINDOW).unwrap_or(Timestamp::MIN);
+    let mut recent = object.memory.reversals.iter().rev().filter(|at| **at > since);
+    match recent.nth(CONTEST_REVERSALS - 1) {
+        Some(third_last) => {
+            let until = third_last.saturating_add(CONTEST_WINDOW).unwrap_or(Timestamp::MAX);
+            let message =
+                format!("{message}; put back {CONTEST_REVERSALS} times in ten minutes, now left alone for a while");
+            Sync::until(SyncState::Contested { message }, until)
+        }
+        None => Sync::act(ReleaseAction::apply(key, ApplyReason::Correct, true)),
+    }
+}
+
+/// Says what differs and who did it, in stable words.
+fn drift_message(fields: &[String], managers: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let mut message = format!(
+        "differs from the release at {}",
+        fields.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ")
+    );
+    if fields.len() > SHOWN {
+        message.push_str(&format!(" and {} more", fields.len() - SHOWN));
+    }
+    if !managers.is_empty() {
+        message.push_str(&format!(", changed by {}", managers.join(", ")));
+    }
+    message
+}
+
+impl Sync {
+    fn still(state: SyncState) -> Self {
+        Self {
+            action: None,
+            state,
+            next: Next::Await,
+        }
+    }
+
+    fn until(state: SyncState, at: Timestamp) -> Self {
+        Self {
+            action: None,
+            state,
+            next: Next::At(at),
+        }
+    }
+
+    fn act(action: ReleaseAction) -> Self {
+        Self {
+            action: Some(action),
+            state: SyncState::Pending,
+            next: Next::Await,
+        }
+    }
+}

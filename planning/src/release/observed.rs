@@ -1,0 +1,262 @@
+//! What one look at a ClusterStackRelease and its surroundings has found.
+//!
+//! Facts only: nothing here is judged. Whoever fills these types reads caches, watches and the process's memory; whoever decides
+//! (the rest of this module) reads nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::cluster_stack_release::{ClusterStackReleaseSpec, ClusterStackReleaseStatus};
+use crds::resource::Health;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::object_key::{GroupKind, ObjectKey, ObjectRef};
+use crate::waves::Wave;
+
+/// Everything that a decision about one release needs, besides the time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReleaseObserved {
+    /// Name of the object, which is the release tag.
+    pub tag: String,
+    /// Namespace of the object; rendered namespaced objects live here too.
+    pub namespace: String,
+    /// Identity of the object, so that an owner reference can name it.
+    pub uid: String,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// Whether a deletion timestamp is set.
+    pub deleting: bool,
+    /// Whether our finalizer is on the object.
+    pub finalizer: bool,
+    /// The kinds named by the annotation that lets a lost status be rebuilt by looking.
+    pub group_kinds: BTreeSet<GroupKind>,
+    /// Whether the object is paused by annotation.
+    pub paused: bool,
+    /// Value of the annotation that asks for a reconcile now.
+    pub requested_at: Option<String>,
+    /// Value of the annotation that approves one prune by its digest.
+    pub approved_prune: Option<String>,
+    /// The spec as read.
+    pub spec: ClusterStackReleaseSpec,
+    /// The status as read: the inventory lives in it.
+    pub status: ClusterStackReleaseStatus,
+    /// The Clusters (`namespace/name`) that use the class of this release; `None` while the watch has not listed them yet.
+    pub used_by: Option<BTreeSet<String>>,
+    /// The files of the release.
+    pub assets: Assets,
+    /// The provider's release object.
+    pub provider: Provider,
+    /// The class chart turned into objects.
+    pub rendering: Rendering,
+    /// Every object that the inventory names, the rendering wants or a watch shows with our mark.
+    pub objects: BTreeMap<ObjectKey, ObjectObserved>,
+}
+
+/// State of the release's files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Assets {
+    /// Not looked at, because the object is being deleted or is paused.
+    NotRead,
+    /// The source does not have the release (yet), or cannot be asked.
+    Missing {
+        /// The source's words.
+        message: String,
+    },
+    /// The release is there and cannot be used until somebody mends it.
+    Broken {
+        /// The file and the reason.
+        message: String,
+    },
+    /// The release is there and complete.
+    Ready {
+        /// Digest over all files, `sha256:<hex>`.
+        digest: String,
+        /// Where it came from, for people.
+        source: String,
+        /// `versions.kubernetes` of the metadata, verbatim.
+        kubernetes_version: String,
+    },
+}
+
+/// State of the provider's release object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Provider {
+    /// The release names no provider.
+    NotWanted,
+    /// The API server does not serve the kind that the release names.
+    KindMissing {
+        /// The kind, as `Kind.group`.
+        kind: String,
+    },
+    /// The object does not exist (yet), or its watch has not listed it.
+    Missing,
+    /// The object is there.
+    Found {
+        /// `status.ready`.
+        ready: bool,
+        /// Whether this release is its controlling owner.
+        controlled: bool,
+        /// Who else is its controlling owner.
+        foreign_controller: Option<String>,
+        /// `status.phase`, when the provider tells.
+        phase: Option<String>,
+        /// `status.message`, or the message of its Ready condition.
+        message: Option<String>,
+    },
+}
+
+/// State of the rendering.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Rendering {
+    /// Nothing to render: no assets, or the object is being deleted.
+    NotRendered,
+    /// The chart does not render.
+    Failed {
+        /// The chart engine's words.
+        message: String,
+    },
+    /// The objects that the chart asks for.
+    Rendered {
+        /// What to apply, by key.
+        intents: BTreeMap<ObjectKey, Intent>,
+    },
+}
+
+/// One object that the rendering wants; its body stays with the renderer, under the digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intent {
+    /// Version and key.
+    pub object: ObjectRef,
+    /// Digest of the body that will be applied.
+    pub digest: String,
+    /// Its place in the order of application.
+    pub wave: Wave,
+}
+
+/// What is known of one object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ObjectObserved {
+    /// API version to address it with.
+    pub version: String,
+    /// Whether the API server serves the kind.
+    pub served: bool,
+    /// Whether the watch of the kind has delivered its first list.
+    pub watched: bool,
+    /// What the watch of marked objects shows; `None` when it shows nothing under this key.
+    pub seen: Option<Seen>,
+    /// What this process did to the object and learned from it.
+    pub memory: ObjectMemory,
+}
+
+/// One marked object as the metadata watch (or our own last write) shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// Identity.
+    pub uid: String,
+    /// Digest of what a drift would change: generation (or resource version), labels, annotations, identity.
+    pub trigger: String,
+    /// Resource version, to tell a status write from silence.
+    pub resource_version: String,
+    /// Whether the mark is this release's.
+    pub ours: bool,
+    /// Whether the object is being deleted.
+    pub deleting: bool,
+}
+
+/// What this process remembers of an object. Losing it costs a read or a dry run, nothing else.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ObjectMemory {
+    /// The live object is known to hold this intent.
+    pub verified: Option<Verified>,
+    /// A dry run showed that the live object differs from the intent.
+    pub drifted: Option<Drifted>,
+    /// The object was read by name, and nothing has happened to it since.
+    pub read: Option<Read>,
+    /// Health as last computed from a full object.
+    pub health: Option<HealthSeen>,
+    /// The last operation on it failed.
+    pub failure: Option<Failure>,
+    /// When we put somebody's change back, the newest last.
+    pub reversals: Vec<Timestamp>,
+    /// Another manager that owns fields we wanted.
+    pub foreign_manager: Option<String>,
+}
+
+/// An intent that the live object was seen to hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verified {
+    /// Digest of the intent.
+    pub intent: String,
+    /// Trigger of the live object at that moment.
+    pub trigger: String,
+}
+
+/// A difference that a dry run showed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drifted {
+    /// Digest of the intent.
+    pub intent: String,
+    /// Trigger of the live object at that moment.
+    pub trigger: String,
+    /// The fields that differ, as JSON pointers, sorted.
+    pub fields: Vec<String>,
+    /// The managers that own them, sorted.
+    pub managers: Vec<String>,
+}
+
+/// An object as read by name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Read {
+    /// The API server answered 404.
+    Absent,
+    /// It is there.
+    Found {
+        /// Identity.
+        uid: String,
+        /// Whose it is.
+        belongs: Belongs,
+        /// Whether `helm.sh/resource-policy: keep` is on it.
+        keep: bool,
+        /// Whether it is being deleted.
+        deleting: bool,
+    },
+}
+
+/// Whose an existing object is, told by its marks and by who manages its fields.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Belongs {
+    /// Our mark, or our field manager, is on it.
+    Us,
+    /// The Go operator applied it.
+    Predecessor,
+    /// Another release's mark is on it.
+    OtherOwner,
+    /// No mark at all.
+    Nobody,
+}
+
+/// Health of an object at one resource version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HealthSeen {
+    /// The state.
+    pub state: Health,
+    /// What is wrong or awaited; empty when nothing is.
+    pub message: String,
+    /// Resource version of the object that was judged.
+    pub resource_version: String,
+    /// When it was read, so that reads can be spaced.
+    pub at: Timestamp,
+}
+
+/// A failed operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Digest of the intent that was tried; empty for reads and deletions.
+    pub intent: String,
+    /// The API server's words.
+    pub message: String,
+    /// How many times in a row.
+    pub attempts: u32,
+    /// When it failed last.
+    pub at: Timestamp,
+}

@@ -1,0 +1,439 @@
+//! The plan for one ClusterStackRelease: steps in order, the status that follows from what was seen, and why nothing more happens.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::cluster_stack_release::ClusterStackReleaseStatus;
+use crds::policy::{DriftPolicy, PruneLimit};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::object::{Sync, SyncState, decide};
+use super::observed::{Assets, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering};
+use super::prune::{Fate, fate, needs_approval};
+use super::status;
+use crate::next::Next;
+use crate::object_key::{GroupKind, ObjectKey};
+use crate::waves::{Wave, wave_of};
+
+/// What a driver performs, and what it then knows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReleasePlan {
+    /// Steps in order. The actions of one step are independent of each other.
+    pub steps: Vec<Step>,
+    /// The status that follows from what was observed, to be written when the steps have led to nothing new.
+    pub status: ClusterStackReleaseStatus,
+    /// Why nothing (more) happens, sorted.
+    pub waiting: Vec<Waiting>,
+    /// When to look again.
+    pub next: Next,
+}
+
+/// Actions that may run side by side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// What to do, sorted by object. All are tried, whatever becomes of the others.
+    pub actions: Vec<ReleaseAction>,
+    /// Whether the pass ends after this step when one of its actions failed, because what follows builds on it.
+    pub gate: bool,
+}
+
+/// One thing to do. An executor has no choices: every operand is here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ReleaseAction {
+    /// Put our finalizer and the list of kinds on the release object.
+    Mark {
+        /// The kinds that the annotation has to name.
+        group_kinds: BTreeSet<GroupKind>,
+    },
+    /// Make the release the controlling owner of the provider's object.
+    ControlProvider,
+    /// Write this status now: it holds the inventory of what the next steps create.
+    RecordInventory {
+        /// The status to write.
+        status: Box<ClusterStackReleaseStatus>,
+    },
+    /// Server-side apply of an object of the rendering.
+    Apply {
+        /// Which.
+        key: ObjectKey,
+        /// Why, for events and for the count of reversals.
+        why: ApplyReason,
+        /// Whether fields of other managers are taken.
+        force: bool,
+    },
+    /// Server-side apply of an object of the rendering as a dry run, to learn whether the live object differs.
+    Check {
+        /// Which.
+        key: ObjectKey,
+    },
+    /// Read an object by name.
+    Read {
+        /// Which.
+        key: ObjectKey,
+    },
+    /// Rename what the Go operator owns in an object to our field manager.
+    TakeOver {
+        /// Which.
+        key: ObjectKey,
+    },
+    /// Delete an object, provided that it still has this identity.
+    Delete {
+        /// Which.
+        key: ObjectKey,
+        /// The identity.
+        uid: String,
+    },
+    /// Let the release object go.
+    RemoveFinalizer,
+}
+
+/// Why an object is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ApplyReason {
+    /// It is not there, or not ours yet.
+    Create,
+    /// The release wants something else than was applied.
+    Update,
+    /// Somebody changed it.
+    Correct,
+}
+
+/// Why nothing more happens, as data.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Waiting {
+    /// The object is paused.
+    Paused,
+    /// The source does not have the release.
+    Assets,
+    /// The release has to be mended.
+    BrokenRelease,
+    /// The source holds other bytes than those that were pinned.
+    DigestChanged,
+    /// The chart does not render.
+    Rendering,
+    /// The provider is not ready.
+    Provider,
+    /// Clusters are not known yet.
+    ClusterList,
+    /// Clusters use the class.
+    InUse {
+        /// Which (`namespace/name`).
+        clusters: BTreeSet<String>,
+    },
+    /// A kind is not served.
+    Kind {
+        /// Which.
+        group_kind: GroupKind,
+    },
+    /// An object could not be brought in line.
+    Object {
+        /// Which.
+        key: ObjectKey,
+        /// Why.
+        message: String,
+    },
+    /// A prune is larger than the limit.
+    PruneApproval {
+        /// What `approve-prune` has to say.
+        digest: String,
+        /// How many objects would go.
+        objects: usize,
+    },
+}
+
+impl Step {
+    fn gate(actions: Vec<ReleaseAction>) -> Self {
+        Self { actions, gate: true }
+    }
+}
+
+impl ReleaseAction {
+    pub(super) fn apply(key: &ObjectKey, why: ApplyReason, force: bool) -> Self {
+        Self::Apply {
+            key: key.clone(),
+            why,
+            force,
+        }
+    }
+}
+
+/// What was decided about the objects, before it becomes steps and a status.
+#[derive(Default)]
+pub(super) struct Objects {
+    /// Objects that the rendering wants.
+    pub(super) wanted: BTreeMap<ObjectKey, Sync>,
+    /// Objects that have to go or are let go.
+    pub(super) leftovers: BTreeMap<ObjectKey, Fate>,
+    /// Leftovers that stay until somebody approves.
+    pub(super) held: BTreeSet<ObjectKey>,
+}
+
+/// Decides about a release.
+pub fn plan(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
+    if observed.paused {
+        return ReleasePlan {
+            steps: Vec::new(),
+            status: observed.status.clone(),
+            waiting: vec![Waiting::Paused],
+            next: Next::Await,
+        };
+    }
+    let objects = if observed.deleting {
+        removal(observed, now)
+    } else {
+        installation(observed, now)
+    };
+    let mut steps = preparation(observed, &objects);
+    steps.extend(looks(&objects));
+    steps.extend(applications(observed, &objects));
+    steps.extend(deletions(&objects));
+    if observed.deleting && released(observed, &objects) && observed.finalizer {
+        steps.push(Step::gate(vec![ReleaseAction::RemoveFinalizer]));
+    }
+    let waiting = status::waiting(observed, &objects);
+    let status = status::status(observed, &objects, &waiting, now);
+    insert_inventory(observed, &objects, &mut steps, &status);
+    let next = next(&objects);
+    ReleasePlan {
+        steps,
+        status,
+        waiting,
+        next,
+    }
+}
+
+/// Whether the objects may be created: the provider has done its part, or had when they were.
+pub(super) fn may_install(observed: &ReleaseObserved) -> bool {
+    match &observed.provider {
+        Provider::NotWanted | Provider::Found { ready: true, .. } => true,
+        _ => !observed.status.resources.is_empty(),
+    }
+}
+
+/// The digest that the status pins, when the source now holds another one.
+pub(super) fn moved_from(observed: &ReleaseObserved) -> Option<&str> {
+    let pinned = observed.status.assets.as_ref()?.digest.as_str();
+    match &observed.assets {
+        Assets::Ready { digest, .. } if digest != pinned => Some(pinned),
+        _ => None,
+    }
+}
+
+fn installation(observed: &ReleaseObserved, now: Timestamp) -> Objects {
+    let Rendering::Rendered { intents } = &observed.rendering else {
+        return Objects::default();
+    };
+    if !may_install(observed) || moved_from(observed).is_some() {
+        return Objects::default();
+    }
+    let policy = observed
+        .spec
+        .policy
+        .as_ref()
+        .map_or(DriftPolicy::default(), |policy| policy.drift);
+    let nothing = ObjectObserved::default();
+    let wanted: BTreeMap<ObjectKey, Sync> = intents
+        .iter()
+        .map(|(key, intent)| {
+            let object = observed.objects.get(key).unwrap_or(&nothing);
+            let sync = decide(key, intent, object, status::inventoried(observed, key), policy, now);
+            (key.clone(), sync)
+        })
+        .collect();
+    let settled = wanted
+        .values()
+        .all(|sync| matches!(sync.state, SyncState::Synced | SyncState::Drifted { .. }));
+    let stale: BTreeSet<ObjectKey> = observed
+        .objects
+        .keys()
+        .filter(|key| !intents.contains_key(*key))
+        .cloned()
+        .collect();
+    let limit = observed
+        .spec
+        .policy
+        .as_ref()
+        .map_or(PruneLimit::default(), |policy| policy.prune_limit);
+    if !settled || needs_approval(observed, &stale, limit) {
+        // What replaces a leftover has to stand before the leftover goes.
+        return Objects {
+            wanted,
+            leftovers: BTreeMap::new(),
+            held: stale,
+        };
+    }
+    Objects {
+        wanted,
+        leftovers: fates(observed, &stale, now),
+        held: BTreeSet::new(),
+    }
+}
+
+fn removal(observed: &ReleaseObserved, now: Timestamp) -> Objects {
+    let keys: BTreeSet<ObjectKey> = observed.objects.keys().cloned().collect();
+    if observed.used_by.as_ref().is_none_or(|clusters| !clusters.is_empty()) {
+        return Objects {
+            held: keys,
+            ..Objects::default()
+        };
+    }
+    Objects {
+        leftovers: fates(observed, &keys, now),
+        ..Objects::default()
+    }
+}
+
+fn fates(observed: &ReleaseObserved, keys: &BTreeSet<ObjectKey>, now: Timestamp) -> BTreeMap<ObjectKey, Fate> {
+    let nothing = ObjectObserved::default();
+    keys.iter()
+        .map(|key| {
+            (
+                key.clone(),
+                fate(key, observed.objects.get(key).unwrap_or(&nothing), now),
+            )
+        })
+        .collect()
+}
+
+/// Whether a release that is being deleted has nothing left to clean up.
+fn released(observed: &ReleaseObserved, objects: &Objects) -> bool {
+    let listed = observed.objects.values().all(|object| object.watched || !object.served);
+    listed
+        && observed.used_by.as_ref().is_some_and(BTreeSet::is_empty)
+        && objects
+            .leftovers
+            .values()
+            .all(|fate| matches!(fate, Fate::Gone | Fate::LeftAlone))
+}
+
+/// What has to be on the release object and on the provider's before anything else is written.
+fn preparation(observed: &ReleaseObserved, objects: &Objects) -> Vec<Step> {
+    let mut steps = Vec::new();
+    if observed.deleting {
+        return steps;
+    }
+    if let Provider::Found {
+        controlled: false,
+        foreign_controller: None,
+        ..
+    } = &observed.provider
+    {
+        steps.push(Step::gate(vec![ReleaseAction::ControlProvider]));
+    }
+    let kinds: BTreeSet<GroupKind> = objects.wanted.keys().map(ObjectKey::group_kind).collect();
+    if !observed.finalizer || !kinds.is_subset(&observed.group_kinds) {
+        let group_kinds = observed.group_kinds.union(&kinds).cloned().collect();
+        steps.push(Step::gate(vec![ReleaseAction::Mark { group_kinds }]));
+    }
+    steps
+}
+
+/// Puts the write of the inventory before the first write of an object that the inventory does not name.
+fn insert_inventory(
+    observed: &ReleaseObserved,
+    objects: &Objects,
+    steps: &mut Vec<Step>,
+    status: &ClusterStackReleaseStatus,
+) {
+    let unrecorded = objects.wanted.iter().any(|(key, sync)| {
+        matches!(sync.action, Some(ReleaseAction::Apply { .. })) && status::inventoried(observed, key).is_none()
+    });
+    if !unrecorded {
+        return;
+    }
+    let first_write = steps
+        .iter()
+        .position(|step| {
+            step.actions
+                .iter()
+                .any(|action| matches!(action, ReleaseAction::Apply { .. }))
+        })
+        .unwrap_or(steps.len());
+    let action = ReleaseAction::RecordInventory {
+        status: Box::new(status.clone()),
+    };
+    steps.insert(first_write, Step::gate(vec![action]));
+}
+
+/// Reads, checks and takeovers: they precede every write, because they may change what is to be written.
+fn looks(objects: &Objects) -> Option<Step> {
+    let wanted = objects.wanted.values().filter_map(|sync| sync.action.as_ref());
+    let leftovers = objects.leftovers.values().filter_map(Fate::action);
+    let actions: Vec<ReleaseAction> = wanted
+        .chain(leftovers)
+        .filter(|action| {
+            matches!(
+                action,
+                ReleaseAction::Read { .. } | ReleaseAction::Check { .. } | ReleaseAction::TakeOver { .. }
+            )
+        })
+        .cloned()
+        .collect();
+    (!actions.is_empty()).then_some(Step { actions, gate: false })
+}
+
+/// The applies, wave by wave. A wave with an object that cannot be brought in line holds the later waves back.
+fn applications(observed: &ReleaseObserved, objects: &Objects) -> Vec<Step> {
+    let Rendering::Rendered { intents } = &observed.rendering else {
+        return Vec::new();
+    };
+    let mut waves: BTreeMap<Wave, Vec<(&Intent, &Sync)>> = BTreeMap::new();
+    for (key, sync) in &objects.wanted {
+        if let Some(intent) = intents.get(key) {
+            waves.entry(intent.wave).or_default().push((intent, sync));
+        }
+    }
+    let mut steps = Vec::new();
+    for wave in waves.values() {
+        let actions: Vec<ReleaseAction> = wave
+            .iter()
+            .filter_map(|(_, sync)| sync.action.clone())
+            .filter(|action| matches!(action, ReleaseAction::Apply { .. }))
+            .collect();
+        if !actions.is_empty() {
+            steps.push(Step::gate(actions));
+        }
+        if wave.iter().any(|(_, sync)| sync.state.blocks_later_waves()) {
+            break;
+        }
+    }
+    steps
+}
+
+/// The deletions, in the reverse order of application.
+fn deletions(objects: &Objects) -> Vec<Step> {
+    let mut waves: BTreeMap<Wave, Vec<ReleaseAction>> = BTreeMap::new();
+    for (key, fate) in &objects.leftovers {
+        if let Some(action @ ReleaseAction::Delete { .. }) = fate.action() {
+            waves
+                .entry(wave_of(&key.group_kind()))
+                .or_default()
+                .push(action.clone());
+        }
+    }
+    waves.into_values().rev().map(Step::gate).collect()
+}
+
+fn next(objects: &Objects) -> Next {
+    let wanted = objects.wanted.values().map(|sync| sync.next);
+    let leftovers = objects.leftovers.values().map(|fate| match fate {
+        Fate::Failed { next, .. } => *next,
+        _ => Next::Await,
+    });
+    wanted.chain(leftovers).fold(Next::Await, Next::sooner)
+}
+
+impl Fate {
+    fn action(&self) -> Option<&ReleaseAction> {
+        match self {
+            Self::Going(action) => action.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+impl SyncState {
+    fn blocks_later_waves(&self) -> bool {
+        matches!(self, Self::KindMissing | Self::Failed { .. })
+    }
+}

@@ -1,0 +1,87 @@
+//! What becomes of objects that the rendering does not want (any more): the guards, the limit, the order.
+
+use std::collections::BTreeSet;
+
+use crds::policy::PruneLimit;
+use jiff::{SignedDuration, Timestamp};
+
+use super::observed::{Belongs, ObjectObserved, Read, ReleaseObserved};
+use super::plan::ReleaseAction;
+use crate::digest::digest;
+use crate::next::{Next, retry_delay_seconds};
+use crate::object_key::ObjectKey;
+
+/// What becomes of one leftover object.
+pub(super) enum Fate {
+    /// It is not there (a 404 was seen, or its kind is not served): the inventory may forget it.
+    Gone,
+    /// It stays in the world and leaves the inventory: it is not ours to delete, or says that it wants to be kept.
+    LeftAlone,
+    /// It has to go; the action brings that nearer. None while the API server or a finalizer is at work.
+    Going(Option<ReleaseAction>),
+    /// Its deletion failed and is tried again later.
+    Failed {
+        /// The API server's words.
+        message: String,
+        /// When it is tried again.
+        next: Next,
+    },
+}
+
+/// Decides about one leftover.
+pub(super) fn fate(key: &ObjectKey, object: &ObjectObserved, now: Timestamp) -> Fate {
+    if !object.served {
+        return Fate::Gone;
+    }
+    if let Some(failure) = object
+        .memory
+        .failure
+        .as_ref()
+        .filter(|failure| failure.intent.is_empty())
+    {
+        let delay = SignedDuration::from_secs(retry_delay_seconds(failure.attempts));
+        if let Ok(retry_at) = failure.at.saturating_add(delay)
+            && now < retry_at
+        {
+            return Fate::Failed {
+                message: failure.message.clone(),
+                next: Next::At(retry_at),
+            };
+        }
+    }
+    match &object.memory.read {
+        // Also when a watch shows it: the guards need what only the object itself says.
+        None => Fate::Going(Some(ReleaseAction::Read { key: key.clone() })),
+        Some(Read::Absent) => Fate::Gone,
+        Some(Read::Found { keep: true, .. }) => Fate::LeftAlone,
+        Some(Read::Found {
+            belongs: Belongs::OtherOwner | Belongs::Nobody,
+            ..
+        }) => Fate::LeftAlone,
+        Some(Read::Found { .. }) if holds_others(key) => Fate::LeftAlone,
+        Some(Read::Found { deleting: true, .. }) => Fate::Going(None),
+        Some(Read::Found { uid, .. }) => Fate::Going(Some(ReleaseAction::Delete {
+            key: key.clone(),
+            uid: uid.clone(),
+        })),
+    }
+}
+
+/// Deleting one of these deletes other people's objects with it.
+fn holds_others(key: &ObjectKey) -> bool {
+    matches!(
+        (key.group.as_str(), key.kind.as_str()),
+        ("", "Namespace") | ("apiextensions.k8s.io", "CustomResourceDefinition")
+    )
+}
+
+/// The name of one prune: what `approve-prune` has to say to allow it.
+pub fn prune_digest(keys: &BTreeSet<ObjectKey>) -> String {
+    digest(keys)
+}
+
+/// Whether deleting these leftovers needs an approval that is not there.
+pub(super) fn needs_approval(observed: &ReleaseObserved, leftovers: &BTreeSet<ObjectKey>, limit: PruneLimit) -> bool {
+    leftovers.len() > limit.of(observed.objects.len())
+        && observed.approved_prune.as_deref() != Some(prune_digest(leftovers).as_str())
+}
