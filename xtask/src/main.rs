@@ -1,2 +1,93 @@
-//! Placeholder until its first command.
-fn main() {}
+//! `cargo xtask`: the two commands of the README (`test`, `demo`) and every other chore.
+//!
+//! This file knows the words of the command line and the exit codes. What a chore consists of is decided in its own module; how a step is
+//! run and shown, in [`step`].
+
+mod check;
+mod lab;
+mod process;
+mod regenerate;
+mod screen;
+mod setup;
+mod step;
+mod summary;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::{step::MissingTool, workspace::Workspace};
+
+/// Chores of the repository
+///
+/// Every command starts from nothing: what it needs (Go, a control plane of etcd and kube-apiserver, CRDs, Helm as an oracle for tests) is
+/// fetched or built once, kept in the cache folder (`$XDG_CACHE_HOME/stackwright` or `~/.cache/stackwright`) under a hash of its content, and
+/// never built again.
+///
+/// Each step says where its log is. A failing step ends with its last useful lines and the command that repeats it alone.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 120)]
+#[command(
+    after_help = "Exit codes: 0 all good, 1 a step failed, 2 wrong arguments, 3 this machine lacks a program.\n\
+                        demo, bench and control-plane end with the exit code of the lab."
+)]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Fetch and build what tests and demo need; quick when it is all there
+    Setup,
+    /// Set up, build, and run every test of the workspace
+    #[command(
+        after_help = "Real releases: set STACKWRIGHT_CORPUS to the absolute path of a corpus of them, and journeys use it too.\n\n\
+                            Examples:\n  cargo xtask test\n  cargo xtask test -p planning\n  cargo xtask test deleted_release\n  \
+                            cargo xtask test -p e2e journey -- --test-threads 1"
+    )]
+    Test(test::Arguments),
+    /// The gates before a commit: formatting, clippy, licences and sources of dependencies, documentation
+    Check,
+    /// One `ClusterStack` becomes usable on a real API server, follows an upgrade, repairs damage and cleans up
+    Demo(lab::DemoArguments),
+    /// Measure: prints a table, and with `--json FILE` writes the same as JSON
+    Bench(lab::BenchArguments),
+    /// A control plane to play with: etcd, kube-apiserver and kube-controller-manager as plain processes
+    ControlPlane(lab::ControlPlaneArguments),
+    /// Write the generated files anew (CRDs, roles, golden files); the tests compare them
+    Regenerate,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse().chore) {
+        Ok(code) => code,
+        Err(error) => {
+            screen::failure(&error);
+            exit_code_of(&error)
+        }
+    }
+}
+
+fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
+    let workspace = Workspace::find()?;
+    match chore {
+        Chore::Setup => setup::run(&workspace).map(|_| ExitCode::SUCCESS),
+        Chore::Test(arguments) => test::run(&workspace, arguments),
+        Chore::Check => check::run(&workspace),
+        Chore::Demo(arguments) => lab::demo(&workspace, arguments),
+        Chore::Bench(arguments) => lab::bench(&workspace, arguments),
+        Chore::ControlPlane(arguments) => lab::control_plane(&workspace, arguments),
+        Chore::Regenerate => regenerate::run(&workspace),
+    }
+}
+
+fn exit_code_of(error: &anyhow::Error) -> ExitCode {
+    if error.downcast_ref::<MissingTool>().is_some() {
+        ExitCode::from(3)
+    } else {
+        ExitCode::FAILURE
+    }
+}

@@ -1,0 +1,93 @@
+//! What a person sees while steps run. On a terminal one line is drawn again and again; elsewhere (CI, a pipe) plain lines, few of them.
+//! Everything goes to standard error: standard output belongs to the programs that the steps run.
+
+use std::{
+    io::{IsTerminal, Write, stderr},
+    path::Path,
+    time::Duration,
+};
+
+use crate::step::{MissingTool, StepFailed};
+
+/// Without a terminal a running step says that it lives this often: often enough for a log that somebody watches, rare enough for one
+/// that somebody reads.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(30);
+const LIVE_INTERVAL: Duration = Duration::from_millis(250);
+/// Keeps a drawn line on one row of a terminal of usual width.
+const LIVE_WIDTH: usize = 110;
+
+/// The display of one running step.
+pub(crate) struct Progress<'a> {
+    title: &'a str,
+    live: bool,
+    shown: Duration,
+}
+
+impl<'a> Progress<'a> {
+    pub(crate) fn start(title: &'a str, log: &Path) -> Self {
+        let live = stderr().is_terminal();
+        if !live {
+            eprintln!("== {title} (log: {})", log.display());
+        }
+        Self {
+            title,
+            live,
+            shown: Duration::ZERO,
+        }
+    }
+
+    /// Shows `elapsed` and the newest line of the log, at most as often as is good for the eye.
+    pub(crate) fn tick(&mut self, elapsed: Duration, last_line: &str) {
+        let interval = if self.live { LIVE_INTERVAL } else { PLAIN_INTERVAL };
+        if elapsed < self.shown + interval {
+            return;
+        }
+        self.shown = elapsed;
+        let seconds = elapsed.as_secs();
+        let line = format!("{} · {seconds} s · {last_line}", self.title);
+        if self.live {
+            let line: String = line
+                .chars()
+                .filter(|character| !character.is_control())
+                .take(LIVE_WIDTH)
+                .collect();
+            eprint!("\r\x1b[K{line}");
+        } else {
+            eprintln!("   {line}");
+        }
+        // Nothing useful can be done when the terminal is gone.
+        let _ = stderr().flush();
+    }
+
+    pub(crate) fn finish(self, elapsed: Duration, result: &str) {
+        let clear = if self.live { "\r\x1b[K== " } else { "   " };
+        eprintln!("{clear}{}: {result}, {:.1} s", self.title, elapsed.as_secs_f64());
+    }
+}
+
+/// One line that stands for itself.
+pub(crate) fn say(line: &str) {
+    eprintln!("== {line}");
+}
+
+/// Something that lessens what the run proves; must not be overlooked among hundreds of lines.
+pub(crate) fn warn(line: &str) {
+    let bar = "!".repeat(line.chars().count().min(LIVE_WIDTH));
+    eprintln!("{bar}\n{line}\n{bar}");
+}
+
+/// Why the program ends, and what to do.
+pub(crate) fn failure(error: &anyhow::Error) {
+    if let Some(failed) = error.downcast_ref::<StepFailed>() {
+        eprintln!("\nfailed: {failed}");
+        if !failed.last_lines.is_empty() {
+            eprintln!("\n{}", failed.last_lines.join("\n"));
+        }
+        eprintln!("\nwhole log:  {}\nthis alone: {}", failed.log.display(), failed.repeat);
+    } else if let Some(missing) = error.downcast_ref::<MissingTool>() {
+        eprintln!("\nmissing: {missing}");
+    } else {
+        let causes = error.chain().map(ToString::to_string).collect::<Vec<_>>();
+        eprintln!("\nfailed: {}", causes.join(": "));
+    }
+}

@@ -1,0 +1,79 @@
+//! The table at the end of a chore: what was done, how long it took, what came out.
+
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use crate::screen;
+
+/// What came out of a step.
+pub(crate) enum Outcome {
+    /// As it should be.
+    Good,
+    /// Not as it should be; the chore fails.
+    Bad,
+    /// Worth knowing, fails nothing.
+    Notice,
+}
+
+struct Row {
+    step: &'static str,
+    elapsed: Duration,
+    outcome: Outcome,
+    text: String,
+}
+
+/// Collects rows in the order in which the steps ran.
+#[derive(Default)]
+pub(crate) struct Summary {
+    rows: Vec<Row>,
+}
+
+impl Summary {
+    pub(crate) fn add(&mut self, step: &'static str, elapsed: Duration, outcome: Outcome, text: impl Into<String>) {
+        self.rows.push(Row {
+            step,
+            elapsed,
+            outcome,
+            text: text.into(),
+        });
+    }
+
+    /// Runs a step that may fail without ending the chore, and keeps what came out of it.
+    pub(crate) fn attempt(&mut self, step: &'static str, work: impl FnOnce() -> anyhow::Result<Duration>) {
+        let begin = Instant::now();
+        match work() {
+            Ok(elapsed) => self.add(step, elapsed, Outcome::Good, "ok"),
+            Err(error) => {
+                screen::failure(&error);
+                self.add(step, begin.elapsed(), Outcome::Bad, "FAILED, see above");
+            }
+        }
+    }
+
+    /// Prints the table; the exit code is bad when one row is.
+    pub(crate) fn print(&self) -> ExitCode {
+        let width = self.rows.iter().map(|row| row.step.len()).max().unwrap_or(0);
+        eprintln!("\n{:width$}  {:>8}  result", "step", "seconds");
+        for Row {
+            step,
+            elapsed,
+            outcome,
+            text,
+        } in &self.rows
+        {
+            let mark = match outcome {
+                Outcome::Good => "",
+                Outcome::Bad => "✗ ",
+                Outcome::Notice => "! ",
+            };
+            eprintln!("{step:width$}  {:>8.1}  {mark}{text}", elapsed.as_secs_f64());
+        }
+        if self.rows.iter().any(|row| matches!(row.outcome, Outcome::Bad)) {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        }
+    }
+}

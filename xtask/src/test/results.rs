@@ -1,0 +1,118 @@
+//! What the lines of `cargo test` say: how many, which failed, how to run those alone. Pure.
+
+use std::path::Path;
+
+/// The sum over all test programs of a run.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Results {
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+    /// As `program: test`, in the order of the run.
+    failed_tests: Vec<String>,
+    /// What cargo says one has to pass to run a failed program again, such as `-p crds --lib`.
+    selections: Vec<String>,
+}
+
+impl Results {
+    pub(super) fn read(text: &str) -> Self {
+        let mut results = Self::default();
+        let mut program = "";
+        for line in text.lines() {
+            if let Some(target) = line
+                .strip_prefix("     Running ")
+                .or_else(|| line.strip_prefix("   Doc-tests "))
+            {
+                program = target.split(" (").next().unwrap_or(target);
+            } else if let Some(counts) = line.strip_prefix("test result: ") {
+                results.add(counts);
+            } else if let Some(test) = line
+                .strip_prefix("test ")
+                .and_then(|rest| rest.strip_suffix(" ... FAILED"))
+            {
+                results.failed_tests.push(format!("{program}: {test}"));
+            } else if let Some(selection) = line.strip_prefix("    `-p ").and_then(|rest| rest.strip_suffix('`')) {
+                results.selections.push(format!("-p {selection}"));
+            }
+        }
+        results
+    }
+
+    /// `FAILED. 3 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.02s`
+    fn add(&mut self, counts: &str) {
+        for count in counts.split(['.', ';']) {
+            let mut words = count.split_whitespace();
+            let (Some(Ok(number)), Some(what)) = (words.next().map(str::parse::<u64>), words.next()) else {
+                continue;
+            };
+            match what {
+                "passed" => self.passed += number,
+                "failed" => self.failed += number,
+                "ignored" => self.ignored += number,
+                _ => {}
+            }
+        }
+    }
+
+    /// For the summary, such as `12 passed, 0 failed, 1 ignored`.
+    pub(super) fn counts(&self) -> String {
+        let Self {
+            passed,
+            failed,
+            ignored,
+            ..
+        } = self;
+        format!("{passed} passed, {failed} failed, {ignored} ignored")
+    }
+
+    /// With many test programs the failures are far above: their names and the commands that repeat them come once more at the end.
+    pub(super) fn show_failures(&self, log: &Path, repeat: &str) {
+        if !self.failed_tests.is_empty() {
+            eprintln!("\nfailed tests:\n  {}", self.failed_tests.join("\n  "));
+        }
+        if !self.selections.is_empty() {
+            eprintln!("\nwhole log:  {}\nthese alone:", log.display());
+            for selection in &self.selections {
+                eprintln!("  cargo test {selection}");
+            }
+        } else if self.passed + self.failed + self.ignored == 0 {
+            eprintln!("\nno test ran; whole log: {}\nthis alone: {repeat}", log.display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OUTPUT: &str = "\
+     Running unittests src/lib.rs (target/debug/deps/crds-0123)
+
+running 2 tests
+test names::dash ... ok
+test names::dot ... FAILED
+
+test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+
+     Running tests/contract.rs (target/debug/deps/contract-4567)
+test result: ok. 10 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; finished in 1.50s
+
+   Doc-tests crds
+test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s
+
+error: 1 target failed:
+    `-p crds --lib`
+";
+
+    #[test]
+    fn results_of_all_programs_are_added() {
+        assert_eq!(Results::read(OUTPUT).counts(), "14 passed, 1 failed, 2 ignored");
+    }
+
+    #[test]
+    fn failed_test_is_named_with_its_program_and_its_command() {
+        let results = Results::read(OUTPUT);
+        assert_eq!(results.failed_tests, ["unittests src/lib.rs: names::dot"]);
+        assert_eq!(results.selections, ["-p crds --lib"]);
+    }
+}
