@@ -8,4 +8,5 @@ pub mod health;
 pub mod next;
 pub mod object_key;
 pub mod release;
+pub mod stack;
 pub mod waves;

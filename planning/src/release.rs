@@ -8,7 +8,7 @@ mod plan;
 mod prune;
 mod status;
 
-pub use object::{Sync, SyncState, decide};
+pub use object::{Inventoried, Sync, SyncState, decide};
 pub use observed::{
     Assets, Belongs, Drifted, Failure, HealthSeen, Intent, ObjectMemory, ObjectObserved, Provider, Read,
     ReleaseObserved, Rendering, Seen, Verified,

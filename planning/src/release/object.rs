@@ -1,5 +1,7 @@
 //! What to do about one object that the rendering wants.
 
+use std::fmt::Write;
+
 use crds::policy::DriftPolicy;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -56,13 +58,23 @@ pub enum SyncState {
     },
 }
 
-/// Decides about one object that the rendering wants. `inventoried` is the digest of the intent that the inventory says was applied:
-/// `None` when the object is not in the inventory, `Some(None)` when it is and was never applied by us.
+/// What the inventory says of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inventoried<'row> {
+    /// It does not name it.
+    No,
+    /// It names it; no intent of ours was applied yet.
+    Named,
+    /// It names it, and the intent with this digest was applied.
+    Applied(&'row str),
+}
+
+/// Decides about one object that the rendering wants.
 pub fn decide(
     key: &ObjectKey,
     intent: &Intent,
     object: &ObjectObserved,
-    inventoried: Option<Option<&str>>,
+    inventoried: Inventoried<'_>,
     policy: DriftPolicy,
     now: Timestamp,
 ) -> Sync {
@@ -86,7 +98,7 @@ pub fn decide(
         }),
         // The watch tells when it is gone, and then it is created again.
         Some(seen) if seen.deleting => Sync::still(SyncState::Pending),
-        Some(seen) => marked(key, intent, object, seen, inventoried.flatten(), policy, now),
+        Some(seen) => marked(key, intent, object, seen, inventoried, policy, now),
         None => unmarked(key, object, inventoried, policy),
     }
 }
@@ -111,7 +123,7 @@ fn marked(
     intent: &Intent,
     object: &ObjectObserved,
     seen: &Seen,
-    inventoried: Option<&str>,
+    inventoried: Inventoried<'_>,
     policy: DriftPolicy,
     now: Timestamp,
 ) -> Sync {
@@ -124,7 +136,7 @@ fn marked(
             return settled(key, object, seen, now);
         }
     }
-    if policy == DriftPolicy::Ignore && inventoried == Some(intent.digest.as_str()) {
+    if policy == DriftPolicy::Ignore && inventoried == Inventoried::Applied(&intent.digest) {
         return Sync::still(SyncState::Synced);
     }
     match &memory.drifted {
@@ -132,7 +144,7 @@ fn marked(
             let message = drift_message(&drift.fields, &drift.managers);
             correct(key, object, policy, message, now)
         }
-        _ if inventoried.is_some_and(|applied| applied != intent.digest) => {
+        _ if matches!(inventoried, Inventoried::Applied(applied) if applied != intent.digest) => {
             Sync::act(ReleaseAction::apply(key, ApplyReason::Update, true))
         }
         _ => Sync::act(ReleaseAction::Check { key: key.clone() }),
@@ -165,18 +177,17 @@ fn settled(key: &ObjectKey, object: &ObjectObserved, seen: &Seen, now: Timestamp
 }
 
 /// No watch shows the object with a mark: it is new, gone, unmarked or somebody else's.
-fn unmarked(key: &ObjectKey, object: &ObjectObserved, inventoried: Option<Option<&str>>, policy: DriftPolicy) -> Sync {
-    let Some(applied) = inventoried else {
+fn unmarked(key: &ObjectKey, object: &ObjectObserved, inventoried: Inventoried<'_>, policy: DriftPolicy) -> Sync {
+    if inventoried == Inventoried::No {
         // Never ours: taken without force, so that an object of somebody else shows as a conflict.
         return Sync::act(ReleaseAction::apply(key, ApplyReason::Create, false));
-    };
-    let leave = policy != DriftPolicy::Correct && applied.is_some();
+    }
+    let leave = policy != DriftPolicy::Correct && inventoried != Inventoried::Named;
     match &object.memory.read {
         None => Sync::act(ReleaseAction::Read { key: key.clone() }),
         Some(Read::Absent) if leave => Sync::still(SyncState::Drifted {
             message: "the object was deleted, and the drift policy leaves it so".to_owned(),
         }),
-        Some(Read::Absent) => Sync::act(ReleaseAction::apply(key, ApplyReason::Create, false)),
         Some(Read::Found { deleting: true, .. }) => Sync::still(SyncState::Pending),
         Some(Read::Found {
             belongs: Belongs::Predecessor,
@@ -230,10 +241,10 @@ fn drift_message(fields: &[String], managers: &[String]) -> String {
         fields.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ")
     );
     if fields.len() > SHOWN {
-        message.push_str(&format!(" and {} more", fields.len() - SHOWN));
+        let _ = write!(message, " and {} more", fields.len() - SHOWN);
     }
     if !managers.is_empty() {
-        message.push_str(&format!(", changed by {}", managers.join(", ")));
+        let _ = write!(message, ", changed by {}", managers.join(", "));
     }
     message
 }

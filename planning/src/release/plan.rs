@@ -7,7 +7,7 @@ use crds::policy::{DriftPolicy, PruneLimit};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::object::{Sync, SyncState, decide};
+use super::object::{Inventoried, Sync, SyncState, decide};
 use super::observed::{Assets, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering};
 use super::prune::{Fate, fate, needs_approval};
 use super::status;
@@ -336,7 +336,7 @@ fn insert_inventory(
     status: &ClusterStackReleaseStatus,
 ) {
     let unrecorded = objects.wanted.iter().any(|(key, sync)| {
-        matches!(sync.action, Some(ReleaseAction::Apply { .. })) && status::inventoried(observed, key).is_none()
+        matches!(sync.action, Some(ReleaseAction::Apply { .. })) && status::inventoried(observed, key) == Inventoried::No
     });
     if !unrecorded {
         return;

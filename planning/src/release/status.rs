@@ -1,13 +1,14 @@
 //! The status of a ClusterStackRelease: rows of the inventory, conditions, and the list of what is awaited.
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
 
 use crds::cluster_stack_release::{ClusterStackReleaseStatus, ReleaseAssets};
 use crds::conditions::{ConditionStatus, ConditionType, Finding, Reason, Severity, cut, merge, with_ready};
 use crds::resource::{Health, Resource, SyncStatus};
 use jiff::Timestamp;
 
-use super::object::{Sync, SyncState};
+use super::object::{Inventoried, Sync, SyncState};
 use super::observed::{Assets, ObjectObserved, Provider, ReleaseObserved, Rendering};
 use super::plan::{Objects, Waiting, may_install, moved_from};
 use super::prune::{Fate, prune_digest};
@@ -27,9 +28,13 @@ pub fn key_of(row: &Resource) -> ObjectKey {
     )
 }
 
-/// What the inventory says of an object: `None` when it does not name it, `Some(None)` when it does and no intent of ours was applied.
-pub(super) fn inventoried<'a>(observed: &'a ReleaseObserved, key: &ObjectKey) -> Option<Option<&'a str>> {
-    row(observed, key).map(|row| Some(row.digest.as_str()).filter(|digest| !digest.is_empty()))
+/// What the inventory says of an object.
+pub(super) fn inventoried<'a>(observed: &'a ReleaseObserved, key: &ObjectKey) -> Inventoried<'a> {
+    match row(observed, key) {
+        None => Inventoried::No,
+        Some(row) if row.digest.is_empty() => Inventoried::Named,
+        Some(row) => Inventoried::Applied(&row.digest),
+    }
 }
 
 fn row<'a>(observed: &'a ReleaseObserved, key: &ObjectKey) -> Option<&'a Resource> {
@@ -367,7 +372,7 @@ fn deleting_message(observed: &ReleaseObserved, objects: &Objects) -> String {
 fn summary(items: &[String]) -> String {
     let mut text = items.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
     if items.len() > NAMED {
-        text.push_str(&format!("; and {} more", items.len() - NAMED));
+        let _ = write!(text, "; and {} more", items.len() - NAMED);
     }
     text
 }

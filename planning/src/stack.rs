@@ -1,0 +1,13 @@
+//! Decisions about one ClusterStack: which releases shall exist, what they shall say, and what the stack's status says of them.
+
+mod observed;
+mod plan;
+mod provider;
+mod select;
+mod status;
+
+pub use observed::{
+    ListedRelease, Listing, Owner, ProviderObject, ProviderTemplate, ReleaseView, StackObserved,
+};
+pub use plan::{Note, StackAction, StackPlan, StackWaiting, plan};
+pub use provider::release_kind;

@@ -1,0 +1,315 @@
+//! The plan for one ClusterStack: what to create, adjust and delete, the status that follows from what was seen, and why nothing more happens.
+
+use std::collections::BTreeMap;
+
+use crds::cluster_stack::ClusterStackStatus;
+use crds::cluster_stack_release::ClusterStackReleaseSpec;
+use crds::labels;
+use crds::names::ReleaseTag;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::ObjectReference;
+use serde::{Deserialize, Serialize};
+
+use super::observed::{Listing, Owner, ProviderTemplate, ReleaseView, StackObserved};
+use super::provider;
+use super::select::{LatestUnknown, Selection, select};
+use super::status;
+use crate::digest::digest;
+use crate::next::Next;
+
+/// The status of one stack is written at most this often: fifty releases that become ready in a second are one write, not fifty.
+const STATUS_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
+
+/// What a driver performs, and what it then knows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StackPlan {
+    /// What to do; the actions are independent of each other, and one that fails stops none.
+    pub actions: Vec<StackAction>,
+    /// The status that follows from what was observed.
+    pub status: ClusterStackStatus,
+    /// Whether the status may be written now, by the limit of one write a second.
+    pub status_due: bool,
+    /// What to tell in events.
+    pub notes: Vec<Note>,
+    /// Why nothing (more) happens, sorted.
+    pub waiting: Vec<StackWaiting>,
+    /// When to look again.
+    pub next: Next,
+}
+
+/// One thing to do. An executor has no choices: every operand is here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum StackAction {
+    /// Create a release object with our finalizer and the stack as owner.
+    CreateRelease {
+        /// Its name.
+        tag: String,
+        /// Its spec.
+        spec: Box<ClusterStackReleaseSpec>,
+        /// Its labels.
+        labels: BTreeMap<String, String>,
+    },
+    /// Bring a release object in line.
+    UpdateRelease {
+        /// Its name.
+        tag: String,
+        /// The whole spec.
+        spec: Box<ClusterStackReleaseSpec>,
+        /// Whether the stack becomes its owner.
+        adopt: bool,
+    },
+    /// Delete a release object, provided that it still has this identity.
+    DeleteRelease {
+        /// Its name.
+        tag: String,
+        /// The identity.
+        uid: String,
+    },
+    /// Server-side apply of the provider's release object.
+    ApplyProviderObject {
+        /// Kind and name.
+        reference: Box<ObjectReference>,
+        /// Identity of the release that controls it.
+        release_uid: String,
+        /// Its spec, from the template.
+        spec: serde_json::Value,
+        /// Its labels.
+        labels: BTreeMap<String, String>,
+        /// Its annotations.
+        annotations: BTreeMap<String, String>,
+        /// Whether it is there already.
+        exists: bool,
+    },
+}
+
+/// An event on the stack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// Whether it is a warning.
+    pub warning: bool,
+    /// One word for programs.
+    pub reason: String,
+    /// What happened, in the past tense.
+    pub message: String,
+}
+
+/// Why nothing more happens, as data.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum StackWaiting {
+    /// The object is paused.
+    Paused,
+    /// `spec.suspend` is set.
+    Suspended,
+    /// The spec cannot be used.
+    InvalidSpec {
+        /// What to change.
+        message: String,
+    },
+    /// The source cannot be used or does not answer.
+    Source {
+        /// Its words.
+        message: String,
+    },
+    /// The source lists no release of this stack in its channel.
+    NothingListed,
+    /// Hash releases cannot be ordered.
+    NoOrder,
+    /// The provider's template is not there.
+    ProviderTemplate,
+    /// Another stack has the release.
+    OwnedByOther {
+        /// The release.
+        tag: String,
+        /// The other stack.
+        stack: String,
+    },
+    /// Clusters are not known yet, so nothing is deleted.
+    ClusterList,
+    /// Deleting what left the source needs an approval.
+    PruneApproval {
+        /// What `approve-prune` has to say.
+        digest: String,
+        /// How many releases would go.
+        releases: usize,
+    },
+}
+
+/// Decides about a stack.
+pub fn plan(observed: &StackObserved, now: Timestamp) -> StackPlan {
+    if observed.deleting || observed.paused || observed.spec.suspend {
+        return idle(observed);
+    }
+    let (stem, channel) = match (observed.spec.stem(), observed.spec.parsed_channel()) {
+        (Ok(stem), Ok(channel)) => (stem, channel),
+        (Err(error), _) | (_, Err(error)) => return invalid(observed, &error.to_string(), now),
+    };
+    let selection = select(observed, &stem, &channel);
+    let waiting = waiting(observed, &selection);
+    let actions = actions(observed, &selection, &waiting);
+    let notes = notes(&actions);
+    let status = status::status(observed, &selection, &stem, &actions, &waiting, now);
+    finish(observed, actions, status, notes, waiting, now)
+}
+
+fn idle(observed: &StackObserved) -> StackPlan {
+    let waiting = match (observed.paused, observed.spec.suspend) {
+        (true, _) => vec![StackWaiting::Paused],
+        (false, true) => vec![StackWaiting::Suspended],
+        (false, false) => Vec::new(),
+    };
+    StackPlan {
+        actions: Vec::new(),
+        status: observed.status.clone(),
+        status_due: false,
+        notes: Vec::new(),
+        waiting,
+        next: Next::Await,
+    }
+}
+
+fn invalid(observed: &StackObserved, message: &str, now: Timestamp) -> StackPlan {
+    let status = status::invalid(observed, message, now);
+    let waiting = vec![StackWaiting::InvalidSpec { message: message.to_owned() }];
+    finish(observed, Vec::new(), status, Vec::new(), waiting, now)
+}
+
+fn finish(
+    observed: &StackObserved,
+    actions: Vec<StackAction>,
+    status: ClusterStackStatus,
+    notes: Vec<Note>,
+    waiting: Vec<StackWaiting>,
+    now: Timestamp,
+) -> StackPlan {
+    let due_at = observed.status_written_at.and_then(|at| at.saturating_add(STATUS_INTERVAL).ok());
+    let (status_due, next) = match due_at {
+        Some(at) if now < at && status != observed.status => (false, Next::At(at)),
+        _ => (true, Next::Await),
+    };
+    StackPlan { actions, status, status_due, notes, waiting, next }
+}
+
+fn actions(observed: &StackObserved, selection: &Selection, waiting: &[StackWaiting]) -> Vec<StackAction> {
+    let mut actions = Vec::new();
+    let missing_reference = !observed.spec.no_provider && observed.spec.provider_ref.is_none();
+    for tag in &selection.wanted {
+        match observed.releases.get(&tag.to_string()) {
+            // A release without a provider is not the same as one whose provider was forgotten.
+            _ if missing_reference => {}
+            None => actions.push(create(observed, tag)),
+            Some(view) => actions.extend(adjust(observed, tag, view)),
+        }
+    }
+    let held = waiting.iter().any(|item| matches!(item, StackWaiting::PruneApproval { .. }));
+    for tag in &selection.unwanted {
+        if held && selection.left_source.contains(tag) {
+            continue;
+        }
+        if let Some(view) = observed.releases.get(&tag.to_string()).filter(|view| !view.deleting) {
+            actions.push(StackAction::DeleteRelease { tag: tag.to_string(), uid: view.uid.clone() });
+        }
+    }
+    actions
+}
+
+fn create(observed: &StackObserved, tag: &ReleaseTag) -> StackAction {
+    let labels = observed.labels.iter().filter(|(key, _)| *key == labels::WATCH_FILTER);
+    StackAction::CreateRelease {
+        tag: tag.to_string(),
+        spec: Box::new(release_spec(observed, tag)),
+        labels: labels.map(|(key, value)| (key.clone(), value.clone())).collect(),
+    }
+}
+
+/// What brings an existing release and its provider object in line.
+fn adjust(observed: &StackObserved, tag: &ReleaseTag, view: &ReleaseView) -> Vec<StackAction> {
+    if view.deleting || matches!(view.owner, Owner::Other { .. }) {
+        return Vec::new();
+    }
+    let spec = release_spec(observed, tag);
+    let adopt = view.owner != Owner::Us;
+    let mut actions = Vec::new();
+    if adopt || view.spec != spec {
+        actions.push(StackAction::UpdateRelease { tag: tag.to_string(), spec: Box::new(spec), adopt });
+    }
+    actions.extend(provider::action(observed, tag, view));
+    actions
+}
+
+fn release_spec(observed: &StackObserved, tag: &ReleaseTag) -> ClusterStackReleaseSpec {
+    ClusterStackReleaseSpec {
+        provider_ref: provider::reference(observed, tag),
+        source: observed.spec.source.clone(),
+        policy: Some(observed.spec.policy()),
+    }
+}
+
+fn waiting(observed: &StackObserved, selection: &Selection) -> Vec<StackWaiting> {
+    let mut waiting = Vec::new();
+    if !selection.invalid.is_empty() {
+        let message = format!("invalid version: invalid version string {}", selection.invalid.join(", "));
+        waiting.push(StackWaiting::InvalidSpec { message });
+    }
+    if !observed.spec.no_provider && observed.spec.provider_ref.is_none() {
+        let message = "empty provider ref, even though noProvider mode is turned off".to_owned();
+        waiting.push(StackWaiting::InvalidSpec { message });
+    }
+    match &observed.listing {
+        Listing::Unusable { message } | Listing::Unavailable { message } => {
+            waiting.push(StackWaiting::Source { message: message.clone() });
+        }
+        Listing::NotAsked | Listing::Known { .. } => {}
+    }
+    match selection.latest_unknown {
+        Some(LatestUnknown::NothingListed) => waiting.push(StackWaiting::NothingListed),
+        Some(LatestUnknown::NoOrder) => waiting.push(StackWaiting::NoOrder),
+        Some(LatestUnknown::SourceSilent) | None => {}
+    }
+    if matches!(observed.template, ProviderTemplate::Missing | ProviderTemplate::KindMissing { .. }) {
+        waiting.push(StackWaiting::ProviderTemplate);
+    }
+    for tag in selection.wanted.iter().map(ToString::to_string) {
+        if let Some(Owner::Other { name }) = observed.releases.get(&tag).map(|view| &view.owner) {
+            waiting.push(StackWaiting::OwnedByOther { tag, stack: name.clone() });
+        }
+    }
+    if observed.used_by.is_none() {
+        waiting.push(StackWaiting::ClusterList);
+    }
+    let allowed = observed.spec.prune_limit.of(observed.releases.len());
+    let approval = digest(&selection.left_source);
+    if selection.left_source.len() > allowed && observed.approved_prune.as_ref() != Some(&approval) {
+        waiting.push(StackWaiting::PruneApproval { digest: approval, releases: selection.left_source.len() });
+    }
+    waiting.sort();
+    waiting
+}
+
+/// One event for all releases that are created, and one for all that are deleted: fifty at once are one piece of news.
+fn notes(actions: &[StackAction]) -> Vec<Note> {
+    let created: Vec<&str> = actions
+        .iter()
+        .filter_map(|action| match action {
+            StackAction::CreateRelease { tag, .. } => Some(tag.as_str()),
+            _ => None,
+        })
+        .collect();
+    let deleted: Vec<&str> = actions
+        .iter()
+        .filter_map(|action| match action {
+            StackAction::DeleteRelease { tag, .. } => Some(tag.as_str()),
+            _ => None,
+        })
+        .collect();
+    let note = |reason: &str, verb: &str, tags: &[&str]| {
+        (!tags.is_empty()).then(|| Note {
+            warning: false,
+            reason: reason.to_owned(),
+            message: format!("{verb} {}", status::enumerate(tags)),
+        })
+    };
+    note("ClusterStackReleaseCreated", "created", &created)
+        .into_iter()
+        .chain(note("ClusterStackReleaseDeleted", "deleted", &deleted))
+        .collect()
+}

@@ -1,0 +1,101 @@
+//! What the provider's release object of one release shall look like.
+
+use std::collections::BTreeMap;
+
+use crds::labels;
+use crds::names::ReleaseTag;
+use k8s_openapi::api::core::v1::ObjectReference;
+use serde_json::Value;
+
+use super::observed::{ProviderObject, ProviderTemplate, ReleaseView, StackObserved};
+use super::plan::StackAction;
+
+/// A provider's template kind ends in this word; its release kind is the rest.
+const TEMPLATE_SUFFIX: &str = "Template";
+
+/// The annotation of `kubectl apply` describes the object it is on, and would lie on any other.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The kind of a provider's release objects, from the kind of its template; `None` when the name does not end in `Template`.
+pub fn release_kind(template_kind: &str) -> Option<&str> {
+    template_kind.strip_suffix(TEMPLATE_SUFFIX).filter(|kind| !kind.is_empty())
+}
+
+/// What a release of this stack refers to.
+pub(super) fn reference(observed: &StackObserved, tag: &ReleaseTag) -> Option<ObjectReference> {
+    if observed.spec.no_provider {
+        return None;
+    }
+    let template = observed.spec.provider_ref.as_ref()?;
+    let kind = release_kind(template.kind.as_deref()?)?;
+    Some(ObjectReference {
+        api_version: template.api_version.clone(),
+        kind: Some(kind.to_owned()),
+        name: Some(tag.to_string()),
+        namespace: Some(observed.namespace.clone()),
+        ..ObjectReference::default()
+    })
+}
+
+/// The write that brings the provider's object of a release in line, if one is needed.
+pub(super) fn action(observed: &StackObserved, tag: &ReleaseTag, release: &ReleaseView) -> Option<StackAction> {
+    let ProviderTemplate::Found { template } = &observed.template else { return None };
+    let reference = reference(observed, tag)?;
+    let name = tag.to_string();
+    let current = observed.provider_objects.get(&name);
+    if current.is_some_and(|object| object.deleting) || release.deleting {
+        return None;
+    }
+    let spec = template.get("spec").cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+    let labels = observed.labels.clone();
+    let annotations = annotations(observed, release);
+    if current.is_some_and(|object| in_line(object, &spec, &labels, &annotations)) {
+        return None;
+    }
+    Some(StackAction::ApplyProviderObject {
+        reference: Box::new(reference),
+        release_uid: release.uid.clone(),
+        spec,
+        labels,
+        annotations,
+        exists: current.is_some(),
+    })
+}
+
+/// The stack's annotations without those that speak to us about the stack, and where the bytes of the release are.
+fn annotations(observed: &StackObserved, release: &ReleaseView) -> BTreeMap<String, String> {
+    let own = [LAST_APPLIED, labels::REQUESTED_AT, labels::APPROVE_PRUNE, labels::PAUSED];
+    let mut annotations: BTreeMap<String, String> = observed
+        .annotations
+        .iter()
+        .filter(|(key, _)| !own.contains(&key.as_str()))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    annotations.extend(release.source.clone().map(|source| (labels::SOURCE.to_owned(), source)));
+    annotations.extend(release.digest.clone().map(|digest| (labels::DIGEST.to_owned(), digest)));
+    annotations
+}
+
+/// Others may add labels and annotations, and the API server defaults to the spec; what we want has to be there.
+fn in_line(
+    object: &ProviderObject,
+    spec: &Value,
+    labels: &BTreeMap<String, String>,
+    annotations: &BTreeMap<String, String>,
+) -> bool {
+    contains(&object.spec, spec)
+        && labels.iter().all(|(key, value)| object.labels.get(key) == Some(value))
+        && annotations.iter().all(|(key, value)| object.annotations.get(key) == Some(value))
+}
+
+fn contains(live: &Value, wanted: &Value) -> bool {
+    match (live, wanted) {
+        (Value::Object(live), Value::Object(wanted)) => {
+            wanted.iter().all(|(key, value)| live.get(key).is_some_and(|live| contains(live, value)))
+        }
+        (Value::Array(live), Value::Array(wanted)) => {
+            live.len() == wanted.len() && live.iter().zip(wanted).all(|(live, wanted)| contains(live, wanted))
+        }
+        _ => live == wanted,
+    }
+}

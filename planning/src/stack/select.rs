@@ -1,0 +1,145 @@
+//! Which releases a stack wants, which it keeps, and which have to go.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::names::{Channel, ReleaseStem, ReleaseTag, StackVersion};
+use jiff::Timestamp;
+
+use super::observed::{ListedRelease, Listing, Owner, ReleaseView, StackObserved};
+
+/// The outcome of the selection.
+#[derive(Default)]
+pub(super) struct Selection {
+    /// The newest release that the source lists for this stack, when the stack subscribes.
+    pub(super) latest: Option<ReleaseTag>,
+    /// Why `latest` is not known though the stack subscribes.
+    pub(super) latest_unknown: Option<LatestUnknown>,
+    /// The newest release that is ready.
+    pub(super) latest_ready: Option<ReleaseTag>,
+    /// Entries of `spec.versions` that are no versions.
+    pub(super) invalid: Vec<String>,
+    /// The stack's releases that stay or come, in order of version.
+    pub(super) wanted: BTreeSet<ReleaseTag>,
+    /// The stack's releases that have to go.
+    pub(super) unwanted: BTreeSet<ReleaseTag>,
+    /// Those of `unwanted` that the source no longer lists.
+    pub(super) left_source: BTreeSet<ReleaseTag>,
+}
+
+/// Why the newest release cannot be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LatestUnknown {
+    /// The source was not asked yet or does not answer.
+    SourceSilent,
+    /// The source lists nothing for this stack.
+    NothingListed,
+    /// Hash releases have no order of their own, and the source does not say when they were published.
+    NoOrder,
+}
+
+/// Selects for one stack.
+pub(super) fn select(observed: &StackObserved, stem: &ReleaseStem, channel: &Channel) -> Selection {
+    let owned = owned(observed);
+    let published = published(&observed.listing);
+    let (listed, invalid) = listed(observed, stem);
+    let (latest, latest_unknown) = match observed.spec.auto_subscribe {
+        true => latest(&observed.listing, stem, channel),
+        false => (None, None),
+    };
+    let ready = owned.iter().filter(|(_, view)| view.ready && !view.deleting).map(|(tag, _)| tag);
+    let latest_ready = newest(ready, &published).or_else(|| owned_ready_by_name(&owned));
+    let mut wanted: BTreeSet<ReleaseTag> = listed.iter().chain(&latest).chain(&latest_ready).cloned().collect();
+    for tag in owned.keys() {
+        if in_use(observed, tag) || may_be_latest(tag, latest_unknown, latest_ready.as_ref()) {
+            wanted.insert(tag.clone());
+        }
+    }
+    let unwanted: BTreeSet<ReleaseTag> = owned.keys().filter(|tag| !wanted.contains(*tag)).cloned().collect();
+    let left_source = match &observed.listing {
+        Listing::Known { .. } => unwanted.iter().filter(|tag| !published.contains_key(*tag)).cloned().collect(),
+        _ => BTreeSet::new(),
+    };
+    Selection { latest, latest_unknown, latest_ready, invalid, wanted, unwanted, left_source }
+}
+
+/// The releases that are this stack's, by tag.
+fn owned(observed: &StackObserved) -> BTreeMap<ReleaseTag, &ReleaseView> {
+    observed
+        .releases
+        .iter()
+        .filter(|(_, view)| matches!(view.owner, Owner::Us | Owner::FormerSelf))
+        .filter_map(|(name, view)| Some((name.parse::<ReleaseTag>().ok()?, view)))
+        .collect()
+}
+
+fn published(listing: &Listing) -> BTreeMap<ReleaseTag, Option<Timestamp>> {
+    match listing {
+        Listing::Known { releases, .. } => releases.iter().map(|listed| (listed.tag.clone(), listed.published_at)).collect(),
+        _ => BTreeMap::new(),
+    }
+}
+
+fn listed(observed: &StackObserved, stem: &ReleaseStem) -> (BTreeSet<ReleaseTag>, Vec<String>) {
+    let mut listed = BTreeSet::new();
+    let mut invalid = Vec::new();
+    for text in &observed.spec.versions {
+        let tag = text.parse::<StackVersion>().and_then(|version| ReleaseTag::new(stem.clone(), version));
+        match tag {
+            Ok(tag) => drop(listed.insert(tag)),
+            Err(_) => invalid.push(text.clone()),
+        }
+    }
+    invalid.sort();
+    invalid.dedup();
+    (listed, invalid)
+}
+
+fn latest(listing: &Listing, stem: &ReleaseStem, channel: &Channel) -> (Option<ReleaseTag>, Option<LatestUnknown>) {
+    let Listing::Known { releases, .. } = listing else { return (None, Some(LatestUnknown::SourceSilent)) };
+    let candidates: Vec<&ListedRelease> = releases
+        .iter()
+        .filter(|listed| listed.tag.stem() == stem && channel.follows(listed.tag.version().channel()))
+        .collect();
+    if candidates.is_empty() {
+        return (None, Some(LatestUnknown::NothingListed));
+    }
+    let published = candidates.iter().map(|listed| (listed.tag.clone(), listed.published_at)).collect();
+    match newest(candidates.iter().map(|listed| &listed.tag), &published) {
+        Some(tag) => (Some(tag), None),
+        None => (None, Some(LatestUnknown::NoOrder)),
+    }
+}
+
+/// The newest of some releases: by version where all versions have an order, by date of publication otherwise, `None` where a date is missing.
+fn newest<'a>(
+    tags: impl Iterator<Item = &'a ReleaseTag>,
+    published: &BTreeMap<ReleaseTag, Option<Timestamp>>,
+) -> Option<ReleaseTag> {
+    let tags: Vec<&ReleaseTag> = tags.collect();
+    if tags.iter().all(|tag| has_order(tag.version())) {
+        return tags.into_iter().max().cloned();
+    }
+    let dated: Option<Vec<(Timestamp, &ReleaseTag)>> =
+        tags.into_iter().map(|tag| Some((published.get(tag).copied().flatten()?, tag))).collect();
+    dated?.into_iter().max().map(|(_, tag)| tag.clone())
+}
+
+/// A number counts up; a hash says nothing about before and after.
+fn has_order(version: &StackVersion) -> bool {
+    version.patch().is_none_or(|patch| patch.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Some ready release has to be named even where nothing orders them; the greatest by name is at least always the same.
+fn owned_ready_by_name(owned: &BTreeMap<ReleaseTag, &ReleaseView>) -> Option<ReleaseTag> {
+    owned.iter().rev().find(|(_, view)| view.ready && !view.deleting).map(|(tag, _)| tag.clone())
+}
+
+/// While Clusters are not known yet, every class counts as used.
+fn in_use(observed: &StackObserved, tag: &ReleaseTag) -> bool {
+    observed.used_by.as_ref().is_none_or(|used_by| used_by.get(&tag.to_string()).is_some_and(|clusters| !clusters.is_empty()))
+}
+
+/// While the newest release is not known, whatever could be it stays: an outage of the source changes nothing that is there.
+fn may_be_latest(tag: &ReleaseTag, unknown: Option<LatestUnknown>, latest_ready: Option<&ReleaseTag>) -> bool {
+    unknown.is_some() && latest_ready.is_none_or(|ready| !has_order(tag.version()) || !has_order(ready.version()) || tag > ready)
+}
