@@ -22,8 +22,7 @@ pub const VERSIONS_LENGTH: u32 = 1024;
 pub const PART_LENGTH: u32 = 63;
 
 /// A family of releases for one Kubernetes minor, and which of them shall be usable in this namespace.
-///
-/// Texts are kept as they are: a stack that the Go operator admitted may hold what cannot be parsed, and must still be readable.
+// Texts are kept as they are: a stack that the Go operator admitted may hold what cannot be parsed, and must still be readable.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "clusterstack.x-k8s.io",
@@ -43,8 +42,16 @@ pub const PART_LENGTH: u32 = 63;
     printcolumn(name = "Usable", type_ = "string", json_path = ".status.usableVersions"),
     printcolumn(name = "Latest", type_ = "string", json_path = ".status.latestRelease"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].reason"),
-    printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].message")
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].reason"
+    ),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].message"
+    )
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [

@@ -78,7 +78,13 @@ pub fn part_of(kind: &str, namespace: &str, name: &str) -> String {
 pub fn format_group_kinds<'pair>(group_kinds: impl IntoIterator<Item = (&'pair str, &'pair str)>) -> String {
     let names: BTreeSet<String> = group_kinds
         .into_iter()
-        .map(|(group, kind)| if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") })
+        .map(|(group, kind)| {
+            if group.is_empty() {
+                kind.to_owned()
+            } else {
+                format!("{kind}.{group}")
+            }
+        })
         .collect();
     names.into_iter().collect::<Vec<_>>().join(",")
 }

@@ -22,7 +22,21 @@ pub enum DriftPolicy {
 }
 
 /// Whose behaviour the rendering of charts follows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, strum::Display)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::Display,
+)]
 pub enum HelmProfile {
     /// Helm 3.19, which the Go operator ships.
     #[default]
@@ -62,7 +76,8 @@ pub enum VerificationMode {
     Rule::new("self.mode == 'Off' || has(self.cosign)").message("cosign must be set unless mode is Off"),
 ]))]
 pub struct Verification {
-    /// Off: signatures are not looked at. Warn: a bad one is a warning. Require: a bad or missing one refuses the release.
+    /// "Off" (in quotes, or YAML takes it for false): signatures are not looked at. Warn: a bad one is a warning. Require: a bad or missing one
+    /// refuses the release.
     #[serde(default)]
     pub mode: VerificationMode,
     /// Whose signatures of cosign are good.
@@ -167,7 +182,11 @@ impl FromStr for PruneLimit {
 
     fn from_str(text: &str) -> Result<Self, InvalidPruneLimit> {
         let limit = match text.strip_suffix('%') {
-            Some(percent) => percent.parse().ok().filter(|percent| *percent <= 100).map(Self::Percent),
+            Some(percent) => percent
+                .parse()
+                .ok()
+                .filter(|percent| *percent <= 100)
+                .map(Self::Percent),
             None => text.parse().ok().map(Self::Count),
         };
         limit.ok_or_else(|| InvalidPruneLimit { value: text.to_owned() })
@@ -213,11 +232,9 @@ impl JsonSchema for PruneLimit {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        // Pattern and bounds only bind values of their own type.
+        // The pattern binds texts only, the bounds numbers only.
         json_schema!({
-            "anyOf": [{"type": "integer"}, {"type": "string"}],
             "x-kubernetes-int-or-string": true,
-            "maxLength": 4,
             "pattern": "^(100|[0-9]{1,2})%$",
             "minimum": 0,
             "maximum": u32::MAX,

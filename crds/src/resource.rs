@@ -3,9 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An object that belongs to a release, as it stands in `status.resources`.
-///
-/// Empty texts are absent on the wire; an empty group is the core group, an empty namespace that of the cluster.
+/// An object that belongs to the release, and how it is.
+// Empty texts are absent on the wire, so an inventory of thousands stays small.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Resource {
@@ -44,7 +43,9 @@ pub struct Resource {
 }
 
 /// Whether an object is as its release wants it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, strum::Display)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, strum::Display,
+)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum SyncStatus {
@@ -56,7 +57,9 @@ pub enum SyncStatus {
 }
 
 /// How an object is, by the rules of kstatus.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, strum::Display)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, strum::Display,
+)]
 pub enum Health {
     /// It has become what its spec says.
     Current,

@@ -88,13 +88,21 @@ fn flaws_of_one(condition: &Condition) -> Vec<Flaw> {
         }
         Ok(_) => {}
     }
-    if let Some(reason) = condition.reason.as_deref().filter(|reason| reason.parse::<Reason>().is_err()) {
+    if let Some(reason) = condition
+        .reason
+        .as_deref()
+        .filter(|reason| reason.parse::<Reason>().is_err())
+    {
         flaws.push(Flaw::UnknownReason(name.clone(), reason.to_owned()));
     }
     if (condition.status == ConditionStatus::False) != condition.severity.is_some() {
         flaws.push(Flaw::SeverityMismatch(name.clone()));
     }
-    if condition.message.as_ref().is_some_and(|message| message.len() > MESSAGE_BYTES) {
+    if condition
+        .message
+        .as_ref()
+        .is_some_and(|message| message.len() > MESSAGE_BYTES)
+    {
         flaws.push(Flaw::MessageTooLong(name.clone()));
     }
     if condition.last_transition_time.0.subsec_nanosecond() != 0 {
@@ -105,8 +113,12 @@ fn flaws_of_one(condition: &Condition) -> Vec<Flaw> {
 
 fn flaws_of_list(conditions: &[Condition]) -> Vec<Flaw> {
     let mut seen = BTreeSet::new();
-    let twice = conditions.iter().filter(|condition| !seen.insert(condition.type_.as_str()));
-    let mut flaws: Vec<Flaw> = twice.map(|condition| Flaw::Duplicate(condition.type_.clone())).collect();
+    let twice = conditions
+        .iter()
+        .filter(|condition| !seen.insert(condition.type_.as_str()));
+    let mut flaws: Vec<Flaw> = twice
+        .map(|condition| Flaw::Duplicate(condition.type_.clone()))
+        .collect();
     if !conditions.is_sorted_by_key(|condition| position(&condition.type_)) {
         let order: Vec<&str> = conditions.iter().map(|condition| condition.type_.as_str()).collect();
         flaws.push(Flaw::Unsorted(order.join(", ")));
@@ -120,7 +132,10 @@ fn flaws_of_story(conditions: &[Condition], generation: i64, observed_generation
     let ready = find(conditions, ConditionType::Ready);
     let rules = [
         (Flaw::ReadyMissing, ready.is_none()),
-        (Flaw::ReconcilingAndStalled, is_true(ConditionType::Reconciling) && is_true(ConditionType::Stalled)),
+        (
+            Flaw::ReconcilingAndStalled,
+            is_true(ConditionType::Reconciling) && is_true(ConditionType::Stalled),
+        ),
         (
             Flaw::StalledButNotFalse,
             is_true(ConditionType::Stalled) && ready.is_some_and(|ready| ready.status != ConditionStatus::False),
@@ -129,11 +144,20 @@ fn flaws_of_story(conditions: &[Condition], generation: i64, observed_generation
             Flaw::UnknownWithoutReconciling,
             ready.is_some_and(|ready| ready.status == ConditionStatus::Unknown) && !is_true(ConditionType::Reconciling),
         ),
-        (Flaw::BehindWithoutReconciling, observed_generation < generation && !is_true(ConditionType::Reconciling)),
+        (
+            Flaw::BehindWithoutReconciling,
+            observed_generation < generation && !is_true(ConditionType::Reconciling),
+        ),
         (Flaw::ObservedTheFuture, observed_generation > generation),
-        (Flaw::ReadyIsNotTheSummary, ready.is_some_and(|ready| !summarises(ready, conditions))),
+        (
+            Flaw::ReadyIsNotTheSummary,
+            ready.is_some_and(|ready| !summarises(ready, conditions)),
+        ),
     ];
-    rules.into_iter().filter_map(|(flaw, broken)| broken.then_some(flaw)).collect()
+    rules
+        .into_iter()
+        .filter_map(|(flaw, broken)| broken.then_some(flaw))
+        .collect()
 }
 
 /// Whether Ready says what the winner of the summary says. A Ready that is True may say more than "yes".

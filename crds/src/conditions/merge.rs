@@ -14,13 +14,22 @@ use super::{Condition, ConditionType, Finding, position};
 pub fn merge(old: &[Condition], new: impl IntoIterator<Item = Finding>, now: Timestamp) -> Vec<Condition> {
     let now = whole_seconds(now);
     let latest: BTreeMap<ConditionType, Finding> = new.into_iter().map(|finding| (finding.type_, finding)).collect();
-    let mut merged: Vec<Condition> = latest.into_values().map(|finding| with_time(old, finding, now)).collect();
+    let mut merged: Vec<Condition> = latest
+        .into_values()
+        .map(|finding| with_time(old, finding, now))
+        .collect();
     merged.sort_by(|left, right| position(&left.type_).cmp(&position(&right.type_)));
     merged
 }
 
 fn with_time(old: &[Condition], finding: Finding, now: Timestamp) -> Condition {
-    let Finding { type_, status, severity, reason, message } = finding;
+    let Finding {
+        type_,
+        status,
+        severity,
+        reason,
+        message,
+    } = finding;
     let since = old
         .iter()
         .find(|condition| condition.type_ == type_.as_str() && condition.status == status)

@@ -23,7 +23,9 @@ pub use self::{
 pub const MESSAGE_BYTES: usize = 1024;
 
 /// Whether a condition holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, strum::Display)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, strum::Display,
+)]
 pub enum ConditionStatus {
     /// It holds.
     True,
@@ -35,7 +37,9 @@ pub enum ConditionStatus {
 }
 
 /// How bad it is that a condition does not hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, strum::Display)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, strum::Display,
+)]
 pub enum Severity {
     /// Somebody must act.
     Error,
@@ -46,8 +50,7 @@ pub enum Severity {
 }
 
 /// One statement about an object, and since when it has been so.
-///
-/// Type and reason are plain text here, because a status may have been written by another version or by the Go operator.
+// Type and reason are text here, because a status may have been written by another version or by the Go operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
@@ -58,7 +61,11 @@ pub struct Condition {
     #[schemars(with = "String")]
     pub status: ConditionStatus,
     /// How bad it is that the condition does not hold: Error (somebody must act), Warning or Info. Set only when status is False.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_severity")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "known_severity"
+    )]
     #[schemars(with = "Option<String>")]
     pub severity: Option<Severity>,
     /// When the status last changed.
@@ -99,12 +106,22 @@ pub struct Finding {
 impl Finding {
     /// The condition holds, and there is nothing to add.
     pub fn holds(type_: ConditionType) -> Self {
-        Self { type_, status: ConditionStatus::True, severity: None, reason: None, message: String::new() }
+        Self {
+            type_,
+            status: ConditionStatus::True,
+            severity: None,
+            reason: None,
+            message: String::new(),
+        }
     }
 
     /// The condition holds for a reason worth telling, as `Reconciling` and `Stalled` always do.
     pub fn holds_because(type_: ConditionType, reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason: Some(reason), message: cut(message.into()), ..Self::holds(type_) }
+        Self {
+            reason: Some(reason),
+            message: cut(message.into()),
+            ..Self::holds(type_)
+        }
     }
 
     /// The condition does not hold. The message speaks to the person who must act; it is cut at [`MESSAGE_BYTES`].
@@ -170,7 +187,7 @@ fn position(type_: &str) -> (bool, &str) {
     (type_ != ConditionType::Ready.as_str(), type_)
 }
 
-/// The message within [`MESSAGE_BYTES`]: what is longer ends in an ellipsis.
+/// The message within [`MESSAGE_BYTES`]: what is longer ends in an ellipsis. Findings do this themselves; it is for messages beside them.
 pub fn cut(mut message: String) -> String {
     const ELLIPSIS: &str = "...";
     if message.len() > MESSAGE_BYTES {

@@ -14,7 +14,10 @@ pub fn summarise_ready<'finding>(findings: impl IntoIterator<Item = &'finding Fi
     match winner {
         None => Finding::unknown(ConditionType::Ready, Reason::NotObservedYet, ""),
         Some(finding) if finding.status == ConditionStatus::True => Finding::holds(ConditionType::Ready),
-        Some(finding) => Finding { type_: ConditionType::Ready, ..finding.clone() },
+        Some(finding) => Finding {
+            type_: ConditionType::Ready,
+            ..finding.clone()
+        },
     }
 }
 

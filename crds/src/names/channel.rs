@@ -44,7 +44,11 @@ impl FromStr for Channel {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        if is_word(text) { Ok(Self(text.to_owned())) } else { Err(NameError::Channel { value: text.to_owned() }) }
+        if is_word(text) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(NameError::Channel { value: text.to_owned() })
+        }
     }
 }
 

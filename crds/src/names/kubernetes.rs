@@ -18,8 +18,14 @@ pub struct KubernetesMinor {
 impl KubernetesMinor {
     /// The minor of a full version as it stands in metadata.yaml or in `Cluster.spec.topology.version`: `v1.32.4` (or `1.32.4`) gives `1.32`.
     pub fn of_full_version(version: &str) -> Result<Self, NameError> {
-        let invalid = || NameError::KubernetesVersion { value: version.to_owned() };
-        let (major, rest) = version.strip_prefix('v').unwrap_or(version).split_once('.').ok_or_else(invalid)?;
+        let invalid = || NameError::KubernetesVersion {
+            value: version.to_owned(),
+        };
+        let (major, rest) = version
+            .strip_prefix('v')
+            .unwrap_or(version)
+            .split_once('.')
+            .ok_or_else(invalid)?;
         let (minor, patch) = rest.split_once('.').ok_or_else(invalid)?;
         let patch = patch.split(['-', '+']).next().unwrap_or_default();
         number::<u32>(patch).ok_or_else(invalid)?;
@@ -30,8 +36,12 @@ impl KubernetesMinor {
     pub(super) fn from_parts(major: &str, minor: &str) -> Result<Self, NameError> {
         let major = number(major)
             .filter(|number| *number < 10)
-            .ok_or_else(|| NameError::MajorVersion { value: major.to_owned() })?;
-        let minor = number(minor).ok_or_else(|| NameError::MinorVersion { value: minor.to_owned() })?;
+            .ok_or_else(|| NameError::MajorVersion {
+                value: major.to_owned(),
+            })?;
+        let minor = number(minor).ok_or_else(|| NameError::MinorVersion {
+            value: minor.to_owned(),
+        })?;
         Ok(Self { major, minor })
     }
 
@@ -50,8 +60,9 @@ impl FromStr for KubernetesMinor {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let (major, minor) =
-            text.split_once('.').ok_or_else(|| NameError::KubernetesVersion { value: text.to_owned() })?;
+        let (major, minor) = text
+            .split_once('.')
+            .ok_or_else(|| NameError::KubernetesVersion { value: text.to_owned() })?;
         Self::from_parts(major, minor)
     }
 }

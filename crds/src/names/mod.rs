@@ -66,7 +66,9 @@ pub enum NameError {
         value: String,
     },
     /// A version that is well-formed but contains what no Kubernetes object name may (upper case, `_`), or makes the name too long.
-    #[error("invalid version string {value}: the release could not be the name of an object; use lower-case letters and digits")]
+    #[error(
+        "invalid version string {value}: the release could not be the name of an object; use lower-case letters and digits"
+    )]
     NotAnObjectName {
         /// The version in dot form.
         value: String,
@@ -81,7 +83,10 @@ pub enum NameError {
 
 /// The parts of tags that come from a spec: they must survive splitting at `-` and the one `.` of a class name.
 fn is_tag_part(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 }
 
 /// What the contract's grammar calls a word (`\w`): ASCII letters, digits and `_`.
@@ -91,7 +96,11 @@ fn is_word(text: &str) -> bool {
 
 /// A decimal number without sign; `None` also when it does not fit.
 fn number<N: std::str::FromStr>(text: &str) -> Option<N> {
-    if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        text.parse().ok()
+    } else {
+        None
+    }
 }
 
 /// `serde`, `FromStr`-based: every name is a string on the wire.

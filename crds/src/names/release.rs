@@ -23,12 +23,18 @@ impl ReleaseStem {
     /// Refuses a provider or name that would make the tag ambiguous (empty, `-`, `.`) or no object name.
     pub fn new(provider: &str, name: &str, kubernetes_minor: KubernetesMinor) -> Result<Self, NameError> {
         if !is_tag_part(provider) {
-            return Err(NameError::Provider { value: provider.to_owned() });
+            return Err(NameError::Provider {
+                value: provider.to_owned(),
+            });
         }
         if !is_tag_part(name) {
             return Err(NameError::Name { value: name.to_owned() });
         }
-        Ok(Self { provider: provider.to_owned(), name: name.to_owned(), kubernetes_minor })
+        Ok(Self {
+            provider: provider.to_owned(),
+            name: name.to_owned(),
+            kubernetes_minor,
+        })
     }
 
     /// The infrastructure, such as `openstack`.
@@ -49,8 +55,17 @@ impl ReleaseStem {
 
 impl fmt::Display for ReleaseStem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { provider, name, kubernetes_minor } = self;
-        write!(formatter, "{provider}-{name}-{}-{}", kubernetes_minor.major(), kubernetes_minor.minor())
+        let Self {
+            provider,
+            name,
+            kubernetes_minor,
+        } = self;
+        write!(
+            formatter,
+            "{provider}-{name}-{}-{}",
+            kubernetes_minor.major(),
+            kubernetes_minor.minor()
+        )
     }
 }
 
@@ -71,7 +86,9 @@ impl ReleaseTag {
         if tag.version.fits_object_names() && tag.to_string().len() <= OBJECT_NAME_BYTES {
             Ok(tag)
         } else {
-            Err(NameError::NotAnObjectName { value: tag.version.to_string() })
+            Err(NameError::NotAnObjectName {
+                value: tag.version.to_string(),
+            })
         }
     }
 

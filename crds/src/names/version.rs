@@ -25,7 +25,11 @@ pub struct StackVersion {
 impl StackVersion {
     /// The stable version with this number.
     pub fn stable(major: u64) -> Self {
-        Self { major, channel: Channel::stable(), patch: String::new() }
+        Self {
+            major,
+            channel: Channel::stable(),
+            patch: String::new(),
+        }
     }
 
     /// Reads the spelling of tags, `v0-sha-abc`.
@@ -60,21 +64,33 @@ impl StackVersion {
 
     fn spelled(&self, separator: char) -> String {
         let Self { major, channel, patch } = self;
-        if channel.is_stable() { format!("v{major}") } else { format!("v{major}-{channel}{separator}{patch}") }
+        if channel.is_stable() {
+            format!("v{major}")
+        } else {
+            format!("v{major}-{channel}{separator}{patch}")
+        }
     }
 
     fn parse(text: &str, separator: char) -> Result<Self, NameError> {
         let invalid = || NameError::Version { value: text.to_owned() };
         let body = text.strip_prefix('v').ok_or_else(invalid)?;
-        let (major, suffix) = body.split_once('-').map_or((body, None), |(major, suffix)| (major, Some(suffix)));
+        let (major, suffix) = body
+            .split_once('-')
+            .map_or((body, None), |(major, suffix)| (major, Some(suffix)));
         let major = number(major).ok_or_else(invalid)?;
-        let Some(suffix) = suffix else { return Ok(Self::stable(major)) };
+        let Some(suffix) = suffix else {
+            return Ok(Self::stable(major));
+        };
         let (channel, patch) = suffix.split_once(separator).ok_or_else(invalid)?;
         if !is_word(patch) {
             return Err(invalid());
         }
         let channel: Channel = channel.parse().map_err(|_| invalid())?;
-        let patch = if channel.is_stable() { String::new() } else { patch.to_owned() };
+        let patch = if channel.is_stable() {
+            String::new()
+        } else {
+            patch.to_owned()
+        };
         Ok(Self { major, channel, patch })
     }
 }

@@ -1,1 +1,0 @@
-//! The small files of a release.

@@ -1,0 +1,96 @@
+//! The small files of a release, from bytes to types: metadata.yaml, clusteraddon.yaml, node-images.yaml and hashes.json.
+//!
+//! Nothing here limits the size of the input; whoever reads the bytes does. Whether files agree with each other or with the tag is judged by whoever has
+//! all of them. Unknown keys are accepted everywhere, as the formats have grown and will.
+
+mod cluster_addon_config;
+mod metadata;
+mod node_images;
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use thiserror::Error;
+
+pub use self::{
+    cluster_addon_config::{AddonStage, ClusterAddonConfig, WaitForCondition, WatchedObject},
+    metadata::Metadata,
+    node_images::{NodeImage, NodeImages},
+};
+use crate::names::NameError;
+
+/// Name of the file with the versions of a release; every release has it.
+pub const METADATA: &str = "metadata.yaml";
+/// Name of the file with the stages of the add-ons; a release without it has one stage.
+pub const CLUSTER_ADDON_CONFIG: &str = "clusteraddon.yaml";
+/// Name of the template for the values of the only add-on chart, in releases without stages.
+pub const CLUSTER_ADDON_VALUES: &str = "cluster-addon-values.yaml";
+/// Name of the file with the node images.
+pub const NODE_IMAGES: &str = "node-images.yaml";
+/// Name of the file with the hashes of what a release was made from.
+pub const HASHES: &str = "hashes.json";
+
+/// Why a file of a release cannot be used. All of them are mistakes in the release.
+#[derive(Debug, Error)]
+pub enum ReleaseFileError {
+    /// Not YAML, or not of the shape that the file must have.
+    #[error("unable to read {file}")]
+    ReadYaml {
+        /// Name of the file.
+        file: &'static str,
+        /// Line, column and cause.
+        #[source]
+        source: serde_yaml::Error,
+    },
+    /// Not JSON, or not of the shape that the file must have.
+    #[error("unable to read {file}")]
+    ReadJson {
+        /// Name of the file.
+        file: &'static str,
+        /// Line, column and cause.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// `versions.clusterStack` of metadata.yaml is missing or empty.
+    #[error("clusterstack version empty")]
+    ClusterStackVersionEmpty,
+    /// `versions.kubernetes` of metadata.yaml is missing or empty.
+    #[error("kubernetes version empty")]
+    KubernetesVersionEmpty,
+    /// `versions.components.clusterAddon` of metadata.yaml is missing or empty.
+    #[error("cluster addon version empty")]
+    ClusterAddonVersionEmpty,
+    /// A version of metadata.yaml has another form than it must have.
+    #[error("unable to use {field} of metadata.yaml")]
+    ReadVersion {
+        /// Path of the field.
+        field: &'static str,
+        /// What is wrong with it.
+        #[source]
+        source: NameError,
+    },
+}
+
+/// hashes.json: what the parts of a release were made from, to see whether the next release changes them. Absent parts are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Hashes {
+    /// Of the whole stack directory.
+    pub cluster_stack: String,
+    /// Of its directory `cluster-addon`.
+    pub cluster_addon_dir: String,
+    /// Of its file `cluster-addon-values.yaml`.
+    pub cluster_addon_values: String,
+    /// Of its directory with node images.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub node_image_dir: String,
+}
+
+impl Hashes {
+    /// Reads hashes.json.
+    pub fn parse(bytes: &[u8]) -> Result<Self, ReleaseFileError> {
+        serde_json::from_slice(bytes).map_err(|source| ReleaseFileError::ReadJson { file: HASHES, source })
+    }
+}
+
+fn read_yaml<T: DeserializeOwned>(file: &'static str, bytes: &[u8]) -> Result<T, ReleaseFileError> {
+    serde_yaml::from_slice(bytes).map_err(|source| ReleaseFileError::ReadYaml { file, source })
+}

@@ -1,0 +1,108 @@
+//! The files in `crds/yaml` are what `crds::manifests` makes.
+
+use std::{env, fs, path::PathBuf};
+
+use crds::manifests::{cluster_roles, custom_resource_definitions};
+use serde_json::Value;
+
+#[test]
+fn committed_manifests_are_the_generated_ones() {
+    let regenerate = env::var_os("STACKWRIGHT_REGENERATE").is_some_and(|value| value == "1");
+    let mut stale = Vec::new();
+    for (name, text) in manifests() {
+        let path = directory().join(&name);
+        if regenerate {
+            fs::create_dir_all(directory()).expect("crds/yaml can be made");
+            fs::write(&path, text).expect("the file can be written");
+        } else if fs::read_to_string(&path).ok().as_deref() != Some(text.as_str()) {
+            stale.push(name);
+        }
+    }
+    assert!(
+        stale.is_empty(),
+        "not as generated: {}\nrun: STACKWRIGHT_REGENERATE=1 cargo test -p crds --test generated",
+        stale.join(", ")
+    );
+}
+
+#[test]
+fn no_committed_manifest_is_left_over() {
+    let generated: Vec<String> = manifests().into_iter().map(|(name, _)| name).collect();
+    for entry in fs::read_dir(directory()).expect("crds/yaml is there") {
+        let name = entry
+            .expect("crds/yaml can be read")
+            .file_name()
+            .into_string()
+            .expect("a UTF-8 name");
+        assert!(
+            generated.contains(&name),
+            "crds/yaml/{name} is not generated any more: delete it"
+        );
+    }
+}
+
+/// kubectl reads YAML 1.1, where a plain `Off` or `No` is a boolean; the serializer writes YAML 1.2 and would not quote it.
+#[test]
+fn committed_manifests_mean_the_same_in_yaml_1_1() {
+    for (name, text) in manifests() {
+        for line in text.lines() {
+            let scalar = line
+                .rsplit(": ")
+                .next()
+                .unwrap_or(line)
+                .trim_start()
+                .trim_start_matches("- ");
+            assert!(!is_boolean_in_yaml_1_1(scalar), "{name}: {line}");
+        }
+    }
+}
+
+fn directory() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("yaml")
+}
+
+fn manifests() -> Vec<(String, String)> {
+    let crds = custom_resource_definitions().into_iter().map(|crd| {
+        let name = crd.metadata.name.clone().expect("a CRD has a name");
+        let manifest = serde_json::to_value(crd).expect("a CRD is JSON");
+        (
+            format!("{}_{}.yaml", crds::GROUP, name.split('.').next().unwrap_or_default()),
+            text(&manifest),
+        )
+    });
+    let roles = cluster_roles().into_iter().map(|role| {
+        let name = role.metadata.name.clone().expect("a ClusterRole has a name");
+        let manifest = serde_json::to_value(role).expect("a ClusterRole is JSON");
+        (format!("role_{name}.yaml"), text(&manifest))
+    });
+    crds.chain(roles).collect()
+}
+
+fn text(manifest: &Value) -> String {
+    let yaml = serde_yaml::to_string(manifest).expect("JSON is YAML");
+    let mut text = String::from("# Generated from the crate crds; do not edit.\n");
+    for line in yaml.lines() {
+        text.push_str(&quoted_for_yaml_1_1(line));
+        text.push('\n');
+    }
+    text
+}
+
+fn quoted_for_yaml_1_1(line: &str) -> String {
+    for separator in [": ", "- "] {
+        if let Some((before, scalar)) = line.rsplit_once(separator)
+            && is_boolean_in_yaml_1_1(scalar)
+        {
+            return format!("{before}{separator}'{scalar}'");
+        }
+    }
+    line.to_owned()
+}
+
+/// The words beyond `true` and `false`, which the serializer knows.
+fn is_boolean_in_yaml_1_1(scalar: &str) -> bool {
+    matches!(
+        scalar,
+        "y" | "Y" | "yes" | "Yes" | "YES" | "n" | "N" | "no" | "No" | "NO" | "on" | "On" | "ON" | "off" | "Off" | "OFF"
+    )
+}
