@@ -3,4 +3,7 @@
 //! A pure library: charts and values come as bytes, manifests leave as bytes. It touches no files, network, environment,
 //! clock or randomness.
 
+pub mod json;
+mod number;
 pub mod value;
+pub mod yaml;

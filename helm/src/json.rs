@@ -1,0 +1,21 @@
+//! JSON as Go's `encoding/json` writes and reads it. Knows values, not charts.
+
+mod decode;
+mod encode;
+
+pub use decode::decode;
+pub use encode::{Escape, encode, encode_pretty};
+
+use crate::yaml::Node;
+
+/// What `encoding/json` calls a JSON value when it does not fit where it should go.
+pub(crate) fn kind(node: &Node) -> &'static str {
+    match node {
+        Node::Null => "null",
+        Node::Bool(_) => "bool",
+        Node::Int(_) | Node::Uint(_) | Node::Float(_) => "number",
+        Node::Text(_) => "string",
+        Node::List(_) => "array",
+        Node::Map(_) => "object",
+    }
+}

@@ -1,0 +1,179 @@
+//! From values to JSON text: which fields an object has, in which order, and how strings are escaped.
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::number;
+use crate::value::{Json, Map, Shape, Value};
+use crate::yaml::MAX_DEPTH;
+
+/// Whether `<`, `>` and `&` are escaped, which Go does unless told otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Escape {
+    /// `json.Marshal`
+    Html,
+    /// An encoder with `SetEscapeHTML(false)`.
+    Minimal,
+}
+
+/// The compact JSON of a value. The error is Go's text.
+pub fn encode(value: &Value, escape: Escape) -> Result<String, String> {
+    let mut encoder = Encoder {
+        text: String::new(),
+        escape,
+        indent: None,
+    };
+    encoder.value(value, 0)?;
+    Ok(encoder.text)
+}
+
+/// The JSON of a value with two columns per level: `json.MarshalIndent(value, "", "  ")`.
+pub fn encode_pretty(value: &Value, escape: Escape) -> Result<String, String> {
+    let mut encoder = Encoder {
+        text: String::new(),
+        escape,
+        indent: Some("  "),
+    };
+    encoder.value(value, 0)?;
+    Ok(encoder.text)
+}
+
+struct Encoder {
+    text: String,
+    escape: Escape,
+    indent: Option<&'static str>,
+}
+
+impl Encoder {
+    fn value(&mut self, value: &Value, depth: usize) -> Result<(), String> {
+        // Deeper nesting is taken for a value that contains itself.
+        if depth > MAX_DEPTH {
+            return Err(format!(
+                "json: unsupported value: encountered a cycle via {}",
+                value.type_name()
+            ));
+        }
+        match value {
+            Value::Nil => self.text.push_str("null"),
+            Value::Bool(value) => self.text.push_str(if *value { "true" } else { "false" }),
+            Value::Int(number, _) => self.text.push_str(&number.to_string()),
+            Value::Float(number) if number.is_finite() => self.text.push_str(&number::format_json_float(*number)),
+            Value::Float(number) => {
+                return Err(format!("json: unsupported value: {}", number::format_float(*number)));
+            }
+            Value::Str(text) => self.string(text),
+            Value::Bytes(bytes) => {
+                self.text.push('"');
+                STANDARD.encode_string(bytes, &mut self.text);
+                self.text.push('"');
+            }
+            Value::List(list) => self.list(list.items(), depth)?,
+            Value::Map(map) => self.map(map, depth)?,
+            Value::Obj(object) => match object.json() {
+                Some(Json::Fields(fields)) => self.fields(&fields, depth)?,
+                Some(Json::Value(value)) => self.value(&value, depth + 1)?,
+                None => match object.shape() {
+                    Shape::Struct(fields) | Shape::Pointer(fields) => self.fields(&fields, depth)?,
+                    Shape::Map(map) => self.map(&map, depth)?,
+                    Shape::List(list) => self.list(list.items(), depth)?,
+                },
+            },
+        }
+        Ok(())
+    }
+
+    fn list(&mut self, items: &[Value], depth: usize) -> Result<(), String> {
+        self.text.push('[');
+        for (position, item) in items.iter().enumerate() {
+            self.separate(position > 0, depth + 1);
+            self.value(item, depth + 1)?;
+        }
+        self.close(']', items.is_empty(), depth);
+        Ok(())
+    }
+
+    fn map(&mut self, map: &Map, depth: usize) -> Result<(), String> {
+        let entries = map.entries();
+        self.object(entries.iter().map(|(key, value)| (&**key, value)), depth)
+    }
+
+    fn fields(&mut self, fields: &[(&'static str, Value)], depth: usize) -> Result<(), String> {
+        self.object(fields.iter().map(|(name, value)| (name.as_bytes(), value)), depth)
+    }
+
+    fn object<'v>(
+        &mut self,
+        entries: impl ExactSizeIterator<Item = (&'v [u8], &'v Value)>,
+        depth: usize,
+    ) -> Result<(), String> {
+        let empty = entries.len() == 0;
+        self.text.push('{');
+        for (position, (key, value)) in entries.enumerate() {
+            self.separate(position > 0, depth + 1);
+            self.string(key);
+            self.text.push_str(if self.indent.is_some() { ": " } else { ":" });
+            self.value(value, depth + 1)?;
+        }
+        self.close('}', empty, depth);
+        Ok(())
+    }
+
+    fn separate(&mut self, comma: bool, depth: usize) {
+        if comma {
+            self.text.push(',');
+        }
+        self.new_line(depth);
+    }
+
+    fn close(&mut self, bracket: char, empty: bool, depth: usize) {
+        if !empty {
+            self.new_line(depth);
+        }
+        self.text.push(bracket);
+    }
+
+    fn new_line(&mut self, depth: usize) {
+        if let Some(indent) = self.indent {
+            self.text.push('\n');
+            for _ in 0..depth {
+                self.text.push_str(indent);
+            }
+        }
+    }
+
+    fn string(&mut self, bytes: &[u8]) {
+        self.text.push('"');
+        for chunk in bytes.utf8_chunks() {
+            for character in chunk.valid().chars() {
+                self.character(character);
+            }
+            // Each broken byte counts alone.
+            for _ in chunk.invalid() {
+                self.text.push_str("\\ufffd");
+            }
+        }
+        self.text.push('"');
+    }
+
+    fn character(&mut self, character: char) {
+        match character {
+            '"' => self.text.push_str("\\\""),
+            '\\' => self.text.push_str("\\\\"),
+            '\x08' => self.text.push_str("\\b"),
+            '\x0c' => self.text.push_str("\\f"),
+            '\n' => self.text.push_str("\\n"),
+            '\r' => self.text.push_str("\\r"),
+            '\t' => self.text.push_str("\\t"),
+            '\0'..='\x1f' | '\u{2028}' | '\u{2029}' => self.unicode_escape(character),
+            '<' | '>' | '&' if self.escape == Escape::Html => self.unicode_escape(character),
+            _ => self.text.push(character),
+        }
+    }
+
+    fn unicode_escape(&mut self, character: char) {
+        // Writing to a string cannot fail.
+        let _ = write!(self.text, "\\u{:04x}", u32::from(character));
+    }
+}

@@ -1,0 +1,85 @@
+//! YAML as Helm reads and writes it: the go-yaml v2 dialect on the way through JSON. Decides nothing about charts.
+
+mod decode;
+mod emit;
+mod error;
+mod node;
+mod order;
+mod resolve;
+mod scan;
+mod style;
+
+pub use decode::Decoded;
+pub use emit::emit;
+pub use error::Error;
+pub use node::Node;
+
+use crate::json;
+use crate::value::Value;
+
+/// Collections nested deeper are refused, in YAML and JSON. Far above any manifest, far below what the stack of a thread takes; Go
+/// stops at 10,000.
+pub const MAX_DEPTH: usize = 250;
+
+/// Reads the first document of a text, integers kept as integers, as `sigs.k8s.io/yaml` gives it to Kubernetes clients.
+pub fn read(text: &[u8]) -> Result<Decoded, Error> {
+    let decoded = decode::decode(&scan::Source::read(text)?)?;
+    decode::refuse_infinite(&decoded.node)?;
+    Ok(decoded)
+}
+
+/// Reads the first document of a text as chart values: every number is a float.
+pub fn parse(text: &[u8]) -> Result<Node, Error> {
+    Ok(read(text)?.node.with_float_numbers())
+}
+
+/// The function `toYaml`: the YAML of the JSON of a value, without the last line break. The error is Go's text; templates see "" instead.
+pub fn to_yaml(value: &Value) -> Result<String, String> {
+    let json = json::encode(value, json::Escape::Html)?;
+    let decoded = scan::Source::read(json.as_bytes())
+        .and_then(|source| decode::decode(&source))
+        .map_err(|error| error.to_string())?;
+    let mut text = emit(&decoded.node);
+    text.pop();
+    Ok(text)
+}
+
+/// The function `fromYaml`: the mapping that a text holds, or a mapping with the only key `Error`.
+pub fn from_yaml(text: &[u8]) -> Value {
+    match parse(text).map_err(convert_error) {
+        Ok(Node::Null) => Node::empty_map().to_value(),
+        Ok(node @ Node::Map(_)) => node.to_value(),
+        Ok(node) => error_map(format!(
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            json::kind(&node)
+        )),
+        Err(error) => error_map(error),
+    }
+}
+
+/// The function `fromYamlArray`: the sequence that a text holds, or a sequence with the error as its only item.
+pub fn from_yaml_array(text: &[u8]) -> Value {
+    match parse(text).map_err(convert_error) {
+        Ok(Node::Null) => Node::List(Vec::new()).to_value(),
+        Ok(node @ Node::List(_)) => node.to_value(),
+        Ok(node) => error_list(format!(
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type []interface {{}}",
+            json::kind(&node)
+        )),
+        Err(error) => error_list(error),
+    }
+}
+
+/// How `sigs.k8s.io/yaml` wraps what go-yaml says.
+#[expect(clippy::needless_pass_by_value, reason = "used as a function in map_err")]
+pub(crate) fn convert_error(error: Error) -> String {
+    format!("error converting YAML to JSON: {error}")
+}
+
+fn error_map(error: String) -> Value {
+    Node::from([("Error", Node::Text(error))]).to_value()
+}
+
+fn error_list(error: String) -> Value {
+    Node::List(vec![Node::Text(error)]).to_value()
+}

@@ -1,0 +1,121 @@
+//! A document as plain data: what is left of YAML or JSON after reading. Unlike [`Value`] it is owned by one holder and may cross threads.
+
+use std::collections::BTreeMap;
+
+use crate::value::{List, Map, Value};
+
+/// One YAML or JSON value. Keys are strings, as JSON demands; Go's reader turns other scalar keys into their text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Node {
+    /// `null`, `~` or nothing.
+    #[default]
+    Null,
+    /// A boolean, which YAML 1.1 also writes as `yes`, `on` and `y`.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// An integer above `i64::MAX`.
+    Uint(u64),
+    /// A number with a fraction or an exponent, and every number of a chart's values.
+    Float(f64),
+    /// A string, also for timestamps and tagged scalars.
+    Text(String),
+    /// A sequence.
+    List(Vec<Node>),
+    /// A mapping.
+    Map(BTreeMap<String, Node>),
+}
+
+impl Node {
+    /// An empty mapping.
+    pub fn empty_map() -> Self {
+        Self::Map(BTreeMap::new())
+    }
+
+    /// The entries of a mapping, nothing for other nodes.
+    pub fn as_map(&self) -> Option<&BTreeMap<String, Self>> {
+        match self {
+            Self::Map(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// The entries of a mapping for changing, nothing for other nodes.
+    pub fn as_map_mut(&mut self) -> Option<&mut BTreeMap<String, Self>> {
+        match self {
+            Self::Map(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// The items of a sequence, nothing for other nodes.
+    pub fn as_list(&self) -> Option<&[Self]> {
+        match self {
+            Self::List(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The text of a string, nothing for other nodes.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The value of a key, nothing when it is absent or this is no mapping.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        self.as_map()?.get(key)
+    }
+
+    /// The same with every number as a float, because Helm reads values through JSON without asking for integers.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "the loss above 2^53 is Helm's too")]
+    pub fn with_float_numbers(self) -> Self {
+        match self {
+            Self::Int(number) => Self::Float(number as f64),
+            Self::Uint(number) => Self::Float(number as f64),
+            Self::List(items) => Self::List(items.into_iter().map(Self::with_float_numbers).collect()),
+            Self::Map(entries) => Self::Map(
+                entries
+                    .into_iter()
+                    .map(|(key, node)| (key, node.with_float_numbers()))
+                    .collect(),
+            ),
+            other => other,
+        }
+    }
+
+    /// A fresh value for templates; changes to it are not seen here. Integers become floats, see [`Node::with_float_numbers`].
+    #[expect(clippy::cast_precision_loss, reason = "the loss above 2^53 is Helm's too")]
+    pub fn to_value(&self) -> Value {
+        match self {
+            Self::Null => Value::Nil,
+            Self::Bool(value) => Value::Bool(*value),
+            Self::Int(number) => Value::Float(*number as f64),
+            Self::Uint(number) => Value::Float(*number as f64),
+            Self::Float(number) => Value::Float(*number),
+            Self::Text(text) => Value::from(text.as_str()),
+            Self::List(items) => Value::List(List::new(items.iter().map(Self::to_value).collect())),
+            Self::Map(entries) => Value::Map(
+                entries
+                    .iter()
+                    .map(|(key, node)| (key.as_str(), node.to_value()))
+                    .collect::<Map>(),
+            ),
+        }
+    }
+}
+
+impl From<&str> for Node {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl<K: Into<String>, const N: usize> From<[(K, Self); N]> for Node {
+    fn from(entries: [(K, Self); N]) -> Self {
+        Self::Map(entries.into_iter().map(|(key, node)| (key.into(), node)).collect())
+    }
+}

@@ -1,0 +1,295 @@
+//! From text to a tree of nodes as written: anchors, aliases, tags and styles are still there. Decides no types.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use libyaml_safer::{ErrorKind, Event, EventData, Mark, Parser, ScalarStyle};
+
+use super::MAX_DEPTH;
+use super::error::Error;
+use super::resolve::TAG_PREFIX;
+
+/// Index of a [`Written`] node in its [`Source`].
+pub(super) type Id = usize;
+
+/// One node as written.
+pub(super) struct Written {
+    /// The full tag, empty when there is none.
+    pub(super) tag: String,
+    pub(super) content: Content,
+}
+
+/// What a node consists of.
+pub(super) enum Content {
+    Scalar {
+        text: String,
+        /// Plain style, so that the text decides the type.
+        plain: bool,
+    },
+    List(Vec<Id>),
+    Map(Vec<(Id, Id)>),
+    /// Another node of the same document, possibly one that contains this alias.
+    Alias {
+        name: String,
+        target: Id,
+    },
+}
+
+/// The nodes of one document.
+pub(super) struct Source {
+    nodes: Vec<Written>,
+    root: Option<Id>,
+}
+
+impl Source {
+    /// Reads the first document of a text; what follows it is not looked at.
+    pub(super) fn read(text: &[u8]) -> Result<Self, Error> {
+        let text = Text::new(text);
+        let mut input = &*text.complete;
+        let mut parser = Parser::new();
+        parser.set_input(&mut input);
+        let mut reader = Reader {
+            text: &text,
+            parser,
+            nodes: Vec::new(),
+            anchors: HashMap::new(),
+        };
+        let root = reader.document()?;
+        Ok(Self {
+            nodes: reader.nodes,
+            root,
+        })
+    }
+
+    /// The root node; nothing for a text without a document.
+    pub(super) fn root(&self) -> Option<Id> {
+        self.root
+    }
+
+    /// The node behind an index of this document.
+    pub(super) fn node(&self, id: Id) -> &Written {
+        &self.nodes[id]
+    }
+}
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// A text and where marks point in it. The scanner panics when a text ends inside a line of a block scalar or behind a backslash, so
+/// an unfinished last line gets a line break, and what that changes is taken back.
+struct Text<'a> {
+    complete: Cow<'a, [u8]>,
+    /// A line break was added.
+    completed: bool,
+    /// Marks do not count a byte order mark.
+    bom: usize,
+}
+
+impl<'a> Text<'a> {
+    fn new(text: &'a [u8]) -> Self {
+        // Blanks behind the last line break mean nothing, unless they are more than the indentation of a block scalar.
+        let blanks = text.iter().rev().take_while(|byte| **byte == b' ').count();
+        let (before, _) = text.split_at(text.len() - blanks);
+        let text = if before.ends_with(b"\n") { before } else { text };
+        let completed = !text.is_empty() && !text.ends_with(b"\n");
+        Self {
+            complete: if completed {
+                Cow::Owned([text, b"\n"].concat())
+            } else {
+                Cow::Borrowed(text)
+            },
+            completed,
+            bom: if text.starts_with(BOM) { BOM.len() } else { 0 },
+        }
+    }
+
+    fn position(&self, index: u64) -> usize {
+        usize::try_from(index)
+            .unwrap_or(usize::MAX)
+            .saturating_add(self.bom)
+            .min(self.complete.len())
+    }
+
+    fn written(&self, event: &Event) -> &[u8] {
+        let (start, end) = (
+            self.position(event.start_mark.index),
+            self.position(event.end_mark.index),
+        );
+        self.complete.get(start..end).unwrap_or_default()
+    }
+
+    /// Whether the added line break is the end of what was written.
+    fn takes_added_break(&self, event: &Event) -> bool {
+        self.completed && self.position(event.end_mark.index) == self.complete.len()
+    }
+
+    /// The line of a mark, counted from zero. Only a scalar that is cut off ends where the text ends; whatever else misses something
+    /// there misses it on a new line, with or without a line break before.
+    fn line(&self, mark: Mark, cut_off: bool) -> u64 {
+        let behind = self.completed && self.position(mark.index) == self.complete.len();
+        mark.line - u64::from(behind && cut_off && mark.line > 0)
+    }
+}
+
+struct Reader<'a, 'b> {
+    text: &'a Text<'a>,
+    parser: Parser<&'b mut &'a [u8]>,
+    nodes: Vec<Written>,
+    anchors: HashMap<String, Id>,
+}
+
+impl Reader<'_, '_> {
+    fn document(&mut self) -> Result<Option<Id>, Error> {
+        loop {
+            match self.event()?.data {
+                EventData::StreamEnd => return Ok(None),
+                EventData::DocumentStart {
+                    version_directive: Some(version),
+                    ..
+                } if (version.major, version.minor) != (1, 1) => {
+                    return Err(syntax(None, "found incompatible YAML document"));
+                }
+                EventData::DocumentStart { .. } => break,
+                _ => {}
+            }
+        }
+        let first = self.event()?;
+        let root = self.node(first, 0)?;
+        // The end of the document is read too: a text that goes wrong right behind it is refused.
+        self.event()?;
+        Ok(Some(root))
+    }
+
+    fn event(&mut self) -> Result<Event, Error> {
+        self.parser.parse().map_err(|error| translate(&error, self.text))
+    }
+
+    fn push(&mut self, anchor: Option<String>, tag: Option<String>, content: Content) -> Id {
+        let id = self.nodes.len();
+        self.nodes.push(Written {
+            tag: tag.unwrap_or_default(),
+            content,
+        });
+        if let Some(anchor) = anchor {
+            self.anchors.insert(anchor, id);
+        }
+        id
+    }
+
+    fn node(&mut self, event: Event, depth: usize) -> Result<Id, Error> {
+        if depth > MAX_DEPTH {
+            return Err(Error::Content(format!("exceeded max depth of {MAX_DEPTH}")));
+        }
+        if let EventData::Scalar {
+            style: ScalarStyle::DoubleQuoted,
+            ..
+        } = event.data
+        {
+            self.refuse_slash_escape(&event)?;
+        }
+        let added_break = self.text.takes_added_break(&event);
+        match event.data {
+            EventData::Alias { anchor } => match self.anchors.get(&anchor) {
+                Some(&target) => Ok(self.push(None, None, Content::Alias { name: anchor, target })),
+                None => Err(Error::Content(format!("unknown anchor '{anchor}' referenced"))),
+            },
+            EventData::Scalar {
+                anchor,
+                tag,
+                mut value,
+                plain_implicit,
+                style,
+                ..
+            } => {
+                let block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                if block && added_break && value.ends_with('\n') {
+                    value.pop();
+                }
+                let content = Content::Scalar {
+                    text: value,
+                    plain: plain_implicit,
+                };
+                Ok(self.push(anchor, tag, content))
+            }
+            EventData::SequenceStart { anchor, tag, .. } => {
+                let id = self.push(anchor, tag, Content::List(Vec::new()));
+                let mut items = Vec::new();
+                loop {
+                    let event = self.event()?;
+                    if matches!(event.data, EventData::SequenceEnd) {
+                        break;
+                    }
+                    items.push(self.node(event, depth + 1)?);
+                }
+                self.nodes[id].content = Content::List(items);
+                Ok(id)
+            }
+            EventData::MappingStart { anchor, tag, .. } => {
+                let id = self.push(anchor, tag, Content::Map(Vec::new()));
+                let mut entries = Vec::new();
+                loop {
+                    let event = self.event()?;
+                    if matches!(event.data, EventData::MappingEnd) {
+                        break;
+                    }
+                    let key = self.node(event, depth + 1)?;
+                    let event = self.event()?;
+                    entries.push((key, self.node(event, depth + 1)?));
+                }
+                self.nodes[id].content = Content::Map(entries);
+                Ok(id)
+            }
+            _ => Err(syntax(None, "unknown problem parsing YAML content")),
+        }
+    }
+
+    /// `\/` is an escape of YAML 1.2, which our scanner takes and Go's does not.
+    fn refuse_slash_escape(&self, event: &Event) -> Result<(), Error> {
+        let mut bytes = self.text.written(event).iter();
+        let mut line = event.start_mark.line;
+        while let Some(byte) = bytes.next() {
+            match byte {
+                b'\n' => line += 1,
+                b'\\' if bytes.next() == Some(&b'/') => {
+                    let line = named_line(ErrorKind::Scanner, line, event.start_mark.line);
+                    return Err(syntax(line, "found unknown escape character"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn syntax(line: Option<u64>, problem: &str) -> Error {
+    Error::Syntax {
+        line,
+        problem: problem.to_owned(),
+    }
+}
+
+fn translate(error: &libyaml_safer::Error, text: &Text<'_>) -> Error {
+    let cut_off = error.problem() == "found unexpected end of stream";
+    let line = |mark: Option<Mark>| mark.map_or(0, |mark| text.line(mark, cut_off));
+    let line = named_line(error.kind(), line(error.problem_mark()), line(error.context_mark()));
+    let problem = match error.problem() {
+        "invalid UTF-8" => "invalid leading UTF-8 octet",
+        problem => problem,
+    };
+    syntax(line, problem)
+}
+
+/// Go names the line where the problem was noticed, else where its context began; it counts from zero, except for the scanner.
+fn named_line(kind: ErrorKind, problem: u64, context: u64) -> Option<u64> {
+    let line = match problem {
+        0 => context,
+        line if kind == ErrorKind::Scanner => line + 1,
+        line => line,
+    };
+    (line > 0).then_some(line)
+}
+
+/// The tag as documents and messages write it.
+pub(super) fn short_tag(tag: &str) -> String {
+    tag.strip_prefix(TAG_PREFIX)
+        .map_or_else(|| tag.to_owned(), |short| format!("!!{short}"))
+}
