@@ -1,0 +1,200 @@
+//! `lab control-plane`: a control plane for people, in the background.
+//!
+//! `up` starts this program once more as `serve`, which holds the control plane like any test does; `down` asks it to end.
+//! That one runs is known by the lock on its folder, never by a process id alone.
+
+use std::{
+    fs::{self, File},
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Child, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use clap::{Args, Subcommand};
+use e2e::{
+    ControlPlane, Options,
+    control_plane::Folder,
+    lab::workspace,
+    eventually,
+    process::{tail_of, terminate},
+};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Longer than the control plane waits for itself, so that its own words are what is shown.
+const UP_DEADLINE: Duration = Duration::from_secs(180);
+const DOWN_DEADLINE: Duration = Duration::from_secs(30);
+
+/// Written last: holds the process id of `serve`.
+const READY: &str = "ready";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start one in the background and print its kubeconfig; when it already runs, only print
+    ///
+    /// It takes some four seconds, half a gigabyte of memory and one port of the loopback interface, and stays until
+    /// `down`, or until the machine stops. Its data goes with it.
+    Up {
+        #[command(flatten)]
+        place: Place,
+        /// Install the CRDs of cluster stacks and of Cluster API 1.10 with its docker and OpenStack providers
+        #[arg(long)]
+        crds: bool,
+        /// Run the scheduler and the controllers of Deployments, Jobs and their like too
+        #[arg(long)]
+        workloads: bool,
+    },
+    /// Stop it and remove its data
+    Down(Place),
+    /// Print the path of its kubeconfig: export KUBECONFIG=$(lab control-plane kubeconfig)
+    Kubeconfig(Place),
+    /// Run one in the foreground until SIGTERM or Ctrl-C
+    Serve {
+        #[command(flatten)]
+        place: Place,
+        /// As for `up`
+        #[arg(long)]
+        crds: bool,
+        /// As for `up`
+        #[arg(long)]
+        workloads: bool,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Place {
+    /// The folder of its data, logs, keys and kubeconfig; one control plane for each
+    #[arg(long, default_value_os_t = default_folder())]
+    dir: PathBuf,
+}
+
+fn default_folder() -> PathBuf {
+    workspace().join(".lab/control-plane")
+}
+
+impl Place {
+    fn ready(&self) -> PathBuf {
+        self.dir.join(READY)
+    }
+
+    fn kubeconfig(&self) -> Result<PathBuf> {
+        self.dir.join("kubeconfig").canonicalize().context("the control plane has no kubeconfig")
+    }
+
+    /// Beside the folder, because it has to outlive it.
+    fn log(&self) -> PathBuf {
+        self.dir.with_extension("log")
+    }
+}
+
+pub(crate) async fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Up { place, crds, workloads } => up(&place, crds, workloads).await,
+        Command::Down(place) => down(&place).await,
+        Command::Kubeconfig(place) => {
+            ensure!(Folder::is_in_use(&place.dir)?, "no control plane runs in {}: try `up`", place.dir.display());
+            say(&place.kubeconfig()?.display().to_string());
+            Ok(())
+        }
+        Command::Serve { place, crds, workloads } => serve(&place, crds, workloads).await,
+    }
+}
+
+async fn up(place: &Place, crds: bool, workloads: bool) -> Result<()> {
+    if !Folder::is_in_use(&place.dir)? {
+        let mut serving = start_serving(place, crds, workloads)?;
+        let waited = eventually(UP_DEADLINE, "the control plane to be ready", async || match serving.try_wait() {
+            Ok(Some(status)) => Ok(Err(anyhow!("the control plane ended with {status}"))),
+            Ok(None) if place.ready().exists() => Ok(Ok(())),
+            Ok(None) => Err(anyhow!("it is starting")),
+            Err(error) => Ok(Err(error.into())),
+        });
+        waited
+            .await
+            .and_then(|outcome| outcome)
+            .with_context(|| format!("{}\n(from {})", tail_of(&place.log()), place.log().display()))?;
+    }
+    let kubeconfig = place.kubeconfig()?;
+    say(&format!(
+        "A control plane runs in {}\n\n  \
+         export KUBECONFIG={}\n  kubectl get namespaces\n\n\
+         audit.jsonl there has every request, *.log what its programs say. `down` stops it and removes all of it.",
+        place.dir.display(),
+        kubeconfig.display()
+    ));
+    Ok(())
+}
+
+/// Starts `serve` so that it outlives this process, its terminal and what is typed there.
+fn start_serving(place: &Place, crds: bool, workloads: bool) -> Result<Child> {
+    if let Some(parent) = place.log().parent() {
+        fs::create_dir_all(parent).with_context(|| format!("failed to make {}", parent.display()))?;
+    }
+    let log = File::create(place.log()).with_context(|| format!("failed to write {}", place.log().display()))?;
+    let program = std::env::current_exe().context("failed to find this program")?;
+    let mut command = std::process::Command::new(program);
+    command.args(["control-plane", "serve", "--dir"]).arg(&place.dir);
+    command.args(crds.then_some("--crds")).args(workloads.then_some("--workloads"));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).process_group(0);
+    command.spawn().context("failed to start this program in the background")
+}
+
+async fn serve(place: &Place, crds: bool, workloads: bool) -> Result<()> {
+    let mut terminated = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
+    let mut interrupted = signal(SignalKind::interrupt()).context("failed to listen for Ctrl-C")?;
+    // Heard and not acted upon: the terminal of whoever called `up` may close.
+    let _hung_up = signal(SignalKind::hangup()).context("failed to listen for SIGHUP")?;
+    let mut control_plane = tokio::select! {
+        started = start(place, crds, workloads) => started?,
+        _ = terminated.recv() => return Ok(()),
+        _ = interrupted.recv() => return Ok(()),
+    };
+    tokio::select! {
+        broken = control_plane.broken() => Err(broken),
+        _ = terminated.recv() => control_plane.stop().await,
+        _ = interrupted.recv() => control_plane.stop().await,
+    }
+}
+
+async fn start(place: &Place, crds: bool, workloads: bool) -> Result<ControlPlane> {
+    let control_plane = ControlPlane::start(Options { folder: Some(place.dir.clone()), workloads }).await?;
+    if crds {
+        control_plane.install_crds().await?;
+    }
+    say(&control_plane.kubeconfig_path().display().to_string());
+    let ready = place.ready();
+    fs::write(&ready, std::process::id().to_string()).with_context(|| format!("failed to write {}", ready.display()))?;
+    Ok(control_plane)
+}
+
+async fn down(place: &Place) -> Result<()> {
+    if !Folder::is_in_use(&place.dir)? {
+        say(&format!("no control plane runs in {}", place.dir.display()));
+        return Ok(());
+    }
+    let ready = place.ready();
+    let Ok(text) = fs::read_to_string(&ready) else {
+        bail!("the control plane in {} is not ready yet: try again in a moment", place.dir.display());
+    };
+    let id = text.parse().with_context(|| format!("{} holds no process id", ready.display()))?;
+    terminate(id).context("failed to ask the control plane to end")?;
+    eventually(DOWN_DEADLINE, "the control plane to end", async || match Folder::is_in_use(&place.dir) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(anyhow!("it runs")),
+        Err(error) => Err(error),
+    })
+    .await?;
+    remove_log(&place.log());
+    Ok(())
+}
+
+/// What a control plane that ended well said is of no use.
+fn remove_log(log: &Path) {
+    let _ = fs::remove_file(log);
+}
+
+#[expect(clippy::print_stdout, reason = "what this program is asked for")]
+fn say(text: &str) {
+    println!("{text}");
+}

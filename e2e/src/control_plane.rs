@@ -1,0 +1,229 @@
+//! One real control plane: etcd, API server and controllers as processes of their own, in a folder of their own.
+//!
+//! Any number run side by side: one takes a single TCP port (the API server's), the rest are files. What may be done in
+//! it is decided by its callers; RBAC is on.
+
+mod access;
+mod credentials;
+mod dump;
+mod folder;
+mod programs;
+
+use std::{
+    net::{Ipv4Addr, TcpListener},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, anyhow, bail};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, Client};
+
+pub(crate) use self::access::write_kubeconfig;
+pub use self::{
+    access::{Access, Identity},
+    dump::FailureDump,
+    folder::Folder,
+};
+use crate::{AuditLog, Lab, Metrics, Process, definitions, eventually};
+
+/// Three to five seconds on an idle machine; several may start at once on two busy cores.
+const READY_DEADLINE: Duration = Duration::from_secs(120);
+/// For a person at a terminal, who waits for nothing here.
+const HEALTH_INTERVAL: Duration = Duration::from_secs(1);
+/// Somebody else may take a port between our look and the API server's; five times in a row means something else.
+const PORT_ATTEMPTS: usize = 5;
+/// Below the range from which Linux takes ports for outgoing connections, so that only servers compete for them.
+const PORTS: std::ops::Range<u64> = 20_000..32_000;
+
+/// What a control plane is to be like; the default suits a test.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Where its files live; a temporary folder when absent. Either is removed when the control plane stops.
+    pub folder: Option<PathBuf>,
+    /// Also runs the scheduler and the controllers of Deployments, Jobs and their like; without nodes, Pods stay pending.
+    pub workloads: bool,
+}
+
+/// A running control plane. Dropped, it is gone: processes and files.
+///
+/// When a panic drops it, what it holds is first dumped as by [`FailureDump`].
+pub struct ControlPlane {
+    // In the order in which they have to go; the folder last.
+    controllers: Vec<Process>,
+    api_server: Process,
+    etcd: Process,
+    access: Access,
+    client: Client,
+    folder: Folder,
+}
+
+impl ControlPlane {
+    /// Starts one and returns when it is ready for every request.
+    ///
+    /// When a program dies or is not ready in time, the error carries the end of its log.
+    pub async fn start(options: Options) -> Result<Self> {
+        let lab = Lab::load()?;
+        // The first in the process wins, and there is only one kind in this workspace.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let mut attempt = 1;
+        loop {
+            match Self::start_on(&lab, &options, free_port()?).await {
+                Err(error) if attempt < PORT_ATTEMPTS && format!("{error:#}").contains("address already in use") => {
+                    attempt += 1;
+                }
+                outcome => return outcome.context("failed to start a control plane"),
+            }
+        }
+    }
+
+    async fn start_on(lab: &Lab, options: &Options, port: u16) -> Result<Self> {
+        let folder = match &options.folder {
+            Some(path) => Folder::at(path)?,
+            None => Folder::temporary()?,
+        };
+        let access = credentials::write(folder.path(), port)?;
+        access.write_kubeconfig(&folder.path().join("kubeconfig"), &Identity::Admin).await?;
+        let start = |(name, command): (&'static str, _)| {
+            Process::start_lifelined(name, command, &folder.path().join(format!("{name}.log")))
+        };
+        let etcd = start(programs::etcd(lab, folder.path()))?;
+        let api_server = start(programs::api_server(lab, folder.path(), port))?;
+        let client = access.client(&Identity::Admin).await?;
+        let mut started = Self { controllers: Vec::new(), api_server, etcd, access, client, folder };
+        started.ready().await?;
+        for (name, command) in programs::controllers(lab, started.folder.path(), options.workloads) {
+            let log = started.folder.path().join(format!("{name}.log"));
+            started.controllers.push(Process::start_lifelined(name, command, &log)?);
+        }
+        Ok(started)
+    }
+
+    async fn ready(&mut self) -> Result<()> {
+        let client = self.client.clone();
+        let waited = eventually(READY_DEADLINE, "the API server to be ready", async || {
+            // A dead program is the outcome, not something to wait for.
+            if let Err(dead) = self.check() {
+                return Ok(Err(dead));
+            }
+            client.request_text(get("/readyz")?).await?;
+            // Made by the API server itself, a moment after it calls itself ready.
+            Api::<Namespace>::all(client.clone()).get("default").await?;
+            Ok::<_, anyhow::Error>(Ok(()))
+        })
+        .await;
+        waited.with_context(|| self.api_server.tail())?
+    }
+
+    /// Stops everything and removes the folder; dropping does the same without saying what failed.
+    pub async fn stop(mut self) -> Result<()> {
+        for program in self.programs() {
+            program.kill9().await?;
+        }
+        self.folder.remove()
+    }
+
+    /// A client that may do everything; its user agent is `e2e`.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// A client for somebody else.
+    pub async fn client_for(&self, identity: &Identity) -> Result<Client> {
+        self.access.client(identity).await
+    }
+
+    /// The kubeconfig of the administrator.
+    pub fn kubeconfig_path(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
+    }
+
+    /// Writes a kubeconfig for somebody else into this control plane's folder and returns its path.
+    pub async fn kubeconfig_for(&self, identity: &Identity) -> Result<PathBuf> {
+        let path = self.folder.path().join(format!("kubeconfig-{}", identity.file_name()));
+        self.access.write_kubeconfig(&path, identity).await?;
+        Ok(path)
+    }
+
+    /// Address and credentials.
+    pub fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// The folder with its data and logs; tests may put files of their own there.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Installs every CRD of [`definitions`], and returns when objects of all of them can be written.
+    pub async fn install_crds(&self) -> Result<()> {
+        let all = [definitions::ours()?, definitions::foreign(&Lab::load()?)?].concat();
+        definitions::install(&self.client, &all).await
+    }
+
+    /// Returns when one of the programs has ended, which none does by itself: the answer says which, and why.
+    pub async fn broken(&mut self) -> anyhow::Error {
+        loop {
+            if let Err(dead) = self.check() {
+                return dead;
+            }
+            tokio::time::sleep(HEALTH_INTERVAL).await;
+        }
+    }
+
+    /// Refuses a control plane of which a program has ended.
+    fn check(&mut self) -> Result<()> {
+        for program in self.programs() {
+            if let Some(ended) = program.ended()? {
+                return Err(anyhow!("{} {ended}", program.name()).context(program.tail()));
+            }
+        }
+        Ok(())
+    }
+
+    /// In the order in which they have to go.
+    fn programs(&mut self) -> impl Iterator<Item = &mut Process> {
+        self.controllers.iter_mut().chain([&mut self.api_server, &mut self.etcd])
+    }
+
+    /// Every request that the API server answered since its start.
+    pub fn audit_log(&self) -> AuditLog {
+        AuditLog::new(self.folder.path().join(programs::AUDIT_LOG), self.client())
+    }
+
+    /// The API server's own metrics, as of now.
+    pub async fn metrics(&self) -> Result<Metrics> {
+        let text = self.client.request_text(get("/metrics")?).await.context("failed to read the API server's metrics")?;
+        Metrics::parse(&text)
+    }
+
+    /// A guard that dumps this control plane when a panic drops it; for control planes that outlive one test.
+    pub fn failure_dump(&self) -> FailureDump {
+        FailureDump::new(self.access.clone(), self.folder.path())
+    }
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        // Fields are dropped after this, so the API server still answers.
+        drop(self.failure_dump());
+    }
+}
+
+/// A request without body to the API server.
+pub(crate) fn get(path: &str) -> Result<http::Request<Vec<u8>>> {
+    http::Request::get(path).body(Vec::new()).with_context(|| format!("{path:?} is not a path"))
+}
+
+fn free_port() -> Result<u16> {
+    use std::hash::{BuildHasher, RandomState};
+    for attempt in 0..1_000_u32 {
+        // Random, so that processes that start at the same time do not walk the same way.
+        let random = RandomState::new().hash_one(attempt);
+        let port = u16::try_from(PORTS.start + random % (PORTS.end - PORTS.start))?;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    bail!("found no free port between {} and {}", PORTS.start, PORTS.end)
+}

@@ -1,0 +1,79 @@
+//! The files a new control plane needs before its first start: keys, certificates, the admin's token, the audit policy.
+
+use std::{fs::File, io::Write, os::unix::fs::OpenOptionsExt, path::Path};
+
+use anyhow::{Context, Result};
+use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+
+use super::Access;
+
+pub(super) const CA_CERTIFICATE: &str = "ca.crt";
+pub(super) const SERVER_CERTIFICATE: &str = "api-server.crt";
+pub(super) const SERVER_KEY: &str = "api-server.key";
+pub(super) const SERVICE_ACCOUNT_KEY: &str = "service-account.key";
+pub(super) const SERVICE_ACCOUNT_PUBLIC_KEY: &str = "service-account.pub";
+pub(super) const TOKENS: &str = "tokens.csv";
+pub(super) const AUDIT_POLICY: &str = "audit-policy.yaml";
+
+/// Every request once it was answered, without bodies: who, what, outcome. (A watch is written when it begins and when it ends.)
+const EVERY_REQUEST: &str = "\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+";
+
+/// Writes all of them into `folder` and returns the access of the administrator.
+pub(super) fn write(folder: &Path, port: u16) -> Result<Access> {
+    let keep = |name: &str, text: &str| write_private(&folder.join(name), text);
+    let authority_key = KeyPair::generate().context("failed to make the authority's key")?;
+    let mut authority = named("stackwright-lab", &[])?;
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority_certificate = authority.self_signed(&authority_key).context("failed to sign the authority")?.pem();
+    keep(CA_CERTIFICATE, &authority_certificate)?;
+
+    let server_key = KeyPair::generate().context("failed to make the API server's key")?;
+    let mut server = named("kube-apiserver", &["127.0.0.1", "10.96.0.1", "localhost", "kubernetes.default.svc"])?;
+    server.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
+    let server_certificate = server
+        .signed_by(&server_key, &Issuer::new(authority, authority_key))
+        .context("failed to sign the API server's certificate")?;
+    keep(SERVER_CERTIFICATE, &server_certificate.pem())?;
+    keep(SERVER_KEY, &server_key.serialize_pem())?;
+
+    let service_account_key = KeyPair::generate().context("failed to make the service account key")?;
+    keep(SERVICE_ACCOUNT_KEY, &service_account_key.serialize_pem())?;
+    keep(SERVICE_ACCOUNT_PUBLIC_KEY, &service_account_key.public_key_pem())?;
+
+    // Nobody outside this machine reaches the server, but others on it do: the token has to be a secret.
+    let token = format!("{:x}", Secret(&KeyPair::generate().context("failed to make the admin's token")?));
+    keep(TOKENS, &format!("{token},admin,admin,system:masters\n"))?;
+    keep(AUDIT_POLICY, EVERY_REQUEST)?;
+    Ok(Access::admin(format!("https://127.0.0.1:{port}"), Some(authority_certificate), token))
+}
+
+/// Writes a file that only its owner may read.
+pub(super) fn write_private(path: &Path, text: &str) -> Result<()> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.with_context(|| format!("failed to write {}", path.display()))
+}
+
+fn named(name: &str, addresses: &[&str]) -> Result<CertificateParams> {
+    let addresses: Vec<String> = addresses.iter().map(|&address| address.to_owned()).collect();
+    let mut parameters = CertificateParams::new(addresses).context("failed to describe a certificate")?;
+    parameters.distinguished_name.push(DnType::CommonName, name);
+    Ok(parameters)
+}
+
+/// The last 32 bytes of a fresh key: as good a random number as this room has without another dependency.
+struct Secret<'a>(&'a KeyPair);
+
+impl std::fmt::LowerHex for Secret<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let key = self.0.public_key_raw();
+        key[key.len().saturating_sub(32)..].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}

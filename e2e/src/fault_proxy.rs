@@ -1,0 +1,136 @@
+//! A proxy between a program and the API server that can fail at any moment, exactly once or for a while.
+//!
+//! It speaks plain HTTP on a loopback port, so nothing between the two has to trust it, and passes everything on over the
+//! API server's TLS, watches as they come. It counts writes, so that a test can name the n-th one. What happens to the
+//! program at that moment is the test's business: see [`Strike`].
+
+mod forward;
+mod strike;
+mod weather;
+
+use std::{
+    net::Ipv4Addr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context, Result};
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use kube::Client;
+use tokio::{
+    net::TcpListener,
+    task::{AbortHandle, JoinSet},
+};
+
+use self::{forward::Forwarder, strike::Ledger};
+pub use self::{
+    strike::{Point, Strike, Struck, Write},
+    weather::Weather,
+};
+use crate::{
+    ControlPlane, Identity,
+    control_plane::{Access, write_kubeconfig},
+};
+
+/// A running proxy. Dropped, it closes every connection.
+#[derive(Debug)]
+pub struct FaultProxy {
+    state: Arc<Forwarder>,
+    behind: Access,
+    front: Access,
+    folder: PathBuf,
+    port: u16,
+    accepting: AbortHandle,
+}
+
+impl FaultProxy {
+    /// Starts one before a control plane; it must be dropped before that is.
+    pub async fn start(control_plane: &ControlPlane) -> Result<Self> {
+        let behind = control_plane.access().clone();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("failed to open the proxy's port")?;
+        let port = listener.local_addr().context("failed to read the proxy's port")?.port();
+        let front = Access::admin(format!("http://127.0.0.1:{port}"), None, behind.token().to_owned());
+        let state = Arc::new(Forwarder::new(&behind)?);
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&state))).abort_handle();
+        let folder = control_plane.folder().to_owned();
+        Ok(Self { state, behind, front, folder, port, accepting })
+    }
+
+    /// The URL to talk to, without a slash at the end.
+    pub fn server(&self) -> &str {
+        self.front.server()
+    }
+
+    /// Writes a kubeconfig through the proxy into the control plane's folder and returns its path.
+    pub async fn kubeconfig_for(&self, identity: &Identity) -> Result<PathBuf> {
+        let path = self.folder.join(format!("kubeconfig-{}-{}", self.port, identity.file_name()));
+        self.write_kubeconfig(&path, identity).await?;
+        Ok(path)
+    }
+
+    async fn write_kubeconfig(&self, path: &Path, identity: &Identity) -> Result<()> {
+        // Made behind the proxy: the token's own writes are not the program's.
+        let credentials = self.behind.credentials(identity).await?;
+        write_kubeconfig(path, &self.front.kubeconfig(&credentials))
+    }
+
+    /// The administrator's client through the proxy.
+    pub async fn client(&self) -> Result<Client> {
+        self.front.client(&Identity::Admin).await
+    }
+
+    fn ledger(&self) -> &Ledger {
+        &self.state.ledger
+    }
+
+    /// The writes that arrived, in order of arrival. Not counted: Leases, dry runs, reviews of access and tokens.
+    pub fn writes(&self) -> Vec<Write> {
+        self.ledger().writes()
+    }
+
+    /// Begins the list of [`FaultProxy::writes`] anew: the next one is the first.
+    pub fn forget_writes(&self) {
+        self.ledger().forget();
+    }
+
+    /// Arms the proxy for the `n`-th write of the list, counted from 1. The later of two calls replaces the earlier.
+    pub fn strike_at(&self, n: usize, point: Point) -> Strike {
+        self.ledger().arm(n, point)
+    }
+
+    /// How every request is treated from now on, until the next call.
+    pub fn set_weather(&self, weather: Weather) {
+        self.state.weather.send_replace(weather);
+    }
+
+    /// Breaks every watch that runs, in the middle of its body. New ones are welcome.
+    pub fn cut_watches(&self) {
+        self.state.cuts.send_modify(|cuts| *cuts += 1);
+    }
+}
+
+impl Drop for FaultProxy {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, state: Arc<Forwarder>) {
+    // Dropped with this task, and every connection with it.
+    let mut connections = JoinSet::new();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else { continue };
+        while connections.try_join_next().is_some() {}
+        let state = Arc::clone(&state);
+        connections.spawn(async move {
+            let service = service_fn(move |request| {
+                let state = Arc::clone(&state);
+                async move { state.answer(request).await }
+            });
+            let mut server = http1::Builder::new();
+            // An error is how a connection is dropped on purpose.
+            let _ = server.timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}

@@ -1,0 +1,28 @@
+//! How the proxy treats requests for a while.
+
+use http::StatusCode;
+
+/// A state of the connection between program and API server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Weather {
+    /// Everything passes.
+    #[default]
+    Fair,
+    /// Every request is answered with this status and reaches nobody.
+    RefuseAll(StatusCode),
+    /// Writes (as the proxy counts them) are answered with this status and reach nobody; everything else passes.
+    RefuseWrites(StatusCode),
+    /// New requests are held without an answer, and dropped when the weather changes. Running watches go on.
+    Hang,
+}
+
+impl Weather {
+    /// The status with which this weather refuses such a request.
+    pub(super) fn refusal(self, is_write: bool) -> Option<StatusCode> {
+        match self {
+            Self::RefuseAll(status) => Some(status),
+            Self::RefuseWrites(status) if is_write => Some(status),
+            Self::Fair | Self::RefuseWrites(_) | Self::Hang => None,
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What the set-up built and fetched, and where: reads the description that `cargo xtask setup` writes.
+//!
+//! Builds and fetches nothing itself.
+
+use std::{collections::BTreeMap, env, fs, path::{Path, PathBuf}};
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+/// Names another description than the one of this workspace.
+const LAB_VARIABLE: &str = "STACKWRIGHT_LAB";
+
+/// The programs and files from outside this repository that tests need.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Lab {
+    /// The program built from `e2e/controlplane`.
+    pub controlplane: PathBuf,
+    /// Real Helm, by minor version (`v3.19`): the oracle of rendering.
+    #[serde(default)]
+    pub helm: BTreeMap<String, PathBuf>,
+    /// Folders with the CRDs of other projects, by the project's name; see [`crate::definitions`].
+    #[serde(default)]
+    pub crds: BTreeMap<String, PathBuf>,
+}
+
+/// The folder of this workspace, as it was when this room was built.
+pub fn workspace() -> &'static Path {
+    let room = Path::new(env!("CARGO_MANIFEST_DIR"));
+    room.parent().unwrap_or(room)
+}
+
+impl Lab {
+    /// Reads the description: the file that the environment variable `STACKWRIGHT_LAB` names, else `.lab/lab.json` of
+    /// this workspace.
+    pub fn load() -> Result<Self> {
+        let path = env::var_os(LAB_VARIABLE).map_or_else(
+            || workspace().join(".lab/lab.json"),
+            PathBuf::from,
+        );
+        let text = fs::read(&path)
+            .with_context(|| format!("unable to read {}: run `cargo xtask setup` first", path.display()))?;
+        let lab: Self = serde_json::from_slice(&text)
+            .with_context(|| format!("unable to read {}: run `cargo xtask setup` again", path.display()))?;
+        anyhow::ensure!(
+            lab.controlplane.is_file(),
+            "{} names {}, which is not there: run `cargo xtask setup` again",
+            path.display(),
+            lab.controlplane.display()
+        );
+        Ok(lab)
+    }
+}

@@ -1,0 +1,207 @@
+//! Programs started for a test: their output in a file, their end certain.
+//!
+//! Each process holds its standard input as a lifeline: this process keeps the other end, and when it goes, by return,
+//! panic or SIGKILL, the kernel closes the lifeline and the program ends. Any command gets that property from the
+//! `guard` of the control plane's binary.
+
+use std::{
+    fmt, fs,
+    io::{Read, Seek, SeekFrom},
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, anyhow};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{Lab, eventually};
+
+/// A program is given this long to be gone after the signal that nothing can refuse.
+const KILL_DEADLINE: Duration = Duration::from_secs(10);
+/// What a failure shows of a log.
+const TAIL_LINES: usize = 30;
+/// The end of a log is looked for in this many of its last bytes.
+const TAIL_BYTES: u64 = 64 * 1024;
+/// A status of this and a signal's number means "ended by that signal", as in a shell.
+const SIGNALLED: i32 = 128;
+
+/// The numbers that a signal can have.
+const SIGNALS: RangeInclusive<i32> = 1..=64;
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It returned this status.
+    Status(i32),
+    /// This signal ended it.
+    Signal(i32),
+}
+
+impl Ended {
+    /// True for status 0 alone.
+    pub fn is_success(self) -> bool {
+        self == Self::Status(0)
+    }
+
+    fn of(status: ExitStatus) -> Self {
+        use std::os::unix::process::ExitStatusExt;
+        match (status.code(), status.signal()) {
+            // The guard answers like a shell, because it lives on when its command is killed.
+            (Some(code), _) if SIGNALS.contains(&(code - SIGNALLED)) => Self::Signal(code - SIGNALLED),
+            (Some(code), _) => Self::Status(code),
+            (None, signal) => Self::Signal(signal.unwrap_or_default()),
+        }
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(status) => write!(f, "exited with status {status}"),
+            Self::Signal(signal) => write!(f, "was ended by signal {signal}"),
+        }
+    }
+}
+
+/// A running program. Dropped, it is killed and gone.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    log: PathBuf,
+    child: Child,
+    lifeline: Option<ChildStdin>,
+}
+
+impl Process {
+    /// Starts any command under the guard; standard output and error are appended to the file `log`.
+    ///
+    /// Program, arguments, environment and folder are taken from `command`, nothing else: a cleared environment
+    /// is not (std does not tell), and its standard input is empty.
+    pub fn start(lab: &Lab, name: &str, command: &Command, log: &Path) -> Result<Self> {
+        let mut guarded = Command::new(&lab.controlplane);
+        guarded.arg("guard").arg("--").arg(command.get_program()).args(command.get_args());
+        for (key, value) in command.get_envs() {
+            match value {
+                Some(value) => guarded.env(key, value),
+                None => guarded.env_remove(key),
+            };
+        }
+        if let Some(folder) = command.get_current_dir() {
+            guarded.current_dir(folder);
+        }
+        Self::start_lifelined(name, guarded, log)
+    }
+
+    /// Starts a command that ends by itself when its standard input does.
+    pub(crate) fn start_lifelined(name: &str, mut command: Command, log: &Path) -> Result<Self> {
+        let output = fs::File::options()
+            .create(true)
+            .append(true)
+            .open(log)
+            .with_context(|| format!("failed to open {}", log.display()))?;
+        let errors = output.try_clone().context("failed to share a log between output and errors")?;
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(output)
+            .stderr(errors)
+            .spawn()
+            .with_context(|| format!("failed to start {name} ({})", command.get_program().display()))?;
+        let lifeline = child.stdin.take();
+        Ok(Self { name: name.to_owned(), log: log.to_owned(), child, lifeline })
+    }
+
+    /// The name it was started under.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The file that receives its output.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// The process id of the command under the guard, for readers of `/proc`; `None` before the guard has started it
+    /// and after its end.
+    pub fn command_id(&self) -> Option<u32> {
+        // A child belongs to the thread that started it, and the guard has several.
+        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).ok()?;
+        threads
+            .filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("children")).ok())
+            .find_map(|children| children.split_whitespace().next()?.parse().ok())
+    }
+
+    /// How it ended, or `None` while it runs.
+    pub fn ended(&mut self) -> Result<Option<Ended>> {
+        let status = self.child.try_wait().with_context(|| format!("failed to ask for {}", self.name))?;
+        Ok(status.map(Ended::of))
+    }
+
+    /// Waits for the program to end by itself; past the deadline the error carries the end of its log.
+    pub async fn wait(&mut self, deadline: Duration) -> Result<Ended> {
+        let what = format!("the end of {}", self.name);
+        let waited = eventually(deadline, &what, async || match self.ended() {
+            Ok(Some(ended)) => Ok(ended),
+            Ok(None) => Err(anyhow!("it runs")),
+            Err(error) => Err(error),
+        })
+        .await;
+        waited.with_context(|| self.tail())
+    }
+
+    /// Asks it to end (SIGTERM) and waits until it has.
+    pub async fn terminate(&mut self, deadline: Duration) -> Result<Ended> {
+        if self.ended()?.is_none() {
+            terminate(self.child.id()).with_context(|| format!("failed to end {}", self.name))?;
+        }
+        self.wait(deadline).await
+    }
+
+    /// Ends it by SIGKILL and returns when it is gone: not one further instruction of it runs.
+    pub async fn kill9(&mut self) -> Result<Ended> {
+        self.lifeline = None;
+        self.wait(KILL_DEADLINE).await
+    }
+
+    /// The last lines of its log, under a heading that names it; for failure reports.
+    pub fn tail(&self) -> String {
+        format!("last lines of {}:\n{}", self.log.display(), tail_of(&self.log))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.lifeline = None;
+        // The lifeline may find the program stopped; this signal is not asked. A guard takes its command along.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends SIGTERM to a process that is known to live.
+pub fn terminate(process: u32) -> Result<()> {
+    let id = i32::try_from(process).ok().and_then(Pid::from_raw);
+    let id = id.with_context(|| format!("{process} is no process id"))?;
+    kill_process(id, Signal::TERM).with_context(|| format!("failed to signal process {process}"))
+}
+
+/// The last lines of a file, or why there are none.
+pub fn tail_of(path: &Path) -> String {
+    let end = || -> std::io::Result<Vec<u8>> {
+        let mut file = fs::File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+        let mut end = Vec::new();
+        file.read_to_end(&mut end)?;
+        Ok(end)
+    };
+    match end() {
+        Ok(end) => {
+            let text = String::from_utf8_lossy(&end);
+            let lines: Vec<_> = text.lines().collect();
+            lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+        }
+        Err(error) => format!("(unreadable: {error})"),
+    }
+}
