@@ -6,8 +6,6 @@ mod provider;
 mod select;
 mod status;
 
-pub use observed::{
-    ListedRelease, Listing, Owner, ProviderObject, ProviderTemplate, ReleaseView, StackObserved,
-};
+pub use observed::{ListedRelease, Listing, Owner, ProviderObject, ProviderTemplate, ReleaseView, StackObserved};
 pub use plan::{Note, StackAction, StackPlan, StackWaiting, plan};
 pub use provider::release_kind;

@@ -21,6 +21,9 @@ const CONTEST_WINDOW: SignedDuration = SignedDuration::from_mins(10);
 /// Health is read at most this often for one object: a controller that reports progress every second must not cost a read a second.
 const HEALTH_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 
+/// What is said of an object that carries another release's mark.
+const FOREIGN: &str = "the object belongs to another release";
+
 /// What the decision about one object came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sync {
@@ -94,12 +97,12 @@ pub fn decide(
     }
     match &object.seen {
         Some(seen) if !seen.ours => Sync::still(SyncState::Failed {
-            message: "the object belongs to another release".to_owned(),
+            message: FOREIGN.to_owned(),
         }),
         // The watch tells when it is gone, and then it is created again.
         Some(seen) if seen.deleting => Sync::still(SyncState::Pending),
         Some(seen) => marked(key, intent, object, seen, inventoried, policy, now),
-        None => unmarked(key, object, inventoried, policy),
+        None => unmarked(key, object, inventoried, policy, now),
     }
 }
 
@@ -142,7 +145,7 @@ fn marked(
     match &memory.drifted {
         Some(drift) if drift.intent == intent.digest && drift.trigger == seen.trigger => {
             let message = drift_message(&drift.fields, &drift.managers);
-            correct(key, object, policy, message, now)
+            put_back(key, object, policy, true, message, now)
         }
         _ if matches!(inventoried, Inventoried::Applied(applied) if applied != intent.digest) => {
             Sync::act(ReleaseAction::apply(key, ApplyReason::Update, true))
@@ -177,47 +180,53 @@ fn settled(key: &ObjectKey, object: &ObjectObserved, seen: &Seen, now: Timestamp
 }
 
 /// No watch shows the object with a mark: it is new, gone, unmarked or somebody else's.
-fn unmarked(key: &ObjectKey, object: &ObjectObserved, inventoried: Inventoried<'_>, policy: DriftPolicy) -> Sync {
+fn unmarked(
+    key: &ObjectKey,
+    object: &ObjectObserved,
+    inventoried: Inventoried<'_>,
+    policy: DriftPolicy,
+    now: Timestamp,
+) -> Sync {
     if inventoried == Inventoried::No {
         // Never ours: taken without force, so that an object of somebody else shows as a conflict.
         return Sync::act(ReleaseAction::apply(key, ApplyReason::Create, false));
     }
-    let leave = policy != DriftPolicy::Correct && inventoried != Inventoried::Named;
-    match &object.memory.read {
-        None => Sync::act(ReleaseAction::Read { key: key.clone() }),
-        Some(Read::Absent) if leave => Sync::still(SyncState::Drifted {
-            message: "the object was deleted, and the drift policy leaves it so".to_owned(),
-        }),
-        Some(Read::Found { deleting: true, .. }) => Sync::still(SyncState::Pending),
-        Some(Read::Found {
-            belongs: Belongs::Predecessor,
-            ..
-        }) => Sync::act(ReleaseAction::TakeOver { key: key.clone() }),
-        Some(Read::Found {
-            belongs: Belongs::Us, ..
-        }) if leave => Sync::still(SyncState::Drifted {
-            message: "the label that marks the object as this release's was removed, and the drift policy leaves it so"
-                .to_owned(),
-        }),
-        Some(Read::Found {
-            belongs: Belongs::Us, ..
-        }) => Sync::act(ReleaseAction::apply(key, ApplyReason::Correct, true)),
-        Some(Read::Found {
-            belongs: Belongs::OtherOwner,
-            ..
-        }) => Sync::still(SyncState::Failed {
-            message: "the object belongs to another release".to_owned(),
-        }),
-        Some(Read::Found {
-            belongs: Belongs::Nobody,
-            ..
-        }) => Sync::act(ReleaseAction::apply(key, ApplyReason::Create, false)),
+    let Some(read) = &object.memory.read else {
+        return Sync::act(ReleaseAction::Read { key: key.clone() });
+    };
+    match read {
+        Read::Absent if inventoried == Inventoried::Named => {
+            Sync::act(ReleaseAction::apply(key, ApplyReason::Create, false))
+        }
+        Read::Absent => put_back(key, object, policy, false, "the object was deleted".to_owned(), now),
+        Read::Found { deleting: true, .. } => Sync::still(SyncState::Pending),
+        Read::Found { belongs, .. } => match belongs {
+            Belongs::Predecessor => Sync::act(ReleaseAction::TakeOver { key: key.clone() }),
+            Belongs::OtherOwner => Sync::still(SyncState::Failed {
+                message: FOREIGN.to_owned(),
+            }),
+            Belongs::Nobody => Sync::act(ReleaseAction::apply(key, ApplyReason::Create, false)),
+            Belongs::Us if inventoried == Inventoried::Named => {
+                Sync::act(ReleaseAction::apply(key, ApplyReason::Update, true))
+            }
+            Belongs::Us => {
+                let message = format!("the label {} was removed or changed", crds::labels::PART_OF);
+                put_back(key, object, policy, true, message, now)
+            }
+        },
     }
 }
 
-/// A dry run showed a difference.
-fn correct(key: &ObjectKey, object: &ObjectObserved, policy: DriftPolicy, message: String, now: Timestamp) -> Sync {
-    if policy == DriftPolicy::Warn {
+/// The live object is known to differ from what we applied: put back, left, or left after too many times.
+fn put_back(
+    key: &ObjectKey,
+    object: &ObjectObserved,
+    policy: DriftPolicy,
+    force: bool,
+    message: String,
+    now: Timestamp,
+) -> Sync {
+    if policy != DriftPolicy::Correct {
         return Sync::still(SyncState::Drifted { message });
     }
     let since = now.saturating_sub(CONTEST_WINDOW).unwrap_or(Timestamp::MIN);
@@ -229,7 +238,7 @@ fn correct(key: &ObjectKey, object: &ObjectObserved, policy: DriftPolicy, messag
                 format!("{message}; put back {CONTEST_REVERSALS} times in ten minutes, now left alone for a while");
             Sync::until(SyncState::Contested { message }, until)
         }
-        None => Sync::act(ReleaseAction::apply(key, ApplyReason::Correct, true)),
+        None => Sync::act(ReleaseAction::apply(key, ApplyReason::Correct, force)),
     }
 }
 

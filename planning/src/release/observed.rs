@@ -138,8 +138,11 @@ pub struct Intent {
 pub struct ObjectObserved {
     /// API version to address it with.
     pub version: String,
-    /// Whether the API server serves the kind.
+    /// Whether the API server serves the kind (in the version that the rendering names).
     pub served: bool,
+    /// Whether the key names a namespace although the kind has none: such an object cannot exist.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub misplaced: bool,
     /// Whether the watch of the kind has delivered its first list.
     pub watched: bool,
     /// What the watch of marked objects shows; `None` when it shows nothing under this key.

@@ -336,7 +336,8 @@ fn insert_inventory(
     status: &ClusterStackReleaseStatus,
 ) {
     let unrecorded = objects.wanted.iter().any(|(key, sync)| {
-        matches!(sync.action, Some(ReleaseAction::Apply { .. })) && status::inventoried(observed, key) == Inventoried::No
+        matches!(sync.action, Some(ReleaseAction::Apply { .. }))
+            && status::inventoried(observed, key) == Inventoried::No
     });
     if !unrecorded {
         return;

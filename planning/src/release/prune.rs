@@ -30,7 +30,7 @@ pub(super) enum Fate {
 
 /// Decides about one leftover.
 pub(super) fn fate(key: &ObjectKey, object: &ObjectObserved, now: Timestamp) -> Fate {
-    if !object.served {
+    if !object.served || object.misplaced {
         return Fate::Gone;
     }
     if let Some(failure) = object
@@ -53,11 +53,9 @@ pub(super) fn fate(key: &ObjectKey, object: &ObjectObserved, now: Timestamp) -> 
         // Also when a watch shows it: the guards need what only the object itself says.
         None => Fate::Going(Some(ReleaseAction::Read { key: key.clone() })),
         Some(Read::Absent) => Fate::Gone,
-        Some(Read::Found { keep: true, .. }) => Fate::LeftAlone,
-        Some(Read::Found {
-            belongs: Belongs::OtherOwner | Belongs::Nobody,
-            ..
-        }) => Fate::LeftAlone,
+        Some(Read::Found { keep, belongs, .. }) if *keep || !matches!(belongs, Belongs::Us | Belongs::Predecessor) => {
+            Fate::LeftAlone
+        }
         Some(Read::Found { .. }) if holds_others(key) => Fate::LeftAlone,
         Some(Read::Found { deleting: true, .. }) => Fate::Going(None),
         Some(Read::Found { uid, .. }) => Fate::Going(Some(ReleaseAction::Delete {

@@ -169,7 +169,9 @@ fn idle(observed: &StackObserved) -> StackPlan {
 
 fn invalid(observed: &StackObserved, message: &str, now: Timestamp) -> StackPlan {
     let status = status::invalid(observed, message, now);
-    let waiting = vec![StackWaiting::InvalidSpec { message: message.to_owned() }];
+    let waiting = vec![StackWaiting::InvalidSpec {
+        message: message.to_owned(),
+    }];
     finish(observed, Vec::new(), status, Vec::new(), waiting, now)
 }
 
@@ -181,12 +183,21 @@ fn finish(
     waiting: Vec<StackWaiting>,
     now: Timestamp,
 ) -> StackPlan {
-    let due_at = observed.status_written_at.and_then(|at| at.saturating_add(STATUS_INTERVAL).ok());
+    let due_at = observed
+        .status_written_at
+        .and_then(|at| at.saturating_add(STATUS_INTERVAL).ok());
     let (status_due, next) = match due_at {
         Some(at) if now < at && status != observed.status => (false, Next::At(at)),
         _ => (true, Next::Await),
     };
-    StackPlan { actions, status, status_due, notes, waiting, next }
+    StackPlan {
+        actions,
+        status,
+        status_due,
+        notes,
+        waiting,
+        next,
+    }
 }
 
 fn actions(observed: &StackObserved, selection: &Selection, waiting: &[StackWaiting]) -> Vec<StackAction> {
@@ -200,13 +211,18 @@ fn actions(observed: &StackObserved, selection: &Selection, waiting: &[StackWait
             Some(view) => actions.extend(adjust(observed, tag, view)),
         }
     }
-    let held = waiting.iter().any(|item| matches!(item, StackWaiting::PruneApproval { .. }));
+    let held = waiting
+        .iter()
+        .any(|item| matches!(item, StackWaiting::PruneApproval { .. }));
     for tag in &selection.unwanted {
         if held && selection.left_source.contains(tag) {
             continue;
         }
         if let Some(view) = observed.releases.get(&tag.to_string()).filter(|view| !view.deleting) {
-            actions.push(StackAction::DeleteRelease { tag: tag.to_string(), uid: view.uid.clone() });
+            actions.push(StackAction::DeleteRelease {
+                tag: tag.to_string(),
+                uid: view.uid.clone(),
+            });
         }
     }
     actions
@@ -230,7 +246,11 @@ fn adjust(observed: &StackObserved, tag: &ReleaseTag, view: &ReleaseView) -> Vec
     let adopt = view.owner != Owner::Us;
     let mut actions = Vec::new();
     if adopt || view.spec != spec {
-        actions.push(StackAction::UpdateRelease { tag: tag.to_string(), spec: Box::new(spec), adopt });
+        actions.push(StackAction::UpdateRelease {
+            tag: tag.to_string(),
+            spec: Box::new(spec),
+            adopt,
+        });
     }
     actions.extend(provider::action(observed, tag, view));
     actions
@@ -247,7 +267,10 @@ fn release_spec(observed: &StackObserved, tag: &ReleaseTag) -> ClusterStackRelea
 fn waiting(observed: &StackObserved, selection: &Selection) -> Vec<StackWaiting> {
     let mut waiting = Vec::new();
     if !selection.invalid.is_empty() {
-        let message = format!("invalid version: invalid version string {}", selection.invalid.join(", "));
+        let message = format!(
+            "invalid version: invalid version string {}",
+            selection.invalid.join(", ")
+        );
         waiting.push(StackWaiting::InvalidSpec { message });
     }
     if !observed.spec.no_provider && observed.spec.provider_ref.is_none() {
@@ -256,7 +279,9 @@ fn waiting(observed: &StackObserved, selection: &Selection) -> Vec<StackWaiting>
     }
     match &observed.listing {
         Listing::Unusable { message } | Listing::Unavailable { message } => {
-            waiting.push(StackWaiting::Source { message: message.clone() });
+            waiting.push(StackWaiting::Source {
+                message: message.clone(),
+            });
         }
         Listing::NotAsked | Listing::Known { .. } => {}
     }
@@ -265,12 +290,18 @@ fn waiting(observed: &StackObserved, selection: &Selection) -> Vec<StackWaiting>
         Some(LatestUnknown::NoOrder) => waiting.push(StackWaiting::NoOrder),
         Some(LatestUnknown::SourceSilent) | None => {}
     }
-    if matches!(observed.template, ProviderTemplate::Missing | ProviderTemplate::KindMissing { .. }) {
+    if matches!(
+        observed.template,
+        ProviderTemplate::Missing | ProviderTemplate::KindMissing { .. }
+    ) {
         waiting.push(StackWaiting::ProviderTemplate);
     }
     for tag in selection.wanted.iter().map(ToString::to_string) {
         if let Some(Owner::Other { name }) = observed.releases.get(&tag).map(|view| &view.owner) {
-            waiting.push(StackWaiting::OwnedByOther { tag, stack: name.clone() });
+            waiting.push(StackWaiting::OwnedByOther {
+                tag,
+                stack: name.clone(),
+            });
         }
     }
     if observed.used_by.is_none() {
@@ -279,7 +310,10 @@ fn waiting(observed: &StackObserved, selection: &Selection) -> Vec<StackWaiting>
     let allowed = observed.spec.prune_limit.of(observed.releases.len());
     let approval = digest(&selection.left_source);
     if selection.left_source.len() > allowed && observed.approved_prune.as_ref() != Some(&approval) {
-        waiting.push(StackWaiting::PruneApproval { digest: approval, releases: selection.left_source.len() });
+        waiting.push(StackWaiting::PruneApproval {
+            digest: approval,
+            releases: selection.left_source.len(),
+        });
     }
     waiting.sort();
     waiting

@@ -18,7 +18,9 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The kind of a provider's release objects, from the kind of its template; `None` when the name does not end in `Template`.
 pub fn release_kind(template_kind: &str) -> Option<&str> {
-    template_kind.strip_suffix(TEMPLATE_SUFFIX).filter(|kind| !kind.is_empty())
+    template_kind
+        .strip_suffix(TEMPLATE_SUFFIX)
+        .filter(|kind| !kind.is_empty())
 }
 
 /// What a release of this stack refers to.
@@ -39,14 +41,19 @@ pub(super) fn reference(observed: &StackObserved, tag: &ReleaseTag) -> Option<Ob
 
 /// The write that brings the provider's object of a release in line, if one is needed.
 pub(super) fn action(observed: &StackObserved, tag: &ReleaseTag, release: &ReleaseView) -> Option<StackAction> {
-    let ProviderTemplate::Found { template } = &observed.template else { return None };
+    let ProviderTemplate::Found { template } = &observed.template else {
+        return None;
+    };
     let reference = reference(observed, tag)?;
     let name = tag.to_string();
     let current = observed.provider_objects.get(&name);
     if current.is_some_and(|object| object.deleting) || release.deleting {
         return None;
     }
-    let spec = template.get("spec").cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+    let spec = template
+        .get("spec")
+        .cloned()
+        .unwrap_or_else(|| Value::Object(serde_json::Map::new()));
     let labels = observed.labels.clone();
     let annotations = annotations(observed, release);
     if current.is_some_and(|object| in_line(object, &spec, &labels, &annotations)) {
@@ -64,7 +71,12 @@ pub(super) fn action(observed: &StackObserved, tag: &ReleaseTag, release: &Relea
 
 /// The stack's annotations without those that speak to us about the stack, and where the bytes of the release are.
 fn annotations(observed: &StackObserved, release: &ReleaseView) -> BTreeMap<String, String> {
-    let own = [LAST_APPLIED, labels::REQUESTED_AT, labels::APPROVE_PRUNE, labels::PAUSED];
+    let own = [
+        LAST_APPLIED,
+        labels::REQUESTED_AT,
+        labels::APPROVE_PRUNE,
+        labels::PAUSED,
+    ];
     let mut annotations: BTreeMap<String, String> = observed
         .annotations
         .iter()
@@ -85,14 +97,16 @@ fn in_line(
 ) -> bool {
     contains(&object.spec, spec)
         && labels.iter().all(|(key, value)| object.labels.get(key) == Some(value))
-        && annotations.iter().all(|(key, value)| object.annotations.get(key) == Some(value))
+        && annotations
+            .iter()
+            .all(|(key, value)| object.annotations.get(key) == Some(value))
 }
 
 fn contains(live: &Value, wanted: &Value) -> bool {
     match (live, wanted) {
-        (Value::Object(live), Value::Object(wanted)) => {
-            wanted.iter().all(|(key, value)| live.get(key).is_some_and(|live| contains(live, value)))
-        }
+        (Value::Object(live), Value::Object(wanted)) => wanted
+            .iter()
+            .all(|(key, value)| live.get(key).is_some_and(|live| contains(live, value))),
         (Value::Array(live), Value::Array(wanted)) => {
             live.len() == wanted.len() && live.iter().zip(wanted).all(|(live, wanted)| contains(live, wanted))
         }

@@ -42,11 +42,15 @@ pub(super) fn select(observed: &StackObserved, stem: &ReleaseStem, channel: &Cha
     let owned = owned(observed);
     let published = published(&observed.listing);
     let (listed, invalid) = listed(observed, stem);
-    let (latest, latest_unknown) = match observed.spec.auto_subscribe {
-        true => latest(&observed.listing, stem, channel),
-        false => (None, None),
+    let (latest, latest_unknown) = if observed.spec.auto_subscribe {
+        latest(&observed.listing, stem, channel)
+    } else {
+        (None, None)
     };
-    let ready = owned.iter().filter(|(_, view)| view.ready && !view.deleting).map(|(tag, _)| tag);
+    let ready = owned
+        .iter()
+        .filter(|(_, view)| view.ready && !view.deleting)
+        .map(|(tag, _)| tag);
     let latest_ready = newest(ready, &published).or_else(|| owned_ready_by_name(&owned));
     let mut wanted: BTreeSet<ReleaseTag> = listed.iter().chain(&latest).chain(&latest_ready).cloned().collect();
     for tag in owned.keys() {
@@ -56,10 +60,22 @@ pub(super) fn select(observed: &StackObserved, stem: &ReleaseStem, channel: &Cha
     }
     let unwanted: BTreeSet<ReleaseTag> = owned.keys().filter(|tag| !wanted.contains(*tag)).cloned().collect();
     let left_source = match &observed.listing {
-        Listing::Known { .. } => unwanted.iter().filter(|tag| !published.contains_key(*tag)).cloned().collect(),
+        Listing::Known { .. } => unwanted
+            .iter()
+            .filter(|tag| !published.contains_key(*tag))
+            .cloned()
+            .collect(),
         _ => BTreeSet::new(),
     };
-    Selection { latest, latest_unknown, latest_ready, invalid, wanted, unwanted, left_source }
+    Selection {
+        latest,
+        latest_unknown,
+        latest_ready,
+        invalid,
+        wanted,
+        unwanted,
+        left_source,
+    }
 }
 
 /// The releases that are this stack's, by tag.
@@ -74,7 +90,10 @@ fn owned(observed: &StackObserved) -> BTreeMap<ReleaseTag, &ReleaseView> {
 
 fn published(listing: &Listing) -> BTreeMap<ReleaseTag, Option<Timestamp>> {
     match listing {
-        Listing::Known { releases, .. } => releases.iter().map(|listed| (listed.tag.clone(), listed.published_at)).collect(),
+        Listing::Known { releases, .. } => releases
+            .iter()
+            .map(|listed| (listed.tag.clone(), listed.published_at))
+            .collect(),
         _ => BTreeMap::new(),
     }
 }
@@ -83,7 +102,9 @@ fn listed(observed: &StackObserved, stem: &ReleaseStem) -> (BTreeSet<ReleaseTag>
     let mut listed = BTreeSet::new();
     let mut invalid = Vec::new();
     for text in &observed.spec.versions {
-        let tag = text.parse::<StackVersion>().and_then(|version| ReleaseTag::new(stem.clone(), version));
+        let tag = text
+            .parse::<StackVersion>()
+            .and_then(|version| ReleaseTag::new(stem.clone(), version));
         match tag {
             Ok(tag) => drop(listed.insert(tag)),
             Err(_) => invalid.push(text.clone()),
@@ -95,7 +116,9 @@ fn listed(observed: &StackObserved, stem: &ReleaseStem) -> (BTreeSet<ReleaseTag>
 }
 
 fn latest(listing: &Listing, stem: &ReleaseStem, channel: &Channel) -> (Option<ReleaseTag>, Option<LatestUnknown>) {
-    let Listing::Known { releases, .. } = listing else { return (None, Some(LatestUnknown::SourceSilent)) };
+    let Listing::Known { releases, .. } = listing else {
+        return (None, Some(LatestUnknown::SourceSilent));
+    };
     let candidates: Vec<&ListedRelease> = releases
         .iter()
         .filter(|listed| listed.tag.stem() == stem && channel.follows(listed.tag.version().channel()))
@@ -103,7 +126,10 @@ fn latest(listing: &Listing, stem: &ReleaseStem, channel: &Channel) -> (Option<R
     if candidates.is_empty() {
         return (None, Some(LatestUnknown::NothingListed));
     }
-    let published = candidates.iter().map(|listed| (listed.tag.clone(), listed.published_at)).collect();
+    let published = candidates
+        .iter()
+        .map(|listed| (listed.tag.clone(), listed.published_at))
+        .collect();
     match newest(candidates.iter().map(|listed| &listed.tag), &published) {
         Some(tag) => (Some(tag), None),
         None => (None, Some(LatestUnknown::NoOrder)),
@@ -119,27 +145,40 @@ fn newest<'a>(
     if tags.iter().all(|tag| has_order(tag.version())) {
         return tags.into_iter().max().cloned();
     }
-    let dated: Option<Vec<(Timestamp, &ReleaseTag)>> =
-        tags.into_iter().map(|tag| Some((published.get(tag).copied().flatten()?, tag))).collect();
+    let dated: Option<Vec<(Timestamp, &ReleaseTag)>> = tags
+        .into_iter()
+        .map(|tag| Some((published.get(tag).copied().flatten()?, tag)))
+        .collect();
     dated?.into_iter().max().map(|(_, tag)| tag.clone())
 }
 
 /// A number counts up; a hash says nothing about before and after.
 fn has_order(version: &StackVersion) -> bool {
-    version.patch().is_none_or(|patch| patch.bytes().all(|byte| byte.is_ascii_digit()))
+    version
+        .patch()
+        .is_none_or(|patch| patch.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Some ready release has to be named even where nothing orders them; the greatest by name is at least always the same.
 fn owned_ready_by_name(owned: &BTreeMap<ReleaseTag, &ReleaseView>) -> Option<ReleaseTag> {
-    owned.iter().rev().find(|(_, view)| view.ready && !view.deleting).map(|(tag, _)| tag.clone())
+    owned
+        .iter()
+        .rev()
+        .find(|(_, view)| view.ready && !view.deleting)
+        .map(|(tag, _)| tag.clone())
 }
 
 /// While Clusters are not known yet, every class counts as used.
 fn in_use(observed: &StackObserved, tag: &ReleaseTag) -> bool {
-    observed.used_by.as_ref().is_none_or(|used_by| used_by.get(&tag.to_string()).is_some_and(|clusters| !clusters.is_empty()))
+    observed.used_by.as_ref().is_none_or(|used_by| {
+        used_by
+            .get(&tag.to_string())
+            .is_some_and(|clusters| !clusters.is_empty())
+    })
 }
 
 /// While the newest release is not known, whatever could be it stays: an outage of the source changes nothing that is there.
 fn may_be_latest(tag: &ReleaseTag, unknown: Option<LatestUnknown>, latest_ready: Option<&ReleaseTag>) -> bool {
-    unknown.is_some() && latest_ready.is_none_or(|ready| !has_order(tag.version()) || !has_order(ready.version()) || tag > ready)
+    unknown.is_some()
+        && latest_ready.is_none_or(|ready| !has_order(tag.version()) || !has_order(ready.version()) || tag > ready)
 }

@@ -26,8 +26,11 @@ pub(super) fn status(
     waiting: &[StackWaiting],
     now: Timestamp,
 ) -> ClusterStackStatus {
-    let views: BTreeMap<&ReleaseTag, Option<&ReleaseView>> =
-        selection.wanted.iter().map(|tag| (tag, observed.releases.get(&tag.to_string()))).collect();
+    let views: BTreeMap<&ReleaseTag, Option<&ReleaseView>> = selection
+        .wanted
+        .iter()
+        .map(|tag| (tag, observed.releases.get(&tag.to_string())))
+        .collect();
     let ready: Vec<String> = views
         .iter()
         .filter(|(_, view)| view.is_some_and(|view| view.ready && !view.deleting))
@@ -43,7 +46,11 @@ pub(super) fn status(
         usable_versions: (!ready.is_empty()).then(|| ready.join(", ")),
         available,
         available_count,
-        next_release: selection.latest.as_ref().filter(|tag| selection.latest_ready.as_ref() != Some(tag)).map(ToString::to_string),
+        next_release: selection
+            .latest
+            .as_ref()
+            .filter(|tag| selection.latest_ready.as_ref() != Some(tag))
+            .map(ToString::to_string),
         last_handled_reconcile_at: handled(observed),
         conditions: merge(&observed.status.conditions, findings, now),
     }
@@ -52,8 +59,17 @@ pub(super) fn status(
 /// The status of a stack whose spec cannot be used: what is there stays as it is, and the message says what to change.
 pub(super) fn invalid(observed: &StackObserved, message: &str, now: Timestamp) -> ClusterStackStatus {
     let type_ = ConditionType::ClusterStackReleasesSynced;
-    let mut findings = with_ready(vec![Finding::fails(type_, Severity::Error, Reason::InvalidSpec, message)]);
-    findings.push(Finding::holds_because(ConditionType::Stalled, Reason::InvalidSpec, message));
+    let mut findings = with_ready(vec![Finding::fails(
+        type_,
+        Severity::Error,
+        Reason::InvalidSpec,
+        message,
+    )]);
+    findings.push(Finding::holds_because(
+        ConditionType::Stalled,
+        Reason::InvalidSpec,
+        message,
+    ));
     ClusterStackStatus {
         observed_generation: Some(observed.generation),
         last_handled_reconcile_at: handled(observed),
@@ -63,29 +79,60 @@ pub(super) fn invalid(observed: &StackObserved, message: &str, now: Timestamp) -
 }
 
 fn handled(observed: &StackObserved) -> Option<String> {
-    observed.requested_at.clone().or_else(|| observed.status.last_handled_reconcile_at.clone())
+    observed
+        .requested_at
+        .clone()
+        .or_else(|| observed.status.last_handled_reconcile_at.clone())
 }
 
 /// `docker-ferrol-1-27-v2 | v1.27.3`: the class of the newest ready release and its Kubernetes version.
 fn latest_release(observed: &StackObserved, selection: &Selection) -> Option<String> {
     let tag = selection.latest_ready.as_ref()?;
-    let kubernetes = observed.releases.get(&tag.to_string())?.kubernetes_version.as_deref().unwrap_or_default();
+    let kubernetes = observed
+        .releases
+        .get(&tag.to_string())?
+        .kubernetes_version
+        .as_deref()
+        .unwrap_or_default();
     Some(format!("{} | {kubernetes}", tag.class_name()))
 }
 
 fn summary(tag: &ReleaseTag, view: Option<&ReleaseView>) -> ReleaseSummary {
     let name = tag.version().dash();
     let Some(view) = view else {
-        return ReleaseSummary { name, ready: false, phase: ReleasePhase::Unknown, message: None };
+        return ReleaseSummary {
+            name,
+            ready: false,
+            phase: ReleasePhase::Unknown,
+            message: None,
+        };
     };
     if let Owner::Other { name: stack } = &view.owner {
-        let message = format!("{}: the release belongs to ClusterStack {stack}", Reason::ReleaseOwnedByOtherStack.as_str());
-        return ReleaseSummary { name, ready: false, phase: ReleasePhase::Unknown, message: Some(message) };
+        let message = format!(
+            "{}: the release belongs to ClusterStack {stack}",
+            Reason::ReleaseOwnedByOtherStack.as_str()
+        );
+        return ReleaseSummary {
+            name,
+            ready: false,
+            phase: ReleasePhase::Unknown,
+            message: Some(message),
+        };
     }
     if view.ready {
-        return ReleaseSummary { name, ready: true, phase: ReleasePhase::Done, message: None };
+        return ReleaseSummary {
+            name,
+            ready: true,
+            phase: ReleasePhase::Done,
+            message: None,
+        };
     }
-    ReleaseSummary { name, ready: false, phase: phase(view), message: explanation(view) }
+    ReleaseSummary {
+        name,
+        ready: false,
+        phase: phase(view),
+        message: explanation(view),
+    }
 }
 
 fn phase(view: &ReleaseView) -> ReleasePhase {
@@ -119,7 +166,11 @@ fn catalogue(observed: &StackObserved, stem: &ReleaseStem) -> (Vec<AvailableRele
     };
     let mut ours: Vec<&ListedRelease> = releases.iter().filter(|listed| listed.tag.stem() == stem).collect();
     ours.sort_by(|left, right| right.tag.cmp(&left.tag));
-    let available = ours.iter().take(CATALOGUE).map(|listed| available(observed, listed)).collect();
+    let available = ours
+        .iter()
+        .take(CATALOGUE)
+        .map(|listed| available(observed, listed))
+        .collect();
     (available, i64::try_from(ours.len()).ok())
 }
 
@@ -128,8 +179,14 @@ fn available(observed: &StackObserved, listed: &ListedRelease) -> AvailableRelea
     AvailableRelease {
         version: listed.tag.version().to_string(),
         release: listed.tag.to_string(),
-        kubernetes_version: listed.kubernetes_version.clone().or_else(|| view.and_then(|view| view.kubernetes_version.clone())),
-        digest: listed.digest.clone().or_else(|| view.and_then(|view| view.digest.clone())),
+        kubernetes_version: listed
+            .kubernetes_version
+            .clone()
+            .or_else(|| view.and_then(|view| view.kubernetes_version.clone())),
+        digest: listed
+            .digest
+            .clone()
+            .or_else(|| view.and_then(|view| view.digest.clone())),
         ready: view.is_some_and(|view| view.ready),
     }
 }
@@ -150,12 +207,24 @@ fn source(observed: &StackObserved) -> Vec<Finding> {
     let client = ConditionType::AssetsClientAPIAvailable;
     let synced = ConditionType::ReleasesSynced;
     match &observed.listing {
-        Listing::NotAsked => vec![Finding::unknown(synced, Reason::NotObservedYet, "the source has not been asked yet")],
+        Listing::NotAsked => vec![Finding::unknown(
+            synced,
+            Reason::NotObservedYet,
+            "the source has not been asked yet",
+        )],
         Listing::Unusable { message } => {
-            vec![Finding::fails(client, Severity::Error, Reason::FailedCreateAssetsClient, message)]
+            vec![Finding::fails(
+                client,
+                Severity::Error,
+                Reason::FailedCreateAssetsClient,
+                message,
+            )]
         }
         Listing::Unavailable { message } => {
-            vec![Finding::holds(client), Finding::fails(synced, Severity::Warning, Reason::FailedToSync, message)]
+            vec![
+                Finding::holds(client),
+                Finding::fails(synced, Severity::Warning, Reason::FailedToSync, message),
+            ]
         }
         Listing::Known { .. } => vec![Finding::holds(client), Finding::holds(synced)],
     }
@@ -197,7 +266,8 @@ fn provider(observed: &StackObserved) -> Option<Finding> {
     }
     Some(match &observed.template {
         ProviderTemplate::KindMissing { kind } => {
-            let message = format!("the API server does not serve the kind {kind} of providerRef; install the provider's CRDs");
+            let message =
+                format!("the API server does not serve the kind {kind} of providerRef; install the provider's CRDs");
             Finding::fails(TYPE, Severity::Error, Reason::KindNotFound, message)
         }
         ProviderTemplate::Missing => {
@@ -216,7 +286,9 @@ fn available_finding(observed: &StackObserved, selection: &Selection) -> Option<
     }
     if let Some(tag) = selection.wanted.last() {
         let view = observed.releases.get(&tag.to_string());
-        let explanation = view.and_then(explanation).unwrap_or_else(|| "not observed yet".to_owned());
+        let explanation = view
+            .and_then(explanation)
+            .unwrap_or_else(|| "not observed yet".to_owned());
         let message = format!("no release is ready yet; {tag}: {explanation}");
         return Some(Finding::fails(TYPE, Severity::Info, Reason::Progressing, message));
     }
@@ -232,16 +304,29 @@ fn available_finding(observed: &StackObserved, selection: &Selection) -> Option<
 
 /// `Stalled` when only an edit helps, `Reconciling` while Ready is not True or something is about to be done.
 fn activity(findings: &[Finding], actions: &[StackAction], waiting: &[StackWaiting]) -> Option<Finding> {
-    let ready = findings.iter().find(|finding| finding.condition_type() == ConditionType::Ready).map(Finding::status);
+    let ready = findings
+        .iter()
+        .find(|finding| finding.condition_type() == ConditionType::Ready)
+        .map(Finding::status);
     let broken = waiting.iter().find_map(|item| match item {
         StackWaiting::InvalidSpec { message } => Some(message),
         _ => None,
     });
     if let Some(message) = broken {
-        return Some(Finding::holds_because(ConditionType::Stalled, Reason::InvalidSpec, message));
+        return Some(Finding::holds_because(
+            ConditionType::Stalled,
+            Reason::InvalidSpec,
+            message,
+        ));
     }
     let busy = ready != Some(ConditionStatus::True) || !actions.is_empty();
-    busy.then(|| Finding::holds_because(ConditionType::Reconciling, Reason::Progressing, "releases are being brought in line"))
+    busy.then(|| {
+        Finding::holds_because(
+            ConditionType::Reconciling,
+            Reason::Progressing,
+            "releases are being brought in line",
+        )
+    })
 }
 
 /// The first few names, and how many more.
