@@ -1,1 +1,24 @@
-//! What both operators need of the world: apply, discovery, lease, status, telemetry
+//! What both operators need of the world.
+//!
+//! This room executes and observes; it never decides. It knows Kubernetes objects, not our kinds: whatever is particular
+//! to a kind (a label, a field manager, a projection) is an argument. Everything that leaves the process goes through
+//! [`client`], so it has a deadline, a size limit and a place in the request metrics.
+
+pub mod apply;
+pub mod client;
+pub mod comparison;
+pub mod crd_watch;
+pub mod delete;
+pub mod discovery;
+pub mod events;
+pub mod failure;
+pub mod lease;
+pub mod object;
+pub mod objects;
+pub mod projection;
+pub mod read;
+pub mod record;
+pub mod retry;
+pub mod status;
+pub mod takeover;
+pub mod telemetry;

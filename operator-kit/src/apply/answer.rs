@@ -1,0 +1,106 @@
+//! Sorts the API server's refusals into the variants that a caller can act on. Pure.
+
+use http::StatusCode;
+use kube::core::GroupVersionKind;
+use kube::core::response::{Status, StatusCause};
+
+use super::ownership::LISTED_FIELDS;
+use super::{ApplyError, FieldConflict};
+use crate::failure::words_of;
+
+/// `metav1.CauseTypeFieldManagerConflict`.
+const FIELD_MANAGER_CONFLICT: &str = "FieldManagerConflict";
+
+/// The cause of a refusal to create something in a namespace that is being deleted.
+const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
+
+pub(super) fn classify(error: kube::Error, gvk: GroupVersionKind) -> ApplyError {
+    let kube::Error::Api(status) = error else {
+        return ApplyError::Transient {
+            message: words_of(&error),
+            source: Box::new(error),
+        };
+    };
+    let message = status.message.clone();
+    match StatusCode::from_u16(status.code) {
+        Ok(StatusCode::NOT_FOUND) if is_about_namespace(&status) => ApplyError::NamespaceMissing { message },
+        Ok(StatusCode::NOT_FOUND) => ApplyError::KindMissing { gvk },
+        Ok(StatusCode::CONFLICT) if has_cause(&status, FIELD_MANAGER_CONFLICT) => ApplyError::Conflict {
+            conflicts: conflicts_of(&status),
+            message,
+        },
+        Ok(StatusCode::FORBIDDEN) if has_cause(&status, NAMESPACE_TERMINATING) => {
+            ApplyError::NamespaceTerminating { message }
+        }
+        Ok(StatusCode::FORBIDDEN) => ApplyError::Forbidden { message },
+        Ok(StatusCode::UNPROCESSABLE_ENTITY) => match immutable_fields(&status) {
+            fields if fields.is_empty() => ApplyError::Invalid { message },
+            fields => ApplyError::Immutable { fields, message },
+        },
+        Ok(
+            StatusCode::BAD_REQUEST
+            | StatusCode::METHOD_NOT_ALLOWED
+            | StatusCode::PAYLOAD_TOO_LARGE
+            | StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ) => ApplyError::Invalid { message },
+        _ => ApplyError::Transient {
+            message,
+            source: Box::new(kube::Error::Api(status)),
+        },
+    }
+}
+
+fn causes(status: &Status) -> &[StatusCause] {
+    status.details.as_ref().map_or(&[], |details| &details.causes)
+}
+
+fn has_cause(status: &Status, reason: &str) -> bool {
+    causes(status).iter().any(|cause| cause.reason == reason)
+}
+
+fn is_about_namespace(status: &Status) -> bool {
+    status
+        .details
+        .as_ref()
+        .is_some_and(|details| details.kind == "namespaces")
+}
+
+fn conflicts_of(status: &Status) -> Vec<FieldConflict> {
+    let mut conflicts: Vec<FieldConflict> = causes(status)
+        .iter()
+        .filter(|cause| cause.reason == FIELD_MANAGER_CONFLICT)
+        .map(|cause| FieldConflict {
+            manager: manager_of(&cause.message).to_owned(),
+            field: cause.field.clone(),
+        })
+        .collect();
+    conflicts.sort_unstable();
+    conflicts.truncate(LISTED_FIELDS);
+    conflicts
+}
+
+/// From `conflict with "NAME" using apps/v1` or `conflict with "NAME" with subresource "status" using ... at ...`.
+fn manager_of(message: &str) -> &str {
+    message.split('"').nth(1).unwrap_or("unknown")
+}
+
+/// The fields whose only fault is that they cannot change. Any other fault beside them makes the object invalid, since
+/// creating it anew would not help.
+fn immutable_fields(status: &Status) -> Vec<String> {
+    let causes = causes(status);
+    if causes.is_empty() || !causes.iter().all(|cause| says_immutable(&cause.message)) {
+        return Vec::new();
+    }
+    let mut fields: Vec<String> = causes.iter().map(|cause| cause.field.clone()).collect();
+    fields.sort_unstable();
+    fields.dedup();
+    fields
+}
+
+/// There is no code for it, only the words of `k8s.io/apimachinery/pkg/api/validation` and of the workload kinds.
+fn says_immutable(message: &str) -> bool {
+    message.contains("field is immutable")
+        || message.contains("is immutable")
+        || message.contains("may not be changed")
+        || message.contains("updates to ")
+}

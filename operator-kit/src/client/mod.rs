@@ -1,0 +1,112 @@
+//! The one way to the API server: every request is paced, counted, and ends by a deadline and within a size.
+//!
+//! kube's own retry is off: it can hold one call for minutes, and a requeue with backoff is our retry.
+
+mod limits;
+mod pacing;
+mod request;
+mod traffic;
+
+use std::path::PathBuf;
+
+use http::HeaderValue;
+use http::header::USER_AGENT;
+use kube::client::{Client, ClientBuilder};
+use kube::config::{Config, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+
+pub use self::limits::{ANSWER_LIMIT, EVENT_LIMIT, REQUEST_DEADLINE, WATCH_START_DEADLINE};
+pub use self::traffic::{RequestLabels, Traffic};
+
+use self::limits::LimitsLayer;
+use self::pacing::PacingLayer;
+use self::traffic::TrafficLayer;
+
+/// How to reach the API server, and how hard to push it.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// A kubeconfig file. `None`: `$KUBECONFIG`, the service account of the pod, `~/.kube/config`, as kubectl looks.
+    pub kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig other than its current one.
+    pub context: Option<String>,
+    /// Requests a second that are sustained; 0 or less is no limit. Watches and leases are never held back.
+    pub qps: f64,
+    /// Requests that may go at once before `qps` takes hold.
+    pub burst: u32,
+    /// Sent with every request; also the name in the API server's audit log.
+    pub user_agent: String,
+}
+
+/// There is no way to the API server.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The kubeconfig is missing, broken, or has no such context.
+    #[error("unable to use the kubeconfig {path:?}; check the file and its current context")]
+    ReadKubeconfig {
+        /// The file that was named, if one was.
+        path: Option<PathBuf>,
+        /// Why.
+        #[source]
+        source: Box<KubeconfigError>,
+    },
+    /// Neither a kubeconfig nor a service account was found.
+    #[error("found neither a kubeconfig nor the service account of a pod; name a kubeconfig file")]
+    FindCluster(#[source] InClusterError),
+    /// The user agent cannot be an HTTP header.
+    #[error("unable to send {user_agent:?} as the user agent")]
+    UserAgent {
+        /// What was asked for.
+        user_agent: String,
+        /// Why.
+        #[source]
+        source: http::header::InvalidHeaderValue,
+    },
+    /// Certificates, keys or the address of the cluster are unusable.
+    #[error("unable to build a client from the kubeconfig")]
+    Build(#[source] Box<kube::Error>),
+}
+
+/// Chooses the TLS implementation for the process. Call it first thing in `main` and once in every test process.
+///
+/// With two providers compiled in, rustls otherwise refuses at the first handshake rather than at start.
+pub fn install_crypto() {
+    // An error means that a provider is installed already, which is what we want.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+}
+
+/// Builds the client; nothing is sent yet.
+pub async fn connect(options: &ClientOptions, traffic: &Traffic) -> Result<Client, ConnectError> {
+    let mut config = load(options).await?;
+    let user_agent = HeaderValue::from_str(&options.user_agent).map_err(|source| ConnectError::UserAgent {
+        user_agent: options.user_agent.clone(),
+        source,
+    })?;
+    config.headers.push((USER_AGENT, user_agent));
+    config.default_retry = false;
+    let builder = ClientBuilder::try_from(config).map_err(|source| ConnectError::Build(Box::new(source)))?;
+    // Inside out: what waits for its turn is neither counted yet nor under its deadline.
+    Ok(builder
+        .with_layer(&LimitsLayer)
+        .with_layer(&TrafficLayer::new(traffic.clone()))
+        .with_layer(&PacingLayer::new(options.qps, options.burst))
+        .build())
+}
+
+async fn load(options: &ClientOptions) -> Result<Config, ConnectError> {
+    let choice = KubeConfigOptions {
+        context: options.context.clone(),
+        ..KubeConfigOptions::default()
+    };
+    let wrap = |source| ConnectError::ReadKubeconfig {
+        path: options.kubeconfig.clone(),
+        source: Box::new(source),
+    };
+    if let Some(path) = &options.kubeconfig {
+        let kubeconfig = Kubeconfig::read_from(path).map_err(wrap)?;
+        return Config::from_custom_kubeconfig(kubeconfig, &choice).await.map_err(wrap);
+    }
+    match Config::from_kubeconfig(&choice).await {
+        Ok(config) => Ok(config),
+        Err(source) if options.context.is_some() => Err(wrap(source)),
+        Err(_) => Config::incluster().map_err(ConnectError::FindCluster),
+    }
+}

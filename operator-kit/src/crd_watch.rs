@@ -1,0 +1,321 @@
+//! Watches the metadata of CRDs, keeps discovery honest about them, and tells when what is served changed.
+//!
+//! The API server's discovery follows a CRD with a delay. So after a change discovery is read until it agrees with what
+//! the watch saw, and once more a moment later; each time something differs the listeners are told. Without changes of
+//! CRDs nothing is read.
+
+use std::collections::{BTreeSet, HashMap};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::Api;
+use kube::client::Client;
+use kube::core::{ObjectMeta, PartialObjectMeta};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use tokio::sync::broadcast;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::discovery::Discovery;
+use crate::failure::chain;
+
+/// What may be served now that was not, or no longer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrdChange {
+    /// Names of CRDs (`clusterclasses.cluster.x-k8s.io`) that changed since the last one. Discovery is fresh for them.
+    pub names: Arc<BTreeSet<String>>,
+}
+
+/// A listener that is further behind has missed changes and must look at everything it waits for.
+const CHANGES_WAITING: usize = 64;
+
+/// CRDs per page.
+const PAGE_SIZE: u32 = 50;
+
+/// When discovery is read after a change. The last rounds are for a CRD whose names the API server has yet to accept; a
+/// later change of its status begins anew.
+const ROUNDS: [Duration; 7] = [
+    Duration::ZERO,
+    Duration::from_millis(200),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+    Duration::from_secs(15),
+];
+
+/// A round no earlier than this after the last change is needed even when discovery agrees: a new version of a known CRD
+/// does not show in its metadata.
+const SETTLED_AFTER: Duration = Duration::from_secs(2);
+
+/// The watch of CRDs.
+#[derive(Clone, Debug)]
+pub struct CrdWatch {
+    changes: broadcast::Sender<CrdChange>,
+}
+
+impl CrdWatch {
+    /// Starts watching; ends with `cancel`.
+    pub fn start(client: Client, discovery: Discovery, cancel: CancellationToken) -> Self {
+        let (changes, _) = broadcast::channel(CHANGES_WAITING);
+        let watch = Self {
+            changes: changes.clone(),
+        };
+        tokio::spawn(async move { cancel.run_until_cancelled_owned(run(client, discovery, changes)).await });
+        watch
+    }
+
+    /// Changes from now on. A lagging receiver must take [`broadcast::error::RecvError::Lagged`] as "anything".
+    pub fn subscribe(&self) -> broadcast::Receiver<CrdChange> {
+        self.changes.subscribe()
+    }
+}
+
+async fn run(client: Client, discovery: Discovery, changes: broadcast::Sender<CrdChange>) {
+    let api = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(client);
+    let mut events = pin!(watcher(api, watcher::Config::default().page_size(PAGE_SIZE)).default_backoff());
+    let mut sights = Sights::default();
+    let mut pending = Pending::default();
+    while let Some(turn) = next_turn(&mut events, pending.due()).await {
+        match turn {
+            Turn::Event(Ok(event)) => {
+                let changed = sights.take(event);
+                if !changed.is_empty() {
+                    discovery.invalidate();
+                    pending.add(changed, Instant::now());
+                }
+            }
+            Turn::Event(Err(error)) => {
+                tracing::warn!(error = %chain(&error), "watch of CRDs interrupted; it starts again by itself");
+            }
+            Turn::Read => {
+                let differs = match discovery.refresh().await {
+                    Ok(differs) => differs,
+                    Err(error) => {
+                        tracing::warn!(error = %chain(&error), "failed to read discovery after a CRD changed");
+                        false
+                    }
+                };
+                let agrees = pending
+                    .names
+                    .iter()
+                    .all(|name| discovery_agrees(&discovery, &sights, name));
+                if let Some(names) = pending.round(Instant::now(), differs, agrees) {
+                    // Nobody listens yet: nobody waits for anything.
+                    let _ = changes.send(CrdChange { names: Arc::new(names) });
+                }
+            }
+        }
+    }
+}
+
+enum Turn {
+    Event(watcher::Result<Event<PartialObjectMeta<CustomResourceDefinition>>>),
+    Read,
+}
+
+async fn next_turn<S>(events: &mut S, due: Option<Instant>) -> Option<Turn>
+where
+    S: Stream<Item = watcher::Result<Event<PartialObjectMeta<CustomResourceDefinition>>>> + Unpin,
+{
+    let reading = async {
+        match due {
+            Some(due) => sleep_until(due).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        // Events first: a burst of CRDs is one reading.
+        biased;
+        event = events.next() => event.map(Turn::Event),
+        () = reading => Some(Turn::Read),
+    }
+}
+
+fn discovery_agrees(discovery: &Discovery, sights: &Sights, name: &str) -> bool {
+    let Some((plural, group)) = name.split_once('.') else {
+        return true;
+    };
+    discovery.knows_resource(plural, group) == sights.known.contains_key(name)
+}
+
+/// The CRDs that are there, with the resourceVersion of the last sight.
+#[derive(Debug, Default)]
+struct Sights {
+    known: HashMap<String, String>,
+    listed: Option<HashMap<String, String>>,
+    /// The first list is what discovery shows anyway.
+    started: bool,
+}
+
+impl Sights {
+    /// The names that changed with this event.
+    fn take(&mut self, event: Event<PartialObjectMeta<CustomResourceDefinition>>) -> BTreeSet<String> {
+        match event {
+            Event::Init => self.listed = Some(HashMap::new()),
+            Event::InitApply(crd) => {
+                let (name, version) = identity(crd.metadata);
+                self.listed.get_or_insert_default().insert(name, version);
+            }
+            Event::InitDone => return self.replace(),
+            Event::Apply(crd) => {
+                let (name, version) = identity(crd.metadata);
+                if self.known.get(&name) != Some(&version) {
+                    self.known.insert(name.clone(), version);
+                    return BTreeSet::from([name]);
+                }
+            }
+            Event::Delete(crd) => {
+                let (name, _) = identity(crd.metadata);
+                self.known.remove(&name);
+                return BTreeSet::from([name]);
+            }
+        }
+        BTreeSet::new()
+    }
+
+    fn replace(&mut self) -> BTreeSet<String> {
+        let before = std::mem::replace(&mut self.known, self.listed.take().unwrap_or_default());
+        if !std::mem::replace(&mut self.started, true) {
+            return BTreeSet::new();
+        }
+        let names = before.keys().chain(self.known.keys());
+        names
+            .filter(|name| before.get(*name) != self.known.get(*name))
+            .cloned()
+            .collect()
+    }
+}
+
+fn identity(metadata: ObjectMeta) -> (String, String) {
+    (
+        metadata.name.unwrap_or_default(),
+        metadata.resource_version.unwrap_or_default(),
+    )
+}
+
+/// Changes that discovery has yet to be read for.
+#[derive(Debug, Default)]
+struct Pending {
+    names: BTreeSet<String>,
+    since: Option<Instant>,
+    rounds: usize,
+    told: bool,
+}
+
+impl Pending {
+    fn add(&mut self, names: BTreeSet<String>, now: Instant) {
+        self.names.extend(names);
+        *self = Self {
+            names: std::mem::take(&mut self.names),
+            since: Some(now),
+            rounds: 0,
+            told: false,
+        };
+    }
+
+    fn due(&self) -> Option<Instant> {
+        Some(self.since? + *ROUNDS.get(self.rounds)?)
+    }
+
+    /// Notes a reading, and returns the names to tell: at the first reading that agrees, and whenever one differs from
+    /// the reading before.
+    fn round(&mut self, now: Instant, differs: bool, agrees: bool) -> Option<BTreeSet<String>> {
+        let since = self.since?;
+        self.rounds += 1;
+        let tell = differs || (agrees && !self.told);
+        self.told |= tell;
+        let names = tell.then(|| self.names.clone());
+        let settled = agrees && now.duration_since(since) >= SETTLED_AFTER;
+        if settled || self.rounds == ROUNDS.len() {
+            *self = Self::default();
+        }
+        names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crd(name: &str, version: &str) -> PartialObjectMeta<CustomResourceDefinition> {
+        PartialObjectMeta {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                resource_version: Some(version.to_owned()),
+                ..ObjectMeta::default()
+            },
+            ..PartialObjectMeta::default()
+        }
+    }
+
+    fn names(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn the_first_list_is_no_change_and_later_ones_are_compared() {
+        let mut sights = Sights::default();
+        let mut list = |crds: &[(&str, &str)]| {
+            sights.take(Event::Init);
+            for (name, version) in crds {
+                assert!(sights.take(Event::InitApply(crd(name, version))).is_empty());
+            }
+            sights.take(Event::InitDone)
+        };
+        assert_eq!(list(&[("a.io", "1"), ("b.io", "1"), ("c.io", "1")]), names(&[]));
+        assert_eq!(
+            list(&[("a.io", "1"), ("b.io", "2"), ("d.io", "1")]),
+            names(&["b.io", "c.io", "d.io"])
+        );
+        assert_eq!(sights.take(Event::Apply(crd("a.io", "1"))), names(&[]));
+        assert_eq!(sights.take(Event::Apply(crd("a.io", "3"))), names(&["a.io"]));
+        assert_eq!(sights.take(Event::Delete(crd("a.io", "3"))), names(&["a.io"]));
+    }
+
+    #[test]
+    fn discovery_is_read_until_it_agrees_and_once_more_when_settled() {
+        let start = Instant::now();
+        let mut pending = Pending::default();
+        assert_eq!(pending.due(), None);
+        pending.add(names(&["a.io"]), start);
+        assert_eq!(pending.due(), Some(start));
+        assert_eq!(pending.round(start, false, false), None);
+        let later = start + ROUNDS[1];
+        assert_eq!(pending.due(), Some(later));
+        assert_eq!(pending.round(later, true, true), Some(names(&["a.io"])));
+        while let Some(due) = pending.due() {
+            assert_eq!(pending.round(due, false, true), None);
+            assert!(due <= start + SETTLED_AFTER, "reading goes on although all is settled");
+        }
+    }
+
+    #[test]
+    fn a_crd_that_never_becomes_established_is_not_asked_for_for_ever() {
+        let start = Instant::now();
+        let mut pending = Pending::default();
+        pending.add(names(&["a.io"]), start);
+        let mut readings = 0;
+        while let Some(due) = pending.due() {
+            pending.round(due, false, false);
+            readings += 1;
+        }
+        assert_eq!(readings, ROUNDS.len());
+    }
+
+    #[test]
+    fn a_change_in_between_begins_anew_and_keeps_the_earlier_names() {
+        let start = Instant::now();
+        let mut pending = Pending::default();
+        pending.add(names(&["a.io"]), start);
+        pending.round(start, false, false);
+        let later = start + Duration::from_secs(1);
+        pending.add(names(&["b.io"]), later);
+        assert_eq!(pending.due(), Some(later));
+        assert_eq!(pending.round(later, true, true), Some(names(&["a.io", "b.io"])));
+    }
+}

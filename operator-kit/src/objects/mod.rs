@@ -1,0 +1,180 @@
+//! Watches the metadata of the objects we applied, of whatever kinds, by a label. Tells what changed; keeps a little.
+//!
+//! One watch per kind for the whole cluster. What an object contains is not known here: who needs it reads it.
+
+mod seen;
+mod store;
+mod watch;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use kube::client::Client;
+use kube::core::GroupVersionKind;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+pub use self::seen::{Seen, Trigger, What};
+pub use self::store::Changed;
+
+use self::store::Store;
+use crate::discovery::{Discovery, DiscoveryError};
+use crate::object::{GroupKind, ObjectKey, group_kind};
+
+/// What the watches tell, in order per kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// An object changed.
+    Object(Changed),
+    /// Every object of the kind has been seen: absence now means something.
+    Synced(GroupKind),
+    /// The kind is no longer served; its objects were told as vanished. [`ObjectWatches::ensure`] starts it again.
+    Stopped(GroupKind),
+}
+
+/// Notices that may wait for the reader. More hold the watches back, which costs nothing but time.
+const NOTICES_WAITING: usize = 1024;
+
+/// The watches of this process. Clones share them.
+#[derive(Clone)]
+pub struct ObjectWatches {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    client: Client,
+    discovery: Discovery,
+    label: String,
+    store: RwLock<Store>,
+    running: Mutex<HashMap<GroupKind, Running>>,
+    notices: mpsc::Sender<Notice>,
+    /// The API server does not know streaming lists.
+    paged: AtomicBool,
+    cancel: CancellationToken,
+}
+
+#[derive(Debug, Default)]
+struct Running {
+    synced: bool,
+}
+
+impl ObjectWatches {
+    /// Watches nothing yet. `label` is the key of the label that marks our objects; its value says whose part one is.
+    /// The receiver must be read: the watches wait for it.
+    pub fn new(
+        client: Client,
+        discovery: Discovery,
+        label: &str,
+        cancel: CancellationToken,
+    ) -> (Self, mpsc::Receiver<Notice>) {
+        let (notices, receiver) = mpsc::channel(NOTICES_WAITING);
+        let inner = Inner {
+            client,
+            discovery,
+            label: label.to_owned(),
+            store: RwLock::default(),
+            running: Mutex::default(),
+            notices,
+            paged: AtomicBool::new(false),
+            cancel,
+        };
+        (Self { inner: Arc::new(inner) }, receiver)
+    }
+
+    /// Starts watching a kind, unless it is watched already (in whatever version). False when it is not served.
+    pub async fn ensure(&self, gvk: &GroupVersionKind) -> Result<bool, DiscoveryError> {
+        let kind = group_kind(gvk);
+        if self.is_running(&kind) {
+            return Ok(true);
+        }
+        let Some(resolved) = self.inner.discovery.resolve(gvk).await? else {
+            return Ok(false);
+        };
+        let mut running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if running.contains_key(&kind) {
+            return Ok(true);
+        }
+        running.insert(kind.clone(), Running::default());
+        drop(running);
+        tokio::spawn(watch::run(Arc::clone(&self.inner), kind, resolved));
+        Ok(true)
+    }
+
+    /// Whether every object of the kind has been seen since its watch was started.
+    pub fn synced(&self, kind: &GroupKind) -> bool {
+        self.inner
+            .running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(kind)
+            .is_some_and(|running| running.synced)
+    }
+
+    /// What was last seen of an object; `None` also when it lacks the label or its kind is not watched.
+    pub fn get(&self, key: &ObjectKey) -> Option<Seen> {
+        self.inner
+            .store
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(key)
+            .cloned()
+    }
+
+    /// Everything that is part of one owner, among the kinds that are watched; sorted by key.
+    pub fn by_part_of(&self, part_of: &str) -> Vec<(ObjectKey, Seen)> {
+        self.inner
+            .store
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .by_part_of(part_of)
+    }
+
+    /// Objects remembered.
+    pub fn len(&self) -> usize {
+        self.inner.store.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// No object is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn is_running(&self, kind: &GroupKind) -> bool {
+        self.inner
+            .running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains_key(kind)
+    }
+}
+
+impl Inner {
+    fn store(&self) -> std::sync::RwLockWriteGuard<'_, Store> {
+        self.store.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn mark_synced(&self, kind: &GroupKind) {
+        if let Some(running) = self
+            .running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_mut(kind)
+        {
+            running.synced = true;
+        }
+    }
+
+    fn mark_stopped(&self, kind: &GroupKind) {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(kind);
+    }
+
+    fn wants_pages(&self) -> bool {
+        self.paged.load(Ordering::Relaxed)
+    }
+
+    /// False when the reader has gone.
+    async fn tell(&self, notice: Notice) -> bool {
+        self.notices.send(notice).await.is_ok()
+    }
+}

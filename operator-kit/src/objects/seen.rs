@@ -1,0 +1,213 @@
+//! What is remembered of an object, and what a new sight of it means. Pure.
+
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use kube::core::ObjectMeta;
+
+/// The few facts kept of a watched object. A stack of a thousand releases has thousands of them, so no maps, no spare
+/// capacity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Another uid under the same key is another object.
+    pub uid: Box<str>,
+    /// Changes with every write, also of the status.
+    pub resource_version: Box<str>,
+    /// `None` for kinds without one (`ConfigMap`, RBAC).
+    pub generation: Option<i64>,
+    /// The value of the label that is watched.
+    pub part_of: Arc<str>,
+    /// Of labels, annotations and owner references; comparable only within one process.
+    pub labels_digest: u64,
+    /// The uids of all owners.
+    pub owners: Box<[Box<str>]>,
+    /// Marked for deletion.
+    pub deleting: bool,
+}
+
+/// The part of an object whose change may be drift. Two equal triggers of one object mean: nobody but status writers
+/// touched it in between.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Trigger {
+    uid: Box<str>,
+    revision: Revision,
+    labels_digest: u64,
+    deleting: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Revision {
+    Generation(i64),
+    ResourceVersion(Box<str>),
+}
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum What {
+    /// First sight, or another object under a known key.
+    Appeared,
+    /// Its [`Trigger`] changed.
+    Changed,
+    /// Only its resourceVersion changed: a status write, in kinds with a generation.
+    StatusChanged,
+    /// It is gone, or has lost the label; reading it by name tells.
+    Vanished,
+}
+
+impl Seen {
+    /// The facts of an object with this metadata; `None` when it lacks the label.
+    pub fn of(metadata: &ObjectMeta, label: &str) -> Option<Self> {
+        let part_of = metadata.labels.as_ref()?.get(label)?;
+        Some(Self {
+            uid: boxed(metadata.uid.as_deref()),
+            resource_version: boxed(metadata.resource_version.as_deref()),
+            generation: metadata.generation,
+            part_of: Arc::from(part_of.as_str()),
+            labels_digest: labels_digest(metadata),
+            owners: metadata
+                .owner_references
+                .iter()
+                .flatten()
+                .map(|owner| Box::from(owner.uid.as_str()))
+                .collect(),
+            deleting: metadata.deletion_timestamp.is_some(),
+        })
+    }
+
+    /// What a later [`Seen`] is compared by.
+    pub fn trigger(&self) -> Trigger {
+        Trigger {
+            uid: self.uid.clone(),
+            revision: match self.generation {
+                Some(generation) => Revision::Generation(generation),
+                None => Revision::ResourceVersion(self.resource_version.clone()),
+            },
+            labels_digest: self.labels_digest,
+            deleting: self.deleting,
+        }
+    }
+
+    /// What this sight means after `before`; `None` when nothing changed at all.
+    pub fn after(&self, before: Option<&Self>) -> Option<What> {
+        let Some(before) = before.filter(|before| before.uid == self.uid) else {
+            return Some(What::Appeared);
+        };
+        if self.trigger() != before.trigger() {
+            Some(What::Changed)
+        } else if self.resource_version != before.resource_version {
+            Some(What::StatusChanged)
+        } else {
+            None
+        }
+    }
+}
+
+/// Sixteen hexadecimal digits; equal triggers print equally within one process.
+impl fmt::Display for Trigger {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        write!(out, "{:016x}", hasher.finish())
+    }
+}
+
+impl Trigger {
+    /// The trigger of an object as an apply answered it, to be compared with [`Seen::trigger`] later.
+    pub fn of(metadata: &ObjectMeta) -> Self {
+        Self {
+            uid: boxed(metadata.uid.as_deref()),
+            revision: match metadata.generation {
+                Some(generation) => Revision::Generation(generation),
+                None => Revision::ResourceVersion(boxed(metadata.resource_version.as_deref())),
+            },
+            labels_digest: labels_digest(metadata),
+            deleting: metadata.deletion_timestamp.is_some(),
+        }
+    }
+}
+
+fn boxed(text: Option<&str>) -> Box<str> {
+    Box::from(text.unwrap_or_default())
+}
+
+fn labels_digest(metadata: &ObjectMeta) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    metadata.labels.hash(&mut hasher);
+    metadata.annotations.hash(&mut hasher);
+    for owner in metadata.owner_references.iter().flatten() {
+        (&owner.uid, owner.controller, owner.block_owner_deletion).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const LABEL: &str = "example.org/part-of";
+
+    fn seen(changes: &Value) -> Seen {
+        let mut metadata = json!({
+            "name": "one", "uid": "u1", "resourceVersion": "10", "generation": 1, "labels": { LABEL: "x" }
+        });
+        for (key, value) in changes.as_object().unwrap() {
+            metadata[key] = value.clone();
+        }
+        Seen::of(&serde_json::from_value(metadata).unwrap(), LABEL).unwrap()
+    }
+
+    #[test]
+    fn sights_are_told_apart() {
+        let before = seen(&json!({}));
+        let cases = [
+            (json!({}), None),
+            (json!({ "resourceVersion": "11" }), Some(What::StatusChanged)),
+            (json!({ "resourceVersion": "11", "generation": 2 }), Some(What::Changed)),
+            (
+                json!({ "resourceVersion": "11", "labels": { LABEL: "y" } }),
+                Some(What::Changed),
+            ),
+            (
+                json!({ "resourceVersion": "11", "annotations": { "a": "b" } }),
+                Some(What::Changed),
+            ),
+            (
+                json!({ "resourceVersion": "11", "deletionTimestamp": "2026-01-01T00:00:00Z" }),
+                Some(What::Changed),
+            ),
+            (json!({ "resourceVersion": "11", "uid": "u2" }), Some(What::Appeared)),
+            (
+                json!({ "resourceVersion": "11", "ownerReferences": [{ "apiVersion": "v1", "kind": "A", "name": "a", "uid": "o" }] }),
+                Some(What::Changed),
+            ),
+        ];
+        for (changes, what) in cases {
+            assert_eq!(seen(&changes).after(Some(&before)), what, "{changes}");
+        }
+        assert_eq!(before.after(None), Some(What::Appeared));
+    }
+
+    #[test]
+    fn every_write_counts_for_a_kind_without_generation() {
+        let before = seen(&json!({ "generation": null }));
+        let after = seen(&json!({ "generation": null, "resourceVersion": "11" }));
+        assert_eq!(after.after(Some(&before)), Some(What::Changed));
+    }
+
+    #[test]
+    fn trigger_of_an_answer_equals_the_trigger_of_its_watch_event() {
+        let metadata: ObjectMeta = serde_json::from_value(json!({
+            "name": "one", "uid": "u1", "resourceVersion": "10", "generation": 3, "labels": { LABEL: "x" }, "annotations": { "a": "b" }
+        }))
+        .unwrap();
+        assert_eq!(Trigger::of(&metadata), Seen::of(&metadata, LABEL).unwrap().trigger());
+    }
+
+    #[test]
+    fn an_object_without_the_label_is_not_seen() {
+        assert_eq!(Seen::of(&ObjectMeta::default(), LABEL), None);
+    }
+}

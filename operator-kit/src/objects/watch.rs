@@ -1,0 +1,142 @@
+//! The life of one kind's watch: list, follow, start over when the API server asks for it, end when the kind is gone.
+
+use std::collections::HashSet;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures::StreamExt;
+use kube::api::{Api, DynamicObject};
+use kube::core::{ObjectMeta, PartialObjectMeta};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+
+use super::seen::Seen;
+use super::{Inner, Notice};
+use crate::discovery::Resolved;
+use crate::failure::chain;
+use crate::object::{GroupKind, ObjectKey};
+
+/// Objects per page where lists cannot be streamed: metadata is about two kilobytes each with managedFields.
+const PAGE_SIZE: u32 = 250;
+
+enum End {
+    /// The process ends.
+    Cancelled,
+    /// The kind is no longer served.
+    KindGone,
+    /// The API server wants lists in pages.
+    NoStreamingLists,
+}
+
+pub(super) async fn run(inner: Arc<Inner>, kind: GroupKind, resolved: Resolved) {
+    let cancel = inner.cancel.clone();
+    let end = loop {
+        let follow = follow(&inner, &kind, &resolved);
+        match cancel.run_until_cancelled(follow).await.unwrap_or(End::Cancelled) {
+            End::NoStreamingLists => inner.paged.store(true, Ordering::Relaxed),
+            end => break end,
+        }
+    };
+    if matches!(end, End::KindGone) {
+        inner.discovery.invalidate();
+        forget(&inner, &kind, &HashSet::new()).await;
+        inner.mark_stopped(&kind);
+        inner.tell(Notice::Stopped(kind)).await;
+    }
+}
+
+async fn follow(inner: &Inner, kind: &GroupKind, resolved: &Resolved) -> End {
+    let api = Api::<PartialObjectMeta<DynamicObject>>::all_with(inner.client.clone(), &resolved.resource);
+    let mut config = watcher::Config::default().labels(&inner.label).page_size(PAGE_SIZE);
+    if !inner.wants_pages() {
+        config = config.streaming_lists();
+    }
+    let mut events = pin!(watcher(api, config).default_backoff());
+    let mut listed = HashSet::new();
+    while let Some(event) = events.next().await {
+        let heard = match event {
+            Ok(Event::Init) => {
+                listed.clear();
+                true
+            }
+            Ok(Event::InitApply(object)) => {
+                let key = key_of(kind, &object.metadata);
+                listed.insert(key.clone());
+                put(inner, key, &object.metadata).await
+            }
+            Ok(Event::InitDone) => {
+                let heard = forget(inner, kind, &std::mem::take(&mut listed)).await;
+                inner.mark_synced(kind);
+                heard && inner.tell(Notice::Synced(kind.clone())).await
+            }
+            Ok(Event::Apply(object)) => put(inner, key_of(kind, &object.metadata), &object.metadata).await,
+            Ok(Event::Delete(object)) => remove(inner, &key_of(kind, &object.metadata)).await,
+            Err(error) => match end_of(&error, inner.wants_pages()) {
+                Some(end) => return end,
+                None => {
+                    tracing::warn!(object.kind = %kind, error = %chain(&error), "watch interrupted; it starts again by itself");
+                    true
+                }
+            },
+        };
+        if !heard {
+            return End::Cancelled;
+        }
+    }
+    End::Cancelled
+}
+
+/// Whether an error ends the watch rather than interrupting it.
+fn end_of(error: &watcher::Error, paged: bool) -> Option<End> {
+    let (watcher::Error::InitialListFailed(kube::Error::Api(status))
+    | watcher::Error::WatchStartFailed(kube::Error::Api(status))) = error
+    else {
+        return None;
+    };
+    match status.code {
+        404 => Some(End::KindGone),
+        // `sendInitialEvents` is forbidden unless the API server's gate WatchList is on.
+        400 | 422 if !paged => Some(End::NoStreamingLists),
+        _ => None,
+    }
+}
+
+fn key_of(kind: &GroupKind, metadata: &ObjectMeta) -> ObjectKey {
+    ObjectKey {
+        group: kind.group.clone(),
+        kind: kind.kind.clone(),
+        namespace: metadata.namespace.clone().unwrap_or_default(),
+        name: metadata.name.clone().unwrap_or_default(),
+    }
+}
+
+async fn put(inner: &Inner, key: ObjectKey, metadata: &ObjectMeta) -> bool {
+    let Some(seen) = Seen::of(metadata, &inner.label) else {
+        return true;
+    };
+    let changed = inner.store().put(key, seen);
+    match changed {
+        Some(changed) => inner.tell(Notice::Object(changed)).await,
+        None => true,
+    }
+}
+
+async fn remove(inner: &Inner, key: &ObjectKey) -> bool {
+    let changed = inner.store().remove(key);
+    match changed {
+        Some(changed) => inner.tell(Notice::Object(changed)).await,
+        None => true,
+    }
+}
+
+/// Forgets every object of the kind that is not among `listed`.
+async fn forget(inner: &Inner, kind: &GroupKind, listed: &HashSet<ObjectKey>) -> bool {
+    let known = inner.store().keys_of(kind);
+    for key in known.iter().filter(|key| !listed.contains(key.as_ref())) {
+        if !remove(inner, key).await {
+            return false;
+        }
+    }
+    true
+}

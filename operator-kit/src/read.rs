@@ -1,0 +1,58 @@
+//! Reads one object by its key.
+
+use kube::api::DynamicObject;
+use kube::client::Client;
+
+use crate::discovery::{Discovery, DiscoveryError};
+use crate::failure::{Class, class_of};
+use crate::object::{ObjectKey, namespace};
+
+/// The object could not be read; whether it exists is unknown.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The kind could not be looked up.
+    #[error("failed to look up the kind of {key} to read it")]
+    Discover {
+        /// Which object.
+        key: ObjectKey,
+        /// Why.
+        #[source]
+        source: DiscoveryError,
+    },
+    /// The API server refused or did not answer.
+    #[error("failed to read {key}")]
+    Get {
+        /// Which object.
+        key: ObjectKey,
+        /// The API server's answer.
+        #[source]
+        source: Box<kube::Error>,
+    },
+}
+
+impl ReadError {
+    /// See [`class_of`].
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Discover { source, .. } => source.class(),
+            Self::Get { source, .. } => class_of(source),
+        }
+    }
+}
+
+/// The object as it is now, with its managedFields; `None` when there is none or its kind is not served.
+pub async fn read(client: &Client, discovery: &Discovery, key: &ObjectKey) -> Result<Option<DynamicObject>, ReadError> {
+    let found = discovery
+        .resolve_kind(&key.group_kind())
+        .await
+        .map_err(|source| ReadError::Discover {
+            key: key.clone(),
+            source,
+        })?;
+    let Some(resolved) = found else { return Ok(None) };
+    let api = resolved.api(client, namespace(key));
+    api.get_opt(&key.name).await.map_err(|source| ReadError::Get {
+        key: key.clone(),
+        source: Box::new(source),
+    })
+}

@@ -1,0 +1,189 @@
+//! Hands the fields that predecessors own over to us, by renaming their entries in managedFields.
+//!
+//! Without it, fields that a later release drops would stay: server-side apply removes only what its own manager owned.
+//! Which objects and which managers is the caller's decision.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry};
+use kube::api::{Patch, PatchParams};
+use kube::client::Client;
+use serde_json::{Value, json};
+
+use crate::discovery::{Discovery, DiscoveryError};
+use crate::failure::{Class, class_of};
+use crate::object::{ObjectKey, namespace};
+
+/// One predecessor and its successor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rename<'a> {
+    /// The predecessor's field manager.
+    pub from: &'a str,
+    /// `Apply` or `Update`; it stays as it is.
+    pub operation: &'a str,
+    /// `None` for the object itself, `Some("status")` for its status.
+    pub subresource: Option<&'a str>,
+    /// Our field manager.
+    pub to: &'a str,
+}
+
+/// What became of the entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takeover {
+    /// They are ours now.
+    Renamed,
+    /// There were none of the predecessors.
+    NothingToDo,
+    /// The object is gone, or its kind is no longer served.
+    Gone,
+}
+
+/// The entries could not be renamed.
+#[derive(Debug, thiserror::Error)]
+pub enum TakeoverError {
+    /// The kind could not be looked up.
+    #[error("failed to look up the kind of {key} to take it over")]
+    Discover {
+        /// Which object.
+        key: ObjectKey,
+        /// Why.
+        #[source]
+        source: DiscoveryError,
+    },
+    /// The API server refused or did not answer.
+    #[error("failed to take over {key}")]
+    Patch {
+        /// Which object.
+        key: ObjectKey,
+        /// The API server's answer.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// The object changed between every reading and writing.
+    #[error("{key} changes too often to be taken over")]
+    Busy {
+        /// Which object.
+        key: ObjectKey,
+    },
+}
+
+impl TakeoverError {
+    /// See [`class_of`].
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Discover { source, .. } => source.class(),
+            Self::Patch { source, .. } => class_of(source),
+            Self::Busy { .. } => Class::Transient,
+        }
+    }
+}
+
+/// The object may change while we look; more than this many times in a row is somebody fighting over it.
+const ATTEMPTS: u32 = 3;
+
+/// Renames the predecessors' entries of one object. Doing it again does nothing.
+pub async fn take_over(
+    client: &Client,
+    discovery: &Discovery,
+    key: &ObjectKey,
+    renames: &[Rename<'_>],
+) -> Result<Takeover, TakeoverError> {
+    let found = discovery.resolve_kind(&key.group_kind()).await;
+    let Some(resolved) = found.map_err(|source| TakeoverError::Discover {
+        key: key.clone(),
+        source,
+    })?
+    else {
+        return Ok(Takeover::Gone);
+    };
+    let api = resolved.api(client, namespace(key));
+    let wrap = |source| TakeoverError::Patch {
+        key: key.clone(),
+        source: Box::new(source),
+    };
+    for _ in 0..ATTEMPTS {
+        let Some(object) = api.get_metadata_opt(&key.name).await.map_err(wrap)? else {
+            return Ok(Takeover::Gone);
+        };
+        let Some(entries) = renamed(object.metadata.managed_fields.as_deref().unwrap_or_default(), renames) else {
+            return Ok(Takeover::NothingToDo);
+        };
+        let patch = json!([
+            { "op": "test", "path": "/metadata/resourceVersion", "value": object.metadata.resource_version },
+            { "op": "replace", "path": "/metadata/managedFields", "value": entries },
+        ]);
+        let patch = serde_json::from_value(patch).map_err(|source| wrap(kube::Error::SerdeError(source)))?;
+        match api
+            .patch_metadata(&key.name, &PatchParams::default(), &Patch::Json::<()>(patch))
+            .await
+        {
+            Ok(_) => return Ok(Takeover::Renamed),
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Takeover::Gone),
+            // A failed `test` is 422, a write in between 409.
+            Err(kube::Error::Api(status)) if matches!(status.code, 409 | 422) => {}
+            Err(source) => return Err(wrap(source)),
+        }
+    }
+    Err(TakeoverError::Busy { key: key.clone() })
+}
+
+/// The entries after renaming; `None` when no entry is a predecessor's.
+///
+/// Where we have an entry of the same operation and subresource already, the fields of both become one entry: the API
+/// server refuses two with one identity.
+pub fn renamed(entries: &[ManagedFieldsEntry], renames: &[Rename<'_>]) -> Option<Vec<ManagedFieldsEntry>> {
+    let successor_of = |entry: &ManagedFieldsEntry| {
+        renames.iter().find(|rename| {
+            entry.manager.as_deref() == Some(rename.from)
+                && entry.operation.as_deref() == Some(rename.operation)
+                && entry.subresource.as_deref() == rename.subresource
+        })
+    };
+    let (predecessors, mut result): (Vec<_>, Vec<_>) =
+        entries.iter().cloned().partition(|entry| successor_of(entry).is_some());
+    if predecessors.is_empty() {
+        return None;
+    }
+    for mut entry in predecessors {
+        entry.manager = successor_of(&entry).map(|rename| rename.to.to_owned());
+        match result.iter_mut().find(|ours| is_same_owner(ours, &entry)) {
+            Some(ours) => absorb(ours, entry),
+            None => result.push(entry),
+        }
+    }
+    Some(result)
+}
+
+/// As the API server identifies entries: the version counts for updates, not for applies.
+fn is_same_owner(left: &ManagedFieldsEntry, right: &ManagedFieldsEntry) -> bool {
+    left.manager == right.manager
+        && left.operation == right.operation
+        && left.subresource == right.subresource
+        && (left.operation.as_deref() == Some("Apply") || left.api_version == right.api_version)
+}
+
+fn absorb(ours: &mut ManagedFieldsEntry, entry: ManagedFieldsEntry) {
+    ours.time = ours.time.take().max(entry.time);
+    let Some(FieldsV1(fields)) = entry.fields_v1 else {
+        return;
+    };
+    match &mut ours.fields_v1 {
+        Some(FieldsV1(own)) => unite(own, fields),
+        none => *none = Some(FieldsV1(fields)),
+    }
+}
+
+/// The union of two sets of fields.
+fn unite(into: &mut Value, from: Value) {
+    if let (Value::Object(into), Value::Object(from)) = (into, from) {
+        for (element, below) in from {
+            match into.get_mut(&element) {
+                Some(known) => unite(known, below),
+                None => {
+                    into.insert(element, below);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

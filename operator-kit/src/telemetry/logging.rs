@@ -1,0 +1,100 @@
+//! Logs to stderr, as text for people or JSON for machines; the level can be changed while the process runs.
+
+use tracing_subscriber::filter::{EnvFilter, ParseError};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry, fmt, reload};
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One JSON object a line.
+    #[default]
+    Json,
+    /// For people; coloured when stderr is a terminal.
+    Text,
+}
+
+/// Logging cannot be set up or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum LoggingError {
+    /// The level is not one.
+    #[error("unable to log at {level:?}; use error, warn, info, debug, trace, or directives such as info,kube=debug")]
+    Level {
+        /// What was asked for.
+        level: String,
+        /// Why.
+        #[source]
+        source: ParseError,
+    },
+    /// Somebody set up logging already.
+    #[error("failed to set up logging a second time")]
+    Install(#[source] tracing_subscriber::util::TryInitError),
+    /// Logging has been torn down.
+    #[error("failed to change the level: logging is gone")]
+    Reload(#[source] reload::Error),
+}
+
+/// The level of the running process. Clones share it.
+#[derive(Clone)]
+pub struct LogLevel {
+    handle: reload::Handle<EnvFilter, Registry>,
+}
+
+impl LogLevel {
+    /// Replaces the level; see [`init_logging`] for what one is.
+    pub fn set(&self, level: &str) -> Result<(), LoggingError> {
+        self.handle.reload(filter(level)?).map_err(LoggingError::Reload)
+    }
+
+    /// The directives in force.
+    pub fn current(&self) -> String {
+        self.handle.with_current(ToString::to_string).unwrap_or_default()
+    }
+}
+
+/// Installs the process's one logger. `level` is a level (`info`) or directives (`info,kube_client=debug`).
+pub fn init_logging(format: LogFormat, level: &str) -> Result<LogLevel, LoggingError> {
+    let (filter, handle) = reload::Layer::new(filter(level)?);
+    let lines = match format {
+        LogFormat::Json => fmt::layer()
+            .json()
+            .flatten_event(true)
+            .with_writer(std::io::stderr)
+            .boxed(),
+        LogFormat::Text => {
+            let colour = std::io::IsTerminal::is_terminal(&std::io::stderr());
+            fmt::layer().with_ansi(colour).with_writer(std::io::stderr).boxed()
+        }
+    };
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
+        .try_init()
+        .map_err(LoggingError::Install)?;
+    Ok(LogLevel { handle })
+}
+
+fn filter(level: &str) -> Result<EnvFilter, LoggingError> {
+    // kube logs every refused request as an error, also those that we expect; ours say more. A later directive wins.
+    let directives = format!("kube_client::client::builder=off,{level}");
+    EnvFilter::builder()
+        .parse(directives)
+        .map_err(|source| LoggingError::Level {
+            level: level.to_owned(),
+            source,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_and_directives_are_understood_and_nonsense_is_refused() {
+        assert!(filter("info").is_ok());
+        assert!(filter("warn,operator_kit=debug").is_ok());
+        let error = filter("operator_kit=loud").unwrap_err();
+        assert!(error.to_string().contains("operator_kit=loud"), "{error}");
+    }
+}

@@ -1,0 +1,19 @@
+//! What the process tells about itself: logs, metrics, health. It decides nothing and knows no kinds.
+
+mod logging;
+mod process;
+mod readiness;
+mod server;
+
+use prometheus_client::registry::Registry;
+
+pub use self::logging::{LogFormat, LogLevel, LoggingError, init_logging};
+pub use self::readiness::{Gate, Readiness};
+pub use self::server::{ServeError, Serving, serve_health, serve_metrics};
+
+/// A registry with the process's own metrics (`process_*`). Register everything else below a prefix of its own.
+pub fn registry() -> Registry {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(process::Process));
+    registry
+}
