@@ -1,1 +1,30 @@
-//! A release as bytes: its files, sources and packing
+//! A release as bytes: its files, where they come from, and how they are made.
+//!
+//! * [`Release`]: a directory of files, read under limits, verified and pinned by digest.
+//! * [`source`]: where releases are found; [`source::DirectorySource`] reads a directory tree and [`source::DirectoryWatch`] watches it.
+//! * [`pack`]: makes a release from the directory of a stack, reproducibly.
+//!
+//! This room says what is there. Which release is wanted, what a broken one means for its stack, and every Kubernetes object are decided elsewhere.
+
+mod archive;
+mod digest;
+mod files;
+pub mod pack;
+pub mod source;
+
+pub use self::{
+    archive::ArchiveError,
+    digest::{Digest, InvalidDigest},
+    files::{AddonConfiguration, FileRef, Release, ReleaseError},
+};
+
+/// What can end a problem, for the one who decides when to try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// Time can: try again, ever later.
+    Transient,
+    /// Something that is expected to come can, and a watch or listing tells when.
+    Waiting,
+    /// Only somebody who changes the release can.
+    Terminal,
+}

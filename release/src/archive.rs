@@ -1,0 +1,215 @@
+//! What is inside a gzip-compressed tar of charts, established by streaming through it once.
+//!
+//! Archives come from outside, so nothing is written to disk and nothing is trusted: entries other than files and directories,
+//! names that leave the archive, and more or larger entries than [`MAX_ENTRIES`], [`MAX_ENTRY_BYTES`] and [`MAX_UNPACKED_BYTES`] allow
+//! make the whole archive unusable.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{self, Read},
+    str,
+};
+
+use flate2::read::MultiGzDecoder;
+use serde::Deserialize;
+use tar::EntryType;
+use thiserror::Error;
+
+/// Helm bounds size but not count; a chart with more files than this is an attack on memory, not a chart.
+pub(crate) const MAX_ENTRIES: usize = 10_000;
+/// Helm's own limit for one file of a chart.
+pub(crate) const MAX_ENTRY_BYTES: u64 = 5 << 20;
+/// Helm's own limit for a whole chart.
+pub(crate) const MAX_UNPACKED_BYTES: u64 = 100 << 20;
+
+/// Why an archive cannot be used.
+#[derive(Debug, Error)]
+pub enum ArchiveError {
+    /// Not gzip, not tar, or cut off.
+    #[error("is not a complete gzip-compressed tar archive; copy or build it again")]
+    Unpack {
+        /// What the decoder met.
+        #[source]
+        source: io::Error,
+    },
+    /// More bytes than may be unpacked.
+    #[error("unpacks to more than {MAX_UNPACKED_BYTES} bytes; keep large files out of charts")]
+    TooLarge,
+    /// More entries than may be unpacked.
+    #[error("has more than {MAX_ENTRIES} entries; keep generated files out of charts")]
+    TooManyEntries,
+    /// One entry is too large.
+    #[error(
+        "has the entry {entry:?} of {size} bytes, more than the {MAX_ENTRY_BYTES} allowed; keep large files out of charts"
+    )]
+    EntryTooLarge {
+        /// Name inside the archive.
+        entry: String,
+        /// Unpacked size in bytes.
+        size: u64,
+    },
+    /// A symbolic or hard link, a device or another kind of entry that has no place in a chart.
+    #[error(
+        "has the entry {entry:?}, which is neither a file nor a directory; replace links by the files they point to"
+    )]
+    NotAFile {
+        /// Name inside the archive.
+        entry: String,
+    },
+    /// An entry whose name is absolute, leaves the archive or is no text.
+    #[error("has the entry {entry:?}, whose name leaves the archive; names must be relative and without \"..\"")]
+    OutsideName {
+        /// Name inside the archive.
+        entry: String,
+    },
+    /// Two entries of one name: readers would disagree about which counts.
+    #[error("has the entry {entry:?} twice; build it again")]
+    DuplicateEntry {
+        /// Name inside the archive.
+        entry: String,
+    },
+    /// The Chart.yaml of a chart does not say what it must.
+    #[error("has an invalid {entry:?}: a chart needs a name and a version")]
+    ReadChart {
+        /// Name inside the archive.
+        entry: String,
+        /// What the parser met.
+        #[source]
+        source: serde_yaml::Error,
+    },
+}
+
+/// The directories of an archive's top level, each with its chart if it has a `Chart.yaml`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Contents {
+    pub(crate) directories: BTreeMap<String, Option<ChartIdentity>>,
+}
+
+impl Contents {
+    /// The chart of an archive in Helm's layout: one directory, with a chart. Files beside it do not matter, as for Helm.
+    pub(crate) fn single_chart(&self) -> Option<&ChartIdentity> {
+        let mut charts = self.directories.values();
+        match (charts.next(), charts.next()) {
+            (Some(chart), None) => chart.as_ref(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn has_chart(&self, directory: &str) -> bool {
+        self.directories.get(directory).is_some_and(Option::is_some)
+    }
+}
+
+/// What a `Chart.yaml` must say.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) struct ChartIdentity {
+    pub(crate) name: String,
+    #[serde(deserialize_with = "scalar")]
+    pub(crate) version: String,
+}
+
+/// YAML reads an unquoted `1.2` as a number; Helm takes it as text.
+fn scalar<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    match serde_yaml::Value::deserialize(deserializer)? {
+        serde_yaml::Value::String(text) if !text.is_empty() => Ok(text),
+        serde_yaml::Value::Number(number) => Ok(number.to_string()),
+        _ => Err(serde::de::Error::custom("version must be a text")),
+    }
+}
+
+/// Reads the whole archive, to the checksum at its end.
+pub(crate) fn inspect(compressed: impl Read) -> Result<Contents, ArchiveError> {
+    let mut archive = tar::Archive::new(BoundedReader {
+        inner: MultiGzDecoder::new(compressed),
+        left: MAX_UNPACKED_BYTES,
+    });
+    let mut contents = Contents::default();
+    let mut files = BTreeSet::new();
+    for (index, entry) in archive.entries().map_err(unpack)?.enumerate() {
+        if index == MAX_ENTRIES {
+            return Err(ArchiveError::TooManyEntries);
+        }
+        let mut entry = entry.map_err(unpack)?;
+        let kind = entry.header().entry_type();
+        // Metadata that git and pax add for the whole archive.
+        if kind == EntryType::XGlobalHeader {
+            continue;
+        }
+        let printed = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let Some(parts) = parts_inside(&entry.path_bytes()) else {
+            return Err(ArchiveError::OutsideName { entry: printed });
+        };
+        if !matches!(kind, EntryType::Regular | EntryType::Continuous | EntryType::Directory) {
+            return Err(ArchiveError::NotAFile { entry: printed });
+        }
+        if entry.size() > MAX_ENTRY_BYTES {
+            return Err(ArchiveError::EntryTooLarge {
+                size: entry.size(),
+                entry: printed,
+            });
+        }
+        let top = parts
+            .first()
+            .filter(|_| kind == EntryType::Directory || parts.len() > 1);
+        if let Some(top) = top {
+            contents.directories.entry(top.clone()).or_default();
+        }
+        if kind != EntryType::Directory && !files.insert(parts.join("/")) {
+            return Err(ArchiveError::DuplicateEntry { entry: printed });
+        }
+        if let [directory, file] = &parts[..]
+            && file == "Chart.yaml"
+        {
+            let chart = read_chart(&mut entry, printed)?;
+            contents.directories.insert(directory.clone(), Some(chart));
+        }
+    }
+    io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(unpack)?;
+    Ok(contents)
+}
+
+fn read_chart(entry: &mut impl Read, name: String) -> Result<ChartIdentity, ArchiveError> {
+    let mut text = Vec::new();
+    entry.read_to_end(&mut text).map_err(unpack)?;
+    serde_yaml::from_slice(&text).map_err(|source| ArchiveError::ReadChart { entry: name, source })
+}
+
+/// The parts of a name, or nothing if it does not stay inside. Backslashes separate too, because Helm on Windows writes and reads them so.
+fn parts_inside(name: &[u8]) -> Option<Vec<String>> {
+    let name = str::from_utf8(name).ok()?;
+    let drive = name.as_bytes().get(1) == Some(&b':');
+    if drive || name.starts_with(['/', '\\']) || name.contains('\0') {
+        return None;
+    }
+    let parts = name.split(['/', '\\']).filter(|part| !matches!(*part, "" | "."));
+    parts.map(|part| (part != "..").then(|| part.to_owned())).collect()
+}
+
+fn unpack(source: io::Error) -> ArchiveError {
+    if source.get_ref().is_some_and(|inner| inner.is::<BoundExceeded>()) {
+        ArchiveError::TooLarge
+    } else {
+        ArchiveError::Unpack { source }
+    }
+}
+
+#[derive(Debug, Error)]
+#[error("unpacked size exceeds the bound")]
+struct BoundExceeded;
+
+/// Fails, instead of ending, when more comes than may come: the tar reader holds long names and pax headers in memory.
+struct BoundedReader<R> {
+    inner: R,
+    left: u64,
+}
+
+impl<R: Read> Read for BoundedReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.left = self
+            .left
+            .checked_sub(count as u64)
+            .ok_or_else(|| io::Error::other(BoundExceeded))?;
+        Ok(count)
+    }
+}

@@ -1,0 +1,110 @@
+//! A release as files in one flat directory: which there must be, what they must say, and reading them again later.
+//!
+//! Opening verifies everything once, by streaming, and pins every file by its digest; afterwards only names, sizes and digests are in
+//! memory. What opened is readable only as long as it is byte for byte what was verified.
+
+mod error;
+mod verification;
+
+use std::{
+    fs,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use crds::{
+    names::ReleaseTag,
+    release_files::{ClusterAddonConfig, Metadata},
+};
+
+pub use self::error::ReleaseError;
+pub(crate) use self::verification::{Stamps, stamps};
+use crate::Digest;
+
+/// Real releases have at most eight files.
+pub(crate) const MAX_FILES: usize = 64;
+/// Largest archive, in bytes.
+pub(crate) const MAX_ARCHIVE_BYTES: u64 = 100 << 20;
+/// Largest file of any other kind, in bytes.
+pub(crate) const MAX_TEXT_BYTES: u64 = 5 << 20;
+
+/// One file of a release, pinned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileRef {
+    /// The name in the directory of the release.
+    pub name: String,
+    /// Bytes.
+    pub size: u64,
+    /// Digest of the content.
+    pub sha256: Digest,
+}
+
+/// How the values and the order of the add-on charts are given.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AddonConfiguration {
+    /// Several charts, applied in stages: `clusteraddon.yaml`. Every stage's chart is in the archive.
+    Stages(ClusterAddonConfig),
+    /// One chart: the values template `cluster-addon-values.yaml`.
+    Values(FileRef),
+}
+
+/// A release whose files were all read, understood and found to belong together.
+#[derive(Clone, Debug)]
+pub struct Release {
+    /// The name of the release.
+    pub tag: ReleaseTag,
+    /// Digest over names, sizes and digests of all files; the same for the same files from any source.
+    pub digest: Digest,
+    /// The versions of the release. The stack's version and the Kubernetes minor are those of the tag.
+    pub metadata: Metadata,
+    /// The Helm chart of the `ClusterClass` and its templates.
+    pub class_chart: FileRef,
+    /// The archive with the chart, or with one chart per stage, of the add-ons.
+    pub addon_chart: FileRef,
+    /// How the add-ons are applied.
+    pub addons: AddonConfiguration,
+    /// All files, sorted by name.
+    pub files: Vec<FileRef>,
+    directory: PathBuf,
+}
+
+impl Release {
+    /// Reads and verifies the directory of a release. Blocks; memory does not grow with the size of the archives.
+    pub fn open(directory: &Path, tag: &ReleaseTag) -> Result<Self, ReleaseError> {
+        verification::open(directory, tag)
+    }
+
+    /// The bytes of the class chart, exactly as verified. Blocks.
+    pub fn read_class_chart(&self) -> Result<Vec<u8>, ReleaseError> {
+        self.read(&self.class_chart)
+    }
+
+    /// The bytes of one of [`Release::files`], exactly as verified: [`ReleaseError::Changed`] if the file is another one by now. Blocks.
+    pub fn read(&self, file: &FileRef) -> Result<Vec<u8>, ReleaseError> {
+        let FileRef { name, size, sha256 } = file;
+        let unreadable = |source| ReleaseError::ReadFile {
+            file: name.clone(),
+            source,
+        };
+        let mut bytes = Vec::new();
+        // One byte more than verified shows a file that grew, without reading all of it.
+        fs::File::open(self.directory.join(name))
+            .and_then(|opened| opened.take(size + 1).read_to_end(&mut bytes))
+            .map_err(unreadable)?;
+        if Digest::of(&bytes) == *sha256 {
+            Ok(bytes)
+        } else {
+            Err(ReleaseError::Changed { file: name.clone() })
+        }
+    }
+}
+
+/// The name of the archive with the class chart of this release.
+pub(crate) fn class_chart_name(tag: &ReleaseTag) -> String {
+    format!("{}-cluster-class-{}.tgz", tag.stem(), tag.version())
+}
+
+/// The name of the archive with the add-on charts of this version, which need not be the version of the release.
+pub(crate) fn addon_chart_name(tag: &ReleaseTag, addon: &crds::names::StackVersion) -> String {
+    format!("{}-cluster-addon-{addon}.tgz", tag.stem())
+}

@@ -1,0 +1,313 @@
+//! The one pass over the directory of a release: hash every file, look into the ones that matter, and notice if anything moved meanwhile.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, Metadata as Status},
+    io::{self, Read, Take},
+    os::unix::fs::MetadataExt,
+    path::Path,
+};
+
+use crds::{
+    names::ReleaseTag,
+    release_files::{
+        CLUSTER_ADDON_CONFIG, CLUSTER_ADDON_VALUES, ClusterAddonConfig, METADATA, Metadata, ReleaseFileError,
+    },
+};
+
+use super::{
+    AddonConfiguration, FileRef, MAX_ARCHIVE_BYTES, MAX_FILES, MAX_TEXT_BYTES, Release, ReleaseError, addon_chart_name,
+    class_chart_name,
+};
+use crate::{
+    Digest,
+    archive::{self, Contents},
+    digest::HashingReader,
+};
+
+/// What identifies the content of a file without reading it: no write leaves all of this as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(status: &Status) -> Self {
+        Self {
+            device: status.dev(),
+            inode: status.ino(),
+            size: status.size(),
+            modified: (status.mtime(), status.mtime_nsec()),
+            changed: (status.ctime(), status.ctime_nsec()),
+        }
+    }
+
+    /// When the file was written or renamed last, in seconds of Unix time.
+    pub(crate) fn changed_at(&self) -> i64 {
+        self.changed.0
+    }
+}
+
+/// The files of a release with what identifies their content, by name.
+pub(crate) type Stamps = BTreeMap<String, Stamp>;
+
+/// Which files there are. Names that begin with a dot are not part of a release: editors and copying tools write beside the file they replace.
+pub(crate) fn stamps(directory: &Path) -> Result<Stamps, ReleaseError> {
+    let unreadable = |source| ReleaseError::ReadDirectory { source };
+    let mut stamps = Stamps::new();
+    for entry in fs::read_dir(directory).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let file = entry.file_name().to_string_lossy().into_owned();
+        if file.starts_with('.') {
+            continue;
+        }
+        if !file.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(ReleaseError::FileName { file });
+        }
+        if stamps.len() == MAX_FILES {
+            return Err(ReleaseError::TooManyFiles { file });
+        }
+        let status = match entry.metadata() {
+            Ok(status) => status,
+            Err(source) if source.kind() == io::ErrorKind::NotFound => return Err(ReleaseError::Changed { file }),
+            Err(source) => return Err(ReleaseError::ReadFile { file, source }),
+        };
+        if !status.is_file() {
+            return Err(ReleaseError::NotAFile {
+                file,
+                kind: kind_of(&status),
+            });
+        }
+        stamps.insert(file, Stamp::of(&status));
+    }
+    Ok(stamps)
+}
+
+fn kind_of(status: &Status) -> &'static str {
+    if status.is_symlink() {
+        "a symbolic link"
+    } else if status.is_dir() {
+        "a directory"
+    } else {
+        "a device, pipe or socket"
+    }
+}
+
+pub(super) fn open(directory: &Path, tag: &ReleaseTag) -> Result<Release, ReleaseError> {
+    let mut reading = Reading {
+        directory,
+        stamps: stamps(directory)?,
+        files: BTreeMap::new(),
+    };
+
+    let (_, text) = reading.text(METADATA, "every release has one")?;
+    let metadata = Metadata::parse(&text).map_err(|source| parse_error(METADATA, source))?;
+    agree(&metadata, tag)?;
+
+    let class_chart = class_chart_name(tag);
+    let (class_chart, contents) =
+        reading.archive(&class_chart, "the class chart of a release has exactly this name")?;
+    one_chart(&class_chart, &contents)?;
+
+    let addon_chart = addon_chart_name(tag, &metadata.cluster_addon);
+    let advice = "the add-on archive has exactly this name, ending in the clusterAddon version of metadata.yaml";
+    let (addon_chart, contents) = reading.archive(&addon_chart, advice)?;
+    let addons = if reading.stamps.contains_key(CLUSTER_ADDON_CONFIG) {
+        let (_, text) = reading.text(CLUSTER_ADDON_CONFIG, "")?;
+        let stages = ClusterAddonConfig::parse(&text).map_err(|source| parse_error(CLUSTER_ADDON_CONFIG, source))?;
+        charts_of_stages(&stages, &addon_chart, &contents)?;
+        AddonConfiguration::Stages(stages)
+    } else {
+        one_chart(&addon_chart, &contents)?;
+        AddonConfiguration::Values(
+            reading
+                .text(
+                    CLUSTER_ADDON_VALUES,
+                    "add-ons need it, or clusteraddon.yaml when they come in stages",
+                )?
+                .0,
+        )
+    };
+
+    let files = reading.finish()?;
+    let digest = Digest::of_release(&files);
+    Ok(Release {
+        tag: tag.clone(),
+        digest,
+        metadata,
+        class_chart,
+        addon_chart,
+        addons,
+        files,
+        directory: directory.to_owned(),
+    })
+}
+
+fn parse_error(file: &str, source: ReleaseFileError) -> ReleaseError {
+    ReleaseError::Parse {
+        file: file.to_owned(),
+        source,
+    }
+}
+
+/// Refuses metadata that speak of another release than the tag.
+fn agree(metadata: &Metadata, tag: &ReleaseTag) -> Result<(), ReleaseError> {
+    let file = METADATA.to_owned();
+    let (version, kubernetes) = (&metadata.cluster_stack, &metadata.kubernetes);
+    if version != tag.version() {
+        return Err(ReleaseError::VersionContradictsTag {
+            file,
+            found: version.to_string(),
+            expected: tag.version().to_string(),
+        });
+    }
+    if metadata.kubernetes_minor() != Ok(tag.kubernetes_minor()) {
+        return Err(ReleaseError::KubernetesContradictsTag {
+            file,
+            found: kubernetes.clone(),
+            expected: tag.kubernetes_minor(),
+        });
+    }
+    Ok(())
+}
+
+fn one_chart(archive: &FileRef, contents: &Contents) -> Result<(), ReleaseError> {
+    match contents.single_chart() {
+        Some(_) => Ok(()),
+        None => Err(ReleaseError::NotOneChart {
+            file: archive.name.clone(),
+        }),
+    }
+}
+
+fn charts_of_stages(stages: &ClusterAddonConfig, archive: &FileRef, contents: &Contents) -> Result<(), ReleaseError> {
+    let mut names = stages.addon_stages.values().flatten().map(|stage| &stage.name);
+    match names.find(|name| !contents.has_chart(name)) {
+        Some(stage) => Err(ReleaseError::MissingStageChart {
+            file: archive.name.clone(),
+            stage: stage.clone(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The files read so far, and what there was to read when it began.
+struct Reading<'directory> {
+    directory: &'directory Path,
+    stamps: Stamps,
+    files: BTreeMap<String, FileRef>,
+}
+
+impl Reading<'_> {
+    fn text(&mut self, name: &str, advice: &'static str) -> Result<(FileRef, Vec<u8>), ReleaseError> {
+        let mut text = Vec::new();
+        let file = self.verify(name, advice, MAX_TEXT_BYTES, |reader| {
+            reader
+                .read_to_end(&mut text)
+                .map(drop)
+                .map_err(|source| ReleaseError::ReadFile {
+                    file: name.to_owned(),
+                    source,
+                })
+        })?;
+        Ok((file, text))
+    }
+
+    fn archive(&mut self, name: &str, advice: &'static str) -> Result<(FileRef, Contents), ReleaseError> {
+        let mut contents = Contents::default();
+        let file = self.verify(name, advice, MAX_ARCHIVE_BYTES, |reader| {
+            contents = archive::inspect(reader).map_err(|source| ReleaseError::Archive {
+                file: name.to_owned(),
+                source,
+            })?;
+            Ok(())
+        })?;
+        Ok((file, contents))
+    }
+
+    /// Reads the files that nobody looked into; then gives all, if the directory is still what it was in the beginning.
+    fn finish(mut self) -> Result<Vec<FileRef>, ReleaseError> {
+        let names: Vec<String> = self
+            .stamps
+            .keys()
+            .filter(|name| !self.files.contains_key(*name))
+            .cloned()
+            .collect();
+        for name in names {
+            let limit = if Path::new(&name).extension().is_some_and(|extension| extension == "tgz") {
+                MAX_ARCHIVE_BYTES
+            } else {
+                MAX_TEXT_BYTES
+            };
+            self.verify(&name, "", limit, |_| Ok(()))?;
+        }
+        let now = stamps(self.directory)?;
+        match self
+            .stamps
+            .iter()
+            .find(|(name, stamp)| now.get(*name) != Some(stamp))
+            .or_else(|| now.iter().find(|(name, _)| !self.stamps.contains_key(*name)))
+        {
+            Some((name, _)) => Err(ReleaseError::Changed { file: name.clone() }),
+            None => Ok(self.files.into_values().collect()),
+        }
+    }
+
+    /// Streams one file through `look` and its digest, and proves that it stayed the same file of the same size.
+    fn verify(
+        &mut self,
+        name: &str,
+        advice: &'static str,
+        limit: u64,
+        look: impl FnOnce(&mut HashingReader<Take<File>>) -> Result<(), ReleaseError>,
+    ) -> Result<FileRef, ReleaseError> {
+        let stamp = self.stamps.get(name).ok_or_else(|| ReleaseError::MissingFile {
+            file: name.to_owned(),
+            advice,
+        })?;
+        if stamp.size > limit {
+            return Err(ReleaseError::FileTooLarge {
+                file: name.to_owned(),
+                size: stamp.size,
+            });
+        }
+        let unreadable = |source| ReleaseError::ReadFile {
+            file: name.to_owned(),
+            source,
+        };
+        let changed = || ReleaseError::Changed { file: name.to_owned() };
+        let opened = File::open(self.directory.join(name)).map_err(unreadable)?;
+        // Also the proof that no link took the file's place since the directory was listed: opening follows it, to another inode.
+        let same = |opened: &File| {
+            opened
+                .metadata()
+                .map(|status| Stamp::of(&status) == *stamp)
+                .map_err(unreadable)
+        };
+        if !same(&opened)? {
+            return Err(changed());
+        }
+        let handle = opened.try_clone().map_err(unreadable)?;
+        let mut reader = HashingReader::new(opened.take(limit + 1));
+        let looked = look(&mut reader);
+        if !same(&handle)? {
+            return Err(changed());
+        }
+        looked?;
+        let (sha256, size) = reader.finish().map_err(unreadable)?;
+        if size != stamp.size || !same(&handle)? {
+            return Err(changed());
+        }
+        let file = FileRef {
+            name: name.to_owned(),
+            size,
+            sha256,
+        };
+        self.files.insert(file.name.clone(), file.clone());
+        Ok(file)
+    }
+}

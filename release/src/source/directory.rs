@@ -1,0 +1,206 @@
+//! Releases in a directory tree: `ROOT/cluster-stacks/<tag>/`, as the Go operator keeps and, with `--local`, expects them.
+//!
+//! Somebody else writes these directories at any time. Nothing outside the root is read: links are refused. A release that changes
+//! while it is read is an error that passes.
+
+use std::{
+    collections::HashMap,
+    fs,
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use crds::names::ReleaseTag;
+use tokio::{sync::Semaphore, task, time};
+
+use super::{ListedRelease, Listing, ReleaseSource, SourceError, SourceFuture};
+use crate::{
+    Release, ReleaseError,
+    files::{Stamps, stamps},
+};
+
+/// Name of the directory below the root that has one subdirectory per release.
+pub const RELEASES_DIRECTORY: &str = "cluster-stacks";
+
+/// Ten times the releases of the largest installation we have numbers for; names alone stay below ten megabytes.
+const MAX_ENTRIES: usize = 10_000;
+/// Longest time for one answer. The largest release takes two seconds to read; a network file system that hangs never answers.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// Releases verified at the same time: unpacking is work for the processor, and more at once only needs more memory.
+const CONCURRENT_READINGS: usize = 2;
+/// A directory that was touched so recently may change again without its time stamps changing.
+const SETTLED_AFTER_SECONDS: i64 = 2;
+
+/// The releases below one directory. Cheap to clone; clones share what they remember.
+///
+/// What was verified is remembered with the time stamps of its files, so that opening an unchanged release again reads no contents.
+#[derive(Clone, Debug)]
+pub struct DirectorySource {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    releases: PathBuf,
+    readings: Arc<Semaphore>,
+    verified: Mutex<HashMap<ReleaseTag, (Stamps, Release)>>,
+}
+
+impl DirectorySource {
+    /// A source that reads `root/cluster-stacks`, which need not exist yet.
+    pub fn new(root: &Path) -> Self {
+        let readings = Arc::new(Semaphore::new(CONCURRENT_READINGS));
+        Self {
+            shared: Arc::new(Shared {
+                releases: root.join(RELEASES_DIRECTORY),
+                readings,
+                verified: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Runs blocking work in bounded time and number. Work that outlives its deadline keeps its place among the readings, so that a
+    /// storage that hangs holds at most so many threads.
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Shared) -> Result<T, SourceError> + Send + 'static,
+    ) -> Result<T, SourceError> {
+        let shared = Arc::clone(&self.shared);
+        let reading = async move {
+            let place = Arc::clone(&shared.readings)
+                .acquire_owned()
+                .await
+                .map_err(|_| SourceError::Stopped)?;
+            let working = task::spawn_blocking(move || {
+                let _place = place;
+                work(&shared)
+            });
+            working.await.map_err(|_| SourceError::Stopped)?
+        };
+        time::timeout(DEADLINE, reading)
+            .await
+            .map_err(|_| SourceError::TimedOut { after: DEADLINE })?
+    }
+}
+
+impl ReleaseSource for DirectorySource {
+    /// A directory does not tell when a release was published: copying changes every time stamp that it has.
+    fn list(&self) -> SourceFuture<'_, Listing> {
+        Box::pin(self.read(Shared::list))
+    }
+
+    fn open<'a>(&'a self, tag: &'a ReleaseTag) -> SourceFuture<'a, Release> {
+        let tag = tag.clone();
+        Box::pin(self.read(move |shared| shared.open(tag)))
+    }
+}
+
+impl Shared {
+    fn list(&self) -> Result<Listing, SourceError> {
+        let unreadable = |source| self.unreadable_root(source);
+        let mut listing = Listing::default();
+        for (index, entry) in fs::read_dir(&self.releases).map_err(unreadable)?.enumerate() {
+            if index == MAX_ENTRIES {
+                return Err(SourceError::TooManyEntries {
+                    path: self.releases.clone(),
+                    limit: MAX_ENTRIES,
+                });
+            }
+            let name = entry.map_err(unreadable)?.file_name().to_string_lossy().into_owned();
+            // What is being written or was left by a file system, such as `.snapshot`.
+            if name.starts_with('.') {
+                continue;
+            }
+            match canonical_tag(&name) {
+                // Also what is no directory: opening it says so, passing it over would not.
+                Some(tag) => listing.releases.push(ListedRelease {
+                    tag,
+                    published_at: None,
+                }),
+                None => listing.foreign.push(name),
+            }
+        }
+        listing.releases.sort_by(|left, right| left.tag.cmp(&right.tag));
+        listing.foreign.sort();
+        let listed = |tag: &ReleaseTag| {
+            listing
+                .releases
+                .binary_search_by(|release| release.tag.cmp(tag))
+                .is_ok()
+        };
+        self.verified
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|tag, _| listed(tag));
+        Ok(listing)
+    }
+
+    fn open(&self, tag: ReleaseTag) -> Result<Release, SourceError> {
+        let directory = self.releases.join(tag.to_string());
+        match fs::symlink_metadata(&directory) {
+            Ok(status) if status.is_dir() => {}
+            Ok(_) => {
+                let source = ReleaseError::NotAFile {
+                    file: tag.to_string(),
+                    kind: "not a directory",
+                };
+                return Err(SourceError::UnusableRelease { tag, source });
+            }
+            Err(source) if source.kind() == ErrorKind::NotFound => {
+                // A root that is not mounted must not look like a release that was deleted.
+                fs::metadata(&self.releases).map_err(|source| self.unreadable_root(source))?;
+                return Err(SourceError::MissingRelease { tag });
+            }
+            Err(source) => {
+                return Err(SourceError::UnusableRelease {
+                    tag,
+                    source: ReleaseError::ReadDirectory { source },
+                });
+            }
+        }
+        self.open_directory(&directory, &tag)
+            .map_err(|source| SourceError::UnusableRelease { tag, source })
+    }
+
+    fn open_directory(&self, directory: &Path, tag: &ReleaseTag) -> Result<Release, ReleaseError> {
+        let began = unix_seconds();
+        let before = stamps(directory)?;
+        if let Some((verified, release)) = self.verified.lock().unwrap_or_else(PoisonError::into_inner).get(tag)
+            && *verified == before
+        {
+            return Ok(release.clone());
+        }
+        let release = Release::open(directory, tag)?;
+        let settled = before
+            .values()
+            .all(|stamp| stamp.changed_at() + SETTLED_AFTER_SECONDS < began);
+        if settled && stamps(directory)? == before {
+            self.verified
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(tag.clone(), (before, release.clone()));
+        }
+        Ok(release)
+    }
+
+    fn unreadable_root(&self, source: io::Error) -> SourceError {
+        let path = self.releases.clone();
+        match source.kind() {
+            ErrorKind::NotFound => SourceError::MissingRoot { path },
+            _ => SourceError::ReadRoot { path, source },
+        }
+    }
+}
+
+/// The tag, if the name is exactly its spelling: `v01` in a name would find no directory again.
+fn canonical_tag(name: &str) -> Option<ReleaseTag> {
+    name.parse().ok().filter(|tag: &ReleaseTag| tag.to_string() == name)
+}
+
+fn unix_seconds() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,223 @@
+//! Directories that are no usable release: each is refused with the file and the reason, and none is read beyond its bounds.
+
+use std::{fs, os::unix::fs::symlink, path::Path};
+
+use release::{ErrorClass, Release};
+use tar::EntryType;
+use tempfile::TempDir;
+
+use crate::fixture::{Archive, TAG, chain, good_release, metadata, tag};
+
+const CLASS: &str = "docker-harbor-1-34-cluster-class-v1.tgz";
+const ADDON: &str = "docker-harbor-1-34-cluster-addon-v1.tgz";
+
+/// What is said about a good release after somebody did this to its directory.
+fn refusal(harm: impl FnOnce(&Path)) -> String {
+    let root = TempDir::new().unwrap();
+    let directory = good_release(root.path(), TAG);
+    Release::open(&directory, &tag(TAG)).expect("the release is good before");
+    harm(&directory);
+    let error = Release::open(&directory, &tag(TAG)).expect_err("the release is refused");
+    assert_eq!(error.class(), ErrorClass::Terminal);
+    chain(&error)
+}
+
+fn refusal_of_class_chart(archive: Archive) -> String {
+    refusal(|directory| fs::write(directory.join(CLASS), archive.bytes()).unwrap())
+}
+
+#[track_caller]
+fn says(refusal: &str, words: &[&str]) {
+    for word in words {
+        assert!(refusal.contains(word), "{refusal:?} does not say {word:?}");
+    }
+}
+
+#[test]
+fn missing_files_are_named() {
+    for file in ["metadata.yaml", CLASS, ADDON, "cluster-addon-values.yaml"] {
+        let refusal = refusal(|directory| fs::remove_file(directory.join(file)).unwrap());
+        says(&refusal, &[file, "missing"]);
+    }
+}
+
+#[test]
+fn class_chart_of_version_ten_is_not_that_of_version_one() {
+    let ten = "docker-harbor-1-34-cluster-class-v10.tgz";
+    let refusal = refusal(|directory| fs::rename(directory.join(CLASS), directory.join(ten)).unwrap());
+    says(&refusal, &[CLASS, "missing"]);
+}
+
+#[test]
+fn metadata_that_contradict_the_tag_are_refused() {
+    let of = |version, kubernetes| {
+        refusal(|directory| fs::write(directory.join("metadata.yaml"), metadata(version, kubernetes)).unwrap())
+    };
+    says(&of("v2", "v1.34.2"), &["metadata.yaml", "v2", "v1"]);
+    says(&of("v1", "v1.33.2"), &["metadata.yaml", "v1.33.2", "1.34"]);
+}
+
+#[test]
+fn metadata_that_are_no_metadata_are_refused_with_the_field() {
+    let of = |text: &str| refusal(|directory| fs::write(directory.join("metadata.yaml"), text).unwrap());
+    says(&of("versions: [\n"), &["metadata.yaml", "line"]);
+    says(&of("versions: {}\n"), &["metadata.yaml", "clusterstack version empty"]);
+    says(
+        &of(&metadata("1", "v1.34.2")),
+        &["metadata.yaml", "versions.clusterStack"],
+    );
+}
+
+#[test]
+fn links_devices_and_directories_are_refused() {
+    says(
+        &refusal(|directory| symlink("/etc/passwd", directory.join("passwd")).unwrap()),
+        &["passwd", "symbolic link"],
+    );
+    says(
+        &refusal(|directory| fs::create_dir(directory.join("nested")).unwrap()),
+        &["nested", "a directory"],
+    );
+    let replaced = refusal(|directory| {
+        let file = directory.join(CLASS);
+        fs::rename(&file, directory.join("elsewhere.tgz")).unwrap();
+        symlink("elsewhere.tgz", file).unwrap();
+    });
+    says(&replaced, &[CLASS, "symbolic link"]);
+}
+
+#[test]
+fn files_beyond_the_bounds_are_refused_unread() {
+    let grow = |file: &'static str, size: u64| {
+        refusal(move |directory| fs::File::create(directory.join(file)).unwrap().set_len(size).unwrap())
+    };
+    says(
+        &grow("metadata.yaml", (5 << 20) + 1),
+        &["metadata.yaml", "5242881 bytes"],
+    );
+    // Sparse: it takes no space, and reading it all would take seconds.
+    says(&grow(CLASS, 1 << 40), &[CLASS, "bytes"]);
+    let many =
+        refusal(|directory| (0..64).for_each(|index| fs::write(directory.join(format!("more-{index}")), "").unwrap()));
+    says(&many, &["one file too many"]);
+}
+
+#[test]
+fn names_inside_archives_stay_inside() {
+    for name in [
+        "../evil",
+        "chart/../../evil",
+        "/etc/evil",
+        "C:\\evil",
+        "chart\\..\\..\\evil",
+    ] {
+        let refusal = refusal_of_class_chart(Archive::chart("chart").file(name, b""));
+        says(&refusal, &[CLASS, "leaves the archive"]);
+    }
+}
+
+#[test]
+fn links_inside_archives_are_refused() {
+    for kind in [EntryType::Symlink, EntryType::Link] {
+        let refusal =
+            refusal_of_class_chart(Archive::chart("chart").entry(kind, "chart/link", Some("/etc/passwd"), b""));
+        says(&refusal, &[CLASS, "chart/link", "neither a file nor a directory"]);
+    }
+}
+
+#[test]
+fn archives_that_unpack_to_too_much_are_refused() {
+    let large = vec![0; (5 << 20) + 1];
+    says(
+        &refusal_of_class_chart(Archive::chart("chart").file("chart/large", &large)),
+        &[CLASS, "chart/large", "5242881 bytes"],
+    );
+    let bomb = (0..21).fold(Archive::chart("chart"), |archive, index| {
+        archive.file(&format!("chart/{index}"), &large[..5 << 20])
+    });
+    says(&refusal_of_class_chart(bomb), &[CLASS, "unpacks to more than"]);
+    let many = (0..10_000).fold(Archive::chart("chart"), |archive, index| {
+        archive.file(&format!("chart/{index}"), b"")
+    });
+    says(&refusal_of_class_chart(many), &[CLASS, "more than 10000 entries"]);
+}
+
+#[test]
+fn two_entries_of_one_name_are_refused() {
+    let archive = Archive::chart("chart").file("chart/a", b"1").file("./chart//a", b"2");
+    says(&refusal_of_class_chart(archive), &[CLASS, "twice"]);
+}
+
+#[test]
+fn archives_that_end_early_are_refused() {
+    for (what, keep) in [("checksum", 4), ("half", 60)] {
+        let refusal = refusal(|directory| {
+            let bytes = fs::read(directory.join(ADDON)).unwrap();
+            fs::write(directory.join(ADDON), &bytes[..bytes.len() - keep]).unwrap();
+        });
+        says(&refusal, &[ADDON, "not a complete gzip-compressed tar archive"]);
+        assert!(!refusal.is_empty(), "{what}");
+    }
+    says(
+        &refusal(|directory| fs::write(directory.join(ADDON), "not an archive").unwrap()),
+        &[ADDON, "not a complete"],
+    );
+}
+
+#[test]
+fn class_chart_must_be_one_chart() {
+    says(
+        &refusal_of_class_chart(Archive::new().file("Chart.yaml", b"name: a\nversion: v1\n")),
+        &[CLASS, "one top directory"],
+    );
+    says(
+        &refusal_of_class_chart(Archive::new().file("chart/values.yaml", b"")),
+        &[CLASS, "one top directory"],
+    );
+    let two = Archive::chart("one").file("two/Chart.yaml", b"name: two\nversion: v1\n");
+    says(&refusal_of_class_chart(two), &[CLASS, "one top directory"]);
+    says(
+        &refusal_of_class_chart(Archive::new().file("chart/Chart.yaml", b"name: a\n")),
+        &[CLASS, "Chart.yaml", "version"],
+    );
+}
+
+#[test]
+fn every_stage_needs_its_chart() {
+    let refusal = refusal(|directory| {
+        fs::write(
+            directory.join("clusteraddon.yaml"),
+            "addonStages:\n  AfterControlPlaneInitialized:\n  - {name: network, action: apply}\n",
+        )
+        .unwrap();
+    });
+    says(&refusal, &[ADDON, "\"network\"", "clusteraddon.yaml"]);
+}
+
+#[test]
+fn files_that_editors_leave_are_not_part_of_a_release() {
+    let root = TempDir::new().unwrap();
+    let directory = good_release(root.path(), TAG);
+    let before = Release::open(&directory, &tag(TAG)).unwrap();
+    fs::write(directory.join(".metadata.yaml.swp"), "x").unwrap();
+    let after = Release::open(&directory, &tag(TAG)).unwrap();
+    assert_eq!(before.digest, after.digest);
+}
+
+#[test]
+fn chart_that_was_exchanged_after_verification_is_not_read() {
+    let root = TempDir::new().unwrap();
+    let directory = good_release(root.path(), TAG);
+    let release = Release::open(&directory, &tag(TAG)).unwrap();
+    assert_eq!(
+        release.read_class_chart().unwrap(),
+        fs::read(directory.join(CLASS)).unwrap()
+    );
+
+    let mut bytes = fs::read(directory.join(CLASS)).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(directory.join(CLASS), &bytes).unwrap();
+    let error = release.read_class_chart().expect_err("the bytes are others");
+    assert_eq!(error.class(), ErrorClass::Transient);
+    says(&chain(&error), &[CLASS, "changed"]);
+}
