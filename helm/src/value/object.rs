@@ -12,6 +12,16 @@ pub trait GoObject {
     /// What the type is made of.
     fn shape(&self) -> Shape;
 
+    /// The exported field of that name.
+    fn field(&self, name: &str) -> Option<Value> {
+        match self.shape() {
+            Shape::Struct(fields) | Shape::Pointer(fields) => fields
+                .into_iter()
+                .find_map(|(field, value)| (field == name).then_some(value)),
+            Shape::Map(_) | Shape::List(_) => None,
+        }
+    }
+
     /// The method of that name, pointer methods included.
     fn method(&self, _name: &str) -> Option<Signature> {
         None

@@ -1,0 +1,104 @@
+//! The functions that templates can call, with their Go signatures.
+//!
+//! A function that is not in the table does not exist: a text that names it does not parse. Functions are pure; those
+//! that need the running templates get the executor.
+
+mod builtin;
+mod compare;
+mod escape;
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use crate::template::{Executor, Failure, Operand};
+use crate::value::{Signature, Type, Value};
+
+/// What a function gives, or the text of its Go error.
+type Called = Result<Value, String>;
+
+/// One function of a table.
+#[derive(Debug)]
+pub struct Function {
+    pub(crate) name: &'static str,
+    pub(crate) signature: Signature,
+    pub(crate) body: Body,
+}
+
+/// How a function is computed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Body {
+    /// From the values of its arguments.
+    Pure(fn(&[Value]) -> Called),
+    /// From its arguments, where a missing value differs from nil.
+    Operands(fn(&[Operand]) -> Called),
+    /// By executing templates.
+    Engine(fn(&mut Executor<'_>, &[Value]) -> Result<Value, Failure>),
+    /// The first argument that is false, or the last one.
+    And,
+    /// The first argument that is true, or the last one.
+    Or,
+}
+
+impl Function {
+    const fn new(name: &'static str, parameters: &'static [Type], body: fn(&[Value]) -> Called) -> Self {
+        Self {
+            name,
+            signature: Signature {
+                parameters,
+                variadic: false,
+            },
+            body: Body::Pure(body),
+        }
+    }
+
+    /// The last parameter may be given any number of times.
+    const fn variadic(name: &'static str, parameters: &'static [Type], body: fn(&[Value]) -> Called) -> Self {
+        Self {
+            name,
+            signature: Signature {
+                parameters,
+                variadic: true,
+            },
+            body: Body::Pure(body),
+        }
+    }
+
+    const fn with(name: &'static str, parameters: &'static [Type], variadic: bool, body: Body) -> Self {
+        Self {
+            name,
+            signature: Signature { parameters, variadic },
+            body,
+        }
+    }
+}
+
+/// The functions of one Helm version.
+#[derive(Debug)]
+pub struct FunctionTable {
+    functions: HashMap<&'static [u8], &'static Function>,
+}
+
+impl FunctionTable {
+    /// The functions of Helm 3.19 that are deterministic and supported.
+    pub fn v3_19() -> &'static Self {
+        static TABLE: LazyLock<FunctionTable> =
+            LazyLock::new(|| FunctionTable::of(&[builtin::FUNCTIONS, compare::FUNCTIONS, escape::FUNCTIONS]));
+        &TABLE
+    }
+
+    fn of(groups: &[&'static [Function]]) -> Self {
+        let functions = groups.iter().copied().flatten();
+        Self {
+            functions: functions.map(|function| (function.name.as_bytes(), function)).collect(),
+        }
+    }
+
+    pub(crate) fn find(&self, name: &[u8]) -> Option<&'static Function> {
+        self.functions.get(name).copied()
+    }
+}
+
+/// For a function whose arguments do not have the types of its signature, which the executor does not let happen.
+fn mismatch() -> String {
+    "arguments contradict the signature".to_owned()
+}

@@ -1,0 +1,132 @@
+//! `eq`, `ne`, `lt`, `le`, `gt`, `ge`: only values of the same basic kind can be compared.
+
+use std::cmp::Ordering;
+
+use super::{Called, Function, mismatch};
+use crate::format;
+use crate::text;
+use crate::value::Type::Reflect;
+use crate::value::{Shape, Value};
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    Function::variadic("eq", &[Reflect, Reflect], eq),
+    Function::new("ne", &[Reflect, Reflect], ne),
+    Function::new("lt", &[Reflect, Reflect], |arguments| {
+        compared(arguments, Ordering::is_lt)
+    }),
+    Function::new("le", &[Reflect, Reflect], |arguments| {
+        compared(arguments, Ordering::is_le)
+    }),
+    Function::new("gt", &[Reflect, Reflect], |arguments| {
+        compared(arguments, Ordering::is_gt)
+    }),
+    Function::new("ge", &[Reflect, Reflect], |arguments| {
+        compared(arguments, Ordering::is_ge)
+    }),
+];
+
+const BAD_TYPE: &str = "invalid type for comparison";
+
+/// The classes between which Go's templates do not convert. Signed and unsigned integers compare by their number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Basic {
+    Bool,
+    Integer,
+    Float,
+    Str,
+}
+
+fn basic(value: &Value) -> Option<Basic> {
+    match value {
+        Value::Bool(_) => Some(Basic::Bool),
+        Value::Int(..) => Some(Basic::Integer),
+        Value::Float(_) => Some(Basic::Float),
+        Value::Str(_) => Some(Basic::Str),
+        _ => None,
+    }
+}
+
+fn incompatible(first: &Value, second: &Value) -> String {
+    format!(
+        "incompatible types for comparison: {} and {}",
+        first.type_name(),
+        second.type_name()
+    )
+}
+
+/// Whether the first argument equals any of the others.
+fn eq(arguments: &[Value]) -> Called {
+    let [first, others @ ..] = arguments else {
+        return Err(mismatch());
+    };
+    if others.is_empty() {
+        return Err("missing argument for comparison".to_owned());
+    }
+    for other in others {
+        if equal(first, other)? {
+            return Ok(Value::Bool(true));
+        }
+    }
+    Ok(Value::Bool(false))
+}
+
+fn ne(arguments: &[Value]) -> Called {
+    let [first, second] = arguments else {
+        return Err(mismatch());
+    };
+    Ok(Value::Bool(!equal(first, second)?))
+}
+
+#[expect(clippy::float_cmp, reason = "Go compares exactly")]
+fn equal(first: &Value, second: &Value) -> Result<bool, String> {
+    match (first, second) {
+        (Value::Bool(first), Value::Bool(second)) => Ok(first == second),
+        (Value::Int(first, _), Value::Int(second, _)) => Ok(first == second),
+        (Value::Float(first), Value::Float(second)) => Ok(first == second),
+        (Value::Str(first), Value::Str(second)) => Ok(first == second),
+        (Value::Nil, Value::Nil) => Ok(true),
+        (Value::Nil, _) | (_, Value::Nil) => Ok(false),
+        _ if basic(first) != basic(second) => Err(incompatible(first, second)),
+        (first, second) if first.kind_name() != second.kind_name() => Err(format!(
+            "non-comparable types {}: {}, {}: {}",
+            printed(first)?,
+            first.type_name(),
+            second.type_name(),
+            printed(second)?
+        )),
+        (Value::Obj(first), Value::Obj(second)) if matches!(first.shape(), Shape::Pointer(_)) => {
+            Ok(std::rc::Rc::ptr_eq(first, second))
+        }
+        (_, second) => Err(format!(
+            "non-comparable type {}: {}",
+            printed(second)?,
+            second.type_name()
+        )),
+    }
+}
+
+fn printed(value: &Value) -> Result<String, String> {
+    match format::sprint(std::slice::from_ref(value)) {
+        Ok(printed) => Ok(text::lossy(&printed)),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn compared(arguments: &[Value], is_wanted: fn(Ordering) -> bool) -> Called {
+    let [first, second] = arguments else {
+        return Err(mismatch());
+    };
+    let (Some(first_kind), Some(second_kind)) = (basic(first), basic(second)) else {
+        return Err(BAD_TYPE.to_owned());
+    };
+    if first_kind != second_kind {
+        return Err(incompatible(first, second));
+    }
+    let ordering = match (first, second) {
+        (Value::Int(first, _), Value::Int(second, _)) => Some(first.cmp(second)),
+        (Value::Float(first), Value::Float(second)) => first.partial_cmp(second),
+        (Value::Str(first), Value::Str(second)) => Some(first.cmp(second)),
+        _ => return Err(BAD_TYPE.to_owned()),
+    };
+    Ok(Value::Bool(ordering.is_some_and(is_wanted)))
+}

@@ -1,0 +1,66 @@
+//! Go's `text/template`, as Helm uses it: parsed once, executed many times.
+//!
+//! [`Templates`] is what a chart's files parse into; it is immutable, refers to no values and can be shared between
+//! threads. An [`Executor`] runs the templates of one render: it owns the output, the limits and everything that
+//! templates can change. Which functions exist is decided by the [`FunctionTable`] given to the parser.
+
+mod call;
+mod evaluate;
+mod exec;
+mod lex;
+pub(crate) mod literal;
+mod operand;
+mod parse;
+mod stack;
+mod syntax;
+mod truth;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub use exec::{ExecError, Executor, Limits};
+pub(crate) use exec::{Failure, marked_error};
+pub(crate) use operand::Operand;
+pub use parse::ParseError;
+pub use stack::{StackError, on_deep_stack};
+pub(crate) use truth::is_true;
+
+use crate::functions::FunctionTable;
+use syntax::Tree;
+
+/// The named templates of one chart and its subcharts, which all share one namespace.
+#[derive(Clone, Debug)]
+pub struct Templates {
+    functions: &'static FunctionTable,
+    trees: HashMap<Arc<str>, Tree>,
+}
+
+impl Templates {
+    /// No templates yet; texts may use the functions of the table.
+    pub fn new(functions: &'static FunctionTable) -> Self {
+        Self {
+            functions,
+            trees: HashMap::new(),
+        }
+    }
+
+    /// Parses a text under its own name and adds the templates defined in it.
+    ///
+    /// A template replaces an earlier one of the same name, unless it is nothing but space.
+    pub fn parse(&mut self, name: &str, text: &[u8]) -> Result<(), ParseError> {
+        for tree in parse::parse(name, text, self.functions)? {
+            self.add(tree);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, tree: Tree) {
+        if !tree.is_empty() || !self.trees.contains_key(&tree.name) {
+            self.trees.insert(tree.name.clone(), tree);
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<&Tree> {
+        self.trees.get(name)
+    }
+}

@@ -1,0 +1,239 @@
+//! Calls functions and methods: counts and checks arguments against the declared Go signature.
+//!
+//! All error texts that Go's reflection would give come from here; a function never sees an argument of a wrong type.
+
+use std::rc::Rc;
+
+use super::exec::{Executed, Executor, Failure, Frame};
+use super::syntax::{NodeId, NodeKind};
+use super::{Operand, is_true};
+use crate::functions::{Body, Function};
+use crate::value::{Element, GoObject, IntType, Signature, Type, Value};
+
+impl Executor<'_> {
+    /// Calls a function. `arguments` begins with the function itself, unless it is empty; `last` came down the pipeline.
+    pub(super) fn call_function(
+        &mut self,
+        frame: &Frame,
+        dot: &Operand,
+        function: &'static Function,
+        node: NodeId,
+        arguments: &[NodeId],
+        last: Option<Operand>,
+    ) -> Executed<Operand> {
+        let name = function.name;
+        let nodes = arguments.get(1..).unwrap_or_default();
+        self.check_count(frame, name, function.signature, nodes, last.is_some())?;
+        if let Body::And | Body::Or = function.body {
+            return self.short_circuit(frame, dot, matches!(function.body, Body::Or), nodes, last);
+        }
+        let operands = self.arguments(frame, dot, function.signature, nodes, last)?;
+        let result = match function.body {
+            Body::Pure(body) => {
+                let values: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
+                body(&values).map_err(Failure)
+            }
+            Body::Operands(body) => body(&operands).map_err(Failure),
+            Body::Engine(body) => {
+                let values: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
+                body(self, &values)
+            }
+            Body::And | Body::Or => Ok(Value::Nil),
+        };
+        match result {
+            Ok(value) => Ok(Operand::from(value)),
+            Err(Failure(text)) => {
+                frame.at.set(node);
+                Err(self.error(frame, format!("error calling {name}: {text}")))
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the method, its receiver and its arguments")]
+    pub(super) fn call_method(
+        &mut self,
+        frame: &Frame,
+        dot: &Operand,
+        receiver: Rc<dyn GoObject>,
+        name: &str,
+        signature: Signature,
+        node: NodeId,
+        arguments: &[NodeId],
+        last: Option<Operand>,
+    ) -> Executed<Operand> {
+        let nodes = arguments.get(1..).unwrap_or_default();
+        self.check_count(frame, name, signature, nodes, last.is_some())?;
+        let operands = self.arguments(frame, dot, signature, nodes, last)?;
+        let values: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
+        receiver.call(name, &values).map(Operand::from).map_err(|text| {
+            frame.at.set(node);
+            self.error(frame, format!("error calling {name}: {text}"))
+        })
+    }
+
+    fn check_count(
+        &self,
+        frame: &Frame,
+        name: &str,
+        signature: Signature,
+        nodes: &[NodeId],
+        has_last: bool,
+    ) -> Executed<()> {
+        let declared = signature.parameters.len();
+        let given = nodes.len() + usize::from(has_last);
+        if signature.variadic && given < declared - 1 {
+            let message = format!(
+                "wrong number of args for {name}: want at least {} got {}",
+                declared - 1,
+                nodes.len()
+            );
+            return Err(self.error(frame, message));
+        }
+        if !signature.variadic && given != declared {
+            return Err(self.error(
+                frame,
+                format!("wrong number of args for {name}: want {declared} got {given}"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// `and` and `or` stop at the argument that decides, and give it back.
+    fn short_circuit(
+        &mut self,
+        frame: &Frame,
+        dot: &Operand,
+        is_or: bool,
+        nodes: &[NodeId],
+        last: Option<Operand>,
+    ) -> Executed<Operand> {
+        let mut value = Operand::default();
+        for node in nodes {
+            value = self.argument(frame, dot, Type::Reflect, *node)?;
+            if is_true(&value.value) == is_or {
+                return Ok(value);
+            }
+        }
+        Ok(last.unwrap_or(value))
+    }
+
+    fn arguments(
+        &mut self,
+        frame: &Frame,
+        dot: &Operand,
+        signature: Signature,
+        nodes: &[NodeId],
+        last: Option<Operand>,
+    ) -> Executed<Vec<Operand>> {
+        let parameter = |index: usize| match signature.parameters.get(index) {
+            Some(parameter) => *parameter,
+            None => signature.parameters.last().copied().unwrap_or(Type::Any),
+        };
+        let mut operands = Vec::with_capacity(nodes.len() + 1);
+        for (index, node) in nodes.iter().enumerate() {
+            operands.push(self.argument(frame, dot, parameter(index), *node)?);
+        }
+        if let Some(last) = last {
+            operands.push(self.assignable(frame, last, parameter(nodes.len()))?);
+        }
+        Ok(operands)
+    }
+
+    fn argument(&mut self, frame: &Frame, dot: &Operand, parameter: Type, node: NodeId) -> Executed<Operand> {
+        self.step(frame, node)?;
+        let operand = match frame.source.kind(node) {
+            NodeKind::Dot => dot.clone(),
+            NodeKind::Nil if parameter.can_be_nil() => {
+                return Ok(Operand {
+                    value: Value::Nil,
+                    is_boxed: parameter == Type::Any,
+                });
+            }
+            NodeKind::Nil => return Err(self.error(frame, format!("cannot assign nil to {}", parameter.name()))),
+            NodeKind::Field(fields) => self.fields(frame, dot, dot.clone(), fields, node, &[], None)?,
+            NodeKind::Variable { .. } => self.variable_node(frame, dot, node, &[], None)?,
+            NodeKind::Pipe(_) => self.pipeline(frame, dot, node)?,
+            NodeKind::Identifier(function) => self.call_function(frame, dot, function, node, &[], None)?,
+            NodeKind::Chain { .. } => self.chain(frame, dot, node, &[], None)?,
+            _ => return self.constant_argument(frame, parameter, node),
+        };
+        self.assignable(frame, operand, parameter)
+    }
+
+    /// A constant takes the type of the parameter, when its syntax allows that.
+    fn constant_argument(&mut self, frame: &Frame, parameter: Type, node: NodeId) -> Executed<Operand> {
+        let expected = match (parameter, frame.source.kind(node)) {
+            (Type::Any | Type::Reflect, _) => return self.constant(frame, node),
+            (Type::Bool, NodeKind::Bool(value)) => return Ok(Operand::from(Value::Bool(*value))),
+            (Type::Str, NodeKind::String { value, .. }) => return Ok(Operand::from(Value::from(&**value))),
+            (Type::Int | Type::Int64, NodeKind::Number(number)) if let Some(int) = number.int => {
+                let int_type = if parameter == Type::Int {
+                    IntType::Int
+                } else {
+                    IntType::Int64
+                };
+                return Ok(Operand::from(Value::Int(int, int_type)));
+            }
+            (Type::Float64, NodeKind::Number(number)) if let Some(float) = number.float => {
+                return Ok(Operand::from(Value::Float(float)));
+            }
+            (Type::Bool, _) => "bool",
+            (Type::Str, _) => "string",
+            (Type::Int | Type::Int64, _) => "integer",
+            (Type::Float64, _) => "float",
+            _ => {
+                let described = frame.source.describe(node);
+                let message = format!("can't handle {described} for arg of type {}", parameter.name());
+                return Err(self.error(frame, message));
+            }
+        };
+        Err(self.error(
+            frame,
+            format!("expected {expected}; found {}", frame.source.describe(node)),
+        ))
+    }
+
+    /// Checks that a value can be given to a parameter.
+    fn assignable(&self, frame: &Frame, operand: Operand, parameter: Type) -> Executed<Operand> {
+        if matches!(parameter, Type::Any | Type::Reflect) {
+            return Ok(operand);
+        }
+        if operand.is_invalid() {
+            if parameter.can_be_nil() {
+                return Ok(operand);
+            }
+            return Err(self.error(frame, format!("invalid value; expected {}", parameter.name())));
+        }
+        match fit(operand.value, parameter) {
+            Ok(value) => Ok(Operand::from(value)),
+            Err(type_name) => Err(self.error(
+                frame,
+                format!("wrong type for value; expected {}; got {type_name}", parameter.name()),
+            )),
+        }
+    }
+}
+
+/// The value as the parameter sees it, or the name of its type when it cannot be assigned.
+fn fit(value: Value, parameter: Type) -> Result<Value, String> {
+    let fits = match (&value, parameter) {
+        (Value::Bool(_), Type::Bool)
+        | (Value::Float(_), Type::Float64)
+        | (Value::Str(_), Type::Str)
+        | (Value::Bytes(_), Type::Bytes)
+        | (Value::Int(_, IntType::Int), Type::Int)
+        | (Value::Int(_, IntType::Int64), Type::Int64) => true,
+        (Value::List(list), Type::Strings) => list.element() == Element::Str,
+        (Value::List(list), Type::List) => list.element() == Element::Any,
+        // A named map type is assignable to the plain one and loses its name.
+        (Value::Map(map), Type::Map) if map.element() == Element::Any => return Ok(Value::Map(map.unnamed())),
+        (Value::Map(map), Type::StringMap) => map.element() == Element::Str,
+        (other, Type::Named(name)) => other.type_name() == name,
+        _ => false,
+    };
+    match value {
+        value if fits => Ok(value),
+        Value::Nil => Err("interface {}".to_owned()),
+        value => Err(value.type_name()),
+    }
+}

@@ -1,0 +1,478 @@
+//! The grammar of templates: builds the trees of one text, and says with Go's words what is wrong with it.
+//!
+//! Control structures are decided here, pipelines and their operands in `pipeline`. A function that the table does not
+//! know is an error of the text, so nothing is executed that would go wrong later.
+
+mod pipeline;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::lex::{Item, ItemKind, Keyword, Lexer};
+use super::literal;
+use super::syntax::{Branch, Name, Node, NodeId, NodeKind, Source, Tree, is_empty};
+use crate::functions::FunctionTable;
+use crate::text;
+
+/// How deeply parentheses and control structures may nest in one text.
+const MAX_NESTING: usize = 1_000;
+
+/// A text that is not a template. Displays as Go's parser reports it: `template: FILE:LINE: TEXT`.
+#[derive(Debug, thiserror::Error)]
+#[error("template: {file}:{line}: {message}")]
+pub struct ParseError {
+    /// The name of the text.
+    pub file: String,
+    /// The line of the item at which the error was noticed, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl ParseError {
+    /// The error as Helm prints it for a file of a chart.
+    pub fn helm_text(&self) -> String {
+        // Helm keeps what follows the last colon of the whole text, wherever that colon comes from.
+        let message = self.message.rsplit(": ").next().unwrap_or_default();
+        format!("parse error at ({}:{}): {message}", self.file, self.line)
+    }
+}
+
+/// Parses a text into its own template and those defined in it, in no particular order.
+pub(super) fn parse(file: &str, text: &[u8], functions: &'static FunctionTable) -> Result<Vec<Tree>, ParseError> {
+    let mut parser = Parser::new(file, text, functions);
+    match parser.template() {
+        Ok(()) => Ok(parser.into_trees()),
+        Err(message) => Err(ParseError {
+            file: file.to_owned(),
+            line: parser.items[0].line,
+            message,
+        }),
+    }
+}
+
+type Parsed<T> = Result<T, String>;
+
+/// What ended a list of nodes.
+enum Terminator {
+    End,
+    /// The position of the item after `else`.
+    Else(usize),
+}
+
+/// What an action turned out to be.
+enum Action {
+    Node(NodeId),
+    Terminator(Terminator),
+}
+
+struct Parser<'a> {
+    file: Arc<str>,
+    text: &'a [u8],
+    functions: &'static FunctionTable,
+    lexer: Lexer<'a>,
+    /// Three items of look-ahead; the first is the one read last.
+    items: [Item<'a>; 3],
+    peeked: usize,
+    nodes: Vec<Node>,
+    names: Vec<Box<str>>,
+    name_index: HashMap<Box<str>, Name>,
+    definitions: Vec<(Arc<str>, NodeId)>,
+    scope: Scope,
+    nesting: usize,
+}
+
+/// What belongs to one template and is set aside while a definition inside it is parsed.
+#[derive(Default)]
+struct Scope {
+    variables: Vec<Name>,
+    range_depth: usize,
+    /// The line where the current action began, 0 outside actions.
+    action_line: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn new(file: &str, text: &'a [u8], functions: &'static FunctionTable) -> Self {
+        let nothing = Item {
+            kind: ItemKind::End,
+            position: 0,
+            text: Cow::Borrowed(b"" as &[u8]),
+            line: 0,
+        };
+        let mut parser = Self {
+            file: Arc::from(file),
+            text,
+            functions,
+            lexer: Lexer::new(text),
+            items: [nothing.clone(), nothing.clone(), nothing],
+            peeked: 0,
+            nodes: Vec::new(),
+            names: Vec::new(),
+            name_index: HashMap::new(),
+            definitions: Vec::new(),
+            scope: Scope::default(),
+            nesting: 0,
+        };
+        let dollar = parser.intern(b"$");
+        parser.scope.variables.push(dollar);
+        parser
+    }
+
+    fn into_trees(self) -> Vec<Tree> {
+        let source = Arc::new(Source {
+            name: self.file,
+            text: self.text.into(),
+            nodes: self.nodes,
+            names: self.names,
+        });
+        self.definitions
+            .into_iter()
+            .map(|(name, root)| Tree {
+                name,
+                source: source.clone(),
+                root,
+            })
+            .collect()
+    }
+
+    fn intern(&mut self, name: &[u8]) -> Name {
+        let name = text::lossy(name).into_boxed_str();
+        if let Some(known) = self.name_index.get(&name) {
+            return *known;
+        }
+        // A text is shorter than 4 GiB (`template`), so it has fewer names.
+        let number = Name(u32::try_from(self.names.len()).unwrap_or(u32::MAX));
+        self.names.push(name.clone());
+        self.name_index.insert(name, number);
+        number
+    }
+
+    fn node(&mut self, position: usize, kind: NodeKind) -> NodeId {
+        let number = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
+        self.nodes.push(Node {
+            position: u32::try_from(position).unwrap_or(u32::MAX),
+            kind,
+        });
+        number
+    }
+
+    fn next(&mut self) -> Item<'a> {
+        if self.peeked > 0 {
+            self.peeked -= 1;
+        } else {
+            self.items[0] = self.lexer.next_item();
+        }
+        self.items[self.peeked].clone()
+    }
+
+    fn back_up(&mut self) {
+        self.peeked += 1;
+    }
+
+    /// Returns two items; the one read last is still in its place.
+    fn back_up_two(&mut self, first: Item<'a>) {
+        self.items[1] = first;
+        self.peeked = 2;
+    }
+
+    fn back_up_three(&mut self, first: Item<'a>, second: Item<'a>) {
+        self.items[1] = second;
+        self.items[2] = first;
+        self.peeked = 3;
+    }
+
+    fn peek(&mut self) -> &Item<'a> {
+        if self.peeked == 0 {
+            self.items[0] = self.lexer.next_item();
+            self.peeked = 1;
+        }
+        &self.items[self.peeked - 1]
+    }
+
+    fn next_word(&mut self) -> Item<'a> {
+        loop {
+            let item = self.next();
+            if item.kind != ItemKind::Space {
+                return item;
+            }
+        }
+    }
+
+    fn peek_word(&mut self) -> Item<'a> {
+        let item = self.next_word();
+        self.back_up();
+        item
+    }
+
+    fn expect_right_delimiter(&mut self, context: &str) -> Parsed<Item<'a>> {
+        let item = self.next_word();
+        if item.kind == ItemKind::RightDelimiter {
+            Ok(item)
+        } else {
+            Err(self.unexpected(&item, context))
+        }
+    }
+
+    fn unexpected(&self, item: &Item<'_>, context: &str) -> String {
+        if item.kind != ItemKind::Error {
+            return format!("unexpected {item} in {context}");
+        }
+        let line = self.scope.action_line;
+        if line == 0 || line == item.line {
+            return item.to_string();
+        }
+        let started = if item.text.ends_with(b" action") {
+            "started"
+        } else {
+            "in action started"
+        };
+        format!("{item} {started} at {}:{line}", self.file)
+    }
+
+    /// Counts one level of nesting while `parse` runs.
+    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.nesting >= MAX_NESTING {
+            return Err("max expression depth exceeded".to_owned());
+        }
+        self.nesting += 1;
+        let parsed = parse(self);
+        self.nesting -= 1;
+        parsed
+    }
+
+    /// The whole text: like a list, but definitions may stand between its nodes.
+    fn template(&mut self) -> Parsed<()> {
+        let position = self.peek().position;
+        let mut list = Vec::new();
+        while self.peek().kind != ItemKind::End {
+            if self.peek().kind == ItemKind::LeftDelimiter {
+                let delimiter = self.next();
+                if self.next_word().kind == ItemKind::Keyword(Keyword::Define) {
+                    self.definition()?;
+                    continue;
+                }
+                self.back_up_two(delimiter);
+            }
+            match self.text_or_action()? {
+                Action::Node(node) => list.push(node),
+                Action::Terminator(Terminator::End) => return Err("unexpected {{end}}".to_owned()),
+                Action::Terminator(Terminator::Else(_)) => return Err("unexpected {{else}}".to_owned()),
+            }
+        }
+        let root = self.node(position, NodeKind::List(list.into()));
+        self.define(self.file.clone(), root)
+    }
+
+    fn definition(&mut self) -> Parsed<()> {
+        let context = "define clause";
+        let item = self.next_word();
+        if !matches!(item.kind, ItemKind::String | ItemKind::RawString) {
+            let outer = std::mem::take(&mut self.scope.action_line);
+            let error = self.unexpected(&item, context);
+            self.scope.action_line = outer;
+            return Err(error);
+        }
+        let name = self.template_name(&item, context)?;
+        self.expect_right_delimiter(context)?;
+        self.body_of(name, context)
+    }
+
+    /// The body of a definition or block, in a scope of its own.
+    fn body_of(&mut self, name: Arc<str>, context: &str) -> Parsed<()> {
+        let dollar = self.intern(b"$");
+        let outer = std::mem::replace(
+            &mut self.scope,
+            Scope {
+                variables: vec![dollar],
+                ..Scope::default()
+            },
+        );
+        let (root, terminator) = self.nested(Self::list)?;
+        if let Terminator::Else(_) = terminator {
+            return Err(format!("unexpected {{{{else}}}} in {context}"));
+        }
+        self.define(name, root)?;
+        self.scope = outer;
+        Ok(())
+    }
+
+    fn define(&mut self, name: Arc<str>, root: NodeId) -> Parsed<()> {
+        let Some(index) = self.definitions.iter().position(|(known, _)| *known == name) else {
+            self.definitions.push((name, root));
+            return Ok(());
+        };
+        if is_empty(&self.nodes, self.text, self.definitions[index].1) {
+            self.definitions[index].1 = root;
+        } else if !is_empty(&self.nodes, self.text, root) {
+            return Err(format!("template: multiple definition of template {}", quoted(&name)));
+        }
+        Ok(())
+    }
+
+    fn template_name(&mut self, item: &Item<'_>, context: &str) -> Parsed<Arc<str>> {
+        match item.kind {
+            ItemKind::String | ItemKind::RawString => Ok(text::lossy(&literal::unquote(&item.text)?).into()),
+            _ => Err(self.unexpected(item, context)),
+        }
+    }
+
+    fn list(&mut self) -> Parsed<(NodeId, Terminator)> {
+        let position = self.peek_word().position;
+        let mut list = Vec::new();
+        while self.peek_word().kind != ItemKind::End {
+            match self.text_or_action()? {
+                Action::Node(node) => list.push(node),
+                Action::Terminator(terminator) => {
+                    return Ok((self.node(position, NodeKind::List(list.into())), terminator));
+                }
+            }
+        }
+        Err("unexpected EOF".to_owned())
+    }
+
+    fn text_or_action(&mut self) -> Parsed<Action> {
+        let item = self.next_word();
+        match item.kind {
+            ItemKind::Text => {
+                let range = item.position..item.position + item.text.len();
+                Ok(Action::Node(self.node(item.position, NodeKind::Text(range))))
+            }
+            ItemKind::LeftDelimiter => {
+                self.scope.action_line = item.line;
+                let action = self.action();
+                if action.is_ok() {
+                    self.scope.action_line = 0;
+                }
+                action
+            }
+            _ => Err(self.unexpected(&item, "input")),
+        }
+    }
+
+    fn action(&mut self) -> Parsed<Action> {
+        let item = self.next_word();
+        let ItemKind::Keyword(keyword) = item.kind else {
+            self.back_up();
+            return self.print();
+        };
+        let node = match keyword {
+            Keyword::Block => self.block()?,
+            Keyword::Break => self.jump(item.position, NodeKind::Break, "{{break}}")?,
+            Keyword::Continue => self.jump(item.position, NodeKind::Continue, "{{continue}}")?,
+            Keyword::Else => return self.otherwise(),
+            Keyword::End => {
+                self.expect_right_delimiter("end")?;
+                return Ok(Action::Terminator(Terminator::End));
+            }
+            Keyword::If => self.nested(Self::if_control)?,
+            Keyword::Range => self.nested(Self::range_control)?,
+            Keyword::Template => self.template_control()?,
+            Keyword::With => self.nested(Self::with_control)?,
+            Keyword::Dot | Keyword::Define | Keyword::Nil => {
+                self.back_up();
+                return self.print();
+            }
+        };
+        Ok(Action::Node(node))
+    }
+
+    fn print(&mut self) -> Parsed<Action> {
+        let position = self.peek().position;
+        let pipe = self.pipeline("command", ItemKind::RightDelimiter)?;
+        Ok(Action::Node(self.node(position, NodeKind::Action(pipe))))
+    }
+
+    fn jump(&mut self, position: usize, kind: NodeKind, written: &str) -> Parsed<NodeId> {
+        let item = self.next_word();
+        if item.kind != ItemKind::RightDelimiter {
+            return Err(self.unexpected(&item, written));
+        }
+        if self.scope.range_depth == 0 {
+            return Err(format!("{written} outside {{{{range}}}}"));
+        }
+        Ok(self.node(position, kind))
+    }
+
+    fn otherwise(&mut self) -> Parsed<Action> {
+        let item = self.peek_word();
+        if !matches!(item.kind, ItemKind::Keyword(Keyword::If | Keyword::With)) {
+            self.expect_right_delimiter("else")?;
+        }
+        Ok(Action::Terminator(Terminator::Else(item.position)))
+    }
+
+    fn if_control(&mut self) -> Parsed<NodeId> {
+        let (position, branch) = self.branch("if")?;
+        Ok(self.node(position, NodeKind::If(branch)))
+    }
+
+    fn with_control(&mut self) -> Parsed<NodeId> {
+        let (position, branch) = self.branch("with")?;
+        Ok(self.node(position, NodeKind::With(branch)))
+    }
+
+    fn range_control(&mut self) -> Parsed<NodeId> {
+        let (position, branch) = self.branch("range")?;
+        Ok(self.node(position, NodeKind::Range(branch)))
+    }
+
+    fn branch(&mut self, context: &str) -> Parsed<(usize, Branch)> {
+        let variables = self.scope.variables.len();
+        let position = self.peek_word().position;
+        let pipe = self.pipeline(context, ItemKind::RightDelimiter)?;
+        let is_range = usize::from(context == "range");
+        self.scope.range_depth += is_range;
+        let (list, terminator) = self.list()?;
+        self.scope.range_depth -= is_range;
+        let else_list = match terminator {
+            Terminator::End => None,
+            Terminator::Else(position) => Some(self.else_list(context, position)?),
+        };
+        self.scope.variables.truncate(variables);
+        Ok((position, Branch { pipe, list, else_list }))
+    }
+
+    /// What follows `else`. An `else if` is an `if` inside the else, which borrows the outer end.
+    fn else_list(&mut self, context: &str, position: usize) -> Parsed<NodeId> {
+        let chained = match (context, self.peek().kind) {
+            ("if", ItemKind::Keyword(Keyword::If)) => Some(Self::if_control as fn(&mut Self) -> Parsed<NodeId>),
+            ("with", ItemKind::Keyword(Keyword::With)) => Some(Self::with_control as fn(&mut Self) -> Parsed<NodeId>),
+            _ => None,
+        };
+        if let Some(control) = chained {
+            self.next();
+            let node = self.nested(control)?;
+            return Ok(self.node(position, NodeKind::List([node].into())));
+        }
+        match self.list()? {
+            (list, Terminator::End) => Ok(list),
+            (_, Terminator::Else(_)) => Err("expected end; found {{else}}".to_owned()),
+        }
+    }
+
+    fn block(&mut self) -> Parsed<NodeId> {
+        let context = "block clause";
+        let item = self.next_word();
+        let name = self.template_name(&item, context)?;
+        let pipe = self.pipeline(context, ItemKind::RightDelimiter)?;
+        self.body_of(name.clone(), context)?;
+        Ok(self.node(item.position, NodeKind::Template { name, pipe: Some(pipe) }))
+    }
+
+    fn template_control(&mut self) -> Parsed<NodeId> {
+        let context = "template clause";
+        let item = self.next_word();
+        let name = self.template_name(&item, context)?;
+        let mut pipe = None;
+        if self.next_word().kind != ItemKind::RightDelimiter {
+            self.back_up();
+            pipe = Some(self.pipeline(context, ItemKind::RightDelimiter)?);
+        }
+        Ok(self.node(item.position, NodeKind::Template { name, pipe }))
+    }
+}
+
+fn quoted(text: &str) -> String {
+    text::lossy(&crate::format::quote(text.as_bytes()))
+}

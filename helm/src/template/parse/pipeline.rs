@@ -1,0 +1,235 @@
+//! Pipelines, commands and operands: what stands between the delimiters of an action.
+
+use super::{Parsed, Parser, quoted};
+use crate::template::lex::{Item, ItemKind, Keyword};
+use crate::template::literal;
+use crate::template::syntax::{Name, NodeId, NodeKind, Number, Pipe};
+use crate::text;
+
+impl<'a> Parser<'a> {
+    pub(super) fn pipeline(&mut self, context: &str, end: ItemKind) -> Parsed<NodeId> {
+        let position = self.peek_word().position;
+        let mut is_assignment = false;
+        let declared = self.declarations(context, &mut is_assignment)?;
+        let mut commands = Vec::new();
+        loop {
+            let item = self.next_word();
+            match item.kind {
+                kind if kind == end => {
+                    self.check_pipeline(&commands, context)?;
+                    let pipe = Pipe {
+                        is_assignment,
+                        declared: declared.into(),
+                        commands: commands.into(),
+                    };
+                    return Ok(self.node(position, NodeKind::Pipe(pipe)));
+                }
+                ItemKind::Bool
+                | ItemKind::CharConstant
+                | ItemKind::Complex
+                | ItemKind::Field
+                | ItemKind::Identifier
+                | ItemKind::Number
+                | ItemKind::RawString
+                | ItemKind::String
+                | ItemKind::Variable
+                | ItemKind::LeftParenthesis
+                | ItemKind::Keyword(Keyword::Dot | Keyword::Nil) => {
+                    self.back_up();
+                    commands.push(self.command()?);
+                }
+                _ => return Err(self.unexpected(&item, context)),
+            }
+        }
+    }
+
+    /// The variables on the left, if the pipeline declares or assigns any.
+    fn declarations(&mut self, context: &str, is_assignment: &mut bool) -> Parsed<Vec<Name>> {
+        let mut declared = Vec::new();
+        loop {
+            let variable = self.peek_word();
+            if variable.kind != ItemKind::Variable {
+                return Ok(declared);
+            }
+            self.next();
+            let following = self.peek().clone();
+            let next = self.peek_word();
+            match next.kind {
+                ItemKind::Assign | ItemKind::Declare => {
+                    *is_assignment = next.kind == ItemKind::Assign;
+                    self.next_word();
+                    self.declare(&variable, &mut declared);
+                    return Ok(declared);
+                }
+                ItemKind::Char if *next.text == *b"," => {
+                    self.next_word();
+                    self.declare(&variable, &mut declared);
+                    if context != "range" || declared.len() >= 2 {
+                        return Err(format!("too many declarations in {context}"));
+                    }
+                    let is_allowed = matches!(
+                        self.peek_word().kind,
+                        ItemKind::Variable | ItemKind::RightDelimiter | ItemKind::RightParenthesis
+                    );
+                    if !is_allowed {
+                        return Err("range can only initialize variables".to_owned());
+                    }
+                }
+                _ => {
+                    if following.kind == ItemKind::Space {
+                        self.back_up_three(variable, following);
+                    } else {
+                        self.back_up_two(variable);
+                    }
+                    return Ok(declared);
+                }
+            }
+        }
+    }
+
+    fn declare(&mut self, variable: &Item<'_>, declared: &mut Vec<Name>) {
+        let name = self.intern(&variable.text);
+        declared.push(name);
+        self.scope.variables.push(name);
+    }
+
+    /// Only the first command of a pipeline may begin with something that cannot take an argument.
+    fn check_pipeline(&self, commands: &[NodeId], context: &str) -> Parsed<()> {
+        if commands.is_empty() {
+            return Err(format!("missing value for {context}"));
+        }
+        for (index, command) in commands.iter().enumerate().skip(1) {
+            let NodeKind::Command(arguments) = &self.nodes[command.0 as usize].kind else {
+                continue;
+            };
+            if is_literal(&self.nodes[arguments[0].0 as usize].kind) {
+                return Err(format!("non executable command in pipeline stage {}", index + 1));
+            }
+        }
+        Ok(())
+    }
+
+    fn command(&mut self) -> Parsed<NodeId> {
+        let position = self.peek_word().position;
+        let mut arguments = Vec::new();
+        loop {
+            self.peek_word();
+            arguments.extend(self.operand()?);
+            let item = self.next();
+            match item.kind {
+                ItemKind::Space => {}
+                ItemKind::RightDelimiter | ItemKind::RightParenthesis => {
+                    self.back_up();
+                    break;
+                }
+                ItemKind::Pipe => break,
+                _ => return Err(self.unexpected(&item, "operand")),
+            }
+        }
+        if arguments.is_empty() {
+            return Err("empty command".to_owned());
+        }
+        Ok(self.node(position, NodeKind::Command(arguments.into())))
+    }
+
+    /// A term and the fields after it; nothing when the next item is not an operand.
+    fn operand(&mut self) -> Parsed<Option<NodeId>> {
+        let Some(term) = self.term()? else { return Ok(None) };
+        if self.peek().kind != ItemKind::Field {
+            return Ok(Some(term));
+        }
+        let position = self.peek().position;
+        let mut fields = Vec::new();
+        while self.peek().kind == ItemKind::Field {
+            let item = self.next();
+            fields.push(self.intern(&item.text[1..]));
+        }
+        let kind = &self.nodes[term.0 as usize].kind;
+        if is_literal(kind) {
+            return Err(format!("unexpected . after term {}", quoted(&self.literal_text(term))));
+        }
+        let kind = match kind {
+            NodeKind::Field(first) => NodeKind::Field(join(first, &fields)),
+            NodeKind::Variable { name, fields: first } => NodeKind::Variable {
+                name: *name,
+                fields: join(first, &fields),
+            },
+            _ => NodeKind::Chain {
+                node: term,
+                fields: fields.into(),
+            },
+        };
+        Ok(Some(self.node(position, kind)))
+    }
+
+    fn literal_text(&self, node: NodeId) -> String {
+        match &self.nodes[node.0 as usize].kind {
+            NodeKind::Bool(value) => value.to_string(),
+            NodeKind::Nil => "nil".to_owned(),
+            NodeKind::Number(Number { text: range, .. }) | NodeKind::String { quoted: range, .. } => {
+                text::lossy(&self.text[range.clone()])
+            }
+            _ => ".".to_owned(),
+        }
+    }
+
+    fn term(&mut self) -> Parsed<Option<NodeId>> {
+        let item = self.next_word();
+        let kind = match item.kind {
+            ItemKind::Identifier => {
+                let Some(function) = self.functions.find(&item.text) else {
+                    return Err(format!("function {} not defined", quoted(&text::lossy(&item.text))));
+                };
+                NodeKind::Identifier(function)
+            }
+            ItemKind::Keyword(Keyword::Dot) => NodeKind::Dot,
+            ItemKind::Keyword(Keyword::Nil) => NodeKind::Nil,
+            ItemKind::Variable => self.variable(&item)?,
+            ItemKind::Field => NodeKind::Field([self.intern(&item.text[1..])].into()),
+            ItemKind::Bool => NodeKind::Bool(*item.text == *b"true"),
+            ItemKind::CharConstant => number_node(literal::character(&item.text)?, &item),
+            ItemKind::Complex | ItemKind::Number => number_node(literal::number(&item.text)?, &item),
+            ItemKind::LeftParenthesis => {
+                let pipe =
+                    self.nested(|parser| parser.pipeline("parenthesized pipeline", ItemKind::RightParenthesis))?;
+                return Ok(Some(pipe));
+            }
+            ItemKind::String | ItemKind::RawString => NodeKind::String {
+                quoted: item.position..item.position + item.text.len(),
+                value: literal::unquote(&item.text)?.into(),
+            },
+            _ => {
+                self.back_up();
+                return Ok(None);
+            }
+        };
+        Ok(Some(self.node(item.position, kind)))
+    }
+
+    fn variable(&mut self, item: &Item<'a>) -> Parsed<NodeKind> {
+        let name = self.intern(&item.text);
+        if self.scope.variables.contains(&name) {
+            return Ok(NodeKind::Variable {
+                name,
+                fields: Box::default(),
+            });
+        }
+        Err(format!("undefined variable {}", quoted(&text::lossy(&item.text))))
+    }
+}
+
+fn number_node(mut number: Number, item: &Item<'_>) -> NodeKind {
+    number.text = item.position..item.position + item.text.len();
+    NodeKind::Number(number)
+}
+
+fn is_literal(kind: &NodeKind) -> bool {
+    matches!(
+        kind,
+        NodeKind::Bool(_) | NodeKind::Dot | NodeKind::Nil | NodeKind::Number(_) | NodeKind::String { .. }
+    )
+}
+
+fn join(first: &[Name], rest: &[Name]) -> Box<[Name]> {
+    first.iter().chain(rest).copied().collect()
+}

@@ -1,0 +1,211 @@
+//! Byte strings the way Go sees them: runes, character classes and case, one invalid byte at a time.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// One step through a Go string: the bytes of the next rune, and the rune unless they are not valid UTF-8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rune<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) character: Option<char>,
+}
+
+impl Rune<'_> {
+    /// What Go's range loop gives: U+FFFD for an invalid byte.
+    pub(crate) fn or_replacement(self) -> char {
+        self.character.unwrap_or(char::REPLACEMENT_CHARACTER)
+    }
+}
+
+/// The runes of a Go string; an invalid byte counts as one rune.
+pub(crate) fn runes(text: &[u8]) -> impl Iterator<Item = Rune<'_>> {
+    text.utf8_chunks().flat_map(|chunk| {
+        let valid = chunk.valid();
+        let well_formed = valid.char_indices().map(move |(start, character)| Rune {
+            bytes: valid[start..start + character.len_utf8()].as_bytes(),
+            character: Some(character),
+        });
+        let broken = chunk.invalid().chunks(1).map(|bytes| Rune { bytes, character: None });
+        well_formed.chain(broken)
+    })
+}
+
+/// The first rune of a Go string.
+pub(crate) fn first_rune(text: &[u8]) -> Option<Rune<'_>> {
+    runes(&text[..text.len().min(4)]).next()
+}
+
+fn class(pattern: &str) -> Option<Regex> {
+    Regex::new(pattern).ok()
+}
+
+fn is_in(class: &LazyLock<Option<Regex>>, character: char) -> bool {
+    class
+        .as_ref()
+        .is_some_and(|class| class.is_match(character.encode_utf8(&mut [0; 4])))
+}
+
+/// Go's `unicode.IsLetter`; narrower than Rust's alphabetic.
+pub(crate) fn is_letter(character: char) -> bool {
+    static LETTER: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"^\p{L}$"));
+    if character.is_ascii() {
+        character.is_ascii_alphabetic()
+    } else {
+        is_in(&LETTER, character)
+    }
+}
+
+/// Go's `unicode.IsDigit`: decimal digits of any script.
+pub(crate) fn is_digit(character: char) -> bool {
+    static DIGIT: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"^\p{Nd}$"));
+    if character.is_ascii() {
+        character.is_ascii_digit()
+    } else {
+        is_in(&DIGIT, character)
+    }
+}
+
+/// Go's `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII space.
+pub(crate) fn is_print(character: char) -> bool {
+    static PRINT: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"^[\p{L}\p{M}\p{N}\p{P}\p{S}]$"));
+    if character.is_ascii() {
+        matches!(character, ' '..='~')
+    } else {
+        is_in(&PRINT, character)
+    }
+}
+
+/// Go's `unicode.IsSpace`.
+pub(crate) fn is_space(character: char) -> bool {
+    match character {
+        '\t' | '\n' | '\u{b}' | '\u{c}' | '\r' | ' ' | '\u{85}' | '\u{a0}' => true,
+        _ => character as u32 > 0xff && character.is_whitespace(),
+    }
+}
+
+/// Go maps one rune to one rune; Rust knows mappings to several.
+pub(crate) fn to_upper(character: char) -> char {
+    let mut mapped = character.to_uppercase();
+    match (mapped.next(), mapped.next()) {
+        (Some(upper), None) => upper,
+        _ => match character {
+            '\u{1f80}'..='\u{1f87}' | '\u{1f90}'..='\u{1f97}' | '\u{1fa0}'..='\u{1fa7}' => {
+                char::from_u32(character as u32 + 8).unwrap_or(character)
+            }
+            '\u{1fb3}' | '\u{1fc3}' | '\u{1ff3}' => char::from_u32(character as u32 + 9).unwrap_or(character),
+            _ => character,
+        },
+    }
+}
+
+/// Go maps one rune to one rune; the only lower case of two runes in Unicode is that of U+0130.
+pub(crate) fn to_lower(character: char) -> char {
+    if character == '\u{130}' {
+        'i'
+    } else {
+        character.to_lowercase().next().unwrap_or(character)
+    }
+}
+
+/// Maps every rune; invalid bytes become U+FFFD, as in Go's `strings.Map`.
+pub(crate) fn map_runes(text: &[u8], map: impl Fn(char) -> char) -> Vec<u8> {
+    let mut mapped = Vec::with_capacity(text.len());
+    for rune in runes(text) {
+        push_char(&mut mapped, map(rune.or_replacement()));
+    }
+    mapped
+}
+
+/// Appends one rune in UTF-8.
+pub(crate) fn push_char(bytes: &mut Vec<u8>, character: char) {
+    bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+}
+
+/// Go's `strings.TrimSpace`.
+pub(crate) fn trim_space(text: &[u8]) -> &[u8] {
+    trim_end(trim_start(text, is_space), is_space)
+}
+
+/// Cuts runes from the front as long as they are in the set.
+pub(crate) fn trim_start(text: &[u8], is_cut: impl Fn(char) -> bool) -> &[u8] {
+    let mut rest = text;
+    while let Some(rune) = first_rune(rest).filter(|rune| is_cut(rune.or_replacement())) {
+        rest = &rest[rune.bytes.len()..];
+    }
+    rest
+}
+
+/// Cuts runes from the end as long as they are in the set.
+pub(crate) fn trim_end(text: &[u8], is_cut: impl Fn(char) -> bool) -> &[u8] {
+    let mut end = 0;
+    let mut length = 0;
+    for rune in runes(text) {
+        length += rune.bytes.len();
+        if !is_cut(rune.or_replacement()) {
+            end = length;
+        }
+    }
+    &text[..end]
+}
+
+/// The position of the first occurrence.
+pub(crate) fn find(text: &[u8], part: &[u8]) -> Option<usize> {
+    memchr::memmem::find(text, part)
+}
+
+/// Go's `strings.ReplaceAll`: an empty part is found before every rune and at the end.
+pub(crate) fn replace_all(text: &[u8], part: &[u8], with: &[u8]) -> Vec<u8> {
+    let mut replaced = Vec::with_capacity(text.len());
+    if part.is_empty() {
+        for rune in runes(text) {
+            replaced.extend_from_slice(with);
+            replaced.extend_from_slice(rune.bytes);
+        }
+        replaced.extend_from_slice(with);
+        return replaced;
+    }
+    let mut rest = text;
+    while let Some(at) = find(rest, part) {
+        replaced.extend_from_slice(&rest[..at]);
+        replaced.extend_from_slice(with);
+        rest = &rest[at + part.len()..];
+    }
+    replaced.extend_from_slice(rest);
+    replaced
+}
+
+/// Go's `strings.SplitN`: at most `limit` parts unless it is negative; an empty separator splits after every rune.
+pub(crate) fn split<'a>(text: &'a [u8], separator: &[u8], limit: i64) -> Vec<&'a [u8]> {
+    let mut parts = Vec::new();
+    if limit == 0 {
+        return parts;
+    }
+    let is_open = |parts: &Vec<_>| limit < 0 || i64::try_from(parts.len()).is_ok_and(|count| count + 1 < limit);
+    let mut rest = text;
+    if separator.is_empty() {
+        while let Some(rune) = first_rune(rest) {
+            if !is_open(&parts) {
+                break;
+            }
+            parts.push(rune.bytes);
+            rest = &rest[rune.bytes.len()..];
+        }
+        if !rest.is_empty() {
+            parts.push(rest);
+        }
+        return parts;
+    }
+    while is_open(&parts) {
+        let Some(at) = find(rest, separator) else { break };
+        parts.push(&rest[..at]);
+        rest = &rest[at + separator.len()..];
+    }
+    parts.push(rest);
+    parts
+}
+
+/// Bytes as text for an error message.
+pub(crate) fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
