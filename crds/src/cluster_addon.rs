@@ -13,6 +13,7 @@ pub fn name_for(cluster: &str) -> String {
 }
 
 /// Which cluster the add-ons are for.
+#[expect(clippy::duplicated_attributes, reason = "several columns have the same type")]
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "clusterstack.x-k8s.io",
@@ -113,7 +114,7 @@ pub struct AddonVersion {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookProgress {
-    /// Name of the hook, such as BeforeClusterUpgrade.
+    /// Name of the hook, such as `BeforeClusterUpgrade`.
     pub name: String,
     /// Since when it is being answered.
     pub since: Time,

@@ -23,6 +23,7 @@ pub const PART_LENGTH: u32 = 63;
 
 /// A family of releases for one Kubernetes minor, and which of them shall be usable in this namespace.
 // Texts are kept as they are: a stack that the Go operator admitted may hold what cannot be parsed, and must still be readable.
+#[expect(clippy::duplicated_attributes, reason = "several columns have the same type")]
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "clusterstack.x-k8s.io",

@@ -10,6 +10,7 @@ use crate::{
 };
 
 /// What the stack wants of this release.
+#[expect(clippy::duplicated_attributes, reason = "several columns have the same type")]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "clusterstack.x-k8s.io",

@@ -113,7 +113,7 @@ struct CosignSchema {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Keyless {
-    /// URL of the OpenID issuer that must have vouched for the identity.
+    /// URL of the issuer that must have vouched for the identity.
     #[schemars(length(min = 1, max = 2048))]
     pub issuer: String,
     /// The identity itself: a mail address, or the URL of a workflow.

@@ -33,7 +33,7 @@ pub struct Resource {
     /// Digest of what we want the object to be.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub digest: String,
-    /// How the object itself is: Current, InProgress, Failed, Terminating or Unknown.
+    /// How the object itself is: Current, `InProgress`, Failed, Terminating or Unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub health: Option<Health>,

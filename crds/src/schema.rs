@@ -1,4 +1,4 @@
-//! Pieces of OpenAPI schema that types of other crates do not bring along.
+//! Pieces of schema that types of other crates do not bring along.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::core::Rule;

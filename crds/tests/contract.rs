@@ -15,19 +15,31 @@ fn cluster_stack_has_every_field_of_the_contract() {
     holds(
         "clusterstacks",
         &[
-            ("spec.provider", json!({"type": "string", "minLength": 1, "maxLength": 63})),
+            (
+                "spec.provider",
+                json!({"type": "string", "minLength": 1, "maxLength": 63}),
+            ),
             ("spec.provider.x-kubernetes-validations.0", immutable.clone()),
             ("spec.name", json!({"type": "string", "minLength": 1, "maxLength": 63})),
             ("spec.name.x-kubernetes-validations.0", immutable.clone()),
-            ("spec.kubernetesVersion", json!({"type": "string", "pattern": r"^\d\.\d+$"})),
+            (
+                "spec.kubernetesVersion",
+                json!({"type": "string", "pattern": r"^\d\.\d+$"}),
+            ),
             ("spec.kubernetesVersion.x-kubernetes-validations.0", immutable.clone()),
-            ("spec.channel", json!({"type": "string", "default": "stable", "pattern": "^[a-z0-9]+$"})),
+            (
+                "spec.channel",
+                json!({"type": "string", "default": "stable", "pattern": "^[a-z0-9]+$"}),
+            ),
             ("spec.channel.x-kubernetes-validations.0", immutable),
             ("spec.versions", json!({"type": "array", "maxItems": 1024})),
             ("spec.versions[]", json!({"type": "string", "maxLength": 63})),
             ("spec.autoSubscribe", json!({"type": "boolean", "default": true})),
             ("spec.noProvider", json!({"type": "boolean", "default": false})),
-            ("spec.providerRef", json!({"type": "object", "x-kubernetes-map-type": "atomic"})),
+            (
+                "spec.providerRef",
+                json!({"type": "object", "x-kubernetes-map-type": "atomic"}),
+            ),
             ("spec.providerRef.apiVersion", string()),
             ("spec.providerRef.fieldPath", string()),
             ("spec.providerRef.kind", string()),
@@ -44,7 +56,10 @@ fn cluster_stack_has_every_field_of_the_contract() {
             ("status.usableVersions", string()),
         ],
     );
-    assert_eq!(required("clusterstacks", "spec"), ["kubernetesVersion", "name", "provider"]);
+    assert_eq!(
+        required("clusterstacks", "spec"),
+        ["kubernetesVersion", "name", "provider"]
+    );
 }
 
 #[test]
@@ -66,16 +81,37 @@ fn cluster_stack_has_every_additive_field() {
             ("spec.source.http.caSecretRef.name", json!({"type": "string"})),
             ("spec.source.directory.path", json!({"type": "string"})),
             ("spec.interval", json!({"type": "string", "default": "5m"})),
-            ("spec.verification.mode", json!({"default": "Off", "enum": ["Off", "Warn", "Require"]})),
-            ("spec.verification.cosign.publicKeySecretRef.name", json!({"type": "string"})),
+            (
+                "spec.verification.mode",
+                json!({"default": "Off", "enum": ["Off", "Warn", "Require"]}),
+            ),
+            (
+                "spec.verification.cosign.publicKeySecretRef.name",
+                json!({"type": "string"}),
+            ),
             ("spec.verification.cosign.keyless.issuer", json!({"type": "string"})),
             ("spec.verification.cosign.keyless.identity", json!({"type": "string"})),
-            ("spec.verification.cosign.keyless.trustRootSecretRef.name", json!({"type": "string"})),
-            ("spec.drift", json!({"default": "Correct", "enum": ["Correct", "Warn", "Ignore"]})),
-            ("spec.helmProfile", json!({"default": "v3.19", "enum": ["v3.19", "v4.1", "v4.2", "v4.3"]})),
+            (
+                "spec.verification.cosign.keyless.trustRootSecretRef.name",
+                json!({"type": "string"}),
+            ),
+            (
+                "spec.drift",
+                json!({"default": "Correct", "enum": ["Correct", "Warn", "Ignore"]}),
+            ),
+            (
+                "spec.helmProfile",
+                json!({"default": "v3.19", "enum": ["v3.19", "v4.1", "v4.2", "v4.3"]}),
+            ),
             ("spec.suspend", json!({"type": "boolean", "default": false})),
-            ("spec.pruneLimit", json!({"x-kubernetes-int-or-string": true, "default": "50%"})),
-            ("status.observedGeneration", json!({"type": "integer", "format": "int64"})),
+            (
+                "spec.pruneLimit",
+                json!({"x-kubernetes-int-or-string": true, "default": "50%"}),
+            ),
+            (
+                "status.observedGeneration",
+                json!({"type": "integer", "format": "int64"}),
+            ),
             ("status.available[].version", json!({"type": "string"})),
             ("status.available[].release", json!({"type": "string"})),
             ("status.available[].kubernetesVersion", json!({"type": "string"})),
@@ -93,7 +129,10 @@ fn cluster_stack_release_has_every_field() {
     holds(
         "clusterstackreleases",
         &[
-            ("spec.providerRef", json!({"type": "object", "x-kubernetes-map-type": "atomic"})),
+            (
+                "spec.providerRef",
+                json!({"type": "object", "x-kubernetes-map-type": "atomic"}),
+            ),
             ("status.kubernetesVersion", json!({"type": "string"})),
             ("status.ready", json!({"type": "boolean", "default": false})),
             // Additive.
@@ -117,12 +156,18 @@ fn cluster_addon_has_every_field() {
     holds(
         "clusteraddons",
         &[
-            ("spec.clusterRef", json!({"type": "object", "x-kubernetes-map-type": "atomic"})),
+            (
+                "spec.clusterRef",
+                json!({"type": "object", "x-kubernetes-map-type": "atomic"}),
+            ),
             ("spec.clusterStack", json!({"type": "string"})),
             ("spec.version", json!({"type": "string"})),
             ("spec.hook", json!({"type": "string"})),
             ("status.stages[].name", json!({"type": "string"})),
-            ("status.stages[].action", json!({"type": "string", "enum": ["apply", "delete"]})),
+            (
+                "status.stages[].action",
+                json!({"type": "string", "enum": ["apply", "delete"]}),
+            ),
             ("status.stages[].phase", json!({"type": "string"})),
             ("status.ready", json!({"type": "boolean", "default": false})),
             // Additive.
@@ -137,7 +182,10 @@ fn cluster_addon_has_every_field() {
             ("status.hook.since", json!({"type": "string", "format": "date-time"})),
             ("status.hook.deadline", json!({"type": "string", "format": "date-time"})),
             ("status.stages[].reason", json!({"type": "string"})),
-            ("status.stages[].since", json!({"type": "string", "format": "date-time"})),
+            (
+                "status.stages[].since",
+                json!({"type": "string", "format": "date-time"}),
+            ),
             ("status.lastHandledReconcileAt", json!({"type": "string"})),
         ],
     );
@@ -149,7 +197,10 @@ fn resources_are_the_same_in_releases_and_add_ons() {
     for plural in ["clusterstackreleases", "clusteraddons"] {
         let of_the_go_operator = ["group", "version", "kind", "namespace", "name", "status", "error"];
         for field in of_the_go_operator.into_iter().chain(["digest", "health", "manager"]) {
-            holds(plural, &[(&format!("status.resources[].{field}"), json!({"type": "string"}))]);
+            holds(
+                plural,
+                &[(&format!("status.resources[].{field}"), json!({"type": "string"}))],
+            );
         }
         assert!(required(plural, "status.resources[]").is_empty());
     }
@@ -164,12 +215,18 @@ fn conditions_have_the_shape_of_cluster_api() {
                 ("status.conditions[].type", json!({"type": "string"})),
                 ("status.conditions[].status", json!({"type": "string"})),
                 ("status.conditions[].severity", json!({"type": "string"})),
-                ("status.conditions[].lastTransitionTime", json!({"type": "string", "format": "date-time"})),
+                (
+                    "status.conditions[].lastTransitionTime",
+                    json!({"type": "string", "format": "date-time"}),
+                ),
                 ("status.conditions[].reason", json!({"type": "string"})),
                 ("status.conditions[].message", json!({"type": "string"})),
             ],
         );
-        assert_eq!(required(plural, "status.conditions[]"), ["lastTransitionTime", "status", "type"]);
+        assert_eq!(
+            required(plural, "status.conditions[]"),
+            ["lastTransitionTime", "status", "type"]
+        );
     }
 }
 
@@ -191,20 +248,35 @@ fn columns_stand_in_the_order_of_the_contract() {
         reason,
         message,
     ];
-    let release = [("K8s Version", "string", ".status.kubernetesVersion"), ready, age, reason, message];
+    let release = [
+        ("K8s Version", "string", ".status.kubernetesVersion"),
+        ready,
+        age,
+        reason,
+        message,
+    ];
     let addon = [
-        ("Cluster", "string", r#".metadata.ownerReferences[?(@.kind=="Cluster")].name"#),
+        (
+            "Cluster",
+            "string",
+            r#".metadata.ownerReferences[?(@.kind=="Cluster")].name"#,
+        ),
         ("Hook", "string", ".spec.hook"),
         ready,
         age,
         reason,
         message,
     ];
-    for (plural, expected) in
-        [("clusterstacks", &stack[..]), ("clusterstackreleases", &release[..]), ("clusteraddons", &addon[..])]
-    {
+    for (plural, expected) in [
+        ("clusterstacks", &stack[..]),
+        ("clusterstackreleases", &release[..]),
+        ("clusteraddons", &addon[..]),
+    ] {
         let crd = crd(plural);
-        let columns = crd["spec"]["versions"][0]["additionalPrinterColumns"].as_array().expect("columns").clone();
+        let columns = crd["spec"]["versions"][0]["additionalPrinterColumns"]
+            .as_array()
+            .expect("columns")
+            .clone();
         let columns: Vec<(&str, &str, &str)> = columns
             .iter()
             .map(|column| (text(&column["name"]), text(&column["type"]), text(&column["jsonPath"])))
@@ -230,7 +302,10 @@ fn kinds_are_named_labelled_and_served_as_the_contract_says() {
         let versions = crd["spec"]["versions"].as_array().expect("versions");
         assert_eq!(versions.len(), 1);
         assert_eq!(versions[0]["name"], "v1alpha1");
-        assert_eq!((&versions[0]["served"], &versions[0]["storage"]), (&json!(true), &json!(true)));
+        assert_eq!(
+            (&versions[0]["served"], &versions[0]["storage"]),
+            (&json!(true), &json!(true))
+        );
         assert_eq!(versions[0]["subresources"], json!({"status": {}}));
         assert_eq!(
             crd["metadata"]["labels"],
@@ -248,10 +323,19 @@ fn kinds_are_named_labelled_and_served_as_the_contract_says() {
 fn every_field_is_described_and_none_is_nullable() {
     for plural in ["clusterstacks", "clusterstackreleases", "clusteraddons"] {
         let mut fields = BTreeMap::new();
-        collect(&crd(plural)["spec"]["versions"][0]["schema"]["openAPIV3Schema"], String::new(), &mut fields);
+        collect(
+            &crd(plural)["spec"]["versions"][0]["schema"]["openAPIV3Schema"],
+            "",
+            &mut fields,
+        );
         assert!(fields.len() > 30, "{plural} has only {} fields", fields.len());
         for (path, field) in fields {
-            assert!(field["description"].as_str().is_some_and(|words| words.ends_with('.') || words.contains("http")), "{plural}{path}");
+            assert!(
+                field["description"]
+                    .as_str()
+                    .is_some_and(|words| words.ends_with('.') || words.contains("http")),
+                "{plural}{path}"
+            );
             assert_eq!(field["nullable"], Value::Null, "{plural}{path}");
         }
     }
@@ -262,10 +346,16 @@ fn every_field_is_described_and_none_is_nullable() {
 fn every_text_and_list_under_a_rule_is_bounded() {
     for plural in ["clusterstacks", "clusterstackreleases", "clusteraddons"] {
         let mut fields = BTreeMap::new();
-        collect(&crd(plural)["spec"]["versions"][0]["schema"]["openAPIV3Schema"], String::new(), &mut fields);
+        collect(
+            &crd(plural)["spec"]["versions"][0]["schema"]["openAPIV3Schema"],
+            "",
+            &mut fields,
+        );
         for (path, field) in fields {
             let rules = field["x-kubernetes-validations"].as_array().map_or(0, Vec::len)
-                + field["items"]["x-kubernetes-validations"].as_array().map_or(0, Vec::len);
+                + field["items"]["x-kubernetes-validations"]
+                    .as_array()
+                    .map_or(0, Vec::len);
             if rules == 0 {
                 continue;
             }
@@ -281,11 +371,11 @@ fn every_text_and_list_under_a_rule_is_bounded() {
     }
 }
 
-fn collect(schema: &Value, path: String, fields: &mut BTreeMap<String, Value>) {
+fn collect(schema: &Value, path: &str, fields: &mut BTreeMap<String, Value>) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let path = format!("{path}.{name}");
-        collect(property, path.clone(), fields);
-        collect(&property["items"], format!("{path}[]"), fields);
+        collect(property, &path, fields);
+        collect(&property["items"], &format!("{path}[]"), fields);
         fields.insert(path, property.clone());
     }
 }
@@ -322,7 +412,10 @@ fn field(plural: &str, path: &str) -> Value {
 
 fn crd(plural: &str) -> Value {
     let crds = custom_resource_definitions();
-    let crd = crds.iter().find(|crd| crd.spec.names.plural == plural).expect("one of ours");
+    let crd = crds
+        .iter()
+        .find(|crd| crd.spec.names.plural == plural)
+        .expect("one of ours");
     serde_json::to_value(crd).expect("a CRD is JSON")
 }
 

@@ -1,1 +1,308 @@
-//! Tables for merge, summary, lint and the cutting of messages.
+//! Tables for merging, summarising, linting and cutting.
+
+use jiff::Timestamp;
+use strum::IntoEnumIterator;
+
+use super::*;
+use ConditionType::{
+    ClusterStackReleaseDownloaded, HelmChartApplied, ProviderClusterStackReleaseReady, Ready, Reconciling, Stalled,
+};
+
+fn at(text: &str) -> Timestamp {
+    text.parse().expect("a time")
+}
+
+fn failing(type_: ConditionType, severity: Severity, message: &str) -> Finding {
+    Finding::fails(type_, severity, Reason::FailedToApplyObjects, message)
+}
+
+fn merged(findings: Vec<Finding>) -> Vec<Condition> {
+    merge(&[], findings, at("2026-11-21T10:00:00Z"))
+}
+
+#[test]
+fn the_vocabulary_contains_the_words_of_the_contract() {
+    for type_ in [
+        "ClusterReady",
+        "EvaluatedCEL",
+        "HelmChartFound",
+        "HelmChartTemplated",
+        "ClusterAddonConfigValidated",
+        "HelmChartApplied",
+        "HookServerReady",
+        "HelmChartDeleted",
+        "ProviderClusterStackReleasesSynced",
+        "ClusterStackReleasesSynced",
+        "ClusterStackReleaseAvailable",
+        "ClusterStackReleaseDownloaded",
+        "ProviderClusterStackReleaseReady",
+        "AssetsClientAPIAvailable",
+        "ReleasesSynced",
+        "Ready",
+    ] {
+        assert_eq!(type_.parse::<ConditionType>().expect(type_).as_str(), type_);
+    }
+    for reason in [
+        "ControlPlaneNotReady",
+        "FailedToEvaluatePreCondition",
+        "FailedToEvaluatePostCondition",
+        "HelmChartMissing",
+        "TemplateOldClusterStackOverwriteFailed",
+        "TemplateOldClusterStackFailed",
+        "TemplateNewClusterStackOverwriteFailed",
+        "TemplateNewClusterStackFailed",
+        "ParsingClusterAddonConfigFailed",
+        "FailedToApplyObjects",
+        "ObjectsApplyingOngoing",
+        "HookServerUnresponsive",
+        "FailedToDeleteObjects",
+        "ProviderTemplateNotFound",
+        "FailedToCreateOrUpdate",
+        "ReleaseAssetsNotDownloadedYet",
+        "IssueWithReleaseAssets",
+        "ProcessOngoing",
+        "FailedCreateAssetsClient",
+        "FailedToSync",
+        "ReleaseOwnedByOtherStack",
+        "Contested",
+    ] {
+        assert_eq!(reason.parse::<Reason>().expect(reason).as_str(), reason);
+    }
+    for type_ in ConditionType::iter() {
+        assert_eq!(serde_json::to_value(type_).expect("JSON"), type_.as_str());
+    }
+    for reason in Reason::iter() {
+        assert_eq!(serde_json::to_value(reason).expect("JSON"), reason.as_str());
+    }
+}
+
+#[test]
+fn the_time_changes_only_with_the_status() {
+    let first = merge(
+        &[],
+        [failing(HelmChartApplied, Severity::Error, "one")],
+        at("2026-11-21T10:00:00.75Z"),
+    );
+    assert_eq!(first[0].last_transition_time.0, at("2026-11-21T10:00:00Z"));
+    let reworded = merge(
+        &first,
+        [Finding::fails(
+            HelmChartApplied,
+            Severity::Info,
+            Reason::ObjectsNotHealthy,
+            "two",
+        )],
+        at("2026-11-21T11:00:00Z"),
+    );
+    assert_eq!(reworded[0].last_transition_time, first[0].last_transition_time);
+    assert_eq!(
+        (
+            reworded[0].severity,
+            reworded[0].reason.as_deref(),
+            reworded[0].message.as_deref()
+        ),
+        (Some(Severity::Info), Some("ObjectsNotHealthy"), Some("two"))
+    );
+    let turned = merge(
+        &reworded,
+        [Finding::holds(HelmChartApplied)],
+        at("2026-11-21T12:00:00Z"),
+    );
+    assert_eq!(turned[0].last_transition_time.0, at("2026-11-21T12:00:00Z"));
+    assert_eq!(
+        (turned[0].severity, &turned[0].reason, &turned[0].message),
+        (None, &None, &None)
+    );
+    assert!(
+        merge(&turned, [], at("2026-11-21T13:00:00Z")).is_empty(),
+        "nothing is latched"
+    );
+}
+
+#[test]
+fn merging_the_same_findings_again_changes_nothing() {
+    let findings = || {
+        with_ready(vec![
+            failing(HelmChartApplied, Severity::Error, "one"),
+            Finding::holds(ClusterStackReleaseDownloaded),
+        ])
+    };
+    let first = merge(&[], findings(), at("2026-11-21T10:00:00Z"));
+    assert_eq!(merge(&first, findings(), at("2026-11-22T10:00:00Z")), first);
+    let types: Vec<&str> = first.iter().map(|condition| condition.type_.as_str()).collect();
+    assert_eq!(types, ["Ready", "ClusterStackReleaseDownloaded", "HelmChartApplied"]);
+}
+
+#[test]
+fn ready_is_the_worst_group_and_in_it_the_first_by_name() {
+    let unknown = Finding::unknown(ClusterStackReleaseDownloaded, Reason::NotObservedYet, "who knows");
+    let table: Vec<(Vec<Finding>, ConditionStatus, Option<Severity>, &str)> = vec![
+        (vec![], ConditionStatus::Unknown, None, ""),
+        (vec![unknown.clone()], ConditionStatus::Unknown, None, "who knows"),
+        (
+            vec![unknown.clone(), Finding::holds(HelmChartApplied)],
+            ConditionStatus::True,
+            None,
+            "",
+        ),
+        (
+            vec![
+                unknown,
+                failing(ProviderClusterStackReleaseReady, Severity::Info, "info"),
+                Finding::holds(HelmChartApplied),
+            ],
+            ConditionStatus::False,
+            Some(Severity::Info),
+            "info",
+        ),
+        (
+            vec![
+                failing(ClusterStackReleaseDownloaded, Severity::Info, "info"),
+                failing(ProviderClusterStackReleaseReady, Severity::Warning, "warning"),
+            ],
+            ConditionStatus::False,
+            Some(Severity::Warning),
+            "warning",
+        ),
+        (
+            vec![
+                failing(ProviderClusterStackReleaseReady, Severity::Error, "second"),
+                failing(HelmChartApplied, Severity::Error, "first"),
+                failing(ClusterStackReleaseDownloaded, Severity::Warning, "warning"),
+            ],
+            ConditionStatus::False,
+            Some(Severity::Error),
+            "first",
+        ),
+        (
+            vec![
+                Finding::holds(HelmChartApplied),
+                Finding::holds_because(Reconciling, Reason::Progressing, "working"),
+                Finding::holds_because(Stalled, Reason::InvalidSpec, "stuck"),
+            ],
+            ConditionStatus::True,
+            None,
+            "",
+        ),
+    ];
+    for (findings, status, severity, message) in table {
+        let ready = summarise_ready(&findings);
+        assert_eq!(
+            (ready.status(), ready.severity(), ready.message()),
+            (status, severity, message),
+            "{findings:?}"
+        );
+        let conditions = merged(with_ready(findings));
+        let written = find(&conditions, Ready).expect("Ready");
+        assert_eq!(written.status, status);
+        assert!(!lint(&conditions, 1, 1).contains(&Flaw::ReadyIsNotTheSummary));
+    }
+}
+
+#[test]
+fn long_messages_are_cut_at_a_character() {
+    for length in [MESSAGE_BYTES - 1, MESSAGE_BYTES] {
+        assert_eq!(cut("a".repeat(length)).len(), length);
+    }
+    // Two bytes each, and an odd place for the cut.
+    let cut_message = cut(format!("a{}", "ä".repeat(MESSAGE_BYTES)));
+    assert!(cut_message.len() <= MESSAGE_BYTES && cut_message.len() > MESSAGE_BYTES - 4);
+    assert!(cut_message.ends_with("ä..."));
+    let finding = failing(HelmChartApplied, Severity::Error, &"x".repeat(5000));
+    assert_eq!(finding.message().len(), MESSAGE_BYTES);
+}
+
+/// Conditions without a flaw, to be spoilt one by one.
+fn sound() -> Vec<Condition> {
+    merged(with_ready(vec![
+        failing(HelmChartApplied, Severity::Error, "refused"),
+        Finding::holds_because(Stalled, Reason::InvalidSpec, "refused"),
+        Finding::holds(ClusterStackReleaseDownloaded),
+    ]))
+}
+
+#[test]
+fn sound_conditions_have_no_flaw() {
+    assert_eq!(lint(&sound(), 3, 3), []);
+    let working = merged(with_ready(vec![
+        Finding::holds(HelmChartApplied),
+        Finding::holds_because(Reconciling, Reason::Progressing, "upgrading"),
+    ]));
+    assert_eq!(lint(&working, 3, 2), []);
+}
+
+#[test]
+fn every_flaw_is_found() {
+    type Spoil = fn(&mut Vec<Condition>);
+    let ready_and = |findings: Vec<Finding>| merged(with_ready(findings));
+    let spoilt = |spoil: Spoil| {
+        let mut conditions = sound();
+        spoil(&mut conditions);
+        conditions
+    };
+    let name = || "HelmChartApplied".to_owned();
+    let table = [
+        (merged(vec![Finding::holds(HelmChartApplied)]), Flaw::ReadyMissing),
+        (
+            ready_and(vec![
+                failing(HelmChartApplied, Severity::Error, ""),
+                Finding::holds_because(Stalled, Reason::InvalidSpec, ""),
+                Finding::holds_because(Reconciling, Reason::Progressing, ""),
+            ]),
+            Flaw::ReconcilingAndStalled,
+        ),
+        (
+            ready_and(vec![
+                Finding::holds(HelmChartApplied),
+                Finding::holds_because(Stalled, Reason::InvalidSpec, ""),
+            ]),
+            Flaw::StalledButNotFalse,
+        ),
+        (ready_and(vec![]), Flaw::UnknownWithoutReconciling),
+        (
+            spoilt(|all| all[3].status = ConditionStatus::Unknown),
+            Flaw::PresentButNotTrue(Stalled),
+        ),
+        (spoilt(|all| all.insert(2, all[2].clone())), Flaw::Duplicate(name())),
+        (
+            spoilt(|all| all.swap(0, 1)),
+            Flaw::Unsorted("ClusterStackReleaseDownloaded, Ready, HelmChartApplied, Stalled".to_owned()),
+        ),
+        (
+            spoilt(|all| all[1].type_ = "Downloaded".to_owned()),
+            Flaw::UnknownType("Downloaded".to_owned()),
+        ),
+        (
+            spoilt(|all| all[2].reason = Some("Oops".to_owned())),
+            Flaw::UnknownReason(name(), "Oops".to_owned()),
+        ),
+        (spoilt(|all| all[2].reason = None), Flaw::ReasonMissing(name())),
+        (
+            spoilt(|all| all[3].reason = None),
+            Flaw::ReasonMissing("Stalled".to_owned()),
+        ),
+        (spoilt(|all| all[2].severity = None), Flaw::SeverityMismatch(name())),
+        (
+            spoilt(|all| all[1].severity = Some(Severity::Info)),
+            Flaw::SeverityMismatch("ClusterStackReleaseDownloaded".to_owned()),
+        ),
+        (
+            spoilt(|all| all[2].message = Some("x".repeat(MESSAGE_BYTES + 1))),
+            Flaw::MessageTooLong(name()),
+        ),
+        (
+            spoilt(|all| all[2].last_transition_time = Time(at("2026-11-21T10:00:00.5Z"))),
+            Flaw::FractionalTime(name()),
+        ),
+        (
+            spoilt(|all| all[0].message = Some("another story".to_owned())),
+            Flaw::ReadyIsNotTheSummary,
+        ),
+    ];
+    for (conditions, flaw) in table {
+        let flaws = lint(&conditions, 3, 3);
+        assert!(flaws.contains(&flaw), "{flaw}: found only {flaws:?}");
+    }
+    assert_eq!(lint(&sound(), 3, 2), [Flaw::BehindWithoutReconciling]);
+    assert_eq!(lint(&sound(), 3, 4), [Flaw::ObservedTheFuture]);
+}

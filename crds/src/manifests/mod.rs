@@ -1,4 +1,4 @@
-//! What is installed into a management cluster: the CRDs and the ClusterRoles of people.
+//! What is installed into a management cluster: the CRDs and the `ClusterRole`s of people.
 //!
 //! Use these CRDs and not `ClusterStack::crd()`: labels and the finish of the schema are added here. `crds/yaml` holds the same as files.
 

@@ -1,4 +1,4 @@
-//! What people may do: three ClusterRoles, to be bound in the namespaces where they work.
+//! What people may do: three `ClusterRole`s, to be bound in the namespaces where they work.
 //!
 //! The operators' own roles belong to their installation and are not here.
 

@@ -127,7 +127,7 @@ impl FromStr for ReleaseTag {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let (stem, version) = split(text)?;
+        let (stem, version) = split(text, 2)?;
         Self::new(stem, StackVersion::parse_dash(version)?)
     }
 }
@@ -166,7 +166,7 @@ impl FromStr for ClassName {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let (stem, version) = split(text)?;
+        let (stem, version) = split(text, 1)?;
         Ok(Self(ReleaseTag::new(stem, version.parse()?)?))
     }
 }
@@ -177,16 +177,15 @@ impl fmt::Display for ClassName {
     }
 }
 
-/// Stem and the text of the version.
-fn split(text: &str) -> Result<(ReleaseStem, &str), NameError> {
+/// Stem and the text of the version, in which a dash stands never or `dashes` times.
+fn split(text: &str, dashes: usize) -> Result<(ReleaseStem, &str), NameError> {
     let mut parts = text.splitn(5, '-');
     let (Some(provider), Some(name), Some(major), Some(minor), Some(version)) =
         (parts.next(), parts.next(), parts.next(), parts.next(), parts.next())
     else {
         return Err(NameError::Format { value: text.to_owned() });
     };
-    // Four dashes make five parts, and a version has none or, in a tag, two of its own.
-    if version.matches('-').count() > 2 {
+    if ![0, dashes].contains(&version.matches('-').count()) {
         return Err(NameError::Format { value: text.to_owned() });
     }
     let stem = ReleaseStem::new(provider, name, KubernetesMinor::from_parts(major, minor)?)?;

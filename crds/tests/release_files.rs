@@ -1,0 +1,186 @@
+//! The files of a release: what is read, and in which words a bad one is refused.
+
+use std::{env, error::Error, fs, path::PathBuf};
+
+use crds::{
+    cluster_addon::StageAction,
+    names::ReleaseTag,
+    release_files::{
+        CLUSTER_ADDON_CONFIG, ClusterAddonConfig, HASHES, Hashes, METADATA, Metadata, NODE_IMAGES, NodeImages,
+    },
+};
+
+const GOOD: &str = "\
+apiVersion: metadata.clusterstack.x-k8s.io/v1alpha1
+versions:
+  clusterStack: v0-sha.hipstsw
+  kubernetes: v1.27.7
+  components:
+    clusterAddon: v2
+    nodeImage: v01
+";
+
+#[test]
+fn metadata_tells_the_versions() {
+    let metadata = Metadata::parse(GOOD.as_bytes()).expect("good metadata");
+    assert_eq!(metadata.cluster_stack.to_string(), "v0-sha.hipstsw");
+    assert_eq!(metadata.kubernetes, "v1.27.7");
+    assert_eq!(metadata.kubernetes_minor().expect("a minor").to_string(), "1.27");
+    assert_eq!(metadata.cluster_addon.to_string(), "v2");
+    assert_eq!(
+        metadata.node_image.as_ref().map(ToString::to_string).as_deref(),
+        Some("v1")
+    );
+    assert_eq!(
+        Metadata::parse(metadata.to_yaml().as_bytes()).expect("its own text"),
+        metadata
+    );
+}
+
+#[test]
+fn node_image_version_is_optional() {
+    let metadata = Metadata::parse(GOOD.replace("    nodeImage: v01\n", "").as_bytes()).expect("good metadata");
+    assert_eq!(metadata.node_image, None);
+    assert_eq!(
+        Metadata::parse(metadata.to_yaml().as_bytes()).expect("its own text"),
+        metadata
+    );
+}
+
+#[test]
+fn bad_metadata_is_refused_in_the_words_of_the_contract() {
+    for (from, to, words) in [
+        ("  clusterStack: v0-sha.hipstsw\n", "", "clusterstack version empty"),
+        ("v0-sha.hipstsw", "\"\"", "clusterstack version empty"),
+        ("  kubernetes: v1.27.7\n", "", "kubernetes version empty"),
+        ("    clusterAddon: v2\n", "", "cluster addon version empty"),
+        ("versions:", "other:", "clusterstack version empty"),
+        (
+            "v0-sha.hipstsw",
+            "v0-sha-hipstsw",
+            "unable to use versions.clusterStack of metadata.yaml: invalid version string v0-sha-hipstsw",
+        ),
+        (
+            "v1.27.7",
+            "latest",
+            "unable to use versions.kubernetes of metadata.yaml: invalid kubernetes version \"latest\"",
+        ),
+        (
+            "v2",
+            "2",
+            "unable to use versions.components.clusterAddon of metadata.yaml: invalid version string 2",
+        ),
+        (
+            "v01",
+            "one",
+            "unable to use versions.components.nodeImage of metadata.yaml: invalid version string one",
+        ),
+        ("versions:", "versions: [", "unable to read metadata.yaml"),
+    ] {
+        let error = Metadata::parse(GOOD.replace(from, to).as_bytes()).expect_err(words);
+        let mut message = error.to_string();
+        if let Some(source) = error.source() {
+            message = format!("{message}: {source}");
+        }
+        assert!(message.starts_with(words), "{message}");
+    }
+    assert_eq!(
+        Metadata::parse(b"").expect_err("an empty file").to_string(),
+        "clusterstack version empty"
+    );
+    assert_eq!(
+        Metadata::parse(b"\xff\xfe").expect_err("no text").to_string(),
+        "unable to read metadata.yaml"
+    );
+}
+
+#[test]
+fn nested_aliases_do_not_grow_without_bound() {
+    use std::fmt::Write as _;
+    let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..12 {
+        let previous = level - 1;
+        let items = vec![format!("*a{previous}"); 10].join(", ");
+        writeln!(bomb, "a{level}: &a{level} [{items}]").expect("a string takes everything");
+    }
+    assert!(NodeImages::parse(bomb.as_bytes()).is_err());
+}
+
+#[test]
+fn stages_are_read_in_order_and_unknown_actions_are_refused() {
+    let text = "\
+addonStages:
+  AfterControlPlaneInitialized:
+    - {name: cni, action: apply}
+    - name: metrics-server
+      action: delete
+      waitForPostCondition:
+        objects: [{key: web, apiVersion: apps/v1, kind: Deployment, name: web, namespace: kube-system}]
+        conditions: web.spec.replicas == 1
+";
+    let config = ClusterAddonConfig::parse(text.as_bytes()).expect("a good config");
+    let stages = &config.addon_stages["AfterControlPlaneInitialized"];
+    assert_eq!(
+        stages.iter().map(|stage| stage.name.as_str()).collect::<Vec<_>>(),
+        ["cni", "metrics-server"]
+    );
+    assert_eq!(stages[1].action, StageAction::Delete);
+    let wait = stages[1].wait_for_post_condition.as_ref().expect("a condition");
+    assert_eq!(
+        (wait.objects[0].key.as_str(), wait.conditions.as_str()),
+        ("web", "web.spec.replicas == 1")
+    );
+    let error =
+        ClusterAddonConfig::parse(text.replace("action: apply", "action: Aply").as_bytes()).expect_err("a typo");
+    assert!(error.source().is_some_and(|source| source.to_string().contains("Aply")));
+}
+
+#[test]
+fn node_images_keep_what_they_do_not_know() {
+    let text = "\
+apiVersion: openstack.infrastructure.clusterstack.x-k8s.io/v1alpha1
+openStackNodeImages:
+  - url: https://images.example.com/ubuntu.qcow2
+    createOpts: {name: ubuntu, disk_format: qcow2}
+    imageDir: ubuntu
+";
+    let images = NodeImages::parse(text.as_bytes()).expect("good images");
+    assert_eq!(images.0.keys().collect::<Vec<_>>(), ["openStackNodeImages"]);
+    let image = &images.0["openStackNodeImages"][0];
+    assert_eq!(image.url.as_deref(), Some("https://images.example.com/ubuntu.qcow2"));
+    assert_eq!(image.create_opts["name"], "ubuntu");
+    assert_eq!(image.other["imageDir"], "ubuntu");
+    assert!(NodeImages::parse(b"openStackNodeImages: [1]").is_err());
+}
+
+#[test]
+fn real_releases_are_read() {
+    let Some(corpus) = env::var_os("STACKWRIGHT_CORPUS").map(PathBuf::from) else {
+        eprintln!("REDUCED: STACKWRIGHT_CORPUS is not set, so no real release is read");
+        return;
+    };
+    let mut count = 0;
+    for entry in fs::read_dir(corpus.join("releases")).expect("the corpus has releases") {
+        let directory = entry.expect("the corpus can be read").path();
+        let tag: ReleaseTag = directory
+            .file_name()
+            .and_then(|name| name.to_str())
+            .expect("a name")
+            .parse()
+            .expect("a tag");
+        let metadata = Metadata::parse(&fs::read(directory.join(METADATA)).expect("metadata")).expect("good metadata");
+        assert_eq!(&metadata.cluster_stack, tag.version());
+        assert_eq!(metadata.kubernetes_minor().expect("a minor"), tag.kubernetes_minor());
+        if let Ok(bytes) = fs::read(directory.join(CLUSTER_ADDON_CONFIG)) {
+            ClusterAddonConfig::parse(&bytes).expect("a good config");
+        }
+        if let Ok(bytes) = fs::read(directory.join(NODE_IMAGES)) {
+            assert!(!NodeImages::parse(&bytes).expect("good images").0.is_empty());
+        }
+        if let Ok(bytes) = fs::read(directory.join(HASHES)) {
+            assert_ne!(Hashes::parse(&bytes).expect("good hashes"), Hashes::default());
+        }
+        count += 1;
+    }
+    assert!(count >= 11, "only {count} releases");
+}
