@@ -22,3 +22,6 @@ pub mod retry;
 pub mod status;
 pub mod takeover;
 pub mod telemetry;
+
+#[cfg(test)]
+mod stub;

@@ -107,9 +107,9 @@ mod tests {
     #[test]
     fn delays_grow_to_the_last_ceiling_and_stay_within_it() {
         for seed in 0..200 {
-            for attempt in 0..40 {
+            for attempt in 0..40_u32 {
                 let ceiling = FIRST_CEILING
-                    .saturating_mul(1 << attempt.clamp(1, 17).saturating_sub(1))
+                    .saturating_mul(1 << (attempt.clamp(1, 17) - 1))
                     .min(LAST_CEILING);
                 let delay = delay(attempt, seed);
                 assert!(delay >= FLOOR && delay <= ceiling, "attempt {attempt}: {delay:?}");

@@ -1,1 +1,106 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::*;
+use crate::stub;
+
+/// A client that counts the readings of `/apis`, and a switch that makes it serve Deployments.
+fn counting() -> (Client, Arc<AtomicUsize>) {
+    let readings = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&readings);
+    let client = stub::client(move |asked| {
+        if asked.path == "/apis" {
+            counter.fetch_add(1, Ordering::SeqCst);
+        }
+        stub::discovery(asked).expect("only discovery is asked")
+    });
+    (client, readings)
+}
+
+fn gvk(group: &str, kind: &str) -> GroupVersionKind {
+    GroupVersionKind::gvk(group, "v1", kind)
+}
+
+#[tokio::test]
+async fn kinds_resolve_with_their_scope_and_subresources() {
+    let discovery = Discovery::new(counting().0);
+    let deployment = discovery.resolve(&gvk("apps", "Deployment")).await.unwrap().unwrap();
+    assert_eq!(deployment.resource.plural, "deployments");
+    assert_eq!((deployment.scope, deployment.has_status), (Scope::Namespaced, true));
+    let namespace = discovery
+        .resolve_kind(&GroupKind::new("", "Namespace"))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(namespace.resource.api_version, "v1");
+    assert_eq!((namespace.scope, namespace.has_status), (Scope::Cluster, false));
+    assert!(
+        discovery
+            .resolve(&GroupVersionKind::gvk("apps", "v2", "Deployment"))
+            .await
+            .unwrap()
+            .is_none()
+    );
+    assert!(discovery.knows_resource("deployments", "apps"));
+    assert!(!discovery.knows_resource("deployments", ""));
+}
+
+#[tokio::test]
+async fn a_missing_kind_is_asked_for_once_until_something_changed() {
+    let (client, readings) = counting();
+    let discovery = Discovery::new(client);
+    for _ in 0..5 {
+        assert!(
+            discovery
+                .resolve(&gvk("example.org", "Missing"))
+                .await
+                .unwrap()
+                .is_none()
+        );
+    }
+    assert_eq!(readings.load(Ordering::SeqCst), 1);
+    discovery.invalidate();
+    discovery.resolve(&gvk("apps", "Deployment")).await.unwrap();
+    assert_eq!(readings.load(Ordering::SeqCst), 1, "what is known is not asked for");
+    discovery.resolve(&gvk("example.org", "Missing")).await.unwrap();
+    assert_eq!(readings.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn many_askers_share_one_reading() {
+    let (client, readings) = counting();
+    let discovery = Discovery::new(client);
+    let kind = gvk("example.org", "Missing");
+    let askers = (0..20).map(|_| discovery.resolve(&kind));
+    futures::future::try_join_all(askers).await.unwrap();
+    assert_eq!(readings.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_refresh_tells_whether_anything_differs() {
+    let mut groups = 0;
+    let client = stub::client(move |asked| {
+        let (code, mut answer) = stub::discovery(asked).expect("only discovery is asked");
+        if asked.path == "/apis" {
+            groups += 1;
+            if groups > 2 {
+                answer["items"] = serde_json::json!([]);
+            }
+        }
+        (code, answer)
+    });
+    let discovery = Discovery::new(client);
+    assert!(discovery.refresh().await.unwrap());
+    assert!(!discovery.refresh().await.unwrap());
+    assert!(discovery.refresh().await.unwrap());
+    assert!(!discovery.knows_resource("deployments", "apps"));
+}
+
+#[tokio::test]
+async fn an_unreachable_api_server_is_an_error_and_not_a_missing_kind() {
+    let client = stub::client(|_| stub::refusal(503, "ServiceUnavailable", "starting", &serde_json::json!({})));
+    let error = Discovery::new(client)
+        .resolve(&gvk("apps", "Deployment"))
+        .await
+        .unwrap_err();
+    assert_eq!(error.class(), Class::Transient);
+}

@@ -1,1 +1,71 @@
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
+use super::*;
+
+const ANYWHERE: &str = "127.0.0.1:0";
+
+async fn ask(address: SocketAddr, request: &str, accept: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let text = format!("{request} HTTP/1.1\r\nhost: x\r\naccept: {accept}\r\nconnection: close\r\n\r\n");
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
+}
+
+#[tokio::test]
+async fn ready_names_what_is_missing_until_nothing_is() {
+    let readiness = Readiness::default();
+    let (watches, lease) = (readiness.gate("watches"), readiness.gate("lease"));
+    let cancel = CancellationToken::new();
+    let (address, task) = serve_health(ANYWHERE.parse().unwrap(), readiness, None, cancel.clone())
+        .await
+        .unwrap();
+    assert_eq!(
+        ask(address, "GET /readyz", "*/*").await,
+        (503, "waiting for lease\nwaiting for watches\n".to_owned())
+    );
+    lease.open();
+    let (status, body) = ask(address, "GET /readyz", "application/json").await;
+    assert_eq!(
+        (status, body.as_str()),
+        (503, r#"{"missing":["watches"],"ready":false}"#)
+    );
+    watches.open();
+    assert_eq!(ask(address, "GET /readyz", "*/*").await, (200, "ok\n".to_owned()));
+    assert_eq!(ask(address, "GET /healthz", "*/*").await, (200, "ok\n".to_owned()));
+    cancel.cancel();
+    task.await.unwrap();
+    assert!(
+        TcpStream::connect(address).await.is_err(),
+        "a cancelled server listens no more"
+    );
+}
+
+#[tokio::test]
+async fn metrics_are_served_as_open_metrics() {
+    let cancel = CancellationToken::new();
+    let registry = Arc::new(crate::telemetry::registry());
+    let (address, _task) = serve_metrics(ANYWHERE.parse().unwrap(), registry, cancel.clone())
+        .await
+        .unwrap();
+    let (status, body) = ask(address, "GET /metrics", "*/*").await;
+    assert_eq!(status, 200);
+    assert!(
+        body.contains("process_cpu_seconds_total ") && body.ends_with("# EOF\n"),
+        "{body}"
+    );
+    cancel.cancel();
+}
+
+#[tokio::test]
+async fn an_address_in_use_is_named() {
+    let taken = TcpListener::bind(ANYWHERE).await.unwrap();
+    let address = taken.local_addr().unwrap();
+    let error = serve_health(address, Readiness::default(), None, CancellationToken::new())
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains(&address.to_string()), "{error}");
+}
