@@ -62,7 +62,9 @@ impl AuditLog {
         let events = text.lines().map(|line| {
             serde_json::from_str::<Line>(line).with_context(|| format!("unable to read the audit event {line:?}"))
         });
-        let events = events.filter_map(|line| line.map(Line::into_event).transpose()).collect::<Result<_>>()?;
+        let events = events
+            .filter_map(|line| line.map(Line::into_event).transpose())
+            .collect::<Result<_>>()?;
         Ok(AuditEvents { events })
     }
 
@@ -72,7 +74,10 @@ impl AuditLog {
         let number = NEXT_MARKER.fetch_add(1, Ordering::Relaxed);
         let marker = format!("{MARKER}{}-{number}\"", std::process::id());
         let path = marker.trim_end_matches('"');
-        self.client.request_text(get(path)?).await.context("failed to mark the audit log")?;
+        self.client
+            .request_text(get(path)?)
+            .await
+            .context("failed to mark the audit log")?;
         let mut text = Vec::new();
         let what = format!("{path} to be in the audit log");
         eventually(SETTLE_DEADLINE, &what, async || {
@@ -191,7 +196,10 @@ impl AuditEvent {
     pub fn is_write(&self) -> bool {
         const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
         const QUESTIONS: [&str; 2] = ["authorization.k8s.io", "authentication.k8s.io"];
-        let question = self.object.as_ref().is_some_and(|object| QUESTIONS.contains(&object.api_group.as_str()));
+        let question = self
+            .object
+            .as_ref()
+            .is_some_and(|object| QUESTIONS.contains(&object.api_group.as_str()));
         WRITES.contains(&self.verb.as_str()) && !self.dry_run && !question
     }
 

@@ -28,7 +28,7 @@ pub use self::{
 use crate::{AuditLog, Lab, Metrics, Process, definitions, eventually};
 
 /// Three to five seconds on an idle machine; several may start at once on two busy cores.
-const READY_DEADLINE: Duration = Duration::from_secs(120);
+const READY_DEADLINE: Duration = Duration::from_mins(2);
 /// For a person at a terminal, who waits for nothing here.
 const HEALTH_INTERVAL: Duration = Duration::from_secs(1);
 /// Somebody else may take a port between our look and the API server's; five times in a row means something else.
@@ -83,14 +83,23 @@ impl ControlPlane {
             None => Folder::temporary()?,
         };
         let access = credentials::write(folder.path(), port)?;
-        access.write_kubeconfig(&folder.path().join("kubeconfig"), &Identity::Admin).await?;
+        access
+            .write_kubeconfig(&folder.path().join("kubeconfig"), &Identity::Admin)
+            .await?;
         let start = |(name, command): (&'static str, _)| {
             Process::start_lifelined(name, command, &folder.path().join(format!("{name}.log")))
         };
         let etcd = start(programs::etcd(lab, folder.path()))?;
         let api_server = start(programs::api_server(lab, folder.path(), port))?;
         let client = access.client(&Identity::Admin).await?;
-        let mut started = Self { controllers: Vec::new(), api_server, etcd, access, client, folder };
+        let mut started = Self {
+            controllers: Vec::new(),
+            api_server,
+            etcd,
+            access,
+            client,
+            folder,
+        };
         started.ready().await?;
         for (name, command) in programs::controllers(lab, started.folder.path(), options.workloads) {
             let log = started.folder.path().join(format!("{name}.log"));
@@ -183,7 +192,9 @@ impl ControlPlane {
 
     /// In the order in which they have to go.
     fn programs(&mut self) -> impl Iterator<Item = &mut Process> {
-        self.controllers.iter_mut().chain([&mut self.api_server, &mut self.etcd])
+        self.controllers
+            .iter_mut()
+            .chain([&mut self.api_server, &mut self.etcd])
     }
 
     /// Every request that the API server answered since its start.
@@ -193,7 +204,11 @@ impl ControlPlane {
 
     /// The API server's own metrics, as of now.
     pub async fn metrics(&self) -> Result<Metrics> {
-        let text = self.client.request_text(get("/metrics")?).await.context("failed to read the API server's metrics")?;
+        let text = self
+            .client
+            .request_text(get("/metrics")?)
+            .await
+            .context("failed to read the API server's metrics")?;
         Metrics::parse(&text)
     }
 
@@ -212,7 +227,9 @@ impl Drop for ControlPlane {
 
 /// A request without body to the API server.
 pub(crate) fn get(path: &str) -> Result<http::Request<Vec<u8>>> {
-    http::Request::get(path).body(Vec::new()).with_context(|| format!("{path:?} is not a path"))
+    http::Request::get(path)
+        .body(Vec::new())
+        .with_context(|| format!("{path:?} is not a path"))
 }
 
 fn free_port() -> Result<u16> {

@@ -9,12 +9,12 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
-    Api, Client,
-    api::{ApiResource, DynamicObject, Patch, PatchParams},
+    Api, Client, ResourceExt,
+    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -23,8 +23,12 @@ use crate::{Lab, eventually};
 
 /// The folders of [`Lab::crds`] that [`foreign`] reads: the core with kubeadm's providers, two infrastructure providers,
 /// the resource controller that one of them leans on.
-const PROJECTS: [&str; 4] =
-    ["cluster-api", "cluster-api-docker", "cluster-api-openstack", "openstack-resource-controller"];
+const PROJECTS: [&str; 4] = [
+    "cluster-api",
+    "cluster-api-docker",
+    "cluster-api-openstack",
+    "openstack-resource-controller",
+];
 /// The release of the resource controller that can be had is older than fields that stacks set: its schema says nothing
 /// of them, and the API server would drop them.
 const LOOSENED: &str = "images.openstack.k-orc.cloud";
@@ -32,14 +36,17 @@ const LOOSENED: &str = "images.openstack.k-orc.cloud";
 const CONTRACT: &str = "cluster.x-k8s.io/v1beta1";
 const CONTRACT_VERSION: &str = "v1beta1";
 
-const INSTALL_DEADLINE: Duration = Duration::from_secs(60);
+const INSTALL_DEADLINE: Duration = Duration::from_mins(1);
 /// More only queue up inside of the API server.
 const CONCURRENT_INSTALLS: usize = 8;
 
 /// Our own.
 pub fn ours() -> Result<Vec<Value>> {
     let definitions = crds::manifests::custom_resource_definitions();
-    definitions.iter().map(|definition| serde_json::to_value(definition).context("failed to write a CRD")).collect()
+    definitions
+        .iter()
+        .map(|definition| serde_json::to_value(definition).context("failed to write a CRD"))
+        .collect()
 }
 
 /// Those of all the other projects. Each keeps the one version in which objects are stored, so that none needs the conversion
@@ -51,7 +58,11 @@ pub fn foreign(lab: &Lab) -> Result<Vec<Value>> {
             format!("the description of the lab names no CRDs of {project}: run `cargo xtask setup` again")
         })?;
         let files = yaml_files(folder)?;
-        ensure!(!files.is_empty(), "{} holds no YAML: run `cargo xtask setup` again", folder.display());
+        ensure!(
+            !files.is_empty(),
+            "{} holds no YAML: run `cargo xtask setup` again",
+            folder.display()
+        );
         for file in files {
             let text = fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
             for document in serde_yaml::Deserializer::from_str(&text) {
@@ -72,7 +83,9 @@ fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).with_context(|| format!("failed to list {}", folder.display()))? {
-            let path = entry.with_context(|| format!("failed to list {}", folder.display()))?.path();
+            let path = entry
+                .with_context(|| format!("failed to list {}", folder.display()))?
+                .path();
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "yaml") {
@@ -85,10 +98,17 @@ fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn adapt(mut definition: Value) -> Result<Value> {
-    let name = definition["metadata"]["name"].as_str().context("it has no name")?.to_owned();
-    let versions = definition["spec"]["versions"].as_array_mut().context("it has no versions")?;
+    let name = definition["metadata"]["name"]
+        .as_str()
+        .context("it has no name")?
+        .to_owned();
+    let versions = definition["spec"]["versions"]
+        .as_array_mut()
+        .context("it has no versions")?;
     versions.retain(|version| version["storage"] == true);
-    let [version] = versions.as_mut_slice() else { bail!("it has {} versions to store", versions.len()) };
+    let [version] = versions.as_mut_slice() else {
+        bail!("it has {} versions to store", versions.len())
+    };
     if name == LOOSENED {
         version["schema"]["openAPIV3Schema"]["properties"]["spec"] =
             json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
@@ -96,7 +116,9 @@ fn adapt(mut definition: Value) -> Result<Value> {
     let fulfils_contract = version["name"] == CONTRACT_VERSION && name.ends_with("cluster.x-k8s.io");
     let spec = definition["spec"].as_object_mut().context("its spec is no object")?;
     spec.remove("conversion");
-    let metadata = definition["metadata"].as_object_mut().context("its metadata is no object")?;
+    let metadata = definition["metadata"]
+        .as_object_mut()
+        .context("its metadata is no object")?;
     let labels = metadata.entry("labels").or_insert_with(|| Map::new().into());
     labels["clusterctl.cluster.x-k8s.io"] = "".into();
     if fulfils_contract {
@@ -107,24 +129,43 @@ fn adapt(mut definition: Value) -> Result<Value> {
 
 /// Applies CRDs and returns when the API server serves every one of them.
 pub async fn install(client: &Client, definitions: &[Value]) -> Result<()> {
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::erase::<CustomResourceDefinition>(&()));
-    let installs = definitions.iter().map(|definition| install_one(&api, definition));
-    stream::iter(installs).buffer_unordered(CONCURRENT_INSTALLS).try_collect().await
+    let installs = definitions.iter().map(|definition| install_one(client, definition));
+    stream::iter(installs)
+        .buffer_unordered(CONCURRENT_INSTALLS)
+        .try_collect()
+        .await
 }
 
-async fn install_one(api: &Api<DynamicObject>, definition: &Value) -> Result<()> {
-    let name = definition["metadata"]["name"].as_str().context("a CRD has no name")?;
-    let parameters = PatchParams::apply("e2e").force();
-    api.patch(name, &parameters, &Patch::Apply(definition))
-        .await
-        .with_context(|| format!("failed to install the CRD {name}"))?;
+async fn install_one(client: &Client, definition: &Value) -> Result<()> {
+    let definition = DynamicObject::deserialize(definition).context("a CRD is no object")?;
+    let name = definition.name_any();
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::erase::<CustomResourceDefinition>(&()));
+    let applied = api
+        .patch(&name, &PatchParams::apply("e2e").force(), &Patch::Apply(&definition))
+        .await;
+    let kind = kind_of(&applied.with_context(|| format!("failed to install the CRD {name}"))?)?;
+    let objects = Api::<DynamicObject>::all_with(client.clone(), &kind);
     eventually(INSTALL_DEADLINE, &format!("the CRD {name} to be served"), async || {
-        let found = api.get(name).await?;
-        let conditions = &found.data["status"]["conditions"];
-        let established = conditions.as_array().is_some_and(|conditions| {
-            conditions.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
-        });
-        if established { Ok(()) } else { Err(anyhow!("conditions {conditions}")) }
+        // "Established" comes a moment too early: until its cache is filled, lists are still turned away.
+        objects.list(&ListParams::default().limit(1)).await.map(drop)
     })
     .await
+}
+
+/// The kind that a CRD of a single version defines.
+fn kind_of(definition: &DynamicObject) -> Result<ApiResource> {
+    let text = |path: &str| {
+        let value = definition.data.pointer(path).and_then(Value::as_str);
+        value
+            .map(str::to_owned)
+            .with_context(|| format!("{} has no {path}", definition.name_any()))
+    };
+    let (group, version) = (text("/spec/group")?, text("/spec/versions/0/name")?);
+    Ok(ApiResource {
+        api_version: format!("{group}/{version}"),
+        group,
+        version,
+        kind: text("/spec/names/kind")?,
+        plural: text("/spec/names/plural")?,
+    })
 }

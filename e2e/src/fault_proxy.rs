@@ -48,13 +48,22 @@ impl FaultProxy {
     /// Starts one before a control plane; it must be dropped before that is.
     pub async fn start(control_plane: &ControlPlane) -> Result<Self> {
         let behind = control_plane.access().clone();
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("failed to open the proxy's port")?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .await
+            .context("failed to open the proxy's port")?;
         let port = listener.local_addr().context("failed to read the proxy's port")?.port();
         let front = Access::admin(format!("http://127.0.0.1:{port}"), None, behind.token().to_owned());
         let state = Arc::new(Forwarder::new(&behind)?);
         let accepting = tokio::spawn(accept(listener, Arc::clone(&state))).abort_handle();
         let folder = control_plane.folder().to_owned();
-        Ok(Self { state, behind, front, folder, port, accepting })
+        Ok(Self {
+            state,
+            behind,
+            front,
+            folder,
+            port,
+            accepting,
+        })
     }
 
     /// The URL to talk to, without a slash at the end.
@@ -64,7 +73,9 @@ impl FaultProxy {
 
     /// Writes a kubeconfig through the proxy into the control plane's folder and returns its path.
     pub async fn kubeconfig_for(&self, identity: &Identity) -> Result<PathBuf> {
-        let path = self.folder.join(format!("kubeconfig-{}-{}", self.port, identity.file_name()));
+        let path = self
+            .folder
+            .join(format!("kubeconfig-{}-{}", self.port, identity.file_name()));
         self.write_kubeconfig(&path, identity).await?;
         Ok(path)
     }
@@ -99,6 +110,11 @@ impl FaultProxy {
         self.ledger().arm(n, point)
     }
 
+    /// How many requests wait now because of a strike or of [`Weather::Hang`].
+    pub fn held(&self) -> usize {
+        self.state.held()
+    }
+
     /// How every request is treated from now on, until the next call.
     pub fn set_weather(&self, weather: Weather) {
         self.state.weather.send_replace(weather);
@@ -120,7 +136,9 @@ async fn accept(listener: TcpListener, state: Arc<Forwarder>) {
     // Dropped with this task, and every connection with it.
     let mut connections = JoinSet::new();
     loop {
-        let Ok((stream, _)) = listener.accept().await else { continue };
+        let Ok((stream, _)) = listener.accept().await else {
+            continue;
+        };
         while connections.try_join_next().is_some() {}
         let state = Arc::clone(&state);
         connections.spawn(async move {
@@ -130,7 +148,10 @@ async fn accept(listener: TcpListener, state: Arc<Forwarder>) {
             });
             let mut server = http1::Builder::new();
             // An error is how a connection is dropped on purpose.
-            let _ = server.timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service).await;
+            let _ = server
+                .timer(TokioTimer::new())
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
         });
     }
 }

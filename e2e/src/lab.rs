@@ -2,7 +2,11 @@
 //!
 //! Builds and fetches nothing itself.
 
-use std::{collections::BTreeMap, env, fs, path::{Path, PathBuf}};
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -33,10 +37,7 @@ impl Lab {
     /// Reads the description: the file that the environment variable `STACKWRIGHT_LAB` names, else `.lab/lab.json` of
     /// this workspace.
     pub fn load() -> Result<Self> {
-        let path = env::var_os(LAB_VARIABLE).map_or_else(
-            || workspace().join(".lab/lab.json"),
-            PathBuf::from,
-        );
+        let path = env::var_os(LAB_VARIABLE).map_or_else(|| workspace().join(".lab/lab.json"), PathBuf::from);
         let text = fs::read(&path)
             .with_context(|| format!("unable to read {}: run `cargo xtask setup` first", path.display()))?;
         let lab: Self = serde_json::from_slice(&text)

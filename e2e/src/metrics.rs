@@ -33,7 +33,10 @@ impl Metrics {
         let uri = url.parse().with_context(|| format!("{url:?} is not a URL"))?;
         let client = Client::builder(TokioExecutor::new()).build_http::<Empty<&[u8]>>();
         let read = async {
-            let answer = client.get(uri).await.with_context(|| format!("failed to reach {url}"))?;
+            let answer = client
+                .get(uri)
+                .await
+                .with_context(|| format!("failed to reach {url}"))?;
             ensure!(answer.status().is_success(), "{url} answered {}", answer.status());
             match Limited::new(answer.into_body(), SIZE_LIMIT).collect().await {
                 Ok(body) => Ok(body.to_bytes()),
@@ -48,22 +51,31 @@ impl Metrics {
 
     /// Reads a page that is already here.
     pub fn parse(text: &str) -> Result<Self> {
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let lines = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with('#'));
         let samples = lines.map(|line| sample(line).with_context(|| format!("unable to read the sample {line:?}")));
-        Ok(Self { samples: samples.collect::<Result<_>>()? })
+        Ok(Self {
+            samples: samples.collect::<Result<_>>()?,
+        })
     }
 
     /// The samples of this name that have at least these labels.
     pub fn select<'a>(&'a self, name: &'a str, labels: &'a [(&str, &str)]) -> impl Iterator<Item = &'a Sample> {
         self.samples.iter().filter(move |sample| {
             sample.name == name
-                && labels.iter().all(|&(label, value)| sample.labels.get(label).is_some_and(|found| found == value))
+                && labels
+                    .iter()
+                    .all(|&(label, value)| sample.labels.get(label).is_some_and(|found| found == value))
         })
     }
 
     /// The sum over [`Metrics::select`]; `None` when there is no such sample, which is not the same as zero.
     pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
-        self.select(name, labels).map(|sample| sample.value).reduce(|sum, value| sum + value)
+        self.select(name, labels)
+            .map(|sample| sample.value)
+            .reduce(|sum, value| sum + value)
     }
 }
 
@@ -77,7 +89,11 @@ fn sample(line: &str) -> Result<Sample> {
     // A timestamp or an exemplar may follow.
     let value = rest.split_whitespace().next().context("it has no value")?;
     let value = value.parse().with_context(|| format!("{value:?} is not a number"))?;
-    Ok(Sample { name: name.to_owned(), labels, value })
+    Ok(Sample {
+        name: name.to_owned(),
+        labels,
+        value,
+    })
 }
 
 /// Reads `name="value",…}` and returns what follows.
@@ -128,7 +144,10 @@ latency_bucket{le="+Inf"} +Inf
     #[test]
     fn labels_with_quotes_backslashes_and_braces_are_read() -> Result<()> {
         let metrics = Metrics::parse(PAGE)?;
-        let sample = metrics.select("requests_total", &[("verb", "GET")]).next().context("the sample is missing")?;
+        let sample = metrics
+            .select("requests_total", &[("verb", "GET")])
+            .next()
+            .context("the sample is missing")?;
         assert_eq!(sample.labels["path"], "/a\"b\\c\n}");
         Ok(())
     }

@@ -81,7 +81,11 @@ impl Process {
     /// is not (std does not tell), and its standard input is empty.
     pub fn start(lab: &Lab, name: &str, command: &Command, log: &Path) -> Result<Self> {
         let mut guarded = Command::new(&lab.controlplane);
-        guarded.arg("guard").arg("--").arg(command.get_program()).args(command.get_args());
+        guarded
+            .arg("guard")
+            .arg("--")
+            .arg(command.get_program())
+            .args(command.get_args());
         for (key, value) in command.get_envs() {
             match value {
                 Some(value) => guarded.env(key, value),
@@ -101,7 +105,9 @@ impl Process {
             .append(true)
             .open(log)
             .with_context(|| format!("failed to open {}", log.display()))?;
-        let errors = output.try_clone().context("failed to share a log between output and errors")?;
+        let errors = output
+            .try_clone()
+            .context("failed to share a log between output and errors")?;
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(output)
@@ -109,7 +115,12 @@ impl Process {
             .spawn()
             .with_context(|| format!("failed to start {name} ({})", command.get_program().display()))?;
         let lifeline = child.stdin.take();
-        Ok(Self { name: name.to_owned(), log: log.to_owned(), child, lifeline })
+        Ok(Self {
+            name: name.to_owned(),
+            log: log.to_owned(),
+            child,
+            lifeline,
+        })
     }
 
     /// The name it was started under.
@@ -134,7 +145,10 @@ impl Process {
 
     /// How it ended, or `None` while it runs.
     pub fn ended(&mut self) -> Result<Option<Ended>> {
-        let status = self.child.try_wait().with_context(|| format!("failed to ask for {}", self.name))?;
+        let status = self
+            .child
+            .try_wait()
+            .with_context(|| format!("failed to ask for {}", self.name))?;
         Ok(status.map(Ended::of))
     }
 

@@ -24,11 +24,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// .await?;
 /// # Ok(()) }
 /// ```
-pub async fn eventually<T, E>(
-    deadline: Duration,
-    what: &str,
-    mut probe: impl AsyncFnMut() -> Result<T, E>,
-) -> Result<T>
+pub async fn eventually<T, E>(deadline: Duration, what: &str, mut probe: impl AsyncFnMut() -> Result<T, E>) -> Result<T>
 where
     E: Display,
 {

@@ -16,14 +16,14 @@ use clap::{Args, Subcommand};
 use e2e::{
     ControlPlane, Options,
     control_plane::Folder,
-    lab::workspace,
     eventually,
+    lab::workspace,
     process::{tail_of, terminate},
 };
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Longer than the control plane waits for itself, so that its own words are what is shown.
-const UP_DEADLINE: Duration = Duration::from_secs(180);
+const UP_DEADLINE: Duration = Duration::from_mins(3);
 const DOWN_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Written last: holds the process id of `serve`.
@@ -79,7 +79,10 @@ impl Place {
     }
 
     fn kubeconfig(&self) -> Result<PathBuf> {
-        self.dir.join("kubeconfig").canonicalize().context("the control plane has no kubeconfig")
+        self.dir
+            .join("kubeconfig")
+            .canonicalize()
+            .context("the control plane has no kubeconfig")
     }
 
     /// Beside the folder, because it has to outlive it.
@@ -93,7 +96,11 @@ pub(crate) async fn run(command: Command) -> Result<()> {
         Command::Up { place, crds, workloads } => up(&place, crds, workloads).await,
         Command::Down(place) => down(&place).await,
         Command::Kubeconfig(place) => {
-            ensure!(Folder::is_in_use(&place.dir)?, "no control plane runs in {}: try `up`", place.dir.display());
+            ensure!(
+                Folder::is_in_use(&place.dir)?,
+                "no control plane runs in {}: try `up`",
+                place.dir.display()
+            );
             say(&place.kubeconfig()?.display().to_string());
             Ok(())
         }
@@ -104,11 +111,13 @@ pub(crate) async fn run(command: Command) -> Result<()> {
 async fn up(place: &Place, crds: bool, workloads: bool) -> Result<()> {
     if !Folder::is_in_use(&place.dir)? {
         let mut serving = start_serving(place, crds, workloads)?;
-        let waited = eventually(UP_DEADLINE, "the control plane to be ready", async || match serving.try_wait() {
-            Ok(Some(status)) => Ok(Err(anyhow!("the control plane ended with {status}"))),
-            Ok(None) if place.ready().exists() => Ok(Ok(())),
-            Ok(None) => Err(anyhow!("it is starting")),
-            Err(error) => Ok(Err(error.into())),
+        let waited = eventually(UP_DEADLINE, "the control plane to be ready", async || {
+            match serving.try_wait() {
+                Ok(Some(status)) => Ok(Err(anyhow!("the control plane ended with {status}"))),
+                Ok(None) if place.ready().exists() => Ok(Ok(())),
+                Ok(None) => Err(anyhow!("it is starting")),
+                Err(error) => Ok(Err(error.into())),
+            }
         });
         waited
             .await
@@ -135,9 +144,17 @@ fn start_serving(place: &Place, crds: bool, workloads: bool) -> Result<Child> {
     let program = std::env::current_exe().context("failed to find this program")?;
     let mut command = std::process::Command::new(program);
     command.args(["control-plane", "serve", "--dir"]).arg(&place.dir);
-    command.args(crds.then_some("--crds")).args(workloads.then_some("--workloads"));
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).process_group(0);
-    command.spawn().context("failed to start this program in the background")
+    command
+        .args(crds.then_some("--crds"))
+        .args(workloads.then_some("--workloads"));
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .process_group(0);
+    command
+        .spawn()
+        .context("failed to start this program in the background")
 }
 
 async fn serve(place: &Place, crds: bool, workloads: bool) -> Result<()> {
@@ -158,13 +175,18 @@ async fn serve(place: &Place, crds: bool, workloads: bool) -> Result<()> {
 }
 
 async fn start(place: &Place, crds: bool, workloads: bool) -> Result<ControlPlane> {
-    let control_plane = ControlPlane::start(Options { folder: Some(place.dir.clone()), workloads }).await?;
+    let control_plane = ControlPlane::start(Options {
+        folder: Some(place.dir.clone()),
+        workloads,
+    })
+    .await?;
     if crds {
         control_plane.install_crds().await?;
     }
     say(&control_plane.kubeconfig_path().display().to_string());
     let ready = place.ready();
-    fs::write(&ready, std::process::id().to_string()).with_context(|| format!("failed to write {}", ready.display()))?;
+    fs::write(&ready, std::process::id().to_string())
+        .with_context(|| format!("failed to write {}", ready.display()))?;
     Ok(control_plane)
 }
 
@@ -175,15 +197,24 @@ async fn down(place: &Place) -> Result<()> {
     }
     let ready = place.ready();
     let Ok(text) = fs::read_to_string(&ready) else {
-        bail!("the control plane in {} is not ready yet: try again in a moment", place.dir.display());
+        bail!(
+            "the control plane in {} is not ready yet: try again in a moment",
+            place.dir.display()
+        );
     };
-    let id = text.parse().with_context(|| format!("{} holds no process id", ready.display()))?;
+    let id = text
+        .parse()
+        .with_context(|| format!("{} holds no process id", ready.display()))?;
     terminate(id).context("failed to ask the control plane to end")?;
-    eventually(DOWN_DEADLINE, "the control plane to end", async || match Folder::is_in_use(&place.dir) {
-        Ok(false) => Ok(()),
-        Ok(true) => Err(anyhow!("it runs")),
-        Err(error) => Err(error),
-    })
+    eventually(
+        DOWN_DEADLINE,
+        "the control plane to end",
+        async || match Folder::is_in_use(&place.dir) {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(anyhow!("it runs")),
+            Err(error) => Err(error),
+        },
+    )
     .await?;
     remove_log(&place.log());
     Ok(())

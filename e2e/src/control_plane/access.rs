@@ -47,7 +47,10 @@ pub enum Identity {
 impl Identity {
     /// Short for [`Identity::ServiceAccount`].
     pub fn service_account(namespace: &str, name: &str) -> Self {
-        Self::ServiceAccount { namespace: namespace.to_owned(), name: name.to_owned() }
+        Self::ServiceAccount {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
     }
 
     /// Different for different names; groups are not part of it.
@@ -71,13 +74,19 @@ pub struct Access {
 
 impl std::fmt::Debug for Access {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Access").field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("Access")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
     }
 }
 
 impl Access {
     pub(crate) fn admin(server: String, certificate_authority: Option<String>, token: String) -> Self {
-        Self { server, certificate_authority, token }
+        Self {
+            server,
+            certificate_authority,
+            token,
+        }
     }
 
     /// The server's URL, without a slash at the end.
@@ -113,7 +122,10 @@ impl Access {
             .await
             .with_context(|| format!("failed to make {}", what()))?;
         let request = TokenRequest {
-            spec: Some(TokenRequestSpec { expiration_seconds: Some(TOKEN_SECONDS), ..TokenRequestSpec::default() }),
+            spec: Some(TokenRequestSpec {
+                expiration_seconds: Some(TOKEN_SECONDS),
+                ..TokenRequestSpec::default()
+            }),
             ..TokenRequest::default()
         };
         let answer: TokenRequest = accounts
@@ -158,5 +170,8 @@ impl Access {
 }
 
 pub(crate) fn write_kubeconfig(path: &Path, kubeconfig: &Value) -> Result<()> {
-    write_private(path, &serde_yaml::to_string(kubeconfig).context("failed to write a kubeconfig as YAML")?)
+    write_private(
+        path,
+        &serde_yaml::to_string(kubeconfig).context("failed to write a kubeconfig as YAML")?,
+    )
 }

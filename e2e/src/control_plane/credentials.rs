@@ -30,11 +30,17 @@ pub(super) fn write(folder: &Path, port: u16) -> Result<Access> {
     let authority_key = KeyPair::generate().context("failed to make the authority's key")?;
     let mut authority = named("stackwright-lab", &[])?;
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority_certificate = authority.self_signed(&authority_key).context("failed to sign the authority")?.pem();
+    let authority_certificate = authority
+        .self_signed(&authority_key)
+        .context("failed to sign the authority")?
+        .pem();
     keep(CA_CERTIFICATE, &authority_certificate)?;
 
     let server_key = KeyPair::generate().context("failed to make the API server's key")?;
-    let mut server = named("kube-apiserver", &["127.0.0.1", "10.96.0.1", "localhost", "kubernetes.default.svc"])?;
+    let mut server = named(
+        "kube-apiserver",
+        &["127.0.0.1", "10.96.0.1", "localhost", "kubernetes.default.svc"],
+    )?;
     server.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
     let server_certificate = server
         .signed_by(&server_key, &Issuer::new(authority, authority_key))
@@ -47,10 +53,17 @@ pub(super) fn write(folder: &Path, port: u16) -> Result<Access> {
     keep(SERVICE_ACCOUNT_PUBLIC_KEY, &service_account_key.public_key_pem())?;
 
     // Nobody outside this machine reaches the server, but others on it do: the token has to be a secret.
-    let token = format!("{:x}", Secret(&KeyPair::generate().context("failed to make the admin's token")?));
+    let token = format!(
+        "{:x}",
+        Secret(&KeyPair::generate().context("failed to make the admin's token")?)
+    );
     keep(TOKENS, &format!("{token},admin,admin,system:masters\n"))?;
     keep(AUDIT_POLICY, EVERY_REQUEST)?;
-    Ok(Access::admin(format!("https://127.0.0.1:{port}"), Some(authority_certificate), token))
+    Ok(Access::admin(
+        format!("https://127.0.0.1:{port}"),
+        Some(authority_certificate),
+        token,
+    ))
 }
 
 /// Writes a file that only its owner may read.
@@ -74,6 +87,8 @@ struct Secret<'a>(&'a KeyPair);
 impl std::fmt::LowerHex for Secret<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let key = self.0.public_key_raw();
-        key[key.len().saturating_sub(32)..].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        key[key.len().saturating_sub(32)..]
+            .iter()
+            .try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }

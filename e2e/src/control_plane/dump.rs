@@ -34,7 +34,10 @@ pub struct FailureDump {
 
 impl FailureDump {
     pub(super) fn new(access: Access, folder: &Path) -> Self {
-        Self { access, logs: vec![folder.to_owned()] }
+        Self {
+            access,
+            logs: vec![folder.to_owned()],
+        }
     }
 
     /// Takes along this log, or every `*.log` of this folder.
@@ -56,11 +59,14 @@ impl FailureDump {
         }
         let client = self.access.client(&Identity::Admin).await?;
         for kind in kinds(&client).await? {
-            let objects = Api::<DynamicObject>::all_with(client.clone(), &kind).list(&ListParams::default()).await;
+            let objects = Api::<DynamicObject>::all_with(client.clone(), &kind)
+                .list(&ListParams::default())
+                .await;
             let objects = objects.with_context(|| format!("failed to list {}", kind.plural))?;
             if !objects.items.is_empty() {
                 let text = serde_yaml::to_string(&objects.items).context("failed to write objects as YAML")?;
-                let path = into.join(format!("{}.{}.yaml", kind.plural, kind.group));
+                let dot = if kind.group.is_empty() { "" } else { "." };
+                let path = into.join(format!("{}{dot}{}.yaml", kind.plural, kind.group));
                 fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))?;
             }
         }
@@ -76,7 +82,7 @@ impl FailureDump {
         let outcome = thread::scope(|scope| {
             let dump = || -> Result<()> {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-                runtime.block_on(tokio::time::timeout(DUMP_DEADLINE, self.write(&into)))?
+                runtime.block_on(async { tokio::time::timeout(DUMP_DEADLINE, self.write(&into)).await })?
             };
             scope.spawn(dump).join()
         });
@@ -100,14 +106,24 @@ impl Drop for FailureDump {
 }
 
 fn logs_at(path: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(path) else { return vec![path.to_owned()] };
-    let is_log = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "log" || extension == "jsonl");
-    entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_log).collect()
+    let Ok(entries) = fs::read_dir(path) else {
+        return vec![path.to_owned()];
+    };
+    let is_log = |path: &PathBuf| {
+        path.extension()
+            .is_some_and(|extension| extension == "log" || extension == "jsonl")
+    };
+    entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(is_log)
+        .collect()
 }
 
 /// Everything that a CRD defines, and of the built-in kinds those that operators speak with.
 async fn kinds(client: &Client) -> Result<Vec<ApiResource>> {
-    let definitions = Api::<CustomResourceDefinition>::all(client.clone()).list(&ListParams::default()).await;
+    let definitions = Api::<CustomResourceDefinition>::all(client.clone())
+        .list(&ListParams::default())
+        .await;
     let mut kinds = vec![
         ApiResource::erase::<Namespace>(&()),
         ApiResource::erase::<Event>(&()),

@@ -33,7 +33,12 @@ impl Folder {
             .tempdir_in(&parent)
             .with_context(|| format!("failed to make a folder in {}", parent.display()))?;
         let lock = try_lock(unfinished.path())?.context("a folder just made is locked by somebody else")?;
-        let name = unfinished.path().file_name().unwrap_or_default().to_string_lossy().replace(UNFINISHED_PREFIX, PREFIX);
+        let name = unfinished
+            .path()
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .replace(UNFINISHED_PREFIX, PREFIX);
         let path = parent.join(name);
         let unfinished = unfinished.keep();
         fs::rename(&unfinished, &path).with_context(|| format!("failed to rename {}", unfinished.display()))?;
@@ -44,16 +49,25 @@ impl Folder {
     pub(super) fn at(path: &Path) -> Result<Self> {
         fs::create_dir_all(path).with_context(|| format!("failed to make {}", path.display()))?;
         // The programs run in this folder and are given paths in it.
-        let path = path.canonicalize().with_context(|| format!("unable to find {}", path.display()))?;
+        let path = path
+            .canonicalize()
+            .with_context(|| format!("unable to find {}", path.display()))?;
         let entries = list(&path)?;
         if !entries.is_empty() && !path.join(LOCK).exists() {
-            bail!("{} holds files that are not a control plane's: choose another folder", path.display());
+            bail!(
+                "{} holds files that are not a control plane's: choose another folder",
+                path.display()
+            );
         }
         let Some(lock) = try_lock(&path)? else {
             bail!("a control plane runs in {}", path.display());
         };
         for entry in entries.iter().filter(|entry| !entry.ends_with(LOCK)) {
-            let removed = if entry.is_dir() { fs::remove_dir_all(entry) } else { fs::remove_file(entry) };
+            let removed = if entry.is_dir() {
+                fs::remove_dir_all(entry)
+            } else {
+                fs::remove_file(entry)
+            };
             removed.with_context(|| format!("failed to remove {}", entry.display()))?;
         }
         Ok(Self { path, _lock: lock })
@@ -110,7 +124,9 @@ fn try_lock(folder: &Path) -> Result<Option<File>> {
 fn remove_abandoned(parent: &Path) {
     let Ok(folders) = list(parent) else { return };
     for folder in folders {
-        let ours = folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
+        let ours = folder
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
         if ours && let Ok(Some(_lock)) = try_lock(&folder) {
             let _ = fs::remove_dir_all(&folder);
         }

@@ -3,7 +3,8 @@
 use std::{path::Path, process::Command};
 
 use super::credentials::{
-    AUDIT_POLICY, CA_CERTIFICATE, SERVER_CERTIFICATE, SERVER_KEY, SERVICE_ACCOUNT_KEY, SERVICE_ACCOUNT_PUBLIC_KEY, TOKENS,
+    AUDIT_POLICY, CA_CERTIFICATE, SERVER_CERTIFICATE, SERVER_KEY, SERVICE_ACCOUNT_KEY, SERVICE_ACCOUNT_PUBLIC_KEY,
+    TOKENS,
 };
 use crate::Lab;
 
@@ -49,7 +50,12 @@ pub(super) fn api_server(lab: &Lab, folder: &Path, port: u16) -> (&'static str, 
         .args(["--etcd-servers", ETCD])
         .args(["--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1"])
         .args(["--secure-port", &port.to_string()])
-        .args(["--tls-cert-file", SERVER_CERTIFICATE, "--tls-private-key-file", SERVER_KEY])
+        .args([
+            "--tls-cert-file",
+            SERVER_CERTIFICATE,
+            "--tls-private-key-file",
+            SERVER_KEY,
+        ])
         .args(["--token-auth-file", TOKENS, "--authorization-mode", "RBAC"])
         .args(["--service-account-issuer", "https://kubernetes.default.svc"])
         .args(["--service-account-key-file", SERVICE_ACCOUNT_PUBLIC_KEY])
@@ -66,11 +72,20 @@ pub(super) fn api_server(lab: &Lab, folder: &Path, port: u16) -> (&'static str, 
 }
 
 pub(super) fn controllers(lab: &Lab, folder: &Path, workloads: bool) -> Vec<(&'static str, Command)> {
-    let controllers = if workloads { format!("{CONTROLLERS},{WORKLOAD_CONTROLLERS}") } else { CONTROLLERS.to_owned() };
+    let controllers = if workloads {
+        format!("{CONTROLLERS},{WORKLOAD_CONTROLLERS}")
+    } else {
+        CONTROLLERS.to_owned()
+    };
     let mut manager = program(lab, folder, "kube-controller-manager");
     manager
         .args(["--controllers", &controllers])
-        .args(["--service-account-private-key-file", SERVICE_ACCOUNT_KEY, "--root-ca-file", CA_CERTIFICATE])
+        .args([
+            "--service-account-private-key-file",
+            SERVICE_ACCOUNT_KEY,
+            "--root-ca-file",
+            CA_CERTIFICATE,
+        ])
         // The default of 20 requests a second would be what a test of garbage collection measures.
         .args(["--kube-api-qps", "200", "--kube-api-burst", "400"]);
     let mut started = vec![("kube-controller-manager", manager)];
@@ -78,7 +93,13 @@ pub(super) fn controllers(lab: &Lab, folder: &Path, workloads: bool) -> Vec<(&'s
         started.push(("kube-scheduler", program(lab, folder, "kube-scheduler")));
     }
     for (_, command) in &mut started {
-        command.args(["--kubeconfig", "kubeconfig", "--leader-elect=false", "--secure-port", "0"]);
+        command.args([
+            "--kubeconfig",
+            "kubeconfig",
+            "--leader-elect=false",
+            "--secure-port",
+            "0",
+        ]);
     }
     started
 }

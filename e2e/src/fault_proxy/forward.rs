@@ -1,6 +1,9 @@
 //! One request on its way through: judged, passed on, its answer streamed back.
 
-use std::io;
+use std::{
+    io,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -44,18 +47,29 @@ pub(super) struct Forwarder {
     pub(super) cuts: watch::Sender<u64>,
     server: Uri,
     authorization: HeaderValue,
+    held: AtomicUsize,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }
 
 impl Forwarder {
     pub(super) fn new(behind: &Access) -> Result<Self> {
         let mut roots = RootCertStore::empty();
-        let authority = behind.certificate_authority().context("the API server has no certificate authority")?;
+        let authority = behind
+            .certificate_authority()
+            .context("the API server has no certificate authority")?;
         for certificate in CertificateDer::pem_slice_iter(authority.as_bytes()) {
-            roots.add(certificate.context("unable to read a certificate")?).context("unable to trust a certificate")?;
+            roots
+                .add(certificate.context("unable to read a certificate")?)
+                .context("unable to trust a certificate")?;
         }
-        let tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_http1().build();
+        let tls = ClientConfig::builder()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_only()
+            .enable_http1()
+            .build();
         let mut authorization = HeaderValue::try_from(format!("Bearer {}", behind.token()))
             .context("the admin's token does not fit into a header")?;
         authorization.set_sensitive(true);
@@ -63,8 +77,12 @@ impl Forwarder {
             ledger: Ledger::default(),
             weather: watch::Sender::default(),
             cuts: watch::Sender::default(),
-            server: behind.server().parse().with_context(|| format!("{:?} is not a URL", behind.server()))?,
+            server: behind
+                .server()
+                .parse()
+                .with_context(|| format!("{:?} is not a URL", behind.server()))?,
             authorization,
+            held: AtomicUsize::new(0),
             client: Client::builder(TokioExecutor::new()).build(connector),
         })
     }
@@ -72,8 +90,8 @@ impl Forwarder {
     pub(super) async fn answer(&self, request: Request<Incoming>) -> Outcome {
         let weather = *self.weather.borrow();
         if weather == Weather::Hang {
-            let _ = self.weather.subscribe().wait_for(|now| *now != Weather::Hang).await;
-            return Err(io::Error::other("held until the weather changed"));
+            let mut weather = self.weather.subscribe();
+            return self.hold(weather.wait_for(|now| *now != Weather::Hang)).await;
         }
         if let Some(status) = weather.refusal(is_write(&request)) {
             return refuse(status);
@@ -84,41 +102,71 @@ impl Forwarder {
                 self.after_stop().await?;
                 Ok(answer)
             }
-            Verdict::Hold(stopped) => until_released(stopped).await,
+            Verdict::Hold(stopped) => self.hold(released(stopped)).await,
             Verdict::Strike(pending) => {
                 if pending.point == Point::AfterCommit {
                     let answer = self.forward(request).await?;
                     // The head comes when the object is stored; the end of the body makes it certain.
                     answer.into_body().collect().await?;
                 }
-                until_released(self.ledger.stop(pending)).await
+                self.hold(released(self.ledger.stop(pending))).await
             }
         }
+    }
+
+    /// Keeps a request waiting and then closes its connection.
+    async fn hold<T>(&self, until: impl Future) -> io::Result<T> {
+        let _held = Held::new(&self.held);
+        until.await;
+        Err(io::Error::other("held, and then dropped on purpose"))
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
     }
 
     /// A request that was on its way when the world stopped is not answered either.
     async fn after_stop(&self) -> io::Result<()> {
         match self.ledger.stopped() {
-            Some(stopped) => until_released(stopped).await,
+            Some(stopped) => self.hold(released(stopped)).await,
             None => Ok(()),
         }
     }
 
     async fn forward(&self, request: Request<Incoming>) -> Outcome {
         let is_watch = request.uri().query().is_some_and(|query| {
-            query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1" | "watch"))
+            query
+                .split('&')
+                .any(|pair| matches!(pair, "watch=true" | "watch=1" | "watch"))
         });
         let (mut head, body) = request.into_parts();
-        let body = Limited::new(body, REQUEST_LIMIT).collect().await.map_err(io::Error::other)?.to_bytes();
+        let body = Limited::new(body, REQUEST_LIMIT)
+            .collect()
+            .await
+            .map_err(io::Error::other)?
+            .to_bytes();
         let mut target = self.server.clone().into_parts();
-        target.path_and_query = Some(head.uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/")));
+        target.path_and_query = Some(
+            head.uri
+                .path_and_query()
+                .cloned()
+                .unwrap_or(PathAndQuery::from_static("/")),
+        );
         head.uri = Uri::from_parts(target).map_err(io::Error::other)?;
         head.headers.remove(HOST);
         head.headers.remove(CONNECTION);
-        head.headers.entry(AUTHORIZATION).or_insert_with(|| self.authorization.clone());
+        head.headers
+            .entry(AUTHORIZATION)
+            .or_insert_with(|| self.authorization.clone());
         let request = Request::from_parts(head, Full::new(body));
         let answer = self.client.request(request).await.map_err(io::Error::other)?;
-        Ok(answer.map(|body| if is_watch { self.cuttable(body) } else { body.map_err(io::Error::other).boxed() }))
+        Ok(answer.map(|body| {
+            if is_watch {
+                self.cuttable(body)
+            } else {
+                body.map_err(io::Error::other).boxed()
+            }
+        }))
     }
 
     /// The body as it comes; cut off, it ends with an error, so that nobody takes it for a whole one.
@@ -135,10 +183,25 @@ impl Forwarder {
     }
 }
 
-async fn until_released<T>(mut stopped: watch::Receiver<bool>) -> io::Result<T> {
+/// Counts a request as long as it lives: the client may hang up while it is held.
+struct Held<'a>(&'a AtomicUsize);
+
+impl<'a> Held<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn released(mut stopped: watch::Receiver<bool>) {
     // Nobody sends; the sender goes.
     while stopped.changed().await.is_ok() {}
-    Err(io::Error::other("held until the world went on"))
 }
 
 /// Refuses as the API server would, so that clients see an error of the API and not of the network.

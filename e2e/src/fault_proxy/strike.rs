@@ -117,7 +117,10 @@ impl Ledger {
         if !is_write(request) {
             return Verdict::Pass;
         }
-        let write = Write { method: request.method().clone(), path: request.uri().path().to_owned() };
+        let write = Write {
+            method: request.method().clone(),
+            path: request.uri().path().to_owned(),
+        };
         entries.writes.push(write.clone());
         let n = entries.writes.len();
         match entries.armed.take_if(|armed| armed.n == n) {
@@ -131,7 +134,10 @@ impl Ledger {
         let (release, stopped) = watch::channel(true);
         self.entries().stopped = Some(stopped.clone());
         // Refused when nobody waits: then the sender is dropped here and the stop is over.
-        let _ = pending.waiting.send(Struck { write: pending.write, _release: release });
+        let _ = pending.waiting.send(Struck {
+            write: pending.write,
+            _release: release,
+        });
         stopped
     }
 
@@ -157,9 +163,15 @@ impl Entries {
 /// Whether the API server would change something for it. Leases are renewed by the clock, not by what a program does.
 pub(super) fn is_write<B>(request: &Request<B>) -> bool {
     const WRITES: [Method; 4] = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
-    const NOT_COUNTED: [&str; 3] =
-        ["/apis/coordination.k8s.io/", "/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/"];
+    const NOT_COUNTED: [&str; 3] = [
+        "/apis/coordination.k8s.io/",
+        "/apis/authorization.k8s.io/",
+        "/apis/authentication.k8s.io/",
+    ];
     let path = request.uri().path();
-    let dry_run = request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair == "dryRun=All"));
+    let dry_run = request
+        .uri()
+        .query()
+        .is_some_and(|query| query.split('&').any(|pair| pair == "dryRun=All"));
     WRITES.contains(request.method()) && !dry_run && !NOT_COUNTED.iter().any(|prefix| path.starts_with(prefix))
 }

@@ -1,0 +1,410 @@
+//! The rules of the house that a compiler does not know: who may depend on whom, what a room may touch, how manifests and files look.
+//!
+//! Arrows and manifests are read with `cargo metadata`. What a room brings along is read with `cargo tree`, because metadata has the features
+//! of all rooms mixed: there, `crds` would seem to bring the Kubernetes client that `operator-kit` asks for.
+
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
+
+/// What one room may depend on and what it may not bring along.
+struct Room {
+    name: &'static str,
+    /// Other rooms that it may name; everything else of ours is refused.
+    rooms: &'static [&'static str],
+    /// Crates that must not be among its dependencies, however deep.
+    without: &'static [&'static str],
+    /// Nothing but computing: see [`IMPURE`].
+    pure: bool,
+}
+
+/// An async runtime, a network stack, a Kubernetes client.
+const WORLD: &[&str] = &[
+    "tokio",
+    "hyper",
+    "reqwest",
+    "kube-client",
+    "kube-runtime",
+    "rand",
+    "getrandom",
+];
+/// The same, and the Kubernetes types too: a library of its own worth.
+const WORLD_AND_KUBE: &[&str] = &[
+    "tokio",
+    "hyper",
+    "reqwest",
+    "kube-client",
+    "kube-runtime",
+    "kube-core",
+    "kube",
+    "k8s-openapi",
+    "rand",
+    "getrandom",
+];
+
+/// From the bottom up. A member of the workspace that is not here fails the first test.
+const ROOMS: &[Room] = &[
+    Room {
+        name: "crds",
+        rooms: &[],
+        without: WORLD,
+        pure: true,
+    },
+    Room {
+        name: "planning",
+        rooms: &["crds"],
+        without: WORLD,
+        pure: true,
+    },
+    Room {
+        name: "helm",
+        rooms: &[],
+        without: WORLD_AND_KUBE,
+        pure: true,
+    },
+    Room {
+        name: "rendering",
+        rooms: &["crds", "helm"],
+        without: WORLD,
+        pure: true,
+    },
+    Room {
+        name: "release",
+        rooms: &["crds"],
+        without: &["kube-client", "kube-runtime"],
+        pure: false,
+    },
+    Room {
+        name: "operator-kit",
+        rooms: &["crds", "planning"],
+        without: &["tera", "libyaml-safer"],
+        pure: false,
+    },
+    Room {
+        name: "core-operator",
+        rooms: &["crds", "planning", "rendering", "release", "operator-kit"],
+        without: &[],
+        pure: false,
+    },
+    Room {
+        name: "cli",
+        rooms: &["crds", "planning", "rendering", "release", "operator-kit"],
+        without: &[],
+        pure: false,
+    },
+    // Drives the built binaries from outside; their code would let a test reach what a user cannot.
+    Room {
+        name: "e2e",
+        rooms: &["crds"],
+        without: &[],
+        pure: false,
+    },
+    // Compiled before anything else happens on a new machine.
+    Room {
+        name: "xtask",
+        rooms: &[],
+        without: &["tokio", "hyper", "kube-core", "k8s-openapi"],
+        pure: false,
+    },
+];
+
+/// Paths by which code reaches files, environment, network, processes, the clock, or waits.
+const IMPURE: &[&str] = &[
+    "std::fs",
+    "std::env",
+    "std::net",
+    "std::process",
+    "Instant::now",
+    "SystemTime",
+    "Timestamp::now",
+    "Zoned::now",
+    "async fn",
+    ".await",
+];
+
+/// Names that say nothing about what lies behind them.
+const EMPTY_NAMES: &[&str] = &[
+    "util", "utils", "common", "helper", "helpers", "manager", "misc", "base", "handler",
+];
+
+const LONGEST_FILE: usize = 500;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the room lies in the workspace")
+        .to_owned()
+}
+
+fn metadata() -> Metadata {
+    MetadataCommand::new()
+        .manifest_path(root().join("Cargo.toml"))
+        .no_deps()
+        .exec()
+        .expect("cargo metadata")
+}
+
+fn room(package: &Package) -> Option<&'static Room> {
+    ROOMS.iter().find(|room| room.name == package.name.as_str())
+}
+
+#[test]
+fn every_member_of_the_workspace_is_a_room_with_rules() {
+    let members: BTreeSet<_> = metadata()
+        .workspace_packages()
+        .iter()
+        .map(|package| package.name.to_string())
+        .collect();
+    let rooms: BTreeSet<_> = ROOMS.iter().map(|room| room.name.to_owned()).collect();
+    assert_eq!(
+        members, rooms,
+        "left: members of the workspace, right: rooms with rules in this file"
+    );
+}
+
+#[test]
+fn arrows_between_rooms_do_not_turn_round() {
+    let metadata = metadata();
+    let mut wrong = Vec::new();
+    for package in metadata.workspace_packages() {
+        let Some(room) = room(package) else { continue };
+        for dependency in package
+            .dependencies
+            .iter()
+            .filter(|dependency| dependency.path.is_some())
+        {
+            if !room.rooms.contains(&dependency.name.as_str()) {
+                wrong.push(format!("{} depends on {}", room.name, dependency.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn rooms_do_not_bring_what_they_may_not_touch() {
+    let wrong: Vec<_> = ROOMS
+        .iter()
+        .flat_map(|room| {
+            let brought = brought_along(room.name);
+            assert!(
+                brought.contains(room.name),
+                "cargo tree says nothing about {}",
+                room.name
+            );
+            room.without
+                .iter()
+                .filter(move |name| brought.contains(**name))
+                .map(|name| {
+                    format!(
+                        "{} brings {name}: cargo tree -p {} -e normal -i {name}",
+                        room.name, room.name
+                    )
+                })
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The names of all crates that are linked into `room` when it is built alone.
+fn brought_along(room: &str) -> BTreeSet<String> {
+    let output = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .current_dir(root())
+        .args([
+            "tree",
+            "--locked",
+            "--edges",
+            "normal",
+            "--prefix",
+            "none",
+            "--format",
+            "{p}",
+            "--package",
+            room,
+        ])
+        .output()
+        .expect("cargo tree");
+    assert!(
+        output.status.success(),
+        "cargo tree: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = String::from_utf8(output.stdout).expect("cargo tree writes UTF-8");
+    text.lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn rendering_is_the_only_caller_of_helm() {
+    let metadata = metadata();
+    let callers: Vec<_> = metadata
+        .workspace_packages()
+        .into_iter()
+        .filter(|package| package.dependencies.iter().any(|dependency| dependency.name == "helm"))
+        .map(|package| package.name.as_str())
+        .collect();
+    assert_eq!(callers, ["rendering"]);
+}
+
+#[test]
+fn kubernetes_types_of_one_version_for_all_rooms() {
+    let metadata = metadata();
+    let chosen: Vec<_> = metadata
+        .workspace_packages()
+        .into_iter()
+        .flat_map(|package| package.dependencies.iter().map(move |dependency| (package, dependency)))
+        .filter(|(_, dependency)| dependency.name == "k8s-openapi" && dependency.kind == DependencyKind::Normal)
+        .map(|(package, dependency)| {
+            let versions: Vec<_> = dependency
+                .features
+                .iter()
+                .filter(|feature| feature.starts_with("v1_"))
+                .collect();
+            assert_eq!(versions.len(), 1, "{} asks for {versions:?}", package.name);
+            versions[0].clone()
+        })
+        .collect();
+    assert!(chosen.windows(2).all(|pair| pair[0] == pair[1]), "{chosen:?}");
+}
+
+#[test]
+fn every_manifest_takes_lints_and_dependencies_from_the_workspace() {
+    let mut wrong = Vec::new();
+    for package in metadata().workspace_packages() {
+        let manifest = fs::read_to_string(&package.manifest_path).expect("the manifest of a member");
+        let mut section = "";
+        let mut lints = false;
+        for line in manifest.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+            if line.starts_with('[') {
+                section = line;
+            } else if section == "[lints]" {
+                lints |= line == "workspace = true";
+            } else if let Some((name, value)) = line.split_once('=').filter(|_| section.ends_with("dependencies]")) {
+                let (name, value) = (name.trim(), value.trim());
+                if !(name.ends_with(".workspace") && value == "true" || value.starts_with("{ workspace = true")) {
+                    wrong.push(format!("{}: {line}", package.manifest_path));
+                }
+            }
+        }
+        if !lints {
+            wrong.push(format!("{}: no [lints] workspace = true", package.manifest_path));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn pure_rooms_touch_no_file_no_clock_no_environment_and_no_network() {
+    let mut wrong = Vec::new();
+    for room in ROOMS.iter().filter(|room| room.pure) {
+        for source in sources(room.name) {
+            for (number, line) in source.code() {
+                wrong.extend(
+                    IMPURE
+                        .iter()
+                        .filter(|word| line.contains(**word))
+                        .map(|word| source.at(number, &format!("uses {word}"))),
+                );
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn files_are_short_enough_to_be_read_at_once() {
+    let mut wrong = Vec::new();
+    for source in all_sources() {
+        let length = source.without_tests().count();
+        if length > LONGEST_FILE {
+            wrong.push(format!(
+                "{}: {length} lines without tests, split it by decision",
+                source.path.display()
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn modules_say_what_they_are_for_and_have_names_that_say_something() {
+    let mut wrong = Vec::new();
+    for source in all_sources() {
+        if !source.is_test() && !source.text.starts_with("//!") {
+            wrong.push(source.at(1, "does not begin with //!"));
+        }
+        let names = source
+            .path
+            .iter()
+            .map(|part| part.to_string_lossy().trim_end_matches(".rs").to_owned());
+        wrong.extend(
+            names
+                .filter(|name| EMPTY_NAMES.contains(&name.as_str()))
+                .map(|name| source.at(1, &format!("{name} says nothing"))),
+        );
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// A file of Rust below the `src` of a room.
+struct Source {
+    /// Seen from the root of the workspace.
+    path: PathBuf,
+    text: String,
+}
+
+impl Source {
+    fn is_test(&self) -> bool {
+        self.path.ends_with("tests.rs") || self.path.iter().any(|part| part == "tests")
+    }
+
+    /// Lines up to the tests at the end; a file of tests has none.
+    fn without_tests(&self) -> impl Iterator<Item = (usize, &str)> {
+        let tests = self.is_test();
+        let lines = self.text.lines().enumerate().map(|(index, line)| (index + 1, line));
+        lines.take_while(move |(_, line)| !tests && !line.starts_with("#[cfg(test)]"))
+    }
+
+    /// The same without comments.
+    fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.without_tests()
+            .filter(|(_, line)| !line.trim_start().starts_with("//"))
+    }
+
+    fn at(&self, line: usize, what: &str) -> String {
+        format!("{}:{line}: {what}", self.path.display())
+    }
+}
+
+fn all_sources() -> Vec<Source> {
+    ROOMS.iter().flat_map(|room| sources(room.name)).collect()
+}
+
+fn sources(room: &str) -> Vec<Source> {
+    let root = root();
+    let mut found = Vec::new();
+    let mut folders = vec![root.join(room).join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of sources") {
+            let path = entry.expect("an entry of a folder of sources").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).expect("a file of sources");
+                found.push(Source {
+                    path: path.strip_prefix(&root).expect("below the root").to_owned(),
+                    text,
+                });
+            }
+        }
+    }
+    assert!(!found.is_empty(), "{room} has no sources");
+    found
+}
