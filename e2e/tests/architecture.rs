@@ -388,9 +388,9 @@ fn all_sources() -> Vec<Source> {
 }
 
 fn sources(room: &str) -> Vec<Source> {
-    let root = root();
+    let workspace = root();
     let mut found = Vec::new();
-    let mut folders = vec![root.join(room).join("src")];
+    let mut folders = vec![workspace.join(room).join("src")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("a folder of sources") {
             let path = entry.expect("an entry of a folder of sources").path();
@@ -399,7 +399,7 @@ fn sources(room: &str) -> Vec<Source> {
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = fs::read_to_string(&path).expect("a file of sources");
                 found.push(Source {
-                    path: path.strip_prefix(&root).expect("below the root").to_owned(),
+                    path: path.strip_prefix(&workspace).expect("below the root").to_owned(),
                     text,
                 });
             }

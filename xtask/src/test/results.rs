@@ -85,7 +85,7 @@ impl Results {
 mod tests {
     use super::*;
 
-    const OUTPUT: &str = "\
+    const OUTPUT: &str = "
      Running unittests src/lib.rs (target/debug/deps/crds-0123)
 
 running 2 tests
