@@ -89,8 +89,8 @@ enum Mode {
 /// A path that costs nothing until somebody asks for its text.
 enum Path<'a> {
     Root,
-    Key(&'a Path<'a>, &'a str),
-    Index(&'a Path<'a>, usize),
+    Key(&'a Self, &'a str),
+    Index(&'a Self, usize),
 }
 
 impl Path<'_> {

@@ -65,7 +65,8 @@ impl CrdWatch {
         let watch = Self {
             changes: changes.clone(),
         };
-        tokio::spawn(async move { cancel.run_until_cancelled_owned(run(client, discovery, changes)).await });
+        let run = Box::pin(run(client, discovery, changes));
+        tokio::spawn(cancel.run_until_cancelled_owned(run));
         watch
     }
 
@@ -82,14 +83,14 @@ async fn run(client: Client, discovery: Discovery, changes: broadcast::Sender<Cr
     let mut pending = Pending::default();
     while let Some(turn) = next_turn(&mut events, pending.due()).await {
         match turn {
-            Turn::Event(Ok(event)) => {
-                let changed = sights.take(event);
-                if !changed.is_empty() {
+            Turn::Event(event) => {
+                let names = sights.take(*event);
+                if !names.is_empty() {
                     discovery.invalidate();
-                    pending.add(changed, Instant::now());
+                    pending.add(names, Instant::now());
                 }
             }
-            Turn::Event(Err(error)) => {
+            Turn::Interrupted(error) => {
                 tracing::warn!(error = %chain(&error), "watch of CRDs interrupted; it starts again by itself");
             }
             Turn::Read => {
@@ -113,14 +114,17 @@ async fn run(client: Client, discovery: Discovery, changes: broadcast::Sender<Cr
     }
 }
 
+type CrdEvent = Event<PartialObjectMeta<CustomResourceDefinition>>;
+
 enum Turn {
-    Event(watcher::Result<Event<PartialObjectMeta<CustomResourceDefinition>>>),
+    Event(Box<CrdEvent>),
+    Interrupted(watcher::Error),
     Read,
 }
 
 async fn next_turn<S>(events: &mut S, due: Option<Instant>) -> Option<Turn>
 where
-    S: Stream<Item = watcher::Result<Event<PartialObjectMeta<CustomResourceDefinition>>>> + Unpin,
+    S: Stream<Item = watcher::Result<CrdEvent>> + Unpin,
 {
     let reading = async {
         match due {
@@ -131,7 +135,10 @@ where
     tokio::select! {
         // Events first: a burst of CRDs is one reading.
         biased;
-        event = events.next() => event.map(Turn::Event),
+        event = events.next() => Some(match event? {
+            Ok(event) => Turn::Event(Box::new(event)),
+            Err(error) => Turn::Interrupted(error),
+        }),
         () = reading => Some(Turn::Read),
     }
 }
@@ -154,7 +161,7 @@ struct Sights {
 
 impl Sights {
     /// The names that changed with this event.
-    fn take(&mut self, event: Event<PartialObjectMeta<CustomResourceDefinition>>) -> BTreeSet<String> {
+    fn take(&mut self, event: CrdEvent) -> BTreeSet<String> {
         match event {
             Event::Init => self.listed = Some(HashMap::new()),
             Event::InitApply(crd) => {

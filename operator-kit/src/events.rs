@@ -116,7 +116,7 @@ impl Reporter {
                 Ok(_) => {}
                 Err(kube::Error::Api(status)) if status.is_already_exists() => {}
                 Err(error) => {
-                    tracing::info!(error = %chain(&error), reason = event.reason, "failed to publish an event")
+                    tracing::info!(error = %chain(&error), reason = event.reason, "failed to publish an event");
                 }
             }
         }

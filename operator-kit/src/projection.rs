@@ -113,6 +113,12 @@ impl<T: PartialEq + Send + Sync + 'static> ProjectedWatch<T> {
             .collect()
     }
 
+    /// What is known of one object.
+    pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<T>> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.projections.get(&(namespace.to_owned(), name.to_owned())).cloned()
+    }
+
     /// Whether an empty [`Self::snapshot`] means that there is nothing: all objects have been seen, or the kind is not
     /// served.
     pub fn synced(&self) -> bool {

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub const FIRST_CEILING: Duration = Duration::from_millis(500);
 
 /// The ceiling of every later delay: what is broken for longer is looked at every few minutes.
-pub const LAST_CEILING: Duration = Duration::from_secs(300);
+pub const LAST_CEILING: Duration = Duration::from_mins(5);
 
 /// No delay is shorter: a full jitter may draw nothing at all.
 pub const FLOOR: Duration = Duration::from_millis(50);
@@ -20,7 +20,7 @@ pub fn delay(attempt: u32, seed: u64) -> Duration {
     let ceiling = FIRST_CEILING.saturating_mul(1 << doublings).min(LAST_CEILING);
     let share = mix(seed.wrapping_add(u64::from(attempt))) >> 44;
     // 20 bits are enough of a lottery, and leave the product exact.
-    let spread = (ceiling - FLOOR).as_micros() * u128::from(share) >> 20;
+    let spread = (ceiling.saturating_sub(FLOOR).as_micros() * u128::from(share)) >> 20;
     FLOOR + Duration::from_micros(u64::try_from(spread).unwrap_or(u64::MAX))
 }
 

@@ -22,7 +22,7 @@ use super::request::Asked;
 pub const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Until a watch answers its head: an API server that is starting fills its cache first.
-pub const WATCH_START_DEADLINE: Duration = Duration::from_secs(60);
+pub const WATCH_START_DEADLINE: Duration = Duration::from_mins(1);
 
 /// Most bytes of one answer, unpacked. A page of 250 objects of the largest size that etcd takes would be larger; of
 /// objects as they occur it is a few megabytes.

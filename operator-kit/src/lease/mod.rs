@@ -107,7 +107,7 @@ impl Candidate {
         match self.step() {
             Step::Write => self.write().await,
             Step::Wait => {}
-            Step::StepDown => {
+            Step::Resign => {
                 self.renewed = None;
                 self.leadership.send_replace(Leadership::Lost);
                 return false;

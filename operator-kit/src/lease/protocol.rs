@@ -53,7 +53,7 @@ pub(super) enum Step {
     /// Leave it alone and look again later.
     Wait,
     /// Stop leading, now.
-    StepDown,
+    Resign,
 }
 
 /// What to do. `since_renewal` is the age of our last successful write, for a leader; `None` for everybody else.
@@ -68,7 +68,7 @@ pub(super) fn next(
         return if is_ours && since_renewal < timing.renew_deadline {
             Step::Write
         } else {
-            Step::StepDown
+            Step::Resign
         };
     }
     let Some(seen) = sighting else { return Step::Wait };
@@ -91,42 +91,52 @@ mod tests {
         retry_period: Duration::from_secs(2),
     };
 
-    fn held_by(holder: Option<&str>, unchanged_for: u64) -> Option<Sighting<'_>> {
-        Some(Sighting {
+    fn held_by(holder: Option<&str>, unchanged_for: u64) -> Sighting<'_> {
+        Sighting {
             holder,
             promised: Duration::from_secs(15),
             unchanged_for: Duration::from_secs(unchanged_for),
-        })
+        }
     }
 
     #[test]
     fn candidates_follow_the_protocol() {
         let cases = [
             ("nothing known yet", None, None, Step::Wait),
-            ("no lease, or released", held_by(None, 0), None, Step::Write),
-            ("another leads", held_by(Some("other"), 14), None, Step::Wait),
-            ("another fell silent", held_by(Some("other"), 15), None, Step::Write),
+            ("no lease, or released", Some(held_by(None, 0)), None, Step::Write),
+            ("another leads", Some(held_by(Some("other"), 14)), None, Step::Wait),
             (
-                "our write whose answer was lost",
-                held_by(Some("me"), 0),
+                "another fell silent",
+                Some(held_by(Some("other"), 15)),
                 None,
                 Step::Write,
             ),
-            ("we lead", held_by(Some("me"), 3), Some(3), Step::Write),
+            (
+                "our write whose answer was lost",
+                Some(held_by(Some("me"), 0)),
+                None,
+                Step::Write,
+            ),
+            ("we lead", Some(held_by(Some("me"), 3)), Some(3), Step::Write),
             ("we lead and could not look", None, Some(9), Step::Write),
             (
                 "we lead but could not renew",
-                held_by(Some("me"), 10),
+                Some(held_by(Some("me"), 10)),
                 Some(10),
-                Step::StepDown,
+                Step::Resign,
             ),
             (
                 "we were taken for dead",
-                held_by(Some("other"), 0),
+                Some(held_by(Some("other"), 0)),
                 Some(3),
-                Step::StepDown,
+                Step::Resign,
             ),
-            ("somebody released our lease", held_by(None, 0), Some(3), Step::StepDown),
+            (
+                "somebody released our lease",
+                Some(held_by(None, 0)),
+                Some(3),
+                Step::Resign,
+            ),
         ];
         for (case, sighting, since_renewal, step) in cases {
             let since_renewal = since_renewal.map(Duration::from_secs);

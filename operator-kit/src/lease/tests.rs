@@ -95,7 +95,7 @@ async fn one_of_two_leads_and_its_release_lets_the_other_lead_at_once() {
         })
         .await
         .unwrap();
-    sleep(Duration::from_secs(120)).await;
+    sleep(Duration::from_mins(2)).await;
     assert_eq!((cluster.holder().as_str(), cluster.transitions()), ("first", 0));
 
     let released = Instant::now();
@@ -121,7 +121,7 @@ async fn a_leader_that_vanishes_is_followed_after_the_lease_duration_and_not_bef
     leads(&mut second).await;
     let timing = Timing::default();
     assert!(
-        gone.elapsed() >= timing.lease_duration - timing.retry_period,
+        gone.elapsed() + timing.retry_period >= timing.lease_duration,
         "{:?}",
         gone.elapsed()
     );
@@ -152,7 +152,7 @@ async fn a_leader_survives_a_short_outage() {
     cluster.0.lock().unwrap().broken = true;
     sleep(Duration::from_secs(6)).await;
     cluster.0.lock().unwrap().broken = false;
-    sleep(Duration::from_secs(60)).await;
+    sleep(Duration::from_mins(1)).await;
     assert_eq!(*first.borrow(), Leadership::Leading);
 }
 

@@ -121,6 +121,12 @@ impl ObjectWatches {
             .cloned()
     }
 
+    /// Takes the answer to a write of ours, so that a decision made before the watch tells of it does not rest on the past. What the watch has
+    /// shown already, and what is newer, stays; nothing is told, because who wrote knows.
+    pub fn note(&self, key: &ObjectKey, seen: Seen) {
+        self.inner.store().put(key.clone(), seen);
+    }
+
     /// Everything that is part of one owner, among the kinds that are watched; sorted by key.
     pub fn by_part_of(&self, part_of: &str) -> Vec<(ObjectKey, Seen)> {
         self.inner

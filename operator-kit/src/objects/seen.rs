@@ -75,6 +75,15 @@ impl Seen {
         })
     }
 
+    /// Whether this is an earlier state of the same object. Resource versions of one kind count up.
+    pub(super) fn is_older(&self, known: &Self) -> bool {
+        let number = |seen: &Self| seen.resource_version.parse::<u64>().ok();
+        self.uid == known.uid
+            && number(self)
+                .zip(number(known))
+                .is_some_and(|(this, other)| this < other)
+    }
+
     /// What a later [`Seen`] is compared by.
     pub fn trigger(&self) -> Trigger {
         Trigger {

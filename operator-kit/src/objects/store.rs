@@ -48,6 +48,9 @@ impl Store {
         if let Some((known, _)) = self.parts.get_key_value(&seen.part_of) {
             seen.part_of = Arc::clone(known);
         }
+        if self.objects.get(&key).is_some_and(|known| seen.is_older(known)) {
+            return None;
+        }
         let (key, before) = match self.objects.remove_entry(&key) {
             Some((key, before)) => (key, Some(before)),
             None => (Arc::new(key), None),

@@ -72,13 +72,13 @@ async fn follow(inner: &Inner, kind: &GroupKind, resolved: &Resolved) -> End {
             }
             Ok(Event::Apply(object)) => put(inner, key_of(kind, &object.metadata), &object.metadata).await,
             Ok(Event::Delete(object)) => remove(inner, &key_of(kind, &object.metadata)).await,
-            Err(error) => match end_of(&error, inner.wants_pages()) {
-                Some(end) => return end,
-                None => {
-                    tracing::warn!(object.kind = %kind, error = %chain(&error), "watch interrupted; it starts again by itself");
-                    true
+            Err(error) => {
+                if let Some(end) = end_of(&error, inner.wants_pages()) {
+                    return end;
                 }
-            },
+                tracing::warn!(object.kind = %kind, error = %chain(&error), "watch interrupted; it starts again by itself");
+                true
+            }
         };
         if !heard {
             return End::Cancelled;

@@ -113,8 +113,11 @@ async fn ready(State(readiness): State<Readiness>, headers: HeaderMap) -> Respon
         let body = serde_json::json!({ "ready": missing.is_empty(), "missing": missing }).to_string();
         return (status, [(CONTENT_TYPE, "application/json")], body).into_response();
     }
-    let lines: String = missing.iter().map(|name| format!("waiting for {name}\n")).collect();
-    let body = if missing.is_empty() { "ok\n".to_owned() } else { lines };
+    let body = if missing.is_empty() {
+        "ok\n".to_owned()
+    } else {
+        format!("waiting for {}\n", missing.join("\nwaiting for "))
+    };
     (status, body).into_response()
 }
 
