@@ -62,26 +62,26 @@ pub const PART_LENGTH: u32 = 63;
 ]))]
 pub struct ClusterStackSpec {
     /// Infrastructure that the stack is made for, such as openstack. It is the first part of the release tags. Cannot be changed.
-    #[schemars(length(min = 1, max = 63), extend("x-kubernetes-validations" = [
+    #[schemars(length(min = 1, max = PART_LENGTH), extend("x-kubernetes-validations" = [
         immutable(),
         Rule::new("self.matches('^[a-z0-9]+$')")
             .message("invalid provider: use lower-case letters and digits only, as it is a part of the release tags"),
     ]))]
     pub provider: String,
     /// Name of the stack. It is the second part of the release tags. Cannot be changed.
-    #[schemars(length(min = 1, max = 63), extend("x-kubernetes-validations" = [
+    #[schemars(length(min = 1, max = PART_LENGTH), extend("x-kubernetes-validations" = [
         immutable(),
         Rule::new("self.matches('^[a-z0-9]+$')")
             .message("invalid name: use lower-case letters and digits only, as it is a part of the release tags"),
     ]))]
     pub name: String,
     /// Kubernetes minor version of the stack, such as "1.32". Cannot be changed.
-    #[schemars(length(max = 63), regex(pattern = r"^\d\.\d+$"), extend("x-kubernetes-validations" = [immutable()]))]
+    #[schemars(length(max = PART_LENGTH), regex(pattern = r"^\d\.\d+$"), extend("x-kubernetes-validations" = [immutable()]))]
     pub kubernetes_version: String,
     /// Which kind of versions the stack follows: stable (v1, v2), custom (every version that is not stable), or the word of the versions
     /// themselves, such as alpha, beta or sha. Cannot be changed.
     #[serde(default = "stable")]
-    #[schemars(length(max = 63), regex(pattern = "^[a-z0-9]+$"), extend("x-kubernetes-validations" = [immutable()]))]
+    #[schemars(length(max = PART_LENGTH), regex(pattern = "^[a-z0-9]+$"), extend("x-kubernetes-validations" = [immutable()]))]
     pub channel: String,
     /// Versions that shall be usable whatever else is, such as v1 or v0-sha.abc.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -102,7 +102,7 @@ pub struct ClusterStackSpec {
     pub source: Option<Source>,
     /// How often the source is asked for new releases, such as 5m or 1h30m; at least 10s.
     #[serde(default = "five_minutes")]
-    #[schemars(length(max = 63), regex(pattern = r"^([0-9]+(\.[0-9]+)?(s|m|h))+$"), extend("x-kubernetes-validations" = [
+    #[schemars(length(max = PART_LENGTH), regex(pattern = r"^([0-9]+(\.[0-9]+)?(s|m|h))+$"), extend("x-kubernetes-validations" = [
         Rule::new("duration(self) >= duration('10s')").message("must be at least 10s"),
     ]))]
     pub interval: String,

@@ -80,7 +80,7 @@ pub struct ClusterStackReleaseStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseAssets {
-    /// Digest of the release, as sha256:<hex>. Other bytes under the same tag are refused from now on.
+    /// Digest of the release: `sha256:` and 64 hexadecimal digits. Other bytes under the same tag are refused from now on.
     pub digest: String,
     /// Where the bytes came from.
     #[serde(default)]

@@ -1,6 +1,6 @@
 //! The generated CRDs against the contract, field by field: what an object of the Go operator may say, and what its users see.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use crds::manifests::custom_resource_definitions;
 use serde_json::{Value, json};
@@ -410,13 +410,13 @@ fn field(plural: &str, path: &str) -> Value {
     rule.map_or(schema.clone(), |rule| schema["x-kubernetes-validations"][rule].clone())
 }
 
-fn crd(plural: &str) -> Value {
-    let crds = custom_resource_definitions();
-    let crd = crds
-        .iter()
-        .find(|crd| crd.spec.names.plural == plural)
-        .expect("one of ours");
-    serde_json::to_value(crd).expect("a CRD is JSON")
+fn crd(plural: &str) -> &'static Value {
+    static CRDS: LazyLock<Value> =
+        LazyLock::new(|| serde_json::to_value(custom_resource_definitions()).expect("CRDs are JSON"));
+    let crds = CRDS.as_array().expect("three of them");
+    crds.iter()
+        .find(|crd| crd["spec"]["names"]["plural"] == plural)
+        .expect("one of ours")
 }
 
 fn text(value: &Value) -> &str {
