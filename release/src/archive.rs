@@ -6,7 +6,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::{self, Read},
+    io::{self, ErrorKind, Read},
     str,
 };
 
@@ -186,16 +186,11 @@ fn parts_inside(name: &[u8]) -> Option<Vec<String>> {
 }
 
 fn unpack(source: io::Error) -> ArchiveError {
-    if source.get_ref().is_some_and(|inner| inner.is::<BoundExceeded>()) {
-        ArchiveError::TooLarge
-    } else {
-        ArchiveError::Unpack { source }
+    match source.kind() {
+        ErrorKind::FileTooLarge => ArchiveError::TooLarge,
+        _ => ArchiveError::Unpack { source },
     }
 }
-
-#[derive(Debug, Error)]
-#[error("unpacked size exceeds the bound")]
-struct BoundExceeded;
 
 /// Fails, instead of ending, when more comes than may come: the tar reader holds long names and pax headers in memory.
 struct BoundedReader<R> {
@@ -206,10 +201,7 @@ struct BoundedReader<R> {
 impl<R: Read> Read for BoundedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
-        self.left = self
-            .left
-            .checked_sub(count as u64)
-            .ok_or_else(|| io::Error::other(BoundExceeded))?;
+        self.left = self.left.checked_sub(count as u64).ok_or(ErrorKind::FileTooLarge)?;
         Ok(count)
     }
 }

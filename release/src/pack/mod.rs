@@ -1,1 +1,202 @@
-//! Making releases.
+//! From the directory of a stack to a release: `release create`.
+//!
+//! A stack directory is what csctl reads: `csctl.yaml`, the chart `cluster-class/`, the add-ons `cluster-addon/` as one chart with
+//! `cluster-addon-values.yaml` or as one chart per directory with `clusteraddon.yaml`, and optionally `node-images.yaml` (or `node-images/config.yaml`).
+//! The release is the same bytes for the same stack and versions, whenever, wherever and by whom it is made.
+
+mod chart;
+mod error;
+mod ignore;
+mod output;
+mod placeholder;
+mod stack;
+mod tarball;
+mod tree;
+mod versions;
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+};
+
+use crds::{
+    names::{ReleaseTag, StackVersion},
+    release_files::{CLUSTER_ADDON_CONFIG, CLUSTER_ADDON_VALUES, HASHES, METADATA, Metadata, NODE_IMAGES},
+};
+
+pub use self::error::PackError;
+use self::{
+    stack::{Addons, Stack},
+    tree::Tree,
+};
+use crate::{Digest, FileRef, files};
+
+/// How the versions of the new release are found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Versioning {
+    /// This version for the stack, its add-ons and its node images.
+    Given(StackVersion),
+    /// One more than the highest stable release in this directory of releases, `v1` if there is none; add-ons and node images only if they changed.
+    NextAfter(PathBuf),
+}
+
+/// A release that was made, or was there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packed {
+    /// The name of the release.
+    pub tag: ReleaseTag,
+    /// Where it is.
+    pub directory: PathBuf,
+    /// Digest of the whole release.
+    pub digest: Digest,
+    /// Its files, sorted by name.
+    pub files: Vec<FileRef>,
+    /// What was done.
+    pub packing: Packing,
+}
+
+/// What was done for a [`Packed`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// The release was written.
+    Created,
+    /// The release was there with exactly these bytes.
+    AlreadyThere,
+}
+
+/// The answer to [`create`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Creation {
+    /// There is a release of this stack.
+    Packed(Packed),
+    /// No release was made, because the stack is what the newest release was made from.
+    Unchanged {
+        /// The newest release.
+        since: ReleaseTag,
+    },
+}
+
+/// Makes a release of the stack in `stack` and writes it to the directory `<output>/<tag>`. Blocks.
+pub fn create(stack: &Path, output: &Path, versioning: &Versioning) -> Result<Creation, PackError> {
+    let stack = Stack::read(stack)?;
+    let versions = match versioning {
+        Versioning::Given(version) => versions::given(&stack, version),
+        Versioning::NextAfter(releases) => match versions::next_after(&stack, releases)? {
+            versions::Next::Versions(versions) => versions,
+            versions::Next::Unchanged(since) => return Ok(Creation::Unchanged { since }),
+        },
+    };
+    let version = versions.cluster_stack.clone();
+    let tag = ReleaseTag::new(stack.stem.clone(), version).map_err(|source| PackError::Tag { source })?;
+    let files = build(stack, &versions, &tag)?;
+    output::write(output, &tag, &files).map(Creation::Packed)
+}
+
+/// The files of the release by name.
+fn build(stack: Stack, versions: &Metadata, tag: &ReleaseTag) -> Result<BTreeMap<String, Vec<u8>>, PackError> {
+    let Stack {
+        directory,
+        stem,
+        kubernetes: _,
+        class,
+        addons,
+        node_images,
+        hashes,
+    } = stack;
+    let mut files = BTreeMap::new();
+    let class = whole_chart(
+        class,
+        &format!("{stem}-cluster-class"),
+        &versions.cluster_stack,
+        versions,
+    )?;
+    files.insert(files::class_chart_name(tag), class);
+
+    let addon = match addons {
+        Addons::Single { chart, values } => {
+            let values = fill_file(&directory.join(CLUSTER_ADDON_VALUES), values, versions)?;
+            files.insert(CLUSTER_ADDON_VALUES.to_owned(), values);
+            whole_chart(
+                chart,
+                &format!("{stem}-cluster-addon"),
+                &versions.cluster_addon,
+                versions,
+            )?
+        }
+        Addons::Stages { charts, stages } => {
+            files.insert(CLUSTER_ADDON_CONFIG.to_owned(), stages);
+            stage_charts(charts, versions)?
+        }
+    };
+    files.insert(files::addon_chart_name(tag, &versions.cluster_addon), addon);
+
+    if let Some((file, text)) = node_images {
+        files.insert(
+            NODE_IMAGES.to_owned(),
+            fill_file(&directory.join(file), text, versions)?,
+        );
+    }
+    files.insert(METADATA.to_owned(), versions.to_yaml().into_bytes());
+    let hashes = serde_json::to_string_pretty(&hashes).expect("texts are JSON");
+    files.insert(HASHES.to_owned(), format!("{hashes}\n").into_bytes());
+    Ok(files)
+}
+
+/// An archive as `helm package` makes it: everything below one directory with the name of the chart.
+fn whole_chart(chart: Tree, name: &str, version: &StackVersion, versions: &Metadata) -> Result<Vec<u8>, PackError> {
+    let mut chart = chart::chart_files(fill(chart, versions)?)?;
+    chart::check_name(&chart, name)?;
+    chart::set_version(&mut chart, &version.to_string())?;
+    let Tree { origin, files } = chart;
+    let files = files
+        .into_iter()
+        .map(|(path, content)| (format!("{name}/{path}"), content))
+        .collect();
+    pack(&origin, &files)
+}
+
+/// An archive with one directory per chart. The charts keep versions of their own; who wants them stamped writes a placeholder.
+fn stage_charts(charts: Tree, versions: &Metadata) -> Result<Vec<u8>, PackError> {
+    let charts = fill(charts, versions)?;
+    let mut files = BTreeMap::new();
+    for directory in charts.directories() {
+        let chart = chart::chart_files(charts.below(directory))?;
+        files.extend(
+            chart
+                .files
+                .into_iter()
+                .map(|(path, content)| (format!("{directory}/{path}"), content)),
+        );
+    }
+    pack(&charts.origin, &files)
+}
+
+fn pack(origin: &Path, files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, PackError> {
+    tarball::tarball(files).map_err(|source: io::Error| PackError::Write {
+        path: origin.to_owned(),
+        source,
+    })
+}
+
+fn fill(mut tree: Tree, versions: &Metadata) -> Result<Tree, PackError> {
+    let Tree { origin, files } = &mut tree;
+    for (path, content) in files {
+        *content = fill_file(&origin.join(path), std::mem::take(content), versions)?;
+    }
+    Ok(tree)
+}
+
+/// Replaces placeholders, unless the file is binary.
+fn fill_file(path: &Path, content: Vec<u8>, versions: &Metadata) -> Result<Vec<u8>, PackError> {
+    let Some(text) = tree::text(&content) else {
+        return Ok(content);
+    };
+    let filled = placeholder::fill(text, versions);
+    let filled = filled.map_err(|placeholder::Unknown { line, found }| PackError::UnknownPlaceholder {
+        path: path.to_owned(),
+        line,
+        found,
+    })?;
+    Ok(filled.into_bytes())
+}

@@ -27,7 +27,7 @@ pub const RELEASES_DIRECTORY: &str = "cluster-stacks";
 /// Ten times the releases of the largest installation we have numbers for; names alone stay below ten megabytes.
 const MAX_ENTRIES: usize = 10_000;
 /// Longest time for one answer. The largest release takes two seconds to read; a network file system that hangs never answers.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 /// Releases verified at the same time: unpacking is work for the processor, and more at once only needs more memory.
 const CONCURRENT_READINGS: usize = 2;
 /// A directory that was touched so recently may change again without its time stamps changing.
@@ -146,7 +146,10 @@ impl Shared {
                     file: tag.to_string(),
                     kind: "not a directory",
                 };
-                return Err(SourceError::UnusableRelease { tag, source });
+                return Err(SourceError::UnusableRelease {
+                    tag,
+                    source: Box::new(source),
+                });
             }
             Err(source) if source.kind() == ErrorKind::NotFound => {
                 // A root that is not mounted must not look like a release that was deleted.
@@ -156,12 +159,15 @@ impl Shared {
             Err(source) => {
                 return Err(SourceError::UnusableRelease {
                     tag,
-                    source: ReleaseError::ReadDirectory { source },
+                    source: Box::new(ReleaseError::ReadDirectory { source }),
                 });
             }
         }
         self.open_directory(&directory, &tag)
-            .map_err(|source| SourceError::UnusableRelease { tag, source })
+            .map_err(|source| SourceError::UnusableRelease {
+                tag,
+                source: Box::new(source),
+            })
     }
 
     fn open_directory(&self, directory: &Path, tag: &ReleaseTag) -> Result<Release, ReleaseError> {

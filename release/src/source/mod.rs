@@ -91,7 +91,7 @@ pub enum SourceError {
         tag: ReleaseTag,
         /// What is wrong with it.
         #[source]
-        source: ReleaseError,
+        source: Box<ReleaseError>,
     },
     /// The storage did not answer in time.
     #[error("the storage did not answer within {} seconds", .after.as_secs())]

@@ -1,0 +1,227 @@
+//! Why a stack cannot be made into a release, in words for the person who writes it.
+
+use std::{io, path::PathBuf};
+
+use crds::{
+    names::{NameError, ReleaseTag},
+    release_files::ReleaseFileError,
+};
+use thiserror::Error;
+
+use super::placeholder::Placeholder;
+use crate::{
+    ReleaseError,
+    archive::{MAX_ENTRIES, MAX_ENTRY_BYTES},
+};
+
+/// Why no release was made. Nothing was written in that case. Where a line can be named, the message begins `file:line:`.
+#[derive(Debug, Error)]
+pub enum PackError {
+    /// A file or directory of the stack could not be read.
+    #[error("{}: unable to read it", .path.display())]
+    Read {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A file that the stack needs.
+    #[error("{}: missing; {advice}", .path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A link, device or oddly named file.
+    #[error("{}: is {kind}; put a regular file there", .path.display())]
+    NotAFile {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead.
+        kind: &'static str,
+    },
+    /// A file that no reader of the release would accept.
+    #[error("{}: is larger than {MAX_ENTRY_BYTES} bytes; leave it out or name it in .helmignore", .path.display())]
+    FileTooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// More files than any reader of the release would accept.
+    #[error("{}: holds more than {MAX_ENTRIES} files; leave out what is generated", .path.display())]
+    TooManyFiles {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A YAML file that is no YAML or lacks a key.
+    #[error("{}:{line}: is not what this file must be", .path.display())]
+    ReadYaml {
+        /// The file.
+        path: PathBuf,
+        /// Line in it, from 1.
+        line: usize,
+        /// What the parser met.
+        #[source]
+        source: serde_yaml::Error,
+    },
+    /// One of the files that go into the release unchanged.
+    #[error("{}: is not what this file must be", .path.display())]
+    ReadReleaseFile {
+        /// The file.
+        path: PathBuf,
+        /// What the parser met, and where.
+        #[source]
+        source: ReleaseFileError,
+    },
+    /// A setting of csctl.yaml that cannot be part of a tag.
+    #[error("{}:{line}: unable to use {key}", .path.display())]
+    Setting {
+        /// The file.
+        path: PathBuf,
+        /// Line in it, from 1.
+        line: usize,
+        /// The setting.
+        key: &'static str,
+        /// What is wrong with it.
+        #[source]
+        source: NameError,
+    },
+    /// A description in another language.
+    #[error("{}:{line}: apiVersion is {found:?}; write {expected:?}", .path.display())]
+    ApiVersion {
+        /// The file.
+        path: PathBuf,
+        /// Line in it, from 1.
+        line: usize,
+        /// What it says.
+        found: String,
+        /// What it must say.
+        expected: &'static str,
+    },
+    /// A Kubernetes version without patch or without its `v`.
+    #[error("{}:{line}: kubernetesVersion is {found:?}; write the full version, such as v1.34.2", .path.display())]
+    KubernetesVersion {
+        /// The file.
+        path: PathBuf,
+        /// Line in it, from 1.
+        line: usize,
+        /// What it says.
+        found: String,
+    },
+    /// A placeholder that nothing is known for.
+    #[error("{}:{line}: nothing is known for {found:?}; there are {}", .path.display(), Placeholder::known())]
+    UnknownPlaceholder {
+        /// The file.
+        path: PathBuf,
+        /// Line in it, from 1.
+        line: usize,
+        /// The placeholder with its marks.
+        found: String,
+    },
+    /// A chart whose name does not give the file name that readers look for.
+    #[error("{}:{line}: the chart is named {found:?}; name it {expected:?}", .path.display())]
+    ChartName {
+        /// The `Chart.yaml`.
+        path: PathBuf,
+        /// Line in it, from 1.
+        line: usize,
+        /// Its name.
+        found: String,
+        /// The name that it must have.
+        expected: String,
+    },
+    /// A chart whose version could not be set.
+    #[error("{}: unable to set the version; write `version: v0` on a line of its own", .path.display())]
+    ChartVersion {
+        /// The `Chart.yaml`.
+        path: PathBuf,
+    },
+    /// A chart that would have to be completed from the internet at run time.
+    #[error("{}:{line}: the dependency {dependency:?} is not in charts/; run `helm dependency build {}`", .path.display(), .chart.display())]
+    MissingDependency {
+        /// The `Chart.yaml`.
+        path: PathBuf,
+        /// Line in it, from 1.
+        line: usize,
+        /// Name of the dependency.
+        dependency: String,
+        /// Directory of the chart.
+        chart: PathBuf,
+    },
+    /// A pattern of .helmignore that Helm does not understand either.
+    #[error("{}:{line}: the pattern {pattern:?} is not supported; use *, ? and [...] within one directory", .path.display())]
+    IgnorePattern {
+        /// The `.helmignore`.
+        path: PathBuf,
+        /// Line in it, from 1.
+        line: usize,
+        /// The pattern.
+        pattern: String,
+    },
+    /// A stage without its chart.
+    #[error("{}:{line}: the stage {stage:?} has no chart; create cluster-addon/{stage}/Chart.yaml or remove the stage", .path.display())]
+    MissingStageChart {
+        /// The `clusteraddon.yaml`.
+        path: PathBuf,
+        /// Line in it, from 1.
+        line: usize,
+        /// Name of the stage.
+        stage: String,
+    },
+    /// A node image that is to be built.
+    #[error("{}:{line}: the image has an imageDir but no url; build and upload it first, then write its url", .path.display())]
+    UnbuiltImage {
+        /// The file.
+        path: PathBuf,
+        /// Line in it, from 1.
+        line: usize,
+    },
+    /// A stem and a version that make no tag.
+    #[error("unable to name the release")]
+    Tag {
+        /// What is wrong.
+        #[source]
+        source: NameError,
+    },
+    /// The release before has no versions to go on from.
+    #[error("{}: unable to go on from this release; repair it or give the version", .path.display())]
+    PreviousRelease {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: ReleaseFileError,
+    },
+    /// The release could not be written.
+    #[error("{}: unable to write it", .path.display())]
+    Write {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// What was made would not be accepted by its readers.
+    #[error("the release {tag} would not be accepted; correct the stack")]
+    Unusable {
+        /// The release.
+        tag: ReleaseTag,
+        /// Why.
+        #[source]
+        source: Box<ReleaseError>,
+    },
+    /// The output has another release of this name.
+    #[error("{}: holds this release with other content; a release never changes: choose the next version, or remove it if nobody has it yet", .path.display())]
+    OtherRelease {
+        /// Its directory.
+        path: PathBuf,
+    },
+}
+
+impl PackError {
+    pub(super) fn read_yaml(path: PathBuf, source: serde_yaml::Error) -> Self {
+        let line = source.location().map_or(1, |location| location.line());
+        Self::ReadYaml { path, line, source }
+    }
+}

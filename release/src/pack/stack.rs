@@ -1,0 +1,236 @@
+//! The directory of a stack: what is in it, and whether that is a stack at all. Versions come later.
+
+use std::path::{Path, PathBuf};
+
+use crds::{
+    names::{KubernetesMinor, NameError, ReleaseStem},
+    release_files::{CLUSTER_ADDON_CONFIG, CLUSTER_ADDON_VALUES, ClusterAddonConfig, Hashes, NODE_IMAGES, NodeImages},
+};
+use serde::Deserialize;
+
+use super::{
+    PackError,
+    chart::CHART,
+    tree::{Tree, hash, line_of, text},
+};
+
+const DESCRIPTION: &str = "csctl.yaml";
+const API_VERSION: &str = "csctl.clusterstack.x-k8s.io/v1alpha1";
+const CLASS: &str = "cluster-class";
+const ADDON: &str = "cluster-addon";
+const NODE_IMAGES_DIRECTORY: &str = "node-images";
+/// Key of an image that a plugin of csctl would build.
+const IMAGE_DIRECTORY: &str = "imageDir";
+
+/// Everything of a stack directory that goes into releases.
+#[derive(Debug)]
+pub(super) struct Stack {
+    pub(super) directory: PathBuf,
+    pub(super) stem: ReleaseStem,
+    /// The full version with `v`.
+    pub(super) kubernetes: String,
+    pub(super) class: Tree,
+    pub(super) addons: Addons,
+    /// The list of node images: its path in the directory, and its text.
+    pub(super) node_images: Option<(String, Vec<u8>)>,
+    pub(super) hashes: Hashes,
+}
+
+/// The two forms of add-ons.
+#[derive(Debug)]
+pub(super) enum Addons {
+    /// A directory with one chart, and its values template.
+    Single { chart: Tree, values: Vec<u8> },
+    /// A directory with one chart per stage, and the text of clusteraddon.yaml.
+    Stages { charts: Tree, stages: Vec<u8> },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Description {
+    api_version: String,
+    config: Config,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Config {
+    kubernetes_version: String,
+    cluster_stack_name: String,
+    provider: Provider,
+}
+
+#[derive(Deserialize)]
+struct Provider {
+    r#type: String,
+}
+
+impl Stack {
+    pub(super) fn read(directory: &Path) -> Result<Self, PackError> {
+        let parts = [
+            DESCRIPTION,
+            CLASS,
+            ADDON,
+            CLUSTER_ADDON_CONFIG,
+            CLUSTER_ADDON_VALUES,
+            NODE_IMAGES,
+            NODE_IMAGES_DIRECTORY,
+        ];
+        let tree = Tree::read(directory, &parts)?;
+        let (stem, kubernetes) = read_description(&tree)?;
+        let class = part(&tree, CLASS, "put the chart of the ClusterClass there")?;
+        let charts = part(
+            &tree,
+            ADDON,
+            "put the chart of the add-ons there, or one directory per chart with a clusteraddon.yaml beside",
+        )?;
+        let values = tree.files.get(CLUSTER_ADDON_VALUES);
+        let node_images = node_images(&tree)?;
+        let hashes = Hashes {
+            cluster_stack: tree.hash(),
+            cluster_addon_dir: charts.hash(),
+            cluster_addon_values: values.map_or_else(String::new, |values| hash(values)),
+            node_image_dir: Tree::read(directory, &[NODE_IMAGES, NODE_IMAGES_DIRECTORY])?.hash(),
+        };
+        let addons = match (tree.files.get(CLUSTER_ADDON_CONFIG), values) {
+            (Some(stages), _) => {
+                check_stages(&tree, stages, &charts)?;
+                Addons::Stages {
+                    charts,
+                    stages: stages.clone(),
+                }
+            }
+            (None, Some(values)) => Addons::Single {
+                chart: charts,
+                values: values.clone(),
+            },
+            (None, None) => {
+                let advice = "write the values of the add-on chart, or clusteraddon.yaml for several charts";
+                return Err(PackError::Missing {
+                    path: tree.path(CLUSTER_ADDON_VALUES),
+                    advice,
+                });
+            }
+        };
+        Ok(Self {
+            directory: tree.origin,
+            stem,
+            kubernetes,
+            class,
+            addons,
+            node_images,
+            hashes,
+        })
+    }
+}
+
+fn part(tree: &Tree, directory: &str, advice: &'static str) -> Result<Tree, PackError> {
+    let part = tree.below(directory);
+    if part.files.is_empty() {
+        Err(PackError::Missing {
+            path: part.origin,
+            advice,
+        })
+    } else {
+        Ok(part)
+    }
+}
+
+/// Refuses a stage whose chart is not there.
+fn check_stages(tree: &Tree, stages: &[u8], charts: &Tree) -> Result<(), PackError> {
+    let path = tree.path(CLUSTER_ADDON_CONFIG);
+    let config = ClusterAddonConfig::parse(stages).map_err(|source| PackError::ReadReleaseFile {
+        path: path.clone(),
+        source,
+    })?;
+    let mut names = config.addon_stages.into_values().flatten().map(|stage| stage.name);
+    match names.find(|name| !charts.files.contains_key(&format!("{name}/{CHART}"))) {
+        Some(stage) => {
+            let text = text(stages).unwrap_or_default();
+            let line = text
+                .lines()
+                .position(|line| line.contains(&stage))
+                .map_or(1, |index| index + 1);
+            Err(PackError::MissingStageChart { path, line, stage })
+        }
+        None => Ok(()),
+    }
+}
+
+/// The list of node images: the file of this name, or the one that says what to do about them when all are built already.
+fn node_images(tree: &Tree) -> Result<Option<(String, Vec<u8>)>, PackError> {
+    let config = format!("{NODE_IMAGES_DIRECTORY}/config.yaml");
+    let Some((file, content)) = tree
+        .files
+        .get_key_value(NODE_IMAGES)
+        .or_else(|| tree.files.get_key_value(&config))
+    else {
+        return Ok(None);
+    };
+    let path = tree.path(file);
+    let images = NodeImages::parse(content).map_err(|source| PackError::ReadReleaseFile {
+        path: path.clone(),
+        source,
+    })?;
+    if images
+        .0
+        .values()
+        .flatten()
+        .any(|image| image.url.is_none() && image.other.contains_key(IMAGE_DIRECTORY))
+    {
+        return Err(PackError::UnbuiltImage {
+            path,
+            line: line_of(text(content).unwrap_or_default(), IMAGE_DIRECTORY),
+        });
+    }
+    Ok(Some((file.clone(), content.clone())))
+}
+
+fn read_description(tree: &Tree) -> Result<(ReleaseStem, String), PackError> {
+    let path = tree.path(DESCRIPTION);
+    let Some(content) = tree.files.get(DESCRIPTION) else {
+        return Err(PackError::Missing {
+            path,
+            advice: "a stack directory needs it; the help of this command shows one",
+        });
+    };
+    let Description { api_version, config } =
+        serde_yaml::from_slice(content).map_err(|source| PackError::read_yaml(path.clone(), source))?;
+    let Config {
+        kubernetes_version: kubernetes,
+        cluster_stack_name: name,
+        provider: Provider { r#type: provider },
+    } = config;
+    let line = |key| line_of(text(content).unwrap_or_default(), key);
+
+    if api_version != API_VERSION {
+        return Err(PackError::ApiVersion {
+            path,
+            line: line("apiVersion"),
+            found: api_version,
+            expected: API_VERSION,
+        });
+    }
+    let full = kubernetes.starts_with('v') && kubernetes.split('.').count() == 3;
+    let Some(minor) = KubernetesMinor::of_full_version(&kubernetes).ok().filter(|_| full) else {
+        return Err(PackError::KubernetesVersion {
+            path,
+            line: line("kubernetesVersion"),
+            found: kubernetes,
+        });
+    };
+    let stem = ReleaseStem::new(&provider, &name, minor).map_err(|source| {
+        let key = if matches!(source, NameError::Provider { .. }) {
+            "type"
+        } else {
+            "clusterStackName"
+        };
+        PackError::Setting {
+            path,
+            line: line(key),
+            key,
+            source,
+        }
+    })?;
+    Ok((stem, kubernetes))
+}
