@@ -7,5 +7,5 @@ mod select;
 mod status;
 
 pub use observed::{ListedRelease, Listing, Owner, ProviderObject, ProviderTemplate, ReleaseView, StackObserved};
-pub use plan::{Note, StackAction, StackPlan, StackWaiting, plan};
+pub use plan::{Note, NoteReason, StackAction, StackPlan, StackWaiting, plan};
 pub use provider::release_kind;

@@ -140,12 +140,19 @@ fn marked(
         }
     }
     if policy == DriftPolicy::Ignore && inventoried == Inventoried::Applied(&intent.digest) {
-        return Sync::still(SyncState::Synced);
+        // Fields are not looked at; health is.
+        return settled(key, object, seen, now);
     }
     match &memory.drifted {
         Some(drift) if drift.intent == intent.digest && drift.trigger == seen.trigger => {
             let message = drift_message(&drift.fields, &drift.managers);
-            put_back(key, object, policy, true, message, now)
+            match policy {
+                DriftPolicy::Correct => put_back(key, object, policy, true, message, now),
+                // Its health matters although its fields are left.
+                DriftPolicy::Warn | DriftPolicy::Ignore => {
+                    Sync { state: SyncState::Drifted { message }, ..settled(key, object, seen, now) }
+                }
+            }
         }
         _ if matches!(inventoried, Inventoried::Applied(applied) if applied != intent.digest) => {
             Sync::act(ReleaseAction::apply(key, ApplyReason::Update, true))
@@ -154,7 +161,7 @@ fn marked(
     }
 }
 
-/// The live object holds the intent; only its health may still have to be looked at.
+/// Nothing has to be written; only the health may still have to be looked at.
 fn settled(key: &ObjectKey, object: &ObjectObserved, seen: &Seen, now: Timestamp) -> Sync {
     if !health::matters(&key.group_kind()) {
         return Sync::still(SyncState::Synced);

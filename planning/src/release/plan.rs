@@ -394,7 +394,7 @@ fn applications(observed: &ReleaseObserved, objects: &Objects) -> Vec<Step> {
         if !actions.is_empty() {
             steps.push(Step::gate(actions));
         }
-        if wave.iter().any(|(_, sync)| sync.state.blocks_later_waves()) {
+        if wave.iter().any(|(_, sync)| sync.holds_later_waves()) {
             break;
         }
     }
@@ -433,8 +433,13 @@ impl Fate {
     }
 }
 
-impl SyncState {
-    fn blocks_later_waves(&self) -> bool {
-        matches!(self, Self::KindMissing | Self::Failed { .. })
+impl Sync {
+    /// Whether the object will not stand when this plan has been performed. An apply holds the later waves by failing.
+    fn holds_later_waves(&self) -> bool {
+        match self.state {
+            SyncState::KindMissing | SyncState::Failed { .. } => true,
+            SyncState::Pending => !matches!(self.action, Some(ReleaseAction::Apply { .. })),
+            SyncState::Synced | SyncState::Drifted { .. } | SyncState::Contested { .. } => false,
+        }
     }
 }

@@ -88,9 +88,28 @@ pub struct Note {
     /// Whether it is a warning.
     pub warning: bool,
     /// One word for programs.
-    pub reason: String,
+    pub reason: NoteReason,
     /// What happened, in the past tense.
     pub message: String,
+}
+
+/// The reasons of events on a stack. Scripts read them, so a word is never renamed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NoteReason {
+    /// Releases were created.
+    ClusterStackReleaseCreated,
+    /// Releases were deleted.
+    ClusterStackReleaseDeleted,
+}
+
+impl NoteReason {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ClusterStackReleaseCreated => "ClusterStackReleaseCreated",
+            Self::ClusterStackReleaseDeleted => "ClusterStackReleaseDeleted",
+        }
+    }
 }
 
 /// Why nothing more happens, as data.
@@ -335,15 +354,15 @@ fn notes(actions: &[StackAction]) -> Vec<Note> {
             _ => None,
         })
         .collect();
-    let note = |reason: &str, verb: &str, tags: &[&str]| {
+    let note = |reason: NoteReason, verb: &str, tags: &[&str]| {
         (!tags.is_empty()).then(|| Note {
             warning: false,
-            reason: reason.to_owned(),
+            reason,
             message: format!("{verb} {}", status::enumerate(tags)),
         })
     };
-    note("ClusterStackReleaseCreated", "created", &created)
+    note(NoteReason::ClusterStackReleaseCreated, "created", &created)
         .into_iter()
-        .chain(note("ClusterStackReleaseDeleted", "deleted", &deleted))
+        .chain(note(NoteReason::ClusterStackReleaseDeleted, "deleted", &deleted))
         .collect()
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crds::conditions::{ConditionType, find};
 use crds::names::{Channel, ReleaseStem, ReleaseTag, StackVersion};
 use jiff::Timestamp;
 
@@ -58,6 +59,7 @@ pub(super) fn select(observed: &StackObserved, stem: &ReleaseStem, channel: &Cha
             wanted.insert(tag.clone());
         }
     }
+    wanted.extend(last_resort(&owned, latest_ready.as_ref()));
     let unwanted: BTreeSet<ReleaseTag> = owned.keys().filter(|tag| !wanted.contains(*tag)).cloned().collect();
     let left_source = match &observed.listing {
         Listing::Known { .. } => unwanted
@@ -181,4 +183,20 @@ fn in_use(observed: &StackObserved, tag: &ReleaseTag) -> bool {
 fn may_be_latest(tag: &ReleaseTag, unknown: Option<LatestUnknown>, latest_ready: Option<&ReleaseTag>) -> bool {
     unknown.is_some()
         && latest_ready.is_none_or(|ready| !has_order(tag.version()) || !has_order(ready.version()) || tag > ready)
+}
+
+/// What stays although nothing else asks for it, because it is, or may turn out to be, the best there is to use.
+///
+/// A release that has not been looked at since its status was lost may be ready, and one that was installed may be ready again soon:
+/// neither goes before a newer one is ready.
+fn last_resort(owned: &BTreeMap<ReleaseTag, &ReleaseView>, latest_ready: Option<&ReleaseTag>) -> Vec<ReleaseTag> {
+    let newer = |tag: &&ReleaseTag| latest_ready.is_none_or(|ready| *tag > ready);
+    let unknown = owned.iter().filter(|(_, view)| find(&view.conditions, ConditionType::Ready).is_none());
+    let kept = unknown.map(|(tag, _)| tag).filter(newer).cloned();
+    if latest_ready.is_some() {
+        return kept.collect();
+    }
+    let installed = |view: &ReleaseView| find(&view.conditions, ConditionType::HelmChartApplied).is_some();
+    let last = owned.iter().rev().find(|(_, view)| installed(view) && !view.deleting).map(|(tag, _)| tag.clone());
+    kept.chain(last).collect()
 }

@@ -33,7 +33,7 @@ pub(super) fn status(
         .collect();
     let ready: Vec<String> = views
         .iter()
-        .filter(|(_, view)| view.is_some_and(|view| view.ready && !view.deleting))
+        .filter(|(_, view)| view.is_some_and(is_usable))
         .map(|(tag, _)| tag.version().to_string())
         .collect();
     let (available, available_count) = catalogue(observed, stem);
@@ -76,6 +76,11 @@ pub(super) fn invalid(observed: &StackObserved, message: &str, now: Timestamp) -
         conditions: merge(&observed.status.conditions, findings, now),
         ..observed.status.clone()
     }
+}
+
+/// Whether Clusters of this stack may name the release: what another stack owns can go at any time.
+fn is_usable(view: &ReleaseView) -> bool {
+    view.ready && !view.deleting && !matches!(view.owner, Owner::Other { .. })
 }
 
 fn handled(observed: &StackObserved) -> Option<String> {
@@ -187,7 +192,7 @@ fn available(observed: &StackObserved, listed: &ListedRelease) -> AvailableRelea
             .digest
             .clone()
             .or_else(|| view.and_then(|view| view.digest.clone())),
-        ready: view.is_some_and(|view| view.ready),
+        ready: view.is_some_and(is_usable),
     }
 }
 
@@ -292,14 +297,23 @@ fn available_finding(observed: &StackObserved, selection: &Selection) -> Option<
         let message = format!("no release is ready yet; {tag}: {explanation}");
         return Some(Finding::fails(TYPE, Severity::Info, Reason::Progressing, message));
     }
-    let nothing = observed.spec.auto_subscribe && matches!(observed.listing, Listing::Known { .. });
-    nothing.then(|| {
-        let message = format!(
-            "the source lists no release of {}-{} for Kubernetes {} in channel {}",
-            observed.spec.provider, observed.spec.name, observed.spec.kubernetes_version, observed.spec.channel
-        );
-        Finding::fails(TYPE, Severity::Warning, Reason::ReleaseNotFound, message)
-    })
+    if !observed.spec.auto_subscribe {
+        return None;
+    }
+    match &observed.listing {
+        // Without this a new stack would be Ready until the source has answered.
+        Listing::NotAsked => {
+            Some(Finding::fails(TYPE, Severity::Info, Reason::NotObservedYet, "the source has not been asked yet"))
+        }
+        Listing::Unusable { .. } | Listing::Unavailable { .. } => None,
+        Listing::Known { .. } => {
+            let message = format!(
+                "the source lists no release of {}-{} for Kubernetes {} in channel {}",
+                observed.spec.provider, observed.spec.name, observed.spec.kubernetes_version, observed.spec.channel
+            );
+            Some(Finding::fails(TYPE, Severity::Warning, Reason::ReleaseNotFound, message))
+        }
+    }
 }
 
 /// `Stalled` when only an edit helps, `Reconciling` while Ready is not True or something is about to be done.

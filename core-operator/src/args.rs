@@ -1,0 +1,186 @@
+//! Command line and environment: the only place of the operator that reads either.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Parser, ValueEnum};
+
+/// Turns releases of cluster stacks into usable ClusterClasses, and keeps them so.
+///
+/// Watches ClusterStack and ClusterStackRelease objects, finds releases in the source, renders their class charts in-process, applies
+/// the objects with status per object, follows upgrades, repairs drift and cleans up. Flags and environment variables of the Go
+/// cluster-stack-operator are accepted where they have a meaning here.
+#[derive(Clone, Debug, Parser)]
+#[command(
+    name = "core-operator",
+    version,
+    after_help = "EXAMPLES:\n  Releases from a directory, outside of a cluster:\n    core-operator --kubeconfig ~/.kube/config --leader-elect=false --local --release-dir ./releases\n\n  \
+The directory holds one folder per release: ./releases/cluster-stacks/docker-harbor-1-34-v1/metadata.yaml …"
+)]
+pub(crate) struct Args {
+    /// Kubeconfig file; without it the service account of the Pod, or else $KUBECONFIG and ~/.kube/config.
+    #[arg(long, env = "STACKWRIGHT_KUBECONFIG", value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Look after one namespace only; all when empty.
+    #[arg(long, default_value = "", value_name = "NAMESPACE")]
+    pub(crate) namespace: String,
+
+    /// Look only after objects whose label cluster.x-k8s.io/watch-filter has this value; all when empty.
+    #[arg(long, default_value = "", value_name = "VALUE")]
+    pub(crate) watch_filter: String,
+
+    /// Where releases come from when a ClusterStack does not say so itself.
+    #[arg(long, value_enum, default_value_t = SourceKind::Directory, value_name = "KIND")]
+    pub(crate) source: SourceKind,
+
+    /// The same as --source directory: releases lie in --release-dir already.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, default_value_t = false, default_missing_value = "true", value_name = "BOOL")]
+    pub(crate) local: bool,
+
+    /// Folder of the source directory: releases lie in DIR/cluster-stacks/<tag>/.
+    #[arg(long, default_value = "/tmp/downloads", value_name = "DIR")]
+    pub(crate) release_dir: PathBuf,
+
+    /// How often the folder is looked at even when the file system reports no change.
+    #[arg(long, default_value = "60s", value_parser = duration, value_name = "DURATION")]
+    pub(crate) rescan_interval: Duration,
+
+    /// How many releases and stacks are worked on at once, unless one of the flags below says otherwise.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
+    pub(crate) concurrency: u16,
+
+    /// How many ClusterStacks are worked on at once.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
+    pub(crate) clusterstack_concurrency: Option<u16>,
+
+    /// How many ClusterStackReleases are worked on at once.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
+    pub(crate) clusterstackrelease_concurrency: Option<u16>,
+
+    /// Requests a second to the API server, on average; 0 means no limit of ours (the API server has its own).
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) qps: u32,
+
+    /// Requests to the API server that may be made at once before --qps holds them back.
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    pub(crate) burst: u32,
+
+    /// Take part in leader election: of several replicas one works, the others wait.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, default_value_t = true, default_missing_value = "true", value_name = "BOOL")]
+    pub(crate) leader_elect: bool,
+
+    /// Namespace of the Lease; that of the Pod when empty, "default" outside of a cluster.
+    #[arg(long, default_value = "", env = "POD_NAMESPACE", value_name = "NAMESPACE")]
+    pub(crate) leader_elect_namespace: String,
+
+    /// Name of the Lease.
+    #[arg(long, default_value = "clusterstack.x-k8s.io", value_name = "NAME")]
+    pub(crate) leader_elect_name: String,
+
+    /// How long a Lease that is not renewed keeps other replicas from working.
+    #[arg(long, default_value = "15s", value_parser = duration, value_name = "DURATION")]
+    pub(crate) lease_duration: Duration,
+
+    /// Address of /metrics; "0" serves none.
+    #[arg(long, default_value = ":8080", value_parser = address, value_name = "ADDRESS")]
+    pub(crate) metrics_bind_address: Address,
+
+    /// Address of /healthz and /readyz; "0" serves none.
+    #[arg(long, default_value = ":9440", value_parser = address, value_name = "ADDRESS")]
+    pub(crate) health_probe_bind_address: Address,
+
+    /// How much is logged: error, warn, info, debug or trace, or a filter such as info,operator_kit=debug.
+    #[arg(long, default_value = "info", value_name = "LEVEL")]
+    pub(crate) log_level: String,
+
+    /// How log lines look.
+    #[arg(long, value_enum, default_value_t = LogFormat::Json, value_name = "FORMAT")]
+    pub(crate) log_format: LogFormat,
+
+    /// Store every decision (what was observed, when, and the plan) as JSON files in this folder, for replay.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) record: Option<PathBuf>,
+}
+
+/// Where releases come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SourceKind {
+    /// A folder on this machine or volume.
+    Directory,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// One JSON object a line.
+    Json,
+    /// For people.
+    Text,
+}
+
+/// Where to listen; `None` when nothing is to be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address(pub(crate) Option<SocketAddr>);
+
+/// `15s`, `1m30s`, `500ms`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let friendly: jiff::SignedDuration =
+        text.parse().map_err(|_| format!("{text:?} is not a duration; write it like 15s, 500ms or 1m30s"))?;
+    Duration::try_from(friendly).map_err(|_| "a duration cannot be negative".to_owned())
+}
+
+/// `:8080` as Go writes "every address", `127.0.0.1:8080`, or `0` for none.
+fn address(text: &str) -> Result<Address, String> {
+    if text == "0" {
+        return Ok(Address(None));
+    }
+    let full = if text.starts_with(':') { format!("[::]{text}") } else { text.to_owned() };
+    full.parse().map(|address| Address(Some(address))).map_err(|_| {
+        format!("{text:?} is not an address; write it like :8080 or 127.0.0.1:8080, or 0 to serve nothing")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_of_the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn the_flags_of_the_go_operator_are_accepted() {
+        let args = Args::try_parse_from([
+            "core-operator",
+            "--leader-elect=true",
+            "--log-level=info",
+            "--metrics-bind-address=127.0.0.1:8080",
+            "--health-probe-bind-address=:9440",
+            "--clusterstack-concurrency=2",
+            "--clusterstackrelease-concurrency=3",
+            "--qps=50",
+            "--burst=100",
+            "--local",
+            "--release-dir=/releases",
+            "--watch-filter=blue",
+            "--namespace=fleet",
+            "--leader-elect-namespace=cso-system",
+        ])
+        .expect("flags of the contract");
+        assert!(args.local && args.leader_elect);
+        assert_eq!((args.clusterstack_concurrency, args.clusterstackrelease_concurrency), (Some(2), Some(3)));
+        assert_eq!(args.health_probe_bind_address.0.map(|address| address.port()), Some(9440));
+    }
+
+    #[test]
+    fn bad_values_say_how_to_write_good_ones() {
+        let message = |flag: &str| Args::try_parse_from(["core-operator", flag]).expect_err("refused").to_string();
+        assert!(message("--lease-duration=soon").contains("15s, 500ms or 1m30s"));
+        assert!(message("--metrics-bind-address=eighty").contains(":8080 or 127.0.0.1:8080"));
+    }
+}

@@ -1,0 +1,107 @@
+//! Which releases are in use: the classes that Clusters name, wherever the Clusters live.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::names::{ClassName, ReleaseTag};
+use kube::Client;
+use kube::api::DynamicObject;
+use operator_kit::crd_watch::CrdWatch;
+use operator_kit::discovery::Discovery;
+use operator_kit::object::GroupKind;
+use operator_kit::projection::{Notice, ProjectedWatch};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// The class that a Cluster uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClassInUse {
+    /// Namespace of the class.
+    pub(crate) namespace: String,
+    /// The release it comes from.
+    pub(crate) tag: ReleaseTag,
+}
+
+/// The watch of Clusters. Keeps a class name per Cluster, nothing else.
+pub(crate) struct Clusters {
+    watch: ProjectedWatch<ClassInUse>,
+}
+
+impl Clusters {
+    pub(crate) fn start(
+        client: Client,
+        discovery: Discovery,
+        crds: &CrdWatch,
+        cancel: CancellationToken,
+    ) -> (Self, mpsc::Receiver<Notice<ClassInUse>>) {
+        let kind = GroupKind::new("cluster.x-k8s.io", "Cluster");
+        let (watch, notices) = ProjectedWatch::start(client, discovery, crds, kind, class_in_use, cancel);
+        (Self { watch }, notices)
+    }
+
+    /// By release, the Clusters (`namespace/name`) that use its class in this namespace; `None` until all Clusters are known.
+    pub(crate) fn used_by(&self, namespace: &str) -> Option<BTreeMap<ReleaseTag, BTreeSet<String>>> {
+        if !self.watch.synced() {
+            return None;
+        }
+        let mut used: BTreeMap<ReleaseTag, BTreeSet<String>> = BTreeMap::new();
+        for ((cluster_namespace, name), class) in self.watch.snapshot() {
+            if class.namespace == namespace {
+                used.entry(class.tag.clone()).or_default().insert(format!("{cluster_namespace}/{name}"));
+            }
+        }
+        Some(used)
+    }
+}
+
+/// The class of a Cluster in either spelling of the API (`class` and `classNamespace`, or `classRef`). A Cluster without topology, or with
+/// a class that is not named like ours, is none of our business.
+fn class_in_use(cluster: &DynamicObject) -> Option<ClassInUse> {
+    let topology = cluster.data.pointer("/spec/topology")?;
+    let text = |pointer: &str| topology.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let class: ClassName = text("/classRef/name").or_else(|| text("/class"))?.parse().ok()?;
+    let namespace = text("/classRef/namespace").or_else(|| text("/classNamespace"));
+    let own = cluster.metadata.namespace.clone().unwrap_or_default();
+    Some(ClassInUse {
+        namespace: namespace.map_or(own, str::to_owned),
+        tag: class.release_tag().clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(spec: Value) -> Option<(String, String)> {
+        let cluster = json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster",
+            "metadata": {"name": "web", "namespace": "team"}, "spec": spec,
+        });
+        let cluster = serde_json::from_value(cluster).expect("an object");
+        class_in_use(&cluster).map(|class| (class.namespace, class.tag.to_string()))
+    }
+
+    #[test]
+    fn both_spellings_of_the_class_are_read() {
+        let table = [
+            (json!({"topology": {"class": "docker-harbor-1-34-v1"}}), Some(("team", "docker-harbor-1-34-v1"))),
+            (
+                json!({"topology": {"class": "docker-harbor-1-34-v0-sha.abc", "classNamespace": "fleet"}}),
+                Some(("fleet", "docker-harbor-1-34-v0-sha-abc")),
+            ),
+            (
+                json!({"topology": {"classRef": {"name": "docker-harbor-1-34-v2", "namespace": "fleet"}}}),
+                Some(("fleet", "docker-harbor-1-34-v2")),
+            ),
+            (json!({"topology": {"class": "somebody-elses"}}), None),
+            (json!({"topology": null}), None),
+            (json!({}), None),
+        ];
+        for (spec, expected) in table {
+            let expected = expected.map(|(namespace, tag)| (namespace.to_owned(), tag.to_owned()));
+            assert_eq!(of(spec.clone()), expected, "{spec}");
+        }
+    }
+}

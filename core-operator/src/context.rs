@@ -1,0 +1,111 @@
+//! The handles that every driver needs, and the few questions that are asked of several of them at once.
+
+use std::sync::Arc;
+
+use crds::policy::HelmProfile;
+use crds::{ClusterStack, ClusterStackRelease};
+use jiff::Timestamp;
+use kube::Client;
+use kube::core::GroupVersionKind;
+use kube::discovery::Scope;
+use operator_kit::discovery::Discovery;
+use operator_kit::events::Events;
+use operator_kit::object::GroupKind;
+use operator_kit::objects::ObjectWatches;
+use operator_kit::record::Recorder;
+use rendering::{RenderRequest, Rendered, Renderer};
+
+use crate::clusters::Clusters;
+use crate::freshest::Freshest;
+use crate::providers::Providers;
+use crate::release::Memories;
+use crate::sources::Sources;
+use crate::stack::WriteTimes;
+
+/// Handles only; what is remembered of an object lives in [`Memories`].
+pub(crate) struct Context {
+    pub(crate) client: Client,
+    pub(crate) discovery: Discovery,
+    pub(crate) objects: ObjectWatches,
+    pub(crate) clusters: Clusters,
+    pub(crate) providers: Providers,
+    pub(crate) sources: Sources,
+    pub(crate) renderer: Arc<Renderer>,
+    pub(crate) stacks: Freshest<ClusterStack>,
+    pub(crate) releases: Freshest<ClusterStackRelease>,
+    pub(crate) memories: Memories,
+    pub(crate) status_writes: WriteTimes,
+    pub(crate) events: Events,
+    pub(crate) recorder: Option<Recorder>,
+}
+
+/// What is known of a kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KindFacts {
+    /// Whether the API server serves it in some version.
+    pub(crate) served: bool,
+    /// Whether its objects have no namespace.
+    pub(crate) cluster_scoped: bool,
+}
+
+impl Context {
+    /// Now. The one clock of the drivers; `planning` gets it as an argument.
+    #[expect(clippy::unused_self, reason = "the clock is a handle of the context like the others")]
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    /// What is known of a kind; its objects are watched from now on. A kind that discovery cannot tell of at the moment counts as not served:
+    /// nothing is concluded from that but waiting.
+    pub(crate) async fn kind(&self, kind: &GroupKind) -> KindFacts {
+        let unknown = KindFacts { served: false, cluster_scoped: false };
+        let Ok(Some(resolved)) = self.discovery.resolve_kind(kind).await else { return unknown };
+        let gvk = GroupVersionKind::gvk(&kind.group, &resolved.resource.version, &kind.kind);
+        let served = self.objects.ensure(&gvk).await.unwrap_or(false);
+        KindFacts { served, cluster_scoped: resolved.scope == Scope::Cluster }
+    }
+
+    /// Whether the API server serves a kind in exactly this version.
+    pub(crate) async fn serves(&self, gvk: &GroupVersionKind) -> bool {
+        matches!(self.discovery.resolve(gvk).await, Ok(Some(_)))
+    }
+
+    /// Whether all these kinds are served.
+    pub(crate) async fn serves_all(&self, kinds: impl Iterator<Item = GroupKind>) -> bool {
+        for kind in kinds {
+            if !self.kind(&kind).await.served {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Renders the class chart of a release, beside the reactor; the error is for people.
+    pub(crate) async fn render(
+        &self,
+        files: &Arc<release::Release>,
+        tag: &str,
+        namespace: &str,
+        profile: HelmProfile,
+    ) -> Result<Arc<Rendered>, String> {
+        let renderer = Arc::clone(&self.renderer);
+        let files = Arc::clone(files);
+        // The Helm release name of the contract: provider, name and Kubernetes version, without the stack's version.
+        let release_name = tag.splitn(5, '-').take(4).collect::<Vec<_>>().join("-");
+        let namespace = namespace.to_owned();
+        let work = move || {
+            let chart = files.read_class_chart().map_err(|error| operator_kit::failure::chain(&error))?;
+            let digest = files.class_chart.sha256.to_string();
+            let request = RenderRequest {
+                chart_digest: &digest,
+                chart: &chart,
+                release_name: &release_name,
+                namespace: &namespace,
+                kubernetes_version: None,
+                profile,
+            };
+            renderer.render(&request).map_err(|error| operator_kit::failure::chain(&error))
+        };
+        tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err("the rendering was stopped".to_owned()))
+    }
+}

@@ -1,0 +1,118 @@
+//! Our own kinds as last seen, by the watch or in the answer to our own last write, whichever is newer.
+//!
+//! A watch tells of our own write a moment after the answer did. Without this, a reconcile in that moment would decide on a past
+//! that it made itself, and write again.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kube::runtime::reflector::{Lookup, ObjectRef, Store};
+use kube::Resource;
+
+/// How many deleted objects are remembered, so that a late answer does not bring one back.
+const GRAVES: usize = 4096;
+
+/// A watch's store with our own newer answers laid over it.
+pub(crate) struct Freshest<K>
+where
+    K: 'static + Lookup,
+    K::DynamicType: Hash + Eq + Clone,
+{
+    store: Store<K>,
+    answers: Mutex<Answers<K>>,
+}
+
+struct Answers<K> {
+    newer: HashMap<(String, String), Arc<K>>,
+    graves: VecDeque<String>,
+    dead: HashSet<String>,
+}
+
+impl<K> Freshest<K>
+where
+    K: 'static + Resource<DynamicType = ()> + Clone,
+{
+    pub(crate) fn new(store: Store<K>) -> Self {
+        let answers = Answers { newer: HashMap::new(), graves: VecDeque::new(), dead: HashSet::new() };
+        Self { store, answers: Mutex::new(answers) }
+    }
+
+    /// The newest sight of one object.
+    pub(crate) fn get(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
+        let watched = self.store.get(&ObjectRef::new(name).within(namespace));
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = (namespace.to_owned(), name.to_owned());
+        match (watched, answers.newer.get(&slot)) {
+            (Some(watched), Some(answer)) if version(answer.as_ref()) > version(watched.as_ref()) => Some(Arc::clone(answer)),
+            (Some(watched), Some(_)) => {
+                answers.newer.remove(&slot);
+                Some(watched)
+            }
+            (None, answer) => answer.cloned(),
+            (watched, None) => watched,
+        }
+    }
+
+    /// The newest sight of every object in a namespace that the test accepts.
+    pub(crate) fn select(&self, namespace: &str, accept: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
+        let mut found: HashMap<String, Arc<K>> = HashMap::new();
+        for object in self.store.state() {
+            if object.meta().namespace.as_deref() == Some(namespace) && accept(&object) {
+                found.insert(place(object.as_ref()).1, object);
+            }
+        }
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        for ((_, name), answer) in answers.newer.iter().filter(|((within, _), _)| within == namespace) {
+            let newer = found.get(name).is_none_or(|watched| version(answer.as_ref()) > version(watched.as_ref()));
+            if newer && accept(answer) {
+                found.insert(name.clone(), Arc::clone(answer));
+            }
+        }
+        found.into_values().collect()
+    }
+
+    /// Every object that the watch has shown.
+    pub(crate) fn watched(&self) -> Vec<Arc<K>> {
+        self.store.state()
+    }
+
+    /// Takes the answer to a write of ours.
+    pub(crate) fn note(&self, object: K) {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if object.meta().uid.as_ref().is_some_and(|uid| answers.dead.contains(uid)) {
+            return;
+        }
+        let slot = place(&object);
+        answers.newer.insert(slot, Arc::new(object));
+    }
+
+    /// Forgets an object that is gone.
+    pub(crate) fn bury(&self, object: &K) {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = place(object);
+        if answers.newer.get(&slot).is_some_and(|answer| answer.meta().uid == object.meta().uid) {
+            answers.newer.remove(&slot);
+        }
+        let Some(uid) = object.meta().uid.clone() else { return };
+        if answers.dead.insert(uid.clone()) {
+            answers.graves.push_back(uid);
+        }
+        if answers.graves.len() > GRAVES
+            && let Some(oldest) = answers.graves.pop_front()
+        {
+            answers.dead.remove(&oldest);
+        }
+    }
+}
+
+/// Namespace and name.
+fn place<K: Resource>(object: &K) -> (String, String) {
+    let meta = object.meta();
+    (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
+}
+
+/// Resource versions of one kind count up; what is no number is older than everything.
+fn version<K: Resource>(object: &K) -> u64 {
+    object.meta().resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,252 @@
+//! The watches and drivers of a process that may work.
+
+use std::convert::Infallible;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use crds::{ClusterStack, ClusterStackRelease, labels};
+use futures::channel::mpsc::UnboundedReceiver;
+use futures::future::BoxFuture;
+use futures::{FutureExt, Stream, StreamExt};
+use kube::core::{DeserializeGuard, NamespaceResourceScope};
+use kube::runtime::controller::{Action, Config};
+use kube::runtime::reflector::{ObjectRef, Store, store};
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::{Controller, WatchStreamExt, reflector};
+use kube::{Api, Client, Resource, ResourceExt};
+use operator_kit::crd_watch::CrdWatch;
+use operator_kit::discovery::Discovery;
+use operator_kit::events::Events;
+use operator_kit::failure::chain;
+use operator_kit::objects::ObjectWatches;
+use operator_kit::record::{RecordLimits, Recorder};
+use rendering::Renderer;
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::Args;
+use crate::clusters::Clusters;
+use crate::context::Context;
+use crate::freshest::Freshest;
+use crate::providers::Providers;
+use crate::release::Memories;
+use crate::run::Gates;
+use crate::sources::Sources;
+use crate::stack::WriteTimes;
+use crate::triggers::{self, Queues, Triggers};
+
+/// Memory for rendered charts that may be asked for again soon.
+const RENDER_CACHE_BYTES: usize = 4 << 20;
+
+/// What `--record` keeps.
+const RECORD_LIMITS: RecordLimits = RecordLimits { files: 100_000, bytes: 2 << 30 };
+
+/// A panic in one reconcile is a bug; the object is looked at again after this long, the others go on.
+const AFTER_PANIC: Duration = Duration::from_secs(60);
+
+/// Works until `stop`.
+pub(crate) async fn operate(args: &Args, client: Client, gates: Gates, stop: CancellationToken) -> anyhow::Result<()> {
+    let discovery = Discovery::new(client.clone());
+    let crds = CrdWatch::start(client.clone(), discovery.clone(), stop.clone());
+    let (objects, object_notices) = ObjectWatches::new(client.clone(), discovery.clone(), labels::PART_OF, stop.clone());
+    let (clusters, cluster_notices) = Clusters::start(client.clone(), discovery.clone(), &crds, stop.clone());
+    let (providers, provider_changes) = Providers::new(client.clone(), discovery.clone(), crds.clone(), stop.clone());
+    let (sources, source_changes) = Sources::new(args.release_dir.clone(), args.rescan_interval, stop.clone());
+    let (stack_store, stack_writer) = store();
+    let (release_store, release_writer) = store();
+    let context = Arc::new(Context {
+        client: client.clone(),
+        discovery,
+        objects,
+        clusters,
+        providers,
+        sources,
+        renderer: Arc::new(Renderer::new(RENDER_CACHE_BYTES)),
+        stacks: Freshest::new(stack_store.clone()),
+        releases: Freshest::new(release_store.clone()),
+        memories: Memories::default(),
+        status_writes: WriteTimes::default(),
+        events: Events::start(client.clone(), "clusterstack.x-k8s.io/core-operator", "core-operator"),
+        recorder: recorder(args)?,
+    });
+    let (triggers, Queues { stacks: stack_queue, releases: release_queue }) = Triggers::new();
+    let follow = [
+        triggers::follow_objects(Arc::clone(&context), triggers.clone(), object_notices).boxed(),
+        triggers::follow_crds(Arc::clone(&context), triggers.clone(), crds).boxed(),
+        triggers::follow_clusters(Arc::clone(&context), triggers.clone(), cluster_notices).boxed(),
+        triggers::follow_providers(Arc::clone(&context), triggers.clone(), provider_changes).boxed(),
+        triggers::follow_sources(Arc::clone(&context), triggers.clone(), source_changes).boxed(),
+    ];
+    for task in follow {
+        tokio::spawn(stop.clone().run_until_cancelled_owned(task));
+    }
+    let stack_events = stack_events(&context, reflector(stack_writer, watch::<ClusterStack>(args, &client)));
+    let release_events =
+        release_events(&context, &triggers, reflector(release_writer, watch::<ClusterStackRelease>(args, &client)));
+    let stacks = drive(
+        stack_events,
+        stack_store.clone(),
+        stack_queue,
+        concurrency(args, args.clusterstack_concurrency),
+        &stop,
+        reconcile_stack,
+        &context,
+    );
+    let releases = drive(
+        release_events,
+        release_store.clone(),
+        release_queue,
+        concurrency(args, args.clusterstackrelease_concurrency),
+        &stop,
+        reconcile_release,
+        &context,
+    );
+    let ready = async {
+        if stack_store.wait_until_ready().await.is_ok() && release_store.wait_until_ready().await.is_ok() {
+            gates.watches.open();
+        }
+    };
+    tokio::join!(stacks, releases, stop.run_until_cancelled(ready));
+    Ok(())
+}
+
+fn recorder(args: &Args) -> anyhow::Result<Option<Recorder>> {
+    let open = |directory: &std::path::PathBuf| Recorder::open(directory, RECORD_LIMITS);
+    args.record.as_ref().map(open).transpose().context("--record cannot be used")
+}
+
+fn concurrency(args: &Args, own: Option<u16>) -> u16 {
+    own.unwrap_or(args.concurrency)
+}
+
+/// The watch of one of our kinds. An object that cannot be read is reported and passed over: it must not stop the others.
+fn watch<K>(args: &Args, client: &Client) -> impl Stream<Item = watcher::Result<Event<K>>> + Send + use<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    let api: Api<DeserializeGuard<K>> = if args.namespace.is_empty() {
+        Api::all(client.clone())
+    } else {
+        Api::namespaced(client.clone(), &args.namespace)
+    };
+    let mut config = watcher::Config::default();
+    if !args.watch_filter.is_empty() {
+        config = config.labels(&format!("{}={}", labels::WATCH_FILTER, args.watch_filter));
+    }
+    watcher(api, config)
+        .default_backoff()
+        .filter_map(|event| async move { event.map(readable).inspect_err(watch_failed).transpose() })
+}
+
+fn watch_failed(error: &watcher::Error) {
+    tracing::warn!(message = chain(error), "a watch was interrupted; it starts again by itself");
+}
+
+fn readable<K: Resource<DynamicType = ()> + Clone>(event: Event<DeserializeGuard<K>>) -> Option<Event<K>> {
+    let read = |guard: DeserializeGuard<K>| match guard.0 {
+        Ok(mut object) => {
+            // Half of an object's bytes, and nobody here reads them.
+            object.meta_mut().managed_fields = None;
+            Some(object)
+        }
+        Err(invalid) => {
+            tracing::warn!(name = ?invalid.metadata.name, namespace = ?invalid.metadata.namespace, message = %invalid.error, "unable to read an object");
+            None
+        }
+    };
+    Some(match event {
+        Event::Init => Event::Init,
+        Event::InitDone => Event::InitDone,
+        Event::InitApply(guard) => Event::InitApply(read(guard)?),
+        Event::Apply(guard) => Event::Apply(read(guard)?),
+        Event::Delete(guard) => Event::Delete(read(guard)?),
+    })
+}
+
+fn stack_events<S>(context: &Arc<Context>, events: S) -> impl Stream<Item = watcher::Result<ClusterStack>> + Send + 'static
+where
+    S: Stream<Item = watcher::Result<Event<ClusterStack>>> + Send + 'static,
+{
+    let context = Arc::clone(context);
+    let seen = events.inspect(move |event| {
+        if let Ok(Event::Delete(stack)) = event {
+            context.stacks.bury(stack);
+            context.status_writes.forget(&stack.uid().unwrap_or_default());
+        }
+    });
+    seen.applied_objects()
+}
+
+fn release_events<S>(
+    context: &Arc<Context>,
+    triggers: &Triggers,
+    events: S,
+) -> impl Stream<Item = watcher::Result<ClusterStackRelease>> + Send + 'static
+where
+    S: Stream<Item = watcher::Result<Event<ClusterStackRelease>>> + Send + 'static,
+{
+    let (context, triggers) = (Arc::clone(context), triggers.clone());
+    let seen = events.inspect(move |event| match event {
+        Ok(Event::Delete(release)) => {
+            context.releases.bury(release);
+            let namespace = release.namespace().unwrap_or_default();
+            context.memories.forget(&labels::part_of("ClusterStackRelease", &namespace, &release.name_any()));
+            triggers.release_gone(&context, release);
+        }
+        Ok(Event::Apply(release) | Event::InitApply(release)) => triggers.release_changed(release),
+        _ => {}
+    });
+    seen.applied_objects()
+}
+
+fn reconcile_stack(object: Arc<ClusterStack>, context: Arc<Context>) -> BoxFuture<'static, Action> {
+    let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+    async move { action(crate::stack::reconcile(&context, &namespace, &name).await) }.boxed()
+}
+
+fn reconcile_release(object: Arc<ClusterStackRelease>, context: Arc<Context>) -> BoxFuture<'static, Action> {
+    let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+    async move { action(crate::release::reconcile(&context, &namespace, &name).await) }.boxed()
+}
+
+fn action(look: Option<Duration>) -> Action {
+    look.map_or_else(Action::await_change, Action::requeue)
+}
+
+/// How one object is reconciled.
+type Reconcile<K> = fn(Arc<K>, Arc<Context>) -> BoxFuture<'static, Action>;
+
+/// Runs one driver until `stop`, and lets reconciles that are under way finish.
+async fn drive<K>(
+    events: impl Stream<Item = watcher::Result<K>> + Send + 'static,
+    store: Store<K>,
+    queue: UnboundedReceiver<ObjectRef<K>>,
+    concurrency: u16,
+    stop: &CancellationToken,
+    reconcile: Reconcile<K>,
+    context: &Arc<Context>,
+) where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Hash + Eq,
+{
+    let guarded = move |object: Arc<K>, context: Arc<Context>| {
+        async move {
+            // One object must never take the process down, whatever is in it.
+            let done = tokio::spawn(reconcile(Arc::clone(&object), context)).await;
+            Ok(done.unwrap_or_else(|error| {
+                tracing::error!(name = %object.name_any(), %error, "a reconcile ended abnormally");
+                Action::requeue(AFTER_PANIC)
+            }))
+        }
+    };
+    Controller::for_stream(events, store)
+        .with_config(Config::default().concurrency(concurrency))
+        .reconcile_on(queue)
+        .graceful_shutdown_on(stop.clone().cancelled_owned())
+        .run(guarded, |_, error: &Infallible, _| match *error {}, Arc::clone(context))
+        .for_each(|_| async {})
+        .await;
+}

@@ -1,0 +1,82 @@
+//! The driver of ClusterStackRelease: observe, plan, execute, write the status, say when to look again.
+
+mod execute;
+mod intent;
+mod memory;
+mod observe;
+mod provider;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crds::labels;
+use kube::ResourceExt;
+use kube::runtime::reflector::ObjectRef;
+use planning::release::{ReleasePlan, plan};
+
+pub(crate) use self::memory::Memories;
+pub(crate) use self::provider::{group_kind, owner_reference};
+
+use self::execute::{Outcome, Pass, write_status};
+use self::observe::observe;
+use crate::context::Context;
+
+/// Rounds of one reconcile. An installation takes one, a repair two (look, then write); whatever needs more goes on in the next reconcile.
+const ROUNDS: usize = 3;
+
+/// When to look again after somebody else wrote the release: the watch usually tells before.
+const AFTER_OVERTAKING: Duration = Duration::from_secs(1);
+
+/// Reconciles one release; `None` means that only a change can change the decision.
+pub(crate) async fn reconcile(context: &Context, namespace: &str, name: &str) -> Option<Duration> {
+    let part_of = labels::part_of("ClusterStackRelease", namespace, name);
+    let Some(mut release) = context.releases.get(namespace, name) else {
+        context.memories.forget(&part_of);
+        return None;
+    };
+    let memory = context.memories.of(&part_of, &ObjectRef::from_obj(release.as_ref()));
+    for _ in 0..ROUNDS {
+        let sight = observe(context, &release, &part_of, &memory).await;
+        let plan = decide(context, &sight.observed);
+        if plan.steps.is_empty() {
+            break;
+        }
+        let pass = Pass { context, part_of: &part_of, memory: &memory, sight: &sight };
+        match pass.run(Arc::clone(&release), &plan.steps).await {
+            Outcome::Current(current) => release = current,
+            Outcome::Overtaken => return Some(AFTER_OVERTAKING),
+        }
+        if release.finalizers().is_empty() && release.metadata.deletion_timestamp.is_some() {
+            context.releases.bury(&release);
+            context.memories.forget(&part_of);
+            return None;
+        }
+    }
+    let sight = observe(context, &release, &part_of, &memory).await;
+    let plan = decide(context, &sight.observed);
+    match write_status(context, &release, &plan.status).await {
+        Ok(written) => context.releases.note(written),
+        Err(message) => {
+            tracing::info!(release = %name, namespace, message, "the status could not be written");
+            return Some(AFTER_OVERTAKING);
+        }
+    }
+    wait(context, &plan)
+}
+
+fn decide(context: &Context, observed: &planning::release::ReleaseObserved) -> ReleasePlan {
+    let now = context.now();
+    let plan = plan(observed, now);
+    if let Some(recorder) = &context.recorder {
+        recorder.record("release", observed, now, &plan);
+    }
+    plan
+}
+
+fn wait(context: &Context, plan: &ReleasePlan) -> Option<Duration> {
+    if !plan.steps.is_empty() {
+        return Some(Duration::ZERO);
+    }
+    crate::run::until(plan.next, context.now())
+}
+

@@ -1,0 +1,405 @@
+//! Performs the actions of a release's plan, and remembers what came of them. Decides nothing.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use crds::{ClusterStackRelease, labels};
+use futures::future::join_all;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use operator_kit::apply::{AppliedObject, ApplyError, ApplyOptions, apply};
+use operator_kit::comparison::compare;
+use operator_kit::delete::delete;
+use operator_kit::failure::chain;
+use operator_kit::object::{GroupKind, ObjectKey};
+use operator_kit::objects::Seen;
+use operator_kit::read::read;
+use operator_kit::status::{StatusWrite, replace_status};
+use operator_kit::takeover::{Rename, take_over};
+use planning::release::{
+    ApplyReason, Belongs, Drifted, Failure, HealthSeen, Read, ReleaseAction, Rendering, Step, Verified,
+};
+use planning::health;
+use serde_json::{Value, json};
+
+use super::intent::Intents;
+use super::memory::ReleaseMemory;
+use super::observe::{Sight, lock, render, sight};
+use super::provider;
+use crate::context::Context;
+
+/// How many requests of one release are under way at once.
+const SIDE_BY_SIDE: usize = 8;
+
+/// How many reversals are remembered; the plan looks at three.
+const REVERSALS: usize = 4;
+
+/// One pass over the steps of one plan.
+pub(crate) struct Pass<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) part_of: &'a str,
+    pub(crate) memory: &'a Mutex<ReleaseMemory>,
+    pub(crate) sight: &'a Sight,
+}
+
+/// What became of the release object itself.
+pub(crate) enum Outcome {
+    /// It is as in the last answer.
+    Current(Arc<ClusterStackRelease>),
+    /// Somebody else wrote it, or it is gone: the watch will tell, and this pass is over.
+    Overtaken,
+}
+
+/// An action that failed. What concerns one object is remembered in its memory; this is for the log.
+struct Failed(String);
+
+impl Pass<'_> {
+    /// Performs the steps in order.
+    pub(crate) async fn run(&self, release: Arc<ClusterStackRelease>, steps: &[Step]) -> Outcome {
+        let mut current = release;
+        let mut bodies: Option<Arc<Intents>> = None;
+        for step in steps {
+            let applies = step.actions.iter().any(|action| {
+                matches!(action, ReleaseAction::Apply { .. } | ReleaseAction::Check { .. })
+            });
+            if applies && bodies.is_none() {
+                bodies = self.bodies(&current).await;
+            }
+            let release = Arc::clone(&current);
+            let mut answers: Vec<Result<Option<ClusterStackRelease>, Failed>> = Vec::new();
+            for actions in step.actions.chunks(SIDE_BY_SIDE) {
+                let performing = actions.iter().map(|action| self.perform(&release, action, bodies.as_deref()));
+                answers.extend(join_all(performing).await);
+            }
+            let mut failed = false;
+            for answer in answers {
+                match answer {
+                    Ok(Some(newer)) => {
+                        self.context.releases.note(newer.clone());
+                        current = Arc::new(newer);
+                    }
+                    Ok(None) => {}
+                    Err(Failed(message)) => {
+                        tracing::info!(release = %release.name_any(), namespace = ?release.namespace(), message, "an action failed");
+                        failed = true;
+                    }
+                }
+            }
+            if failed && step.gate {
+                let own = step.actions.iter().any(|action| {
+                    matches!(action, ReleaseAction::Mark { .. } | ReleaseAction::RecordInventory { .. } | ReleaseAction::RemoveFinalizer)
+                });
+                return if own { Outcome::Overtaken } else { Outcome::Current(current) };
+            }
+        }
+        Outcome::Current(current)
+    }
+
+    /// The bodies of the objects; rendered again here, because only their digests are kept.
+    async fn bodies(&self, release: &ClusterStackRelease) -> Option<Arc<Intents>> {
+        let files = self.sight.files.as_ref()?;
+        render(self.context, release, files, self.part_of).await.ok().map(Arc::new)
+    }
+
+    async fn perform(
+        &self,
+        release: &Arc<ClusterStackRelease>,
+        action: &ReleaseAction,
+        bodies: Option<&Intents>,
+    ) -> Result<Option<ClusterStackRelease>, Failed> {
+        match action {
+            ReleaseAction::Mark { group_kinds } => self.mark(release, group_kinds).await.map(Some),
+            ReleaseAction::ControlProvider => provider::control(self.context, release).await.map(|()| None).map_err(Failed),
+            ReleaseAction::RecordInventory { status } => {
+                write_status(self.context, release, status).await.map(Some).map_err(Failed)
+            }
+            ReleaseAction::Apply { key, why, force } => self.apply(key, *why, *force, bodies).await.map(|()| None),
+            ReleaseAction::Check { key } => self.check(key, bodies).await.map(|()| None),
+            ReleaseAction::Read { key } => self.read(key).await.map(|()| None),
+            ReleaseAction::TakeOver { key } => self.take_over(release, key).await.map(|()| None),
+            ReleaseAction::Delete { key, uid } => self.delete(key, uid).await.map(|()| None),
+            ReleaseAction::RemoveFinalizer => self.remove_finalizer(release).await.map(Some),
+        }
+    }
+
+    async fn mark(&self, release: &ClusterStackRelease, kinds: &BTreeSet<GroupKind>) -> Result<ClusterStackRelease, Failed> {
+        let mut finalizers = release.finalizers().to_vec();
+        if !finalizers.iter().any(|finalizer| finalizer == labels::RELEASE_FINALIZER) {
+            finalizers.push(labels::RELEASE_FINALIZER.to_owned());
+        }
+        let kinds = labels::format_group_kinds(kinds.iter().map(|kind| (kind.group.as_str(), kind.kind.as_str())));
+        let patch = json!({"metadata": {
+            "resourceVersion": release.resource_version(),
+            "finalizers": finalizers,
+            "annotations": {labels::CONTAINS_GROUP_KINDS: kinds},
+        }});
+        self.patch(release, &patch).await
+    }
+
+    async fn remove_finalizer(&self, release: &ClusterStackRelease) -> Result<ClusterStackRelease, Failed> {
+        let finalizers: Vec<&String> =
+            release.finalizers().iter().filter(|finalizer| *finalizer != labels::RELEASE_FINALIZER).collect();
+        let patch = json!({"metadata": {"resourceVersion": release.resource_version(), "finalizers": finalizers}});
+        self.patch(release, &patch).await
+    }
+
+    async fn patch(&self, release: &ClusterStackRelease, patch: &Value) -> Result<ClusterStackRelease, Failed> {
+        let params = PatchParams { field_manager: Some(labels::FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let api = api(self.context, release);
+        api.patch(&release.name_any(), &params, &Patch::Merge(patch)).await.map_err(|error| Failed(chain(&error)))
+    }
+
+    fn options<'b>(&'b self, force: bool, dry_run: bool) -> ApplyOptions<'b> {
+        ApplyOptions {
+            field_manager: labels::FIELD_MANAGER,
+            force,
+            dry_run,
+            namespace: &self.sight.observed.namespace,
+            known_version: None,
+        }
+    }
+
+    async fn apply(&self, key: &ObjectKey, why: ApplyReason, force: bool, bodies: Option<&Intents>) -> Result<(), Failed> {
+        let (digest, body) = self.intent(key, bodies)?;
+        let options = self.options(force, false);
+        match apply(&self.context.client, &self.context.discovery, body, &options).await {
+            Ok(applied) => {
+                self.applied(key, digest, &applied);
+                if why == ApplyReason::Correct {
+                    self.reversed(key);
+                }
+                Ok(())
+            }
+            Err(error) => Err(self.refused(key, digest, &error)),
+        }
+    }
+
+    /// Remembers what the API server stored, before its watch tells.
+    fn applied(&self, key: &ObjectKey, digest: &str, applied: &AppliedObject) {
+        let now = self.context.now();
+        let live = serde_json::to_value(&applied.live).unwrap_or_default();
+        let seen = Seen::of(&applied.live.metadata, labels::PART_OF);
+        let trigger = seen.as_ref().map(|seen| sight(seen, self.part_of).trigger);
+        if let Some(seen) = seen {
+            self.context.objects.note(key, seen);
+        }
+        let mut memory = lock(self.memory);
+        let object = memory.objects.entry(key.clone()).or_default();
+        object.verified = trigger.map(|trigger| Verified { intent: digest.to_owned(), trigger });
+        object.drifted = None;
+        object.read = None;
+        object.failure = None;
+        object.foreign_manager = applied.owners.first().map(|owner| owner.manager.clone());
+        object.health = Some(judged(&live, &applied.live, now));
+    }
+
+    fn reversed(&self, key: &ObjectKey) {
+        let now = self.context.now();
+        let mut memory = lock(self.memory);
+        let reversals = &mut memory.objects.entry(key.clone()).or_default().reversals;
+        reversals.push(now);
+        if reversals.len() > REVERSALS {
+            reversals.remove(0);
+        }
+    }
+
+    /// A dry run; where its answer differs from what the watch shows, the live object is read and compared.
+    async fn check(&self, key: &ObjectKey, bodies: Option<&Intents>) -> Result<(), Failed> {
+        let (digest, body) = self.intent(key, bodies)?;
+        let options = self.options(true, true);
+        let dry_run = match apply(&self.context.client, &self.context.discovery, body, &options).await {
+            Ok(dry_run) => dry_run,
+            Err(error) => return Err(self.refused(key, digest, &error)),
+        };
+        let wanted = serde_json::to_value(&dry_run.live).unwrap_or_default();
+        let live = read(&self.context.client, &self.context.discovery, key).await.map_err(|error| Failed(chain(&error)))?;
+        let Some(live) = live else {
+            lock(self.memory).objects.entry(key.clone()).or_default().read = Some(Read::Absent);
+            return Ok(());
+        };
+        let now = self.context.now();
+        let found = serde_json::to_value(&live).unwrap_or_default();
+        let difference = compare(&wanted, &found);
+        let Some(seen) = Seen::of(&live.metadata, labels::PART_OF) else { return Ok(()) };
+        let trigger = sight(&seen, self.part_of).trigger;
+        self.context.objects.note(key, seen);
+        let mut memory = lock(self.memory);
+        let object = memory.objects.entry(key.clone()).or_default();
+        object.failure = None;
+        object.health = Some(judged(&found, &live, now));
+        if difference.is_empty() {
+            object.foreign_manager = dry_run.owners.first().map(|owner| owner.manager.clone());
+            object.verified = Some(Verified { intent: digest.to_owned(), trigger });
+            object.drifted = None;
+        } else {
+            object.verified = None;
+            let managers = other_managers(&live);
+            object.drifted = Some(Drifted { intent: digest.to_owned(), trigger, fields: difference.pointers, managers });
+        }
+        Ok(())
+    }
+
+    fn intent<'b>(&self, key: &ObjectKey, bodies: Option<&'b Intents>) -> Result<(&'b str, &'b Value), Failed> {
+        let bodies = bodies.ok_or_else(|| Failed("the release could not be rendered again".to_owned()))?;
+        let body = bodies.bodies.get(key).zip(bodies.planned.get(key));
+        let (body, intent) = body.ok_or_else(|| Failed(format!("the rendering no longer contains {key}")))?;
+        // The plan was made for the bytes that were rendered then.
+        let planned = match &self.sight.observed.rendering {
+            Rendering::Rendered { intents } => intents.get(key),
+            _ => None,
+        };
+        if planned.is_none_or(|planned| planned.digest != intent.digest) {
+            return Err(Failed(format!("the rendering of {key} changed in between")));
+        }
+        Ok((&intent.digest, body))
+    }
+
+    /// Remembers that the API server refused an object, in its words.
+    fn refused(&self, key: &ObjectKey, digest: &str, error: &ApplyError) -> Failed {
+        let message = error.to_string();
+        self.remember_failure(key, digest, &message);
+        Failed(format!("{key}: {message}"))
+    }
+
+    fn remember_failure(&self, key: &ObjectKey, digest: &str, message: &str) {
+        let now = self.context.now();
+        let mut memory = lock(self.memory);
+        let object = memory.objects.entry(key.clone()).or_default();
+        let attempts = object.failure.as_ref().filter(|failure| failure.intent == digest).map_or(0, |failure| failure.attempts);
+        object.read = None;
+        object.failure =
+            Some(Failure { intent: digest.to_owned(), message: message.to_owned(), attempts: attempts + 1, at: now });
+    }
+
+    async fn read(&self, key: &ObjectKey) -> Result<(), Failed> {
+        let answer = read(&self.context.client, &self.context.discovery, key).await;
+        let live = answer.map_err(|error| {
+            self.remember_failure(key, "", &chain(&error));
+            Failed(chain(&error))
+        })?;
+        let now = self.context.now();
+        let mut memory = lock(self.memory);
+        let object = memory.objects.entry(key.clone()).or_default();
+        match live {
+            None => {
+                object.read = Some(Read::Absent);
+                object.verified = None;
+                object.health = None;
+            }
+            Some(live) => {
+                let found = serde_json::to_value(&live).unwrap_or_default();
+                object.health = Some(judged(&found, &live, now));
+                object.read = Some(Read::Found {
+                    uid: live.uid().unwrap_or_default(),
+                    belongs: belongs(&live, self.part_of),
+                    keep: live.annotations().get(labels::RESOURCE_POLICY).map(String::as_str) == Some(labels::RESOURCE_POLICY_KEEP),
+                    deleting: live.metadata.deletion_timestamp.is_some(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    async fn take_over(&self, release: &ClusterStackRelease, key: &ObjectKey) -> Result<(), Failed> {
+        let ours = [Rename {
+            from: labels::PREDECESSOR_FIELD_MANAGER,
+            operation: "Apply",
+            subresource: None,
+            to: labels::FIELD_MANAGER,
+        }];
+        let status = [Rename {
+            from: labels::PREDECESSOR_STATUS_FIELD_MANAGER,
+            operation: "Update",
+            subresource: Some("status"),
+            to: labels::STATUS_FIELD_MANAGER,
+        }];
+        let own = ObjectKey::new(crds::GROUP, "ClusterStackRelease", release.namespace().unwrap_or_default(), release.name_any());
+        for (key, renames) in [(key, &ours), (&own, &status)] {
+            let taken = take_over(&self.context.client, &self.context.discovery, key, renames).await;
+            taken.map_err(|error| Failed(chain(&error)))?;
+        }
+        self.read(key).await
+    }
+
+    async fn delete(&self, key: &ObjectKey, uid: &str) -> Result<(), Failed> {
+        let answer = delete(&self.context.client, &self.context.discovery, key, Some(uid)).await;
+        lock(self.memory).objects.entry(key.clone()).or_default().read = None;
+        match answer {
+            Ok(_) => {
+                lock(self.memory).objects.entry(key.clone()).or_default().failure = None;
+                Ok(())
+            }
+            Err(error) => {
+                self.remember_failure(key, "", &chain(&error));
+                Err(Failed(chain(&error)))
+            }
+        }
+    }
+}
+
+/// Writes a status where it differs from the one that was read.
+pub(crate) async fn write_status(
+    context: &Context,
+    release: &ClusterStackRelease,
+    status: &crds::ClusterStackReleaseStatus,
+) -> Result<ClusterStackRelease, String> {
+    let wanted = ClusterStackRelease { status: Some(status.clone()), ..release.clone() };
+    debug_assert!(
+        crds::conditions::lint(&status.conditions, release.metadata.generation.unwrap_or(0), status.observed_generation.unwrap_or(0)).is_empty(),
+        "{:?}",
+        status.conditions
+    );
+    match replace_status(&api(context, release), release, &wanted, labels::STATUS_FIELD_MANAGER).await {
+        Ok(StatusWrite::Written(written)) => Ok(*written),
+        Ok(StatusWrite::Unchanged) => Ok(release.clone()),
+        Ok(StatusWrite::Conflict) => Err("somebody else wrote the release in between".to_owned()),
+        Ok(StatusWrite::Gone) => Err("the release is gone".to_owned()),
+        Err(error) => Err(chain(&error)),
+    }
+}
+
+/// The releases of one namespace.
+pub(crate) fn api(context: &Context, release: &ClusterStackRelease) -> Api<ClusterStackRelease> {
+    Api::namespaced(context.client.clone(), &release.namespace().unwrap_or_default())
+}
+
+fn judged(found: &Value, live: &DynamicObject, now: jiff::Timestamp) -> HealthSeen {
+    let health = health::health(found);
+    HealthSeen {
+        state: health.state,
+        message: health.message,
+        resource_version: live.resource_version().unwrap_or_default(),
+        at: now,
+    }
+}
+
+/// Whose an object is: by our label, by our field manager, or by what the Go operator leaves behind.
+fn belongs(live: &DynamicObject, part_of: &str) -> Belongs {
+    let entries = live.metadata.managed_fields.as_deref().unwrap_or_default();
+    let applied_by = |manager: &str| {
+        entries.iter().any(|entry| entry.manager.as_deref() == Some(manager) && entry.operation.as_deref() == Some("Apply"))
+    };
+    match live.labels().get(labels::PART_OF) {
+        Some(label) if label == part_of => Belongs::Us,
+        Some(_) => Belongs::OtherOwner,
+        None if applied_by(labels::FIELD_MANAGER) => Belongs::Us,
+        None if applied_by(labels::PREDECESSOR_FIELD_MANAGER)
+            && live.labels().get(labels::INSTANCE).map(String::as_str) == Some(labels::INSTANCE_OWNED) =>
+        {
+            Belongs::Predecessor
+        }
+        None => Belongs::Nobody,
+    }
+}
+
+/// The managers besides ours that have written to an object (its status apart), sorted.
+fn other_managers(live: &DynamicObject) -> Vec<String> {
+    let entries = live.metadata.managed_fields.iter().flatten();
+    let others: BTreeSet<String> = entries
+        .filter(|entry| entry.subresource.as_deref().unwrap_or_default().is_empty())
+        .filter_map(|entry| entry.manager.clone())
+        .filter(|manager| manager != labels::FIELD_MANAGER)
+        .collect();
+    others.into_iter().collect()
+}
+

@@ -1,0 +1,120 @@
+//! What is applied for one rendered object: its body with our marks, and the digest of that.
+
+use std::collections::BTreeMap;
+
+use crds::labels;
+use planning::digest::digest;
+use planning::object_key::{GroupKind, ObjectKey, ObjectRef};
+use planning::release::Intent;
+use planning::waves::wave_of;
+use serde_json::{Map, Value};
+
+/// The objects of one release, ready to be applied.
+#[derive(Debug, Default)]
+pub(crate) struct Intents {
+    /// Which objects, for the plan.
+    pub(crate) planned: BTreeMap<ObjectKey, Intent>,
+    /// Their bodies.
+    pub(crate) bodies: BTreeMap<ObjectKey, Value>,
+}
+
+/// Marks rendered objects as parts of the release. `cluster_scoped` says of a kind whether its objects have no namespace.
+pub(crate) fn intents<'a>(
+    rendered: impl Iterator<Item = &'a Value>,
+    namespace: &str,
+    part_of: &str,
+    cluster_scoped: impl Fn(&GroupKind) -> bool,
+) -> Intents {
+    let mut intents = Intents::default();
+    for value in rendered {
+        let mut body = value.clone();
+        let Some(object) = identify(&body, namespace, &cluster_scoped) else { continue };
+        mark(&mut body, part_of);
+        mark_pod_template(&mut body);
+        let wave = wave_of(&object.key.group_kind());
+        let key = object.key.clone();
+        intents.planned.insert(key.clone(), Intent { object, digest: digest(&body), wave });
+        intents.bodies.insert(key, body);
+    }
+    intents
+}
+
+fn identify(body: &Value, namespace: &str, cluster_scoped: &impl Fn(&GroupKind) -> bool) -> Option<ObjectRef> {
+    let api_version = body.get("apiVersion")?.as_str()?;
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let kind = GroupKind::new(group, body.get("kind")?.as_str()?);
+    let own_namespace = body.pointer("/metadata/namespace").and_then(Value::as_str);
+    let namespace = if cluster_scoped(&kind) { "" } else { own_namespace.unwrap_or(namespace) };
+    let name = body.pointer("/metadata/name")?.as_str()?;
+    Some(ObjectRef { version: version.to_owned(), key: ObjectKey::new(kind.group, kind.kind, namespace, name) })
+}
+
+fn mark(body: &mut Value, part_of: &str) {
+    let labels = labels_at(body, &["metadata"]);
+    if let Some(labels) = labels {
+        labels.insert(labels::INSTANCE.to_owned(), Value::from(labels::INSTANCE_OWNED));
+        labels.insert(labels::PART_OF.to_owned(), Value::from(part_of));
+    }
+}
+
+/// The label of the contract is on the Pods of these kinds too; adding it later would roll them.
+fn mark_pod_template(body: &mut Value) {
+    let kind = (body.get("apiVersion").and_then(Value::as_str), body.get("kind").and_then(Value::as_str));
+    let has_template = matches!(
+        kind,
+        (Some("apps/v1" | "extensions/v1beta1"), Some("Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet"))
+            | (Some("batch/v1"), Some("Job"))
+    );
+    if has_template && let Some(labels) = labels_at(body, &["spec", "template", "metadata"]) {
+        labels.insert(labels::INSTANCE.to_owned(), Value::from(labels::INSTANCE_OWNED));
+    }
+}
+
+/// The labels below a path, made where they are missing; `None` where something else than an object is in the way.
+fn labels_at<'a>(body: &'a mut Value, path: &[&str]) -> Option<&'a mut Map<String, Value>> {
+    let mut place = body;
+    for step in path.iter().chain(&["labels"]) {
+        let map = place.as_object_mut()?;
+        let next = map.entry((*step).to_owned()).or_insert(Value::Null);
+        if next.is_null() {
+            *next = Value::Object(Map::new());
+        }
+        place = next;
+    }
+    place.as_object_mut()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(values: &[Value]) -> Intents {
+        intents(values.iter(), "fleet", "0123", |kind| kind.kind == "ClusterRole")
+    }
+
+    #[test]
+    fn every_object_carries_the_marks_of_its_release() {
+        let intents = of(&[json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"own": "x"}}})]);
+        let body = &intents.bodies[&ObjectKey::new("", "ConfigMap", "fleet", "a")];
+        assert_eq!(
+            body["metadata"]["labels"],
+            json!({"own": "x", "clusterstack.x-k8s.io/instance": "owned", "clusterstack.x-k8s.io/part-of": "0123"})
+        );
+    }
+
+    #[test]
+    fn pods_of_workloads_carry_the_label_of_the_contract_only() {
+        let intents = of(&[json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {"template": {}}})]);
+        let body = &intents.bodies[&ObjectKey::new("apps", "Deployment", "fleet", "a")];
+        assert_eq!(body["spec"]["template"]["metadata"]["labels"], json!({"clusterstack.x-k8s.io/instance": "owned"}));
+    }
+
+    #[test]
+    fn objects_of_cluster_scoped_kinds_have_no_namespace() {
+        let group = "rbac.authorization.k8s.io";
+        let intents = of(&[json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "a"}})]);
+        assert!(intents.planned.contains_key(&ObjectKey::new(group, "ClusterRole", "", "a")));
+    }
+}

@@ -1,0 +1,57 @@
+//! What the process remembers of releases between reconciles. All of it can be lost: then it is read or checked again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kube::runtime::reflector::ObjectRef;
+use planning::object_key::ObjectKey;
+use planning::release::{Intent, ObjectMemory};
+
+use crds::ClusterStackRelease;
+
+/// Memory of one release. The lock is held for moments only, never across a request.
+#[derive(Default)]
+pub(crate) struct ReleaseMemory {
+    /// By object.
+    pub(crate) objects: BTreeMap<ObjectKey, ObjectMemory>,
+    /// The last rendering: what it was made from, and what it asks for. The bodies are rendered again when they are needed.
+    pub(crate) rendering: Option<(String, Arc<BTreeMap<ObjectKey, Intent>>)>,
+}
+
+/// Memories of all releases, by the value of the label that marks their objects.
+#[derive(Default)]
+pub(crate) struct Memories {
+    by_part_of: Mutex<HashMap<String, Entry>>,
+}
+
+struct Entry {
+    release: ObjectRef<ClusterStackRelease>,
+    memory: Arc<Mutex<ReleaseMemory>>,
+}
+
+impl Memories {
+    /// The memory of a release, empty at first.
+    pub(crate) fn of(&self, part_of: &str, release: &ObjectRef<ClusterStackRelease>) -> Arc<Mutex<ReleaseMemory>> {
+        let mut entries = self.by_part_of.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = entries
+            .entry(part_of.to_owned())
+            .or_insert_with(|| Entry { release: release.clone(), memory: Arc::default() });
+        Arc::clone(&entry.memory)
+    }
+
+    /// Forgets what was read of an object, because it has changed, and says whose it is.
+    pub(crate) fn changed(&self, part_of: &str, key: &ObjectKey) -> Option<ObjectRef<ClusterStackRelease>> {
+        let entries = self.by_part_of.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = entries.get(part_of)?;
+        let mut memory = entry.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(object) = memory.objects.get_mut(key) {
+            object.read = None;
+        }
+        Some(entry.release.clone())
+    }
+
+    /// Forgets a release that is gone.
+    pub(crate) fn forget(&self, part_of: &str) {
+        self.by_part_of.lock().unwrap_or_else(PoisonError::into_inner).remove(part_of);
+    }
+}

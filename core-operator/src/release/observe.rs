@@ -1,0 +1,240 @@
+//! Reads everything that a decision about a release needs: caches, watches, files, the renderer. Judges nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crds::labels;
+use crds::names::ReleaseTag;
+use crds::policy::HelmProfile;
+use crds::{ClusterStackRelease, ClusterStackReleaseStatus};
+use kube::ResourceExt;
+use kube::core::GroupVersionKind;
+use operator_kit::object::{GroupKind, ObjectKey, group_kind};
+use operator_kit::objects;
+use planning::release::{
+    Assets, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, key_of,
+};
+
+use super::intent::{Intents, intents};
+use super::memory::ReleaseMemory;
+use super::provider;
+use crate::context::{Context, KindFacts};
+use crate::sources::Opened;
+
+/// What one look has found, with what the execution of the plan needs besides.
+pub(crate) struct Sight {
+    pub(crate) observed: ReleaseObserved,
+    /// The files, when they are usable.
+    pub(crate) files: Option<Arc<release::Release>>,
+}
+
+/// Looks at a release.
+pub(crate) async fn observe(context: &Context, release: &ClusterStackRelease, part_of: &str, memory: &Mutex<ReleaseMemory>) -> Sight {
+    let tag = release.name_any();
+    let namespace = release.namespace().unwrap_or_default();
+    let deleting = release.metadata.deletion_timestamp.is_some();
+    let annotations = release.annotations();
+    let paused = annotations.contains_key(labels::PAUSED);
+    let status = release.status.clone().unwrap_or_default();
+    let (assets, files) = if deleting || paused { (Assets::NotRead, None) } else { assets(context, release).await };
+    let rendering = match &files {
+        Some(files) if !moved(&assets, &status) => rendering(context, release, files, part_of, memory).await,
+        _ => Rendering::NotRendered,
+    };
+    let group_kinds = marked_kinds(release);
+    let objects = objects(context, part_of, &status, &group_kinds, &rendering, memory).await;
+    let observed = ReleaseObserved {
+        namespace: namespace.clone(),
+        uid: release.uid().unwrap_or_default(),
+        generation: release.metadata.generation.unwrap_or_default(),
+        deleting,
+        finalizer: release.finalizers().iter().any(|finalizer| finalizer == labels::RELEASE_FINALIZER),
+        group_kinds,
+        paused,
+        requested_at: annotations.get(labels::REQUESTED_AT).cloned(),
+        approved_prune: annotations.get(labels::APPROVE_PRUNE).cloned(),
+        spec: release.spec.clone(),
+        status,
+        used_by: if deleting { used_by(context, &namespace, &tag) } else { None },
+        assets,
+        provider: provider(context, release).await,
+        rendering,
+        objects,
+        tag,
+    };
+    Sight { observed, files }
+}
+
+/// Bytes other than the pinned ones are not rendered: nobody may apply them by mistake.
+fn moved(assets: &Assets, status: &ClusterStackReleaseStatus) -> bool {
+    match (assets, &status.assets) {
+        (Assets::Ready { digest, .. }, Some(pinned)) => *digest != pinned.digest,
+        _ => false,
+    }
+}
+
+fn marked_kinds(release: &ClusterStackRelease) -> BTreeSet<GroupKind> {
+    let annotation = release.annotations().get(labels::CONTAINS_GROUP_KINDS).map(String::as_str).unwrap_or_default();
+    labels::parse_group_kinds(annotation).into_iter().map(|(group, kind)| GroupKind::new(group, kind)).collect()
+}
+
+fn used_by(context: &Context, namespace: &str, tag: &str) -> Option<BTreeSet<String>> {
+    let tag: ReleaseTag = tag.parse().ok()?;
+    context.clusters.used_by(namespace).map(|mut used| used.remove(&tag).unwrap_or_default())
+}
+
+async fn assets(context: &Context, release: &ClusterStackRelease) -> (Assets, Option<Arc<release::Release>>) {
+    let tag: ReleaseTag = match release.name_any().parse() {
+        Ok(tag) => tag,
+        Err(error) => return (Assets::Broken { message: format!("the name is no release tag: {error}") }, None),
+    };
+    match context.sources.open(release.spec.source.as_ref(), &tag).await {
+        Opened::Ready { source, files } => {
+            let assets = Assets::Ready {
+                digest: files.digest.to_string(),
+                source,
+                kubernetes_version: files.metadata.kubernetes.clone(),
+            };
+            (assets, Some(files))
+        }
+        Opened::Missing { message } => (Assets::Missing { message }, None),
+        Opened::Broken { message } => (Assets::Broken { message }, None),
+    }
+}
+
+async fn rendering(
+    context: &Context,
+    release: &ClusterStackRelease,
+    files: &Arc<release::Release>,
+    part_of: &str,
+    memory: &Mutex<ReleaseMemory>,
+) -> Rendering {
+    let profile = profile(release);
+    let origin = format!("{} {profile}", files.class_chart.sha256);
+    let known = lock(memory).rendering.clone().filter(|(made_from, _)| *made_from == origin).map(|(_, intents)| intents);
+    if let Some(intents) = known {
+        return Rendering::Rendered { intents: intents.as_ref().clone() };
+    }
+    match render(context, release, files, part_of).await {
+        Ok(Intents { planned, .. }) => {
+            // The keys of kinds that are not served yet may turn out to have no namespace.
+            let cacheable = context.serves_all(planned.keys().map(ObjectKey::group_kind)).await;
+            lock(memory).rendering = cacheable.then(|| (origin, Arc::new(planned.clone())));
+            Rendering::Rendered { intents: planned }
+        }
+        Err(message) => Rendering::Failed { message },
+    }
+}
+
+/// The rendering profile of a release.
+fn profile(release: &ClusterStackRelease) -> HelmProfile {
+    release.spec.policy.as_ref().map(|policy| policy.helm_profile).unwrap_or_default()
+}
+
+/// Renders the class chart and marks its objects; the error is for people.
+pub(crate) async fn render(
+    context: &Context,
+    release: &ClusterStackRelease,
+    files: &Arc<release::Release>,
+    part_of: &str,
+) -> Result<Intents, String> {
+    let namespace = release.namespace().unwrap_or_default();
+    let rendered = context.render(files, &release.name_any(), &namespace, profile(release)).await?;
+    let mut scoped = BTreeSet::new();
+    for object in &rendered.objects {
+        if let Some(kind) = kind_of(&object.value)
+            && context.kind(&group_kind(&kind)).await.cluster_scoped
+        {
+            scoped.insert(group_kind(&kind));
+        }
+    }
+    Ok(intents(rendered.objects.iter().map(|object| &object.value), &namespace, part_of, |kind| scoped.contains(kind)))
+}
+
+fn kind_of(value: &serde_json::Value) -> Option<GroupVersionKind> {
+    let api_version = value.get("apiVersion")?.as_str()?;
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    Some(GroupVersionKind::gvk(group, version, value.get("kind")?.as_str()?))
+}
+
+async fn provider(context: &Context, release: &ClusterStackRelease) -> Provider {
+    match &release.spec.provider_ref {
+        None => Provider::NotWanted,
+        Some(reference) => provider::observe(context, release, reference).await,
+    }
+}
+
+/// Every object that is wanted, inventoried or marked, with what the watches and the memory know of it.
+async fn objects(
+    context: &Context,
+    part_of: &str,
+    status: &ClusterStackReleaseStatus,
+    group_kinds: &BTreeSet<GroupKind>,
+    rendering: &Rendering,
+    memory: &Mutex<ReleaseMemory>,
+) -> BTreeMap<ObjectKey, ObjectObserved> {
+    let mut versions: BTreeMap<ObjectKey, String> =
+        status.resources.iter().map(|row| (key_of(row), row.version.clone())).collect();
+    if let Rendering::Rendered { intents } = rendering {
+        versions.extend(intents.iter().map(|(key, Intent { object, .. })| (key.clone(), object.version.clone())));
+    }
+    let mut kinds: BTreeSet<GroupKind> = group_kinds.clone();
+    kinds.extend(versions.keys().map(ObjectKey::group_kind));
+    let mut facts: BTreeMap<GroupKind, KindFacts> = BTreeMap::new();
+    for kind in kinds {
+        let known = context.kind(&kind).await;
+        facts.insert(kind, known);
+    }
+    let unserved = unserved(context, rendering).await;
+    for (key, _) in context.objects.by_part_of(part_of) {
+        versions.entry(key).or_default();
+    }
+    let memory = lock(memory);
+    versions
+        .into_iter()
+        .map(|(key, version)| {
+            let kind = key.group_kind();
+            let facts = facts.get(&kind).copied().unwrap_or(KindFacts { served: true, cluster_scoped: false });
+            let object = ObjectObserved {
+                version,
+                served: facts.served && !unserved.contains(&key),
+                watched: context.objects.synced(&kind),
+                misplaced: facts.cluster_scoped && !key.namespace.is_empty(),
+                seen: context.objects.get(&key).map(|seen| sight(&seen, part_of)),
+                memory: memory.objects.get(&key).cloned().unwrap_or_default(),
+            };
+            (key, object)
+        })
+        .collect()
+}
+
+/// The wanted objects whose kind is served, but not in the version that the release names.
+async fn unserved(context: &Context, rendering: &Rendering) -> BTreeSet<ObjectKey> {
+    let mut unserved = BTreeSet::new();
+    if let Rendering::Rendered { intents } = rendering {
+        for (key, intent) in intents {
+            let gvk = GroupVersionKind::gvk(&key.group, &intent.object.version, &key.kind);
+            if !context.serves(&gvk).await {
+                unserved.insert(key.clone());
+            }
+        }
+    }
+    unserved
+}
+
+/// One object as planning sees it.
+pub(crate) fn sight(seen: &objects::Seen, part_of: &str) -> Seen {
+    let revision = seen.generation.map_or_else(|| format!("v{}", seen.resource_version), |generation| format!("g{generation}"));
+    Seen {
+        uid: seen.uid.to_string(),
+        trigger: format!("{} {revision} {:016x} {}", seen.uid, seen.labels_digest, seen.deleting),
+        resource_version: seen.resource_version.to_string(),
+        ours: *seen.part_of == *part_of,
+        deleting: seen.deleting,
+    }
+}
+
+/// Poisoned or not, the memory is only a memory.
+pub(crate) fn lock(memory: &Mutex<ReleaseMemory>) -> std::sync::MutexGuard<'_, ReleaseMemory> {
+    memory.lock().unwrap_or_else(PoisonError::into_inner)
+}

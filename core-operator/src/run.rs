@@ -1,0 +1,146 @@
+//! Puts the operator together and takes it apart: client, servers, leadership, watches, drivers, shutdown.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use jiff::Timestamp;
+use kube::Client;
+use operator_kit::client::{ClientOptions, Traffic, connect};
+use operator_kit::lease::{LeaseOptions, Leadership, Timing, elect};
+use operator_kit::telemetry::{self, Gate, LogLevel, Readiness, init_logging, registry, serve_health, serve_metrics};
+use planning::next::Next;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::{Args, LogFormat};
+use crate::operator::operate;
+
+/// How long the drivers may take to finish what they are doing once the process was asked to stop.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Runs until the process is asked to stop; an error means that it could not work, or may no longer.
+pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+    let format = match args.log_format {
+        LogFormat::Json => telemetry::LogFormat::Json,
+        LogFormat::Text => telemetry::LogFormat::Text,
+    };
+    let log_level = init_logging(format, &args.log_level)?;
+    let mut registry = registry();
+    let traffic = Traffic::register(&mut registry);
+    let options = ClientOptions {
+        kubeconfig: args.kubeconfig.clone(),
+        context: None,
+        qps: f64::from(args.qps),
+        burst: args.burst,
+        user_agent: format!("stackwright-core-operator/{}", env!("CARGO_PKG_VERSION")),
+    };
+    let client = connect(&options, &traffic).await?;
+    let stop = CancellationToken::new();
+    tokio::spawn(stop_on_signal(stop.clone()));
+    let readiness = Readiness::default();
+    let gates = Gates { watches: readiness.gate("watches of ClusterStacks and ClusterStackReleases") };
+    let servers = CancellationToken::new();
+    if let Some(address) = args.metrics_bind_address.0 {
+        listening("metrics", serve_metrics(address, Arc::new(registry), servers.clone()).await?.0);
+    }
+    if let Some(address) = args.health_probe_bind_address.0 {
+        let health = serve_health(address, readiness, Some(LogLevel::clone(&log_level)), servers.clone()).await?;
+        listening("health", health.0);
+    }
+    let outcome = if args.leader_elect {
+        lead(&args, client, gates, &stop).await
+    } else {
+        operate(&args, client, gates, stop).await
+    };
+    servers.cancel();
+    outcome
+}
+
+/// What has to be there before the process calls itself ready.
+#[derive(Clone)]
+pub(crate) struct Gates {
+    /// The first lists of our own kinds.
+    pub(crate) watches: Gate,
+}
+
+fn listening(what: &str, address: SocketAddr) {
+    tracing::info!(%address, "{what} endpoint is up");
+}
+
+/// Waits for leadership and works while it lasts. A process that lost it ends: whatever it still had in flight must not race with the next.
+async fn lead(args: &Args, client: Client, gates: Gates, stop: &CancellationToken) -> anyhow::Result<()> {
+    let options = LeaseOptions {
+        namespace: lease_namespace(args),
+        name: args.leader_elect_name.clone(),
+        identity: identity(),
+        timing: Timing::of(args.lease_duration),
+    };
+    let election = CancellationToken::new();
+    let (mut leadership, standing) = elect(client.clone(), options, election.clone());
+    // A standby is ready too: it is there to take over.
+    gates.watches.open();
+    tokio::select! {
+        () = stop.cancelled() => {
+            election.cancel();
+            standing.await.context("the election ended abnormally")?;
+            return Ok(());
+        }
+        led = leadership.wait_for(|state| *state == Leadership::Leading) => {
+            led.context("the election ended")?;
+        }
+    }
+    let work = stop.child_token();
+    let working = operate(args, client, gates, work.clone());
+    tokio::pin!(working);
+    let outcome = tokio::select! {
+        outcome = &mut working => outcome,
+        _ = leadership.wait_for(|state| *state == Leadership::Lost) => {
+            work.cancel();
+            bail!("lost the Lease; another replica may be working now");
+        }
+    };
+    election.cancel();
+    standing.await.context("the election ended abnormally")?;
+    outcome
+}
+
+fn lease_namespace(args: &Args) -> String {
+    if args.leader_elect_namespace.is_empty() { "default".to_owned() } else { args.leader_elect_namespace.clone() }
+}
+
+/// Unique among replicas and restarts: a host name may come back, a start time on it does not.
+fn identity() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}_{}_{}", host.trim(), std::process::id(), Timestamp::now().as_millisecond())
+}
+
+async fn stop_on_signal(stop: CancellationToken) {
+    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        tracing::warn!("signals cannot be received; stop the process by force");
+        return;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!("stopping");
+    stop.cancel();
+    // Whoever asks twice does not want to wait.
+    tokio::select! {
+        () = tokio::time::sleep(DRAIN) => {}
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    std::process::exit(1);
+}
+
+/// How long until a plan wants to be made again.
+pub(crate) fn until(next: Next, now: Timestamp) -> Option<Duration> {
+    match next {
+        Next::Await => None,
+        Next::Now => Some(Duration::ZERO),
+        Next::At(at) => Some(Duration::try_from(at.duration_since(now)).unwrap_or(Duration::ZERO)),
+    }
+}

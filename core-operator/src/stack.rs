@@ -1,0 +1,95 @@
+//! The driver of ClusterStack: observe, plan, execute, write the status, say when to look again.
+
+mod execute;
+mod observe;
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crds::{ClusterStack, labels};
+use jiff::Timestamp;
+use kube::{Api, Resource, ResourceExt};
+use operator_kit::events::EventType;
+use operator_kit::failure::chain;
+use operator_kit::status::{StatusWrite, replace_status};
+use planning::stack::{Note, StackPlan, plan};
+
+use self::execute::execute;
+use self::observe::observe;
+use crate::context::Context;
+
+/// When to look again after a failed action or somebody else's write.
+const AFTER_FAILURE: Duration = Duration::from_secs(5);
+
+/// When each stack's status was last written, by identity of the stack.
+#[derive(Default)]
+pub(crate) struct WriteTimes {
+    times: Mutex<HashMap<String, Timestamp>>,
+}
+
+impl WriteTimes {
+    fn get(&self, uid: &str) -> Option<Timestamp> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner).get(uid).copied()
+    }
+
+    fn set(&self, uid: String, at: Timestamp) {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner).insert(uid, at);
+    }
+
+    /// Forgets a stack that is gone.
+    pub(crate) fn forget(&self, uid: &str) {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+    }
+}
+
+/// Reconciles one stack; `None` means that only a change can change the decision.
+pub(crate) async fn reconcile(context: &Context, namespace: &str, name: &str) -> Option<Duration> {
+    let stack = context.stacks.get(namespace, name)?;
+    let now = context.now();
+    let observed = observe(context, &stack).await;
+    let plan = plan(&observed, now);
+    if let Some(recorder) = &context.recorder {
+        recorder.record("stack", &observed, now, &plan);
+    }
+    let failed = execute(context, &stack, &plan.actions).await;
+    tell(context, &stack, &plan.notes);
+    let acted = !plan.actions.is_empty();
+    let plan = if acted { planning::stack::plan(&observe(context, &stack).await, context.now()) } else { plan };
+    if plan.status_due && !write_status(context, &stack, &plan).await {
+        return Some(AFTER_FAILURE);
+    }
+    if failed {
+        return Some(AFTER_FAILURE);
+    }
+    if acted && !plan.actions.is_empty() {
+        return Some(Duration::ZERO);
+    }
+    crate::run::until(plan.next, context.now())
+}
+
+/// False when the status could not be written.
+async fn write_status(context: &Context, stack: &ClusterStack, plan: &StackPlan) -> bool {
+    let api: Api<ClusterStack> = Api::namespaced(context.client.clone(), &stack.namespace().unwrap_or_default());
+    let wanted = ClusterStack { status: Some(plan.status.clone()), ..stack.clone() };
+    match replace_status(&api, stack, &wanted, labels::STATUS_FIELD_MANAGER).await {
+        Ok(StatusWrite::Written(written)) => {
+            context.status_writes.set(stack.uid().unwrap_or_default(), context.now());
+            context.stacks.note(*written);
+            true
+        }
+        Ok(StatusWrite::Unchanged | StatusWrite::Gone) => true,
+        Ok(StatusWrite::Conflict) => false,
+        Err(error) => {
+            tracing::info!(stack = %stack.name_any(), message = chain(&error), "the status could not be written");
+            false
+        }
+    }
+}
+
+fn tell(context: &Context, stack: &ClusterStack, notes: &[Note]) {
+    for note in notes {
+        let kind = if note.warning { EventType::Warning } else { EventType::Normal };
+        context.events.publish(stack.object_ref(&()), kind, note.reason.as_str(), &note.message);
+    }
+}

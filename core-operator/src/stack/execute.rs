@@ -1,0 +1,137 @@
+//! Performs the actions of a stack's plan. Decides nothing.
+
+use std::collections::BTreeMap;
+
+use crds::{ClusterStack, ClusterStackRelease, ClusterStackReleaseSpec, labels};
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::{Api, Resource, ResourceExt};
+use operator_kit::failure::chain;
+use planning::stack::StackAction;
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::release::{group_kind, owner_reference};
+
+/// How many requests of one stack are under way at once.
+const SIDE_BY_SIDE: usize = 16;
+
+/// Performs all actions; true when one of them failed.
+pub(super) async fn execute(context: &Context, stack: &ClusterStack, actions: &[StackAction]) -> bool {
+    let mut failed = false;
+    for actions in actions.chunks(SIDE_BY_SIDE) {
+        for done in join_all(actions.iter().map(|action| perform(context, stack, action))).await {
+            if let Err(message) = done {
+                tracing::info!(stack = %stack.name_any(), message, "an action failed");
+                failed = true;
+            }
+        }
+    }
+    failed
+}
+
+async fn perform(context: &Context, stack: &ClusterStack, action: &StackAction) -> Result<(), String> {
+    match action {
+        StackAction::CreateRelease { tag, spec, labels } => create(context, stack, tag, spec, labels).await,
+        StackAction::UpdateRelease { tag, spec, adopt } => update(context, stack, tag, spec, *adopt).await,
+        StackAction::DeleteRelease { tag, uid } => delete(context, stack, tag, uid).await,
+        StackAction::ApplyProviderObject { reference, release_uid, spec, labels, annotations, exists: _ } => {
+            let metadata = json!({"name": reference.name, "labels": labels, "annotations": annotations});
+            apply_provider_object(context, stack, reference, release_uid, spec, metadata).await
+        }
+    }
+}
+
+fn api(context: &Context, stack: &ClusterStack) -> Api<ClusterStackRelease> {
+    Api::namespaced(context.client.clone(), &stack.namespace().unwrap_or_default())
+}
+
+async fn create(
+    context: &Context,
+    stack: &ClusterStack,
+    tag: &str,
+    spec: &ClusterStackReleaseSpec,
+    wanted_labels: &BTreeMap<String, String>,
+) -> Result<(), String> {
+    let mut release = ClusterStackRelease::new(tag, spec.clone());
+    release.meta_mut().namespace = stack.namespace();
+    // With the first write, so that no moment exists in which the release could vanish without its objects.
+    release.meta_mut().finalizers = Some(vec![labels::RELEASE_FINALIZER.to_owned()]);
+    release.meta_mut().owner_references = Some(stack.owner_ref(&()).into_iter().collect());
+    release.meta_mut().labels = Some(wanted_labels.clone()).filter(|labels| !labels.is_empty());
+    let params = PostParams { field_manager: Some(labels::FIELD_MANAGER.to_owned()), ..PostParams::default() };
+    match api(context, stack).create(&params, &release).await {
+        Ok(created) => {
+            context.releases.note(created);
+            Ok(())
+        }
+        Err(error) => Err(chain(&error)),
+    }
+}
+
+async fn update(
+    context: &Context,
+    stack: &ClusterStack,
+    tag: &str,
+    spec: &ClusterStackReleaseSpec,
+    adopt: bool,
+) -> Result<(), String> {
+    let namespace = stack.namespace().unwrap_or_default();
+    let current = context.releases.get(&namespace, tag).ok_or_else(|| format!("release {tag} is gone"))?;
+    let mut wanted = current.as_ref().clone();
+    wanted.spec = spec.clone();
+    if adopt {
+        let references = wanted.meta_mut().owner_references.get_or_insert_default();
+        references.retain(|owner| owner.kind != "ClusterStack");
+        references.extend(stack.owner_ref(&()));
+    }
+    let params = PostParams { field_manager: Some(labels::FIELD_MANAGER.to_owned()), ..PostParams::default() };
+    let updated = api(context, stack).replace(tag, &params, &wanted).await.map_err(|error| chain(&error))?;
+    context.releases.note(updated);
+    Ok(())
+}
+
+async fn delete(context: &Context, stack: &ClusterStack, tag: &str, uid: &str) -> Result<(), String> {
+    let only_this = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+    let params = DeleteParams { preconditions: Some(only_this), ..DeleteParams::default() };
+    match api(context, stack).delete(tag, &params).await {
+        Ok(either) => {
+            if let Some(terminating) = either.left() {
+                context.releases.note(terminating);
+            }
+            Ok(())
+        }
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) => Err(chain(&error)),
+    }
+}
+
+async fn apply_provider_object(
+    context: &Context,
+    stack: &ClusterStack,
+    reference: &ObjectReference,
+    release_uid: &str,
+    spec: &Value,
+    metadata: Value,
+) -> Result<(), String> {
+    let namespace = stack.namespace().unwrap_or_default();
+    let name = reference.name.clone().unwrap_or_default();
+    let kind = group_kind(reference).ok_or("the reference to the provider has no kind")?;
+    let resolved = context.discovery.resolve_kind(&kind).await.map_err(|error| chain(&error))?;
+    let resolved = resolved.ok_or_else(|| format!("the kind {kind} is not served"))?;
+    let release = context.releases.get(&namespace, &name).filter(|release| release.uid().as_deref() == Some(release_uid));
+    let release = release.ok_or_else(|| format!("release {name} changed in between"))?;
+    let mut body = json!({
+        "apiVersion": resolved.resource.api_version,
+        "kind": resolved.resource.kind,
+        "metadata": metadata,
+        "spec": spec,
+    });
+    body["metadata"]["ownerReferences"] = json!([owner_reference(&release)]);
+    // The provider never writes the spec: whoever else did is overruled.
+    let params = PatchParams { field_manager: Some(labels::FIELD_MANAGER.to_owned()), force: true, ..PatchParams::default() };
+    let api = resolved.api(&context.client, Some(&namespace));
+    api.patch(&name, &params, &Patch::Apply(&body)).await.map_err(|error| chain(&error))?;
+    Ok(())
+}

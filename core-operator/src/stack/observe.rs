@@ -1,0 +1,119 @@
+//! Reads everything that a decision about a stack needs: caches and watches. Judges nothing.
+
+use std::collections::BTreeMap;
+
+use crds::names::ReleaseTag;
+use crds::{ClusterStack, ClusterStackRelease, GROUP, labels};
+use kube::{Resource, ResourceExt};
+use operator_kit::object::GroupKind;
+use planning::stack::{Owner, ProviderObject, ProviderTemplate, ReleaseView, StackObserved, release_kind};
+
+use crate::context::Context;
+use crate::release::group_kind;
+
+/// Looks at a stack.
+pub(super) async fn observe(context: &Context, stack: &ClusterStack) -> StackObserved {
+    let namespace = stack.namespace().unwrap_or_default();
+    let annotations = stack.annotations();
+    let (template, provider_objects) = provider(context, stack, &namespace).await;
+    StackObserved {
+        name: stack.name_any(),
+        uid: stack.uid().unwrap_or_default(),
+        generation: stack.metadata.generation.unwrap_or_default(),
+        deleting: stack.metadata.deletion_timestamp.is_some(),
+        paused: annotations.contains_key(labels::PAUSED),
+        requested_at: annotations.get(labels::REQUESTED_AT).cloned(),
+        approved_prune: annotations.get(labels::APPROVE_PRUNE).cloned(),
+        labels: stack.labels().clone(),
+        annotations: annotations.clone(),
+        spec: stack.spec.clone(),
+        status: stack.status.clone().unwrap_or_default(),
+        status_written_at: context.status_writes.get(&stack.uid().unwrap_or_default()),
+        listing: context.sources.listing(stack.spec.source.as_ref()),
+        releases: releases(context, stack, &namespace),
+        used_by: context
+            .clusters
+            .used_by(&namespace)
+            .map(|used| used.into_iter().map(|(tag, clusters)| (tag.to_string(), clusters)).collect()),
+        template,
+        provider_objects,
+        namespace,
+    }
+}
+
+/// The releases that are this stack's, or could become so by their name.
+fn releases(context: &Context, stack: &ClusterStack, namespace: &str) -> BTreeMap<String, ReleaseView> {
+    let stem = stack.spec.stem().ok();
+    let of_interest = |release: &ClusterStackRelease| {
+        let named_like_ours = || {
+            let tag = release.metadata.name.as_deref().and_then(|name| name.parse::<ReleaseTag>().ok());
+            tag.is_some_and(|tag| stem.as_ref() == Some(tag.stem()))
+        };
+        matches!(owner(release, stack), Owner::Us | Owner::FormerSelf) || named_like_ours()
+    };
+    context.releases.select(namespace, of_interest).into_iter().map(|release| (release.name_any(), view(&release, stack))).collect()
+}
+
+fn view(release: &ClusterStackRelease, stack: &ClusterStack) -> ReleaseView {
+    let status = release.status.clone().unwrap_or_default();
+    ReleaseView {
+        uid: release.uid().unwrap_or_default(),
+        owner: owner(release, stack),
+        deleting: release.metadata.deletion_timestamp.is_some(),
+        spec: release.spec.clone(),
+        ready: status.ready,
+        kubernetes_version: status.kubernetes_version,
+        digest: status.assets.as_ref().map(|assets| assets.digest.clone()),
+        source: status.assets.map(|assets| assets.source),
+        conditions: status.conditions,
+    }
+}
+
+fn owner(release: &ClusterStackRelease, stack: &ClusterStack) -> Owner {
+    let stacks: Vec<_> = release
+        .owner_references()
+        .iter()
+        .filter(|owner| owner.kind == "ClusterStack" && owner.api_version.split('/').next() == Some(GROUP))
+        .collect();
+    if stacks.iter().any(|owner| Some(&owner.uid) == stack.meta().uid.as_ref()) {
+        return Owner::Us;
+    }
+    if stacks.iter().any(|owner| Some(&owner.name) == stack.meta().name.as_ref()) {
+        return Owner::FormerSelf;
+    }
+    stacks.first().map_or(Owner::Nobody, |owner| Owner::Other { name: owner.name.clone() })
+}
+
+async fn provider(
+    context: &Context,
+    stack: &ClusterStack,
+    namespace: &str,
+) -> (ProviderTemplate, BTreeMap<String, ProviderObject>) {
+    let nothing = (ProviderTemplate::NotWanted, BTreeMap::new());
+    let Some(reference) = stack.spec.provider_ref.as_ref().filter(|_| !stack.spec.no_provider) else { return nothing };
+    let Some(kind) = group_kind(reference) else { return nothing };
+    if !matches!(context.discovery.resolve_kind(&kind).await, Ok(Some(_))) {
+        context.providers.follow(&kind);
+        return (ProviderTemplate::KindMissing { kind: kind.to_string() }, BTreeMap::new());
+    }
+    let name = reference.name.as_deref().unwrap_or_default();
+    let template = match context.providers.get(&kind, namespace, name) {
+        Some(state) => ProviderTemplate::Found { template: state.spec.get("template").cloned().unwrap_or_default() },
+        None => ProviderTemplate::Missing,
+    };
+    let releases = release_kind(&kind.kind).map(|releases| GroupKind::new(kind.group.as_str(), releases));
+    let objects = releases.map(|kind| context.providers.within(&kind, namespace)).unwrap_or_default();
+    let objects = objects
+        .into_iter()
+        .map(|(name, state)| {
+            let object = ProviderObject {
+                spec: state.spec.clone(),
+                labels: state.labels.clone(),
+                annotations: state.annotations.clone(),
+                deleting: state.deleting,
+            };
+            (name, object)
+        })
+        .collect();
+    (template, objects)
+}

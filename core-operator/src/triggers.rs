@@ -1,0 +1,205 @@
+//! Turns what the watches tell into "look at this stack" and "look at this release". Decides nothing else.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crds::{ClusterStack, ClusterStackRelease};
+use futures::StreamExt;
+use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
+use kube::ResourceExt;
+use kube::runtime::reflector::ObjectRef;
+use operator_kit::crd_watch::CrdWatch;
+use operator_kit::{objects, projection};
+use tokio::sync::{broadcast, mpsc};
+
+use crate::clusters::ClassInUse;
+use crate::context::Context;
+use crate::providers::ProviderChange;
+use crate::sources::SourceChange;
+
+/// Triggers of one stack within this time become one look: fifty releases that move at once are one change to their stack.
+const GATHERING: Duration = Duration::from_millis(100);
+
+/// Where triggers are sent. Clones send to the same queues.
+#[derive(Clone)]
+pub(crate) struct Triggers {
+    stacks: UnboundedSender<ObjectRef<ClusterStack>>,
+    releases: UnboundedSender<ObjectRef<ClusterStackRelease>>,
+}
+
+/// Where triggers arrive.
+pub(crate) struct Queues {
+    pub(crate) stacks: UnboundedReceiver<ObjectRef<ClusterStack>>,
+    pub(crate) releases: UnboundedReceiver<ObjectRef<ClusterStackRelease>>,
+}
+
+impl Triggers {
+    pub(crate) fn new() -> (Self, Queues) {
+        let (stacks, gathered) = unbounded();
+        let (to_queue, from_gathering) = unbounded();
+        let (releases, from_releases) = unbounded();
+        tokio::spawn(gather(gathered, to_queue));
+        (Self { stacks, releases }, Queues { stacks: from_gathering, releases: from_releases })
+    }
+
+    /// A closed queue means that the process is about to end.
+    fn stack(&self, stack: ObjectRef<ClusterStack>) {
+        let _ = self.stacks.unbounded_send(stack);
+    }
+
+    fn release(&self, release: ObjectRef<ClusterStackRelease>) {
+        let _ = self.releases.unbounded_send(release);
+    }
+
+    /// A release changed: its stack summarises it.
+    pub(crate) fn release_changed(&self, release: &ClusterStackRelease) {
+        let namespace = release.namespace().unwrap_or_default();
+        for owner in release.owner_references().iter().filter(|owner| owner.kind == "ClusterStack") {
+            self.stack(ObjectRef::new(&owner.name).within(&namespace));
+        }
+    }
+
+    /// A release is gone: whichever stack of the namespace wants it may have it now.
+    pub(crate) fn release_gone(&self, context: &Context, release: &ClusterStackRelease) {
+        self.release_changed(release);
+        self.stacks_within(context, &release.namespace().unwrap_or_default());
+    }
+
+    fn stacks_within(&self, context: &Context, namespace: &str) {
+        for stack in context.stacks.watched() {
+            if namespace.is_empty() || stack.namespace().as_deref() == Some(namespace) {
+                self.stack(ObjectRef::from_obj(stack.as_ref()));
+            }
+        }
+    }
+
+    fn releases_where(&self, context: &Context, test: impl Fn(&ClusterStackRelease) -> bool) {
+        for release in context.releases.watched() {
+            if test(&release) {
+                self.release(ObjectRef::from_obj(release.as_ref()));
+            }
+        }
+    }
+}
+
+/// Gathers triggers for a moment and passes each stack on once.
+async fn gather(
+    mut triggers: UnboundedReceiver<ObjectRef<ClusterStack>>,
+    queue: UnboundedSender<ObjectRef<ClusterStack>>,
+) {
+    while let Some(first) = triggers.next().await {
+        let mut gathered = HashSet::from([first]);
+        let end = tokio::time::sleep(GATHERING);
+        tokio::pin!(end);
+        loop {
+            tokio::select! {
+                () = &mut end => break,
+                more = triggers.next() => match more {
+                    Some(stack) => drop(gathered.insert(stack)),
+                    None => break,
+                },
+            }
+        }
+        for stack in gathered {
+            if queue.unbounded_send(stack).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Applied objects changed: their release looks at them.
+pub(crate) async fn follow_objects(
+    context: Arc<Context>,
+    triggers: Triggers,
+    mut notices: mpsc::Receiver<objects::Notice>,
+) {
+    while let Some(notice) = notices.recv().await {
+        match notice {
+            objects::Notice::Object(changed) => {
+                let owners = [Some(&changed.part_of), changed.was_part_of.as_ref()];
+                for owner in owners.into_iter().flatten() {
+                    if let Some(release) = context.memories.changed(owner, &changed.key) {
+                        triggers.release(release);
+                    }
+                }
+            }
+            objects::Notice::Synced(kind) | objects::Notice::Stopped(kind) => {
+                triggers.releases_where(&context, |release| uses(release, &kind));
+            }
+        }
+    }
+}
+
+/// A release that has no inventory yet may be about to use any kind.
+fn uses(release: &ClusterStackRelease, kind: &operator_kit::object::GroupKind) -> bool {
+    let resources = release.status.as_ref().map(|status| status.resources.as_slice()).unwrap_or_default();
+    resources.is_empty() || resources.iter().any(|row| row.group == kind.group && row.kind == kind.kind)
+}
+
+/// What is served changed: whoever waits for a kind looks again.
+pub(crate) async fn follow_crds(context: Arc<Context>, triggers: Triggers, crds: CrdWatch) {
+    let mut changes = crds.subscribe();
+    while !matches!(changes.recv().await, Err(broadcast::error::RecvError::Closed)) {
+        triggers.releases_where(&context, |_| true);
+        triggers.stacks_within(&context, "");
+    }
+}
+
+/// A Cluster began or ceased to use a class: the release may be deletable now, or must stay.
+pub(crate) async fn follow_clusters(
+    context: Arc<Context>,
+    triggers: Triggers,
+    mut notices: mpsc::Receiver<projection::Notice<ClassInUse>>,
+) {
+    while let Some(notice) = notices.recv().await {
+        match notice {
+            projection::Notice::Changed { before, after, .. } => {
+                for class in before.iter().chain(&after) {
+                    triggers.release(ObjectRef::new(&class.tag.to_string()).within(&class.namespace));
+                    triggers.stacks_within(&context, &class.namespace);
+                }
+            }
+            projection::Notice::Synced => {
+                triggers.releases_where(&context, |release| release.metadata.deletion_timestamp.is_some());
+                triggers.stacks_within(&context, "");
+            }
+        }
+    }
+}
+
+/// An object of a provider changed: the release of that name looks at it, and the stacks compare it with the template.
+pub(crate) async fn follow_providers(
+    context: Arc<Context>,
+    triggers: Triggers,
+    mut changes: mpsc::UnboundedReceiver<ProviderChange>,
+) {
+    while let Some(change) = changes.recv().await {
+        match change.name {
+            Some(name) => triggers.release(ObjectRef::new(&name).within(&change.namespace)),
+            None => triggers.releases_where(&context, |release| release.spec.provider_ref.is_some()),
+        }
+        triggers.stacks_within(&context, &change.namespace);
+    }
+}
+
+/// The source changed: stacks select again, and releases whose files changed are opened again.
+pub(crate) async fn follow_sources(
+    context: Arc<Context>,
+    triggers: Triggers,
+    mut changes: mpsc::UnboundedReceiver<SourceChange>,
+) {
+    while let Some(change) = changes.recv().await {
+        if change.listing {
+            triggers.stacks_within(&context, "");
+        }
+        match change.tags {
+            Some(tags) => {
+                let names: HashSet<String> = tags.iter().map(ToString::to_string).collect();
+                triggers.releases_where(&context, |release| names.contains(&release.name_any()));
+            }
+            None => triggers.releases_where(&context, |release| !release.status.as_ref().is_some_and(|status| status.ready)),
+        }
+    }
+}
