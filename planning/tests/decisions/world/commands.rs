@@ -1,10 +1,11 @@
 //! The language of scenarios: one change of the world a line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_stack::ClusterStackStatus;
-use crds::cluster_stack_release::ClusterStackReleaseStatus;
+use crds::cluster_stack_release::{ClusterStackReleaseSpec, ClusterStackReleaseStatus};
 use crds::names::ReleaseTag;
+use crds::resource::{Resource, SyncStatus};
 use jiff::SignedDuration;
 use planning::health::HealthState;
 use planning::object_key::{GroupKind, ObjectKey};
@@ -12,7 +13,7 @@ use planning::release::Waiting;
 use planning::stack::StackWaiting;
 use serde_json::{Value, json};
 
-use super::api::{NAMESPACE, StackObject};
+use super::api::{NAMESPACE, ReleaseObject, StackObject};
 use super::live::{Body, Live, annotation, label};
 use super::{Files, Flaw, Process, World};
 
@@ -145,6 +146,7 @@ impl World {
                     provider.controller = Some((*owner).to_owned());
                 }
             }
+            ["predecessor", tag, "left", objects] => self.predecessor(tag, objects),
             ["crash"] => self.process = Process::default(),
             ["lose", "status"] => self.lose_status(),
             ["empty", "store"] => self.store.clear(),
@@ -187,6 +189,13 @@ impl World {
                 self.api.change(key, |live| live.finalizer = false);
             }
             "refuse" => drop(self.faults.refused.insert(key.to_string(), rest(line, 3))),
+            "show" => {
+                let fields = self.api.objects.get(key).map(|live| live.fields.clone()).unwrap_or_default();
+                for (path, field) in fields.iter().filter(|(path, _)| !path.starts_with("label/")) {
+                    let managers: Vec<&str> = field.managers.iter().map(String::as_str).collect();
+                    self.journal.say(format!("{path} = {} of {}", field.value, managers.join(", ")));
+                }
+            }
             "accept" => drop(self.faults.refused.remove(&key.to_string())),
             _ => panic!("unknown command {line:?}"),
         }
@@ -345,6 +354,38 @@ impl World {
         let provider = self.api.providers.get_mut(tag).expect("the provider's object");
         provider.ready = ready;
         provider.message = Some(message.to_owned()).filter(|message| !message.is_empty());
+    }
+
+    /// A release as the Go operator left it.
+    fn predecessor(&mut self, tag: &str, objects: &str) {
+        let row = |text: &String| {
+            let key = key(text);
+            Resource {
+                group: key.group,
+                version: "v1beta1".to_owned(),
+                kind: key.kind,
+                namespace: key.namespace,
+                name: key.name,
+                status: Some(SyncStatus::Synced),
+                ..Resource::default()
+            }
+        };
+        let release = ReleaseObject {
+            uid: self.api.uid(),
+            generation: 1,
+            owner: None,
+            finalizer: true,
+            deleting: false,
+            annotations: BTreeMap::new(),
+            group_kinds: BTreeSet::new(),
+            spec: ClusterStackReleaseSpec::default(),
+            status: ClusterStackReleaseStatus {
+                ready: true,
+                resources: list(objects).iter().map(row).collect(),
+                ..ClusterStackReleaseStatus::default()
+            },
+        };
+        self.api.releases.insert(tag.to_owned(), release);
     }
 
     fn lose_status(&mut self) {

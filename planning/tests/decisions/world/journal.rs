@@ -1,5 +1,7 @@
 //! What happened, as text that a reviewer reads in a diff: actions of plans in order, and what changed in status.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crds::cluster_stack::ClusterStackStatus;
 use crds::cluster_stack_release::ClusterStackReleaseStatus;
 use crds::conditions::{Condition, ConditionStatus};
@@ -10,6 +12,8 @@ use planning::stack::StackAction;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Journal {
     lines: Vec<String>,
+    /// The status of each object as it was last told.
+    told: BTreeMap<String, Vec<String>>,
     /// What broke a rule that holds always; the properties assert that there is nothing.
     pub(crate) violations: Vec<String>,
 }
@@ -30,16 +34,15 @@ impl Journal {
         std::mem::take(&mut self.lines)
     }
 
-    /// Says which lines of a status are new.
-    pub(crate) fn status(&mut self, subject: &str, before: &[String], after: &[String]) {
-        for gone in before.iter().filter(|line| !after.contains(line)) {
-            // A line that changed shows its new form only.
-            let head = gone.split(':').next().unwrap_or_default();
-            if !after.iter().any(|line| line.split(':').next() == Some(head)) {
-                self.say(format!("{subject} · no longer {head}"));
-            }
+    /// Says which lines of a status are new since it was last told.
+    pub(crate) fn status(&mut self, subject: &str, card: Vec<String>) {
+        let before = self.told.insert(subject.to_owned(), card.clone()).unwrap_or_default();
+        let head = |line: &str| line.split(':').next().unwrap_or_default().to_owned();
+        let heads: BTreeSet<String> = card.iter().map(|line| head(line)).collect();
+        for gone in before.iter().map(|line| head(line)).filter(|head| !heads.contains(head)) {
+            self.say(format!("{subject} · no longer {gone}"));
         }
-        for new in after.iter().filter(|line| !before.contains(line)) {
+        for new in card.iter().filter(|line| !before.contains(line)) {
             self.say(format!("{subject} · {new}"));
         }
     }
@@ -108,6 +111,7 @@ pub(crate) fn stack_card(status: &ClusterStackStatus) -> Vec<String> {
         card.push(format!("{}: {}{message}", summary.name, summary.phase));
     }
     card.extend(status.conditions.iter().filter_map(condition));
+    card.extend(status.last_handled_reconcile_at.iter().map(|at| format!("handled request: {at}")));
     card
 }
 

@@ -64,7 +64,7 @@ impl Live {
 
     /// Whether the watch of marked objects shows it.
     pub(crate) fn is_marked(&self) -> bool {
-        self.value(&label(labels::INSTANCE)) == Some(labels::INSTANCE_OWNED)
+        self.value(&label(labels::PART_OF)).is_some()
     }
 
     pub(crate) fn is_kept(&self) -> bool {

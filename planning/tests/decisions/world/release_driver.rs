@@ -58,7 +58,7 @@ fn version(key: &ObjectKey) -> String {
 impl World {
     pub(crate) fn reconcile_release(&mut self, tag: &str) -> Activity {
         let mut busy = false;
-        for round in 1..=ROUNDS {
+        for _ in 0..ROUNDS {
             let Some(observed) = self.observe_release(tag) else {
                 break;
             };
@@ -71,12 +71,6 @@ impl World {
             busy = true;
             if !self.perform_release_plan(tag, &plan) {
                 break;
-            }
-            if round == ROUNDS
-                && let Some(observed) = self.observe_release(tag)
-            {
-                let plan = planning::release::plan(&observed, self.now);
-                self.write_release_status(tag, &plan);
             }
         }
         Activity {
@@ -525,10 +519,10 @@ impl World {
         if release.status == plan.status {
             return false;
         }
-        let (before, after) = (release_card(&release.status), release_card(&plan.status));
+        let card = release_card(&plan.status);
         let status = plan.status.clone();
         if self.change_release(tag, |release| release.status = status) == Outcome::Done(()) {
-            self.journal.status(tag, &before, &after);
+            self.journal.status(tag, card);
         }
         true
     }
@@ -581,7 +575,7 @@ pub(crate) fn belongs(tag: &str, live: &Live) -> Belongs {
         Some(part_of) if part_of == mark(tag) => Belongs::Us,
         Some(_) => Belongs::OtherOwner,
         None if live.is_managed_by(labels::FIELD_MANAGER) => Belongs::Us,
-        None if live.is_marked() && live.is_managed_by(labels::PREDECESSOR_FIELD_MANAGER) => Belongs::Predecessor,
+        None if live.is_managed_by(labels::PREDECESSOR_FIELD_MANAGER) => Belongs::Predecessor,
         None => Belongs::Nobody,
     }
 }

@@ -215,7 +215,7 @@ impl World {
         if !plan.status_due || stack.status == plan.status {
             return false;
         }
-        let (before, after) = (stack_card(&stack.status), stack_card(&plan.status));
+        let card = stack_card(&plan.status);
         let status = plan.status.clone();
         let written = self.write(None, |api| {
             api.stacks.get_mut(name).ok_or("not found")?.status = status;
@@ -223,7 +223,7 @@ impl World {
         });
         if written == Outcome::Done(()) {
             self.process.status_written_at.insert(name.to_owned(), self.now);
-            self.journal.status(name, &before, &after);
+            self.journal.status(name, card);
         }
         true
     }
