@@ -3,11 +3,24 @@
 //! A pure library: charts and values come as bytes, manifests leave as bytes. It touches no files, network, environment,
 //! clock or randomness.
 
+pub mod chart;
+mod fields;
 mod format;
 pub mod functions;
+mod glob;
 pub mod json;
+mod manifest;
 mod number;
+mod objects;
+mod profile;
+mod render;
+pub mod semver;
 pub mod template;
 mod text;
 pub mod value;
 pub mod yaml;
+
+pub use chart::Chart;
+pub use manifest::{Hook, Manifest, ManifestError};
+pub use profile::{Build, Profile};
+pub use render::{CrdFile, RenderError, RenderOptions, Rendering};

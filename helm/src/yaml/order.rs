@@ -1,9 +1,8 @@
 //! The order of keys in emitted mappings: go-yaml v2's natural order, where `a2` comes before `a10`.
 
 use std::cmp::Ordering;
-use std::sync::LazyLock;
 
-use regex::Regex;
+use crate::text::{is_digit, is_letter};
 
 /// Sorts keys. The comparison is not transitive (`a10 < a1b2 < a2 < a10`), which the sorts of the standard library may answer with a
 /// panic; a merge sort gives *some* fixed order for such keys, where Go's own changes from run to run.
@@ -83,21 +82,4 @@ fn digits(text: &[char], start: i64) -> (i64, usize) {
         let value = i64::from(u32::from(*digit)) - i64::from(u32::from('0'));
         (number.wrapping_mul(10).wrapping_add(value), length + 1)
     })
-}
-
-static LETTER: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\p{L}$").expect("a constant pattern compiles"));
-static DIGIT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\p{Nd}$").expect("a constant pattern compiles"));
-
-fn is_letter(character: char) -> bool {
-    match character {
-        '\0'..='\x7f' => character.is_ascii_alphabetic(),
-        _ => LETTER.is_match(character.encode_utf8(&mut [0; 4])),
-    }
-}
-
-fn is_digit(character: char) -> bool {
-    match character {
-        '\0'..='\x7f' => character.is_ascii_digit(),
-        _ => DIGIT.is_match(character.encode_utf8(&mut [0; 4])),
-    }
 }

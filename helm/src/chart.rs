@@ -1,0 +1,86 @@
+//! A chart as loaded: its metadata, default values, templates and files, and the charts inside it.
+//!
+//! Decides what belongs to a chart and whether it is well formed. What a release makes of it (enabled dependencies, merged values) is
+//! decided per render by `dependencies` and `coalesce`.
+
+mod archive;
+pub(crate) mod coalesce;
+pub(crate) mod dependencies;
+mod ignore;
+mod load;
+mod metadata;
+mod values;
+
+use std::sync::Arc;
+
+pub use archive::ArchiveLimits;
+pub use ignore::IgnoreError;
+pub use load::LoadError;
+pub use metadata::{Dependency, ImportValues, Maintainer, Metadata};
+pub use values::merge_values;
+
+use crate::render::ParsedTemplates;
+use crate::yaml::Node;
+
+/// A loaded chart. Immutable, cheap to clone, shared between threads.
+#[derive(Clone, Debug)]
+pub struct Chart {
+    root: Arc<Loaded>,
+    parsed: Arc<ParsedTemplates>,
+}
+
+impl Chart {
+    /// Loads a chart from the bytes of a `.tgz`. `.helmignore` has done its work when the archive was made.
+    pub fn from_archive(archive: &[u8], limits: &ArchiveLimits) -> Result<Self, LoadError> {
+        Loaded::from_archive(archive, limits).map(Self::new)
+    }
+
+    /// Loads a chart from the files of its directory, named relative to it with `/`. A `.helmignore` among them is obeyed.
+    pub fn from_files(files: Vec<(String, Vec<u8>)>, limits: &ArchiveLimits) -> Result<Self, LoadError> {
+        Loaded::from_directory(files, limits).map(Self::new)
+    }
+
+    fn new(root: Loaded) -> Self {
+        Self {
+            root: Arc::new(root),
+            parsed: Arc::default(),
+        }
+    }
+
+    /// What `Chart.yaml` says.
+    pub fn metadata(&self) -> &Metadata {
+        &self.root.metadata
+    }
+
+    /// The content of `values.yaml`, without what subcharts add.
+    pub fn default_values(&self) -> &Node {
+        &self.root.values
+    }
+
+    pub(crate) fn root(&self) -> &Arc<Loaded> {
+        &self.root
+    }
+
+    pub(crate) fn parsed(&self) -> &ParsedTemplates {
+        &self.parsed
+    }
+}
+
+/// A file of a chart, named relative to the chart.
+#[derive(Clone, Debug)]
+pub(crate) struct File {
+    pub(crate) name: String,
+    pub(crate) data: Arc<[u8]>,
+}
+
+/// One chart with those below it.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) metadata: Metadata,
+    pub(crate) values: Node,
+    pub(crate) templates: Vec<File>,
+    pub(crate) files: Arc<[File]>,
+    /// There is a `values.schema.json`.
+    pub(crate) has_schema: bool,
+    pub(crate) dependencies: Vec<Arc<Self>>,
+}

@@ -1,0 +1,162 @@
+//! From the bytes of an archive to the files of a chart, within limits and without anything that could point elsewhere.
+
+use std::io::{self, Read};
+use std::sync::LazyLock;
+
+use flate2::read::MultiGzDecoder;
+use regex::Regex;
+use tar::{Archive, Entry, EntryType};
+
+use super::load::LoadError;
+
+/// Bounds on what an archive may unpack to. An archive inside an archive counts towards the same sums.
+#[derive(Clone, Debug)]
+pub struct ArchiveLimits {
+    /// Bytes of all files together.
+    pub total_bytes: u64,
+    /// Bytes of one file.
+    pub file_bytes: u64,
+    /// Number of entries, directories included.
+    pub entries: usize,
+}
+
+impl Default for ArchiveLimits {
+    /// Helm's own bounds in bytes, and 10,000 entries, which Helm does not bound.
+    fn default() -> Self {
+        Self {
+            total_bytes: 100 << 20,
+            file_bytes: 5 << 20,
+            entries: 10_000,
+        }
+    }
+}
+
+/// What is left of the limits while a chart and the archives inside it are read.
+pub(super) struct Budget<'a> {
+    limits: &'a ArchiveLimits,
+    bytes: u64,
+    entries: usize,
+}
+
+impl<'a> Budget<'a> {
+    pub(super) fn new(limits: &'a ArchiveLimits) -> Self {
+        Self {
+            limits,
+            bytes: limits.total_bytes,
+            entries: limits.entries,
+        }
+    }
+
+    /// Takes one entry of that size, which the entry may only claim to have.
+    pub(super) fn take(&mut self, name: &str, size: u64) -> Result<(), LoadError> {
+        self.entries = self.entries.checked_sub(1).ok_or(LoadError::TooManyEntries {
+            limit: self.limits.entries,
+        })?;
+        if size > self.limits.file_bytes {
+            return Err(LoadError::FileTooLarge {
+                name: name.to_owned(),
+                limit: self.limits.file_bytes,
+            });
+        }
+        self.bytes = self.bytes.checked_sub(size).ok_or(LoadError::TooLarge {
+            limit: self.limits.total_bytes,
+        })?;
+        Ok(())
+    }
+}
+
+/// The files of a `.tgz`, named relative to the folder of the chart.
+pub(super) fn unpack(archive: &[u8], budget: &mut Budget<'_>) -> Result<Vec<(String, Vec<u8>)>, LoadError> {
+    // The tar format stores up to a block of zeros per file; padding beyond that is no honest archive.
+    let bound = budget
+        .bytes
+        .saturating_add(budget.entries as u64 * 4096)
+        .saturating_add(1 << 20);
+    let mut archive = Archive::new(MultiGzDecoder::new(archive).take(bound));
+    let mut files = Vec::new();
+    for entry in archive.entries().map_err(LoadError::ReadArchive)? {
+        if let Some(file) = read_entry(entry.map_err(LoadError::ReadArchive)?, budget)? {
+            files.push(file);
+        }
+    }
+    if files.is_empty() {
+        return Err(LoadError::Empty);
+    }
+    Ok(files)
+}
+
+fn read_entry(
+    mut entry: Entry<'_, impl Read>,
+    budget: &mut Budget<'_>,
+) -> Result<Option<(String, Vec<u8>)>, LoadError> {
+    let written = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+    let size = entry.size();
+    match entry.header().entry_type() {
+        EntryType::Directory => {
+            budget.take(&written, 0)?;
+            return Ok(None);
+        }
+        EntryType::XGlobalHeader => return Ok(None),
+        EntryType::Regular | EntryType::Continuous => budget.take(&written, size)?,
+        _ => return Err(LoadError::NotAFile { name: written }),
+    }
+    if written.ends_with('/') {
+        return Ok(None);
+    }
+    let name = relative_name(&written)?;
+    let mut data = Vec::new();
+    let read = entry.read_to_end(&mut data).map_err(LoadError::ReadArchive)?;
+    if read as u64 != size {
+        return Err(LoadError::ReadArchive(io::ErrorKind::UnexpectedEof.into()));
+    }
+    Ok(Some((name, data)))
+}
+
+static DRIVE: LazyLock<Regex> = LazyLock::new(|| Regex::new("^[a-zA-Z]:/").expect("a constant pattern compiles"));
+
+/// The name within the chart: without the first folder, which archives put around everything.
+fn relative_name(written: &str) -> Result<String, LoadError> {
+    // Archives made on Windows.
+    let separator = if written.contains('\\') { '\\' } else { '/' };
+    let (first, rest) = written.split_once(separator).unwrap_or((written, ""));
+    let rest = rest.replace(separator, "/");
+    if rest.starts_with('/') {
+        return Err(LoadError::AbsolutePath);
+    }
+    let name = clean(&rest);
+    if name == "." {
+        return Err(if first == "Chart.yaml" {
+            LoadError::NoBaseDirectory
+        } else {
+            LoadError::OutsideBaseDirectory {
+                name: written.to_owned(),
+            }
+        });
+    }
+    if name.starts_with("..") {
+        return Err(LoadError::ParentDirectory);
+    }
+    if DRIVE.is_match(&name) {
+        return Err(LoadError::DriveLetter);
+    }
+    Ok(name)
+}
+
+/// Go's `path.Clean` of a relative path.
+pub(super) fn clean(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    if parts.is_empty() {
+        ".".to_owned()
+    } else {
+        parts.join("/")
+    }
+}

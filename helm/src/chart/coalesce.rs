@@ -1,0 +1,221 @@
+//! How chart defaults, parents' sections, globals and the user's values become one tree: the variant of Helm 3.19.0.
+//!
+//! Works on shared maps, because which maps are the same object is visible to templates that change them.
+
+use std::fmt::Write as _;
+
+use super::dependencies::Instance;
+use crate::format;
+use crate::value::{List, Map, Value};
+
+/// The key whose value every subchart gets from its parent.
+const GLOBAL: &str = "global";
+
+/// What a null over a default does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Nulls {
+    /// It deletes the default.
+    Delete,
+    /// It stays; used where the result is coalesced once more.
+    Keep,
+}
+
+/// Lays values over the defaults of a chart and all charts below it.
+pub(crate) fn coalesce(
+    chart: &Instance,
+    values: &Map,
+    nulls: Nulls,
+    warnings: &mut Vec<String>,
+) -> Result<Map, String> {
+    let values = copy_map(values);
+    let mut coalescer = Coalescer { nulls, warnings };
+    coalescer.chart(chart, &values, "")?;
+    Ok(values)
+}
+
+/// Lays `over` over `base` without a chart; `over` is changed and wins.
+pub(crate) fn merge_tables(over: &Map, base: &Map, warnings: &mut Vec<String>) {
+    let mut coalescer = Coalescer {
+        nulls: Nulls::Keep,
+        warnings,
+    };
+    coalescer.tables(over, base, "", Nulls::Keep);
+}
+
+struct Coalescer<'a> {
+    nulls: Nulls,
+    warnings: &'a mut Vec<String>,
+}
+
+impl Coalescer<'_> {
+    fn chart(&mut self, chart: &Instance, values: &Map, prefix: &str) -> Result<(), String> {
+        let prefix = concat(prefix, &chart.metadata.name);
+        self.defaults(chart, values, &prefix);
+        for subchart in &chart.dependencies {
+            let name = &subchart.metadata.name;
+            let section = match values.get(name) {
+                None => {
+                    let section = Map::new();
+                    values.insert(name.as_str(), section.clone());
+                    section
+                }
+                Some(Value::Map(section)) => section,
+                Some(other) => return Err(format!("type mismatch on {name}: {}", printed_as_bool(&other))),
+            };
+            self.globals(&section, values, &prefix);
+            self.chart(subchart, &section, &prefix)?;
+        }
+        Ok(())
+    }
+
+    fn defaults(&mut self, chart: &Instance, values: &Map, prefix: &str) {
+        for (key, default) in chart.default_values().to_vec() {
+            let Some(value) = values.get(&key) else {
+                values.insert(key, default);
+                continue;
+            };
+            match (value, default) {
+                (Value::Nil, _) => {
+                    if self.nulls == Nulls::Delete {
+                        values.remove(&key);
+                    }
+                }
+                (Value::Map(value), Value::Map(default)) => {
+                    let is_subchart = chart
+                        .dependencies
+                        .iter()
+                        .any(|chart| chart.metadata.name.as_bytes() == &*key);
+                    let nulls = if is_subchart { Nulls::Keep } else { self.nulls };
+                    self.tables(&value, &default, &concat(prefix, &lossy(&key)), nulls);
+                }
+                (Value::Map(_), Value::Nil) => {}
+                (Value::Map(_), _) => {
+                    self.warn(format!("skipped value for {prefix}.{}: Not a table.", lossy(&key)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Copies the parent's globals down. What the parent has wins, tables merge.
+    fn globals(&mut self, section: &Map, parent: &Map, prefix: &str) {
+        let own = match section.get(GLOBAL) {
+            None => Map::new(),
+            Some(Value::Map(own)) => own,
+            Some(_) => return self.warn("skipping globals because destination global is not a table.".to_owned()),
+        };
+        let inherited = match parent.get(GLOBAL) {
+            None => Map::new(),
+            Some(Value::Map(inherited)) => inherited,
+            Some(_) => return self.warn("skipping globals because source global is not a table.".to_owned()),
+        };
+        for (key, value) in inherited.to_vec() {
+            match (value, own.get(&key)) {
+                (Value::Map(value), existing) => {
+                    // The first level is copied, everything below stays shared with the parent.
+                    let table: Map = value.to_vec().into_iter().collect();
+                    match existing {
+                        Some(Value::Map(existing)) => {
+                            self.tables(&table, &existing, &concat(prefix, &lossy(&key)), Nulls::Keep)
+                        }
+                        Some(_) => {
+                            let key = lossy(&key);
+                            self.warn(format!(
+                                "Conflict: cannot merge map onto non-map for {key:?}. Skipping."
+                            ));
+                            continue;
+                        }
+                        None => {}
+                    }
+                    own.insert(key, table);
+                }
+                (_, Some(Value::Map(_))) => self.warn(format!("key {} is table. Skipping", lossy(&key))),
+                (value, _) => {
+                    own.insert(key, value);
+                }
+            }
+        }
+        section.insert(GLOBAL, own);
+    }
+
+    fn tables(&mut self, over: &Map, base: &Map, prefix: &str, nulls: Nulls) {
+        for (key, value) in base.to_vec() {
+            let full = || concat(prefix, &lossy(&key));
+            match (over.get(&key), value) {
+                (Some(Value::Nil), _) if nulls == Nulls::Delete => {
+                    over.remove(&key);
+                }
+                (None, value) => {
+                    over.insert(key, value);
+                }
+                (Some(Value::Map(over)), Value::Map(value)) => self.tables(&over, &value, &full(), nulls),
+                (Some(_), Value::Map(value)) => {
+                    let value = printed(&Value::Map(value));
+                    self.warn(format!(
+                        "cannot overwrite table with non table for {} ({value})",
+                        full()
+                    ));
+                }
+                (Some(Value::Map(_)), value) if !matches!(value, Value::Nil) => {
+                    let value = printed(&value);
+                    self.warn(format!(
+                        "destination for {} is a table. Ignoring non-table value ({value})",
+                        full()
+                    ));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+}
+
+/// A copy that shares nothing with the original.
+pub(crate) fn copy_map(map: &Map) -> Map {
+    map.to_vec()
+        .into_iter()
+        .map(|(key, value)| (key, copy(&value)))
+        .collect()
+}
+
+fn copy(value: &Value) -> Value {
+    match value {
+        Value::Map(map) => Value::Map(copy_map(map)),
+        Value::List(list) => Value::List(List::of(list.element(), list.items().iter().map(copy).collect())),
+        other => other.clone(),
+    }
+}
+
+fn concat(prefix: &str, key: &str) -> String {
+    if prefix.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{prefix}.{key}")
+    }
+}
+
+fn lossy(key: &[u8]) -> String {
+    String::from_utf8_lossy(key).into_owned()
+}
+
+fn printed(value: &Value) -> String {
+    format::to_text(value).map_or_else(|error| error.to_string(), |text| lossy(&text))
+}
+
+/// Go's `%t` of something that is no map.
+fn printed_as_bool(value: &Value) -> String {
+    if let Value::Bool(value) = value {
+        return value.to_string();
+    }
+    let mut text = String::from("%!t(");
+    // Writing to a string cannot fail.
+    let _ = match value {
+        Value::Nil => write!(text, "<nil>"),
+        value => write!(text, "{}={}", value.type_name(), printed(value)),
+    };
+    text.push(')');
+    text
+}

@@ -1,0 +1,231 @@
+//! Which subcharts take part in a render, under which names, and which of their values their parents import.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::coalesce::{Nulls, coalesce, copy_map, merge_tables};
+use super::metadata::{Dependency, Metadata};
+use super::{File, Loaded};
+use crate::semver::{Constraints, Version};
+use crate::value::{Map, Value};
+
+/// A chart as one render uses it.
+#[derive(Clone)]
+pub(crate) struct Instance {
+    /// What `Chart.yaml` says, with the alias as name and without disabled dependencies.
+    pub(crate) metadata: Metadata,
+    pub(crate) dependencies: Vec<Self>,
+    chart: Arc<Loaded>,
+    /// Default values once imports are in them.
+    imported: Option<Map>,
+}
+
+impl Instance {
+    /// The chart and all below it, as loaded.
+    pub(crate) fn new(chart: &Arc<Loaded>) -> Self {
+        Self {
+            metadata: chart.metadata.clone(),
+            dependencies: chart.dependencies.iter().map(Self::new).collect(),
+            chart: Arc::clone(chart),
+            imported: None,
+        }
+    }
+
+    /// Decides the dependencies for the user's values and imports values into the defaults. The error is Helm's text.
+    pub(crate) fn process(&mut self, values: &Map, warnings: &mut Vec<String>) -> Result<(), String> {
+        self.decide(values, "", warnings)?;
+        self.import(warnings)
+    }
+
+    /// A fresh copy of the default values.
+    pub(crate) fn default_values(&self) -> Map {
+        match &self.imported {
+            Some(values) => copy_map(values),
+            None => match self.chart.values.to_value() {
+                Value::Map(values) => values,
+                _ => Map::new(),
+            },
+        }
+    }
+
+    pub(crate) fn templates(&self) -> &[File] {
+        &self.chart.templates
+    }
+
+    pub(crate) fn files(&self) -> &Arc<[File]> {
+        &self.chart.files
+    }
+
+    pub(crate) fn has_schema(&self) -> bool {
+        self.chart.has_schema
+    }
+
+    /// Names of `Chart.yaml` for which there is no chart at all.
+    pub(crate) fn missing_dependencies(&self) -> Vec<&str> {
+        let is_there = |name: &str| self.dependencies.iter().any(|chart| chart.metadata.name == name);
+        let wanted = self
+            .metadata
+            .dependencies
+            .iter()
+            .map(|dependency| dependency.name.as_str());
+        wanted.filter(|name| !is_there(name)).collect()
+    }
+
+    fn satisfies(&self, wanted: &Dependency) -> bool {
+        self.metadata.name == wanted.name && is_compatible(&wanted.version, &self.metadata.version)
+    }
+
+    fn decide(&mut self, values: &Map, path: &str, warnings: &mut Vec<String>) -> Result<(), String> {
+        if self.metadata.dependencies.is_empty() {
+            return Ok(());
+        }
+        self.use_declared();
+        let values = coalesce(self, values, Nulls::Delete, warnings)?;
+        for dependency in &mut self.metadata.dependencies {
+            dependency.enabled = by_tags(dependency, &values, warnings);
+            if let Some(enabled) = by_condition(dependency, &values, path, warnings) {
+                dependency.enabled = enabled;
+            }
+        }
+        let disabled = self
+            .metadata
+            .dependencies
+            .iter()
+            .filter(|dependency| !dependency.enabled);
+        let disabled: HashSet<String> = disabled.map(|dependency| dependency.name.clone()).collect();
+        self.dependencies
+            .retain(|chart| !disabled.contains(&chart.metadata.name));
+        self.metadata
+            .dependencies
+            .retain(|dependency| !disabled.contains(&dependency.name));
+        for chart in &mut self.dependencies {
+            let path = format!("{path}{}.", chart.metadata.name);
+            chart.decide(&values, &path, warnings)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps charts that nobody declared, then takes one chart per declaration, under its alias.
+    fn use_declared(&mut self) {
+        let declared = &mut self.metadata.dependencies;
+        let is_declared = |chart: &Self| declared.iter().any(|wanted| chart.satisfies(wanted));
+        let mut used: Vec<Self> = self
+            .dependencies
+            .iter()
+            .filter(|chart| !is_declared(chart))
+            .cloned()
+            .collect();
+        for wanted in declared {
+            let found = self.dependencies.iter().find(|chart| chart.satisfies(wanted));
+            let found = found.cloned().map(|mut chart| {
+                if !wanted.alias.is_empty() {
+                    chart.metadata.name.clone_from(&wanted.alias);
+                }
+                chart
+            });
+            used.extend(found);
+            if !wanted.alias.is_empty() {
+                wanted.name.clone_from(&wanted.alias);
+            }
+        }
+        self.dependencies = used;
+    }
+
+    fn import(&mut self, warnings: &mut Vec<String>) -> Result<(), String> {
+        for chart in &mut self.dependencies {
+            chart.import(warnings)?;
+        }
+        if self.metadata.dependencies.is_empty() {
+            return Ok(());
+        }
+        let values = coalesce(self, &Map::new(), Nulls::Keep, warnings)?;
+        let imported = Map::new();
+        for dependency in &self.metadata.dependencies {
+            for import in &dependency.import_values {
+                let path = format!("{}.{}", dependency.name, import.child);
+                match table(&values, &path) {
+                    Some(child) => merge_tables(&imported, &nested(&import.parent, child), warnings),
+                    None => warnings.push(format!("ImportValues missing table: {path:?} is not a table")),
+                }
+            }
+        }
+        let values = copy_map(&values);
+        merge_tables(&values, &imported, warnings);
+        self.imported = Some(values);
+        Ok(())
+    }
+}
+
+/// Whether a version is in a range. What cannot be read is not.
+pub(crate) fn is_compatible(range: &str, version: &str) -> bool {
+    match (Constraints::parse(range), Version::parse(version)) {
+        (Ok(range), Ok(version)) => range.check(&version),
+        _ => false,
+    }
+}
+
+/// Tags enable a chart unless some are false and none is true.
+fn by_tags(dependency: &Dependency, values: &Map, warnings: &mut Vec<String>) -> bool {
+    let Some(tags) = table(values, "tags") else {
+        return true;
+    };
+    let (mut on, mut off) = (false, false);
+    for tag in &dependency.tags {
+        match tags.get(tag) {
+            Some(Value::Bool(true)) => on = true,
+            Some(Value::Bool(false)) => off = true,
+            Some(_) => warnings.push(format!(
+                "Tag '{tag}' for chart {} returned non-bool value",
+                dependency.name
+            )),
+            None => {}
+        }
+    }
+    on || !off
+}
+
+/// The first boolean that a condition path leads to.
+fn by_condition(dependency: &Dependency, values: &Map, path: &str, warnings: &mut Vec<String>) -> Option<bool> {
+    let conditions = dependency
+        .condition
+        .trim()
+        .split(',')
+        .filter(|condition| !condition.is_empty());
+    for condition in conditions {
+        match value_at(values, &format!("{path}{condition}")) {
+            Some(Value::Bool(enabled)) => return Some(enabled),
+            Some(_) => warnings.push(format!(
+                "Condition path '{condition}' for chart {} returned non-bool value",
+                dependency.name
+            )),
+            None => {}
+        }
+    }
+    None
+}
+
+/// The map at a path of keys.
+pub(crate) fn table(values: &Map, path: &str) -> Option<Map> {
+    path.split('.').try_fold(values.clone(), |map, key| match map.get(key) {
+        Some(Value::Map(inner)) => Some(inner),
+        _ => None,
+    })
+}
+
+/// What is at a path of keys, unless it is a map.
+fn value_at(values: &Map, path: &str) -> Option<Value> {
+    let value = match path.rsplit_once('.') {
+        Some((parent, key)) => table(values, parent)?.get(key)?,
+        None => values.get(path)?,
+    };
+    (!matches!(value, Value::Map(_))).then_some(value)
+}
+
+/// A map that has another one at a path, `.` for the root.
+fn nested(path: &str, map: Map) -> Map {
+    if path == "." {
+        return map;
+    }
+    path.rsplit('.')
+        .fold(map, |inner, key| std::iter::once((key, inner)).collect())
+}

@@ -1,0 +1,274 @@
+//! What each file of a chart is, and the errors of charts that cannot be loaded. Error texts are Helm's where Helm has them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use super::archive::{self, ArchiveLimits, Budget};
+use super::ignore::{IgnoreError, Rules};
+use super::metadata::Metadata;
+use super::{File, Loaded, values};
+use crate::yaml::{self, Node};
+
+/// Why a chart cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The bytes are not a gzipped tar archive, or it is damaged.
+    #[error("failed to read the chart archive")]
+    ReadArchive(#[source] io::Error),
+    /// The archive or the list has no files.
+    #[error("no files in chart archive")]
+    Empty,
+    /// All files together are too large.
+    #[error("decompressed chart is larger than the maximum size {limit}")]
+    TooLarge {
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// One file is too large.
+    #[error("decompressed chart file {name:?} is larger than the maximum file size {limit}")]
+    FileTooLarge {
+        /// The file as the archive names it.
+        name: String,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// Too many files and directories.
+    #[error("chart has more than {limit} files")]
+    TooManyEntries {
+        /// The limit.
+        limit: usize,
+    },
+    /// A link, a device or a pipe.
+    #[error("chart archive entry {name:?} is neither a file nor a directory")]
+    NotAFile {
+        /// The entry as the archive names it.
+        name: String,
+    },
+    /// A name starts with `/`.
+    #[error("chart illegally contains absolute paths")]
+    AbsolutePath,
+    /// A name leads out of the chart.
+    #[error("chart illegally references parent directory")]
+    ParentDirectory,
+    /// A file lies beside the folder of the chart.
+    #[error("chart illegally contains content outside the base directory: {name:?}")]
+    OutsideBaseDirectory {
+        /// The file as the archive names it.
+        name: String,
+    },
+    /// A name starts with a Windows drive.
+    #[error("chart contains illegally named files")]
+    DriveLetter,
+    /// The archive has no folder around the files.
+    #[error("chart yaml not in base directory")]
+    NoBaseDirectory,
+    /// There is no `Chart.yaml`.
+    #[error("Chart.yaml file is missing")]
+    NoMetadata,
+    /// A file that every chart has the same meaning for cannot be read.
+    #[error("cannot load {file}: {problem}")]
+    ReadFile {
+        /// The file, relative to its chart.
+        file: &'static str,
+        /// What is wrong, in Helm's words.
+        problem: String,
+    },
+    /// `Chart.yaml` can be read but says something that is not allowed.
+    #[error("validation: {0}")]
+    Invalid(String),
+    /// `.helmignore` has a pattern that is not allowed.
+    #[error("failed to read .helmignore")]
+    Ignore(#[source] IgnoreError),
+    /// A chart inside this one cannot be loaded.
+    #[error("error unpacking subchart {name} in {parent}: {problem}")]
+    Subchart {
+        /// The folder or archive under `charts/`.
+        name: String,
+        /// The chart that holds it.
+        parent: String,
+        /// Why.
+        problem: Box<Self>,
+    },
+}
+
+/// Charts nested deeper are refused.
+const MAX_DEPTH: usize = 20;
+
+type Files = Vec<(String, Vec<u8>)>;
+
+impl Loaded {
+    pub(super) fn from_archive(archive: &[u8], limits: &ArchiveLimits) -> Result<Self, LoadError> {
+        let mut budget = Budget::new(limits);
+        let files = archive::unpack(archive, &mut budget)?;
+        Self::from_files(files, &mut budget, 0)
+    }
+
+    pub(super) fn from_directory(files: Files, limits: &ArchiveLimits) -> Result<Self, LoadError> {
+        let mut budget = Budget::new(limits);
+        for (name, data) in &files {
+            budget.take(name, data.len() as u64)?;
+            if name.starts_with('/') {
+                return Err(LoadError::AbsolutePath);
+            }
+            if archive::clean(name) != *name || name.starts_with("..") {
+                return Err(LoadError::ParentDirectory);
+            }
+        }
+        let written = files.iter().find(|(name, _)| name == ".helmignore");
+        let rules = Rules::parse(written.map_or(&[], |(_, data)| data)).map_err(LoadError::Ignore)?;
+        let files = files.into_iter().filter(|(name, _)| !rules.ignore(name)).collect();
+        Self::from_files(files, &mut budget, 0)
+    }
+
+    fn from_files(mut files: Files, budget: &mut Budget<'_>, depth: usize) -> Result<Self, LoadError> {
+        if depth > MAX_DEPTH {
+            return Err(LoadError::Invalid(format!(
+                "charts nest deeper than {MAX_DEPTH} levels"
+            )));
+        }
+        for (_, data) in &mut files {
+            if data.starts_with(b"\xef\xbb\xbf") {
+                data.drain(..3);
+            }
+        }
+        let mut parts = Parts::default();
+        let mut metadata = None;
+        for (_, data) in files.iter().filter(|(name, _)| name == "Chart.yaml") {
+            update(metadata.get_or_insert_with(Metadata::default), "Chart.yaml", data)?;
+        }
+        let mut metadata = metadata.ok_or(LoadError::NoMetadata)?;
+        if metadata.api_version.is_empty() {
+            "v1".clone_into(&mut metadata.api_version);
+        }
+        for (name, data) in files {
+            parts.add(name, data, &mut metadata)?;
+        }
+        metadata.validate().map_err(LoadError::Invalid)?;
+        let mut dependencies = Vec::new();
+        for (name, files) in parts.subcharts {
+            if let Some(chart) = subchart(&name, files, &metadata, budget, depth)? {
+                dependencies.push(Arc::new(chart));
+            }
+        }
+        Ok(Self {
+            metadata,
+            values: parts.values,
+            templates: parts.templates,
+            files: parts.files.into(),
+            has_schema: parts.has_schema,
+            dependencies,
+        })
+    }
+}
+
+/// The files of a chart by what they are for.
+#[derive(Default)]
+struct Parts {
+    values: Node,
+    templates: Vec<File>,
+    files: Vec<File>,
+    has_schema: bool,
+    subcharts: BTreeMap<String, Files>,
+}
+
+impl Parts {
+    fn add(&mut self, name: String, data: Vec<u8>, metadata: &mut Metadata) -> Result<(), LoadError> {
+        let first_version = metadata.api_version == "v1";
+        match name.as_str() {
+            "Chart.yaml" => {}
+            "Chart.lock" => {
+                document("Chart.lock", &data)?;
+            }
+            "values.yaml" => {
+                let file = "values.yaml";
+                self.values = values::read(&data).map_err(|problem| LoadError::ReadFile { file, problem })?;
+            }
+            "values.schema.json" => self.has_schema = true,
+            "requirements.yaml" => {
+                update(metadata, "requirements.yaml", &data)?;
+                self.keep_if(first_version, name, data);
+            }
+            "requirements.lock" => {
+                document("requirements.lock", &data)?;
+                self.keep_if(first_version, name, data);
+            }
+            _ if name.starts_with("templates/") => self.templates.push(File {
+                name,
+                data: data.into(),
+            }),
+            _ => match name.strip_prefix("charts/") {
+                Some(inner) if !has_extension(&name, "prov") => {
+                    let chart = inner.split('/').next().unwrap_or_default().to_owned();
+                    self.subcharts.entry(chart).or_default().push((inner.to_owned(), data));
+                }
+                _ => self.keep_if(true, name, data),
+            },
+        }
+        Ok(())
+    }
+
+    fn keep_if(&mut self, keep: bool, name: String, data: Vec<u8>) {
+        if keep {
+            self.files.push(File {
+                name,
+                data: data.into(),
+            });
+        }
+    }
+}
+
+fn has_extension(name: &str, extension: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, found)| found == extension)
+}
+
+fn update(metadata: &mut Metadata, file: &'static str, data: &[u8]) -> Result<(), LoadError> {
+    let document = document(file, data)?;
+    metadata
+        .update(&document)
+        .map_err(|problem| LoadError::ReadFile { file, problem })?;
+    Metadata::refuse_null_items(&document).map_err(LoadError::Invalid)
+}
+
+fn document(file: &'static str, data: &[u8]) -> Result<Node, LoadError> {
+    match yaml::read(data) {
+        Ok(decoded) => Ok(decoded.node),
+        Err(error) => Err(LoadError::ReadFile {
+            file,
+            problem: yaml::convert_error(error),
+        }),
+    }
+}
+
+/// The chart in one folder or archive under `charts/`; nothing for a name that hides it.
+fn subchart(
+    name: &str,
+    files: Files,
+    parent: &Metadata,
+    budget: &mut Budget<'_>,
+    depth: usize,
+) -> Result<Option<Loaded>, LoadError> {
+    if name.starts_with(['_', '.']) {
+        return Ok(None);
+    }
+    let loaded = if has_extension(name, "tgz") {
+        let archive = files
+            .first()
+            .filter(|(file, _)| file == name)
+            .map_or(&[][..], |(_, data)| data);
+        archive::unpack(archive, budget).and_then(|files| Loaded::from_files(files, budget, depth + 1))
+    } else {
+        // A file that lies directly under charts/ is no chart.
+        let inner = files
+            .into_iter()
+            .filter_map(|(file, data)| file.split_once('/').map(|(_, inner)| (inner.to_owned(), data)))
+            .collect();
+        Loaded::from_files(inner, budget, depth + 1)
+    };
+    loaded.map(Some).map_err(|problem| LoadError::Subchart {
+        name: name.to_owned(),
+        parent: parent.name.clone(),
+        problem: Box::new(problem),
+    })
+}

@@ -1,0 +1,184 @@
+//! From rendered files to manifests: documents, hooks, the order of installation. Knows no templates.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
+
+use crate::fields::Fields;
+use crate::profile::Profile;
+use crate::text::trim_space;
+use crate::yaml::{self, Node};
+
+/// One document of a rendered file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Manifest {
+    /// The template that it came from: `chart/templates/name.yaml`.
+    pub source: String,
+    /// The document as the template wrote it, without space around it.
+    pub text: String,
+    /// The document as data, integers kept as integers; null when there are only comments.
+    pub document: Node,
+    /// Keys that a mapping of it has more than once; the last value won.
+    pub duplicate_keys: Vec<String>,
+    /// What `helm.sh/hook` says, when it is a hook.
+    pub hook: Option<Hook>,
+    kind: String,
+}
+
+/// When a hook runs, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hook {
+    /// The events of `helm.sh/hook`, in lower case.
+    pub events: Vec<String>,
+    /// `helm.sh/hook-weight`, 0 when it is no number.
+    pub weight: i64,
+    /// `helm.sh/hook-delete-policy`, in lower case.
+    pub delete_policies: Vec<String>,
+}
+
+/// A rendered document that is no manifest. Displays as Helm's error.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("YAML parse error on {source_file}: {problem}")]
+pub struct ManifestError {
+    /// The template that it came from.
+    pub source_file: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// The manifests of a release, and what was dropped on the way.
+pub(crate) struct Sorted {
+    /// In order of installation.
+    pub(crate) manifests: Vec<Manifest>,
+    /// By kind, as Helm prints them; not the order in which they run.
+    pub(crate) hooks: Vec<Manifest>,
+}
+
+const EVENTS: [&str; 10] = [
+    "pre-install",
+    "post-install",
+    "pre-delete",
+    "post-delete",
+    "pre-upgrade",
+    "post-upgrade",
+    "pre-rollback",
+    "post-rollback",
+    "test",
+    "test-success",
+];
+
+/// Splits and sorts the rendered files, which are given by template path.
+pub(crate) fn sort(
+    files: &BTreeMap<String, Vec<u8>>,
+    profile: &Profile,
+    warnings: &mut Vec<String>,
+) -> Result<Sorted, ManifestError> {
+    let mut sorted = Sorted {
+        manifests: Vec::new(),
+        hooks: Vec::new(),
+    };
+    for (source, text) in files {
+        let base = source.rsplit('/').next().unwrap_or_default();
+        if base.starts_with('_') || trim_space(text).is_empty() {
+            continue;
+        }
+        for document in split(text) {
+            match read(source, document, warnings)? {
+                Some(manifest) if manifest.hook.is_some() => sorted.hooks.push(manifest),
+                Some(manifest) => sorted.manifests.push(manifest),
+                None => {}
+            }
+        }
+    }
+    let order: HashMap<&str, usize> = profile.kind_order.iter().copied().zip(0..).collect();
+    for list in [&mut sorted.manifests, &mut sorted.hooks] {
+        list.sort_by(|left, right| place(&order, &left.kind).cmp(&place(&order, &right.kind)));
+    }
+    Ok(sorted)
+}
+
+/// Known kinds by their order, then the others by name.
+fn place<'k>(order: &HashMap<&str, usize>, kind: &'k str) -> (usize, &'k str) {
+    match order.get(kind) {
+        Some(&position) => (position, ""),
+        None => (usize::MAX, kind),
+    }
+}
+
+/// The documents of a file. A separator right behind another one stays in the document, as in Helm.
+fn split(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    static SEPARATOR: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"(?:^|[\t\n\x0c\r ]*\n)---[\t\n\x0c\r ]*").expect("a constant pattern compiles"));
+    let documents = SEPARATOR.split(trim_space(text));
+    documents.filter(|document| !document.is_empty()).map(trim_space)
+}
+
+/// Reads one document; nothing for a hook of an unknown event, which Helm drops.
+fn read(source: &str, text: &[u8], warnings: &mut Vec<String>) -> Result<Option<Manifest>, ManifestError> {
+    let failed = |problem| ManifestError {
+        source_file: source.to_owned(),
+        problem,
+    };
+    let decoded = yaml::read(text).map_err(yaml::convert_error).map_err(failed)?;
+    let head = Head::read(&decoded.node).map_err(failed)?;
+    let hook = match head.annotations.get("helm.sh/hook") {
+        None => None,
+        Some(events) => match Hook::new(events, &head.annotations) {
+            Some(hook) => Some(hook),
+            None => {
+                warnings.push(format!("skipping unknown hook: {events:?}"));
+                return Ok(None);
+            }
+        },
+    };
+    Ok(Some(Manifest {
+        source: source.to_owned(),
+        text: String::from_utf8_lossy(text).into_owned(),
+        document: decoded.node,
+        duplicate_keys: decoded.duplicate_keys,
+        hook,
+        kind: head.kind,
+    }))
+}
+
+const METADATA_TYPE: &str =
+    r#"struct { Name string "json:\"name\""; Annotations map[string]string "json:\"annotations\"" }"#;
+
+/// What Helm wants to know of every document.
+#[derive(Default)]
+struct Head {
+    kind: String,
+    annotations: BTreeMap<String, String>,
+}
+
+impl Head {
+    fn read(document: &Node) -> Result<Self, String> {
+        let mut head = Self::default();
+        let fields = Fields::of_document("SimpleHead", "releaseutil.SimpleHead", document)?;
+        fields.text("apiVersion", &mut String::new())?;
+        fields.text("kind", &mut head.kind)?;
+        let metadata = fields.inner("metadata", "", METADATA_TYPE)?;
+        metadata.text("name", &mut String::new())?;
+        metadata.pairs("annotations", &mut head.annotations)?;
+        Ok(head)
+    }
+}
+
+impl Hook {
+    fn new(events: &str, annotations: &BTreeMap<String, String>) -> Option<Self> {
+        let words = |text: &str| -> Vec<String> { text.split(',').map(|word| word.trim().to_lowercase()).collect() };
+        let events = words(events);
+        if !events.iter().all(|event| EVENTS.contains(&event.as_str())) {
+            return None;
+        }
+        let text = |name: &str| annotations.get(name).map(String::as_str);
+        Some(Self {
+            events,
+            weight: text("helm.sh/hook-weight")
+                .and_then(|weight| weight.parse().ok())
+                .unwrap_or(0),
+            delete_policies: text("helm.sh/hook-delete-policy").map(words).unwrap_or_default(),
+        })
+    }
+}

@@ -1,0 +1,9 @@
+//! What every template finds beside its values: `.Chart`, `.Files`, `.Capabilities`, as Go values with their types.
+
+mod capabilities;
+mod chart;
+mod files;
+
+pub(crate) use capabilities::Capabilities;
+pub(crate) use chart::ChartObject;
+pub(crate) use files::Files;

@@ -1,0 +1,238 @@
+//! `.Chart`: the metadata of the chart that a template belongs to.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::chart::{Dependency, ImportValues, Maintainer, Metadata};
+use crate::value::{Bytes, Element, GoObject, Json, List, Map, Shape, Signature, Value};
+
+/// The anonymous Go struct of a chart's metadata and whether it is the root.
+pub(crate) struct ChartObject {
+    metadata: Rc<MetadataObject>,
+    is_root: bool,
+}
+
+impl ChartObject {
+    pub(crate) fn new(metadata: &Metadata, is_root: bool) -> Self {
+        Self {
+            metadata: Rc::new(MetadataObject::new(metadata)),
+            is_root,
+        }
+    }
+}
+
+impl GoObject for ChartObject {
+    fn type_name(&self) -> String {
+        "struct { chart.Metadata; IsRoot bool }".to_owned()
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Struct(vec![
+            ("Metadata", Value::Obj(Rc::<MetadataObject>::clone(&self.metadata))),
+            ("IsRoot", Value::Bool(self.is_root)),
+        ])
+    }
+
+    /// The fields of the embedded metadata are reached without naming it.
+    fn method(&self, name: &str) -> Option<Signature> {
+        self.metadata.field(name).map(|_| Signature {
+            parameters: &[],
+            variadic: false,
+        })
+    }
+
+    fn call(&self, name: &str, _arguments: &[Value]) -> Result<Value, String> {
+        Ok(self.metadata.field(name).cloned().unwrap_or_default())
+    }
+
+    fn json(&self) -> Option<Json> {
+        let mut fields = self.metadata.json_fields();
+        fields.push(("IsRoot", Value::Bool(self.is_root)));
+        Some(Json::Fields(fields))
+    }
+}
+
+/// One field of a Go struct: its name, its name in JSON, its value.
+type Field = (&'static str, &'static str, Value);
+
+/// A struct of the Go package `chart` whose empty fields JSON leaves out.
+struct MetadataObject {
+    type_name: &'static str,
+    pointer: bool,
+    fields: Vec<Field>,
+}
+
+impl MetadataObject {
+    fn new(metadata: &Metadata) -> Self {
+        let Metadata {
+            name,
+            home,
+            sources,
+            version,
+            description,
+            keywords,
+            maintainers,
+            icon,
+            api_version,
+            condition,
+            tags,
+            app_version,
+            deprecated,
+            annotations,
+            kube_version,
+            dependencies,
+            chart_type,
+        } = metadata;
+        let fields = vec![
+            ("Name", "name", text(name)),
+            ("Home", "home", text(home)),
+            ("Sources", "sources", texts(sources)),
+            ("Version", "version", text(version)),
+            ("Description", "description", text(description)),
+            ("Keywords", "keywords", texts(keywords)),
+            (
+                "Maintainers",
+                "maintainers",
+                objects("*chart.Maintainer", maintainers, Self::maintainer),
+            ),
+            ("Icon", "icon", text(icon)),
+            ("APIVersion", "apiVersion", text(api_version)),
+            ("Condition", "condition", text(condition)),
+            ("Tags", "tags", text(tags)),
+            ("AppVersion", "appVersion", text(app_version)),
+            ("Deprecated", "deprecated", Value::Bool(*deprecated)),
+            ("Annotations", "annotations", pairs(annotations)),
+            ("KubeVersion", "kubeVersion", text(kube_version)),
+            (
+                "Dependencies",
+                "dependencies",
+                objects("*chart.Dependency", dependencies, Self::dependency),
+            ),
+            ("Type", "type", text(chart_type)),
+        ];
+        Self {
+            type_name: "chart.Metadata",
+            pointer: false,
+            fields,
+        }
+    }
+
+    fn maintainer(maintainer: &Maintainer) -> Self {
+        let Maintainer { name, email, url } = maintainer;
+        Self {
+            type_name: "*chart.Maintainer",
+            pointer: true,
+            fields: vec![
+                ("Name", "name", text(name)),
+                ("Email", "email", text(email)),
+                ("URL", "url", text(url)),
+            ],
+        }
+    }
+
+    fn dependency(dependency: &Dependency) -> Self {
+        let Dependency {
+            name,
+            version,
+            repository,
+            condition,
+            tags,
+            enabled,
+            import_values,
+            alias,
+        } = dependency;
+        let imports = import_values.iter().map(|ImportValues { child, parent }| {
+            let pair = Map::of(Element::Str);
+            pair.insert("child", child.as_str());
+            pair.insert("parent", parent.as_str());
+            Value::Map(pair)
+        });
+        Self {
+            type_name: "*chart.Dependency",
+            pointer: true,
+            fields: vec![
+                ("Name", "name", text(name)),
+                ("Version", "version", text(version)),
+                ("Repository", "repository", text(repository)),
+                ("Condition", "condition", text(condition)),
+                ("Tags", "tags", texts(tags)),
+                ("Enabled", "enabled", Value::Bool(*enabled)),
+                (
+                    "ImportValues",
+                    "import-values",
+                    Value::List(List::new(imports.collect())),
+                ),
+                ("Alias", "alias", text(alias)),
+            ],
+        }
+    }
+
+    fn field(&self, name: &str) -> Option<&Value> {
+        let found = self.fields.iter().find(|(field, ..)| *field == name);
+        found.map(|(.., value)| value)
+    }
+
+    fn json_fields(&self) -> Vec<(&'static str, Value)> {
+        // A dependency says its repository even when there is none.
+        let always = |name: &str| name == "repository";
+        let fields = self
+            .fields
+            .iter()
+            .filter(|(_, name, value)| always(name) || !is_empty(value));
+        fields.map(|(_, name, value)| (*name, value.clone())).collect()
+    }
+}
+
+impl GoObject for MetadataObject {
+    fn type_name(&self) -> String {
+        self.type_name.to_owned()
+    }
+
+    fn shape(&self) -> Shape {
+        let fields = self
+            .fields
+            .iter()
+            .map(|(name, _, value)| (*name, value.clone()))
+            .collect();
+        if self.pointer {
+            Shape::Pointer(fields)
+        } else {
+            Shape::Struct(fields)
+        }
+    }
+
+    fn json(&self) -> Option<Json> {
+        Some(Json::Fields(self.json_fields()))
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Str(text) => text.is_empty(),
+        Value::Bool(value) => !value,
+        Value::List(list) => list.items().is_empty(),
+        Value::Map(map) => map.is_empty(),
+        _ => false,
+    }
+}
+
+fn text(text: &str) -> Value {
+    Value::from(text)
+}
+
+fn texts(texts: &[String]) -> Value {
+    Value::List(List::strings(texts.iter().map(|text| Bytes::from(text.as_bytes()))))
+}
+
+fn pairs(pairs: &BTreeMap<String, String>) -> Value {
+    let map = Map::of(Element::Str);
+    for (key, value) in pairs {
+        map.insert(key.as_str(), value.as_str());
+    }
+    Value::Map(map)
+}
+
+fn objects<T>(type_name: &'static str, items: &[T], object: impl Fn(&T) -> MetadataObject) -> Value {
+    let items = items.iter().map(|item| Value::Obj(Rc::new(object(item))));
+    Value::List(List::of(Element::Named(type_name), items.collect()))
+}

@@ -1,0 +1,101 @@
+//! `.Files`: the files of a chart that are neither templates nor the chart's own description.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::chart::File;
+use crate::glob;
+use crate::value::{Bytes, Element, GoObject, List, Map, Shape, Signature, Type, Value};
+use crate::yaml;
+
+/// `engine.files`
+pub(crate) struct Files(Vec<File>);
+
+impl Files {
+    pub(crate) fn new(files: &Arc<[File]>) -> Self {
+        Self(files.to_vec())
+    }
+
+    /// The last file of a name; archives may hold a name twice.
+    fn find(&self, name: &[u8]) -> Option<&File> {
+        self.0.iter().rev().find(|file| file.name.as_bytes() == name)
+    }
+
+    fn glob(&self, pattern: &[u8]) -> Self {
+        let pattern = glob::compile(&String::from_utf8_lossy(pattern));
+        let matches = |file: &&File| {
+            pattern
+                .as_ref()
+                .is_none_or(|pattern| pattern.is_match(file.name.as_bytes()))
+        };
+        Self(self.0.iter().filter(matches).cloned().collect())
+    }
+
+    /// The files under their base names, as the data of a ConfigMap or Secret.
+    fn as_data(&self, text: impl Fn(&[u8]) -> Value) -> Value {
+        let mut files: Vec<&File> = self.0.iter().collect();
+        files.sort_by(|left, right| left.name.cmp(&right.name));
+        let data = Map::of(Element::Str);
+        for file in files {
+            let base = file.name.rsplit('/').next().unwrap_or_default();
+            data.insert(base, text(&file.data));
+        }
+        Value::from(yaml::to_yaml(&Value::Map(data)).unwrap_or_default())
+    }
+
+    fn lines(&self, name: &[u8]) -> Result<Value, String> {
+        let Some(file) = self.find(name) else {
+            return Ok(Value::List(List::of(Element::Str, Vec::new())));
+        };
+        let data: &[u8] = match file.data.split_last() {
+            None => return Err("runtime error: index out of range [-1]".to_owned()),
+            Some((b'\n', before)) => before,
+            Some(_) => &file.data,
+        };
+        Ok(Value::List(List::strings(
+            data.split(|byte| *byte == b'\n').map(Bytes::from),
+        )))
+    }
+}
+
+impl GoObject for Files {
+    fn type_name(&self) -> String {
+        "engine.files".to_owned()
+    }
+
+    fn shape(&self) -> Shape {
+        let map = Map::of(Element::Bytes);
+        for file in &self.0 {
+            map.insert(file.name.as_str(), Value::Bytes(Bytes::from(&*file.data)));
+        }
+        Shape::Map(map)
+    }
+
+    fn method(&self, name: &str) -> Option<Signature> {
+        let parameters: &'static [Type] = match name {
+            "Get" | "GetBytes" | "Glob" | "Lines" => &[Type::Str],
+            "AsConfig" | "AsSecrets" => &[],
+            _ => return None,
+        };
+        Some(Signature {
+            parameters,
+            variadic: false,
+        })
+    }
+
+    fn call(&self, name: &str, arguments: &[Value]) -> Result<Value, String> {
+        let argument = arguments.first().and_then(Value::as_str).unwrap_or_default();
+        let data = || self.find(argument).map_or(&[][..], |file| &file.data);
+        match name {
+            "Get" => Ok(Value::from(data())),
+            "GetBytes" => Ok(Value::Bytes(Bytes::from(data()))),
+            "Glob" => Ok(Value::Obj(Rc::new(self.glob(argument)))),
+            "Lines" => self.lines(argument),
+            "AsConfig" => Ok(self.as_data(|bytes| Value::from(bytes))),
+            _ => Ok(self.as_data(|bytes| Value::from(STANDARD.encode(bytes)))),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Versions and version ranges as the Go library Masterminds/semver 3 reads them: lenient versions, `~`, `^`, `x`, hyphen ranges.
+
+mod constraint;
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+pub use constraint::Constraints;
+
+/// A semantic version; minor and patch may be left out when it is written.
+#[derive(Clone, Debug)]
+pub struct Version {
+    original: String,
+    major: u64,
+    minor: u64,
+    patch: u64,
+    prerelease: String,
+    metadata: String,
+}
+
+static VERSION: LazyLock<Regex> = LazyLock::new(|| {
+    let identifiers = r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*";
+    Regex::new(&format!(
+        r"^v?([0-9]+)(?:\.([0-9]+))?(?:\.([0-9]+))?(?:-({identifiers}))?(?:\+({identifiers}))?$"
+    ))
+    .expect("a constant pattern compiles")
+});
+
+impl Version {
+    /// Reads `1.2.3`, `v1.2`, `1`, `1.2.3-rc.1+build`. The error is Go's text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let invalid = || "invalid semantic version".to_owned();
+        let parts = VERSION.captures(text).ok_or_else(invalid)?;
+        let part = |group: usize| parts.get(group).map_or("", |part| part.as_str());
+        let number = |group: usize| match part(group) {
+            "" => Ok(0),
+            digits => digits.parse::<u64>().map_err(|_| invalid()),
+        };
+        let prerelease = part(4);
+        if prerelease.split('.').any(has_leading_zero) {
+            return Err("version segment starts with 0".to_owned());
+        }
+        Ok(Self {
+            original: text.to_owned(),
+            major: number(1)?,
+            minor: number(2)?,
+            patch: number(3)?,
+            prerelease: prerelease.to_owned(),
+            metadata: part(5).to_owned(),
+        })
+    }
+
+    /// The text that was parsed.
+    pub fn original(&self) -> &str {
+        &self.original
+    }
+
+    /// The first number.
+    pub fn major(&self) -> u64 {
+        self.major
+    }
+
+    /// The second number, 0 when it was left out.
+    pub fn minor(&self) -> u64 {
+        self.minor
+    }
+
+    /// The third number, 0 when it was left out.
+    pub fn patch(&self) -> u64 {
+        self.patch
+    }
+
+    /// What follows the hyphen, empty for a release.
+    pub fn prerelease(&self) -> &str {
+        &self.prerelease
+    }
+
+    /// What follows the plus sign; it does not take part in comparisons.
+    pub fn metadata(&self) -> &str {
+        &self.metadata
+    }
+
+    fn numbers(&self) -> (u64, u64, u64) {
+        (self.major, self.minor, self.patch)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}.{}", self.major, self.minor, self.patch)?;
+        if !self.prerelease.is_empty() {
+            write!(formatter, "-{}", self.prerelease)?;
+        }
+        if !self.metadata.is_empty() {
+            write!(formatter, "+{}", self.metadata)?;
+        }
+        Ok(())
+    }
+}
+
+impl PartialEq for Version {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Version {}
+
+impl PartialOrd for Version {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Version {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.numbers()
+            .cmp(&other.numbers())
+            .then_with(|| compare_prereleases(&self.prerelease, &other.prerelease))
+    }
+}
+
+fn has_leading_zero(identifier: &str) -> bool {
+    identifier.len() > 1 && identifier.starts_with('0') && identifier.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A release comes after its prereleases; numbers come before words.
+fn compare_prereleases(left: &str, right: &str) -> Ordering {
+    match (left.is_empty(), right.is_empty()) {
+        (true, true) => return Ordering::Equal,
+        (true, false) => return Ordering::Greater,
+        (false, true) => return Ordering::Less,
+        (false, false) => {}
+    }
+    let mut others = right.split('.');
+    for identifier in left.split('.') {
+        let Some(other) = others.next() else {
+            return Ordering::Greater;
+        };
+        let order = match (identifier.parse::<u64>(), other.parse::<u64>()) {
+            (Ok(number), Ok(other)) => number.cmp(&other),
+            (Ok(_), Err(_)) => Ordering::Less,
+            (Err(_), Ok(_)) => Ordering::Greater,
+            (Err(_), Err(_)) => identifier.cmp(other),
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+    if others.next().is_some() { Ordering::Less } else { Ordering::Equal }
+}

@@ -1,0 +1,1 @@
+{{ define "named" }}a{{ end }}{{ define "kept" }}kept in a{{ end }}

@@ -1,0 +1,3 @@
+{{ define "named" }}b{{ end }}{{ define "kept" }}
+{{/* nothing */}}
+{{ end }}

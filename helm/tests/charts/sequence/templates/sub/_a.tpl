@@ -1,0 +1,1 @@
+{{ define "named" }}deep{{ end }}

@@ -1,0 +1,1 @@
+{{- define "shared.words" }}words of {{ .Chart.Name }}{{ end }}

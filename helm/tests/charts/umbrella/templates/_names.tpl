@@ -1,0 +1,3 @@
+{{- define "leaf.name" -}}
+named by the parent
+{{- end -}}
