@@ -5,7 +5,21 @@
 
 mod builtin;
 mod compare;
+mod decimals;
+mod defaults;
+mod dicts;
+mod documents;
+mod encoding;
 mod escape;
+mod letters;
+mod lists;
+mod merge;
+mod numbers;
+mod paths;
+mod split;
+mod strings;
+mod types;
+mod versions;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -81,8 +95,26 @@ pub struct FunctionTable {
 impl FunctionTable {
     /// The functions of Helm 3.19 that are deterministic and supported.
     pub fn v3_19() -> &'static Self {
-        static TABLE: LazyLock<FunctionTable> =
-            LazyLock::new(|| FunctionTable::of(&[builtin::FUNCTIONS, compare::FUNCTIONS, escape::FUNCTIONS]));
+        static TABLE: LazyLock<FunctionTable> = LazyLock::new(|| {
+            FunctionTable::of(&[
+                builtin::FUNCTIONS,
+                compare::FUNCTIONS,
+                decimals::FUNCTIONS,
+                defaults::FUNCTIONS,
+                dicts::FUNCTIONS,
+                documents::FUNCTIONS,
+                encoding::FUNCTIONS,
+                escape::FUNCTIONS,
+                letters::FUNCTIONS,
+                lists::FUNCTIONS,
+                numbers::FUNCTIONS,
+                paths::FUNCTIONS,
+                split::FUNCTIONS,
+                strings::FUNCTIONS,
+                types::FUNCTIONS,
+                versions::FUNCTIONS,
+            ])
+        });
         &TABLE
     }
 

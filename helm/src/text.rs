@@ -76,6 +76,42 @@ pub(crate) fn is_print(character: char) -> bool {
     }
 }
 
+/// Go's `unicode.IsUpper`.
+pub(crate) fn is_upper(character: char) -> bool {
+    static UPPER: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"^\p{Lu}$"));
+    if character.is_ascii() {
+        character.is_ascii_uppercase()
+    } else {
+        is_in(&UPPER, character)
+    }
+}
+
+/// Go's `unicode.IsLower`.
+pub(crate) fn is_lower(character: char) -> bool {
+    static LOWER: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"^\p{Ll}$"));
+    if character.is_ascii() {
+        character.is_ascii_lowercase()
+    } else {
+        is_in(&LOWER, character)
+    }
+}
+
+/// Go's `unicode.IsPunct`.
+pub(crate) fn is_punctuation(character: char) -> bool {
+    static PUNCTUATION: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"^\p{P}$"));
+    is_in(&PUNCTUATION, character)
+}
+
+/// Go's `unicode.IsNumber`.
+pub(crate) fn is_number(character: char) -> bool {
+    static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"^\p{N}$"));
+    if character.is_ascii() {
+        character.is_ascii_digit()
+    } else {
+        is_in(&NUMBER, character)
+    }
+}
+
 /// Go's `unicode.IsSpace`.
 pub(crate) fn is_space(character: char) -> bool {
     match character {

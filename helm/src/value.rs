@@ -4,7 +4,8 @@
 //! (`template::compare`) or reads and writes YAML and JSON (`yaml`).
 //!
 //! Strings are byte strings, because templates cut them at byte positions. Maps are references: `set` and `merge` change
-//! a map for everybody who holds it. Lists never change after creation, because no function can write to an element.
+//! a map for everybody who holds it. Lists never change after creation, except that `sortAlpha` sorts a list of strings
+//! in place, because no other function can write to an element.
 
 mod containers;
 mod object;
@@ -53,8 +54,8 @@ pub enum IntType {
     Int32,
     /// `uint8`: an element of a `[]byte`.
     Uint8,
-    /// `uint32`: checksums.
-    Uint32,
+    /// `uint64`: the parts of a version.
+    Uint64,
 }
 
 impl IntType {
@@ -65,13 +66,13 @@ impl IntType {
             Self::Int64 => "int64",
             Self::Int32 => "int32",
             Self::Uint8 => "uint8",
-            Self::Uint32 => "uint32",
+            Self::Uint64 => "uint64",
         }
     }
 
     /// Go compares signed and unsigned integers as different classes.
     pub const fn is_unsigned(self) -> bool {
-        matches!(self, Self::Uint8 | Self::Uint32)
+        matches!(self, Self::Uint8 | Self::Uint64)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Go's slices and maps: what is shared, and how they are taken apart. Knows nothing of functions or printing.
 
-use std::cell::{Ref, RefCell, RefMut};
+use std::cell::{OnceCell, Ref, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -50,14 +50,18 @@ impl Element {
     }
 }
 
-/// A Go slice. Cheap to clone; the elements never change.
+/// A Go slice. Cheap to clone; the elements never change, but a list of strings can be sorted in place.
 #[derive(Clone)]
 pub struct List {
     element: Element,
     items: Rc<Items>,
 }
 
-struct Items(Vec<Value>);
+struct Items {
+    elements: Vec<Value>,
+    /// The same elements after the one change that exists.
+    sorted: OnceCell<Vec<Value>>,
+}
 
 impl Default for List {
     fn default() -> Self {
@@ -75,7 +79,10 @@ impl List {
     pub fn of(element: Element, items: Vec<Value>) -> Self {
         Self {
             element,
-            items: Rc::new(Items(items)),
+            items: Rc::new(Items {
+                elements: items,
+                sorted: OnceCell::new(),
+            }),
         }
     }
 
@@ -99,7 +106,16 @@ impl List {
 
     /// The elements in order.
     pub fn items(&self) -> &[Value] {
-        &self.items.0
+        self.items.sorted.get().unwrap_or(&self.items.elements)
+    }
+
+    /// Sorts a `[]string` by its bytes, for all who share it.
+    pub(crate) fn sort_strings(&self) {
+        self.items.sorted.get_or_init(|| {
+            let mut sorted = self.items.elements.clone();
+            sorted.sort_by(|first, second| first.as_str().cmp(&second.as_str()));
+            sorted
+        });
     }
 }
 
@@ -266,7 +282,7 @@ fn drop_flat(mut pending: Vec<Value>) {
         match value {
             Value::List(list) => {
                 if let Some(mut items) = Rc::into_inner(list.items) {
-                    pending.append(&mut items.0);
+                    pending.append(&mut items.elements);
                 }
             }
             Value::Map(map) => {
@@ -281,7 +297,7 @@ fn drop_flat(mut pending: Vec<Value>) {
 
 impl Drop for Items {
     fn drop(&mut self) {
-        drop_flat(std::mem::take(&mut self.0));
+        drop_flat(std::mem::take(&mut self.elements));
     }
 }
 

@@ -1,0 +1,92 @@
+//! Functions between strings and lists of strings.
+
+use super::{Called, Function, mismatch};
+use crate::format;
+use crate::text;
+use crate::value::Type::{Any, Int, Str};
+use crate::value::{Element, List, Map, Value};
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    Function::new("split", &[Str, Str], split),
+    Function::new("splitn", &[Str, Int, Str], splitn),
+    Function::new("splitList", &[Str, Str], split_list),
+    Function::new("join", &[Str, Any], join),
+    Function::new("toStrings", &[Any], to_strings),
+    Function::new("sortAlpha", &[Any], sort_alpha),
+];
+
+/// The parts under the keys `_0`, `_1` and so on.
+fn numbered(parts: Vec<&[u8]>) -> Value {
+    let map = Map::of(Element::Str);
+    for (index, part) in parts.into_iter().enumerate() {
+        map.insert(format!("_{index}"), part);
+    }
+    Value::Map(map)
+}
+
+fn split(arguments: &[Value]) -> Called {
+    let [Value::Str(separator), Value::Str(text)] = arguments else {
+        return Err(mismatch());
+    };
+    Ok(numbered(text::split(text, separator, -1)))
+}
+
+fn splitn(arguments: &[Value]) -> Called {
+    let [Value::Str(separator), Value::Int(limit, _), Value::Str(text)] = arguments else {
+        return Err(mismatch());
+    };
+    Ok(numbered(text::split(text, separator, *limit)))
+}
+
+fn split_list(arguments: &[Value]) -> Called {
+    let [Value::Str(separator), Value::Str(text)] = arguments else {
+        return Err(mismatch());
+    };
+    Ok(Value::List(List::strings(text::split(text, separator, -1))))
+}
+
+/// The elements of any slice as text, without those that are nil; a single value counts as a slice of itself.
+fn texts(value: &Value) -> Result<Vec<Vec<u8>>, String> {
+    let items: Vec<Value> = match super::lists::elements(value) {
+        Some(items) => items,
+        None => vec![value.clone()],
+    };
+    let present = items.iter().filter(|item| !matches!(item, Value::Nil));
+    let texts: Result<Vec<_>, _> = present.map(format::to_text).collect();
+    texts.map_err(|error| error.to_string())
+}
+
+fn join(arguments: &[Value]) -> Called {
+    let [Value::Str(separator), list] = arguments else {
+        return Err(mismatch());
+    };
+    Ok(Value::from(texts(list)?.join(&**separator)))
+}
+
+fn to_strings(arguments: &[Value]) -> Called {
+    match arguments {
+        [Value::List(list)] if list.element() == Element::Str => Ok(Value::List(list.clone())),
+        [value] => Ok(Value::List(List::strings(texts(value)?))),
+        _ => Err(mismatch()),
+    }
+}
+
+fn sort_alpha(arguments: &[Value]) -> Called {
+    match arguments {
+        // Go sorts a list of strings where it stands: who else holds it sees it sorted.
+        [Value::List(list)] if list.element() == Element::Str => {
+            list.sort_strings();
+            Ok(Value::List(list.clone()))
+        }
+        [value] if super::lists::elements(value).is_some() => {
+            let mut sorted = texts(value)?;
+            sorted.sort();
+            Ok(Value::List(List::strings(sorted)))
+        }
+        [value] => {
+            let text = format::to_text(value).map_err(|error| error.to_string())?;
+            Ok(Value::List(List::strings([text])))
+        }
+        _ => Err(mismatch()),
+    }
+}

@@ -1,0 +1,134 @@
+//! What a value is, whether two are the same, and copies of them.
+
+use super::{Called, Function, mismatch};
+use crate::text;
+use crate::value::Type::{Any, Str};
+use crate::value::{List, Map, Value};
+
+/// How deeply values may nest when compared or copied. Go overflows its stack on a value that contains itself.
+const MAX_DEPTH: usize = 500;
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    Function::new("typeOf", &[Any], |arguments| {
+        of_one(arguments, |value| Value::from(value.type_name()))
+    }),
+    Function::new("kindOf", &[Any], |arguments| {
+        of_one(arguments, |value| Value::from(value.kind_name()))
+    }),
+    Function::new("typeIs", &[Str, Any], |arguments| {
+        is_called(arguments, |name, value| name == value.type_name())
+    }),
+    Function::new("typeIsLike", &[Str, Any], |arguments| {
+        is_called(arguments, |name, value| {
+            let type_name = value.type_name();
+            name == type_name || format!("*{name}") == type_name
+        })
+    }),
+    Function::new("kindIs", &[Str, Any], |arguments| {
+        is_called(arguments, |name, value| name == value.kind_name())
+    }),
+    Function::new("deepEqual", &[Any, Any], |arguments| {
+        let [first, second] = arguments else {
+            return Err(mismatch());
+        };
+        deep_equal(first, second).map(Value::Bool)
+    }),
+    Function::new("deepCopy", &[Any], deep_copy),
+    Function::new("mustDeepCopy", &[Any], deep_copy),
+];
+
+fn of_one(arguments: &[Value], describe: impl Fn(&Value) -> Value) -> Called {
+    let [value] = arguments else { return Err(mismatch()) };
+    Ok(describe(value))
+}
+
+fn is_called(arguments: &[Value], matches: impl Fn(&str, &Value) -> bool) -> Called {
+    let [Value::Str(name), value] = arguments else {
+        return Err(mismatch());
+    };
+    Ok(Value::Bool(matches(&text::lossy(name), value)))
+}
+
+fn too_deep() -> String {
+    format!("value nests deeper than {MAX_DEPTH} levels, or contains itself")
+}
+
+/// Go's `reflect.DeepEqual`: the types must be the same too, so 1 and 1.0 differ.
+pub(super) fn deep_equal(first: &Value, second: &Value) -> Result<bool, String> {
+    equal_at(first, second, 0)
+}
+
+#[expect(clippy::float_cmp, reason = "Go compares exactly")]
+fn equal_at(first: &Value, second: &Value, depth: usize) -> Result<bool, String> {
+    if depth > MAX_DEPTH {
+        return Err(too_deep());
+    }
+    match (first, second) {
+        (Value::Nil, Value::Nil) => Ok(true),
+        (Value::Bool(first), Value::Bool(second)) => Ok(first == second),
+        (Value::Int(first, first_type), Value::Int(second, second_type)) => {
+            Ok(first == second && first_type == second_type)
+        }
+        (Value::Float(first), Value::Float(second)) => Ok(first == second),
+        (Value::Str(first), Value::Str(second)) | (Value::Bytes(first), Value::Bytes(second)) => Ok(first == second),
+        (Value::List(first), Value::List(second)) => {
+            if first.element() != second.element() || first.items().len() != second.items().len() {
+                return Ok(false);
+            }
+            all_equal(first.items().iter().zip(second.items()), depth)
+        }
+        (Value::Map(first), Value::Map(second)) => maps_equal(first, second, depth),
+        (Value::Obj(first), Value::Obj(second)) => Ok(std::rc::Rc::ptr_eq(first, second)),
+        _ => Ok(false),
+    }
+}
+
+fn maps_equal(first: &Map, second: &Map, depth: usize) -> Result<bool, String> {
+    if first.type_name() != second.type_name() || first.len() != second.len() {
+        return Ok(false);
+    }
+    if first.is_same(second) {
+        return Ok(true);
+    }
+    let (first, second) = (first.entries(), second.entries());
+    if !first.keys().eq(second.keys()) {
+        return Ok(false);
+    }
+    all_equal(first.values().zip(second.values()), depth)
+}
+
+fn all_equal<'a>(mut pairs: impl Iterator<Item = (&'a Value, &'a Value)>, depth: usize) -> Result<bool, String> {
+    pairs.try_fold(true, |equal, (first, second)| {
+        Ok(equal && equal_at(first, second, depth + 1)?)
+    })
+}
+
+fn deep_copy(arguments: &[Value]) -> Called {
+    match arguments {
+        [Value::Nil] => Err("reflect: call of reflect.Value.Type on zero Value".to_owned()),
+        [value] => copy_at(value, 0),
+        _ => Err(mismatch()),
+    }
+}
+
+fn copy_at(value: &Value, depth: usize) -> Called {
+    if depth > MAX_DEPTH {
+        return Err(too_deep());
+    }
+    match value {
+        Value::List(list) => {
+            let items: Result<Vec<_>, _> = list.items().iter().map(|item| copy_at(item, depth + 1)).collect();
+            Ok(Value::List(List::of(list.element(), items?)))
+        }
+        Value::Map(map) => {
+            let copy = Map::of(map.element());
+            for (key, value) in map.to_vec() {
+                copy.insert(key, copy_at(&value, depth + 1)?);
+            }
+            Ok(Value::Map(
+                map.name().map_or_else(|| copy.clone(), |name| copy.named(name)),
+            ))
+        }
+        other => Ok(other.clone()),
+    }
+}
