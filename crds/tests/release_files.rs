@@ -136,6 +136,22 @@ addonStages:
 }
 
 #[test]
+fn hashes_survive_their_own_text() {
+    let hashes = Hashes {
+        cluster_stack: "abc".to_owned(),
+        cluster_addon_dir: "def".to_owned(),
+        ..Hashes::default()
+    };
+    let text = hashes.to_json();
+    assert_eq!(
+        text,
+        "{\n  \"clusterStack\": \"abc\",\n  \"clusterAddonDir\": \"def\",\n  \"clusterAddonValues\": \"\"\n}\n"
+    );
+    assert_eq!(Hashes::parse(text.as_bytes()).expect("its own text"), hashes);
+    assert!(Hashes::parse(b"clusterStack: abc").is_err());
+}
+
+#[test]
 fn node_images_keep_what_they_do_not_know() {
     let text = "\
 apiVersion: openstack.infrastructure.clusterstack.x-k8s.io/v1alpha1

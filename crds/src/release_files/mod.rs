@@ -89,6 +89,13 @@ impl Hashes {
     pub fn parse(bytes: &[u8]) -> Result<Self, ReleaseFileError> {
         serde_json::from_slice(bytes).map_err(|source| ReleaseFileError::ReadJson { file: HASHES, source })
     }
+
+    /// The text of hashes.json for a new release: the same hashes always give the same bytes.
+    #[expect(clippy::missing_panics_doc, reason = "a struct of texts is always JSON")]
+    pub fn to_json(&self) -> String {
+        let text = serde_json::to_string_pretty(self).expect("a struct of texts is JSON");
+        format!("{text}\n")
+    }
 }
 
 fn read_yaml<T: DeserializeOwned>(file: &'static str, bytes: &[u8]) -> Result<T, ReleaseFileError> {
