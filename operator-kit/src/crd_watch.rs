@@ -40,13 +40,16 @@ const PAGE_SIZE: u32 = 50;
 /// later change of its status begins anew.
 const ROUNDS: [Duration; 7] = [
     Duration::ZERO,
-    Duration::from_millis(200),
+    GAP,
     Duration::from_millis(500),
     Duration::from_secs(1),
     Duration::from_secs(2),
     Duration::from_secs(5),
     Duration::from_secs(15),
 ];
+
+/// Between readings, however many CRDs change: installing Cluster API is hundreds of events.
+const GAP: Duration = Duration::from_millis(250);
 
 /// A round no earlier than this after the last change is needed even when discovery agrees: a new version of a known CRD
 /// does not show in its metadata.
@@ -212,34 +215,37 @@ struct Pending {
     since: Option<Instant>,
     rounds: usize,
     told: bool,
+    last_reading: Option<Instant>,
 }
 
 impl Pending {
     fn add(&mut self, names: BTreeSet<String>, now: Instant) {
         self.names.extend(names);
-        *self = Self {
-            names: std::mem::take(&mut self.names),
-            since: Some(now),
-            rounds: 0,
-            told: false,
-        };
+        self.since = Some(now);
+        self.rounds = 0;
+        self.told = false;
     }
 
     fn due(&self) -> Option<Instant> {
-        Some(self.since? + *ROUNDS.get(self.rounds)?)
+        let due = self.since? + *ROUNDS.get(self.rounds)?;
+        Some(self.last_reading.map_or(due, |last| due.max(last + GAP)))
     }
 
     /// Notes a reading, and returns the names to tell: at the first reading that agrees, and whenever one differs from
     /// the reading before.
     fn round(&mut self, now: Instant, differs: bool, agrees: bool) -> Option<BTreeSet<String>> {
         let since = self.since?;
+        self.last_reading = Some(now);
         self.rounds += 1;
         let tell = differs || (agrees && !self.told);
         self.told |= tell;
         let names = tell.then(|| self.names.clone());
         let settled = agrees && now.duration_since(since) >= SETTLED_AFTER;
         if settled || self.rounds == ROUNDS.len() {
-            *self = Self::default();
+            *self = Self {
+                last_reading: self.last_reading,
+                ..Self::default()
+            };
         }
         names
     }
@@ -324,5 +330,15 @@ mod tests {
         pending.add(names(&["b.io"]), later);
         assert_eq!(pending.due(), Some(later));
         assert_eq!(pending.round(later, true, true), Some(names(&["a.io", "b.io"])));
+    }
+
+    #[test]
+    fn a_burst_of_changes_is_read_at_a_measured_pace() {
+        let start = Instant::now();
+        let mut pending = Pending::default();
+        pending.add(names(&["a.io"]), start);
+        pending.round(start, true, true);
+        pending.add(names(&["b.io"]), start + Duration::from_millis(1));
+        assert_eq!(pending.due(), Some(start + GAP));
     }
 }

@@ -92,3 +92,6 @@ pub async fn delete(
         }),
     }
 }
+
+#[cfg(test)]
+mod tests;

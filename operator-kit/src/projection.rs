@@ -37,7 +37,7 @@ pub enum Notice<T> {
         /// The projection now.
         after: Option<Arc<T>>,
     },
-    /// Every object has been seen, or it is known that the kind is not served.
+    /// Every object has been seen, or it is known that the kind is not served. Told once.
     Synced,
 }
 
@@ -230,9 +230,17 @@ where
         Ok(())
     }
 
+    /// Says so the first time only: later listings are told as changes.
     async fn synced(&self) -> Result<(), ReaderGone> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner).synced = true;
-        self.tell(Notice::Synced).await
+        let before = {
+            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut state.synced, true)
+        };
+        if before {
+            Ok(())
+        } else {
+            self.tell(Notice::Synced).await
+        }
     }
 
     async fn tell(&self, notice: Notice<T>) -> Result<(), ReaderGone> {

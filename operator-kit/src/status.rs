@@ -98,3 +98,6 @@ fn status_of<K: Serialize>(object: &K, name: &str) -> Result<Value, StatusError>
     })?;
     Ok(value.get_mut("status").map_or(Value::Null, Value::take))
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,8 +4,11 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
 use http::{Method, Request, Response};
-use http_body_util::Full;
+use http_body::Frame;
+use http_body_util::StreamBody;
 use kube::client::{Body, Client};
 use serde_json::{Value, json};
 use tower::service_fn;
@@ -20,8 +23,39 @@ pub(crate) struct Asked {
     pub(crate) body: Value,
 }
 
-/// A client of `answer`, which gives an HTTP status and a JSON body.
-pub(crate) fn client(answer: impl FnMut(&Asked) -> (u16, Value) + Send + 'static) -> Client {
+/// What comes back: an HTTP status and a body, or the events of a watch that then stays open.
+pub(crate) enum Answer {
+    Whole(u16, Value),
+    Watch(Vec<Value>),
+}
+
+impl From<(u16, Value)> for Answer {
+    fn from((status, body): (u16, Value)) -> Self {
+        Self::Whole(status, body)
+    }
+}
+
+type Frames = BoxStream<'static, Result<Frame<Bytes>, Infallible>>;
+
+impl Answer {
+    fn response(self) -> Response<StreamBody<Frames>> {
+        let frame = |text: String| Ok(Frame::data(Bytes::from(text)));
+        let (status, frames) = match self {
+            Self::Whole(status, body) => (status, stream::iter([frame(body.to_string())]).boxed()),
+            Self::Watch(events) => {
+                let events = events.into_iter().map(move |event| frame(format!("{event}\n")));
+                (200, stream::iter(events).chain(stream::pending()).boxed())
+            }
+        };
+        Response::builder()
+            .status(status)
+            .body(StreamBody::new(frames))
+            .expect("a valid answer")
+    }
+}
+
+/// A client of `answer`.
+pub(crate) fn client<A: Into<Answer>>(answer: impl FnMut(&Asked) -> A + Send + 'static) -> Client {
     let answer = Arc::new(Mutex::new(answer));
     let service = service_fn(move |request: Request<Body>| {
         let answer = Arc::clone(&answer);
@@ -34,10 +68,8 @@ pub(crate) fn client(answer: impl FnMut(&Asked) -> (u16, Value) + Send + 'static
                 query: head.uri.query().unwrap_or_default().to_owned(),
                 body: serde_json::from_slice(&body).unwrap_or_default(),
             };
-            let (status, body) = (answer.lock().expect("the stub did not panic"))(&asked);
-            let body = Full::new(Bytes::from(body.to_string()));
-            let answer = Response::builder().status(status).body(body).expect("a valid answer");
-            Ok::<_, Infallible>(answer)
+            let answer = (answer.lock().expect("the stub did not panic"))(&asked);
+            Ok::<_, Infallible>(answer.into().response())
         }
     });
     Client::new(service, "default")
@@ -65,17 +97,15 @@ pub(crate) fn discovery(asked: &Asked) -> Option<(u16, Value)> {
             "metadata": {},
             "versions": [{ "version": "v1", "resources": [resource("namespaces", "Namespace", "Cluster", json!([]))] }],
         }),
-        "/apis" => json!({
-            "metadata": { "name": "apps" },
-            "versions": [{
-                "version": "v1",
-                "resources": [resource("deployments", "Deployment", "Namespaced", json!([{ "subresource": "status", "verbs": ["get"] }]))],
-            }],
-        }),
+        "/apis" => {
+            let status = json!([{ "subresource": "status", "verbs": ["get"] }]);
+            json!({
+                "metadata": { "name": "apps" },
+                "versions": [{ "version": "v1", "resources": [resource("deployments", "Deployment", "Namespaced", status)] }],
+            })
+        }
         _ => return None,
     };
-    Some((
-        200,
-        json!({ "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": [group] }),
-    ))
+    let list = json!({ "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": [group] });
+    Some((200, list))
 }

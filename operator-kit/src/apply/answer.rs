@@ -11,6 +11,10 @@ use crate::failure::words_of;
 /// `metav1.CauseTypeFieldManagerConflict`.
 const FIELD_MANAGER_CONFLICT: &str = "FieldManagerConflict";
 
+/// What server-side apply says, with a bare 500, of an object that does not fit the schema of its kind
+/// (`k8s.io/apimachinery/pkg/util/managedfields`, seen with 1.36).
+const WRONG_TYPE: &str = "failed to create typed patch object";
+
 /// The cause of a refusal to create something in a namespace that is being deleted.
 const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
@@ -43,6 +47,7 @@ pub(super) fn classify(error: kube::Error, gvk: GroupVersionKind) -> ApplyError 
             | StatusCode::PAYLOAD_TOO_LARGE
             | StatusCode::UNSUPPORTED_MEDIA_TYPE,
         ) => ApplyError::Invalid { message },
+        _ if message.starts_with(WRONG_TYPE) => ApplyError::Invalid { message },
         _ => ApplyError::Transient {
             message,
             source: Box::new(kube::Error::Api(status)),
@@ -97,10 +102,10 @@ fn immutable_fields(status: &Status) -> Vec<String> {
     fields
 }
 
-/// There is no code for it, only the words of `k8s.io/apimachinery/pkg/api/validation` and of the workload kinds.
+/// There is no code for it, only words: of `k8s.io/apimachinery/pkg/api/validation`, of role bindings, of workloads, and
+/// of the rules in most CRDs.
 fn says_immutable(message: &str) -> bool {
-    message.contains("field is immutable")
-        || message.contains("is immutable")
-        || message.contains("may not be changed")
-        || message.contains("updates to ")
+    ["is immutable", "cannot change", "may not be changed", "updates to "]
+        .iter()
+        .any(|words| message.contains(words))
 }

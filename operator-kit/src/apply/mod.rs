@@ -94,7 +94,7 @@ pub enum ApplyError {
         message: String,
     },
     /// Others own fields that we wanted to have other values.
-    #[error("conflict with {}: {message}", managers(conflicts))]
+    #[error("{message}")]
     Conflict {
         /// Who and which fields; sorted, at most [`LISTED_FIELDS`].
         conflicts: Vec<FieldConflict>,
@@ -148,13 +148,6 @@ impl ApplyError {
             Self::Forbidden { .. } | Self::Transient { .. } => Class::Transient,
         }
     }
-}
-
-fn managers(conflicts: &[FieldConflict]) -> String {
-    let mut names: Vec<&str> = conflicts.iter().map(|conflict| conflict.manager.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    names.join(", ")
 }
 
 /// Applies `intent`, a whole object with `apiVersion`, `kind` and `metadata.name`.

@@ -184,3 +184,6 @@ impl Inner {
         self.notices.send(notice).await.is_ok()
     }
 }
+
+#[cfg(test)]
+mod tests;

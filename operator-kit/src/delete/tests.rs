@@ -1,0 +1,70 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::stub::{self, refusal};
+
+async fn deleted(answer: (u16, Value), uid: Option<&str>) -> Result<Deletion, DeleteError> {
+    let wanted = uid.map_or(Value::Null, |uid| json!({ "uid": uid }));
+    let client = stub::client(move |asked| {
+        stub::discovery(asked).unwrap_or_else(|| {
+            assert_eq!(asked.method.as_str(), "DELETE");
+            assert_eq!(asked.body["preconditions"], wanted);
+            assert_eq!(asked.body["propagationPolicy"], "Background");
+            answer.clone()
+        })
+    });
+    let key = ObjectKey::new("apps", "Deployment", "fleet", "web");
+    delete(&client, &Discovery::new(client.clone()), &key, uid).await
+}
+
+#[tokio::test]
+async fn the_answer_tells_what_is_true_now() {
+    let success = (
+        200,
+        json!({ "kind": "Status", "apiVersion": "v1", "status": "Success", "details": { "uid": "u" } }),
+    );
+    let lingering = (
+        200,
+        json!({ "kind": "Deployment", "apiVersion": "apps/v1", "metadata": { "name": "web", "deletionTimestamp": "2026-01-01T00:00:00Z" } }),
+    );
+    let cases = [
+        (success.clone(), Some("u"), Deletion::Deleted),
+        (success, None, Deletion::Deleted),
+        (lingering, Some("u"), Deletion::Terminating),
+        (
+            refusal(404, "NotFound", "not found", &json!({})),
+            Some("u"),
+            Deletion::Gone,
+        ),
+        (
+            refusal(409, "Conflict", "uid differs", &json!({})),
+            Some("u"),
+            Deletion::Replaced,
+        ),
+    ];
+    for (answer, uid, expected) in cases {
+        let text = answer.1.to_string();
+        assert_eq!(deleted(answer, uid).await.unwrap(), expected, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_an_error_with_its_class() {
+    let error = deleted(refusal(403, "Forbidden", "no", &json!({})), Some("u"))
+        .await
+        .unwrap_err();
+    assert_eq!(error.class(), Class::Transient);
+    assert_eq!(error.to_string(), "failed to delete Deployment.apps fleet/web");
+}
+
+#[tokio::test]
+async fn an_object_of_a_kind_that_is_not_served_is_gone() {
+    let client = stub::client(|asked| stub::discovery(asked).expect("only discovery is asked"));
+    let key = ObjectKey::new("example.org", "Missing", "fleet", "web");
+    assert_eq!(
+        delete(&client, &Discovery::new(client.clone()), &key, None)
+            .await
+            .unwrap(),
+        Deletion::Gone
+    );
+}

@@ -1,0 +1,155 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::stub::{self, Answer, refusal};
+
+const LABEL: &str = "example.org/part-of";
+
+fn deployments() -> GroupVersionKind {
+    GroupVersionKind::gvk("apps", "v1", "Deployment")
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::new("apps", "Deployment", "fleet", name)
+}
+
+fn metadata(name: &str, version: u32) -> Value {
+    json!({ "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {
+        "name": name, "namespace": "fleet", "uid": format!("uid-{name}"), "resourceVersion": version.to_string(), "generation": 1,
+        "labels": { LABEL: "release" },
+    } })
+}
+
+fn event(kind: &str, object: &Value) -> Value {
+    json!({ "type": kind, "object": object })
+}
+
+fn listed(version: u32) -> Value {
+    event(
+        "BOOKMARK",
+        &json!({ "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {
+        "resourceVersion": version.to_string(), "annotations": { "k8s.io/initial-events-end": "true" },
+    } }),
+    )
+}
+
+fn expired() -> Value {
+    event(
+        "ERROR",
+        &refusal(410, "Expired", "too old resource version", &json!({})).1,
+    )
+}
+
+/// Watches Deployments of a stub that gives these answers one after the other, and then a watch without events.
+async fn watching(answers: Vec<Answer>) -> (ObjectWatches, mpsc::Receiver<Notice>) {
+    let mut answers = answers.into_iter();
+    let client = stub::client(move |asked| match stub::discovery(asked) {
+        Some(answer) => answer.into(),
+        None => answers.next().unwrap_or(Answer::Watch(Vec::new())),
+    });
+    let discovery = Discovery::new(client.clone());
+    let (watches, notices) = ObjectWatches::new(client, discovery, LABEL, CancellationToken::new());
+    assert!(watches.ensure(&deployments()).await.unwrap());
+    (watches, notices)
+}
+
+/// The next `count` notices in short.
+async fn told(notices: &mut mpsc::Receiver<Notice>, count: usize) -> Vec<String> {
+    let mut told = Vec::new();
+    for _ in 0..count {
+        told.push(match notices.recv().await.unwrap() {
+            Notice::Object(Changed { key, what, .. }) => format!("{what:?} {}", key.name),
+            Notice::Synced(kind) => format!("Synced {}", kind.kind),
+            Notice::Stopped(kind) => format!("Stopped {}", kind.kind),
+        });
+    }
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_are_told_as_they_appear_change_and_vanish() {
+    let (watches, mut notices) = watching(vec![Answer::Watch(vec![
+        event("ADDED", &metadata("a", 1)),
+        event("ADDED", &metadata("b", 2)),
+        listed(3),
+        event("MODIFIED", &metadata("a", 4)),
+        event("DELETED", &metadata("b", 5)),
+    ])])
+    .await;
+    assert_eq!(
+        told(&mut notices, 3).await,
+        ["Appeared a", "Appeared b", "Synced Deployment"]
+    );
+    assert!(watches.synced(&GroupKind::new("apps", "Deployment")));
+    assert_eq!(told(&mut notices, 2).await, ["StatusChanged a", "Vanished b"]);
+    assert_eq!(&*watches.get(&key("a")).unwrap().resource_version, "4");
+    let parts: Vec<ObjectKey> = watches.by_part_of("release").into_iter().map(|(key, _)| key).collect();
+    assert_eq!(parts, [key("a")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_went_while_the_watch_was_down_vanishes_with_the_next_list() {
+    let (watches, mut notices) = watching(vec![
+        Answer::Watch(vec![
+            event("ADDED", &metadata("a", 1)),
+            event("ADDED", &metadata("b", 2)),
+            listed(3),
+            expired(),
+        ]),
+        Answer::Watch(vec![event("ADDED", &metadata("b", 2)), listed(9)]),
+    ])
+    .await;
+    assert_eq!(
+        told(&mut notices, 5).await,
+        [
+            "Appeared a",
+            "Appeared b",
+            "Synced Deployment",
+            "Vanished a",
+            "Synced Deployment"
+        ]
+    );
+    assert_eq!(watches.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_without_streaming_lists_is_asked_for_pages() {
+    let forbidden = refusal(422, "Invalid", "sendInitialEvents is forbidden for watch", &json!({}));
+    let page = json!({ "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": { "resourceVersion": "7" }, "items": [metadata("a", 1)] });
+    let (_watches, mut notices) = watching(vec![forbidden.into(), (200, page).into()]).await;
+    assert_eq!(told(&mut notices, 2).await, ["Appeared a", "Synced Deployment"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_no_longer_served_stops_and_can_be_started_again() {
+    let gone = refusal(
+        404,
+        "NotFound",
+        "the server could not find the requested resource",
+        &json!({}),
+    );
+    let (watches, mut notices) = watching(vec![
+        Answer::Watch(vec![event("ADDED", &metadata("a", 1)), listed(3), expired()]),
+        gone.into(),
+        Answer::Watch(vec![event("ADDED", &metadata("a", 10)), listed(11)]),
+    ])
+    .await;
+    assert_eq!(
+        told(&mut notices, 4).await,
+        ["Appeared a", "Synced Deployment", "Vanished a", "Stopped Deployment"]
+    );
+    assert!(!watches.synced(&GroupKind::new("apps", "Deployment")));
+    assert!(watches.ensure(&deployments()).await.unwrap());
+    assert_eq!(told(&mut notices, 2).await, ["Appeared a", "Synced Deployment"]);
+}
+
+#[tokio::test]
+async fn a_kind_that_is_not_served_is_not_watched() {
+    let (watches, _notices) = watching(Vec::new()).await;
+    assert!(
+        !watches
+            .ensure(&GroupVersionKind::gvk("example.org", "v1", "Missing"))
+            .await
+            .unwrap()
+    );
+}
