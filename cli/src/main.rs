@@ -1,2 +1,37 @@
-//! Placeholder until its first command.
-fn main() {}
+//! `kubectl-stacks`: what people do with cluster stacks. Parsing arguments and printing are here, everything else is in the rooms below.
+
+mod arguments;
+mod release_create;
+
+use std::{error::Error, io, process::ExitCode};
+
+use clap::Parser;
+
+use self::arguments::{Arguments, Command, ReleaseCommand};
+
+/// 0: done. 1: not done, and the message says why. 2 (from clap): the command was not understood.
+fn main() -> ExitCode {
+    let Arguments { command } = Arguments::parse();
+    let mut out = io::stdout().lock();
+    let result = match command {
+        Command::Release(ReleaseCommand::Create(arguments)) => release_create::run(&arguments, &mut out),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", chain(error.as_ref()));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// An error with everything that caused it, in one line.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

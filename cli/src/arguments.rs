@@ -1,0 +1,77 @@
+//! The command line, with the help that teaches it.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use crds::names::StackVersion;
+
+/// Work with cluster stacks
+#[derive(Debug, Parser)]
+#[command(name = "kubectl-stacks", bin_name = "kubectl stacks", version)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make releases of cluster stacks
+    #[command(subcommand)]
+    Release(ReleaseCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ReleaseCommand {
+    Create(CreateRelease),
+}
+
+/// Make a release from the directory of a stack
+#[derive(Debug, Args)]
+#[command(long_about = ABOUT, after_long_help = EXAMPLE)]
+pub(crate) struct CreateRelease {
+    /// Directory of the stack
+    #[arg(value_name = "DIR")]
+    pub(crate) stack: PathBuf,
+    /// Directory of releases in which to write; the operator started with --release-dir R reads R/cluster-stacks
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+    /// Version of the stack, its add-ons and its node images, such as v2 or v0-sha.abc
+    #[arg(long, value_name = "VERSION", conflicts_with = "next_after")]
+    pub(crate) version: Option<StackVersion>,
+    /// Take the version after the newest release of this stack in this directory of releases, with new add-on and node image versions only
+    /// where they changed. This is what happens with OUTPUT when no version is given
+    #[arg(long, value_name = "DIR")]
+    pub(crate) next_after: Option<PathBuf>,
+}
+
+const ABOUT: &str = "\
+Make a release from the directory of a stack
+
+Writes OUTPUT/<provider>-<name>-<major>-<minor>-<version>/ with everything that the operators read. The same stack and version always give the \
+same bytes. A release that is there is never changed.
+
+The directory of a stack holds
+
+  csctl.yaml        name, provider and Kubernetes version of the stack
+  cluster-class/    Helm chart of the ClusterClass and its templates
+  cluster-addon/    Helm chart of the add-ons, with cluster-addon-values.yaml beside it,
+                    or one chart per directory, with their stages in clusteraddon.yaml
+  node-images.yaml  optional: the images that nodes boot from
+
+In its texts, << .ClusterClassVersion >>, << .ClusterAddonVersion >> and << .NodeImageVersion >> become the versions of the release.";
+
+const EXAMPLE: &str = "\
+Example: a first release, and the next one after a change
+
+  $ cat harbor/csctl.yaml
+  apiVersion: csctl.clusterstack.x-k8s.io/v1alpha1
+  config:
+    kubernetesVersion: v1.34.0
+    clusterStackName: harbor
+    provider:
+      type: docker
+  $ kubectl stacks release create harbor --output releases/cluster-stacks --version v1
+  $ vi harbor/cluster-class/values.yaml
+  $ kubectl stacks release create harbor --output releases/cluster-stacks
+
+Exit status: 0 a release is there, or nothing changed; 1 no release was made; 2 wrong usage";

@@ -1,0 +1,94 @@
+//! The command as people call it: what it prints and how it ends.
+
+#[cfg(test)]
+mod journeys {
+    use std::{
+        fs,
+        path::Path,
+        process::{Command, Output},
+    };
+
+    use tempfile::TempDir;
+
+    const STACKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../e2e/stacks/docker-harbor");
+
+    fn create(arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-stacks"));
+        command
+            .args(["release", "create"])
+            .args(arguments)
+            .output()
+            .expect("the command starts")
+    }
+
+    fn text(bytes: &[u8]) -> &str {
+        std::str::from_utf8(bytes).expect("the command prints text")
+    }
+
+    fn path(path: &Path) -> &str {
+        path.to_str().expect("temporary names are text")
+    }
+
+    #[test]
+    fn every_file_of_the_release_is_printed_with_size_and_digest() {
+        let output = TempDir::new().unwrap();
+        let made = create(&[&format!("{STACKS}/v1"), "--output", path(output.path())]);
+        assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
+        let release = output.path().join("docker-harbor-1-34-v1");
+        let printed = text(&made.stdout);
+        assert!(
+            printed.starts_with(&format!("docker-harbor-1-34-v1 created: {}\n", release.display())),
+            "{printed}"
+        );
+        for file in fs::read_dir(&release).unwrap() {
+            let file = file.unwrap();
+            let line = printed
+                .lines()
+                .find(|line| line.starts_with(file.file_name().to_str().unwrap()))
+                .expect("the file has a line");
+            assert!(
+                line.contains(&format!(" {} ", file.metadata().unwrap().len())),
+                "{line}"
+            );
+        }
+
+        let again = create(&[&format!("{STACKS}/v1"), "--output", path(output.path())]);
+        assert_eq!(again.status.code(), Some(0));
+        assert_eq!(
+            text(&again.stdout),
+            "nothing changed since docker-harbor-1-34-v1, so no release was made\n"
+        );
+    }
+
+    #[test]
+    fn mistake_in_the_stack_is_one_line_on_stderr_and_status_1() {
+        let stack = TempDir::new().unwrap();
+        let made = create(&[path(stack.path()), "--output", path(&stack.path().join("out"))]);
+        assert_eq!(made.status.code(), Some(1));
+        assert_eq!(text(&made.stdout), "");
+        let message = text(&made.stderr);
+        assert!(
+            message.starts_with(&format!("error: {}/csctl.yaml: missing", stack.path().display())),
+            "{message}"
+        );
+        assert_eq!(message.lines().count(), 1);
+    }
+
+    #[test]
+    fn wrong_usage_is_status_2() {
+        for arguments in [
+            &["."][..],
+            &[".", "--output", "out", "--version", "2"],
+            &[".", "--output", "out", "--version", "v2", "--next-after", "x"],
+        ] {
+            assert_eq!(create(arguments).status.code(), Some(2), "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn help_shows_an_example() {
+        let help = create(&["--help"]);
+        assert_eq!(help.status.code(), Some(0));
+        assert!(text(&help.stdout).contains("$ kubectl stacks release create harbor --output"));
+    }
+}
