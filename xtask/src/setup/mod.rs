@@ -37,11 +37,11 @@ pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<Duration> {
     let begin = Instant::now();
     let cache = Cache::lock(&workspace.cache)?;
     let go = Go::find(workspace, &cache)?;
-    let lab = Lab {
-        controlplane: controlplane::build(workspace, &cache, &go)?,
-        helm: helm::fetch(workspace, &cache)?,
-        crds: crds::fetch(workspace, &cache, &go)?,
-    };
+    // What takes seconds comes first: a machine that lacks something says so before ten minutes of building, not after.
+    let helm = helm::fetch(workspace, &cache)?;
+    let crds = crds::fetch(workspace, &cache, &go)?;
+    let controlplane = controlplane::build(workspace, &cache, &go)?;
+    let lab = Lab { controlplane, helm, crds };
     describe(workspace, &lab)?;
     screen::say(&format!(
         "the lab is ready: .lab/lab.json, parts in {}",
