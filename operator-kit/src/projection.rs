@@ -262,3 +262,6 @@ fn is_not_served(error: &watcher::Error) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

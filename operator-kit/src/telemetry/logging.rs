@@ -91,6 +91,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_level_changes_while_the_process_runs() {
+        let (_filter, handle) = reload::Layer::new(filter("info").unwrap());
+        let level = LogLevel { handle };
+        level.set("debug,hyper=warn").unwrap();
+        assert!(level.current().contains("hyper=warn"), "{}", level.current());
+        assert!(level.set("x=loud").is_err());
+        assert!(level.current().contains("hyper=warn"), "a bad level changes nothing");
+    }
+
+    #[test]
     fn levels_and_directives_are_understood_and_nonsense_is_refused() {
         assert!(filter("info").is_ok());
         assert!(filter("warn,operator_kit=debug").is_ok());
