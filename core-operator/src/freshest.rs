@@ -40,8 +40,8 @@ where
 
     /// The newest sight of one object.
     pub(crate) fn get(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
-        let watched = self.store.get(&ObjectRef::new(name).within(namespace));
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let watched = self.store.get(&ObjectRef::new(name).within(namespace)).filter(|watched| !answers.buried(watched));
         let slot = (namespace.to_owned(), name.to_owned());
         match (watched, answers.newer.get(&slot)) {
             (Some(watched), Some(answer)) if version(answer.as_ref()) > version(watched.as_ref()) => Some(Arc::clone(answer)),
@@ -57,12 +57,15 @@ where
     /// The newest sight of every object in a namespace that the test accepts.
     pub(crate) fn select(&self, namespace: &str, accept: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
         let mut found: HashMap<String, Arc<K>> = HashMap::new();
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         for object in self.store.state() {
+            if answers.buried(&object) {
+                continue;
+            }
             if object.meta().namespace.as_deref() == Some(namespace) && accept(&object) {
                 found.insert(place(object.as_ref()).1, object);
             }
         }
-        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         for ((_, name), answer) in answers.newer.iter().filter(|((within, _), _)| within == namespace) {
             let newer = found.get(name).is_none_or(|watched| version(answer.as_ref()) > version(watched.as_ref()));
             if newer && accept(answer) {
@@ -80,7 +83,7 @@ where
     /// Takes the answer to a write of ours.
     pub(crate) fn note(&self, object: K) {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        if object.meta().uid.as_ref().is_some_and(|uid| answers.dead.contains(uid)) {
+        if answers.buried(&object) {
             return;
         }
         let slot = place(&object);
@@ -103,6 +106,12 @@ where
         {
             answers.dead.remove(&oldest);
         }
+    }
+}
+
+impl<K: Resource> Answers<K> {
+    fn buried(&self, object: &K) -> bool {
+        object.meta().uid.as_ref().is_some_and(|uid| self.dead.contains(uid))
     }
 }
 

@@ -60,10 +60,11 @@ impl Triggers {
         }
     }
 
-    /// A release is gone: whichever stack of the namespace wants it may have it now.
+    /// A release is gone: whichever stack of the namespace wants it may have it now, and a release that shares objects with it takes them over.
     pub(crate) fn release_gone(&self, context: &Context, release: &ClusterStackRelease) {
         self.release_changed(release);
         self.stacks_within(context, &release.namespace().unwrap_or_default());
+        self.releases_where(context, |other| other.namespace() == release.namespace());
     }
 
     fn stacks_within(&self, context: &Context, namespace: &str) {

@@ -10,7 +10,7 @@ mod status;
 
 pub use object::{Inventoried, Sync, SyncState, decide};
 pub use observed::{
-    Assets, Belongs, Drifted, Failure, HealthSeen, Intent, ObjectMemory, ObjectObserved, Provider, Read,
+    Assets, Belongs, Drifted, Failure, HealthSeen, Holder, Intent, ObjectMemory, ObjectObserved, Provider, Read,
     ReleaseObserved, Rendering, Seen, Verified,
 };
 pub use plan::{ApplyReason, ReleaseAction, ReleasePlan, Step, Waiting, plan};

@@ -10,7 +10,7 @@ use kube::{Api, ResourceExt};
 use operator_kit::apply::{AppliedObject, ApplyError, ApplyOptions, apply};
 use operator_kit::comparison::compare;
 use operator_kit::delete::delete;
-use operator_kit::failure::chain;
+use operator_kit::failure::{chain, words_of};
 use operator_kit::object::{GroupKind, ObjectKey};
 use operator_kit::objects::Seen;
 use operator_kit::read::read;
@@ -146,7 +146,7 @@ impl Pass<'_> {
     async fn patch(&self, release: &ClusterStackRelease, patch: &Value) -> Result<ClusterStackRelease, Failed> {
         let params = PatchParams { field_manager: Some(labels::FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let api = api(self.context, release);
-        api.patch(&release.name_any(), &params, &Patch::Merge(patch)).await.map_err(|error| Failed(chain(&error)))
+        api.patch(&release.name_any(), &params, &Patch::Merge(patch)).await.map_err(|error| Failed(words_of(&error)))
     }
 
     fn options<'b>(&'b self, force: bool, dry_run: bool) -> ApplyOptions<'b> {

@@ -29,11 +29,13 @@ pub(crate) fn intents<'a>(
     for value in rendered {
         let mut body = value.clone();
         let Some(object) = identify(&body, namespace, &cluster_scoped) else { continue };
-        mark(&mut body, part_of);
+        mark(&mut body, labels::INSTANCE, labels::INSTANCE_OWNED);
         mark_pod_template(&mut body);
+        let digest = digest(&body);
+        mark(&mut body, labels::PART_OF, part_of);
         let wave = wave_of(&object.key.group_kind());
         let key = object.key.clone();
-        intents.planned.insert(key.clone(), Intent { object, digest: digest(&body), wave });
+        intents.planned.insert(key.clone(), Intent { object, digest, wave });
         intents.bodies.insert(key, body);
     }
     intents
@@ -49,11 +51,9 @@ fn identify(body: &Value, namespace: &str, cluster_scoped: &impl Fn(&GroupKind) 
     Some(ObjectRef { version: version.to_owned(), key: ObjectKey::new(kind.group, kind.kind, namespace, name) })
 }
 
-fn mark(body: &mut Value, part_of: &str) {
-    let labels = labels_at(body, &["metadata"]);
-    if let Some(labels) = labels {
-        labels.insert(labels::INSTANCE.to_owned(), Value::from(labels::INSTANCE_OWNED));
-        labels.insert(labels::PART_OF.to_owned(), Value::from(part_of));
+fn mark(body: &mut Value, label: &str, value: &str) {
+    if let Some(labels) = labels_at(body, &["metadata"]) {
+        labels.insert(label.to_owned(), Value::from(value));
     }
 }
 

@@ -12,7 +12,7 @@ use kube::core::GroupVersionKind;
 use operator_kit::object::{GroupKind, ObjectKey, group_kind};
 use operator_kit::objects;
 use planning::release::{
-    Assets, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, key_of,
+    Assets, Holder, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, key_of,
 };
 
 use super::intent::{Intents, intents};
@@ -42,7 +42,8 @@ pub(crate) async fn observe(context: &Context, release: &ClusterStackRelease, pa
         _ => Rendering::NotRendered,
     };
     let group_kinds = marked_kinds(release);
-    let objects = objects(context, part_of, &status, &group_kinds, &rendering, memory).await;
+    let mut objects = objects(context, part_of, &status, &group_kinds, &rendering, memory).await;
+    sharing(context, &namespace, &tag, &rendering, &mut objects);
     let observed = ReleaseObserved {
         namespace: namespace.clone(),
         uid: release.uid().unwrap_or_default(),
@@ -201,6 +202,8 @@ async fn objects(
                 watched: context.objects.synced(&kind),
                 misplaced: facts.cluster_scoped && !key.namespace.is_empty(),
                 seen: context.objects.get(&key).map(|seen| sight(&seen, part_of)),
+                holder: None,
+                shared_with: BTreeSet::new(),
                 memory: memory.objects.get(&key).cloned().unwrap_or_default(),
             };
             (key, object)
@@ -220,6 +223,41 @@ async fn unserved(context: &Context, rendering: &Rendering) -> BTreeSet<ObjectKe
         }
     }
     unserved
+}
+
+/// Which other releases hold or want the objects of this one. Asked only where it matters, because it means a look at all other releases.
+fn sharing(
+    context: &Context,
+    namespace: &str,
+    tag: &str,
+    rendering: &Rendering,
+    objects: &mut BTreeMap<ObjectKey, ObjectObserved>,
+) {
+    let wanted = |key: &ObjectKey| matches!(rendering, Rendering::Rendered { intents } if intents.contains_key(key));
+    let matters = |key: &ObjectKey, object: &ObjectObserved| {
+        !wanted(key) || object.seen.as_ref().is_some_and(|seen| !seen.ours)
+    };
+    if !objects.iter().any(|(key, object)| matters(key, object)) {
+        return;
+    }
+    let stays = |release: &ClusterStackRelease| release.metadata.deletion_timestamp.is_none() && release.name_any() != tag;
+    for other in context.releases.select(namespace, stays) {
+        let mark = labels::part_of("ClusterStackRelease", namespace, &other.name_any());
+        for row in other.status.iter().flat_map(|status| &status.resources) {
+            if let Some(object) = objects.get_mut(&key_of(row)) {
+                object.shared_with.insert(other.name_any());
+                let marked = context.objects.get(&key_of(row)).is_some_and(|seen| *seen.part_of == *mark);
+                if marked {
+                    object.holder = Some(Holder { release: other.name_any(), digest: row.digest.clone() });
+                }
+            }
+        }
+    }
+    for (key, object) in objects {
+        if wanted(key) {
+            object.shared_with.clear();
+        }
+    }
 }
 
 /// One object as planning sees it.

@@ -4,7 +4,7 @@ use crds::ClusterStackRelease;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
-use operator_kit::failure::chain;
+use operator_kit::failure::{chain, words_of};
 use operator_kit::object::{GroupKind, ObjectKey};
 use planning::release::Provider;
 use serde_json::json;
@@ -62,7 +62,7 @@ pub(super) async fn control(context: &Context, release: &ClusterStackRelease) ->
     });
     let params = PatchParams { field_manager: Some(CONTROL_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     let api = resolved.api(&context.client, Some(&key.namespace));
-    api.patch(&name, &params, &Patch::Apply(&body)).await.map_err(|error| chain(&error))?;
+    api.patch(&name, &params, &Patch::Apply(&body)).await.map_err(|error| words_of(&error))?;
     Ok(())
 }
 

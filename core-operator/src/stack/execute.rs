@@ -7,7 +7,7 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Resource, ResourceExt};
-use operator_kit::failure::chain;
+use operator_kit::failure::{chain, words_of};
 use planning::stack::StackAction;
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ async fn create(
             context.releases.note(created);
             Ok(())
         }
-        Err(error) => Err(chain(&error)),
+        Err(error) => Err(words_of(&error)),
     }
 }
 
@@ -87,7 +87,7 @@ async fn update(
         references.extend(stack.owner_ref(&()));
     }
     let params = PostParams { field_manager: Some(labels::FIELD_MANAGER.to_owned()), ..PostParams::default() };
-    let updated = api(context, stack).replace(tag, &params, &wanted).await.map_err(|error| chain(&error))?;
+    let updated = api(context, stack).replace(tag, &params, &wanted).await.map_err(|error| words_of(&error))?;
     context.releases.note(updated);
     Ok(())
 }
@@ -103,7 +103,7 @@ async fn delete(context: &Context, stack: &ClusterStack, tag: &str, uid: &str) -
             Ok(())
         }
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        Err(error) => Err(chain(&error)),
+        Err(error) => Err(words_of(&error)),
     }
 }
 
@@ -132,6 +132,6 @@ async fn apply_provider_object(
     // The provider never writes the spec: whoever else did is overruled.
     let params = PatchParams { field_manager: Some(labels::FIELD_MANAGER.to_owned()), force: true, ..PatchParams::default() };
     let api = resolved.api(&context.client, Some(&namespace));
-    api.patch(&name, &params, &Patch::Apply(&body)).await.map_err(|error| chain(&error))?;
+    api.patch(&name, &params, &Patch::Apply(&body)).await.map_err(|error| words_of(&error))?;
     Ok(())
 }

@@ -21,6 +21,9 @@ const CONTEST_WINDOW: SignedDuration = SignedDuration::from_mins(10);
 /// Health is read at most this often for one object: a controller that reports progress every second must not cost a read a second.
 const HEALTH_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 
+/// How soon to look again at a release that holds an object and has not said yet what it applied.
+const HOLDER_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
+
 /// What is said of an object that carries another release's mark.
 const FOREIGN: &str = "the object belongs to another release";
 
@@ -96,9 +99,7 @@ pub fn decide(
         );
     }
     match &object.seen {
-        Some(seen) if !seen.ours => Sync::still(SyncState::Failed {
-            message: FOREIGN.to_owned(),
-        }),
+        Some(seen) if !seen.ours => held(key, intent, object, now),
         // The watch tells when it is gone, and then it is created again.
         Some(seen) if seen.deleting => Sync::still(SyncState::Pending),
         Some(seen) => marked(key, intent, object, seen, inventoried, policy, now),
@@ -118,6 +119,22 @@ fn backing_off<'a>(intent: &Intent, object: &'a ObjectObserved, now: Timestamp) 
         .saturating_add(SignedDuration::from_secs(retry_delay_seconds(failure.attempts)))
         .ok()?;
     (now < retry_at).then_some((failure, retry_at))
+}
+
+/// The watch shows the object with another release's mark. Two releases may want the same object; the one whose mark it carries keeps it in
+/// line, and the other takes it over when that one goes.
+fn held(key: &ObjectKey, intent: &Intent, object: &ObjectObserved, now: Timestamp) -> Sync {
+    match &object.holder {
+        None => Sync::act(ReleaseAction::apply(key, ApplyReason::Update, true)),
+        Some(holder) if holder.digest == intent.digest => Sync::still(SyncState::Synced),
+        Some(holder) if holder.digest.is_empty() => {
+            let soon = now.saturating_add(HOLDER_INTERVAL).unwrap_or(Timestamp::MAX);
+            Sync::until(SyncState::Pending, soon)
+        }
+        Some(holder) => Sync::still(SyncState::Failed {
+            message: format!("the object belongs to release {}, which wants it otherwise", holder.release),
+        }),
+    }
 }
 
 /// The watch shows the object with our mark.

@@ -127,7 +127,7 @@ pub enum Rendering {
 pub struct Intent {
     /// Version and key.
     pub object: ObjectRef,
-    /// Digest of the body that will be applied.
+    /// Digest of the body that will be applied, without the mark of the release: two releases that want the same have the same digest.
     pub digest: String,
     /// Its place in the order of application.
     pub wave: Wave,
@@ -147,8 +147,23 @@ pub struct ObjectObserved {
     pub watched: bool,
     /// What the watch of marked objects shows; `None` when it shows nothing under this key.
     pub seen: Option<Seen>,
+    /// The release whose mark the object carries, when that is another one that exists and stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
+    /// Other releases whose inventory names the object and that stay. Looked up only for objects that might have to go.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub shared_with: BTreeSet<String>,
     /// What this process did to the object and learned from it.
     pub memory: ObjectMemory,
+}
+
+/// Another release that holds an object which this one wants too: two versions of a stack may render the same node image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Its name.
+    pub release: String,
+    /// Digest of the intent that it says it applied; empty while it has not.
+    pub digest: String,
 }
 
 /// One marked object as the metadata watch (or our own last write) shows it.

@@ -15,7 +15,7 @@ use crate::object_key::ObjectKey;
 pub(super) enum Fate {
     /// It is not there (a 404 was seen, or its kind is not served): the inventory may forget it.
     Gone,
-    /// It stays in the world and leaves the inventory: it is not ours to delete, or says that it wants to be kept.
+    /// It stays in the world and leaves the inventory: it is not ours (alone) to delete, or says that it wants to be kept.
     LeftAlone,
     /// It has to go; the action brings that nearer. None while the API server or a finalizer is at work.
     Going(Option<ReleaseAction>),
@@ -48,6 +48,10 @@ pub(super) fn fate(key: &ObjectKey, object: &ObjectObserved, now: Timestamp) -> 
                 next: Next::At(retry_at),
             };
         }
+    }
+    if !object.shared_with.is_empty() {
+        // Another release wants it too and takes it over once this one is gone.
+        return Fate::LeftAlone;
     }
     match &object.memory.read {
         // Also when a watch shows it: the guards need what only the object itself says.
