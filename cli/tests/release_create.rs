@@ -61,6 +61,36 @@ mod journeys {
     }
 
     #[test]
+    fn umask_time_zone_and_working_directory_do_not_show() {
+        let output = TempDir::new().unwrap();
+        let made = |name: &str, umask: &str, time_zone: &str| {
+            let place = output.path().join(name);
+            let script = format!("umask {umask}; exec \"$0\" release create \"$1\" --output \"$2\" --version v1");
+            let mut command = Command::new("sh");
+            command.args([
+                "-c",
+                &script,
+                env!("CARGO_BIN_EXE_kubectl-stacks"),
+                &format!("{STACKS}/v1"),
+                path(&place),
+            ]);
+            let printed = command
+                .env("TZ", time_zone)
+                .current_dir(output.path())
+                .output()
+                .unwrap();
+            assert_eq!(printed.status.code(), Some(0), "{}", text(&printed.stderr));
+            // The first line has the place, the others names and digests.
+            text(&printed.stdout)
+                .split_once('\n')
+                .expect("more than one line")
+                .1
+                .to_owned()
+        };
+        assert_eq!(made("open", "000", "UTC"), made("closed", "077", "Pacific/Auckland"));
+    }
+
+    #[test]
     fn mistake_in_the_stack_is_one_line_on_stderr_and_status_1() {
         let stack = TempDir::new().unwrap();
         let made = create(&[path(stack.path()), "--output", path(&stack.path().join("out"))]);

@@ -43,7 +43,7 @@ pub enum PackError {
         kind: &'static str,
     },
     /// A file that no reader of the release would accept.
-    #[error("{}: is larger than {MAX_ENTRY_BYTES} bytes; leave it out or name it in .helmignore", .path.display())]
+    #[error("{}: is larger than {MAX_ENTRY_BYTES} bytes; leave it out", .path.display())]
     FileTooLarge {
         /// The file.
         path: PathBuf,

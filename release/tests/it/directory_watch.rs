@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::fixture::{TAG, good_release, tag, write_release};
 
-const HOUR: Duration = Duration::from_secs(3_600);
+const HOUR: Duration = Duration::from_hours(1);
 
 fn watch(root: &Path) -> DirectoryWatch {
     DirectoryWatch::new(root, HOUR).expect("the system has notifications")

@@ -1,0 +1,184 @@
+//! Mistakes in a stack: each message names the file, the line and what to do, and nothing is written.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
+
+use release::pack::{self, Versioning};
+use tempfile::TempDir;
+
+use crate::fixture::chain;
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::write(target, fs::read(entry.path()).unwrap()).unwrap();
+        }
+    }
+}
+
+/// What is said, without the directory of the stack, after somebody did this to a good one.
+fn refusal(harm: impl FnOnce(&Path)) -> String {
+    let place = TempDir::new().unwrap();
+    let (stack, output) = (place.path().join("stack"), place.path().join("output"));
+    copy(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("../e2e/stacks/docker-harbor/v1"),
+        &stack,
+    );
+    harm(&stack);
+    let versioning = Versioning::Given("v1".parse().unwrap());
+    let error = pack::create(&stack, &output, &versioning).expect_err("the stack is refused");
+    let left: Vec<PathBuf> = fs::read_dir(&output).map_or_else(
+        |_| Vec::new(),
+        |entries| entries.map(|entry| entry.unwrap().path()).collect(),
+    );
+    assert_eq!(left, Vec::<PathBuf>::new());
+    chain(&error).replace(&format!("{}/", stack.display()), "")
+}
+
+/// The refusal after replacing a text in a file.
+fn refusal_of(file: &str, from: &str, to: &str) -> String {
+    refusal(|stack| {
+        let text = fs::read_to_string(stack.join(file)).unwrap();
+        assert!(text.contains(from), "{file} has no {from:?}");
+        fs::write(stack.join(file), text.replace(from, to)).unwrap();
+    })
+}
+
+#[test]
+fn missing_parts_are_named() {
+    let without = |part: &str| {
+        refusal(|stack| {
+            let path = stack.join(part);
+            if path.is_dir() {
+                fs::remove_dir_all(path)
+            } else {
+                fs::remove_file(path)
+            }
+            .unwrap();
+        })
+    };
+    assert_eq!(
+        without("csctl.yaml"),
+        "csctl.yaml: missing; a stack directory needs it; the help of this command shows one"
+    );
+    assert_eq!(
+        without("cluster-class"),
+        "cluster-class: missing; put the chart of the ClusterClass there"
+    );
+    assert!(without("cluster-addon").starts_with("cluster-addon: missing; "));
+    assert!(without("clusteraddon.yaml").starts_with("cluster-addon-values.yaml: missing; "));
+    assert_eq!(
+        without("cluster-class/Chart.yaml"),
+        "cluster-class/Chart.yaml: missing; a chart needs it, with a name and a version"
+    );
+    assert_eq!(
+        without("cluster-addon/welcome/Chart.yaml"),
+        "clusteraddon.yaml:7: the stage \"welcome\" has no chart; create cluster-addon/welcome/Chart.yaml or remove the stage"
+    );
+}
+
+#[test]
+fn settings_that_make_no_tag_are_named_with_their_line() {
+    let of = |from, to| refusal_of("csctl.yaml", from, to);
+    assert_eq!(
+        of("v1.34.0", "1.34"),
+        "csctl.yaml:3: kubernetesVersion is \"1.34\"; write the full version, such as v1.34.2"
+    );
+    assert_eq!(
+        of("harbor", "har-bor"),
+        "csctl.yaml:4: unable to use clusterStackName: invalid name \"har-bor\": use lower-case letters and digits only"
+    );
+    assert_eq!(
+        of("type: docker", "type: Docker"),
+        "csctl.yaml:6: unable to use type: invalid provider \"Docker\": use lower-case letters and digits only"
+    );
+    assert!(of("csctl.clusterstack", "other.clusterstack").starts_with("csctl.yaml:1: apiVersion is \"other."));
+    assert!(of("clusterStackName: harbor", "clusterStack: harbor").contains("clusterStackName"));
+}
+
+#[test]
+fn unknown_placeholder_is_named_with_its_line() {
+    let refusal = refusal_of(
+        "cluster-addon/welcome/templates/note.yaml",
+        ".ClusterAddonVersion",
+        ".AddonVersion",
+    );
+    assert_eq!(
+        refusal,
+        "cluster-addon/welcome/templates/note.yaml:7: nothing is known for \"<< .AddonVersion >>\"; there are << .ClusterClassVersion >>, \
+         << .ClusterAddonVersion >>, << .NodeImageVersion >>"
+    );
+}
+
+#[test]
+fn charts_that_readers_would_not_find_or_complete_are_refused() {
+    let chart = "cluster-class/Chart.yaml";
+    assert_eq!(
+        refusal_of(chart, "name: docker-harbor-1-34-cluster-class", "name: harbor"),
+        "cluster-class/Chart.yaml:2: the chart is named \"harbor\"; name it \"docker-harbor-1-34-cluster-class\""
+    );
+    assert_eq!(
+        refusal_of(chart, "version: v0", "\"version\": v0"),
+        "cluster-class/Chart.yaml: unable to set the version; write `version: v0` on a line of its own"
+    );
+    assert!(refusal_of(chart, "version: v0", "").starts_with("cluster-class/Chart.yaml:"));
+    assert_eq!(
+        refusal_of(
+            "cluster-addon/network/Chart.yaml",
+            "version: 0.1.0",
+            "version: 0.1.0\ndependencies:\n- name: cilium\n  version: 1.17.1"
+        ),
+        "cluster-addon/network/Chart.yaml:7: the dependency \"cilium\" is not in charts/; run `helm dependency build cluster-addon/network`"
+    );
+    assert_eq!(
+        refusal_of("cluster-class/.helmignore", "*~", "**/*~"),
+        "cluster-class/.helmignore:2: the pattern \"**/*~\" is not supported; use *, ? and [...] within one directory"
+    );
+}
+
+#[test]
+fn broken_yaml_is_named_with_its_line() {
+    assert!(refusal_of("csctl.yaml", "  provider:", "  provider: [").starts_with("csctl.yaml:"));
+    assert!(refusal_of("clusteraddon.yaml", "action: apply", "action: install").starts_with("clusteraddon.yaml: "));
+    assert!(refusal_of("node-images.yaml", "- url:", "- [").starts_with("node-images.yaml: "));
+}
+
+#[test]
+fn image_that_is_yet_to_be_built_is_refused() {
+    let refusal = refusal_of(
+        "node-images.yaml",
+        "url: docker.io/kindest/node:v1.34.0",
+        "imageDir: ubuntu",
+    );
+    assert_eq!(
+        refusal,
+        "node-images.yaml:4: the image has an imageDir but no url; build and upload it first, then write its url"
+    );
+}
+
+#[test]
+fn links_and_large_files_are_refused() {
+    let link = refusal(|stack| symlink("/etc/passwd", stack.join("cluster-class/files")).unwrap());
+    assert_eq!(
+        link,
+        "cluster-class/files: is a symbolic link; put a regular file there"
+    );
+    let large = refusal(|stack| {
+        fs::File::create(stack.join("cluster-addon/network/disk"))
+            .unwrap()
+            .set_len(1 << 40)
+            .unwrap();
+    });
+    assert_eq!(
+        large,
+        "cluster-addon/network/disk: is larger than 5242880 bytes; leave it out"
+    );
+}

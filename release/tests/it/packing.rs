@@ -1,0 +1,321 @@
+//! Releases made from stacks: the same bytes every time, readable by who reads releases, and the right versions.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, Permissions},
+    io::Read,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use flate2::read::GzDecoder;
+use proptest::prelude::*;
+use release::{
+    AddonConfiguration, Release,
+    pack::{self, Creation, Packed, Packing, Versioning},
+    source::{DirectorySource, ReleaseSource},
+};
+use tempfile::TempDir;
+
+use crate::fixture::tag;
+
+/// The source of one version of our own stack.
+fn harbor(version: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../e2e/stacks/docker-harbor")
+        .join(version)
+}
+
+/// Every file below a directory, sorted.
+fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            let below = path.file_name().unwrap().to_owned();
+            files.extend(
+                self::files(&path)
+                    .into_iter()
+                    .map(|(path, content)| (Path::new(&below).join(path), content)),
+            );
+        } else {
+            files.insert(path.file_name().unwrap().into(), fs::read(&path).unwrap());
+        }
+    }
+    files
+}
+
+fn write(directory: &Path, files: impl IntoIterator<Item = (PathBuf, Vec<u8>)>) {
+    for (path, content) in files {
+        let path = directory.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+}
+
+/// A copy of a stack that a test can change.
+fn copy_of(stack: &Path) -> TempDir {
+    let copy = TempDir::new().unwrap();
+    write(copy.path(), files(stack));
+    copy
+}
+
+fn created(stack: &Path, output: &Path, versioning: &Versioning) -> Packed {
+    match pack::create(stack, output, versioning).expect("the stack is good") {
+        Creation::Packed(packed) => packed,
+        Creation::Unchanged { since } => panic!("unchanged since {since}"),
+    }
+}
+
+fn given(version: &str) -> Versioning {
+    Versioning::Given(version.parse().expect("the test gives a valid version"))
+}
+
+/// Names and contents inside an archive.
+fn unpacked(archive: &[u8]) -> BTreeMap<String, Vec<u8>> {
+    let mut archive = tar::Archive::new(GzDecoder::new(archive));
+    let entries = archive
+        .entries()
+        .unwrap()
+        .map(Result::unwrap)
+        .filter(|entry| entry.header().entry_type().is_file());
+    entries
+        .map(|mut entry| {
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content).unwrap();
+            (entry.path().unwrap().to_str().unwrap().to_owned(), content)
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn packed_stack_is_what_the_directory_source_opens() {
+    let root = TempDir::new().unwrap();
+    let packed = created(&harbor("v1"), &root.path().join("cluster-stacks"), &given("v1"));
+    let source = DirectorySource::new(root.path());
+    let listing = source.list().await.unwrap();
+    assert_eq!(
+        listing.releases.iter().map(|release| &release.tag).collect::<Vec<_>>(),
+        [&packed.tag]
+    );
+    assert_eq!(listing.foreign, Vec::<String>::new());
+
+    let release = source.open(&packed.tag).await.unwrap();
+    assert_eq!((release.digest, &release.files), (packed.digest, &packed.files));
+    assert_eq!(release.metadata.kubernetes, "v1.34.0");
+    assert!(matches!(release.addons, AddonConfiguration::Stages(_)));
+    let chart = unpacked(&release.read_class_chart().unwrap());
+    let text = std::str::from_utf8(&chart["docker-harbor-1-34-cluster-class/Chart.yaml"]).unwrap();
+    assert!(text.contains("\nversion: v1\n"), "{text}");
+}
+
+#[test]
+fn permissions_times_and_order_of_files_do_not_show() {
+    let (one, other) = (copy_of(&harbor("v1")), TempDir::new().unwrap());
+    // The directory lists files in another order when they are created in another order.
+    write(other.path(), files(&harbor("v1")).into_iter().rev());
+    for (age, path) in files(other.path()).keys().enumerate() {
+        let path = other.path().join(path);
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(age as u64))
+            .unwrap();
+        fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
+    }
+    let output = TempDir::new().unwrap();
+    let one = created(one.path(), &output.path().join("one"), &given("v1"));
+    let other = created(other.path(), &output.path().join("other"), &given("v1"));
+    assert_eq!(one.digest, other.digest);
+    assert_eq!(files(&one.directory), files(&other.directory));
+}
+
+#[test]
+fn everybody_may_read_a_release() {
+    let output = TempDir::new().unwrap();
+    let packed = created(&harbor("v1"), output.path(), &given("v1"));
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&packed.directory), 0o755);
+    for file in &packed.files {
+        assert_eq!(mode(&packed.directory.join(&file.name)), 0o644, "{}", file.name);
+    }
+    // Nothing temporary stays.
+    assert_eq!(fs::read_dir(output.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn release_that_is_there_is_left_alone() {
+    let output = TempDir::new().unwrap();
+    let first = created(&harbor("v1"), output.path(), &given("v1"));
+    let again = created(&harbor("v1"), output.path(), &given("v1"));
+    assert_eq!(
+        (first.packing, again.packing),
+        (Packing::Created, Packing::AlreadyThere)
+    );
+    assert_eq!(first.digest, again.digest);
+
+    let refused = pack::create(&harbor("v2"), output.path(), &given("v1")).expect_err("v1 has another content");
+    assert!(refused.to_string().contains("a release never changes"), "{refused}");
+    assert_eq!(
+        Release::open(&first.directory, &first.tag).unwrap().digest,
+        first.digest
+    );
+    assert_eq!(fs::read_dir(output.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn next_release_has_new_versions_only_for_what_changed() {
+    let output = TempDir::new().unwrap();
+    for name in [
+        "docker-harbor-v7",
+        "docker-harbor-1-34-v9-test",
+        "docker-harbor-1-33-v5",
+        "docker-harbor-1-34-v6-sha-abc",
+        "README",
+    ] {
+        fs::create_dir(output.path().join(name)).unwrap();
+    }
+    let next = Versioning::NextAfter(output.path().to_owned());
+    let versions = |packed: &Packed| {
+        let metadata = Release::open(&packed.directory, &packed.tag).unwrap().metadata;
+        [
+            metadata.cluster_stack,
+            metadata.cluster_addon,
+            metadata.node_image.unwrap(),
+        ]
+        .map(|version| version.to_string())
+    };
+    assert_eq!(
+        versions(&created(&harbor("v1"), output.path(), &next)),
+        ["v1", "v1", "v1"]
+    );
+    // Only the class changes.
+    assert_eq!(
+        versions(&created(&harbor("v2"), output.path(), &next)),
+        ["v2", "v1", "v1"]
+    );
+    assert_eq!(
+        versions(&created(&harbor("v3"), output.path(), &next)),
+        ["v3", "v2", "v1"]
+    );
+    let unchanged = pack::create(&harbor("v3"), output.path(), &next).unwrap();
+    assert_eq!(
+        unchanged,
+        Creation::Unchanged {
+            since: tag("docker-harbor-1-34-v3")
+        }
+    );
+
+    let stack = copy_of(&harbor("v3"));
+    let append = |file: &str| {
+        let path = stack.path().join(file);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(path, format!("{text}# changed\n")).unwrap();
+    };
+    append("node-images.yaml");
+    assert_eq!(
+        versions(&created(stack.path(), output.path(), &next)),
+        ["v4", "v2", "v2"]
+    );
+    append("clusteraddon.yaml");
+    assert_eq!(
+        versions(&created(stack.path(), output.path(), &next)),
+        ["v5", "v3", "v2"]
+    );
+}
+
+#[test]
+fn single_chart_of_add_ons_gets_name_version_and_values() {
+    let stack = copy_of(&harbor("v1"));
+    fs::remove_dir_all(stack.path().join("cluster-addon")).unwrap();
+    fs::remove_file(stack.path().join("clusteraddon.yaml")).unwrap();
+    let chart = "apiVersion: v2\nname: docker-harbor-1-34-cluster-addon\nversion: 0.1.0 # set by us\nappVersion: << .ClusterClassVersion >>\n";
+    write(
+        stack.path(),
+        [
+            ("cluster-addon/Chart.yaml".into(), chart.into()),
+            ("cluster-addon/logo.png".into(), b"\x89PNG\0<< .Unknown >>\xff".to_vec()),
+            ("cluster-addon/notes.swp".into(), b"".to_vec()),
+            ("cluster-addon/.helmignore".into(), b"*.swp\n".to_vec()),
+            (
+                "cluster-addon-values.yaml".into(),
+                b"values: |\n  addons: << .ClusterAddonVersion >>\n".to_vec(),
+            ),
+        ],
+    );
+    let output = TempDir::new().unwrap();
+    let packed = created(stack.path(), output.path(), &given("v0-sha.abc"));
+    assert_eq!(packed.tag, tag("docker-harbor-1-34-v0-sha-abc"));
+    let made = files(&packed.directory);
+    let made = |name: &str| &made[Path::new(name)];
+    assert_eq!(made("cluster-addon-values.yaml"), b"values: |\n  addons: v0-sha.abc\n");
+    let addon = unpacked(made("docker-harbor-1-34-cluster-addon-v0-sha.abc.tgz"));
+    let top = "docker-harbor-1-34-cluster-addon";
+    assert_eq!(
+        addon.keys().collect::<Vec<_>>(),
+        [
+            &format!("{top}/.helmignore"),
+            &format!("{top}/Chart.yaml"),
+            &format!("{top}/logo.png")
+        ]
+    );
+    assert_eq!(addon[&format!("{top}/logo.png")], b"\x89PNG\0<< .Unknown >>\xff");
+    let chart = std::str::from_utf8(&addon[&format!("{top}/Chart.yaml")]).unwrap();
+    assert!(
+        chart.ends_with("version: v0-sha.abc\nappVersion: v0-sha.abc\n"),
+        "{chart}"
+    );
+}
+
+#[test]
+fn hashes_are_those_that_csctl_would_write() {
+    let Some(corpus) = std::env::var_os("STACKWRIGHT_CORPUS") else {
+        eprintln!("REDUCED: STACKWRIGHT_CORPUS is unset, so hashes are not compared with those of a real release");
+        return;
+    };
+    // This release has no placeholders in its add-ons, so that the archive holds the very sources.
+    let release = PathBuf::from(corpus).join("releases/openstack-scs-1-32-v4");
+    let archive = fs::read(release.join("openstack-scs-1-32-cluster-addon-v4.tgz")).unwrap();
+    let stack = copy_of(&harbor("v1"));
+    fs::remove_dir_all(stack.path().join("cluster-addon")).unwrap();
+    write(
+        &stack.path().join("cluster-addon"),
+        unpacked(&archive)
+            .into_iter()
+            .map(|(path, content)| (path.into(), content)),
+    );
+    fs::copy(
+        release.join("clusteraddon.yaml"),
+        stack.path().join("clusteraddon.yaml"),
+    )
+    .unwrap();
+
+    let output = TempDir::new().unwrap();
+    let packed = created(stack.path(), output.path(), &given("v1"));
+    let hash = |directory: &Path| {
+        let hashes: serde_json::Value =
+            serde_json::from_slice(&fs::read(directory.join("hashes.json")).unwrap()).unwrap();
+        hashes["clusterAddonDir"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(hash(&packed.directory), hash(&release));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_files_come_out_of_the_archive_as_they_went_in(
+        extra in proptest::collection::btree_map("x[a-z]{0,3}/[a-zA-Z0-9_ ~äß-]{1,120}", proptest::collection::vec(any::<u8>(), 0..200), 0..12)
+    ) {
+        let stack = copy_of(&harbor("v2"));
+        fs::remove_file(stack.path().join("cluster-class/.helmignore")).unwrap();
+        write(&stack.path().join("cluster-class"), extra.iter().map(|(path, content)| (path.into(), content.clone())));
+        let output = TempDir::new().unwrap();
+        let packed = created(stack.path(), output.path(), &given("v1"));
+        let release = Release::open(&packed.directory, &packed.tag).unwrap();
+        let mut chart = unpacked(&release.read_class_chart().unwrap());
+        for (path, content) in extra {
+            prop_assert_eq!(chart.remove(&format!("docker-harbor-1-34-cluster-class/{path}")), Some(content));
+        }
+        prop_assert_eq!(chart.len(), files(&harbor("v2").join("cluster-class")).len() - 1);
+    }
+}
