@@ -110,3 +110,6 @@ async fn load(options: &ClientOptions) -> Result<Config, ConnectError> {
         Err(_) => Config::incluster().map_err(ConnectError::FindCluster),
     }
 }
+
+#[cfg(test)]
+mod tests;
