@@ -21,6 +21,8 @@ pub(crate) enum FormatError {
     TooDeep,
     #[error("printf verb %{0} of a float is not supported")]
     UnsupportedVerb(char),
+    #[error("printf width or precision is larger than {}", verbs::MAX_NUMBER)]
+    TooWide,
 }
 
 /// Go's `fmt.Sprint`: a space between operands when neither is a string.

@@ -47,6 +47,8 @@ pub(crate) enum Body {
     Operands(fn(&[Operand]) -> Called),
     /// By executing templates.
     Engine(fn(&mut Executor<'_>, &[Value]) -> Result<Value, Failure>),
+    /// Never, because no value of Helm's is a function; the error names the first argument.
+    Call,
     /// The first argument that is false, or the last one.
     And,
     /// The first argument that is true, or the last one.

@@ -8,9 +8,9 @@ mod lab;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use helm::RenderOptions;
 use helm::chart::{ArchiveLimits, Chart};
 use helm::yaml::Node;
-use helm::RenderOptions;
 
 /// The file under test. It is a partial, so its output need not be YAML.
 const CASE: &str = "templates/_case.tpl";
@@ -20,7 +20,10 @@ const CHART: &str = "apiVersion: v2\nname: micro\nversion: 1.2.3\nappVersion: \"
 enum Line {
     /// A comment or an empty line, kept as it is.
     Other(String),
-    Case { template: String, answer: String },
+    Case {
+        template: String,
+        answer: String,
+    },
 }
 
 fn directory() -> PathBuf {
@@ -33,7 +36,10 @@ fn read(path: &Path) -> Vec<Line> {
     let mut template: Vec<&str> = Vec::new();
     let finish = |template: &mut Vec<&str>, answer: &str, lines: &mut Vec<Line>| {
         if !template.is_empty() {
-            lines.push(Line::Case { template: template.join("\n"), answer: answer.to_owned() });
+            lines.push(Line::Case {
+                template: template.join("\n"),
+                answer: answer.to_owned(),
+            });
             template.clear();
         }
     };
@@ -68,11 +74,19 @@ fn write(path: &Path, lines: &[Line]) {
 }
 
 fn files(template: &str) -> Vec<(String, Vec<u8>)> {
-    [("Chart.yaml", CHART), (CASE, template), ("templates/out.yaml", OUTPUT), ("note.txt", "l1\nl2\n")]
-        .into_iter()
-        .map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()))
-        .chain([("values.yaml".to_owned(), std::fs::read(directory().join("values.yaml")).unwrap())])
-        .collect()
+    [
+        ("Chart.yaml", CHART),
+        (CASE, template),
+        ("templates/out.yaml", OUTPUT),
+        ("note.txt", "l1\nl2\n"),
+    ]
+    .into_iter()
+    .map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()))
+    .chain([(
+        "values.yaml".to_owned(),
+        std::fs::read(directory().join("values.yaml")).unwrap(),
+    )])
+    .collect()
 }
 
 /// The answer to a rendering: its output decoded, or its error.
@@ -104,7 +118,13 @@ fn theirs(binary: &Path, template: &str) -> String {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
-    let arguments = ["template", "rel", &directory.path().display().to_string(), "--namespace", "ns"];
+    let arguments = [
+        "template",
+        "rel",
+        &directory.path().display().to_string(),
+        "--namespace",
+        "ns",
+    ];
     lab::run(binary, &arguments.map(str::to_owned), "")
 }
 
@@ -125,7 +145,13 @@ fn one_line_templates_render_as_helm_rendered_them() {
             write(&path, &lines);
         }
         for line in &lines {
-            let Line::Case { template, answer: expected } = line else { continue };
+            let Line::Case {
+                template,
+                answer: expected,
+            } = line
+            else {
+                continue;
+            };
             count += 1;
             let found = answer(&ours(template));
             if found != *expected {
@@ -145,7 +171,11 @@ fn record(lines: &mut [Line]) {
             let binary = &binary;
             scope.spawn(move || {
                 for line in part {
-                    if let Line::Case { template, answer: recorded } = line {
+                    if let Line::Case {
+                        template,
+                        answer: recorded,
+                    } = line
+                    {
                         *recorded = answer(&theirs(binary, template));
                     }
                 }

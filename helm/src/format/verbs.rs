@@ -4,8 +4,8 @@ use super::{Flags, FormatError, Printer};
 use crate::text::{first_rune, push_char};
 use crate::value::Value;
 
-/// Widths and precisions beyond this are refused, as in Go.
-const MAX_NUMBER: i64 = 1_000_000;
+/// The largest width and precision. Go takes written ones up to ten times that.
+pub(super) const MAX_NUMBER: i64 = 1_000_000;
 
 /// Formats the operands.
 pub(crate) fn sprintf(format: &[u8], operands: &[Value]) -> Result<Vec<u8>, FormatError> {
@@ -162,7 +162,7 @@ impl Formatter<'_> {
         let length = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (digits, rest) = self.rest.split_at(length);
         let number = str::from_utf8(digits).ok()?.parse::<i64>();
-        if length > 0 && !matches!(number, Ok(number) if number <= MAX_NUMBER) {
+        if length > 0 && !matches!(number, Ok(number) if number / 10 <= MAX_NUMBER) {
             // Go gives up on the whole format.
             self.rest = &[];
             return None;
@@ -172,6 +172,14 @@ impl Formatter<'_> {
     }
 
     fn verb(&mut self, verb: char) -> Result<(), FormatError> {
+        let flags = &self.printer.flags;
+        let largest = flags
+            .width
+            .max(flags.precision)
+            .and_then(|number| i64::try_from(number).ok());
+        if largest > Some(MAX_NUMBER) {
+            return Err(FormatError::TooWide);
+        }
         if verb == '%' {
             self.write(b"%");
         } else if !self.is_good_index {

@@ -3,7 +3,6 @@
 use super::{Body, Called, Function, mismatch};
 use crate::format;
 use crate::template::{Executor, Failure, Operand, is_true, marked_error};
-use crate::text;
 use crate::value::Type::{Any, Reflect, Str};
 use crate::value::{IntType, Map, Shape, Value};
 
@@ -13,7 +12,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("not", &[Reflect], not),
     Function::with("len", &[Reflect], false, Body::Operands(len)),
     Function::variadic("index", &[Reflect, Reflect], index),
-    Function::with("call", &[Reflect, Reflect], true, Body::Operands(call)),
+    Function::with("call", &[Reflect, Reflect], true, Body::Call),
     Function::variadic("print", &[Any], print),
     Function::variadic("printf", &[Str, Any], printf),
     Function::variadic("println", &[Any], println),
@@ -166,20 +165,5 @@ fn position(index: &Value, length: usize, what: &str) -> Result<usize, String> {
         // Go's own check lets the length itself pass; its reflection then panics.
         Ok(position) if position == length => Err(format!("reflect: {what} index out of range")),
         _ => Err(format!("index out of range: {number}")),
-    }
-}
-
-/// No value of Helm's is a function, so there is nothing that could be called.
-fn call(arguments: &[Operand]) -> Called {
-    match arguments.first() {
-        Some(operand) if !matches!(operand.value, Value::Nil) => {
-            let described = format::sprint(std::slice::from_ref(&operand.value)).map_err(|error| error.to_string())?;
-            Err(format!(
-                "non-function {} of type {}",
-                text::lossy(&described),
-                operand.value.type_name()
-            ))
-        }
-        _ => Err("call of nil".to_owned()),
     }
 }

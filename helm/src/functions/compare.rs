@@ -26,6 +26,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 const BAD_TYPE: &str = "invalid type for comparison";
+const INCOMPATIBLE: &str = "incompatible types for comparison";
 
 /// The classes between which Go's templates do not convert. Signed and unsigned integers compare by their number.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,14 +45,6 @@ fn basic(value: &Value) -> Option<Basic> {
         Value::Str(_) => Some(Basic::Str),
         _ => None,
     }
-}
-
-fn incompatible(first: &Value, second: &Value) -> String {
-    format!(
-        "incompatible types for comparison: {} and {}",
-        first.type_name(),
-        second.type_name()
-    )
 }
 
 /// Whether the first argument equals any of the others.
@@ -86,27 +79,28 @@ fn equal(first: &Value, second: &Value) -> Result<bool, String> {
         (Value::Str(first), Value::Str(second)) => Ok(first == second),
         (Value::Nil, Value::Nil) => Ok(true),
         (Value::Nil, _) | (_, Value::Nil) => Ok(false),
-        _ if basic(first) != basic(second) => Err(incompatible(first, second)),
+        _ if basic(first) != basic(second) => Err(INCOMPATIBLE.to_owned()),
         (first, second) if first.kind_name() != second.kind_name() => Err(format!(
             "non-comparable types {}: {}, {}: {}",
-            printed(first)?,
+            printed(first, b"%s")?,
             first.type_name(),
             second.type_name(),
-            printed(second)?
+            printed(second, b"%v")?
         )),
         (Value::Obj(first), Value::Obj(second)) if matches!(first.shape(), Shape::Pointer(_)) => {
             Ok(std::rc::Rc::ptr_eq(first, second))
         }
         (_, second) => Err(format!(
             "non-comparable type {}: {}",
-            printed(second)?,
+            printed(second, b"%s")?,
             second.type_name()
         )),
     }
 }
 
-fn printed(value: &Value) -> Result<String, String> {
-    match format::sprint(std::slice::from_ref(value)) {
+/// Go's reflection prints values with the verbs of its own error texts.
+fn printed(value: &Value, verb: &[u8]) -> Result<String, String> {
+    match format::sprintf(verb, std::slice::from_ref(value)) {
         Ok(printed) => Ok(text::lossy(&printed)),
         Err(error) => Err(error.to_string()),
     }
@@ -120,7 +114,7 @@ fn compared(arguments: &[Value], is_wanted: fn(Ordering) -> bool) -> Called {
         return Err(BAD_TYPE.to_owned());
     };
     if first_kind != second_kind {
-        return Err(incompatible(first, second));
+        return Err(INCOMPATIBLE.to_owned());
     }
     let ordering = match (first, second) {
         (Value::Int(first, _), Value::Int(second, _)) => Some(first.cmp(second)),

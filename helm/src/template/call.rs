@@ -38,10 +38,13 @@ impl Executor<'_> {
                 let values: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
                 body(self, &values)
             }
-            Body::And | Body::Or => Ok(Value::Nil),
+            Body::Call | Body::And | Body::Or => Err(Failure(not_callable(frame, nodes, operands.first()))),
         };
         match result {
-            Ok(value) => Ok(Operand::from(value)),
+            Ok(value) => {
+                self.charge(frame, &value)?;
+                Ok(Operand::from(value))
+            }
             Err(Failure(text)) => {
                 frame.at.set(node);
                 Err(self.error(frame, format!("error calling {name}: {text}")))
@@ -212,6 +215,22 @@ impl Executor<'_> {
             )),
         }
     }
+}
+
+/// Why the first argument of `call` cannot be called.
+fn not_callable(frame: &Frame, nodes: &[NodeId], callee: Option<&Operand>) -> String {
+    let Some(callee) = callee
+        .map(|callee| &callee.value)
+        .filter(|value| !matches!(value, Value::Nil))
+    else {
+        return "call of nil".to_owned();
+    };
+    let name = match (nodes.first(), callee) {
+        (Some(node), _) => frame.source.describe(*node),
+        (None, Value::Str(text)) => crate::text::lossy(text),
+        (None, other) => format!("<{} Value>", other.type_name()),
+    };
+    format!("non-function {name} of type {}", callee.type_name())
 }
 
 /// The value as the parameter sees it, or the name of its type when it cannot be assigned.

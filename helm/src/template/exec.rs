@@ -21,7 +21,7 @@ pub struct Limits {
     pub steps: u64,
     /// Nested templates, blocks and parentheses together.
     pub depth: usize,
-    /// Bytes written, those of included templates counted each time.
+    /// Bytes made: what templates write, those included counted each time, and what functions give.
     pub output: usize,
 }
 
@@ -30,7 +30,7 @@ impl Default for Limits {
         Self {
             steps: 200_000_000,
             depth: 20_000,
-            output: 512 << 20,
+            output: 1 << 30,
         }
     }
 }
@@ -289,9 +289,19 @@ impl<'t> Executor<'t> {
     fn count_output(&mut self, frame: &Frame, bytes: usize) -> Executed<()> {
         self.written += bytes;
         if self.written > self.limits.output {
-            return Err(self.error(frame, format!("output exceeds {} bytes", self.limits.output)));
+            return Err(self.error(frame, format!("templates make more than {} bytes", self.limits.output)));
         }
         Ok(())
+    }
+
+    /// Counts what a function made, so that templates cannot fill the memory without writing.
+    pub(super) fn charge(&mut self, frame: &Frame, value: &Value) -> Executed<()> {
+        let bytes = match value {
+            Value::Str(text) | Value::Bytes(text) => text.len(),
+            Value::List(list) => size_of_val(list.items()),
+            _ => size_of::<Value>(),
+        };
+        self.count_output(frame, bytes)
     }
 
     fn walk(&mut self, frame: &Frame, dot: &Operand, node: NodeId) -> Executed<Flow> {
