@@ -78,16 +78,16 @@ impl AuditLog {
             .request_text(get(path)?)
             .await
             .context("failed to mark the audit log")?;
-        let mut text = Vec::new();
         let what = format!("{path} to be in the audit log");
-        eventually(SETTLE_DEADLINE, &what, async || {
+        let text = eventually(SETTLE_DEADLINE, what, async || {
             let mut file = File::open(&self.path).await?;
-            file.seek(SeekFrom::Start(start + text.len() as u64)).await?;
+            file.seek(SeekFrom::Start(start)).await?;
+            let mut text = Vec::new();
             file.read_to_end(&mut text).await?;
             let position = rfind(&text, marker.as_bytes()).ok_or_else(|| anyhow!("{} bytes without it", text.len()))?;
             let end = find(&text[position..], b"\n").ok_or_else(|| anyhow!("half of its line"))?;
             text.truncate(position + end + 1);
-            Ok::<_, anyhow::Error>(())
+            Ok::<_, anyhow::Error>(text)
         })
         .await?;
         let end = start + text.len() as u64;

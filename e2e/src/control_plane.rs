@@ -110,15 +110,18 @@ impl ControlPlane {
 
     async fn ready(&mut self) -> Result<()> {
         let client = self.client.clone();
-        let waited = eventually(READY_DEADLINE, "the API server to be ready", async || {
-            // A dead program is the outcome, not something to wait for.
-            if let Err(dead) = self.check() {
-                return Ok(Err(dead));
+        let waited = eventually(READY_DEADLINE, "the API server to be ready", || {
+            let alive = self.check();
+            let client = client.clone();
+            async move {
+                // A dead program is the outcome, not something to wait for.
+                if alive.is_ok() {
+                    client.request_text(get("/readyz")?).await?;
+                    // Made by the API server itself, a moment after it calls itself ready.
+                    Api::<Namespace>::all(client).get("default").await?;
+                }
+                Ok::<_, anyhow::Error>(alive)
             }
-            client.request_text(get("/readyz")?).await?;
-            // Made by the API server itself, a moment after it calls itself ready.
-            Api::<Namespace>::all(client.clone()).get("default").await?;
-            Ok::<_, anyhow::Error>(Ok(()))
         })
         .await;
         waited.with_context(|| self.api_server.tail())?

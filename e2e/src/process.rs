@@ -6,6 +6,7 @@
 
 use std::{
     fmt, fs,
+    future::ready,
     io::{Read, Seek, SeekFrom},
     ops::RangeInclusive,
     path::{Path, PathBuf},
@@ -155,12 +156,8 @@ impl Process {
     /// Waits for the program to end by itself; past the deadline the error carries the end of its log.
     pub async fn wait(&mut self, deadline: Duration) -> Result<Ended> {
         let what = format!("the end of {}", self.name);
-        let waited = eventually(deadline, &what, async || match self.ended() {
-            Ok(Some(ended)) => Ok(ended),
-            Ok(None) => Err(anyhow!("it runs")),
-            Err(error) => Err(error),
-        })
-        .await;
+        let mut ended = || self.ended()?.ok_or_else(|| anyhow!("it runs"));
+        let waited = eventually(deadline, what, || ready(ended())).await;
         waited.with_context(|| self.tail())
     }
 

@@ -15,18 +15,26 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// "waited 30s for …".
 ///
 /// ```
-/// # async fn example(mut seen: Vec<u8>) -> anyhow::Result<()> {
+/// # async fn example(api: kube::Api<k8s_openapi::api::core::v1::ConfigMap>) -> anyhow::Result<()> {
 /// use std::time::Duration;
-/// let third = e2e::eventually(Duration::from_secs(5), "a third byte", async || {
-///     seen.push(7);
-///     seen.get(2).copied().ok_or_else(|| format!("{seen:?}"))
+/// e2e::eventually(Duration::from_secs(5), "the object to be gone", async || match api.get_opt("it").await {
+///     Ok(None) => Ok(()),
+///     other => Err(format!("{other:?}")),
 /// })
 /// .await?;
 /// # Ok(()) }
 /// ```
-pub async fn eventually<T, E>(deadline: Duration, what: &str, mut probe: impl AsyncFnMut() -> Result<T, E>) -> Result<T>
+///
+/// (A probe that changes what it captures returns [`std::future::ready`] from a plain closure: an async closure that
+/// does so fits only waits that stay in their task, and this one runs anywhere.)
+pub async fn eventually<T, E, Look>(
+    deadline: Duration,
+    what: impl Display,
+    mut probe: impl FnMut() -> Look,
+) -> Result<T>
 where
     E: Display,
+    Look: Future<Output = Result<T, E>>,
 {
     let end = Instant::now() + deadline;
     let mut last = None;
@@ -43,5 +51,46 @@ where
             }
         }
         sleep(POLL_INTERVAL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_error_tells_what_was_seen_last() {
+        let error = eventually(Duration::ZERO, "rain", async || Err::<(), _>("two clouds"))
+            .await
+            .expect_err("no rain");
+        assert_eq!(error.to_string(), "waited 0ns for rain; last seen: two clouds");
+    }
+
+    #[tokio::test]
+    async fn a_probe_that_hangs_is_cut_off() {
+        let hanging = async || std::future::pending::<Result<(), String>>().await;
+        let error = eventually(Duration::ZERO, "an echo", hanging)
+            .await
+            .expect_err("no echo");
+        assert_eq!(
+            error.to_string(),
+            "waited 0ns for an echo; not even the first look came back"
+        );
+    }
+
+    #[tokio::test]
+    async fn waits_run_in_tasks_of_their_own() -> Result<()> {
+        let mut looks = 0;
+        let waiting = async move {
+            eventually(Duration::from_secs(5), "the third look", || {
+                looks += 1;
+                ready(if looks == 3 { Ok(looks) } else { Err(looks) })
+            })
+            .await
+        };
+        assert_eq!(tokio::spawn(waiting).await??, 3);
+        Ok(())
     }
 }

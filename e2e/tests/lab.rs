@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    future::ready,
     path::{Path, PathBuf},
     pin::pin,
     process::{Command, Stdio},
@@ -143,18 +144,30 @@ async fn kill_9_of_the_process_that_holds_it_ends_a_control_plane() -> Result<()
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()?;
-    eventually(SOON * 2, "the control plane to be ready", async || {
-        match holder.try_wait() {
+    eventually(SOON * 2, "the control plane to be ready", || {
+        ready(match holder.try_wait() {
             Ok(None) if folder.join("ready").exists() => Ok(Ok(())),
-            Ok(None) => Err(anyhow!("it is starting")),
+            Ok(None) => Err("it is starting"),
             ended => Ok(Err(anyhow!("it ended: {ended:?}"))),
-        }
+        })
     })
     .await??;
     assert_eq!(processes_in(&folder).len(), 3);
     holder.kill()?;
     holder.wait()?;
-    nothing_left_in(&folder).await
+    nothing_left_in(&folder).await?;
+
+    // Nobody was there to remove the files; the next one does not mind.
+    assert!(folder.join("ready").exists());
+    let options = Options {
+        folder: Some(folder.clone()),
+        ..Options::default()
+    };
+    let next = ControlPlane::start(options.clone()).await?;
+    assert!(!folder.join("ready").exists());
+    let third = ControlPlane::start(options).await.err().context("two in one folder")?;
+    assert!(format!("{third:#}").contains("a control plane runs in"), "{third:#}");
+    next.stop().await
 }
 
 #[tokio::test]

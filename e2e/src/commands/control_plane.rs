@@ -5,6 +5,7 @@
 
 use std::{
     fs::{self, File},
+    future::ready,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, Stdio},
@@ -111,13 +112,13 @@ pub(crate) async fn run(command: Command) -> Result<()> {
 async fn up(place: &Place, crds: bool, workloads: bool) -> Result<()> {
     if !Folder::is_in_use(&place.dir)? {
         let mut serving = start_serving(place, crds, workloads)?;
-        let waited = eventually(UP_DEADLINE, "the control plane to be ready", async || {
-            match serving.try_wait() {
+        let waited = eventually(UP_DEADLINE, "the control plane to be ready", || {
+            ready(match serving.try_wait() {
                 Ok(Some(status)) => Ok(Err(anyhow!("the control plane ended with {status}"))),
                 Ok(None) if place.ready().exists() => Ok(Ok(())),
-                Ok(None) => Err(anyhow!("it is starting")),
+                Ok(None) => Err("it is starting"),
                 Err(error) => Ok(Err(error.into())),
-            }
+            })
         });
         waited
             .await
@@ -210,7 +211,8 @@ async fn down(place: &Place) -> Result<()> {
         DOWN_DEADLINE,
         "the control plane to end",
         async || match Folder::is_in_use(&place.dir) {
-            Ok(false) => Ok(()),
+            Ok(false) if !place.dir.exists() => Ok(()),
+            Ok(false) => Err(anyhow!("its folder is being removed")),
             Ok(true) => Err(anyhow!("it runs")),
             Err(error) => Err(error),
         },

@@ -20,7 +20,7 @@ const UNFINISHED_PREFIX: &str = "stackwright-unfinished-";
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    _lock: File,
+    lock: Option<File>,
 }
 
 impl Folder {
@@ -42,7 +42,7 @@ impl Folder {
         let path = parent.join(name);
         let unfinished = unfinished.keep();
         fs::rename(&unfinished, &path).with_context(|| format!("failed to rename {}", unfinished.display()))?;
-        Ok(Self { path, _lock: lock })
+        Ok(Self { path, lock: Some(lock) })
     }
 
     /// The folder at `path`, emptied. Refused when it is in use, or holds files and was never a control plane's.
@@ -62,15 +62,8 @@ impl Folder {
         let Some(lock) = try_lock(&path)? else {
             bail!("a control plane runs in {}", path.display());
         };
-        for entry in entries.iter().filter(|entry| !entry.ends_with(LOCK)) {
-            let removed = if entry.is_dir() {
-                fs::remove_dir_all(entry)
-            } else {
-                fs::remove_file(entry)
-            };
-            removed.with_context(|| format!("failed to remove {}", entry.display()))?;
-        }
-        Ok(Self { path, _lock: lock })
+        empty(&path)?;
+        Ok(Self { path, lock: Some(lock) })
     }
 
     /// Whether a control plane runs in the folder at `path`.
@@ -83,13 +76,12 @@ impl Folder {
         &self.path
     }
 
-    pub(super) fn remove(&self) -> Result<()> {
-        match fs::remove_dir_all(&self.path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(error).with_context(|| format!("failed to remove {}", self.path.display()))
-            }
-            _ => Ok(()),
-        }
+    /// Removes it, once: afterwards the path may be somebody else's.
+    pub(super) fn remove(&mut self) -> Result<()> {
+        let Some(_lock) = self.lock.take() else { return Ok(()) };
+        // The file of the lock goes last: until then the folder is known to be ours and in use.
+        empty(&self.path)?;
+        fs::remove_dir_all(&self.path).with_context(|| format!("failed to remove {}", self.path.display()))
     }
 }
 
@@ -98,6 +90,19 @@ impl Drop for Folder {
         // What stays is removed by the next start.
         let _ = self.remove();
     }
+}
+
+/// Removes everything but the lock.
+fn empty(folder: &Path) -> Result<()> {
+    for entry in list(folder)?.iter().filter(|entry| !entry.ends_with(LOCK)) {
+        let removed = if entry.is_dir() {
+            fs::remove_dir_all(entry)
+        } else {
+            fs::remove_file(entry)
+        };
+        removed.with_context(|| format!("failed to remove {}", entry.display()))?;
+    }
+    Ok(())
 }
 
 fn list(folder: &Path) -> Result<Vec<PathBuf>> {
