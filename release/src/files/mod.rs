@@ -99,6 +99,11 @@ impl Release {
     }
 }
 
+/// The tag whose release is in a directory of this name; only its exact spelling, because `v01` would not be found again as `v1`.
+pub(crate) fn tag_of_directory(name: &str) -> Option<ReleaseTag> {
+    name.parse().ok().filter(|tag: &ReleaseTag| tag.to_string() == name)
+}
+
 /// The name of the archive with the class chart of this release.
 pub(crate) fn class_chart_name(tag: &ReleaseTag) -> String {
     format!("{}-cluster-class-{}.tgz", tag.stem(), tag.version())

@@ -157,14 +157,20 @@ fn check_stages(tree: &Tree, stages: &[u8], charts: &Tree) -> Result<(), PackErr
     }
 }
 
-/// The list of node images: the file of this name, or the one that says what to do about them when all are built already.
+/// The list of node images, if the stack has any. A stack made for plugins of csctl has it in a directory, and may have images that are yet to be built.
 fn node_images(tree: &Tree) -> Result<Option<(String, Vec<u8>)>, PackError> {
     let config = format!("{NODE_IMAGES_DIRECTORY}/config.yaml");
-    let Some((file, content)) = tree
+    let found = tree
         .files
         .get_key_value(NODE_IMAGES)
-        .or_else(|| tree.files.get_key_value(&config))
-    else {
+        .or_else(|| tree.files.get_key_value(&config));
+    let Some((file, content)) = found else {
+        if tree.directories().contains(NODE_IMAGES_DIRECTORY) {
+            return Err(PackError::Missing {
+                path: tree.path(&config),
+                advice: "list the images there, or in node-images.yaml beside the directory",
+            });
+        }
         return Ok(None);
     };
     let path = tree.path(file);

@@ -13,10 +13,11 @@ use crds::{
 
 use super::{
     PackError,
-    placeholder::Placeholder,
+    placeholder::{Placeholder, mentions},
     stack::{Addons, Stack},
-    tree::Tree,
+    tree::{Tree, text},
 };
+use crate::files;
 
 /// What is known of the release before.
 struct Previous {
@@ -63,7 +64,7 @@ pub(super) fn next_after(stack: &Stack, releases: &Path) -> Result<Next, PackErr
     {
         return Ok(Next::Unchanged(tag));
     }
-    let after = |version: &StackVersion| StackVersion::stable(version.major() + 1);
+    let after = |version: &StackVersion| StackVersion::stable(version.major().saturating_add(1));
     let same_images = hashes
         .as_ref()
         .is_some_and(|hashes| hashes.node_image_dir == stack.hashes.node_image_dir);
@@ -71,13 +72,16 @@ pub(super) fn next_after(stack: &Stack, releases: &Path) -> Result<Next, PackErr
         .node_image
         .map(|version| if same_images { version } else { after(&version) });
 
-    let (charts, stages_now) = match &stack.addons {
-        Addons::Single { chart, values: _ } => (chart, None),
-        Addons::Stages { charts, stages } => (charts, Some(stages)),
+    let (charts, values, stages_now) = match &stack.addons {
+        Addons::Single { chart, values } => (chart, text(values), None),
+        Addons::Stages { charts, stages } => (charts, None, Some(stages)),
     };
     // What quotes a version that moves on is not the same any more, though its source is.
-    let moves_along =
-        mention(charts, Placeholder::ClusterClass) || (!same_images && mention(charts, Placeholder::NodeImage));
+    let quote = |version| {
+        let mut texts = charts.files.values().filter_map(|content| text(content)).chain(values);
+        texts.any(|text| mentions(text, version))
+    };
+    let moves_along = quote(Placeholder::ClusterClass) || (!same_images && quote(Placeholder::NodeImage));
     let same_addons = !moves_along
         && stages.as_ref() == stages_now
         && hashes.is_some_and(|hashes| {
@@ -96,14 +100,6 @@ pub(super) fn next_after(stack: &Stack, releases: &Path) -> Result<Next, PackErr
     }))
 }
 
-fn mention(charts: &Tree, placeholder: Placeholder) -> bool {
-    charts
-        .files
-        .keys()
-        .filter_map(|path| charts.text(path))
-        .any(|text| super::placeholder::mentions(text, placeholder))
-}
-
 fn previous(stack: &Stack, releases: &Path) -> Result<Option<Previous>, PackError> {
     let unreadable = |source| PackError::Read {
         path: releases.to_owned(),
@@ -117,7 +113,7 @@ fn previous(stack: &Stack, releases: &Path) -> Result<Option<Previous>, PackErro
     let mut newest: Option<ReleaseTag> = None;
     for entry in entries {
         let name = entry.map_err(unreadable)?.file_name();
-        let tag = name.to_str().and_then(|name| name.parse::<ReleaseTag>().ok());
+        let tag = name.to_str().and_then(files::tag_of_directory);
         let of_this_stack = tag.filter(|tag| *tag.stem() == stack.stem && tag.version().channel().is_stable());
         newest = newest.max(of_this_stack);
     }

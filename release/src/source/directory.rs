@@ -18,7 +18,7 @@ use tokio::{sync::Semaphore, task, time};
 use super::{ListedRelease, Listing, ReleaseSource, SourceError, SourceFuture};
 use crate::{
     Release, ReleaseError,
-    files::{Stamps, stamps},
+    files::{Stamps, stamps, tag_of_directory},
 };
 
 /// Name of the directory below the root that has one subdirectory per release.
@@ -113,7 +113,7 @@ impl Shared {
             if name.starts_with('.') {
                 continue;
             }
-            match canonical_tag(&name) {
+            match tag_of_directory(&name) {
                 // Also what is no directory: opening it says so, passing it over would not.
                 Some(tag) => listing.releases.push(ListedRelease {
                     tag,
@@ -198,11 +198,6 @@ impl Shared {
             _ => SourceError::ReadRoot { path, source },
         }
     }
-}
-
-/// The tag, if the name is exactly its spelling: `v01` in a name would find no directory again.
-fn canonical_tag(name: &str) -> Option<ReleaseTag> {
-    name.parse().ok().filter(|tag: &ReleaseTag| tag.to_string() == name)
 }
 
 fn unix_seconds() -> i64 {

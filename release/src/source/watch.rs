@@ -2,7 +2,7 @@
 //!
 //! The watch holds file system notifications for everything below `ROOT/cluster-stacks` and for the directories that lead there, so
 //! that the root may come, go and be replaced. It says *may have changed* and nothing else: bursts become one answer, and whoever was busy
-//! finds everything that happened meanwhile in the next. Notifications can be lost (network file systems have none, queues overflow), so
+//! finds everything that happened meanwhile in the next. Notifications can be lost (network file systems have none, queues overflow, a rename far above the root), so
 //! in a settable interval everything is reported as changed.
 
 use std::{

@@ -165,6 +165,15 @@ fn image_that_is_yet_to_be_built_is_refused() {
 }
 
 #[test]
+fn directory_of_node_images_needs_their_list() {
+    let refusal = refusal(|stack| {
+        fs::create_dir(stack.join("node-images")).unwrap();
+        fs::rename(stack.join("node-images.yaml"), stack.join("node-images/images.yaml")).unwrap();
+    });
+    assert!(refusal.starts_with("node-images/config.yaml: missing; "), "{refusal}");
+}
+
+#[test]
 fn links_and_large_files_are_refused() {
     let link = refusal(|stack| symlink("/etc/passwd", stack.join("cluster-class/files")).unwrap());
     assert_eq!(

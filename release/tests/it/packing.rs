@@ -170,6 +170,7 @@ fn next_release_has_new_versions_only_for_what_changed() {
         "docker-harbor-1-34-v9-test",
         "docker-harbor-1-33-v5",
         "docker-harbor-1-34-v6-sha-abc",
+        "docker-harbor-1-34-v07",
         "README",
     ] {
         fs::create_dir(output.path().join(name)).unwrap();
