@@ -91,7 +91,7 @@ pub(crate) struct Args {
     #[arg(long, default_value = ":9440", value_parser = address, value_name = "ADDRESS")]
     pub(crate) health_probe_bind_address: Address,
 
-    /// How much is logged: error, warn, info, debug or trace, or a filter such as info,operator_kit=debug.
+    /// How much is logged: error, warn, info, debug or trace, or a filter such as `info,operator_kit=debug`.
     #[arg(long, default_value = "info", value_name = "LEVEL")]
     pub(crate) log_level: String,
 
@@ -126,8 +126,9 @@ pub(crate) struct Address(pub(crate) Option<SocketAddr>);
 
 /// `15s`, `1m30s`, `500ms`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let friendly: jiff::SignedDuration =
-        text.parse().map_err(|_| format!("{text:?} is not a duration; write it like 15s, 500ms or 1m30s"))?;
+    let friendly: jiff::SignedDuration = text
+        .parse()
+        .map_err(|_| format!("{text:?} is not a duration; write it like 15s, 500ms or 1m30s"))?;
     Duration::try_from(friendly).map_err(|_| "a duration cannot be negative".to_owned())
 }
 
@@ -136,7 +137,11 @@ fn address(text: &str) -> Result<Address, String> {
     if text == "0" {
         return Ok(Address(None));
     }
-    let full = if text.starts_with(':') { format!("[::]{text}") } else { text.to_owned() };
+    let full = if text.starts_with(':') {
+        format!("[::]{text}")
+    } else {
+        text.to_owned()
+    };
     full.parse().map(|address| Address(Some(address))).map_err(|_| {
         format!("{text:?} is not an address; write it like :8080 or 127.0.0.1:8080, or 0 to serve nothing")
     })
@@ -173,13 +178,23 @@ mod tests {
         ])
         .expect("flags of the contract");
         assert!(args.local && args.leader_elect);
-        assert_eq!((args.clusterstack_concurrency, args.clusterstackrelease_concurrency), (Some(2), Some(3)));
-        assert_eq!(args.health_probe_bind_address.0.map(|address| address.port()), Some(9440));
+        assert_eq!(
+            (args.clusterstack_concurrency, args.clusterstackrelease_concurrency),
+            (Some(2), Some(3))
+        );
+        assert_eq!(
+            args.health_probe_bind_address.0.map(|address| address.port()),
+            Some(9440)
+        );
     }
 
     #[test]
     fn bad_values_say_how_to_write_good_ones() {
-        let message = |flag: &str| Args::try_parse_from(["core-operator", flag]).expect_err("refused").to_string();
+        let message = |flag: &str| {
+            Args::try_parse_from(["core-operator", flag])
+                .expect_err("refused")
+                .to_string()
+        };
         assert!(message("--lease-duration=soon").contains("15s, 500ms or 1m30s"));
         assert!(message("--metrics-bind-address=eighty").contains(":8080 or 127.0.0.1:8080"));
     }

@@ -47,7 +47,9 @@ impl Clusters {
         let mut used: BTreeMap<ReleaseTag, BTreeSet<String>> = BTreeMap::new();
         for ((cluster_namespace, name), class) in self.watch.snapshot() {
             if class.namespace == namespace {
-                used.entry(class.tag.clone()).or_default().insert(format!("{cluster_namespace}/{name}"));
+                used.entry(class.tag.clone())
+                    .or_default()
+                    .insert(format!("{cluster_namespace}/{name}"));
             }
         }
         Some(used)
@@ -58,7 +60,12 @@ impl Clusters {
 /// a class that is not named like ours, is none of our business.
 fn class_in_use(cluster: &DynamicObject) -> Option<ClassInUse> {
     let topology = cluster.data.pointer("/spec/topology")?;
-    let text = |pointer: &str| topology.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let text = |pointer: &str| {
+        topology
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
     let class: ClassName = text("/classRef/name").or_else(|| text("/class"))?.parse().ok()?;
     let namespace = text("/classRef/namespace").or_else(|| text("/classNamespace"));
     let own = cluster.metadata.namespace.clone().unwrap_or_default();
@@ -74,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    fn of(spec: Value) -> Option<(String, String)> {
+    fn of(spec: &Value) -> Option<(String, String)> {
         let cluster = json!({
             "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster",
             "metadata": {"name": "web", "namespace": "team"}, "spec": spec,
@@ -86,7 +93,10 @@ mod tests {
     #[test]
     fn both_spellings_of_the_class_are_read() {
         let table = [
-            (json!({"topology": {"class": "docker-harbor-1-34-v1"}}), Some(("team", "docker-harbor-1-34-v1"))),
+            (
+                json!({"topology": {"class": "docker-harbor-1-34-v1"}}),
+                Some(("team", "docker-harbor-1-34-v1")),
+            ),
             (
                 json!({"topology": {"class": "docker-harbor-1-34-v0-sha.abc", "classNamespace": "fleet"}}),
                 Some(("fleet", "docker-harbor-1-34-v0-sha-abc")),
@@ -101,7 +111,7 @@ mod tests {
         ];
         for (spec, expected) in table {
             let expected = expected.map(|(namespace, tag)| (namespace.to_owned(), tag.to_owned()));
-            assert_eq!(of(spec.clone()), expected, "{spec}");
+            assert_eq!(of(&spec), expected, "{spec}");
         }
     }
 }

@@ -58,11 +58,19 @@ impl Context {
     /// What is known of a kind; its objects are watched from now on. A kind that discovery cannot tell of at the moment counts as not served:
     /// nothing is concluded from that but waiting.
     pub(crate) async fn kind(&self, kind: &GroupKind) -> KindFacts {
-        let unknown = KindFacts { served: false, cluster_scoped: false };
-        let Ok(Some(resolved)) = self.discovery.resolve_kind(kind).await else { return unknown };
+        let unknown = KindFacts {
+            served: false,
+            cluster_scoped: false,
+        };
+        let Ok(Some(resolved)) = self.discovery.resolve_kind(kind).await else {
+            return unknown;
+        };
         let gvk = GroupVersionKind::gvk(&kind.group, &resolved.resource.version, &kind.kind);
         let served = self.objects.ensure(&gvk).await.unwrap_or(false);
-        KindFacts { served, cluster_scoped: resolved.scope == Scope::Cluster }
+        KindFacts {
+            served,
+            cluster_scoped: resolved.scope == Scope::Cluster,
+        }
     }
 
     /// Whether the API server serves a kind in exactly this version.
@@ -94,7 +102,9 @@ impl Context {
         let release_name = tag.splitn(5, '-').take(4).collect::<Vec<_>>().join("-");
         let namespace = namespace.to_owned();
         let work = move || {
-            let chart = files.read_class_chart().map_err(|error| operator_kit::failure::chain(&error))?;
+            let chart = files
+                .read_class_chart()
+                .map_err(|error| operator_kit::failure::chain(&error))?;
             let digest = files.class_chart.sha256.to_string();
             let request = RenderRequest {
                 chart_digest: &digest,
@@ -104,8 +114,12 @@ impl Context {
                 kubernetes_version: None,
                 profile,
             };
-            renderer.render(&request).map_err(|error| operator_kit::failure::chain(&error))
+            renderer
+                .render(&request)
+                .map_err(|error| operator_kit::failure::chain(&error))
         };
-        tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err("the rendering was stopped".to_owned()))
+        tokio::task::spawn_blocking(work)
+            .await
+            .unwrap_or_else(|_| Err("the rendering was stopped".to_owned()))
     }
 }

@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kube::runtime::reflector::{Lookup, ObjectRef, Store};
 use kube::Resource;
+use kube::runtime::reflector::{Lookup, ObjectRef, Store};
 
 /// How many deleted objects are remembered, so that a late answer does not bring one back.
 const GRAVES: usize = 4096;
@@ -34,17 +34,29 @@ where
     K: 'static + Resource<DynamicType = ()> + Clone,
 {
     pub(crate) fn new(store: Store<K>) -> Self {
-        let answers = Answers { newer: HashMap::new(), graves: VecDeque::new(), dead: HashSet::new() };
-        Self { store, answers: Mutex::new(answers) }
+        let answers = Answers {
+            newer: HashMap::new(),
+            graves: VecDeque::new(),
+            dead: HashSet::new(),
+        };
+        Self {
+            store,
+            answers: Mutex::new(answers),
+        }
     }
 
     /// The newest sight of one object.
     pub(crate) fn get(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        let watched = self.store.get(&ObjectRef::new(name).within(namespace)).filter(|watched| !answers.buried(watched));
+        let watched = self
+            .store
+            .get(&ObjectRef::new(name).within(namespace))
+            .filter(|watched| !answers.buried(watched));
         let slot = (namespace.to_owned(), name.to_owned());
         match (watched, answers.newer.get(&slot)) {
-            (Some(watched), Some(answer)) if version(answer.as_ref()) > version(watched.as_ref()) => Some(Arc::clone(answer)),
+            (Some(watched), Some(answer)) if version(answer.as_ref()) > version(watched.as_ref()) => {
+                Some(Arc::clone(answer))
+            }
             (Some(watched), Some(_)) => {
                 answers.newer.remove(&slot);
                 Some(watched)
@@ -67,7 +79,9 @@ where
             }
         }
         for ((_, name), answer) in answers.newer.iter().filter(|((within, _), _)| within == namespace) {
-            let newer = found.get(name).is_none_or(|watched| version(answer.as_ref()) > version(watched.as_ref()));
+            let newer = found
+                .get(name)
+                .is_none_or(|watched| version(answer.as_ref()) > version(watched.as_ref()));
             if newer && accept(answer) {
                 found.insert(name.clone(), Arc::clone(answer));
             }
@@ -94,7 +108,11 @@ where
     pub(crate) fn bury(&self, object: &K) {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let slot = place(object);
-        if answers.newer.get(&slot).is_some_and(|answer| answer.meta().uid == object.meta().uid) {
+        if answers
+            .newer
+            .get(&slot)
+            .is_some_and(|answer| answer.meta().uid == object.meta().uid)
+        {
             answers.newer.remove(&slot);
         }
         let Some(uid) = object.meta().uid.clone() else { return };
@@ -118,10 +136,18 @@ impl<K: Resource> Answers<K> {
 /// Namespace and name.
 fn place<K: Resource>(object: &K) -> (String, String) {
     let meta = object.meta();
-    (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
+    (
+        meta.namespace.clone().unwrap_or_default(),
+        meta.name.clone().unwrap_or_default(),
+    )
 }
 
 /// Resource versions of one kind count up; what is no number is older than everything.
 fn version<K: Resource>(object: &K) -> u64 {
-    object.meta().resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or(0)
+    object
+        .meta()
+        .resource_version
+        .as_deref()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0)
 }

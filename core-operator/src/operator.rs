@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::fmt::Debug;
-use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,27 +35,72 @@ use crate::release::Memories;
 use crate::run::Gates;
 use crate::sources::Sources;
 use crate::stack::WriteTimes;
-use crate::triggers::{self, Queues, Triggers};
+use crate::triggers::{self, Triggers};
 
 /// Memory for rendered charts that may be asked for again soon.
 const RENDER_CACHE_BYTES: usize = 4 << 20;
 
 /// What `--record` keeps.
-const RECORD_LIMITS: RecordLimits = RecordLimits { files: 100_000, bytes: 2 << 30 };
+const RECORD_LIMITS: RecordLimits = RecordLimits {
+    files: 100_000,
+    bytes: 2 << 30,
+};
 
 /// A panic in one reconcile is a bug; the object is looked at again after this long, the others go on.
-const AFTER_PANIC: Duration = Duration::from_secs(60);
+const AFTER_PANIC: Duration = Duration::from_mins(1);
 
 /// Works until `stop`.
 pub(crate) async fn operate(args: &Args, client: Client, gates: Gates, stop: CancellationToken) -> anyhow::Result<()> {
+    let (stack_store, stack_writer) = store();
+    let (release_store, release_writer) = store();
+    let handles = (Freshest::new(stack_store.clone()), Freshest::new(release_store.clone()));
+    let (triggers, queues) = Triggers::new();
+    let context = assemble(args, &client, handles, &triggers, &stop)?;
+    let stack_events = stack_events(&context, reflector(stack_writer, watch::<ClusterStack>(args, &client)));
+    let releases = reflector(release_writer, watch::<ClusterStackRelease>(args, &client));
+    let release_events = release_events(&context, &triggers, releases);
+    let stacks = Driver {
+        events: stack_events,
+        store: stack_store.clone(),
+        queue: queues.stacks,
+        concurrency: args.clusterstack_concurrency.unwrap_or(args.concurrency),
+        reconcile: |stack, context| reconcile(stack.as_ref(), context, crate::stack::reconcile),
+    };
+    let releases = Driver {
+        events: release_events,
+        store: release_store.clone(),
+        queue: queues.releases,
+        concurrency: args.clusterstackrelease_concurrency.unwrap_or(args.concurrency),
+        reconcile: |release, context| reconcile(release.as_ref(), context, crate::release::reconcile),
+    };
+    let ready = async {
+        if stack_store.wait_until_ready().await.is_ok() && release_store.wait_until_ready().await.is_ok() {
+            gates.watches.open();
+        }
+    };
+    tokio::join!(
+        stacks.run(&context, &stop),
+        releases.run(&context, &stop),
+        stop.run_until_cancelled(ready)
+    );
+    Ok(())
+}
+
+/// Makes the handles, and starts what turns their news into triggers.
+fn assemble(
+    args: &Args,
+    client: &Client,
+    (stacks, releases): (Freshest<ClusterStack>, Freshest<ClusterStackRelease>),
+    triggers: &Triggers,
+    stop: &CancellationToken,
+) -> anyhow::Result<Arc<Context>> {
     let discovery = Discovery::new(client.clone());
     let crds = CrdWatch::start(client.clone(), discovery.clone(), stop.clone());
-    let (objects, object_notices) = ObjectWatches::new(client.clone(), discovery.clone(), labels::PART_OF, stop.clone());
+    let (objects, object_notices) =
+        ObjectWatches::new(client.clone(), discovery.clone(), labels::PART_OF, stop.clone());
     let (clusters, cluster_notices) = Clusters::start(client.clone(), discovery.clone(), &crds, stop.clone());
     let (providers, provider_changes) = Providers::new(client.clone(), discovery.clone(), crds.clone(), stop.clone());
     let (sources, source_changes) = Sources::new(args.release_dir.clone(), args.rescan_interval, stop.clone());
-    let (stack_store, stack_writer) = store();
-    let (release_store, release_writer) = store();
     let context = Arc::new(Context {
         client: client.clone(),
         discovery,
@@ -65,67 +109,41 @@ pub(crate) async fn operate(args: &Args, client: Client, gates: Gates, stop: Can
         providers,
         sources,
         renderer: Arc::new(Renderer::new(RENDER_CACHE_BYTES)),
-        stacks: Freshest::new(stack_store.clone()),
-        releases: Freshest::new(release_store.clone()),
+        stacks,
+        releases,
         memories: Memories::default(),
         status_writes: WriteTimes::default(),
         events: Events::start(client.clone(), "clusterstack.x-k8s.io/core-operator", "core-operator"),
         recorder: recorder(args)?,
     });
-    let (triggers, Queues { stacks: stack_queue, releases: release_queue }) = Triggers::new();
-    let follow = [
-        triggers::follow_objects(Arc::clone(&context), triggers.clone(), object_notices).boxed(),
-        triggers::follow_crds(Arc::clone(&context), triggers.clone(), crds).boxed(),
-        triggers::follow_clusters(Arc::clone(&context), triggers.clone(), cluster_notices).boxed(),
-        triggers::follow_providers(Arc::clone(&context), triggers.clone(), provider_changes).boxed(),
-        triggers::follow_sources(Arc::clone(&context), triggers.clone(), source_changes).boxed(),
-    ];
-    for task in follow {
-        tokio::spawn(stop.clone().run_until_cancelled_owned(task));
-    }
-    let stack_events = stack_events(&context, reflector(stack_writer, watch::<ClusterStack>(args, &client)));
-    let release_events =
-        release_events(&context, &triggers, reflector(release_writer, watch::<ClusterStackRelease>(args, &client)));
-    let stacks = drive(
-        stack_events,
-        stack_store.clone(),
-        stack_queue,
-        concurrency(args, args.clusterstack_concurrency),
-        &stop,
-        reconcile_stack,
-        &context,
-    );
-    let releases = drive(
-        release_events,
-        release_store.clone(),
-        release_queue,
-        concurrency(args, args.clusterstackrelease_concurrency),
-        &stop,
-        reconcile_release,
-        &context,
-    );
-    let ready = async {
-        if stack_store.wait_until_ready().await.is_ok() && release_store.wait_until_ready().await.is_ok() {
-            gates.watches.open();
-        }
-    };
-    tokio::join!(stacks, releases, stop.run_until_cancelled(ready));
-    Ok(())
+    let follow = |task: BoxFuture<'static, ()>| drop(tokio::spawn(stop.clone().run_until_cancelled_owned(task)));
+    follow(triggers::follow_objects(Arc::clone(&context), triggers.clone(), object_notices).boxed());
+    follow(triggers::follow_crds(Arc::clone(&context), triggers.clone(), crds).boxed());
+    follow(triggers::follow_clusters(Arc::clone(&context), triggers.clone(), cluster_notices).boxed());
+    follow(triggers::follow_providers(Arc::clone(&context), triggers.clone(), provider_changes).boxed());
+    follow(triggers::follow_sources(Arc::clone(&context), triggers.clone(), source_changes).boxed());
+    Ok(context)
 }
 
 fn recorder(args: &Args) -> anyhow::Result<Option<Recorder>> {
     let open = |directory: &std::path::PathBuf| Recorder::open(directory, RECORD_LIMITS);
-    args.record.as_ref().map(open).transpose().context("--record cannot be used")
-}
-
-fn concurrency(args: &Args, own: Option<u16>) -> u16 {
-    own.unwrap_or(args.concurrency)
+    args.record
+        .as_ref()
+        .map(open)
+        .transpose()
+        .context("--record cannot be used")
 }
 
 /// The watch of one of our kinds. An object that cannot be read is reported and passed over: it must not stop the others.
 fn watch<K>(args: &Args, client: &Client) -> impl Stream<Item = watcher::Result<Event<K>>> + Send + use<K>
 where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + DeserializeOwned
+        + Debug
+        + Send
+        + Sync
+        + 'static,
 {
     let api: Api<DeserializeGuard<K>> = if args.namespace.is_empty() {
         Api::all(client.clone())
@@ -142,7 +160,10 @@ where
 }
 
 fn watch_failed(error: &watcher::Error) {
-    tracing::warn!(message = chain(error), "a watch was interrupted; it starts again by itself");
+    tracing::warn!(
+        message = chain(error),
+        "a watch was interrupted; it starts again by itself"
+    );
 }
 
 fn readable<K: Resource<DynamicType = ()> + Clone>(event: Event<DeserializeGuard<K>>) -> Option<Event<K>> {
@@ -166,7 +187,10 @@ fn readable<K: Resource<DynamicType = ()> + Clone>(event: Event<DeserializeGuard
     })
 }
 
-fn stack_events<S>(context: &Arc<Context>, events: S) -> impl Stream<Item = watcher::Result<ClusterStack>> + Send + 'static
+fn stack_events<S>(
+    context: &Arc<Context>,
+    events: S,
+) -> impl Stream<Item = watcher::Result<ClusterStack>> + Send + 'static
 where
     S: Stream<Item = watcher::Result<Event<ClusterStack>>> + Send + 'static,
 {
@@ -193,7 +217,9 @@ where
         Ok(Event::Delete(release)) => {
             context.releases.bury(release);
             let namespace = release.namespace().unwrap_or_default();
-            context.memories.forget(&labels::part_of("ClusterStackRelease", &namespace, &release.name_any()));
+            context
+                .memories
+                .forget(&labels::part_of("ClusterStackRelease", &namespace, &release.name_any()));
             triggers.release_gone(&context, release);
         }
         Ok(Event::Apply(release) | Event::InitApply(release)) => triggers.release_changed(release),
@@ -202,51 +228,59 @@ where
     seen.applied_objects()
 }
 
-fn reconcile_stack(object: Arc<ClusterStack>, context: Arc<Context>) -> BoxFuture<'static, Action> {
-    let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
-    async move { action(crate::stack::reconcile(&context, &namespace, &name).await) }.boxed()
+/// How one object is reconciled; the answer says when to look again without a change.
+type Look = Option<Duration>;
+
+fn reconcile<K, F, R>(object: &K, context: Arc<Context>, reconcile: F) -> BoxFuture<'static, Action>
+where
+    K: Resource,
+    F: FnOnce(Arc<Context>, String, String) -> R,
+    R: Future<Output = Look> + Send + 'static,
+{
+    let look = reconcile(context, object.namespace().unwrap_or_default(), object.name_any());
+    async move { look.await.map_or_else(Action::await_change, Action::requeue) }.boxed()
 }
 
-fn reconcile_release(object: Arc<ClusterStackRelease>, context: Arc<Context>) -> BoxFuture<'static, Action> {
-    let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
-    async move { action(crate::release::reconcile(&context, &namespace, &name).await) }.boxed()
-}
-
-fn action(look: Option<Duration>) -> Action {
-    look.map_or_else(Action::await_change, Action::requeue)
-}
-
-/// How one object is reconciled.
-type Reconcile<K> = fn(Arc<K>, Arc<Context>) -> BoxFuture<'static, Action>;
-
-/// Runs one driver until `stop`, and lets reconciles that are under way finish.
-async fn drive<K>(
-    events: impl Stream<Item = watcher::Result<K>> + Send + 'static,
+/// What one driver is fed with and what it does.
+struct Driver<K, S>
+where
+    K: Resource<DynamicType = ()> + 'static,
+{
+    events: S,
     store: Store<K>,
     queue: UnboundedReceiver<ObjectRef<K>>,
     concurrency: u16,
-    stop: &CancellationToken,
-    reconcile: Reconcile<K>,
-    context: &Arc<Context>,
-) where
+    reconcile: fn(Arc<K>, Arc<Context>) -> BoxFuture<'static, Action>,
+}
+
+impl<K, S> Driver<K, S>
+where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-    K::DynamicType: Hash + Eq,
+    S: Stream<Item = watcher::Result<K>> + Send + 'static,
 {
-    let guarded = move |object: Arc<K>, context: Arc<Context>| {
-        async move {
+    /// Runs until `stop`, and lets reconciles that are under way finish.
+    async fn run(self, context: &Arc<Context>, stop: &CancellationToken) {
+        let Self {
+            events,
+            store,
+            queue,
+            concurrency,
+            reconcile,
+        } = self;
+        let guarded = move |object: Arc<K>, context: Arc<Context>| async move {
             // One object must never take the process down, whatever is in it.
             let done = tokio::spawn(reconcile(Arc::clone(&object), context)).await;
             Ok(done.unwrap_or_else(|error| {
                 tracing::error!(name = %object.name_any(), %error, "a reconcile ended abnormally");
                 Action::requeue(AFTER_PANIC)
             }))
-        }
-    };
-    Controller::for_stream(events, store)
-        .with_config(Config::default().concurrency(concurrency))
-        .reconcile_on(queue)
-        .graceful_shutdown_on(stop.clone().cancelled_owned())
-        .run(guarded, |_, error: &Infallible, _| match *error {}, Arc::clone(context))
-        .for_each(|_| async {})
-        .await;
+        };
+        Controller::for_stream(events, store)
+            .with_config(Config::default().concurrency(concurrency))
+            .reconcile_on(queue)
+            .graceful_shutdown_on(stop.clone().cancelled_owned())
+            .run(guarded, |_, error: &Infallible, _| match *error {}, Arc::clone(context))
+            .for_each(|_| async {})
+            .await;
+    }
 }

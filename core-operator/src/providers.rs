@@ -60,7 +60,17 @@ impl Providers {
         cancel: CancellationToken,
     ) -> (Self, mpsc::UnboundedReceiver<ProviderChange>) {
         let (changes, receiver) = mpsc::unbounded_channel();
-        (Self { client, discovery, crds, cancel, changes, kinds: Mutex::default() }, receiver)
+        (
+            Self {
+                client,
+                discovery,
+                crds,
+                cancel,
+                changes,
+                kinds: Mutex::default(),
+            },
+            receiver,
+        )
     }
 
     /// Follows a kind from now on, also when it is not served yet.
@@ -90,15 +100,28 @@ impl Providers {
     /// All objects of a kind in a namespace, by name.
     pub(crate) fn within(&self, kind: &GroupKind, namespace: &str) -> BTreeMap<String, Arc<ProviderState>> {
         let snapshot = self.follow(kind).snapshot();
-        snapshot.into_iter().filter(|((at, _), _)| at == namespace).map(|((_, name), state)| (name, state)).collect()
+        snapshot
+            .into_iter()
+            .filter(|((at, _), _)| at == namespace)
+            .map(|((_, name), state)| (name, state))
+            .collect()
     }
 }
 
 async fn forward(mut notices: mpsc::Receiver<Notice<ProviderState>>, changes: mpsc::UnboundedSender<ProviderChange>) {
     while let Some(notice) = notices.recv().await {
         let change = match notice {
-            Notice::Changed { place: (namespace, name), .. } => ProviderChange { namespace, name: Some(name) },
-            Notice::Synced => ProviderChange { namespace: String::new(), name: None },
+            Notice::Changed {
+                place: (namespace, name),
+                ..
+            } => ProviderChange {
+                namespace,
+                name: Some(name),
+            },
+            Notice::Synced => ProviderChange {
+                namespace: String::new(),
+                name: None,
+            },
         };
         if changes.send(change).is_err() {
             return;
@@ -108,16 +131,26 @@ async fn forward(mut notices: mpsc::Receiver<Notice<ProviderState>>, changes: mp
 
 fn project(object: &DynamicObject) -> ProviderState {
     let status = object.data.get("status").unwrap_or(&Value::Null);
-    let text = |field: &str| status.get(field).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+    let text = |field: &str| {
+        status
+            .get(field)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
+    };
     ProviderState {
         spec: object.data.get("spec").cloned().unwrap_or_default(),
         labels: object.labels().clone(),
         annotations: object.annotations().clone(),
         deleting: object.metadata.deletion_timestamp.is_some(),
-        controller: object.owner_references().iter().find(|owner| owner.controller == Some(true)).map(|owner| Controller {
-            uid: owner.uid.clone(),
-            name: format!("{} {}", owner.kind, owner.name),
-        }),
+        controller: object
+            .owner_references()
+            .iter()
+            .find(|owner| owner.controller == Some(true))
+            .map(|owner| Controller {
+                uid: owner.uid.clone(),
+                name: format!("{} {}", owner.kind, owner.name),
+            }),
         ready: status.get("ready").and_then(Value::as_bool).unwrap_or(false),
         phase: text("phase"),
         message: text("message").or_else(|| ready_message(status)),
@@ -127,7 +160,9 @@ fn project(object: &DynamicObject) -> ProviderState {
 /// The message of the Ready condition, for providers without a message of their own.
 fn ready_message(status: &Value) -> Option<String> {
     let conditions = status.get("conditions")?.as_array()?;
-    let ready = conditions.iter().find(|condition| condition.get("type").and_then(Value::as_str) == Some("Ready"))?;
+    let ready = conditions
+        .iter()
+        .find(|condition| condition.get("type").and_then(Value::as_str) == Some("Ready"))?;
     let message = ready.get("message").or_else(|| ready.get("reason"))?.as_str()?;
     (!message.is_empty()).then(|| message.to_owned())
 }

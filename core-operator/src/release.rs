@@ -28,7 +28,8 @@ const ROUNDS: usize = 3;
 const AFTER_OVERTAKING: Duration = Duration::from_secs(1);
 
 /// Reconciles one release; `None` means that only a change can change the decision.
-pub(crate) async fn reconcile(context: &Context, namespace: &str, name: &str) -> Option<Duration> {
+pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: String) -> Option<Duration> {
+    let (context, namespace, name) = (context.as_ref(), namespace.as_str(), name.as_str());
     let part_of = labels::part_of("ClusterStackRelease", namespace, name);
     let Some(mut release) = context.releases.get(namespace, name) else {
         context.memories.forget(&part_of);
@@ -41,7 +42,12 @@ pub(crate) async fn reconcile(context: &Context, namespace: &str, name: &str) ->
         if plan.steps.is_empty() {
             break;
         }
-        let pass = Pass { context, part_of: &part_of, memory: &memory, sight: &sight };
+        let pass = Pass {
+            context,
+            part_of: &part_of,
+            memory: &memory,
+            sight: &sight,
+        };
         match pass.run(Arc::clone(&release), &plan.steps).await {
             Outcome::Current(current) => release = current,
             Outcome::Overtaken => return Some(AFTER_OVERTAKING),
@@ -79,4 +85,3 @@ fn wait(context: &Context, plan: &ReleasePlan) -> Option<Duration> {
     }
     crate::run::until(plan.next, context.now())
 }
-

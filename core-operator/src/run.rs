@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use jiff::Timestamp;
 use kube::Client;
 use operator_kit::client::{ClientOptions, Traffic, connect};
-use operator_kit::lease::{LeaseOptions, Leadership, Timing, elect};
+use operator_kit::lease::{Leadership, LeaseOptions, Timing, elect};
 use operator_kit::telemetry::{self, Gate, LogLevel, Readiness, init_logging, registry, serve_health, serve_metrics};
 use planning::next::Next;
 use tokio::signal::unix::{SignalKind, signal};
@@ -40,10 +40,15 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
     let readiness = Readiness::default();
-    let gates = Gates { watches: readiness.gate("watches of ClusterStacks and ClusterStackReleases") };
+    let gates = Gates {
+        watches: readiness.gate("watches of ClusterStacks and ClusterStackReleases"),
+    };
     let servers = CancellationToken::new();
     if let Some(address) = args.metrics_bind_address.0 {
-        listening("metrics", serve_metrics(address, Arc::new(registry), servers.clone()).await?.0);
+        listening(
+            "metrics",
+            serve_metrics(address, Arc::new(registry), servers.clone()).await?.0,
+        );
     }
     if let Some(address) = args.health_probe_bind_address.0 {
         let health = serve_health(address, readiness, Some(LogLevel::clone(&log_level)), servers.clone()).await?;
@@ -107,17 +112,27 @@ async fn lead(args: &Args, client: Client, gates: Gates, stop: &CancellationToke
 }
 
 fn lease_namespace(args: &Args) -> String {
-    if args.leader_elect_namespace.is_empty() { "default".to_owned() } else { args.leader_elect_namespace.clone() }
+    if args.leader_elect_namespace.is_empty() {
+        "default".to_owned()
+    } else {
+        args.leader_elect_namespace.clone()
+    }
 }
 
 /// Unique among replicas and restarts: a host name may come back, a start time on it does not.
 fn identity() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{}_{}_{}", host.trim(), std::process::id(), Timestamp::now().as_millisecond())
+    format!(
+        "{}_{}_{}",
+        host.trim(),
+        std::process::id(),
+        Timestamp::now().as_millisecond()
+    )
 }
 
 async fn stop_on_signal(stop: CancellationToken) {
-    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
         tracing::warn!("signals cannot be received; stop the process by force");
         return;
     };

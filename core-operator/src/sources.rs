@@ -71,7 +71,16 @@ impl Sources {
         cancel: CancellationToken,
     ) -> (Self, mpsc::UnboundedReceiver<SourceChange>) {
         let (changes, receiver) = mpsc::unbounded_channel();
-        (Self { root, rescan, cancel, changes, followers: Mutex::default() }, receiver)
+        (
+            Self {
+                root,
+                rescan,
+                cancel,
+                changes,
+                followers: Mutex::default(),
+            },
+            receiver,
+        )
     }
 
     /// What a source lists; the default source when none is named.
@@ -116,17 +125,24 @@ impl Sources {
         match source {
             None => Ok(self.root.clone()),
             Some(Source::Directory(directory)) => below(&self.root, Path::new(&directory.path)),
-            Some(Source::Github(_) | Source::Oci(_) | Source::Http(_)) => {
-                Err("this version of the operator reads releases from directories only; use spec.source.directory".to_owned())
-            }
+            Some(Source::Github(_) | Source::Oci(_) | Source::Http(_)) => Err(
+                "this version of the operator reads releases from directories only; use spec.source.directory"
+                    .to_owned(),
+            ),
         }
     }
 }
 
 /// A relative path without `..`, below the root. The CRD has the same rule; a status may be older than a rule.
 fn below(root: &Path, relative: &Path) -> Result<PathBuf, String> {
-    let plain = relative.components().all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
-    if plain { Ok(root.join(relative)) } else { Err("spec.source.directory.path must be a relative path without ..".to_owned()) }
+    let plain = relative
+        .components()
+        .all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
+    if plain {
+        Ok(root.join(relative))
+    } else {
+        Err("spec.source.directory.path must be a relative path without ..".to_owned())
+    }
 }
 
 impl Follower {
@@ -141,7 +157,13 @@ impl Follower {
 
     async fn open(&self, tag: &ReleaseTag) -> (Opened, bool) {
         match self.source.open(tag).await {
-            Ok(files) => (Opened::Ready { source: format!("directory {}", self.path.display()), files: Arc::new(files) }, true),
+            Ok(files) => (
+                Opened::Ready {
+                    source: format!("directory {}", self.path.display()),
+                    files: Arc::new(files),
+                },
+                true,
+            ),
             Err(error) => {
                 let message = chain(&error);
                 match error.class() {
@@ -159,7 +181,10 @@ impl Follower {
             Ok(watch) => watch,
             Err(error) => {
                 *lock(&self.listing) = Listing::Unavailable { message: chain(&error) };
-                let _ = changes.send(SourceChange { tags: None, listing: true });
+                let _ = changes.send(SourceChange {
+                    tags: None,
+                    listing: true,
+                });
                 return;
             }
         };

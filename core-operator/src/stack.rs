@@ -4,7 +4,7 @@ mod execute;
 mod observe;
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crds::{ClusterStack, labels};
@@ -30,11 +30,18 @@ pub(crate) struct WriteTimes {
 
 impl WriteTimes {
     fn get(&self, uid: &str) -> Option<Timestamp> {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner).get(uid).copied()
+        self.times
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(uid)
+            .copied()
     }
 
     fn set(&self, uid: String, at: Timestamp) {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner).insert(uid, at);
+        self.times
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(uid, at);
     }
 
     /// Forgets a stack that is gone.
@@ -44,7 +51,8 @@ impl WriteTimes {
 }
 
 /// Reconciles one stack; `None` means that only a change can change the decision.
-pub(crate) async fn reconcile(context: &Context, namespace: &str, name: &str) -> Option<Duration> {
+pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: String) -> Option<Duration> {
+    let (context, namespace, name) = (context.as_ref(), namespace.as_str(), name.as_str());
     let stack = context.stacks.get(namespace, name)?;
     let now = context.now();
     let observed = observe(context, &stack).await;
@@ -55,7 +63,11 @@ pub(crate) async fn reconcile(context: &Context, namespace: &str, name: &str) ->
     let failed = execute(context, &stack, &plan.actions).await;
     tell(context, &stack, &plan.notes);
     let acted = !plan.actions.is_empty();
-    let plan = if acted { planning::stack::plan(&observe(context, &stack).await, context.now()) } else { plan };
+    let plan = if acted {
+        planning::stack::plan(&observe(context, &stack).await, context.now())
+    } else {
+        plan
+    };
     if plan.status_due && !write_status(context, &stack, &plan).await {
         return Some(AFTER_FAILURE);
     }
@@ -71,10 +83,15 @@ pub(crate) async fn reconcile(context: &Context, namespace: &str, name: &str) ->
 /// False when the status could not be written.
 async fn write_status(context: &Context, stack: &ClusterStack, plan: &StackPlan) -> bool {
     let api: Api<ClusterStack> = Api::namespaced(context.client.clone(), &stack.namespace().unwrap_or_default());
-    let wanted = ClusterStack { status: Some(plan.status.clone()), ..stack.clone() };
+    let wanted = ClusterStack {
+        status: Some(plan.status.clone()),
+        ..stack.clone()
+    };
     match replace_status(&api, stack, &wanted, labels::STATUS_FIELD_MANAGER).await {
         Ok(StatusWrite::Written(written)) => {
-            context.status_writes.set(stack.uid().unwrap_or_default(), context.now());
+            context
+                .status_writes
+                .set(stack.uid().unwrap_or_default(), context.now());
             context.stacks.note(*written);
             true
         }
@@ -89,7 +106,13 @@ async fn write_status(context: &Context, stack: &ClusterStack, plan: &StackPlan)
 
 fn tell(context: &Context, stack: &ClusterStack, notes: &[Note]) {
     for note in notes {
-        let kind = if note.warning { EventType::Warning } else { EventType::Normal };
-        context.events.publish(stack.object_ref(&()), kind, note.reason.as_str(), &note.message);
+        let kind = if note.warning {
+            EventType::Warning
+        } else {
+            EventType::Normal
+        };
+        context
+            .events
+            .publish(stack.object_ref(&()), kind, note.reason.as_str(), &note.message);
     }
 }

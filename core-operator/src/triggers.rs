@@ -40,7 +40,13 @@ impl Triggers {
         let (to_queue, from_gathering) = unbounded();
         let (releases, from_releases) = unbounded();
         tokio::spawn(gather(gathered, to_queue));
-        (Self { stacks, releases }, Queues { stacks: from_gathering, releases: from_releases })
+        (
+            Self { stacks, releases },
+            Queues {
+                stacks: from_gathering,
+                releases: from_releases,
+            },
+        )
     }
 
     /// A closed queue means that the process is about to end.
@@ -55,7 +61,11 @@ impl Triggers {
     /// A release changed: its stack summarises it.
     pub(crate) fn release_changed(&self, release: &ClusterStackRelease) {
         let namespace = release.namespace().unwrap_or_default();
-        for owner in release.owner_references().iter().filter(|owner| owner.kind == "ClusterStack") {
+        for owner in release
+            .owner_references()
+            .iter()
+            .filter(|owner| owner.kind == "ClusterStack")
+        {
             self.stack(ObjectRef::new(&owner.name).within(&namespace));
         }
     }
@@ -135,8 +145,15 @@ pub(crate) async fn follow_objects(
 
 /// A release that has no inventory yet may be about to use any kind.
 fn uses(release: &ClusterStackRelease, kind: &operator_kit::object::GroupKind) -> bool {
-    let resources = release.status.as_ref().map(|status| status.resources.as_slice()).unwrap_or_default();
-    resources.is_empty() || resources.iter().any(|row| row.group == kind.group && row.kind == kind.kind)
+    let resources = release
+        .status
+        .as_ref()
+        .map(|status| status.resources.as_slice())
+        .unwrap_or_default();
+    resources.is_empty()
+        || resources
+            .iter()
+            .any(|row| row.group == kind.group && row.kind == kind.kind)
 }
 
 /// What is served changed: whoever waits for a kind looks again.
@@ -200,7 +217,9 @@ pub(crate) async fn follow_sources(
                 let names: HashSet<String> = tags.iter().map(ToString::to_string).collect();
                 triggers.releases_where(&context, |release| names.contains(&release.name_any()));
             }
-            None => triggers.releases_where(&context, |release| !release.status.as_ref().is_some_and(|status| status.ready)),
+            None => triggers.releases_where(&context, |release| {
+                !release.status.as_ref().is_some_and(|status| status.ready)
+            }),
         }
     }
 }

@@ -16,10 +16,10 @@ use operator_kit::objects::Seen;
 use operator_kit::read::read;
 use operator_kit::status::{StatusWrite, replace_status};
 use operator_kit::takeover::{Rename, take_over};
+use planning::health;
 use planning::release::{
     ApplyReason, Belongs, Drifted, Failure, HealthSeen, Read, ReleaseAction, Rendering, Step, Verified,
 };
-use planning::health;
 use serde_json::{Value, json};
 
 use super::intent::Intents;
@@ -59,16 +59,19 @@ impl Pass<'_> {
         let mut current = release;
         let mut bodies: Option<Arc<Intents>> = None;
         for step in steps {
-            let applies = step.actions.iter().any(|action| {
-                matches!(action, ReleaseAction::Apply { .. } | ReleaseAction::Check { .. })
-            });
+            let applies = step
+                .actions
+                .iter()
+                .any(|action| matches!(action, ReleaseAction::Apply { .. } | ReleaseAction::Check { .. }));
             if applies && bodies.is_none() {
                 bodies = self.bodies(&current).await;
             }
             let release = Arc::clone(&current);
             let mut answers: Vec<Result<Option<ClusterStackRelease>, Failed>> = Vec::new();
             for actions in step.actions.chunks(SIDE_BY_SIDE) {
-                let performing = actions.iter().map(|action| self.perform(&release, action, bodies.as_deref()));
+                let performing = actions
+                    .iter()
+                    .map(|action| self.perform(&release, action, bodies.as_deref()));
                 answers.extend(join_all(performing).await);
             }
             let mut failed = false;
@@ -87,9 +90,18 @@ impl Pass<'_> {
             }
             if failed && step.gate {
                 let own = step.actions.iter().any(|action| {
-                    matches!(action, ReleaseAction::Mark { .. } | ReleaseAction::RecordInventory { .. } | ReleaseAction::RemoveFinalizer)
+                    matches!(
+                        action,
+                        ReleaseAction::Mark { .. }
+                            | ReleaseAction::RecordInventory { .. }
+                            | ReleaseAction::RemoveFinalizer
+                    )
                 });
-                return if own { Outcome::Overtaken } else { Outcome::Current(current) };
+                return if own {
+                    Outcome::Overtaken
+                } else {
+                    Outcome::Current(current)
+                };
             }
         }
         Outcome::Current(current)
@@ -98,7 +110,10 @@ impl Pass<'_> {
     /// The bodies of the objects; rendered again here, because only their digests are kept.
     async fn bodies(&self, release: &ClusterStackRelease) -> Option<Arc<Intents>> {
         let files = self.sight.files.as_ref()?;
-        render(self.context, release, files, self.part_of).await.ok().map(Arc::new)
+        render(self.context, release, files, self.part_of)
+            .await
+            .ok()
+            .map(Arc::new)
     }
 
     async fn perform(
@@ -109,10 +124,14 @@ impl Pass<'_> {
     ) -> Result<Option<ClusterStackRelease>, Failed> {
         match action {
             ReleaseAction::Mark { group_kinds } => self.mark(release, group_kinds).await.map(Some),
-            ReleaseAction::ControlProvider => provider::control(self.context, release).await.map(|()| None).map_err(Failed),
-            ReleaseAction::RecordInventory { status } => {
-                write_status(self.context, release, status).await.map(Some).map_err(Failed)
-            }
+            ReleaseAction::ControlProvider => provider::control(self.context, release)
+                .await
+                .map(|()| None)
+                .map_err(Failed),
+            ReleaseAction::RecordInventory { status } => write_status(self.context, release, status)
+                .await
+                .map(Some)
+                .map_err(Failed),
             ReleaseAction::Apply { key, why, force } => self.apply(key, *why, *force, bodies).await.map(|()| None),
             ReleaseAction::Check { key } => self.check(key, bodies).await.map(|()| None),
             ReleaseAction::Read { key } => self.read(key).await.map(|()| None),
@@ -122,9 +141,16 @@ impl Pass<'_> {
         }
     }
 
-    async fn mark(&self, release: &ClusterStackRelease, kinds: &BTreeSet<GroupKind>) -> Result<ClusterStackRelease, Failed> {
+    async fn mark(
+        &self,
+        release: &ClusterStackRelease,
+        kinds: &BTreeSet<GroupKind>,
+    ) -> Result<ClusterStackRelease, Failed> {
         let mut finalizers = release.finalizers().to_vec();
-        if !finalizers.iter().any(|finalizer| finalizer == labels::RELEASE_FINALIZER) {
+        if !finalizers
+            .iter()
+            .any(|finalizer| finalizer == labels::RELEASE_FINALIZER)
+        {
             finalizers.push(labels::RELEASE_FINALIZER.to_owned());
         }
         let kinds = labels::format_group_kinds(kinds.iter().map(|kind| (kind.group.as_str(), kind.kind.as_str())));
@@ -137,19 +163,27 @@ impl Pass<'_> {
     }
 
     async fn remove_finalizer(&self, release: &ClusterStackRelease) -> Result<ClusterStackRelease, Failed> {
-        let finalizers: Vec<&String> =
-            release.finalizers().iter().filter(|finalizer| *finalizer != labels::RELEASE_FINALIZER).collect();
+        let finalizers: Vec<&String> = release
+            .finalizers()
+            .iter()
+            .filter(|finalizer| *finalizer != labels::RELEASE_FINALIZER)
+            .collect();
         let patch = json!({"metadata": {"resourceVersion": release.resource_version(), "finalizers": finalizers}});
         self.patch(release, &patch).await
     }
 
     async fn patch(&self, release: &ClusterStackRelease, patch: &Value) -> Result<ClusterStackRelease, Failed> {
-        let params = PatchParams { field_manager: Some(labels::FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let params = PatchParams {
+            field_manager: Some(labels::FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
         let api = api(self.context, release);
-        api.patch(&release.name_any(), &params, &Patch::Merge(patch)).await.map_err(|error| Failed(words_of(&error)))
+        api.patch(&release.name_any(), &params, &Patch::Merge(patch))
+            .await
+            .map_err(|error| Failed(words_of(&error)))
     }
 
-    fn options<'b>(&'b self, force: bool, dry_run: bool) -> ApplyOptions<'b> {
+    fn options(&self, force: bool, dry_run: bool) -> ApplyOptions<'_> {
         ApplyOptions {
             field_manager: labels::FIELD_MANAGER,
             force,
@@ -159,7 +193,13 @@ impl Pass<'_> {
         }
     }
 
-    async fn apply(&self, key: &ObjectKey, why: ApplyReason, force: bool, bodies: Option<&Intents>) -> Result<(), Failed> {
+    async fn apply(
+        &self,
+        key: &ObjectKey,
+        why: ApplyReason,
+        force: bool,
+        bodies: Option<&Intents>,
+    ) -> Result<(), Failed> {
         let (digest, body) = self.intent(key, bodies)?;
         let options = self.options(force, false);
         match apply(&self.context.client, &self.context.discovery, body, &options).await {
@@ -185,7 +225,10 @@ impl Pass<'_> {
         }
         let mut memory = lock(self.memory);
         let object = memory.objects.entry(key.clone()).or_default();
-        object.verified = trigger.map(|trigger| Verified { intent: digest.to_owned(), trigger });
+        object.verified = trigger.map(|trigger| Verified {
+            intent: digest.to_owned(),
+            trigger,
+        });
         object.drifted = None;
         object.read = None;
         object.failure = None;
@@ -212,7 +255,9 @@ impl Pass<'_> {
             Err(error) => return Err(self.refused(key, digest, &error)),
         };
         let wanted = serde_json::to_value(&dry_run.live).unwrap_or_default();
-        let live = read(&self.context.client, &self.context.discovery, key).await.map_err(|error| Failed(chain(&error)))?;
+        let live = read(&self.context.client, &self.context.discovery, key)
+            .await
+            .map_err(|error| Failed(chain(&error)))?;
         let Some(live) = live else {
             lock(self.memory).objects.entry(key.clone()).or_default().read = Some(Read::Absent);
             return Ok(());
@@ -220,7 +265,9 @@ impl Pass<'_> {
         let now = self.context.now();
         let found = serde_json::to_value(&live).unwrap_or_default();
         let difference = compare(&wanted, &found);
-        let Some(seen) = Seen::of(&live.metadata, labels::PART_OF) else { return Ok(()) };
+        let Some(seen) = Seen::of(&live.metadata, labels::PART_OF) else {
+            return Ok(());
+        };
         let trigger = sight(&seen, self.part_of).trigger;
         self.context.objects.note(key, seen);
         let mut memory = lock(self.memory);
@@ -229,12 +276,20 @@ impl Pass<'_> {
         object.health = Some(judged(&found, &live, now));
         if difference.is_empty() {
             object.foreign_manager = dry_run.owners.first().map(|owner| owner.manager.clone());
-            object.verified = Some(Verified { intent: digest.to_owned(), trigger });
+            object.verified = Some(Verified {
+                intent: digest.to_owned(),
+                trigger,
+            });
             object.drifted = None;
         } else {
             object.verified = None;
             let managers = other_managers(&live);
-            object.drifted = Some(Drifted { intent: digest.to_owned(), trigger, fields: difference.pointers, managers });
+            object.drifted = Some(Drifted {
+                intent: digest.to_owned(),
+                trigger,
+                fields: difference.pointers,
+                managers,
+            });
         }
         Ok(())
     }
@@ -265,10 +320,18 @@ impl Pass<'_> {
         let now = self.context.now();
         let mut memory = lock(self.memory);
         let object = memory.objects.entry(key.clone()).or_default();
-        let attempts = object.failure.as_ref().filter(|failure| failure.intent == digest).map_or(0, |failure| failure.attempts);
+        let attempts = object
+            .failure
+            .as_ref()
+            .filter(|failure| failure.intent == digest)
+            .map_or(0, |failure| failure.attempts);
         object.read = None;
-        object.failure =
-            Some(Failure { intent: digest.to_owned(), message: message.to_owned(), attempts: attempts + 1, at: now });
+        object.failure = Some(Failure {
+            intent: digest.to_owned(),
+            message: message.to_owned(),
+            attempts: attempts + 1,
+            at: now,
+        });
     }
 
     async fn read(&self, key: &ObjectKey) -> Result<(), Failed> {
@@ -292,7 +355,8 @@ impl Pass<'_> {
                 object.read = Some(Read::Found {
                     uid: live.uid().unwrap_or_default(),
                     belongs: belongs(&live, self.part_of),
-                    keep: live.annotations().get(labels::RESOURCE_POLICY).map(String::as_str) == Some(labels::RESOURCE_POLICY_KEEP),
+                    keep: live.annotations().get(labels::RESOURCE_POLICY).map(String::as_str)
+                        == Some(labels::RESOURCE_POLICY_KEEP),
                     deleting: live.metadata.deletion_timestamp.is_some(),
                 });
             }
@@ -313,7 +377,12 @@ impl Pass<'_> {
             subresource: Some("status"),
             to: labels::STATUS_FIELD_MANAGER,
         }];
-        let own = ObjectKey::new(crds::GROUP, "ClusterStackRelease", release.namespace().unwrap_or_default(), release.name_any());
+        let own = ObjectKey::new(
+            crds::GROUP,
+            "ClusterStackRelease",
+            release.namespace().unwrap_or_default(),
+            release.name_any(),
+        );
         for (key, renames) in [(key, &ours), (&own, &status)] {
             let taken = take_over(&self.context.client, &self.context.discovery, key, renames).await;
             taken.map_err(|error| Failed(chain(&error)))?;
@@ -343,9 +412,17 @@ pub(crate) async fn write_status(
     release: &ClusterStackRelease,
     status: &crds::ClusterStackReleaseStatus,
 ) -> Result<ClusterStackRelease, String> {
-    let wanted = ClusterStackRelease { status: Some(status.clone()), ..release.clone() };
+    let wanted = ClusterStackRelease {
+        status: Some(status.clone()),
+        ..release.clone()
+    };
     debug_assert!(
-        crds::conditions::lint(&status.conditions, release.metadata.generation.unwrap_or(0), status.observed_generation.unwrap_or(0)).is_empty(),
+        crds::conditions::lint(
+            &status.conditions,
+            release.metadata.generation.unwrap_or(0),
+            status.observed_generation.unwrap_or(0)
+        )
+        .is_empty(),
         "{:?}",
         status.conditions
     );
@@ -377,7 +454,9 @@ fn judged(found: &Value, live: &DynamicObject, now: jiff::Timestamp) -> HealthSe
 fn belongs(live: &DynamicObject, part_of: &str) -> Belongs {
     let entries = live.metadata.managed_fields.as_deref().unwrap_or_default();
     let applied_by = |manager: &str| {
-        entries.iter().any(|entry| entry.manager.as_deref() == Some(manager) && entry.operation.as_deref() == Some("Apply"))
+        entries
+            .iter()
+            .any(|entry| entry.manager.as_deref() == Some(manager) && entry.operation.as_deref() == Some("Apply"))
     };
     match live.labels().get(labels::PART_OF) {
         Some(label) if label == part_of => Belongs::Us,
@@ -402,4 +481,3 @@ fn other_managers(live: &DynamicObject) -> Vec<String> {
         .collect();
     others.into_iter().collect()
 }
-

@@ -28,7 +28,9 @@ pub(crate) fn intents<'a>(
     let mut intents = Intents::default();
     for value in rendered {
         let mut body = value.clone();
-        let Some(object) = identify(&body, namespace, &cluster_scoped) else { continue };
+        let Some(object) = identify(&body, namespace, &cluster_scoped) else {
+            continue;
+        };
         mark(&mut body, labels::INSTANCE, labels::INSTANCE_OWNED);
         mark_pod_template(&mut body);
         let digest = digest(&body);
@@ -46,9 +48,16 @@ fn identify(body: &Value, namespace: &str, cluster_scoped: &impl Fn(&GroupKind) 
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let kind = GroupKind::new(group, body.get("kind")?.as_str()?);
     let own_namespace = body.pointer("/metadata/namespace").and_then(Value::as_str);
-    let namespace = if cluster_scoped(&kind) { "" } else { own_namespace.unwrap_or(namespace) };
+    let namespace = if cluster_scoped(&kind) {
+        ""
+    } else {
+        own_namespace.unwrap_or(namespace)
+    };
     let name = body.pointer("/metadata/name")?.as_str()?;
-    Some(ObjectRef { version: version.to_owned(), key: ObjectKey::new(kind.group, kind.kind, namespace, name) })
+    Some(ObjectRef {
+        version: version.to_owned(),
+        key: ObjectKey::new(kind.group, kind.kind, namespace, name),
+    })
 }
 
 fn mark(body: &mut Value, label: &str, value: &str) {
@@ -59,11 +68,16 @@ fn mark(body: &mut Value, label: &str, value: &str) {
 
 /// The label of the contract is on the Pods of these kinds too; adding it later would roll them.
 fn mark_pod_template(body: &mut Value) {
-    let kind = (body.get("apiVersion").and_then(Value::as_str), body.get("kind").and_then(Value::as_str));
+    let kind = (
+        body.get("apiVersion").and_then(Value::as_str),
+        body.get("kind").and_then(Value::as_str),
+    );
     let has_template = matches!(
         kind,
-        (Some("apps/v1" | "extensions/v1beta1"), Some("Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet"))
-            | (Some("batch/v1"), Some("Job"))
+        (
+            Some("apps/v1" | "extensions/v1beta1"),
+            Some("Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")
+        ) | (Some("batch/v1"), Some("Job"))
     );
     if has_template && let Some(labels) = labels_at(body, &["spec", "template", "metadata"]) {
         labels.insert(labels::INSTANCE.to_owned(), Value::from(labels::INSTANCE_OWNED));
@@ -96,7 +110,8 @@ mod tests {
 
     #[test]
     fn every_object_carries_the_marks_of_its_release() {
-        let intents = of(&[json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"own": "x"}}})]);
+        let intents =
+            of(&[json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"own": "x"}}})]);
         let body = &intents.bodies[&ObjectKey::new("", "ConfigMap", "fleet", "a")];
         assert_eq!(
             body["metadata"]["labels"],
@@ -106,15 +121,25 @@ mod tests {
 
     #[test]
     fn pods_of_workloads_carry_the_label_of_the_contract_only() {
-        let intents = of(&[json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {"template": {}}})]);
+        let intents = of(&[
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {"template": {}}}),
+        ]);
         let body = &intents.bodies[&ObjectKey::new("apps", "Deployment", "fleet", "a")];
-        assert_eq!(body["spec"]["template"]["metadata"]["labels"], json!({"clusterstack.x-k8s.io/instance": "owned"}));
+        assert_eq!(
+            body["spec"]["template"]["metadata"]["labels"],
+            json!({"clusterstack.x-k8s.io/instance": "owned"})
+        );
     }
 
     #[test]
     fn objects_of_cluster_scoped_kinds_have_no_namespace() {
         let group = "rbac.authorization.k8s.io";
-        let intents = of(&[json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "a"}})]);
-        assert!(intents.planned.contains_key(&ObjectKey::new(group, "ClusterRole", "", "a")));
+        let intents =
+            of(&[json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "a"}})]);
+        assert!(
+            intents
+                .planned
+                .contains_key(&ObjectKey::new(group, "ClusterRole", "", "a"))
+        );
     }
 }

@@ -33,9 +33,10 @@ impl Memories {
     /// The memory of a release, empty at first.
     pub(crate) fn of(&self, part_of: &str, release: &ObjectRef<ClusterStackRelease>) -> Arc<Mutex<ReleaseMemory>> {
         let mut entries = self.by_part_of.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = entries
-            .entry(part_of.to_owned())
-            .or_insert_with(|| Entry { release: release.clone(), memory: Arc::default() });
+        let entry = entries.entry(part_of.to_owned()).or_insert_with(|| Entry {
+            release: release.clone(),
+            memory: Arc::default(),
+        });
         Arc::clone(&entry.memory)
     }
 
@@ -52,6 +53,9 @@ impl Memories {
 
     /// Forgets a release that is gone.
     pub(crate) fn forget(&self, part_of: &str) {
-        self.by_part_of.lock().unwrap_or_else(PoisonError::into_inner).remove(part_of);
+        self.by_part_of
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(part_of);
     }
 }

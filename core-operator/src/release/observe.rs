@@ -11,9 +11,7 @@ use kube::ResourceExt;
 use kube::core::GroupVersionKind;
 use operator_kit::object::{GroupKind, ObjectKey, group_kind};
 use operator_kit::objects;
-use planning::release::{
-    Assets, Holder, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, key_of,
-};
+use planning::release::{Assets, Holder, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, key_of};
 
 use super::intent::{Intents, intents};
 use super::memory::ReleaseMemory;
@@ -29,14 +27,23 @@ pub(crate) struct Sight {
 }
 
 /// Looks at a release.
-pub(crate) async fn observe(context: &Context, release: &ClusterStackRelease, part_of: &str, memory: &Mutex<ReleaseMemory>) -> Sight {
+pub(crate) async fn observe(
+    context: &Context,
+    release: &ClusterStackRelease,
+    part_of: &str,
+    memory: &Mutex<ReleaseMemory>,
+) -> Sight {
     let tag = release.name_any();
     let namespace = release.namespace().unwrap_or_default();
     let deleting = release.metadata.deletion_timestamp.is_some();
     let annotations = release.annotations();
     let paused = annotations.contains_key(labels::PAUSED);
     let status = release.status.clone().unwrap_or_default();
-    let (assets, files) = if deleting || paused { (Assets::NotRead, None) } else { assets(context, release).await };
+    let (assets, files) = if deleting || paused {
+        (Assets::NotRead, None)
+    } else {
+        assets(context, release).await
+    };
     let rendering = match &files {
         Some(files) if !moved(&assets, &status) => rendering(context, release, files, part_of, memory).await,
         _ => Rendering::NotRendered,
@@ -49,14 +56,21 @@ pub(crate) async fn observe(context: &Context, release: &ClusterStackRelease, pa
         uid: release.uid().unwrap_or_default(),
         generation: release.metadata.generation.unwrap_or_default(),
         deleting,
-        finalizer: release.finalizers().iter().any(|finalizer| finalizer == labels::RELEASE_FINALIZER),
+        finalizer: release
+            .finalizers()
+            .iter()
+            .any(|finalizer| finalizer == labels::RELEASE_FINALIZER),
         group_kinds,
         paused,
         requested_at: annotations.get(labels::REQUESTED_AT).cloned(),
         approved_prune: annotations.get(labels::APPROVE_PRUNE).cloned(),
         spec: release.spec.clone(),
         status,
-        used_by: if deleting { used_by(context, &namespace, &tag) } else { None },
+        used_by: if deleting {
+            used_by(context, &namespace, &tag)
+        } else {
+            None
+        },
         assets,
         provider: provider(context, release).await,
         rendering,
@@ -75,19 +89,36 @@ fn moved(assets: &Assets, status: &ClusterStackReleaseStatus) -> bool {
 }
 
 fn marked_kinds(release: &ClusterStackRelease) -> BTreeSet<GroupKind> {
-    let annotation = release.annotations().get(labels::CONTAINS_GROUP_KINDS).map(String::as_str).unwrap_or_default();
-    labels::parse_group_kinds(annotation).into_iter().map(|(group, kind)| GroupKind::new(group, kind)).collect()
+    let annotation = release
+        .annotations()
+        .get(labels::CONTAINS_GROUP_KINDS)
+        .map(String::as_str)
+        .unwrap_or_default();
+    labels::parse_group_kinds(annotation)
+        .into_iter()
+        .map(|(group, kind)| GroupKind::new(group, kind))
+        .collect()
 }
 
 fn used_by(context: &Context, namespace: &str, tag: &str) -> Option<BTreeSet<String>> {
     let tag: ReleaseTag = tag.parse().ok()?;
-    context.clusters.used_by(namespace).map(|mut used| used.remove(&tag).unwrap_or_default())
+    context
+        .clusters
+        .used_by(namespace)
+        .map(|mut used| used.remove(&tag).unwrap_or_default())
 }
 
 async fn assets(context: &Context, release: &ClusterStackRelease) -> (Assets, Option<Arc<release::Release>>) {
     let tag: ReleaseTag = match release.name_any().parse() {
         Ok(tag) => tag,
-        Err(error) => return (Assets::Broken { message: format!("the name is no release tag: {error}") }, None),
+        Err(error) => {
+            return (
+                Assets::Broken {
+                    message: format!("the name is no release tag: {error}"),
+                },
+                None,
+            );
+        }
     };
     match context.sources.open(release.spec.source.as_ref(), &tag).await {
         Opened::Ready { source, files } => {
@@ -112,9 +143,15 @@ async fn rendering(
 ) -> Rendering {
     let profile = profile(release);
     let origin = format!("{} {profile}", files.class_chart.sha256);
-    let known = lock(memory).rendering.clone().filter(|(made_from, _)| *made_from == origin).map(|(_, intents)| intents);
+    let known = lock(memory)
+        .rendering
+        .clone()
+        .filter(|(made_from, _)| *made_from == origin)
+        .map(|(_, intents)| intents);
     if let Some(intents) = known {
-        return Rendering::Rendered { intents: intents.as_ref().clone() };
+        return Rendering::Rendered {
+            intents: intents.as_ref().clone(),
+        };
     }
     match render(context, release, files, part_of).await {
         Ok(Intents { planned, .. }) => {
@@ -129,7 +166,12 @@ async fn rendering(
 
 /// The rendering profile of a release.
 fn profile(release: &ClusterStackRelease) -> HelmProfile {
-    release.spec.policy.as_ref().map(|policy| policy.helm_profile).unwrap_or_default()
+    release
+        .spec
+        .policy
+        .as_ref()
+        .map(|policy| policy.helm_profile)
+        .unwrap_or_default()
 }
 
 /// Renders the class chart and marks its objects; the error is for people.
@@ -140,7 +182,9 @@ pub(crate) async fn render(
     part_of: &str,
 ) -> Result<Intents, String> {
     let namespace = release.namespace().unwrap_or_default();
-    let rendered = context.render(files, &release.name_any(), &namespace, profile(release)).await?;
+    let rendered = context
+        .render(files, &release.name_any(), &namespace, profile(release))
+        .await?;
     let mut scoped = BTreeSet::new();
     for object in &rendered.objects {
         if let Some(kind) = kind_of(&object.value)
@@ -149,7 +193,12 @@ pub(crate) async fn render(
             scoped.insert(group_kind(&kind));
         }
     }
-    Ok(intents(rendered.objects.iter().map(|object| &object.value), &namespace, part_of, |kind| scoped.contains(kind)))
+    Ok(intents(
+        rendered.objects.iter().map(|object| &object.value),
+        &namespace,
+        part_of,
+        |kind| scoped.contains(kind),
+    ))
 }
 
 fn kind_of(value: &serde_json::Value) -> Option<GroupVersionKind> {
@@ -174,10 +223,17 @@ async fn objects(
     rendering: &Rendering,
     memory: &Mutex<ReleaseMemory>,
 ) -> BTreeMap<ObjectKey, ObjectObserved> {
-    let mut versions: BTreeMap<ObjectKey, String> =
-        status.resources.iter().map(|row| (key_of(row), row.version.clone())).collect();
+    let mut versions: BTreeMap<ObjectKey, String> = status
+        .resources
+        .iter()
+        .map(|row| (key_of(row), row.version.clone()))
+        .collect();
     if let Rendering::Rendered { intents } = rendering {
-        versions.extend(intents.iter().map(|(key, Intent { object, .. })| (key.clone(), object.version.clone())));
+        versions.extend(
+            intents
+                .iter()
+                .map(|(key, Intent { object, .. })| (key.clone(), object.version.clone())),
+        );
     }
     let mut kinds: BTreeSet<GroupKind> = group_kinds.clone();
     kinds.extend(versions.keys().map(ObjectKey::group_kind));
@@ -195,7 +251,10 @@ async fn objects(
         .into_iter()
         .map(|(key, version)| {
             let kind = key.group_kind();
-            let facts = facts.get(&kind).copied().unwrap_or(KindFacts { served: true, cluster_scoped: false });
+            let facts = facts.get(&kind).copied().unwrap_or(KindFacts {
+                served: true,
+                cluster_scoped: false,
+            });
             let object = ObjectObserved {
                 version,
                 served: facts.served && !unserved.contains(&key),
@@ -234,21 +293,27 @@ fn sharing(
     objects: &mut BTreeMap<ObjectKey, ObjectObserved>,
 ) {
     let wanted = |key: &ObjectKey| matches!(rendering, Rendering::Rendered { intents } if intents.contains_key(key));
-    let matters = |key: &ObjectKey, object: &ObjectObserved| {
-        !wanted(key) || object.seen.as_ref().is_some_and(|seen| !seen.ours)
-    };
+    let matters =
+        |key: &ObjectKey, object: &ObjectObserved| !wanted(key) || object.seen.as_ref().is_some_and(|seen| !seen.ours);
     if !objects.iter().any(|(key, object)| matters(key, object)) {
         return;
     }
-    let stays = |release: &ClusterStackRelease| release.metadata.deletion_timestamp.is_none() && release.name_any() != tag;
+    let stays =
+        |release: &ClusterStackRelease| release.metadata.deletion_timestamp.is_none() && release.name_any() != tag;
     for other in context.releases.select(namespace, stays) {
         let mark = labels::part_of("ClusterStackRelease", namespace, &other.name_any());
         for row in other.status.iter().flat_map(|status| &status.resources) {
             if let Some(object) = objects.get_mut(&key_of(row)) {
                 object.shared_with.insert(other.name_any());
-                let marked = context.objects.get(&key_of(row)).is_some_and(|seen| *seen.part_of == *mark);
+                let marked = context
+                    .objects
+                    .get(&key_of(row))
+                    .is_some_and(|seen| *seen.part_of == *mark);
                 if marked {
-                    object.holder = Some(Holder { release: other.name_any(), digest: row.digest.clone() });
+                    object.holder = Some(Holder {
+                        release: other.name_any(),
+                        digest: row.digest.clone(),
+                    });
                 }
             }
         }
@@ -262,7 +327,10 @@ fn sharing(
 
 /// One object as planning sees it.
 pub(crate) fn sight(seen: &objects::Seen, part_of: &str) -> Seen {
-    let revision = seen.generation.map_or_else(|| format!("v{}", seen.resource_version), |generation| format!("g{generation}"));
+    let revision = seen.generation.map_or_else(
+        || format!("v{}", seen.resource_version),
+        |generation| format!("g{generation}"),
+    );
     Seen {
         uid: seen.uid.to_string(),
         trigger: format!("{} {revision} {:016x} {}", seen.uid, seen.labels_digest, seen.deleting),

@@ -15,14 +15,19 @@ use crate::providers::ProviderState;
 /// What is known of the object that a release refers to.
 pub(super) async fn observe(context: &Context, release: &ClusterStackRelease, reference: &ObjectReference) -> Provider {
     let Some(kind) = group_kind(reference) else {
-        return Provider::KindMissing { kind: "(providerRef without apiVersion and kind)".to_owned() };
+        return Provider::KindMissing {
+            kind: "(providerRef without apiVersion and kind)".to_owned(),
+        };
     };
     if !matches!(context.discovery.resolve_kind(&kind).await, Ok(Some(_))) {
         context.providers.follow(&kind);
         return Provider::KindMissing { kind: kind.to_string() };
     }
     let namespace = release.namespace().unwrap_or_default();
-    match context.providers.get(&kind, &namespace, reference.name.as_deref().unwrap_or_default()) {
+    match context
+        .providers
+        .get(&kind, &namespace, reference.name.as_deref().unwrap_or_default())
+    {
         None => Provider::Missing,
         Some(state) => found(release, &state),
     }
@@ -30,11 +35,18 @@ pub(super) async fn observe(context: &Context, release: &ClusterStackRelease, re
 
 fn found(release: &ClusterStackRelease, state: &ProviderState) -> Provider {
     let uid = release.uid().unwrap_or_default();
-    let controlled = state.controller.as_ref().is_some_and(|controller| controller.uid == uid);
+    let controlled = state
+        .controller
+        .as_ref()
+        .is_some_and(|controller| controller.uid == uid);
     Provider::Found {
         ready: state.ready,
         controlled,
-        foreign_controller: state.controller.as_ref().filter(|_| !controlled).map(|controller| controller.name.clone()),
+        foreign_controller: state
+            .controller
+            .as_ref()
+            .filter(|_| !controlled)
+            .map(|controller| controller.name.clone()),
         phase: state.phase.clone(),
         message: state.message.clone(),
     }
@@ -49,20 +61,38 @@ pub(crate) fn group_kind(reference: &ObjectReference) -> Option<GroupKind> {
 
 /// Makes the release the controlling owner of the provider's object, so that the object goes when the release goes.
 pub(super) async fn control(context: &Context, release: &ClusterStackRelease) -> Result<(), String> {
-    let reference = release.spec.provider_ref.as_ref().ok_or("the release names no provider")?;
+    let reference = release
+        .spec
+        .provider_ref
+        .as_ref()
+        .ok_or("the release names no provider")?;
     let kind = group_kind(reference).ok_or("the reference to the provider has no kind")?;
     let name = reference.name.clone().unwrap_or_default();
-    let key = ObjectKey::new(kind.group.as_str(), kind.kind.as_str(), release.namespace().unwrap_or_default(), name.as_str());
-    let resolved = context.discovery.resolve_kind(&kind).await.map_err(|error| chain(&error))?;
+    let key = ObjectKey::new(
+        kind.group.as_str(),
+        kind.kind.as_str(),
+        release.namespace().unwrap_or_default(),
+        name.as_str(),
+    );
+    let resolved = context
+        .discovery
+        .resolve_kind(&kind)
+        .await
+        .map_err(|error| chain(&error))?;
     let resolved = resolved.ok_or_else(|| format!("the kind {kind} is not served"))?;
     let body = json!({
         "apiVersion": resolved.resource.api_version,
         "kind": resolved.resource.kind,
         "metadata": {"name": name, "ownerReferences": [owner_reference(release)]},
     });
-    let params = PatchParams { field_manager: Some(CONTROL_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let params = PatchParams {
+        field_manager: Some(CONTROL_FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
     let api = resolved.api(&context.client, Some(&key.namespace));
-    api.patch(&name, &params, &Patch::Apply(&body)).await.map_err(|error| words_of(&error))?;
+    api.patch(&name, &params, &Patch::Apply(&body))
+        .await
+        .map_err(|error| words_of(&error))?;
     Ok(())
 }
 

@@ -36,7 +36,14 @@ async fn perform(context: &Context, stack: &ClusterStack, action: &StackAction) 
         StackAction::CreateRelease { tag, spec, labels } => create(context, stack, tag, spec, labels).await,
         StackAction::UpdateRelease { tag, spec, adopt } => update(context, stack, tag, spec, *adopt).await,
         StackAction::DeleteRelease { tag, uid } => delete(context, stack, tag, uid).await,
-        StackAction::ApplyProviderObject { reference, release_uid, spec, labels, annotations, exists: _ } => {
+        StackAction::ApplyProviderObject {
+            reference,
+            release_uid,
+            spec,
+            labels,
+            annotations,
+            exists: _,
+        } => {
             let metadata = json!({"name": reference.name, "labels": labels, "annotations": annotations});
             apply_provider_object(context, stack, reference, release_uid, spec, metadata).await
         }
@@ -60,7 +67,10 @@ async fn create(
     release.meta_mut().finalizers = Some(vec![labels::RELEASE_FINALIZER.to_owned()]);
     release.meta_mut().owner_references = Some(stack.owner_ref(&()).into_iter().collect());
     release.meta_mut().labels = Some(wanted_labels.clone()).filter(|labels| !labels.is_empty());
-    let params = PostParams { field_manager: Some(labels::FIELD_MANAGER.to_owned()), ..PostParams::default() };
+    let params = PostParams {
+        field_manager: Some(labels::FIELD_MANAGER.to_owned()),
+        ..PostParams::default()
+    };
     match api(context, stack).create(&params, &release).await {
         Ok(created) => {
             context.releases.note(created);
@@ -78,7 +88,10 @@ async fn update(
     adopt: bool,
 ) -> Result<(), String> {
     let namespace = stack.namespace().unwrap_or_default();
-    let current = context.releases.get(&namespace, tag).ok_or_else(|| format!("release {tag} is gone"))?;
+    let current = context
+        .releases
+        .get(&namespace, tag)
+        .ok_or_else(|| format!("release {tag} is gone"))?;
     let mut wanted = current.as_ref().clone();
     wanted.spec = spec.clone();
     if adopt {
@@ -86,15 +99,27 @@ async fn update(
         references.retain(|owner| owner.kind != "ClusterStack");
         references.extend(stack.owner_ref(&()));
     }
-    let params = PostParams { field_manager: Some(labels::FIELD_MANAGER.to_owned()), ..PostParams::default() };
-    let updated = api(context, stack).replace(tag, &params, &wanted).await.map_err(|error| words_of(&error))?;
+    let params = PostParams {
+        field_manager: Some(labels::FIELD_MANAGER.to_owned()),
+        ..PostParams::default()
+    };
+    let updated = api(context, stack)
+        .replace(tag, &params, &wanted)
+        .await
+        .map_err(|error| words_of(&error))?;
     context.releases.note(updated);
     Ok(())
 }
 
 async fn delete(context: &Context, stack: &ClusterStack, tag: &str, uid: &str) -> Result<(), String> {
-    let only_this = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
-    let params = DeleteParams { preconditions: Some(only_this), ..DeleteParams::default() };
+    let only_this = Preconditions {
+        uid: Some(uid.to_owned()),
+        resource_version: None,
+    };
+    let params = DeleteParams {
+        preconditions: Some(only_this),
+        ..DeleteParams::default()
+    };
     match api(context, stack).delete(tag, &params).await {
         Ok(either) => {
             if let Some(terminating) = either.left() {
@@ -118,9 +143,16 @@ async fn apply_provider_object(
     let namespace = stack.namespace().unwrap_or_default();
     let name = reference.name.clone().unwrap_or_default();
     let kind = group_kind(reference).ok_or("the reference to the provider has no kind")?;
-    let resolved = context.discovery.resolve_kind(&kind).await.map_err(|error| chain(&error))?;
+    let resolved = context
+        .discovery
+        .resolve_kind(&kind)
+        .await
+        .map_err(|error| chain(&error))?;
     let resolved = resolved.ok_or_else(|| format!("the kind {kind} is not served"))?;
-    let release = context.releases.get(&namespace, &name).filter(|release| release.uid().as_deref() == Some(release_uid));
+    let release = context
+        .releases
+        .get(&namespace, &name)
+        .filter(|release| release.uid().as_deref() == Some(release_uid));
     let release = release.ok_or_else(|| format!("release {name} changed in between"))?;
     let mut body = json!({
         "apiVersion": resolved.resource.api_version,
@@ -130,8 +162,14 @@ async fn apply_provider_object(
     });
     body["metadata"]["ownerReferences"] = json!([owner_reference(&release)]);
     // The provider never writes the spec: whoever else did is overruled.
-    let params = PatchParams { field_manager: Some(labels::FIELD_MANAGER.to_owned()), force: true, ..PatchParams::default() };
+    let params = PatchParams {
+        field_manager: Some(labels::FIELD_MANAGER.to_owned()),
+        force: true,
+        ..PatchParams::default()
+    };
     let api = resolved.api(&context.client, Some(&namespace));
-    api.patch(&name, &params, &Patch::Apply(&body)).await.map_err(|error| words_of(&error))?;
+    api.patch(&name, &params, &Patch::Apply(&body))
+        .await
+        .map_err(|error| words_of(&error))?;
     Ok(())
 }

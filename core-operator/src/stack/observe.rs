@@ -31,10 +31,11 @@ pub(super) async fn observe(context: &Context, stack: &ClusterStack) -> StackObs
         status_written_at: context.status_writes.get(&stack.uid().unwrap_or_default()),
         listing: context.sources.listing(stack.spec.source.as_ref()),
         releases: releases(context, stack, &namespace),
-        used_by: context
-            .clusters
-            .used_by(&namespace)
-            .map(|used| used.into_iter().map(|(tag, clusters)| (tag.to_string(), clusters)).collect()),
+        used_by: context.clusters.used_by(&namespace).map(|used| {
+            used.into_iter()
+                .map(|(tag, clusters)| (tag.to_string(), clusters))
+                .collect()
+        }),
         template,
         provider_objects,
         namespace,
@@ -46,12 +47,21 @@ fn releases(context: &Context, stack: &ClusterStack, namespace: &str) -> BTreeMa
     let stem = stack.spec.stem().ok();
     let of_interest = |release: &ClusterStackRelease| {
         let named_like_ours = || {
-            let tag = release.metadata.name.as_deref().and_then(|name| name.parse::<ReleaseTag>().ok());
+            let tag = release
+                .metadata
+                .name
+                .as_deref()
+                .and_then(|name| name.parse::<ReleaseTag>().ok());
             tag.is_some_and(|tag| stem.as_ref() == Some(tag.stem()))
         };
         matches!(owner(release, stack), Owner::Us | Owner::FormerSelf) || named_like_ours()
     };
-    context.releases.select(namespace, of_interest).into_iter().map(|release| (release.name_any(), view(&release, stack))).collect()
+    context
+        .releases
+        .select(namespace, of_interest)
+        .into_iter()
+        .map(|release| (release.name_any(), view(&release, stack)))
+        .collect()
 }
 
 fn view(release: &ClusterStackRelease, stack: &ClusterStack) -> ReleaseView {
@@ -78,10 +88,15 @@ fn owner(release: &ClusterStackRelease, stack: &ClusterStack) -> Owner {
     if stacks.iter().any(|owner| Some(&owner.uid) == stack.meta().uid.as_ref()) {
         return Owner::Us;
     }
-    if stacks.iter().any(|owner| Some(&owner.name) == stack.meta().name.as_ref()) {
+    if stacks
+        .iter()
+        .any(|owner| Some(&owner.name) == stack.meta().name.as_ref())
+    {
         return Owner::FormerSelf;
     }
-    stacks.first().map_or(Owner::Nobody, |owner| Owner::Other { name: owner.name.clone() })
+    stacks.first().map_or(Owner::Nobody, |owner| Owner::Other {
+        name: owner.name.clone(),
+    })
 }
 
 async fn provider(
@@ -90,19 +105,30 @@ async fn provider(
     namespace: &str,
 ) -> (ProviderTemplate, BTreeMap<String, ProviderObject>) {
     let nothing = (ProviderTemplate::NotWanted, BTreeMap::new());
-    let Some(reference) = stack.spec.provider_ref.as_ref().filter(|_| !stack.spec.no_provider) else { return nothing };
-    let Some(kind) = group_kind(reference) else { return nothing };
+    let Some(reference) = stack.spec.provider_ref.as_ref().filter(|_| !stack.spec.no_provider) else {
+        return nothing;
+    };
+    let Some(kind) = group_kind(reference) else {
+        return nothing;
+    };
     if !matches!(context.discovery.resolve_kind(&kind).await, Ok(Some(_))) {
         context.providers.follow(&kind);
-        return (ProviderTemplate::KindMissing { kind: kind.to_string() }, BTreeMap::new());
+        return (
+            ProviderTemplate::KindMissing { kind: kind.to_string() },
+            BTreeMap::new(),
+        );
     }
     let name = reference.name.as_deref().unwrap_or_default();
     let template = match context.providers.get(&kind, namespace, name) {
-        Some(state) => ProviderTemplate::Found { template: state.spec.get("template").cloned().unwrap_or_default() },
+        Some(state) => ProviderTemplate::Found {
+            template: state.spec.get("template").cloned().unwrap_or_default(),
+        },
         None => ProviderTemplate::Missing,
     };
     let releases = release_kind(&kind.kind).map(|releases| GroupKind::new(kind.group.as_str(), releases));
-    let objects = releases.map(|kind| context.providers.within(&kind, namespace)).unwrap_or_default();
+    let objects = releases
+        .map(|kind| context.providers.within(&kind, namespace))
+        .unwrap_or_default();
     let objects = objects
         .into_iter()
         .map(|(name, state)| {
