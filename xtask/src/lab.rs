@@ -11,6 +11,17 @@ use anyhow::Context;
 
 use crate::{setup, step::Step, workspace::Workspace};
 
+/// What the lab and the journeys start, for `cargo build`.
+pub(crate) const BINARIES: [&str; 7] = [
+    "--package",
+    "core-operator",
+    "--package",
+    "cli",
+    "--package",
+    "e2e",
+    "--bins",
+];
+
 /// For `lab demo`
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
@@ -72,16 +83,7 @@ fn become_lab(
         setup::run(workspace)?;
     }
     let mut cargo = workspace.cargo();
-    cargo.args([
-        "build",
-        "--package",
-        "core-operator",
-        "--package",
-        "cli",
-        "--package",
-        "e2e",
-        "--bins",
-    ]);
+    cargo.arg("build").args(BINARIES);
     let folder = match profile {
         Profile::Debug => "debug",
         Profile::Release => {

@@ -1,21 +1,26 @@
-//! `cargo xtask regenerate`: the tests that compare generated files with the committed ones write them instead.
+//! `cargo xtask regenerate`: the tests that compare committed files with what the code makes of them write these files instead.
 
 use std::process::ExitCode;
 
-use crate::{screen, step::Step, workspace::Workspace};
+use crate::{screen, setup, step::Step, workspace::Workspace};
 
-/// Only what is made from code is in these crates' tests; every such test has this word in its name.
-const WORD: &str = "generated";
-const PACKAGES: [&str; 2] = ["crds", "cli"];
+/// Every test program that understands `STACKWRIGHT_REGENERATE`, with its crate: CRDs and roles, golden plans, answers of the real Helm.
+const TESTS: [(&str, &str); 4] = [
+    ("crds", "generated"),
+    ("planning", "decisions"),
+    ("helm", "conformance"),
+    ("helm", "micro"),
+];
 
 pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<ExitCode> {
-    let mut cargo = workspace.cargo();
-    cargo.arg("test").env("STACKWRIGHT_REGENERATE", "1");
-    for package in PACKAGES {
-        cargo.args(["--package", package]);
+    setup::run(workspace)?;
+    for (package, test) in TESTS {
+        let mut cargo = workspace.cargo();
+        cargo
+            .env("STACKWRIGHT_REGENERATE", "1")
+            .args(["test", "--package", package, "--test", test]);
+        Step::new(workspace, &format!("regenerate {package} {test}"), cargo).run()?;
     }
-    cargo.args(["--", WORD]);
-    Step::new(workspace, "regenerate", cargo).run()?;
     screen::say("look at the difference before you commit it: git diff --stat");
     Ok(ExitCode::SUCCESS)
 }

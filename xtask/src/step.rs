@@ -72,20 +72,14 @@ pub(crate) struct Step<'a> {
 impl<'a> Step<'a> {
     /// `title` says what the step does, in words that also make the name of the log file.
     pub(crate) fn new(workspace: &Workspace, title: &'a str, command: Command) -> Self {
-        let name: String = title
-            .chars()
-            .map(|character| {
-                if character.is_ascii_alphanumeric() {
-                    character
-                } else {
-                    '-'
-                }
-            })
-            .collect();
+        let words = title
+            .split(|character: char| !character.is_ascii_alphanumeric())
+            .filter(|word| !word.is_empty());
+        let name = words.collect::<Vec<_>>().join("-");
         Self {
             title,
             command,
-            log: workspace.lab().join("logs").join(name).with_extension("log"),
+            log: workspace.lab().join("logs").join(format!("{name}.log")),
             audience: Audience::Log,
         }
     }

@@ -41,7 +41,11 @@ pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<Duration> {
     let helm = helm::fetch(workspace, &cache)?;
     let crds = crds::fetch(workspace, &cache, &go)?;
     let controlplane = controlplane::build(workspace, &cache, &go)?;
-    let lab = Lab { controlplane, helm, crds };
+    let lab = Lab {
+        controlplane,
+        helm,
+        crds,
+    };
     describe(workspace, &lab)?;
     screen::say(&format!(
         "the lab is ready: .lab/lab.json, parts in {}",
