@@ -18,7 +18,6 @@ pub mod objects;
 pub mod projection;
 pub mod read;
 pub mod record;
-pub mod retry;
 pub mod status;
 pub mod takeover;
 pub mod telemetry;
