@@ -19,7 +19,7 @@ pub use load::LoadError;
 pub use metadata::{Dependency, ImportValues, Maintainer, Metadata};
 pub use values::merge_values;
 
-use crate::render::ParsedTemplates;
+use crate::layout::ParsedTemplates;
 use crate::yaml::Node;
 
 /// A loaded chart. Immutable, cheap to clone, shared between threads.

@@ -21,7 +21,7 @@ impl<'a> Fields<'a> {
         Ok(Self {
             struct_name,
             path: String::new(),
-            entries: entries(node).ok_or_else(|| mismatch(node, &format!("value of type {go_type}")))?,
+            entries: entries(node).map_err(|node| mismatch(node, &format!("value of type {go_type}")))?,
         })
     }
 
@@ -50,7 +50,7 @@ impl<'a> Fields<'a> {
         Ok(Self {
             struct_name: name,
             path: format!("{}{field}.", self.path),
-            entries: entries(node).ok_or_else(|| self.mismatch(node, field, go_type))?,
+            entries: entries(node).map_err(|node| self.mismatch(node, field, go_type))?,
         })
     }
 
@@ -96,7 +96,7 @@ impl<'a> Fields<'a> {
         field: &str,
         struct_name: &'static str,
         target: &mut Vec<T>,
-        read: impl Fn(&Fields<'a>) -> Result<T, String>,
+        read: impl Fn(&Self) -> Result<T, String>,
     ) -> Result<(), String> {
         let Some(items) = self.items(field, &format!("[]*chart.{struct_name}"))? else {
             return Ok(());
@@ -132,12 +132,12 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The entries of a mapping, none for a null, nothing for other nodes.
-fn entries(node: &Node) -> Option<Option<&BTreeMap<String, Node>>> {
+/// The entries of a mapping, nothing for a null; any other node comes back.
+fn entries(node: &Node) -> Result<Option<&BTreeMap<String, Node>>, &Node> {
     match node {
-        Node::Null => Some(None),
-        Node::Map(entries) => Some(Some(entries)),
-        _ => None,
+        Node::Null => Ok(None),
+        Node::Map(entries) => Ok(Some(entries)),
+        other => Err(other),
     }
 }
 

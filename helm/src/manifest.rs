@@ -122,16 +122,14 @@ fn read(source: &str, text: &[u8], warnings: &mut Vec<String>) -> Result<Option<
     };
     let decoded = yaml::read(text).map_err(yaml::convert_error).map_err(failed)?;
     let head = Head::read(&decoded.node).map_err(failed)?;
-    let hook = match head.annotations.get("helm.sh/hook") {
-        None => None,
-        Some(events) => match Hook::new(events, &head.annotations) {
-            Some(hook) => Some(hook),
-            None => {
-                warnings.push(format!("skipping unknown hook: {events:?}"));
-                return Ok(None);
-            }
-        },
-    };
+    let mut hook = None;
+    if let Some(events) = head.annotations.get("helm.sh/hook") {
+        hook = Hook::new(events, &head.annotations);
+        if hook.is_none() {
+            warnings.push(format!("skipping unknown hook: {events:?}"));
+            return Ok(None);
+        }
+    }
     Ok(Some(Manifest {
         source: source.to_owned(),
         text: String::from_utf8_lossy(text).into_owned(),

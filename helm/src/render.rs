@@ -1,18 +1,21 @@
 //! One render: from a chart, values and a release to manifests, in the steps and with the errors of `helm template`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::rc::Rc;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use regex::Regex;
 
 use crate::chart::Chart;
 use crate::chart::coalesce::{Nulls, coalesce};
-use crate::chart::dependencies::{Instance, is_compatible, table};
+use crate::chart::dependencies::{Instance, is_compatible};
+use crate::layout::{Layout, Template, VALUES_TYPE, base_name};
 use crate::manifest::{self, Manifest, ManifestError};
-use crate::objects::{Capabilities, ChartObject, Files};
+use crate::objects::Capabilities;
+use crate::plain;
 use crate::profile::Profile;
-use crate::template::{ExecError, Executor, Limits, ParseError, StackError, Templates, on_deep_stack};
+use crate::template::{ExecError, Executor, Limits, ParseError, StackError, on_deep_stack};
 use crate::value::{Map, Value};
 use crate::yaml::Node;
 
@@ -33,6 +36,17 @@ pub struct RenderOptions {
     pub include_crds: bool,
     /// What the templates may use up.
     pub limits: Limits,
+    /// A language that Helm does not know, for some files of `templates/`. Without it all of them are Helm's.
+    pub other_language: Option<Arc<dyn OtherLanguage>>,
+}
+
+/// A template language for the files of one extension. They are executed in Helm's order, and what they write are manifests too.
+pub trait OtherLanguage: fmt::Debug + Send + Sync {
+    /// What the names of its files end with, dot included.
+    fn suffix(&self) -> &str;
+
+    /// Renders a file. `files` are all files of the language in the charts, by path; `root` has what Helm's templates see as `.`.
+    fn render(&self, files: &[(&str, &[u8])], path: &str, root: &Node) -> Result<Vec<u8>, String>;
 }
 
 impl RenderOptions {
@@ -46,6 +60,7 @@ impl RenderOptions {
             profile: Profile::V3_19,
             include_crds: false,
             limits: Limits::default(),
+            other_language: None,
         }
     }
 }
@@ -141,6 +156,14 @@ pub enum RenderError {
     /// A template failed.
     #[error("{}", .0.helm_text())]
     Execute(ExecError),
+    /// A template of another language failed.
+    #[error("{template}: {problem}")]
+    OtherLanguage {
+        /// The path of the template.
+        template: String,
+        /// What its engine says.
+        problem: String,
+    },
     /// What a template wrote is no manifest.
     #[error("{0}")]
     Manifest(ManifestError),
@@ -166,6 +189,7 @@ impl RenderError {
         match self {
             Self::Parse(error) => Some(&error.file),
             Self::Manifest(error) => Some(&error.source_file),
+            Self::OtherLanguage { template, .. } => Some(template),
             _ => None,
         }
     }
@@ -216,14 +240,14 @@ impl Render<'_> {
                 actual: capabilities.kube_version().to_owned(),
             });
         }
-        let mut tree = Tree::new(&chart, self.options, Value::Obj(Rc::new(capabilities)), &values);
-        if tree.has_schema {
+        let mut layout = Layout::new(&chart, self.options, Value::Obj(Rc::new(capabilities)), &values);
+        if layout.has_schema {
             warnings.push("values.schema.json is not checked".to_owned());
         }
-        let files = self.execute(&tree)?;
+        let files = self.execute(&layout)?;
         let sorted = manifest::sort(&files, self.options.profile, &mut warnings).map_err(RenderError::Manifest)?;
         Ok(Rendering {
-            crds: std::mem::take(&mut tree.crds),
+            crds: std::mem::take(&mut layout.crds),
             manifests: sorted.manifests,
             hooks: sorted.hooks,
             warnings,
@@ -241,11 +265,15 @@ impl Render<'_> {
     }
 
     /// Executes the templates, deepest path first, and gives what goes into manifests by path.
-    fn execute(&self, tree: &Tree) -> Result<BTreeMap<String, Vec<u8>>, RenderError> {
-        let templates = self.chart.parsed().get(tree, self.options.profile).map_err(RenderError::Parse)?;
+    fn execute(&self, layout: &Layout) -> Result<BTreeMap<String, Vec<u8>>, RenderError> {
+        let templates = self
+            .chart
+            .parsed()
+            .get(layout, self.options.profile)
+            .map_err(RenderError::Parse)?;
         let mut executor = Executor::new(&templates, self.options.limits);
         let mut rendered = BTreeMap::new();
-        for template in &tree.templates {
+        for template in layout.all() {
             if base_name(&template.path).starts_with('_') {
                 continue;
             }
@@ -253,15 +281,35 @@ impl Render<'_> {
             about.insert("Name", template.path.as_str());
             about.insert("BasePath", template.base_path.as_str());
             template.root.insert("Template", about.named(VALUES_TYPE));
-            let output = executor
-                .execute(&template.path, Value::Map(template.root.named(VALUES_TYPE)))
-                .map_err(RenderError::Execute)?;
+            let root = Value::Map(template.root.named(VALUES_TYPE));
+            let output = match &self.options.other_language {
+                Some(language) if template.is_other => other(&**language, layout, template, &root)?,
+                _ => executor.execute(&template.path, root).map_err(RenderError::Execute)?,
+            };
             if !template.path.ends_with("NOTES.txt") {
                 rendered.insert(template.path.clone(), output);
             }
         }
         Ok(rendered)
     }
+}
+
+fn other(
+    language: &dyn OtherLanguage,
+    layout: &Layout,
+    template: &Template,
+    root: &Value,
+) -> Result<Vec<u8>, RenderError> {
+    let others = layout.all().filter(|template| template.is_other);
+    let files: Vec<(&str, &[u8])> = others
+        .map(|template| (template.path.as_str(), &*template.text))
+        .collect();
+    language
+        .render(&files, &template.path, &plain::data(root))
+        .map_err(|problem| RenderError::OtherLanguage {
+            template: template.path.clone(),
+            problem,
+        })
 }
 
 fn values_or_empty(values: &Node) -> std::borrow::Cow<'_, Node> {
@@ -279,150 +327,7 @@ fn check_installable(chart: &Instance) -> Result<(), RenderError> {
     if missing.is_empty() {
         return Ok(());
     }
-    Err(RenderError::MissingDependencies(missing.into_iter().map(str::to_owned).collect()))
-}
-
-const VALUES_TYPE: &str = "chartutil.Values";
-
-fn base_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
-/// A chart with all below it, laid out for templates.
-struct Tree {
-    /// In order of parsing and executing.
-    templates: Vec<Template>,
-    crds: Vec<CrdFile>,
-    has_schema: bool,
-}
-
-/// One template file.
-struct Template {
-    path: String,
-    base_path: String,
-    text: Arc<[u8]>,
-    /// The root object, one for all templates of a chart.
-    root: Map,
-}
-
-impl Tree {
-    fn new(chart: &Instance, options: &RenderOptions, capabilities: Value, values: &Map) -> Self {
-        let release: Map = [
-            ("Name", Value::from(options.release_name.as_str())),
-            ("Namespace", Value::from(options.namespace.as_str())),
-            ("IsUpgrade", Value::Bool(false)),
-            ("IsInstall", Value::Bool(true)),
-            ("Revision", Value::int(1)),
-            ("Service", Value::from("Helm")),
-        ]
-        .into_iter()
-        .collect();
-        let mut tree = Self {
-            templates: Vec::new(),
-            crds: Vec::new(),
-            has_schema: false,
-        };
-        let shared = Shared {
-            release,
-            capabilities,
-            include_crds: options.include_crds,
-        };
-        tree.add(chart, &shared, values.clone(), &chart.metadata.name, true);
-        // A path that two charts share belongs to the later one.
-        tree.templates.reverse();
-        tree.templates.sort_by(|left, right| sort_key(&right.path).cmp(&sort_key(&left.path)));
-        tree.templates.dedup_by(|later, earlier| later.path == earlier.path);
-        tree
-    }
-
-    fn add(&mut self, chart: &Instance, shared: &Shared, values: Map, path: &str, is_root: bool) -> Map {
-        let subcharts = Map::new();
-        let root = Map::new();
-        root.insert("Chart", Value::Obj(Rc::new(ChartObject::new(&chart.metadata, is_root))));
-        root.insert("Files", Value::Obj(Rc::new(Files::new(chart.files()))));
-        root.insert("Release", shared.release.clone());
-        root.insert("Capabilities", shared.capabilities.clone());
-        root.insert("Values", values.named(VALUES_TYPE));
-        root.insert("Subcharts", subcharts.clone());
-        self.has_schema |= chart.has_schema();
-        if shared.include_crds {
-            self.add_crds(chart, path);
-        }
-        for child in &chart.dependencies {
-            let name = &child.metadata.name;
-            let section = table(&values, name).unwrap_or_default();
-            let child_path = format!("{path}/charts/{name}");
-            subcharts.insert(name.as_str(), self.add(child, shared, section, &child_path, false));
-        }
-        for file in chart.templates() {
-            if chart.metadata.is_library() && !base_name(&file.name).starts_with('_') {
-                continue;
-            }
-            self.templates.push(Template {
-                path: format!("{path}/{}", file.name),
-                base_path: format!("{path}/templates"),
-                text: Arc::clone(&file.data),
-                root: root.clone(),
-            });
-        }
-        root
-    }
-
-    fn add_crds(&mut self, chart: &Instance, path: &str) {
-        let is_manifest = |name: &str| [".yaml", ".yml", ".json"].iter().any(|extension| name.ends_with(extension));
-        for file in chart.files().iter() {
-            if file.name.starts_with("crds/") && is_manifest(&file.name) {
-                self.crds.push(CrdFile {
-                    source: format!("{path}/{}", file.name),
-                    data: Arc::clone(&file.data),
-                });
-            }
-        }
-    }
-}
-
-/// What is the same object in the roots of all charts.
-struct Shared {
-    release: Map,
-    capabilities: Value,
-    include_crds: bool,
-}
-
-/// Files in deeper folders come later in this order, and are parsed and executed first.
-fn sort_key(path: &str) -> (usize, &str) {
-    (path.matches('/').count(), path)
-}
-
-/// The parsed templates of the last render, kept with the chart: which templates take part depends on the values, but rarely changes.
-#[derive(Debug, Default)]
-pub(crate) struct ParsedTemplates(Mutex<Option<Parsed>>);
-
-#[derive(Debug)]
-struct Parsed {
-    profile: &'static str,
-    paths: Vec<String>,
-    templates: Arc<Templates>,
-}
-
-impl ParsedTemplates {
-    fn get(&self, tree: &Tree, profile: &Profile) -> Result<Arc<Templates>, ParseError> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(parsed) = &*kept
-            && parsed.profile == profile.name
-            && parsed.paths.iter().eq(tree.templates.iter().map(|template| &template.path))
-        {
-            return Ok(Arc::clone(&parsed.templates));
-        }
-        let mut templates = Templates::new((profile.functions)());
-        for template in &tree.templates {
-            templates.parse(&template.path, &template.text)?;
-        }
-        let templates = Arc::new(templates);
-        *kept = Some(Parsed {
-            profile: profile.name,
-            paths: tree.templates.iter().map(|template| template.path.clone()).collect(),
-            templates: Arc::clone(&templates),
-        });
-        Ok(templates)
-    }
+    Err(RenderError::MissingDependencies(
+        missing.into_iter().map(str::to_owned).collect(),
+    ))
 }

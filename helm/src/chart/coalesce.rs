@@ -75,10 +75,8 @@ impl Coalescer<'_> {
                 continue;
             };
             match (value, default) {
-                (Value::Nil, _) => {
-                    if self.nulls == Nulls::Delete {
-                        values.remove(&key);
-                    }
+                (Value::Nil, _) if self.nulls == Nulls::Delete => {
+                    values.remove(&key);
                 }
                 (Value::Map(value), Value::Map(default)) => {
                     let is_subchart = chart
@@ -116,7 +114,7 @@ impl Coalescer<'_> {
                     let table: Map = value.to_vec().into_iter().collect();
                     match existing {
                         Some(Value::Map(existing)) => {
-                            self.tables(&table, &existing, &concat(prefix, &lossy(&key)), Nulls::Keep)
+                            self.tables(&table, &existing, &concat(prefix, &lossy(&key)), Nulls::Keep);
                         }
                         Some(_) => {
                             let key = lossy(&key);

@@ -34,7 +34,7 @@ impl Files {
         Self(self.0.iter().filter(matches).cloned().collect())
     }
 
-    /// The files under their base names, as the data of a ConfigMap or Secret.
+    /// The files under their base names, as the data of a `ConfigMap` or `Secret`.
     fn as_data(&self, text: impl Fn(&[u8]) -> Value) -> Value {
         let mut files: Vec<&File> = self.0.iter().collect();
         files.sort_by(|left, right| left.name.cmp(&right.name));

@@ -21,9 +21,9 @@ pub enum Node {
     /// A string, also for timestamps and tagged scalars.
     Text(String),
     /// A sequence.
-    List(Vec<Node>),
+    List(Vec<Self>),
     /// A mapping.
-    Map(BTreeMap<String, Node>),
+    Map(BTreeMap<String, Self>),
 }
 
 impl Node {

@@ -37,6 +37,7 @@ pub(super) fn is_multiline(text: &str) -> bool {
     text.chars().any(is_break)
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "independent permissions")]
 struct Allowed {
     multiline: bool,
     plain: bool,
@@ -64,6 +65,7 @@ impl Allowed {
 }
 
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent observations")]
 struct Facts {
     indicators: bool,
     breaks: bool,

@@ -1,0 +1,191 @@
+//! The charts of one render laid out for templates: which files take part, in which order, and what each of them finds.
+
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::chart::dependencies::{Instance, table};
+use crate::objects::{ChartObject, Files};
+use crate::profile::Profile;
+use crate::render::{CrdFile, RenderOptions};
+use crate::template::{ParseError, Templates};
+use crate::value::{Map, Value};
+
+/// The Go type of the root and of values.
+pub(crate) const VALUES_TYPE: &str = "chartutil.Values";
+
+/// What follows the last slash.
+pub(crate) fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// A chart with all below it, laid out for templates.
+pub(crate) struct Layout {
+    /// In order of parsing and executing.
+    templates: Vec<Template>,
+    pub(crate) crds: Vec<CrdFile>,
+    pub(crate) has_schema: bool,
+}
+
+/// One template file.
+pub(crate) struct Template {
+    pub(crate) path: String,
+    pub(crate) base_path: String,
+    pub(crate) text: Arc<[u8]>,
+    /// Not in Helm's language.
+    pub(crate) is_other: bool,
+    /// The root object, one for all templates of a chart.
+    pub(crate) root: Map,
+}
+
+impl Layout {
+    pub(crate) fn new(chart: &Instance, options: &RenderOptions, capabilities: Value, values: &Map) -> Self {
+        let release: Map = [
+            ("Name", Value::from(options.release_name.as_str())),
+            ("Namespace", Value::from(options.namespace.as_str())),
+            ("IsUpgrade", Value::Bool(false)),
+            ("IsInstall", Value::Bool(true)),
+            ("Revision", Value::int(1)),
+            ("Service", Value::from("Helm")),
+        ]
+        .into_iter()
+        .collect();
+        let mut layout = Self {
+            templates: Vec::new(),
+            crds: Vec::new(),
+            has_schema: false,
+        };
+        let shared = Shared {
+            release,
+            capabilities,
+            include_crds: options.include_crds,
+            other_suffix: options
+                .other_language
+                .as_ref()
+                .map(|language| language.suffix().to_owned()),
+        };
+        layout.add(chart, &shared, values, &chart.metadata.name, true);
+        // A path that two charts share belongs to the later one.
+        layout.templates.reverse();
+        layout
+            .templates
+            .sort_by(|left, right| sort_key(&right.path).cmp(&sort_key(&left.path)));
+        layout.templates.dedup_by(|later, earlier| later.path == earlier.path);
+        layout
+    }
+
+    /// All templates in order of execution.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Template> {
+        self.templates.iter()
+    }
+
+    /// Those in Helm's language, in order of parsing.
+    fn in_helms_language(&self) -> impl Iterator<Item = &Template> {
+        self.all().filter(|template| !template.is_other)
+    }
+
+    fn add(&mut self, chart: &Instance, shared: &Shared, values: &Map, path: &str, is_root: bool) -> Map {
+        let subcharts = Map::new();
+        let root = Map::new();
+        root.insert("Chart", Value::Obj(Rc::new(ChartObject::new(&chart.metadata, is_root))));
+        root.insert("Files", Value::Obj(Rc::new(Files::new(chart.files()))));
+        root.insert("Release", shared.release.clone());
+        root.insert("Capabilities", shared.capabilities.clone());
+        root.insert("Values", values.named(VALUES_TYPE));
+        root.insert("Subcharts", subcharts.clone());
+        self.has_schema |= chart.has_schema();
+        if shared.include_crds {
+            self.add_crds(chart, path);
+        }
+        for child in &chart.dependencies {
+            let name = &child.metadata.name;
+            let section = table(values, name).unwrap_or_default();
+            let child_path = format!("{path}/charts/{name}");
+            subcharts.insert(name.as_str(), self.add(child, shared, &section, &child_path, false));
+        }
+        for file in chart.templates() {
+            if chart.metadata.is_library() && !base_name(&file.name).starts_with('_') {
+                continue;
+            }
+            self.templates.push(Template {
+                path: format!("{path}/{}", file.name),
+                base_path: format!("{path}/templates"),
+                text: Arc::clone(&file.data),
+                is_other: shared
+                    .other_suffix
+                    .as_ref()
+                    .is_some_and(|suffix| file.name.ends_with(suffix)),
+                root: root.clone(),
+            });
+        }
+        root
+    }
+
+    fn add_crds(&mut self, chart: &Instance, path: &str) {
+        let is_manifest = |name: &str| {
+            [".yaml", ".yml", ".json"]
+                .iter()
+                .any(|extension| name.ends_with(extension))
+        };
+        for file in chart.files().iter() {
+            if file.name.starts_with("crds/") && is_manifest(&file.name) {
+                self.crds.push(CrdFile {
+                    source: format!("{path}/{}", file.name),
+                    data: Arc::clone(&file.data),
+                });
+            }
+        }
+    }
+}
+
+/// What is the same object in the roots of all charts.
+struct Shared {
+    release: Map,
+    capabilities: Value,
+    include_crds: bool,
+    other_suffix: Option<String>,
+}
+
+/// Files in deeper folders come later in this order, and are parsed and executed first.
+fn sort_key(path: &str) -> (usize, &str) {
+    (path.matches('/').count(), path)
+}
+
+/// The parsed templates of the last render, kept with the chart: which templates take part depends on the values, but rarely changes.
+#[derive(Debug, Default)]
+pub(crate) struct ParsedTemplates(Mutex<Option<Parsed>>);
+
+#[derive(Debug)]
+struct Parsed {
+    profile: &'static str,
+    paths: Vec<String>,
+    templates: Arc<Templates>,
+}
+
+impl ParsedTemplates {
+    pub(crate) fn get(&self, layout: &Layout, profile: &Profile) -> Result<Arc<Templates>, ParseError> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(parsed) = &*kept
+            && parsed.profile == profile.name
+            && parsed
+                .paths
+                .iter()
+                .eq(layout.in_helms_language().map(|template| &template.path))
+        {
+            return Ok(Arc::clone(&parsed.templates));
+        }
+        let mut templates = Templates::new((profile.functions)());
+        for template in layout.in_helms_language() {
+            templates.parse(&template.path, &template.text)?;
+        }
+        let templates = Arc::new(templates);
+        *kept = Some(Parsed {
+            profile: profile.name,
+            paths: layout
+                .in_helms_language()
+                .map(|template| template.path.clone())
+                .collect(),
+            templates: Arc::clone(&templates),
+        });
+        Ok(templates)
+    }
+}
