@@ -26,7 +26,7 @@ fn play(script: &str) -> String {
         }
         let silent = line.strip_suffix('&');
         world.command(&silent.unwrap_or(line).trim().replace('$', STEM));
-        text.push_str(&format!("> {line}\n"));
+        text.extend(["> ", line, "\n"]);
         if silent.is_some() {
             // The next change comes before anybody has looked.
             continue;
@@ -34,7 +34,7 @@ fn play(script: &str) -> String {
         world.settle(STEP);
         let lines = world.journal.take();
         for line in &lines {
-            text.push_str(&format!("    {}\n", line.replace(STEM, "$")));
+            text.extend(["    ", &line.replace(STEM, "$"), "\n"]);
         }
         if lines.is_empty() {
             text.push_str("    nothing\n");

@@ -57,10 +57,10 @@ pub(crate) fn class_chart(tag: &str) -> BTreeMap<ObjectKey, Body> {
     ])
 }
 
-/// `Kind/name` and, after a colon, fields `path=value` joined by `&`.
-fn object(text: &str, tag: &str) -> (ObjectKey, Body) {
+/// `Kind/name` and, after a colon, fields `path=value` joined by `&`: the same for every release that names it.
+fn object(text: &str) -> (ObjectKey, Body) {
     let (name, fields) = text.split_once(':').unwrap_or((text, ""));
-    let mut body = Body::from([("spec/release".to_owned(), tag.to_owned())]);
+    let mut body = Body::from([("spec/of".to_owned(), "all".to_owned())]);
     for field in fields.split('&').filter(|field| !field.is_empty()) {
         let (path, value) = field.split_once('=').expect("path=value");
         body.insert(field_path(path), value.to_owned());
@@ -190,10 +190,16 @@ impl World {
             }
             "refuse" => drop(self.faults.refused.insert(key.to_string(), rest(line, 3))),
             "show" => {
-                let fields = self.api.objects.get(key).map(|live| live.fields.clone()).unwrap_or_default();
+                let fields = self
+                    .api
+                    .objects
+                    .get(key)
+                    .map(|live| live.fields.clone())
+                    .unwrap_or_default();
                 for (path, field) in fields.iter().filter(|(path, _)| !path.starts_with("label/")) {
                     let managers: Vec<&str> = field.managers.iter().map(String::as_str).collect();
-                    self.journal.say(format!("{path} = {} of {}", field.value, managers.join(", ")));
+                    self.journal
+                        .say(format!("{path} = {} of {}", field.value, managers.join(", ")));
                 }
             }
             "accept" => drop(self.faults.refused.remove(&key.to_string())),
@@ -215,7 +221,7 @@ impl World {
         objects.extend(
             list(option(options, "objects").unwrap_or_default())
                 .iter()
-                .map(|text| object(text, tag)),
+                .map(|text| object(text)),
         );
         let files = Files {
             kubernetes_version: option(options, "kubernetes").unwrap_or("v1.34.1").to_owned(),
@@ -237,7 +243,7 @@ impl World {
         objects.extend(
             list(option(options, "objects").unwrap_or_default())
                 .iter()
-                .map(|text| object(text, tag)),
+                .map(|text| object(text)),
         );
         for files in self
             .source
@@ -278,23 +284,20 @@ impl World {
             };
         }
         let spec = serde_json::from_value(spec).expect("a spec");
-        match self.api.stacks.get_mut(name) {
-            Some(stack) => {
-                stack.generation += i64::from(stack.spec != spec);
-                stack.spec = spec;
-            }
-            None => {
-                let stack = StackObject {
-                    uid: self.api.uid(),
-                    generation: 1,
-                    annotations: BTreeMap::new(),
-                    labels: BTreeMap::new(),
-                    spec,
-                    status: ClusterStackStatus::default(),
-                };
-                self.api.stacks.insert(name.to_owned(), stack);
-            }
+        if let Some(stack) = self.api.stacks.get_mut(name) {
+            stack.generation += i64::from(stack.spec != spec);
+            stack.spec = spec;
+            return;
         }
+        let stack = StackObject {
+            uid: self.api.uid(),
+            generation: 1,
+            annotations: BTreeMap::new(),
+            labels: BTreeMap::new(),
+            spec,
+            status: ClusterStackStatus::default(),
+        };
+        self.api.stacks.insert(name.to_owned(), stack);
     }
 
     fn approve_stack(&mut self, name: &str) {

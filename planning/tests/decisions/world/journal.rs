@@ -29,17 +29,33 @@ impl Journal {
         self.violations.push(line);
     }
 
+    /// # Panics
+    /// When a rule was broken.
+    pub(crate) fn assert_no_violations(&mut self) {
+        let lines = self.take();
+        assert!(
+            self.violations.is_empty(),
+            "{:#?} after\n{}",
+            self.violations,
+            lines.join("\n")
+        );
+    }
+
     /// What was said since the last call.
     pub(crate) fn take(&mut self) -> Vec<String> {
         std::mem::take(&mut self.lines)
     }
 
     /// Says which lines of a status are new since it was last told.
-    pub(crate) fn status(&mut self, subject: &str, card: Vec<String>) {
-        let before = self.told.insert(subject.to_owned(), card.clone()).unwrap_or_default();
+    pub(crate) fn status(&mut self, subject: &str, card: &[String]) {
+        let before = self.told.insert(subject.to_owned(), card.to_vec()).unwrap_or_default();
         let head = |line: &str| line.split(':').next().unwrap_or_default().to_owned();
         let heads: BTreeSet<String> = card.iter().map(|line| head(line)).collect();
-        for gone in before.iter().map(|line| head(line)).filter(|head| !heads.contains(head)) {
+        for gone in before
+            .iter()
+            .map(|line| head(line))
+            .filter(|head| !heads.contains(head))
+        {
             self.say(format!("{subject} · no longer {gone}"));
         }
         for new in card.iter().filter(|line| !before.contains(line)) {
@@ -111,7 +127,12 @@ pub(crate) fn stack_card(status: &ClusterStackStatus) -> Vec<String> {
         card.push(format!("{}: {}{message}", summary.name, summary.phase));
     }
     card.extend(status.conditions.iter().filter_map(condition));
-    card.extend(status.last_handled_reconcile_at.iter().map(|at| format!("handled request: {at}")));
+    card.extend(
+        status
+            .last_handled_reconcile_at
+            .iter()
+            .map(|at| format!("handled request: {at}")),
+    );
     card
 }
 
@@ -132,13 +153,13 @@ fn row(row: &Resource) -> String {
         None => "unknown",
     });
     if let Some(health) = row.health {
-        text.push_str(&format!(", {health}"));
+        text.extend([", ", &health.to_string()]);
     }
     if !row.manager.is_empty() {
-        text.push_str(&format!(", also managed by {}", row.manager));
+        text.extend([", also managed by ", &row.manager]);
     }
     if !row.error.is_empty() {
-        text.push_str(&format!(" ({})", row.error));
+        text.extend([" (", &row.error, ")"]);
     }
     text
 }

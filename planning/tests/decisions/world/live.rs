@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::labels;
-use planning::digest::digest_of_everything;
 use planning::health::HealthState;
 
 /// The fields of an object by path, such as `spec/image`, `label/clusterstack.x-k8s.io/instance` or `annotation/note`.
@@ -89,7 +88,7 @@ impl Live {
             .filter(|(name, _)| name.starts_with("label/") || name.starts_with("annotation/"))
             .map(|(name, field)| (name, &field.value))
             .collect();
-        digest_of_everything(&(&self.uid, version, self.deleting, metadata))[..14].to_owned()
+        format!("{} {version} {} {metadata:?}", self.uid, self.deleting)
     }
 
     /// Server-side apply: our fields get our values, fields that we owned and no longer want go unless somebody else owns them too.

@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use planning::object_key::ObjectKey;
-use planning::release::ObjectMemory;
+use planning::release::{ObjectMemory, ReleaseObserved};
+use planning::stack::StackObserved;
 
 use api::Api;
 use faults::Faults;
@@ -76,6 +77,16 @@ pub(crate) struct World {
     pub(crate) journal: Journal,
     /// Whether a new process makes decisions before it has heard of the source and of Clusters.
     pub(crate) slow_caches: bool,
+    /// Whether what drivers observe is kept in `recorded`.
+    pub(crate) recording: bool,
+    pub(crate) recorded: Vec<Record>,
+}
+
+/// What a decision was made from.
+#[derive(Clone, Debug)]
+pub(crate) enum Record {
+    Stack(Box<StackObserved>, Timestamp),
+    Release(Box<ReleaseObserved>, Timestamp),
 }
 
 impl World {
@@ -89,6 +100,8 @@ impl World {
             faults: Faults::default(),
             journal: Journal::default(),
             slow_caches: false,
+            recording: false,
+            recorded: Vec::new(),
         }
     }
 }

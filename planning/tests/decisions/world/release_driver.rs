@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use planning::digest::digest_of_everything;
 use planning::object_key::{GroupKind, ObjectKey, ObjectRef};
 use planning::release::{
-    ApplyReason, Assets, Belongs, Drifted, Failure, HealthSeen, Intent, ObjectMemory, ObjectObserved, Provider, Read,
-    ReleaseAction, ReleaseObserved, ReleasePlan, Rendering, Seen, Verified, key_of,
+    ApplyReason, Assets, Belongs, Drifted, Failure, HealthSeen, Holder, Intent, ObjectMemory, ObjectObserved, Provider,
+    Read, ReleaseAction, ReleaseObserved, ReleasePlan, Rendering, Seen, Verified, key_of,
 };
 use planning::waves::wave_of;
 
@@ -17,7 +17,7 @@ use super::api::{NAMESPACE, ReleaseObject};
 use super::faults::Outcome;
 use super::journal::{of_release, release_card};
 use super::live::{Body, Live, label};
-use super::{Files, Flaw, Remembered, World};
+use super::{Files, Flaw, Record, Remembered, World};
 
 /// Rounds of plan, execute and observe in one reconcile.
 const ROUNDS: usize = 3;
@@ -42,6 +42,11 @@ fn mark(tag: &str) -> String {
     labels::part_of("ClusterStackRelease", NAMESPACE, tag)
 }
 
+/// Stands for a digest; nobody looks inside.
+fn body_digest(body: &Body) -> String {
+    format!("{body:?}")
+}
+
 fn has_generation(key: &ObjectKey) -> bool {
     !matches!(key.kind.as_str(), "ConfigMap" | "Secret")
 }
@@ -64,6 +69,10 @@ impl World {
             };
             let plan = planning::release::plan(&observed, self.now);
             self.check_release_plan(&observed, &plan);
+            self.recorded.extend(
+                self.recording
+                    .then(|| Record::Release(Box::new(observed.clone()), self.now)),
+            );
             if plan.steps.is_empty() {
                 busy |= self.write_release_status(tag, &plan);
                 return Activity { busy, next: plan.next };
@@ -150,7 +159,7 @@ impl World {
                 version: version(key),
                 key: key.clone(),
             },
-            digest: digest_of_everything(body),
+            digest: body_digest(body),
             wave: wave_of(&key.group_kind()),
         };
         Rendering::Rendered {
@@ -235,11 +244,64 @@ impl World {
                     watched: true,
                     seen,
                     memory,
-                    misplaced: false,
+                    ..ObjectObserved::default()
                 },
             );
         }
+        self.share(tag, rendering, &mut objects);
         objects
+    }
+
+    /// Other releases that stay and whose inventory names the same objects.
+    fn share(&self, tag: &str, rendering: &Rendering, objects: &mut BTreeMap<ObjectKey, ObjectObserved>) {
+        for (other, release) in self
+            .api
+            .releases
+            .iter()
+            .filter(|(other, release)| *other != tag && !release.deleting)
+        {
+            for row in &release.status.resources {
+                let key = key_of(row);
+                let Some(object) = objects.get_mut(&key) else { continue };
+                object.shared_with.insert(other.clone());
+                let marked = self
+                    .api
+                    .objects
+                    .get(&key)
+                    .is_some_and(|live| live.value(&label(labels::PART_OF)) == Some(&mark(other)));
+                if marked {
+                    object.holder = Some(Holder {
+                        release: other.clone(),
+                        digest: row.digest.clone(),
+                    });
+                }
+            }
+        }
+        if let Rendering::Rendered { intents } = rendering {
+            for object in objects
+                .iter_mut()
+                .filter(|(key, _)| intents.contains_key(*key))
+                .map(|(_, object)| object)
+            {
+                object.shared_with.clear();
+            }
+        }
+    }
+
+    /// Whether another release that stays names an object, or carries it.
+    fn is_shared(&self, tag: &str, key: &ObjectKey) -> bool {
+        let stays = |other: &String, release: &ReleaseObject| other != tag && !release.deleting;
+        self.api.releases.iter().any(|(other, release)| {
+            stays(other, release) && release.status.resources.iter().any(|row| key_of(row) == *key)
+        })
+    }
+
+    /// Whether the mark on an object is that of a release that is there and stays.
+    fn is_held(&self, live: &Live) -> bool {
+        let part_of = live.value(&label(labels::PART_OF));
+        self.api.releases.iter().any(|(other, release)| {
+            !release.deleting && part_of == Some(&mark(other)) && !release.status.resources.is_empty()
+        })
     }
 
     /// Whether the process lives on.
@@ -305,6 +367,7 @@ impl World {
             .iter()
             .filter(|(_, live)| live.value(&label(labels::PART_OF)) == Some(&mark(tag)) && !live.is_kept())
             .filter(|(key, _)| !matches!(key.kind.as_str(), "Namespace" | "CustomResourceDefinition"))
+            .filter(|(key, _)| !self.is_shared(tag, key))
             .map(|(key, _)| key.to_string())
             .collect();
         if !left.is_empty() {
@@ -336,7 +399,7 @@ impl World {
 
     fn apply_object(&mut self, tag: &str, key: &ObjectKey, why: ApplyReason, force: bool) -> Outcome<()> {
         let body = self.body(tag, key);
-        let intent = digest_of_everything(&body);
+        let intent = body_digest(&body);
         let recorded = self
             .api
             .releases
@@ -348,6 +411,7 @@ impl World {
         }
         if let Some(live) = self.api.objects.get(key).filter(|_| force)
             && belongs(tag, live) != Belongs::Us
+            && self.is_held(live)
         {
             self.journal
                 .violation(format!("{key} was forced though it is not of {tag}"));
@@ -391,6 +455,7 @@ impl World {
             .filter(|failure| failure.intent == intent)
             .map_or(0, |failure| failure.attempts)
             + 1;
+        memory.read = None;
         memory.failure = Some(Failure {
             intent,
             message: message.clone(),
@@ -402,7 +467,7 @@ impl World {
 
     fn check_object(&mut self, tag: &str, key: &ObjectKey) -> Outcome<()> {
         let body = self.body(tag, key);
-        let intent = digest_of_everything(&body);
+        let intent = body_digest(&body);
         let Some(live) = self.api.objects.get(key).cloned() else {
             return Outcome::Done(());
         };
@@ -516,13 +581,15 @@ impl World {
         let Some(release) = self.api.releases.get(tag) else {
             return false;
         };
+        let card = release_card(&plan.status);
         if release.status == plan.status {
+            // Perhaps written with the inventory, and not told then.
+            self.journal.status(tag, &card);
             return false;
         }
-        let card = release_card(&plan.status);
         let status = plan.status.clone();
         if self.change_release(tag, |release| release.status = status) == Outcome::Done(()) {
-            self.journal.status(tag, card);
+            self.journal.status(tag, &card);
         }
         true
     }

@@ -51,6 +51,8 @@ impl World {
             next = next.sooner(activity.next);
         }
         self.api.collect_garbage();
+        // The first answers of the source and of the watches have come in the meantime.
+        busy |= self.slow_caches && !std::mem::replace(&mut self.process.asked, true);
         match next {
             Next::At(at) => (busy, Some(at)),
             Next::Now => (true, None),

@@ -11,11 +11,11 @@ use planning::stack::{
     ListedRelease, Listing, Owner, ProviderObject, ProviderTemplate, ReleaseView, StackAction, StackObserved, StackPlan,
 };
 
-use super::World;
 use super::api::{NAMESPACE, ProviderRelease, ReleaseObject, StackObject};
 use super::faults::Outcome;
 use super::journal::{of_stack, stack_card};
 use super::release_driver::Activity;
+use super::{Record, World};
 
 impl World {
     pub(crate) fn reconcile_stack(&mut self, name: &str) -> Activity {
@@ -27,6 +27,10 @@ impl World {
         };
         let plan = planning::stack::plan(&observed, self.now);
         self.check_stack_plan(&observed, &plan);
+        self.recorded.extend(
+            self.recording
+                .then(|| Record::Stack(Box::new(observed.clone()), self.now)),
+        );
         for action in &plan.actions {
             let outcome = self.perform_stack_action(name, action);
             let words = match &outcome {
@@ -42,10 +46,8 @@ impl World {
             self.journal.say(format!("{name}: {}{words}", of_stack(action)));
         }
         let written = self.write_stack_status(name, &plan);
-        // The first answers of the source and of the watches have come in the meantime.
-        let news = self.slow_caches && !std::mem::replace(&mut self.process.asked, true);
         Activity {
-            busy: news || written || !plan.actions.is_empty(),
+            busy: written || !plan.actions.is_empty(),
             next: plan.next,
         }
     }
@@ -223,7 +225,7 @@ impl World {
         });
         if written == Outcome::Done(()) {
             self.process.status_written_at.insert(name.to_owned(), self.now);
-            self.journal.status(name, card);
+            self.journal.status(name, &card);
         }
         true
     }
