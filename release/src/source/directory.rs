@@ -1,7 +1,7 @@
 //! Releases in a directory tree: `ROOT/cluster-stacks/<tag>/`, as the Go operator keeps and, with `--local`, expects them.
 //!
-//! Somebody else writes these directories at any time. Nothing outside the root is read: links are refused. A release that changes
-//! while it is read is an error that passes.
+//! Somebody else writes these directories at any time. Nothing outside is read: a release that is or has a link is refused. A release
+//! that changes while it is read is an error that passes.
 
 use std::{
     collections::HashMap,
@@ -204,4 +204,39 @@ fn unix_seconds() -> i64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::{
+        Digest,
+        pack::{self, Versioning},
+    };
+
+    #[test]
+    fn verified_release_is_not_read_again_until_its_directory_changes() {
+        let root = TempDir::new().unwrap();
+        let tag: ReleaseTag = "docker-harbor-1-34-v1".parse().unwrap();
+        let stack = Path::new(env!("CARGO_MANIFEST_DIR")).join("../e2e/stacks/docker-harbor/v1");
+        let source = DirectorySource::new(root.path());
+        let shared = &source.shared;
+        pack::create(&stack, &shared.releases, &Versioning::Given(tag.version().clone())).unwrap();
+
+        // Remembered under a digest that reading could not give.
+        let directory = shared.releases.join(tag.to_string());
+        let mut remembered = Release::open(&directory, &tag).unwrap();
+        let read = remembered.digest;
+        remembered.digest = Digest::of(b"remembered");
+        let entry = (stamps(&directory).unwrap(), remembered.clone());
+        shared.verified.lock().unwrap().insert(tag.clone(), entry);
+        assert_eq!(shared.open(tag.clone()).unwrap().digest, remembered.digest);
+
+        // Replaced, because a clock that is read every few milliseconds may not see a change in place.
+        fs::copy(directory.join("metadata.yaml"), directory.join(".new")).unwrap();
+        fs::rename(directory.join(".new"), directory.join("metadata.yaml")).unwrap();
+        assert_eq!(shared.open(tag).unwrap().digest, read);
+    }
 }

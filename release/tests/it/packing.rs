@@ -6,6 +6,7 @@ use std::{
     io::Read,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    process::Command,
     time::{Duration, SystemTime},
 };
 
@@ -298,6 +299,39 @@ fn hashes_are_those_that_csctl_would_write() {
         hashes["clusterAddonDir"].as_str().unwrap().to_owned()
     };
     assert_eq!(hash(&packed.directory), hash(&release));
+}
+
+/// The helm binary that the set-up fetched.
+fn helm() -> PathBuf {
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.lab/lab.json");
+    let lab = std::env::var_os("STACKWRIGHT_LAB").map_or(default, PathBuf::from);
+    let lab = fs::read(lab).expect("there is no lab: run `cargo xtask setup` first");
+    let lab: serde_json::Value = serde_json::from_slice(&lab).expect("the description of the lab is JSON");
+    lab["helm"]["v3.19"].as_str().expect("the lab has a helm").into()
+}
+
+#[test]
+fn real_helm_reads_the_class_chart_under_the_names_of_the_release() {
+    let output = TempDir::new().unwrap();
+    for version in ["v1", "v2", "v3"] {
+        let packed = created(&harbor(version), output.path(), &given(version));
+        let chart = packed
+            .directory
+            .join(format!("docker-harbor-1-34-cluster-class-{version}.tgz"));
+        let rendered = Command::new(helm())
+            .args(["template", "docker-harbor-1-34"])
+            .arg(chart)
+            .output()
+            .unwrap();
+        assert!(
+            rendered.status.success(),
+            "{}",
+            String::from_utf8_lossy(&rendered.stderr)
+        );
+        let text = String::from_utf8(rendered.stdout).unwrap();
+        let class = format!("kind: ClusterClass\nmetadata:\n  name: {}\n", packed.tag.class_name());
+        assert!(text.contains(&class), "{text}");
+    }
 }
 
 proptest! {
