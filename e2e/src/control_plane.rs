@@ -45,9 +45,7 @@ pub struct Options {
     pub workloads: bool,
 }
 
-/// A running control plane. Dropped, it is gone: processes and files.
-///
-/// When a panic drops it, what it holds is first dumped as by [`FailureDump`].
+/// A running control plane. Dropped, it is gone: processes and files. See [`ControlPlane::failure_dump`].
 pub struct ControlPlane {
     // In the order in which they have to go; the folder last.
     controllers: Vec<Process>,
@@ -136,6 +134,9 @@ impl ControlPlane {
     }
 
     /// A client that may do everything; its user agent is `e2e`.
+    ///
+    /// It lives in the runtime in which the control plane was started. A test with a runtime of its own, beside a control
+    /// plane that several tests share, takes a new one from [`ControlPlane::client_for`].
     pub fn client(&self) -> Client {
         self.client.clone()
     }
@@ -215,16 +216,20 @@ impl ControlPlane {
         Metrics::parse(&text)
     }
 
-    /// A guard that dumps this control plane when a panic drops it; for control planes that outlive one test.
+    /// A guard that dumps this control plane unless the test passes.
+    ///
+    /// Declare it after the control plane, and call it off in the test's last line:
+    ///
+    /// ```no_run
+    /// # async fn journey() -> anyhow::Result<()> {
+    /// let control_plane = e2e::ControlPlane::start(e2e::Options::default()).await?;
+    /// let dump = control_plane.failure_dump();
+    /// // … the journey, with `?` and `assert!` …
+    /// dump.call_off();
+    /// # Ok(()) }
+    /// ```
     pub fn failure_dump(&self) -> FailureDump {
         FailureDump::new(self.access.clone(), self.folder.path())
-    }
-}
-
-impl Drop for ControlPlane {
-    fn drop(&mut self) {
-        // Fields are dropped after this, so the API server still answers.
-        drop(self.failure_dump());
     }
 }
 

@@ -2,7 +2,17 @@
 //!
 //! It speaks plain HTTP on a loopback port, so nothing between the two has to trust it, and passes everything on over the
 //! API server's TLS, watches as they come. It counts writes, so that a test can name the n-th one. What happens to the
-//! program at that moment is the test's business: see [`Strike`].
+//! program at that moment is the test's business:
+//!
+//! ```no_run
+//! # async fn crash(proxy: e2e::FaultProxy, mut operator: e2e::Process) -> anyhow::Result<()> {
+//! # use std::time::Duration;
+//! let strike = proxy.strike_at(3, e2e::Point::AfterCommit);
+//! let struck = strike.wait(Duration::from_secs(30)).await?; // the third write is stored, its answer is held
+//! operator.kill9().await?;
+//! drop(struck); // the next operator finds fair weather
+//! # Ok(()) }
+//! ```
 
 mod forward;
 mod strike;

@@ -115,6 +115,7 @@ async fn a_panic_leaves_no_process_but_a_dump() -> Result<()> {
                     .create(&PostParams::default(), &object)
                     .await
                     .expect("an object");
+                let _dump = control_plane.failure_dump();
                 folders.send(control_plane.folder().to_owned()).expect("a listener");
                 panic!("on purpose");
             });
@@ -325,7 +326,9 @@ async fn objects_of_every_installed_kind_can_be_listed_at_once() -> Result<()> {
     let control_plane = control_plane().await?;
     control_plane.install_crds().await?;
     let dump = control_plane.folder().join("dump");
-    control_plane.failure_dump().write(&dump).await?;
+    let guard = control_plane.failure_dump();
+    guard.write(&dump).await?;
+    guard.call_off();
     let image = json!({
         "apiVersion": "openstack.k-orc.cloud/v1alpha1", "kind": "Image", "metadata": { "name": "node" },
         "spec": { "a-field-of-next-year": { "kept": true } },

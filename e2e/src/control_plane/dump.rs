@@ -23,13 +23,16 @@ use crate::{lab::workspace, process::tail_of};
 /// A dump is for a person who waits for the test's result.
 const DUMP_DEADLINE: Duration = Duration::from_secs(30);
 
-/// Dumps a control plane when it is dropped by a panic, into a folder that it names on standard error.
+/// Dumps a control plane when it is dropped, by a panic or by a `?`, into a folder that it names on standard error;
+/// unless the test has called it off at its end.
 ///
 /// The folder is `target/e2e-failures/TEST` of the workspace, and is overwritten by the next failure of that test.
+#[must_use = "dropped at once, it dumps at once"]
 #[derive(Debug)]
 pub struct FailureDump {
     access: Access,
     logs: Vec<PathBuf>,
+    called_off: bool,
 }
 
 impl FailureDump {
@@ -37,14 +40,19 @@ impl FailureDump {
         Self {
             access,
             logs: vec![folder.to_owned()],
+            called_off: false,
         }
     }
 
     /// Takes along this log, or every `*.log` of this folder.
-    #[must_use]
     pub fn with_logs(mut self, path: &Path) -> Self {
         self.logs.push(path.to_owned());
         self
+    }
+
+    /// The test has passed: no dump.
+    pub fn call_off(mut self) {
+        self.called_off = true;
     }
 
     /// Writes the dump now, into a folder that is made or emptied.
@@ -99,7 +107,7 @@ impl FailureDump {
 
 impl Drop for FailureDump {
     fn drop(&mut self) {
-        if thread::panicking() {
+        if !self.called_off {
             self.write_and_tell();
         }
     }
