@@ -92,27 +92,22 @@ impl Context {
     pub(crate) async fn render(
         &self,
         files: &Arc<release::Release>,
-        tag: &str,
         namespace: &str,
         profile: HelmProfile,
     ) -> Result<Arc<Rendered>, String> {
         let renderer = Arc::clone(&self.renderer);
-        let files = Arc::clone(files);
-        // The Helm release name of the contract: provider, name and Kubernetes version, without the stack's version.
-        let release_name = tag.splitn(5, '-').take(4).collect::<Vec<_>>().join("-");
-        let namespace = namespace.to_owned();
+        let (files, namespace) = (Arc::clone(files), namespace.to_owned());
         let work = move || {
-            let chart = files
-                .read_class_chart()
-                .map_err(|error| operator_kit::failure::chain(&error))?;
-            let digest = files.class_chart.sha256.to_string();
             let request = RenderRequest {
-                chart_digest: &digest,
-                chart: &chart,
-                release_name: &release_name,
+                chart_digest: &files.class_chart.sha256.to_string(),
+                chart: &|| files.read_class_chart().map_err(Into::into),
+                // The release name of the contract: provider, name and Kubernetes version, without the stack's version.
+                release_name: &files.tag.stem().to_string(),
                 namespace: &namespace,
                 kubernetes_version: None,
+                api_versions: &[],
                 profile,
+                values: &serde_json::Value::Null,
             };
             renderer
                 .render(&request)

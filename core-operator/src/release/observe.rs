@@ -182,9 +182,7 @@ pub(crate) async fn render(
     part_of: &str,
 ) -> Result<Intents, String> {
     let namespace = release.namespace().unwrap_or_default();
-    let rendered = context
-        .render(files, &release.name_any(), &namespace, profile(release))
-        .await?;
+    let rendered = context.render(files, &namespace, profile(release)).await?;
     let mut scoped = BTreeSet::new();
     for object in &rendered.objects {
         if let Some(kind) = kind_of(&object.value)
