@@ -25,7 +25,7 @@ pub use self::{
     dump::FailureDump,
     folder::Folder,
 };
-use crate::{AuditLog, Lab, Metrics, Process, definitions, eventually};
+use crate::{AuditLog, Lab, Metrics, Process, definitions, eventually, use_one_cryptography};
 
 /// Three to five seconds on an idle machine; several may start at once on two busy cores.
 const READY_DEADLINE: Duration = Duration::from_mins(2);
@@ -62,8 +62,7 @@ impl ControlPlane {
     /// When a program dies or is not ready in time, the error carries the end of its log.
     pub async fn start(options: Options) -> Result<Self> {
         let lab = Lab::load()?;
-        // The first in the process wins, and there is only one kind in this workspace.
-        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        use_one_cryptography();
         let mut attempt = 1;
         loop {
             match Self::start_on(&lab, &options, free_port()?).await {
@@ -170,8 +169,7 @@ impl ControlPlane {
 
     /// Installs every CRD of [`definitions`], and returns when objects of all of them can be written.
     pub async fn install_crds(&self) -> Result<()> {
-        let all = [definitions::ours()?, definitions::foreign(&Lab::load()?)?].concat();
-        definitions::install(&self.client, &all).await
+        definitions::install(&self.client, &definitions::all(&Lab::load()?)?).await
     }
 
     /// Returns when one of the programs has ended, which none does by itself: the answer says which, and why.

@@ -40,6 +40,11 @@ const INSTALL_DEADLINE: Duration = Duration::from_mins(1);
 /// More only queue up inside of the API server.
 const CONCURRENT_INSTALLS: usize = 8;
 
+/// Our own and all the others.
+pub fn all(lab: &Lab) -> Result<Vec<Value>> {
+    Ok([ours()?, foreign(lab)?].concat())
+}
+
 /// Our own.
 pub fn ours() -> Result<Vec<Value>> {
     let definitions = crds::manifests::custom_resource_definitions();

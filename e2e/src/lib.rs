@@ -2,23 +2,37 @@
 //!
 //! [`ControlPlane`] starts etcd, the API server and the controllers as plain processes and ends them again, however the
 //! test ends. Around it: [`Process`] runs the operators under test, [`FaultProxy`] stands between them and the API
-//! server, [`AuditLog`] and [`Metrics`] say what they did, [`eventually`] waits for the state of the world.
+//! server, [`AuditLog`] and [`Metrics`] say what they did, [`eventually`] waits for the state of the world. On top: [`Operator`],
+//! [`releases::Releases`] and [`journey::journey`].
 //!
 //! This room runs built programs and never links their code.
 
 pub mod audit;
+pub mod built;
 pub mod control_plane;
 pub mod definitions;
 pub mod fault_proxy;
+pub mod journey;
 pub mod lab;
 pub mod metrics;
+pub mod operator;
 pub mod process;
+pub mod releases;
 pub mod wait;
 
 pub use audit::{AuditEvent, AuditLog};
 pub use control_plane::{ControlPlane, Identity, Options};
 pub use fault_proxy::{FaultProxy, Point, Weather};
 pub use lab::Lab;
+pub use journey::Journey;
 pub use metrics::Metrics;
+pub use operator::{Operator, OperatorOptions};
 pub use process::{Ended, Process};
 pub use wait::eventually;
+
+/// Chooses the implementation of TLS for this process. Without it, the first connection panics where the dependencies of
+/// a program bring two of them. Repeating it changes nothing.
+pub fn use_one_cryptography() {
+    // An error says that one is chosen.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+}

@@ -15,11 +15,15 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
 use e2e::{
-    ControlPlane, Options,
+    ControlPlane, Lab, Options,
     control_plane::Folder,
-    eventually,
+    definitions, eventually,
     lab::workspace,
     process::{tail_of, terminate},
+};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -110,20 +114,25 @@ pub(crate) async fn run(command: Command) -> Result<()> {
 }
 
 async fn up(place: &Place, crds: bool, workloads: bool) -> Result<()> {
-    if !Folder::is_in_use(&place.dir)? {
-        let mut serving = start_serving(place, crds, workloads)?;
-        let waited = eventually(UP_DEADLINE, "the control plane to be ready", || {
-            ready(match serving.try_wait() {
-                Ok(Some(status)) => Ok(Err(anyhow!("the control plane ended with {status}"))),
-                Ok(None) if place.ready().exists() => Ok(Ok(())),
-                Ok(None) => Err("it is starting"),
-                Err(error) => Ok(Err(error.into())),
-            })
-        });
-        waited
-            .await
-            .and_then(|outcome| outcome)
-            .with_context(|| format!("{}\n(from {})", tail_of(&place.log()), place.log().display()))?;
+    let mut serving = if Folder::is_in_use(&place.dir)? {
+        None
+    } else {
+        Some(start_serving(place, crds, workloads)?)
+    };
+    let waited = eventually(UP_DEADLINE, "the control plane to be ready", || {
+        ready(match serving.as_mut().map(Child::try_wait).transpose() {
+            Ok(Some(Some(status))) => Ok(Err(anyhow!("the control plane ended with {status}"))),
+            Ok(_) if place.ready().exists() => Ok(Ok(())),
+            Ok(_) => Err("it is starting"),
+            Err(error) => Ok(Err(error.into())),
+        })
+    });
+    waited
+        .await
+        .and_then(|outcome| outcome)
+        .with_context(|| format!("{}\n(from {})", tail_of(&place.log()), place.log().display()))?;
+    if crds && serving.is_none() {
+        definitions::install(&client(place).await?, &definitions::all(&Lab::load()?)?).await?;
     }
     let kubeconfig = place.kubeconfig()?;
     say(&format!(
@@ -134,6 +143,13 @@ async fn up(place: &Place, crds: bool, workloads: bool) -> Result<()> {
         kubeconfig.display()
     ));
     Ok(())
+}
+
+async fn client(place: &Place) -> Result<Client> {
+    e2e::use_one_cryptography();
+    let kubeconfig = Kubeconfig::read_from(place.kubeconfig()?).context("failed to read the kubeconfig")?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    Client::try_from(config.context("failed to use the kubeconfig")?).context("failed to make a client")
 }
 
 /// Starts `serve` so that it outlives this process, its terminal and what is typed there.

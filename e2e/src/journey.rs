@@ -1,0 +1,352 @@
+//! One journey of a user: a namespace with an operator, a directory of releases and a log of its own, on a control plane
+//! that all journeys of a test program share.
+//!
+//! The control plane ends with the process. When a journey fails, what it leaves is dumped for a person.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Debug,
+    path::{Path, PathBuf},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU32, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, anyhow};
+use crds::{ClusterStack, ClusterStackRelease};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams},
+    core::{GroupVersionKind, NamespaceResourceScope},
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::{
+    ControlPlane, Identity, Lab, Options,
+    audit::{AuditEvents, Mark},
+    eventually,
+    operator::{Operator, OperatorOptions},
+    releases::Releases,
+};
+
+/// For everything that is seconds on an idle machine: many journeys run at once on two cores.
+pub const SOON: Duration = Duration::from_secs(60);
+/// Field manager of everything that a journey does in the name of a user.
+pub const USER: &str = "e2e";
+/// Room for a counter behind it in a name of 63 characters.
+const LONGEST_NAME: usize = 50;
+
+/// What the journeys of one process share.
+struct Shared {
+    // Clients live on the runtime that made them, so all journeys run on this one.
+    runtime: Runtime,
+    control_plane: ControlPlane,
+    lab: Lab,
+}
+
+static SHARED: LazyLock<Result<Shared>> = LazyLock::new(|| {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let control_plane = runtime.block_on(async {
+        let control_plane = ControlPlane::start(Options::default()).await?;
+        control_plane.install_crds().await?;
+        Ok::<_, anyhow::Error>(control_plane)
+    })?;
+    Ok(Shared { runtime, control_plane, lab: Lab::load()? })
+});
+
+/// Runs one journey in the test that calls this. The namespace is named after the test.
+///
+/// ```no_run
+/// # use e2e::journey::journey;
+/// # fn main() -> anyhow::Result<()> {
+/// journey(async |journey| {
+///     let tag = journey.releases.publish_harbor("v1", "v1")?;
+///     journey.operate().await?;
+///     journey.stack("harbor", serde_json::json!({ "versions": ["v1"] })).await?;
+///     journey.release_ready(&tag).await?;
+///     Ok(())
+/// })
+/// # }
+/// ```
+pub fn journey(travel: impl AsyncFnOnce(&mut Journey) -> Result<()>) -> Result<()> {
+    let shared = SHARED.as_ref().map_err(|error| anyhow!("{error:#}"))?;
+    shared.runtime.block_on(async {
+        let mut journey = Journey::begin(shared).await?;
+        let dump = shared.control_plane.failure_dump().with_logs(&journey.folder);
+        let outcome = travel(&mut journey).await;
+        if outcome.is_err() {
+            dump.write_and_tell();
+        }
+        outcome
+    })
+}
+
+/// Where a journey happens.
+pub struct Journey {
+    /// Does everything, in the name of the administrator.
+    pub client: Client,
+    /// The namespace of the journey, and of its operator.
+    pub namespace: String,
+    /// The directory of releases of its operator.
+    pub releases: Releases,
+    /// How its operator is started the next time.
+    pub options: OperatorOptions,
+    operator: Option<Operator>,
+    folder: PathBuf,
+    control_plane: &'static ControlPlane,
+    lab: &'static Lab,
+}
+
+impl Journey {
+    async fn begin(shared: &'static Shared) -> Result<Self> {
+        let control_plane = &shared.control_plane;
+        let client = control_plane.client();
+        let namespace = new_namespace(&client, &name_of_this_test()).await?;
+        let folder = control_plane.folder().join("journeys").join(&namespace);
+        let releases = Releases::at(&folder.join("releases"))?;
+        let kubeconfig = control_plane.kubeconfig_for(&operator_of(&namespace)).await?;
+        let options = OperatorOptions {
+            kubeconfig,
+            namespace: namespace.clone(),
+            release_dir: releases.root().to_owned(),
+            record: Some(folder.join("decisions")),
+            flags: Vec::new(),
+            log: folder.join("core-operator.log"),
+        };
+        let lab = &shared.lab;
+        Ok(Self { client, namespace, releases, options, operator: None, folder, control_plane, lab })
+    }
+
+    /// A folder for files of the journey, with the operator's log.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where the operator stores its decisions.
+    pub fn decisions(&self) -> PathBuf {
+        self.folder.join("decisions")
+    }
+
+    /// The control plane, which other journeys use at the same time.
+    pub fn control_plane(&self) -> &'static ControlPlane {
+        self.control_plane
+    }
+
+    /// The programs from outside this repository.
+    pub fn lab(&self) -> &'static Lab {
+        self.lab
+    }
+
+    /// Starts the operator and returns when it is ready.
+    pub async fn operate(&mut self) -> Result<()> {
+        self.operator = Some(Operator::start(self.lab, &self.options)?);
+        self.operator()?.ready().await
+    }
+
+    /// The running operator.
+    pub fn operator(&mut self) -> Result<&mut Operator> {
+        self.operator.as_mut().context("no operator runs")
+    }
+
+    /// Kills the operator between two instructions.
+    pub async fn kill_operator(&mut self) -> Result<()> {
+        self.operator.take().context("no operator runs")?.kill().await
+    }
+
+    /// Kills the operator and starts it again.
+    pub async fn restart_operator(&mut self) -> Result<()> {
+        self.kill_operator().await?;
+        self.operate().await
+    }
+
+    /// What the operator asked the API server for since `mark`. Its own clock tells nothing of other operators.
+    pub async fn requests_since(&self, mark: Mark) -> Result<AuditEvents> {
+        let Identity::User { name, .. } = operator_of(&self.namespace) else { return Ok(AuditEvents::default()) };
+        let events = self.control_plane.audit_log().since(mark).await?;
+        Ok(events.filter(|event| event.user == name))
+    }
+
+    /// Now, in the audit log.
+    pub async fn mark(&self) -> Result<Mark> {
+        self.control_plane.audit_log().mark().await
+    }
+
+    /// Objects of one of our kinds in the journey's namespace.
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Objects of any kind in the journey's namespace; the plural is guessed as English has it.
+    pub fn objects(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), &self.namespace, &resource(api_version, kind))
+    }
+
+    /// Makes a further namespace, which ends with the control plane like the first.
+    pub async fn another_namespace(&self) -> Result<String> {
+        new_namespace(&self.client, &self.namespace).await
+    }
+
+    /// Server-side apply of a whole object, as a user; a namespace of its own wins over the journey's.
+    pub async fn apply(&self, object: Value) -> Result<DynamicObject> {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        let (api_version, kind) = (text("/apiVersion").context("no apiVersion")?, text("/kind").context("no kind")?);
+        let name = text("/metadata/name").context("no name")?.to_owned();
+        let namespace = text("/metadata/namespace").unwrap_or(&self.namespace);
+        let api = Api::<DynamicObject>::namespaced_with(self.client.clone(), namespace, &resource(api_version, kind));
+        let what = format!("failed to apply {kind} {name}");
+        api.patch(&name, &PatchParams::apply(USER).force(), &Patch::Apply(object)).await.context(what)
+    }
+
+    /// Applies a ClusterStack of our own stack, without provider and subscription unless `spec` says so: what `spec` leaves out
+    /// is as by default.
+    pub async fn stack(&self, name: &str, spec: Value) -> Result<()> {
+        let mut whole = json!({
+            "provider": "docker", "name": "harbor", "kubernetesVersion": "1.34",
+            "autoSubscribe": false, "noProvider": true,
+        });
+        for (key, value) in spec.as_object().into_iter().flatten() {
+            whole[key] = value.clone();
+        }
+        let stack = json!({
+            "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStack",
+            "metadata": { "name": name }, "spec": whole,
+        });
+        self.apply(stack).await.map(drop)
+    }
+
+    /// Merges into an object's metadata annotations, as a user.
+    pub async fn annotate<K>(&self, name: &str, key: &str, value: Option<&str>) -> Result<()>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    {
+        let patch = json!({ "metadata": { "annotations": { key: value } } });
+        let patched = self.api::<K>().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        patched.map(drop).with_context(|| format!("failed to annotate {name}"))
+    }
+
+    /// Asks for the deletion of an object.
+    pub async fn delete<K>(&self, name: &str) -> Result<()>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    {
+        let deleted = self.api::<K>().delete(name, &DeleteParams::default()).await;
+        deleted.map(drop).with_context(|| format!("failed to delete {name}"))
+    }
+
+    /// Waits until an object exists for which `holds`, and returns it. `what` completes the sentence "waited for …".
+    pub async fn until<K>(&self, name: &str, what: &str, holds: impl Fn(&K) -> bool) -> Result<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    {
+        let api = self.api::<K>();
+        eventually(SOON, format!("{name}: {what}"), async || match api.get_opt(name).await {
+            Ok(Some(object)) if holds(&object) => Ok(object),
+            Ok(Some(object)) => Err(format!("{object:?}")),
+            Ok(None) => Err("it does not exist".to_owned()),
+            Err(error) => Err(error.to_string()),
+        })
+        .await
+    }
+
+    /// Waits until there is no object with this name.
+    pub async fn gone<K>(&self, name: &str) -> Result<()>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    {
+        let api = self.api::<K>();
+        eventually(SOON, format!("{name} to be gone"), async || match api.get_opt(name).await {
+            Ok(None) => Ok(()),
+            Ok(Some(object)) => Err(format!("{object:?}")),
+            Err(error) => Err(error.to_string()),
+        })
+        .await
+    }
+
+    /// Waits until a release is ready and returns it.
+    pub async fn release_ready(&self, tag: &str) -> Result<ClusterStackRelease> {
+        self.until_release(tag, "ready", |release| status(release).ready).await
+    }
+
+    /// [`Journey::until`] for a release.
+    pub async fn until_release(
+        &self,
+        tag: &str,
+        what: &str,
+        holds: impl Fn(&ClusterStackRelease) -> bool,
+    ) -> Result<ClusterStackRelease> {
+        self.until(tag, what, holds).await
+    }
+
+    /// Waits until the status of a stack is as asked and returns the stack.
+    pub async fn until_stack(
+        &self,
+        name: &str,
+        what: &str,
+        holds: impl Fn(&ClusterStack) -> bool,
+    ) -> Result<ClusterStack> {
+        self.until(name, what, holds).await
+    }
+
+    /// Waits until exactly these versions of a stack are usable.
+    pub async fn usable(&self, stack: &str, versions: &str) -> Result<ClusterStack> {
+        let holds = |stack: &ClusterStack| {
+            let status = stack.status.as_ref();
+            status.and_then(|status| status.usable_versions.as_deref()).unwrap_or_default() == versions
+        };
+        self.until_stack(stack, &format!("usable versions {versions:?}"), holds).await
+    }
+
+    /// The inventory of a release as it is now, with every object in it as it is live; `None` for those that are not there.
+    pub async fn inventory(&self, tag: &str) -> Result<BTreeMap<String, Option<DynamicObject>>> {
+        let release = self.api::<ClusterStackRelease>().get(tag).await?;
+        let mut objects = BTreeMap::new();
+        for row in status(&release).resources {
+            let api_version =
+                if row.group.is_empty() { row.version.clone() } else { format!("{}/{}", row.group, row.version) };
+            let object = self.objects(&api_version, &row.kind).get_opt(&row.name).await?;
+            objects.insert(format!("{} {}", row.kind, row.name), object);
+        }
+        Ok(objects)
+    }
+}
+
+/// The status of a release, empty when it has none yet.
+pub fn status(release: &ClusterStackRelease) -> crds::ClusterStackReleaseStatus {
+    release.status.clone().unwrap_or_default()
+}
+
+fn resource(api_version: &str, kind: &str) -> ApiResource {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+}
+
+fn operator_of(namespace: &str) -> Identity {
+    Identity::User { name: format!("operator-{namespace}"), groups: vec!["system:masters".to_owned()] }
+}
+
+/// The harness of the tests names each test's thread after the test.
+fn name_of_this_test() -> String {
+    let thread = thread::current();
+    let name = thread.name().unwrap_or("journey");
+    let name = name.rsplit("::").next().unwrap_or(name).replace('_', "-");
+    name.chars().take(LONGEST_NAME).collect::<String>().trim_end_matches('-').to_owned()
+}
+
+async fn new_namespace(client: &Client, stem: &str) -> Result<String> {
+    static COUNTER: AtomicU32 = AtomicU32::new(1);
+    let stem: String = stem.chars().take(LONGEST_NAME).collect();
+    let name = format!("{}-{}", stem.trim_end_matches('-'), COUNTER.fetch_add(1, Ordering::Relaxed));
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = Some(name);
+    let created = Api::<Namespace>::all(client.clone()).create(&kube::api::PostParams::default(), &namespace).await;
+    Ok(created.context("failed to make a namespace")?.name_any())
+}

@@ -1,0 +1,152 @@
+//! A core operator as a process of its own: started, killed and started again as a user would find it.
+
+use std::{
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, anyhow, bail};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty};
+use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+use serde_json::Value;
+
+use crate::{Ended, Lab, Metrics, Process, built::Program, eventually};
+
+/// Two busy cores start several at once.
+const READY_DEADLINE: Duration = Duration::from_secs(60);
+/// The operator drains for five seconds at most.
+const STOP_DEADLINE: Duration = Duration::from_secs(20);
+
+/// How an operator is started.
+#[derive(Clone, Debug)]
+pub struct OperatorOptions {
+    /// Whom it talks to and as whom.
+    pub kubeconfig: PathBuf,
+    /// The namespace it looks after; all when empty.
+    pub namespace: String,
+    /// The directory of releases.
+    pub release_dir: PathBuf,
+    /// Where it stores its decisions, if it does.
+    pub record: Option<PathBuf>,
+    /// Further flags; later ones win.
+    pub flags: Vec<OsString>,
+    /// The file that its log is appended to.
+    pub log: PathBuf,
+}
+
+impl OperatorOptions {
+    fn command(&self) -> Result<Command> {
+        let mut command = Command::new(Program::CoreOperator.path()?);
+        command.arg("--kubeconfig").arg(&self.kubeconfig);
+        command.arg("--namespace").arg(&self.namespace);
+        command.arg("--local").arg("--release-dir").arg(&self.release_dir);
+        // Port 0: the system chooses, and the log says which.
+        command.args(["--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"]);
+        if let Some(folder) = &self.record {
+            command.arg("--record").arg(folder);
+        }
+        if !self.flags.iter().any(|flag| flag.to_string_lossy().starts_with("--leader-elect")) {
+            command.arg("--leader-elect=false");
+        }
+        command.args(&self.flags);
+        Ok(command)
+    }
+}
+
+/// A running operator. Dropped, it is killed.
+#[derive(Debug)]
+pub struct Operator {
+    process: Process,
+    /// Where the log of this start begins: a log is appended to by every start.
+    log_start: u64,
+}
+
+impl Operator {
+    /// Starts one without waiting for anything.
+    pub fn start(lab: &Lab, options: &OperatorOptions) -> Result<Self> {
+        let log_start = fs::metadata(&options.log).map_or(0, |file| file.len());
+        let process = Process::start(lab, "core-operator", &options.command()?, &options.log)?;
+        Ok(Self { process, log_start })
+    }
+
+    /// Returns when it calls itself ready: its watches are there, or it stands by for the Lease.
+    pub async fn ready(&mut self) -> Result<()> {
+        let address = self.address_of("health endpoint is up").await?;
+        let ready = async || get(&format!("http://{address}/readyz")).await.map(drop);
+        let waited = eventually(READY_DEADLINE, "the operator to be ready", ready).await;
+        waited.with_context(|| self.process.tail())
+    }
+
+    /// Its own metrics, as of now.
+    pub async fn metrics(&mut self) -> Result<Metrics> {
+        let address = self.address_of("metrics endpoint is up").await?;
+        Metrics::parse(&get(&format!("http://{address}/metrics")).await?)
+    }
+
+    /// The address in the log line with this message.
+    async fn address_of(&mut self, message: &str) -> Result<String> {
+        let found = eventually(READY_DEADLINE, format!("the log line {message:?}"), || {
+            let found = match self.process.ended() {
+                Ok(None) => Ok(self.logged(message).and_then(|line| Some(line["address"].as_str()?.to_owned()))),
+                Ok(Some(ended)) => Err(anyhow!("the operator {ended}")),
+                Err(error) => Err(error),
+            };
+            std::future::ready(found.transpose().ok_or("it is not there"))
+        });
+        let found = found.await;
+        found.with_context(|| self.process.tail())?.with_context(|| self.process.tail())
+    }
+
+    /// The first line of this start's log with this message, fields beside it.
+    fn logged(&self, message: &str) -> Option<Value> {
+        let text = fs::read(self.process.log()).ok()?;
+        let text = text.get(usize::try_from(self.log_start).ok()?..)?;
+        let lines = text.split(|byte| *byte == b'\n');
+        lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok()).find(|line| line["message"] == message)
+    }
+
+    /// The log of every start with the same file.
+    pub fn log(&self) -> &Path {
+        self.process.log()
+    }
+
+    /// The process id of the operator itself, for readers of `/proc`.
+    pub fn process_id(&self) -> Option<u32> {
+        self.process.command_id()
+    }
+
+    /// Fails when it has ended, which it does not do by itself.
+    pub fn check(&mut self) -> Result<()> {
+        match self.process.ended()? {
+            None => Ok(()),
+            Some(ended) => bail!("the operator {ended}; {}", self.process.tail()),
+        }
+    }
+
+    /// Ends it as Kubernetes does, and returns how it ended.
+    pub async fn stop(mut self) -> Result<Ended> {
+        self.process.terminate(STOP_DEADLINE).await
+    }
+
+    /// Ends it by SIGKILL.
+    pub async fn kill(mut self) -> Result<()> {
+        self.process.kill9().await.map(drop)
+    }
+}
+
+async fn get(url: &str) -> Result<String> {
+    let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
+    let answer = client.get(url.parse().with_context(|| format!("{url:?} is no URL"))?);
+    let answer = answer.await.with_context(|| format!("failed to ask {url}"))?;
+    let status = answer.status();
+    let body = answer.into_body().collect().await.with_context(|| format!("failed to read {url}"))?.to_bytes();
+    let text = String::from_utf8_lossy(&body).into_owned();
+    if !status.is_success() {
+        bail!("{url} answered {status}: {text}");
+    }
+    Ok(text)
+}

@@ -1,0 +1,194 @@
+//! Directories of releases as operators read them, and the releases that tests put there: our own stack, changed copies
+//! of it, and real ones.
+//!
+//! Packing is the business of the built `kubectl-stacks`.
+
+use std::{
+    env, fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{built::Program, lab::workspace};
+
+/// Names a folder with real releases and the objects of a real installation.
+const CORPUS_VARIABLE: &str = "STACKWRIGHT_CORPUS";
+/// Where operators look below their directory of releases.
+const RELEASES: &str = "cluster-stacks";
+/// Beside it, so that a release appears there in one piece.
+const INCOMING: &str = "incoming";
+
+/// A directory of releases (`ROOT/cluster-stacks/<tag>/`), for the flag `--release-dir`.
+#[derive(Clone, Debug)]
+pub struct Releases {
+    root: PathBuf,
+}
+
+impl Releases {
+    /// The directory at `root`, made when it is not there.
+    pub fn at(root: &Path) -> Result<Self> {
+        for folder in [RELEASES, INCOMING] {
+            let folder = root.join(folder);
+            fs::create_dir_all(&folder).with_context(|| format!("failed to make {}", folder.display()))?;
+        }
+        Ok(Self { root: root.to_owned() })
+    }
+
+    /// What `--release-dir` is given.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where the files of a release are, or would be.
+    pub fn folder_of(&self, tag: &str) -> PathBuf {
+        self.root.join(RELEASES).join(tag)
+    }
+
+    /// Puts a copy of a release there at once, in place of one with the same tag. The folder's name is the tag.
+    pub fn publish(&self, release: &Path) -> Result<()> {
+        let tag = release.file_name().context("a release has a name")?;
+        self.publish_as(release, &tag.to_string_lossy())
+    }
+
+    /// Packs our own stack as it is in `source` (`v1`, `v2` or `v3`) as this version and puts it there; the answer is
+    /// its tag.
+    pub fn publish_harbor(&self, source: &str, version: &str) -> Result<String> {
+        self.publish_stack(&harbor_folder(source), version)
+    }
+
+    /// Packs the source of a stack as this version and puts it there; the answer is its tag.
+    pub fn publish_stack(&self, source: &Path, version: &str) -> Result<String> {
+        let place = tempfile::tempdir_in(self.root.join(INCOMING)).context("failed to make a folder")?;
+        let release = pack(source, place.path(), version)?;
+        self.publish(&release)?;
+        let tag = release.file_name().context("a release has a name")?;
+        Ok(tag.to_string_lossy().into_owned())
+    }
+
+    /// The same under another tag, which the files may contradict.
+    pub fn publish_as(&self, release: &Path, tag: &str) -> Result<()> {
+        let (incoming, target) = (self.root.join(INCOMING).join(tag), self.folder_of(tag));
+        copy(release, &incoming)?;
+        if target.exists() {
+            self.unpublish(tag)?;
+        }
+        fs::rename(&incoming, &target).with_context(|| format!("failed to publish {}", target.display()))
+    }
+
+    /// Takes a release away at once.
+    pub fn unpublish(&self, tag: &str) -> Result<()> {
+        let (folder, outgoing) = (self.folder_of(tag), self.root.join(INCOMING).join(tag));
+        fs::rename(&folder, &outgoing).with_context(|| format!("failed to take {} away", folder.display()))?;
+        fs::remove_dir_all(&outgoing).with_context(|| format!("failed to remove {}", outgoing.display()))
+    }
+
+    /// Changes the files of a release where they are, as somebody who edits them.
+    pub fn edit(&self, tag: &str, change: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        change(&self.folder_of(tag))
+    }
+}
+
+/// The source of a stack, to be changed and packed.
+#[derive(Debug)]
+pub struct StackSource {
+    folder: tempfile::TempDir,
+}
+
+impl StackSource {
+    /// A copy of our own stack as it is in this version: `v1`, `v2` or `v3`.
+    pub fn harbor(version: &str) -> Result<Self> {
+        let folder = tempfile::tempdir().context("failed to make a folder")?;
+        copy(&harbor_folder(version), &folder.path().join("stack"))?;
+        Ok(Self { folder })
+    }
+
+    /// Replaces a file, or adds it; the path is relative to the stack's folder.
+    pub fn write(&self, path: &str, text: &str) -> Result<&Self> {
+        let file = self.path().join(path);
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))?;
+        }
+        fs::write(&file, text).with_context(|| format!("failed to write {}", file.display()))?;
+        Ok(self)
+    }
+
+    /// Replaces a text in a file, which must contain it.
+    pub fn replace(&self, path: &str, from: &str, to: &str) -> Result<&Self> {
+        let file = self.path().join(path);
+        let text = fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
+        ensure!(text.contains(from), "{} does not contain {from:?}", file.display());
+        self.write(path, &text.replace(from, to))
+    }
+
+    /// Removes a file.
+    pub fn remove(&self, path: &str) -> Result<&Self> {
+        let file = self.path().join(path);
+        fs::remove_file(&file).with_context(|| format!("failed to remove {}", file.display()))?;
+        Ok(self)
+    }
+
+    /// The stack's folder.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("stack")
+    }
+}
+
+/// The tag of a release of our own stack: `docker-harbor-1-34-<version>`, with dashes.
+pub fn harbor_tag(version: &str) -> String {
+    format!("docker-harbor-1-34-{}", version.replace('.', "-"))
+}
+
+fn harbor_folder(version: &str) -> PathBuf {
+    workspace().join("e2e/stacks/docker-harbor").join(version)
+}
+
+fn pack(stack: &Path, output: &Path, version: &str) -> Result<PathBuf> {
+    let mut command = Command::new(Program::KubectlStacks.path()?);
+    command.args(["release", "create"]).arg(stack);
+    command.arg("--output").arg(output).args(["--version", version]);
+    let answer = command.output().context("failed to start kubectl-stacks")?;
+    let said = String::from_utf8_lossy(&answer.stdout);
+    ensure!(
+        answer.status.success(),
+        "kubectl-stacks made no release of {}: {}",
+        stack.display(),
+        String::from_utf8_lossy(&answer.stderr)
+    );
+    let folder = said.lines().next().and_then(|line| line.split_once(" created: "));
+    let (_, folder) = folder.with_context(|| format!("kubectl-stacks names no folder: {said}"))?;
+    Ok(PathBuf::from(folder))
+}
+
+/// The folder of real releases and objects, when there is one. Without it a test says so on standard error and shows less.
+pub fn corpus() -> Option<PathBuf> {
+    let folder = env::var_os(CORPUS_VARIABLE).map(PathBuf::from);
+    if folder.is_none() {
+        let test = std::thread::current().name().unwrap_or("a test").to_owned();
+        eprintln!("REDUCED: {test} does not run with real releases, because {CORPUS_VARIABLE} is not set");
+    }
+    folder
+}
+
+/// Copies a folder with everything in it; the copy can be written by its owner. Links are copied as links.
+pub fn copy(from: &Path, to: &Path) -> Result<()> {
+    let what = || format!("failed to copy {} to {}", from.display(), to.display());
+    fs::create_dir_all(to).with_context(what)?;
+    for entry in fs::read_dir(from).with_context(what)? {
+        let entry = entry.with_context(what)?;
+        let target = to.join(entry.file_name());
+        let kind = entry.file_type().with_context(what)?;
+        if kind.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else if kind.is_symlink() {
+            let goal = fs::read_link(entry.path()).with_context(what)?;
+            std::os::unix::fs::symlink(goal, &target).with_context(what)?;
+        } else {
+            fs::copy(entry.path(), &target).with_context(what)?;
+            fs::set_permissions(&target, fs::Permissions::from_mode(0o644)).with_context(what)?;
+        }
+    }
+    Ok(())
+}
