@@ -1,9 +1,11 @@
 //! `cargo xtask check`: the gates that need no test to run. Every gate runs, also after one has failed.
 
-use std::process::{Command, ExitCode, Stdio};
+use std::{
+    ffi::OsString,
+    process::{Command, ExitCode, Stdio},
+};
 
 use crate::{
-    screen,
     step::Step,
     summary::{Outcome, Summary},
     workspace::Workspace,
@@ -14,64 +16,45 @@ const DENY_VERSION: &str = "0.20.2";
 
 pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<ExitCode> {
     let mut summary = Summary::default();
-    summary.attempt("fmt", || {
-        cargo_step(workspace, "fmt", &["fmt", "--all", "--check"]).run()
-    });
-    summary.attempt("clippy", || {
-        cargo_step(
-            workspace,
-            "clippy",
-            &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
-        )
-        .run()
-    });
-    summary.attempt("docs", || {
+    let cargo = |title, arguments: &[&str]| {
         let mut cargo = workspace.cargo();
-        cargo
-            .args(["doc", "--workspace", "--no-deps"])
-            .env("RUSTDOCFLAGS", "-D warnings");
-        Step::new(workspace, "docs", cargo).run()
-    });
-    deny(workspace, &mut summary)?;
+        cargo.args(arguments);
+        Step::new(workspace, title, cargo)
+    };
+    summary.attempt("fmt", cargo("fmt", &["fmt", "--all", "--check"]), Outcome::Bad);
+    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    summary.attempt("clippy", cargo("clippy", &clippy), Outcome::Bad);
+    summary.attempt("docs", docs(workspace), Outcome::Bad);
+
+    // Licences, bans and sources are about our own choices. Advisories are about the world, which changes without a commit of ours.
+    let deny = deny(workspace)?;
+    let cargo_deny = |title, checks: &[&str]| {
+        let mut command = Command::new(&deny);
+        command
+            .current_dir(&workspace.root)
+            .args(["--all-features", "check"])
+            .args(checks);
+        Step::new(workspace, title, command)
+    };
+    summary.attempt(
+        "dependencies",
+        cargo_deny("dependencies", &["bans", "licenses", "sources"]),
+        Outcome::Bad,
+    );
+    summary.attempt("advisories", cargo_deny("advisories", &["advisories"]), Outcome::Notice);
     Ok(summary.print())
 }
 
-fn cargo_step<'a>(workspace: &Workspace, title: &'a str, arguments: &[&str]) -> Step<'a> {
+fn docs(workspace: &Workspace) -> Step<'static> {
     let mut cargo = workspace.cargo();
-    cargo.args(arguments);
-    Step::new(workspace, title, cargo)
+    cargo
+        .args(["doc", "--workspace", "--no-deps"])
+        .env("RUSTDOCFLAGS", "-D warnings");
+    Step::new(workspace, "docs", cargo)
 }
 
-/// Licences, bans and sources are about our own choices and block. Advisories are about the world, which changes without a commit of ours:
-/// they are shown.
-fn deny(workspace: &Workspace, summary: &mut Summary) -> anyhow::Result<()> {
-    let program = deny_program(workspace)?;
-    let step = |title, checks: &[&str]| {
-        let mut deny = Command::new(&program);
-        deny.current_dir(&workspace.root)
-            .args(["--all-features", "check"])
-            .args(checks);
-        Step::new(workspace, title, deny)
-    };
-    summary.attempt("dependencies", || {
-        step("dependencies", &["bans", "licenses", "sources"]).run()
-    });
-    match step("advisories", &["advisories"]).run() {
-        Ok(elapsed) => summary.add("advisories", elapsed, Outcome::Good, "none"),
-        Err(error) => {
-            screen::failure(&error);
-            summary.add(
-                "advisories",
-                std::time::Duration::ZERO,
-                Outcome::Notice,
-                "not clean or not to be had, see above",
-            );
-        }
-    }
-    Ok(())
-}
-
-fn deny_program(workspace: &Workspace) -> anyhow::Result<std::path::PathBuf> {
+/// The program cargo-deny: the one on PATH, else our own.
+fn deny(workspace: &Workspace) -> anyhow::Result<OsString> {
     let mut probe = Command::new("cargo-deny");
     probe
         .arg("--version")
@@ -90,5 +73,5 @@ fn deny_program(workspace: &Workspace) -> anyhow::Result<std::path::PathBuf> {
             .arg(&folder);
         Step::new(workspace, "install cargo-deny", cargo).run()?;
     }
-    Ok(program)
+    Ok(program.into())
 }

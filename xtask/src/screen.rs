@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use crate::step::{MissingTool, StepFailed};
+use crate::step::{MissingTool, Newest, StepFailed};
 
 /// Without a terminal a running step says that it lives this often: often enough for a log that somebody watches, rare enough for one
 /// that somebody reads.
@@ -19,39 +19,42 @@ const LIVE_WIDTH: usize = 110;
 /// The display of one running step.
 pub(crate) struct Progress<'a> {
     title: &'a str,
+    expected_lines: Option<usize>,
     live: bool,
     shown: Duration,
 }
 
 impl<'a> Progress<'a> {
-    pub(crate) fn start(title: &'a str, log: &Path) -> Self {
-        let live = stderr().is_terminal();
-        if !live {
-            eprintln!("== {title} (log: {})", log.display());
-        }
+    pub(crate) fn start(title: &'a str, log: &Path, expected_lines: Option<usize>) -> Self {
+        eprintln!("== {title} (log: {})", log.display());
         Self {
             title,
-            live,
+            expected_lines,
+            live: stderr().is_terminal(),
             shown: Duration::ZERO,
         }
     }
 
-    /// Shows `elapsed` and the newest line of the log, at most as often as is good for the eye.
-    pub(crate) fn tick(&mut self, elapsed: Duration, last_line: &str) {
+    /// Shows what is new, at most as often as is good for the eye.
+    pub(crate) fn tick(&mut self, elapsed: Duration, newest: &Newest) {
         let interval = if self.live { LIVE_INTERVAL } else { PLAIN_INTERVAL };
         if elapsed < self.shown + interval {
             return;
         }
         self.shown = elapsed;
         let seconds = elapsed.as_secs();
-        let line = format!("{} · {seconds} s · {last_line}", self.title);
+        let share = self
+            .expected_lines
+            .map(|expected| format!("{} of {expected} · ", newest.lines))
+            .unwrap_or_default();
+        let line = format!("{seconds} s · {share}{}", newest.text);
         if self.live {
             let line: String = line
                 .chars()
                 .filter(|character| !character.is_control())
                 .take(LIVE_WIDTH)
                 .collect();
-            eprint!("\r\x1b[K{line}");
+            eprint!("\r\x1b[K   {line}");
         } else {
             eprintln!("   {line}");
         }
@@ -60,8 +63,8 @@ impl<'a> Progress<'a> {
     }
 
     pub(crate) fn finish(self, elapsed: Duration, result: &str) {
-        let clear = if self.live { "\r\x1b[K== " } else { "   " };
-        eprintln!("{clear}{}: {result}, {:.1} s", self.title, elapsed.as_secs_f64());
+        let clear = if self.live { "\r\x1b[K" } else { "" };
+        eprintln!("{clear}   {}: {result}, {:.1} s", self.title, elapsed.as_secs_f64());
     }
 }
 

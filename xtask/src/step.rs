@@ -1,22 +1,30 @@
 //! Running one command as a step of a chore: its output goes to a log file, its progress to the screen, its end becomes a value.
 
+mod output;
+
 use std::{
     collections::VecDeque,
     fs::{self, File},
-    io::{self, BufRead, BufReader, PipeReader, Write},
+    io,
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
-    sync::Mutex,
+    process::{Command, ExitStatus, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
 use anyhow::Context;
 
+pub(crate) use self::output::Newest;
+use self::output::{Audience, Output};
 use crate::{process::command_line, screen::Progress, workspace::Workspace};
 
 /// How many lines of a failed step are worth a screen.
 const LAST_LINES: usize = 30;
+/// Cargo draws a bar for a terminal only, unless it is told to; the bar is the one place where it says how far it is.
+const CARGO_BAR: [(&str, &str); 2] = [
+    ("CARGO_TERM_PROGRESS_WHEN", "always"),
+    ("CARGO_TERM_PROGRESS_WIDTH", "90"),
+];
 const POLL: Duration = Duration::from_millis(50);
 
 /// A command of a step ended badly.
@@ -52,21 +60,13 @@ pub(crate) struct Finished {
     pub(crate) repeat: String,
 }
 
-/// Where the output of a step goes besides its log.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Audience {
-    /// Nobody: the screen shows one line of progress.
-    Log,
-    /// Our standard output, line by line, as it comes.
-    Reader,
-}
-
 /// A command with a title and a log.
 pub(crate) struct Step<'a> {
     title: &'a str,
     command: Command,
     log: PathBuf,
     audience: Audience,
+    expected_lines: Option<usize>,
 }
 
 impl<'a> Step<'a> {
@@ -81,6 +81,7 @@ impl<'a> Step<'a> {
             command,
             log: workspace.lab().join("logs").join(format!("{name}.log")),
             audience: Audience::Log,
+            expected_lines: None,
         }
     }
 
@@ -90,18 +91,25 @@ impl<'a> Step<'a> {
         self
     }
 
-    /// Runs the command to its end and returns how long it took; a bad end is a [`StepFailed`].
-    pub(crate) fn run(self) -> anyhow::Result<Duration> {
+    /// The command writes about so many lines when nothing is cached: the screen shows how far it is.
+    pub(crate) fn expecting_lines(mut self, lines: usize) -> Self {
+        self.expected_lines = Some(lines);
+        self
+    }
+
+    /// Runs the command to its end; a bad end is a [`StepFailed`].
+    pub(crate) fn run(self) -> anyhow::Result<Finished> {
         let title = self.title.to_owned();
+        let finished = self.finish()?;
+        if finished.status.success() {
+            return Ok(finished);
+        }
         let Finished {
             status,
-            elapsed,
+            elapsed: _,
             log,
             repeat,
-        } = self.finish()?;
-        if status.success() {
-            return Ok(elapsed);
-        }
+        } = finished;
         let last_lines = useful(&read_log(&log)?);
         Err(StepFailed {
             title,
@@ -120,17 +128,34 @@ impl<'a> Step<'a> {
         // One pipe for both streams keeps their order.
         let (reader, writer) = io::pipe().context("failed to create a pipe")?;
         let second = writer.try_clone().context("failed to share a pipe")?;
-        let progress = Progress::start(self.title, &self.log);
+        let mut progress = Progress::start(self.title, &self.log, self.expected_lines);
         let begin = Instant::now();
+        if self.audience == Audience::Log {
+            self.command.envs(CARGO_BAR);
+        }
         self.command.stdin(Stdio::null()).stdout(writer).stderr(second);
-        let child = self
+        let mut child = self
             .command
             .spawn()
             .with_context(|| format!("failed to start {repeat}"))?;
         // The command holds our ends of the pipe: as long as they are open, the reader sees no end.
         drop(self.command);
-        let status = follow(child, reader, file, self.audience, progress, begin)
-            .with_context(|| format!("failed to follow the step {:?}", self.title))?;
+        let output = Output::for_audience(self.audience);
+        let status = thread::scope(|scope| {
+            let copying = scope.spawn(|| output.copy(reader, file));
+            while !copying.is_finished() {
+                if self.audience == Audience::Log {
+                    progress.tick(begin.elapsed(), &output.newest());
+                }
+                thread::sleep(POLL);
+            }
+            copying
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("the thread that reads the output is gone")))?;
+            child.wait()
+        })
+        .with_context(|| format!("failed to follow the step {:?}", self.title))?;
+        progress.finish(begin.elapsed(), if status.success() { "done" } else { "FAILED" });
         Ok(Finished {
             status,
             elapsed: begin.elapsed(),
@@ -140,55 +165,10 @@ impl<'a> Step<'a> {
     }
 }
 
-fn follow(
-    mut child: Child,
-    reader: PipeReader,
-    log: File,
-    audience: Audience,
-    mut progress: Progress<'_>,
-    begin: Instant,
-) -> io::Result<ExitStatus> {
-    let last_line = Mutex::new(String::new());
-    let status = thread::scope(|scope| {
-        let copying = scope.spawn(|| copy_lines(reader, log, audience, &last_line));
-        while !copying.is_finished() {
-            if audience == Audience::Log {
-                progress.tick(
-                    begin.elapsed(),
-                    &last_line.lock().map(|line| line.clone()).unwrap_or_default(),
-                );
-            }
-            thread::sleep(POLL);
-        }
-        copying
-            .join()
-            .unwrap_or_else(|_| Err(io::Error::other("the thread that reads the output is gone")))?;
-        child.wait()
-    })?;
-    progress.finish(begin.elapsed(), if status.success() { "done" } else { "FAILED" });
-    Ok(status)
-}
-
 fn create_log(path: &Path) -> anyhow::Result<File> {
     let folder = path.parent().unwrap_or(path);
     fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;
     File::create(path).with_context(|| format!("failed to create {}", path.display()))
-}
-
-fn copy_lines(reader: PipeReader, mut log: File, audience: Audience, last_line: &Mutex<String>) -> io::Result<()> {
-    let mut reader = BufReader::new(reader);
-    let mut line = Vec::new();
-    while reader.read_until(b'\n', &mut line)? > 0 {
-        log.write_all(&line)?;
-        if audience == Audience::Reader {
-            io::stdout().lock().write_all(&line)?;
-        }
-        if let Ok(mut last) = last_line.lock() {
-            String::from_utf8_lossy(&line).trim().clone_into(&mut last);
-        }
-        line.clear();
-    }
-    Ok(())
 }
 
 /// The text of a log; bytes that are no text are replaced.

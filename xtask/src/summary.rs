@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::screen;
+use crate::{screen, step::Step};
 
 /// What came out of a step.
 pub(crate) enum Outcome {
@@ -40,14 +40,14 @@ impl Summary {
         });
     }
 
-    /// Runs a step that may fail without ending the chore, and keeps what came out of it.
-    pub(crate) fn attempt(&mut self, step: &'static str, work: impl FnOnce() -> anyhow::Result<Duration>) {
+    /// Runs a step whose failure does not end the chore, and keeps what came out of it: `otherwise`, when it fails.
+    pub(crate) fn attempt(&mut self, name: &'static str, step: Step<'_>, otherwise: Outcome) {
         let begin = Instant::now();
-        match work() {
-            Ok(elapsed) => self.add(step, elapsed, Outcome::Good, "ok"),
+        match step.run() {
+            Ok(finished) => self.add(name, finished.elapsed, Outcome::Good, "ok"),
             Err(error) => {
                 screen::failure(&error);
-                self.add(step, begin.elapsed(), Outcome::Bad, "FAILED, see above");
+                self.add(name, begin.elapsed(), otherwise, "FAILED, see above");
             }
         }
     }

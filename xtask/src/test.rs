@@ -62,7 +62,9 @@ fn build(workspace: &Workspace, packages: &[String]) -> anyhow::Result<Duration>
     } else {
         return Ok(Duration::ZERO);
     }
-    Step::new(workspace, "build", cargo).run()
+    Step::new(workspace, "build", cargo)
+        .run()
+        .map(|finished| finished.elapsed)
 }
 
 fn test(workspace: &Workspace, arguments: &Arguments, summary: &mut Summary) -> anyhow::Result<()> {

@@ -11,7 +11,7 @@ use super::{
     cache::{Cache, Key},
     go::Go,
 };
-use crate::workspace::Workspace;
+use crate::{step::read_log, workspace::Workspace};
 
 /// The packages that carry the version which the server and its clients report.
 const STAMPED: [&str; 2] = ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"];
@@ -24,21 +24,43 @@ pub(super) fn build(workspace: &Workspace, cache: &Cache, go: &Go) -> anyhow::Re
     let parts = sources.iter().flat_map(|(name, text)| [name.as_str(), text.as_str()]);
     let key = Key::of(parts.chain([go.version.as_str(), linker_flags.as_str()]));
     let folder = cache.entry("control-plane", &key, |partial| {
-        let title = "build the control plane";
-        go.step(workspace, title, |command| {
+        let packages = count_packages(workspace, go, &module)?;
+        go.step(workspace, "build the control plane", |command| {
+            // With -v every package that is compiled makes a line.
+            command.current_dir(&module).args([
+                "build",
+                "-v",
+                "-trimpath",
+                "-buildvcs=false",
+                "-mod=readonly",
+                "-ldflags",
+            ]);
+            // No C compiler is needed, and the binary runs everywhere.
             command
-                .current_dir(&module)
                 .env("CGO_ENABLED", "0")
-                .args(["build", "-v", "-trimpath", "-buildvcs=false"]);
-            command
-                .args(["-mod=readonly", "-ldflags", &linker_flags, "-o"])
+                .arg(&linker_flags)
+                .arg("-o")
                 .arg(partial.join("controlplane"))
                 .arg(".");
         })
+        .expecting_lines(packages)
         .run()
         .map(drop)
     })?;
     Ok(folder.join("controlplane"))
+}
+
+/// How many packages a build from nothing compiles; fetches their modules on the way.
+fn count_packages(workspace: &Workspace, go: &Go, module: &Path) -> anyhow::Result<usize> {
+    let step = go.step(workspace, "fetch the modules of the control plane", |command| {
+        command
+            .current_dir(module)
+            .env("CGO_ENABLED", "0")
+            .args(["list", "-mod=readonly", "-deps", "."]);
+    });
+    let log = step.run()?.log;
+    // Beside the packages the log has a line for each module fetched.
+    Ok(read_log(&log)?.lines().filter(|line| !line.starts_with("go: ")).count())
 }
 
 /// Name and text of what the binary is made from, by name.
