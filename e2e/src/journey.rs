@@ -36,7 +36,7 @@ use crate::{
 };
 
 /// For everything that is seconds on an idle machine: many journeys run at once on two cores.
-pub const SOON: Duration = Duration::from_secs(60);
+pub const SOON: Duration = Duration::from_mins(1);
 /// Field manager of everything that a journey does in the name of a user.
 pub const USER: &str = "e2e";
 /// Room for a counter behind it in a name of 63 characters.
@@ -57,7 +57,11 @@ static SHARED: LazyLock<Result<Shared>> = LazyLock::new(|| {
         control_plane.install_crds().await?;
         Ok::<_, anyhow::Error>(control_plane)
     })?;
-    Ok(Shared { runtime, control_plane, lab: Lab::load()? })
+    Ok(Shared {
+        runtime,
+        control_plane,
+        lab: Lab::load()?,
+    })
 });
 
 /// Runs one journey in the test that calls this. The namespace is named after the test.
@@ -120,7 +124,16 @@ impl Journey {
             log: folder.join("core-operator.log"),
         };
         let lab = &shared.lab;
-        Ok(Self { client, namespace, releases, options, operator: None, folder, control_plane, lab })
+        Ok(Self {
+            client,
+            namespace,
+            releases,
+            options,
+            operator: None,
+            folder,
+            control_plane,
+            lab,
+        })
     }
 
     /// A folder for files of the journey, with the operator's log.
@@ -167,7 +180,9 @@ impl Journey {
 
     /// What the operator asked the API server for since `mark`. Its own clock tells nothing of other operators.
     pub async fn requests_since(&self, mark: Mark) -> Result<AuditEvents> {
-        let Identity::User { name, .. } = operator_of(&self.namespace) else { return Ok(AuditEvents::default()) };
+        let Identity::User { name, .. } = operator_of(&self.namespace) else {
+            return Ok(AuditEvents::default());
+        };
         let events = self.control_plane.audit_log().since(mark).await?;
         Ok(events.filter(|event| event.user == name))
     }
@@ -198,12 +213,17 @@ impl Journey {
     /// Server-side apply of a whole object, as a user; a namespace of its own wins over the journey's.
     pub async fn apply(&self, object: Value) -> Result<DynamicObject> {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-        let (api_version, kind) = (text("/apiVersion").context("no apiVersion")?, text("/kind").context("no kind")?);
+        let (api_version, kind) = (
+            text("/apiVersion").context("no apiVersion")?,
+            text("/kind").context("no kind")?,
+        );
         let name = text("/metadata/name").context("no name")?.to_owned();
         let namespace = text("/metadata/namespace").unwrap_or(&self.namespace);
         let api = Api::<DynamicObject>::namespaced_with(self.client.clone(), namespace, &resource(api_version, kind));
         let what = format!("failed to apply {kind} {name}");
-        api.patch(&name, &PatchParams::apply(USER).force(), &Patch::Apply(object)).await.context(what)
+        api.patch(&name, &PatchParams::apply(USER).force(), &Patch::Apply(object))
+            .await
+            .context(what)
     }
 
     /// Applies a ClusterStack of our own stack, without provider and subscription unless `spec` says so: what `spec` leaves out
@@ -229,7 +249,10 @@ impl Journey {
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + DeserializeOwned + Debug,
     {
         let patch = json!({ "metadata": { "annotations": { key: value } } });
-        let patched = self.api::<K>().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        let patched = self
+            .api::<K>()
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await;
         patched.map(drop).with_context(|| format!("failed to annotate {name}"))
     }
 
@@ -248,11 +271,13 @@ impl Journey {
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + DeserializeOwned + Debug,
     {
         let api = self.api::<K>();
-        eventually(SOON, format!("{name}: {what}"), async || match api.get_opt(name).await {
-            Ok(Some(object)) if holds(&object) => Ok(object),
-            Ok(Some(object)) => Err(format!("{object:?}")),
-            Ok(None) => Err("it does not exist".to_owned()),
-            Err(error) => Err(error.to_string()),
+        eventually(SOON, format!("{name}: {what}"), async || {
+            match api.get_opt(name).await {
+                Ok(Some(object)) if holds(&object) => Ok(object),
+                Ok(Some(object)) => Err(format!("{object:?}")),
+                Ok(None) => Err("it does not exist".to_owned()),
+                Err(error) => Err(error.to_string()),
+            }
         })
         .await
     }
@@ -263,10 +288,12 @@ impl Journey {
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + DeserializeOwned + Debug,
     {
         let api = self.api::<K>();
-        eventually(SOON, format!("{name} to be gone"), async || match api.get_opt(name).await {
-            Ok(None) => Ok(()),
-            Ok(Some(object)) => Err(format!("{object:?}")),
-            Err(error) => Err(error.to_string()),
+        eventually(SOON, format!("{name} to be gone"), async || {
+            match api.get_opt(name).await {
+                Ok(None) => Ok(()),
+                Ok(Some(object)) => Err(format!("{object:?}")),
+                Err(error) => Err(error.to_string()),
+            }
         })
         .await
     }
@@ -300,9 +327,13 @@ impl Journey {
     pub async fn usable(&self, stack: &str, versions: &str) -> Result<ClusterStack> {
         let holds = |stack: &ClusterStack| {
             let status = stack.status.as_ref();
-            status.and_then(|status| status.usable_versions.as_deref()).unwrap_or_default() == versions
+            status
+                .and_then(|status| status.usable_versions.as_deref())
+                .unwrap_or_default()
+                == versions
         };
-        self.until_stack(stack, &format!("usable versions {versions:?}"), holds).await
+        self.until_stack(stack, &format!("usable versions {versions:?}"), holds)
+            .await
     }
 
     /// The inventory of a release as it is now, with every object in it as it is live; `None` for those that are not there.
@@ -310,8 +341,11 @@ impl Journey {
         let release = self.api::<ClusterStackRelease>().get(tag).await?;
         let mut objects = BTreeMap::new();
         for row in status(&release).resources {
-            let api_version =
-                if row.group.is_empty() { row.version.clone() } else { format!("{}/{}", row.group, row.version) };
+            let api_version = if row.group.is_empty() {
+                row.version.clone()
+            } else {
+                format!("{}/{}", row.group, row.version)
+            };
             let object = self.objects(&api_version, &row.kind).get_opt(&row.name).await?;
             objects.insert(format!("{} {}", row.kind, row.name), object);
         }
@@ -330,7 +364,10 @@ fn resource(api_version: &str, kind: &str) -> ApiResource {
 }
 
 fn operator_of(namespace: &str) -> Identity {
-    Identity::User { name: format!("operator-{namespace}"), groups: vec!["system:masters".to_owned()] }
+    Identity::User {
+        name: format!("operator-{namespace}"),
+        groups: vec!["system:masters".to_owned()],
+    }
 }
 
 /// The harness of the tests names each test's thread after the test.
@@ -338,15 +375,25 @@ fn name_of_this_test() -> String {
     let thread = thread::current();
     let name = thread.name().unwrap_or("journey");
     let name = name.rsplit("::").next().unwrap_or(name).replace('_', "-");
-    name.chars().take(LONGEST_NAME).collect::<String>().trim_end_matches('-').to_owned()
+    name.chars()
+        .take(LONGEST_NAME)
+        .collect::<String>()
+        .trim_end_matches('-')
+        .to_owned()
 }
 
 async fn new_namespace(client: &Client, stem: &str) -> Result<String> {
     static COUNTER: AtomicU32 = AtomicU32::new(1);
     let stem: String = stem.chars().take(LONGEST_NAME).collect();
-    let name = format!("{}-{}", stem.trim_end_matches('-'), COUNTER.fetch_add(1, Ordering::Relaxed));
+    let name = format!(
+        "{}-{}",
+        stem.trim_end_matches('-'),
+        COUNTER.fetch_add(1, Ordering::Relaxed)
+    );
     let mut namespace = Namespace::default();
     namespace.metadata.name = Some(name);
-    let created = Api::<Namespace>::all(client.clone()).create(&kube::api::PostParams::default(), &namespace).await;
+    let created = Api::<Namespace>::all(client.clone())
+        .create(&kube::api::PostParams::default(), &namespace)
+        .await;
     Ok(created.context("failed to make a namespace")?.name_any())
 }

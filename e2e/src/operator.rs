@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::{Ended, Lab, Metrics, Process, built::Program, eventually};
 
 /// Two busy cores start several at once.
-const READY_DEADLINE: Duration = Duration::from_secs(60);
+const READY_DEADLINE: Duration = Duration::from_mins(1);
 /// The operator drains for five seconds at most.
 const STOP_DEADLINE: Duration = Duration::from_secs(20);
 
@@ -45,11 +45,18 @@ impl OperatorOptions {
         command.arg("--namespace").arg(&self.namespace);
         command.arg("--local").arg("--release-dir").arg(&self.release_dir);
         // Port 0: the system chooses, and the log says which.
-        command.args(["--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"]);
+        command.args([
+            "--metrics-bind-address=127.0.0.1:0",
+            "--health-probe-bind-address=127.0.0.1:0",
+        ]);
         if let Some(folder) = &self.record {
             command.arg("--record").arg(folder);
         }
-        if !self.flags.iter().any(|flag| flag.to_string_lossy().starts_with("--leader-elect")) {
+        if !self
+            .flags
+            .iter()
+            .any(|flag| flag.to_string_lossy().starts_with("--leader-elect"))
+        {
             command.arg("--leader-elect=false");
         }
         command.args(&self.flags);
@@ -91,14 +98,18 @@ impl Operator {
     async fn address_of(&mut self, message: &str) -> Result<String> {
         let found = eventually(READY_DEADLINE, format!("the log line {message:?}"), || {
             let found = match self.process.ended() {
-                Ok(None) => Ok(self.logged(message).and_then(|line| Some(line["address"].as_str()?.to_owned()))),
+                Ok(None) => Ok(self
+                    .logged(message)
+                    .and_then(|line| Some(line["address"].as_str()?.to_owned()))),
                 Ok(Some(ended)) => Err(anyhow!("the operator {ended}")),
                 Err(error) => Err(error),
             };
             std::future::ready(found.transpose().ok_or("it is not there"))
         });
         let found = found.await;
-        found.with_context(|| self.process.tail())?.with_context(|| self.process.tail())
+        found
+            .with_context(|| self.process.tail())?
+            .with_context(|| self.process.tail())
     }
 
     /// The first line of this start's log with this message, fields beside it.
@@ -106,7 +117,9 @@ impl Operator {
         let text = fs::read(self.process.log()).ok()?;
         let text = text.get(usize::try_from(self.log_start).ok()?..)?;
         let lines = text.split(|byte| *byte == b'\n');
-        lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok()).find(|line| line["message"] == message)
+        lines
+            .filter_map(|line| serde_json::from_slice::<Value>(line).ok())
+            .find(|line| line["message"] == message)
     }
 
     /// The log of every start with the same file.
@@ -143,7 +156,12 @@ async fn get(url: &str) -> Result<String> {
     let answer = client.get(url.parse().with_context(|| format!("{url:?} is no URL"))?);
     let answer = answer.await.with_context(|| format!("failed to ask {url}"))?;
     let status = answer.status();
-    let body = answer.into_body().collect().await.with_context(|| format!("failed to read {url}"))?.to_bytes();
+    let body = answer
+        .into_body()
+        .collect()
+        .await
+        .with_context(|| format!("failed to read {url}"))?
+        .to_bytes();
     let text = String::from_utf8_lossy(&body).into_owned();
     if !status.is_success() {
         bail!("{url} answered {status}: {text}");
