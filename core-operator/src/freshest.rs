@@ -45,6 +45,12 @@ where
         }
     }
 
+    /// Waits until the watch has listed everything: before that, absence means nothing.
+    pub(crate) async fn listed(&self) {
+        // An error means that the watch is gone, and with it the process.
+        let _ = self.store.wait_until_ready().await;
+    }
+
     /// The newest sight of one object.
     pub(crate) fn get(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);

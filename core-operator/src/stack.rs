@@ -53,6 +53,7 @@ impl WriteTimes {
 /// Reconciles one stack; `None` means that only a change can change the decision.
 pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: String) -> Option<Duration> {
     let (context, namespace, name) = (context.as_ref(), namespace.as_str(), name.as_str());
+    context.releases.listed().await;
     let stack = context.stacks.get(namespace, name)?;
     let now = context.now();
     let observed = observe(context, &stack).await;
@@ -61,7 +62,9 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
         recorder.record("stack", &observed, now, &plan);
     }
     let failed = execute(context, &stack, &plan.actions).await;
-    tell(context, &stack, &plan.notes);
+    if !failed {
+        tell(context, &stack, &plan.notes);
+    }
     let acted = !plan.actions.is_empty();
     let plan = if acted {
         planning::stack::plan(&observe(context, &stack).await, context.now())
