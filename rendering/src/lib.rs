@@ -1,1 +1,181 @@
-//! Charts to objects: engine by file, memo of random answers, cache by digest
+//! Charts to Kubernetes objects: the only caller of the chart engine.
+//!
+//! Decides which engine renders which file, what an object must have to be one, and what is kept of past renderings. It knows neither a
+//! cluster nor a disk: the bytes of a chart come from the caller, and only when they are needed.
+
+mod cache;
+mod digest;
+mod objects;
+mod tera;
+
+use std::error::Error;
+use std::sync::Arc;
+
+use crds::policy::HelmProfile;
+use helm::chart::{ArchiveLimits, LoadError};
+use helm::{Chart, OtherLanguage, Profile, RenderOptions};
+use serde_json::Value;
+
+use cache::{Cache, Key};
+use tera::TeraLanguage;
+
+pub use objects::ObjectError;
+
+/// Renders charts, and keeps what it rendered up to a number of bytes. One for the whole process.
+pub struct Renderer {
+    cache: Cache,
+    tera: Arc<dyn OtherLanguage>,
+}
+
+/// What to render. Equal requests have equal answers; only `chart` is not looked at to tell them apart.
+#[derive(Clone, Copy)]
+pub struct RenderRequest<'a> {
+    /// The digest of the chart's archive, which the caller has verified.
+    pub chart_digest: &'a str,
+    /// Reads the archive (`.tgz`); called when the rendering is not in the cache.
+    pub chart: &'a dyn Fn() -> Result<Vec<u8>, Box<dyn Error + Send + Sync>>,
+    /// `.Release.Name`
+    pub release_name: &'a str,
+    /// `.Release.Namespace`
+    pub namespace: &'a str,
+    /// The Kubernetes version to render for; what the Helm version assumes when absent.
+    pub kubernetes_version: Option<&'a str>,
+    /// API versions (`group/version` or `group/version/Kind`) besides those that the Helm version knows.
+    pub api_versions: &'a [String],
+    /// Whose behaviour to follow.
+    pub profile: HelmProfile,
+    /// The values over the chart's defaults: an object, or null for none.
+    pub values: &'a Value,
+}
+
+/// What a chart asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rendered {
+    /// In Helm's order of installation; hooks, which are objects like all others here, at the end.
+    pub objects: Vec<RenderedObject>,
+    /// What is strange but no error, one sentence each.
+    pub warnings: Vec<String>,
+    /// `sha256:<hex>` over the digests of the objects in their order.
+    pub digest: String,
+}
+
+/// One object as the chart wants it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RenderedObject {
+    /// The object, with apiVersion, kind and metadata.name.
+    pub value: Value,
+    /// `sha256:<hex>` of the canonical JSON of the object.
+    pub digest: String,
+    /// The template that it came from: `chart/templates/name.yaml`.
+    pub source: String,
+}
+
+/// Why there is no rendering. The sources have the engine's own words.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RenderError {
+    /// The engine is not yet equal to that Helm version.
+    #[error("helm profile {0} is not supported, use v3.19")]
+    UnsupportedProfile(HelmProfile),
+    /// The caller could not read the archive.
+    #[error("failed to read the chart {digest}")]
+    ReadChart {
+        /// The digest of the archive.
+        digest: String,
+        /// The caller's error.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The archive is no chart, or breaks a limit.
+    #[error("unable to load the chart {digest}")]
+    LoadChart {
+        /// The digest of the archive.
+        digest: String,
+        /// What is wrong with it.
+        #[source]
+        source: LoadError,
+    },
+    /// Templates, values or manifests are wrong.
+    #[error("unable to render the chart as release {release:?}")]
+    RenderChart {
+        /// The name of the release.
+        release: String,
+        /// What is wrong, in Helm's words.
+        #[source]
+        source: helm::RenderError,
+    },
+    /// A manifest is no object that can be applied.
+    #[error("unable to use what the chart renders")]
+    UseManifest(#[source] ObjectError),
+}
+
+/// Whether trying again can help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// It can.
+    Transient,
+    /// Only another chart or other values can.
+    Terminal,
+}
+
+impl RenderError {
+    /// Whether trying again can help.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::ReadChart { .. } => ErrorClass::Transient,
+            Self::UnsupportedProfile(_) | Self::LoadChart { .. } | Self::RenderChart { .. } | Self::UseManifest(_) => {
+                ErrorClass::Terminal
+            }
+        }
+    }
+}
+
+impl Renderer {
+    /// A renderer that keeps renderings of about `cache_bytes` in memory; 0 keeps none.
+    pub fn new(cache_bytes: usize) -> Self {
+        Self {
+            cache: Cache::new(cache_bytes),
+            tera: Arc::new(TeraLanguage),
+        }
+    }
+
+    /// Renders a chart, or finds what it rendered before. Blocks while templates run, on a thread of their own.
+    pub fn render(&self, request: &RenderRequest<'_>) -> Result<Arc<Rendered>, RenderError> {
+        let key = Key::of(request);
+        if let Some(rendered) = self.cache.get(&key) {
+            return Ok(rendered);
+        }
+        let rendered = Arc::new(self.render_anew(request)?);
+        self.cache.insert(key, &rendered);
+        Ok(rendered)
+    }
+
+    fn render_anew(&self, request: &RenderRequest<'_>) -> Result<Rendered, RenderError> {
+        let profile =
+            Profile::by_name(&request.profile.to_string()).ok_or(RenderError::UnsupportedProfile(request.profile))?;
+        let digest = || request.chart_digest.to_owned();
+        let archive = (request.chart)().map_err(|source| RenderError::ReadChart {
+            digest: digest(),
+            source,
+        })?;
+        let chart =
+            Chart::from_archive(&archive, &ArchiveLimits::default()).map_err(|source| RenderError::LoadChart {
+                digest: digest(),
+                source,
+            })?;
+        let options = RenderOptions {
+            kube_version: request.kubernetes_version.map(str::to_owned),
+            api_versions: request.api_versions.to_vec(),
+            profile,
+            other_language: Some(Arc::clone(&self.tera)),
+            ..RenderOptions::new(request.release_name, request.namespace)
+        };
+        let rendering = chart
+            .render(&objects::to_node(request.values), &options)
+            .map_err(|source| RenderError::RenderChart {
+                release: request.release_name.to_owned(),
+                source,
+            })?;
+        objects::collect(rendering, request.namespace).map_err(RenderError::UseManifest)
+    }
+}

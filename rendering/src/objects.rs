@@ -1,0 +1,228 @@
+//! From manifests to objects: what an object must have, lists taken apart, names that occur twice.
+
+use std::collections::HashMap;
+
+use helm::yaml::Node;
+use helm::{Manifest, Rendering};
+use serde_json::{Map, Number, Value};
+
+use crate::{Rendered, RenderedObject, digest};
+
+/// A manifest that is no object which can be applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ObjectError {
+    /// A document is a list or a scalar.
+    #[error("{source_template} renders a document that is no object")]
+    NotAnObject {
+        /// The template.
+        source_template: String,
+    },
+    /// A field that every object has is missing, empty or no string.
+    #[error("{source_template} renders an object without {field}")]
+    MissingField {
+        /// The template.
+        source_template: String,
+        /// The path of the field.
+        field: &'static str,
+    },
+    /// The API server would choose another name every time.
+    #[error("{source_template} renders an object with generateName, give it a name")]
+    GeneratedName {
+        /// The template.
+        source_template: String,
+    },
+    /// A `List` has no items.
+    #[error("{source_template} renders a List without items")]
+    ListWithoutItems {
+        /// The template.
+        source_template: String,
+    },
+    /// Two objects have the same group, kind, namespace and name.
+    #[error("{first} and {second} both render {kind} {name:?}")]
+    Twice {
+        /// The kind with its group: `Deployment.apps`.
+        kind: String,
+        /// The name.
+        name: String,
+        /// The template that comes first.
+        first: String,
+        /// The other template, possibly the same.
+        second: String,
+    },
+}
+
+/// What the API server tells objects by.
+#[derive(PartialEq, Eq, Hash)]
+struct Identity {
+    kind: String,
+    namespace: String,
+    name: String,
+}
+
+/// Takes the objects out of a rendering. Objects without a namespace are taken to be in `namespace`.
+pub(crate) fn collect(rendering: Rendering, namespace: &str) -> Result<Rendered, ObjectError> {
+    let mut collection = Collection {
+        namespace,
+        objects: Vec::new(),
+        warnings: rendering.warnings,
+        seen: HashMap::new(),
+    };
+    for manifest in rendering.manifests.into_iter().chain(rendering.hooks) {
+        collection.add_manifest(manifest)?;
+    }
+    let digests: Vec<&str> = collection.objects.iter().map(|object| object.digest.as_str()).collect();
+    Ok(Rendered {
+        digest: digest::of_bytes(digests.join("\n").as_bytes()),
+        objects: collection.objects,
+        warnings: collection.warnings,
+    })
+}
+
+struct Collection<'a> {
+    namespace: &'a str,
+    objects: Vec<RenderedObject>,
+    warnings: Vec<String>,
+    seen: HashMap<Identity, String>,
+}
+
+impl Collection<'_> {
+    fn add_manifest(&mut self, manifest: Manifest) -> Result<(), ObjectError> {
+        let Manifest {
+            source,
+            document,
+            duplicate_keys,
+            hook,
+            ..
+        } = manifest;
+        if document == Node::Null {
+            return Ok(());
+        }
+        for key in duplicate_keys {
+            self.warnings.push(format!(
+                "{source} has the key {key:?} more than once, the last value is used"
+            ));
+        }
+        if hook.is_some() {
+            self.warnings.push(format!(
+                "{source} renders a Helm hook, it is applied like any other object"
+            ));
+        }
+        self.add(to_json(document), &source)
+    }
+
+    fn add(&mut self, value: Value, source: &str) -> Result<(), ObjectError> {
+        let Value::Object(object) = &value else {
+            return Err(ObjectError::NotAnObject {
+                source_template: source.to_owned(),
+            });
+        };
+        let missing = |field| ObjectError::MissingField {
+            source_template: source.to_owned(),
+            field,
+        };
+        let api_version = text(object, "apiVersion").ok_or_else(|| missing("apiVersion"))?;
+        let kind = text(object, "kind").ok_or_else(|| missing("kind"))?;
+        if is_list(api_version, kind, object) {
+            return self.add_items(value, source);
+        }
+        let metadata = object
+            .get("metadata")
+            .and_then(Value::as_object)
+            .ok_or_else(|| missing("metadata"))?;
+        let Some(name) = text(metadata, "name") else {
+            let generated = text(metadata, "generateName").is_some();
+            let source_template = source.to_owned();
+            return Err(if generated {
+                ObjectError::GeneratedName { source_template }
+            } else {
+                missing("metadata.name")
+            });
+        };
+        let identity = Identity {
+            kind: match api_version.split_once('/') {
+                Some((group, _)) => format!("{kind}.{group}"),
+                None => kind.to_owned(),
+            },
+            namespace: text(metadata, "namespace").unwrap_or(self.namespace).to_owned(),
+            name: name.to_owned(),
+        };
+        if let Some(first) = self.seen.get(&identity) {
+            return Err(ObjectError::Twice {
+                kind: identity.kind,
+                name: identity.name,
+                first: first.clone(),
+                second: source.to_owned(),
+            });
+        }
+        self.seen.insert(identity, source.to_owned());
+        self.objects.push(RenderedObject {
+            digest: digest::of_json(&value),
+            value,
+            source: source.to_owned(),
+        });
+        Ok(())
+    }
+
+    fn add_items(&mut self, mut list: Value, source: &str) -> Result<(), ObjectError> {
+        match list.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => items.into_iter().try_for_each(|item| self.add(item, source)),
+            _ => Err(ObjectError::ListWithoutItems {
+                source_template: source.to_owned(),
+            }),
+        }
+    }
+}
+
+/// `List` itself, and lists of one kind, which kubectl takes apart too.
+fn is_list(api_version: &str, kind: &str, object: &Map<String, Value>) -> bool {
+    (api_version == "v1" && kind == "List")
+        || (kind.ends_with("List") && object.get("items").is_some_and(Value::is_array))
+}
+
+/// A string that is not empty.
+fn text<'a>(object: &'a Map<String, Value>, field: &str) -> Option<&'a str> {
+    object
+        .get(field)
+        .and_then(Value::as_str)
+        .filter(|text| !text.is_empty())
+}
+
+/// The JSON that Go makes of a document: a float without a fraction is an integer.
+#[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
+fn to_json(node: Node) -> Value {
+    match node {
+        Node::Null => Value::Null,
+        Node::Bool(value) => Value::Bool(value),
+        Node::Int(number) => Value::from(number),
+        Node::Uint(number) => Value::from(number),
+        Node::Float(number) if number.fract() == 0.0 && number.abs() < 9_223_372_036_854_775_808.0 => {
+            Value::from(number as i64)
+        }
+        Node::Float(number) => Number::from_f64(number).map_or(Value::Null, Value::Number),
+        Node::Text(text) => Value::String(text),
+        Node::List(items) => Value::Array(items.into_iter().map(to_json).collect()),
+        Node::Map(entries) => Value::Object(entries.into_iter().map(|(key, node)| (key, to_json(node))).collect()),
+    }
+}
+
+/// JSON as values of a chart.
+pub(crate) fn to_node(value: &Value) -> Node {
+    match value {
+        Value::Null => Node::Null,
+        Value::Bool(value) => Node::Bool(*value),
+        Value::Number(number) => Node::Float(number.as_f64().unwrap_or_default()),
+        Value::String(text) => Node::Text(text.clone()),
+        Value::Array(items) => Node::List(items.iter().map(to_node).collect()),
+        Value::Object(entries) => Node::Map(
+            entries
+                .iter()
+                .map(|(key, value)| (key.clone(), to_node(value)))
+                .collect(),
+        ),
+    }
+}
+
+/// JSON as templates of another language get it.
+pub(crate) fn to_plain_json(node: &Node) -> Value {
+    to_json(node.clone())
+}

@@ -1,0 +1,339 @@
+//! What charts become: objects, warnings, or an error that names the template.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
+
+use std::cell::Cell;
+use std::error::Error;
+use std::sync::Arc;
+
+use crds::policy::HelmProfile;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use rendering::{ErrorClass, RenderError, RenderRequest, Rendered, Renderer};
+use serde_json::{Value, json};
+use tar::{Builder, Header};
+
+const CHART: &str = "apiVersion: v2\nname: c\nversion: 1.0.0\n";
+
+fn archive(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut builder = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    for (name, data) in [("Chart.yaml", CHART)].iter().chain(files) {
+        let mut header = Header::new_gnu();
+        header.set_size(data.len() as u64);
+        header.set_mode(0o644);
+        builder
+            .append_data(&mut header, format!("c/{name}"), data.as_bytes())
+            .unwrap();
+    }
+    builder.into_inner().unwrap().finish().unwrap()
+}
+
+fn request<'a>(chart: &'a dyn Fn() -> Result<Vec<u8>, Box<dyn Error + Send + Sync>>) -> RenderRequest<'a> {
+    RenderRequest {
+        chart_digest: "sha256:chart",
+        chart,
+        release_name: "docker-scs-1-30",
+        namespace: "cluster",
+        kubernetes_version: None,
+        api_versions: &[],
+        profile: HelmProfile::V3_19,
+        values: &Value::Null,
+    }
+}
+
+fn render(files: &[(&str, &str)]) -> Result<Arc<Rendered>, RenderError> {
+    Renderer::new(0).render(&request(&|| Ok(archive(files))))
+}
+
+fn objects(files: &[(&str, &str)]) -> Vec<Value> {
+    render(files)
+        .unwrap()
+        .objects
+        .iter()
+        .map(|object| object.value.clone())
+        .collect()
+}
+
+/// The error with all its sources.
+fn error(files: &[(&str, &str)]) -> String {
+    let error = render(files).unwrap_err();
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
+}
+
+#[test]
+fn objects_come_in_order_of_installation_with_their_templates() {
+    let rendered = render(&[
+        (
+            "templates/b.yaml",
+            "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n---\n# nothing\n",
+        ),
+        (
+            "templates/a.yaml",
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n",
+        ),
+        (
+            "templates/c.yaml",
+            "apiVersion: v1\nkind: Namespace\nmetadata: {name: \"{{ .Release.Namespace }}\"}\n",
+        ),
+        (
+            "templates/hook.yaml",
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: h, annotations: {helm.sh/hook: pre-install}}\n",
+        ),
+    ])
+    .unwrap();
+    let found: Vec<_> = rendered
+        .objects
+        .iter()
+        .map(|object| (object.value["kind"].as_str().unwrap(), object.source.as_str()))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("Namespace", "c/templates/c.yaml"),
+            ("Service", "c/templates/b.yaml"),
+            ("Deployment", "c/templates/a.yaml"),
+            ("Secret", "c/templates/hook.yaml"),
+        ]
+    );
+    assert_eq!(rendered.objects[0].value["metadata"]["name"], "cluster");
+    assert_eq!(
+        rendered.warnings,
+        ["c/templates/hook.yaml renders a Helm hook, it is applied like any other object"]
+    );
+}
+
+#[test]
+fn numbers_and_words_are_what_the_api_server_would_read() {
+    let text = "apiVersion: v1\nkind: A\nmetadata: {name: a}\nspec: {whole: 1.0, part: 1.5, octal: 0644, yes: yes, date: 2020-01-01, text: \"1\"}\n";
+    let found = objects(&[("templates/a.yaml", text)]);
+    let spec = json!({"whole": 1, "part": 1.5, "octal": 420, "true": true, "date": "2020-01-01", "text": "1"});
+    assert_eq!(found[0]["spec"], spec);
+    assert!(found[0]["spec"]["whole"].is_i64());
+}
+
+#[test]
+fn lists_are_taken_apart() {
+    let list = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: A, metadata: {name: a}}\n- {apiVersion: v1, kind: BList, items: [{apiVersion: v1, kind: B, metadata: {name: b}}]}\n";
+    let kinds: Vec<_> = objects(&[("templates/a.yaml", list)])
+        .iter()
+        .map(|object| object["kind"].clone())
+        .collect();
+    assert_eq!(kinds, ["A", "B"]);
+    let empty = error(&[("templates/a.yaml", "apiVersion: v1\nkind: List\n")]);
+    assert!(
+        empty.ends_with("c/templates/a.yaml renders a List without items"),
+        "{empty}"
+    );
+}
+
+#[test]
+fn documents_that_are_no_objects_name_their_template() {
+    for (document, reason) in [
+        (
+            "kind: A\nmetadata: {name: a}\n",
+            "c/templates/a.yaml renders an object without apiVersion",
+        ),
+        (
+            "apiVersion: v1\nmetadata: {name: a}\n",
+            "c/templates/a.yaml renders an object without kind",
+        ),
+        (
+            "apiVersion: v1\nkind: A\n",
+            "c/templates/a.yaml renders an object without metadata",
+        ),
+        (
+            "apiVersion: v1\nkind: A\nmetadata: {name: ''}\n",
+            "c/templates/a.yaml renders an object without metadata.name",
+        ),
+        (
+            "apiVersion: v1\nkind: A\nmetadata: {generateName: a-}\n",
+            "c/templates/a.yaml renders an object with generateName, give it a name",
+        ),
+        (
+            "- a\n",
+            "cannot unmarshal array into Go value of type releaseutil.SimpleHead",
+        ),
+        ("a: b: c\n", "mapping values are not allowed in this context"),
+        (
+            "a: {{ nosuch }}\n",
+            "parse error at (c/templates/a.yaml:1): function \"nosuch\" not defined",
+        ),
+    ] {
+        let error = error(&[("templates/a.yaml", document)]);
+        assert!(error.ends_with(reason), "{error}");
+        assert!(error.contains("c/templates/a.yaml"), "{error}");
+    }
+}
+
+#[test]
+fn two_templates_cannot_render_the_same_object() {
+    let object = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n";
+    let beta = "apiVersion: apps/v1beta1\nkind: Deployment\nmetadata: {name: d, namespace: cluster}\n";
+    let text = error(&[("templates/a.yaml", object), ("templates/b.yaml", beta)]);
+    assert!(
+        text.ends_with("c/templates/a.yaml and c/templates/b.yaml both render Deployment.apps \"d\""),
+        "{text}"
+    );
+    let elsewhere = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: other}\n";
+    assert_eq!(
+        objects(&[("templates/a.yaml", object), ("templates/b.yaml", elsewhere)]).len(),
+        2
+    );
+}
+
+#[test]
+fn a_key_that_occurs_twice_is_a_warning() {
+    let text = "apiVersion: v1\nkind: A\nmetadata: {name: a}\nspec: {x: 1, x: 2}\n";
+    let rendered = render(&[("templates/a.yaml", text)]).unwrap();
+    assert_eq!(rendered.objects[0].value["spec"]["x"], 2);
+    assert_eq!(
+        rendered.warnings,
+        ["c/templates/a.yaml has the key \"x\" more than once, the last value is used"]
+    );
+}
+
+#[test]
+fn tera_files_see_the_same_root_and_become_objects_beside_helms() {
+    let found = objects(&[
+        ("values.yaml", "names: [one, two]\nport: 8080\n"),
+        ("templates/a.yaml", "apiVersion: v1\nkind: A\nmetadata: {name: a}\n"),
+        (
+            "templates/b.tera",
+            "{% for name in Values.names %}---\napiVersion: v1\nkind: B\nmetadata:\n  name: {{ name }}\n{% include \"_spec.tera\" %}{% endfor %}",
+        ),
+        (
+            "templates/_spec.tera",
+            "spec: {release: {{ Release.Name }}, chart: {{ Chart.Name }}, port: {{ Values.port }}, template: {{ Template.Name }}, html: \"<&>\"}\n",
+        ),
+    ]);
+    assert_eq!(found.len(), 3);
+    let spec = json!({"release": "docker-scs-1-30", "chart": "c", "port": 8080, "template": "c/templates/b.tera", "html": "<&>"});
+    assert_eq!(found[2]["metadata"]["name"], "two");
+    assert_eq!(found[2]["spec"], spec);
+}
+
+#[test]
+fn a_tera_file_that_fails_is_named() {
+    for template in ["{{ Values.missing.deeper }}", "{% if %}", "{% include \"gone.tera\" %}"] {
+        let error = error(&[("templates/b.tera", template)]);
+        assert!(error.contains("c/templates/b.tera: "), "{error}");
+    }
+}
+
+#[test]
+fn values_lie_over_the_defaults_of_the_chart() {
+    let chart = || {
+        Ok(archive(&[
+            ("values.yaml", "a: {b: 1, c: 2}\n"),
+            (
+                "templates/a.yaml",
+                "apiVersion: v1\nkind: A\nmetadata: {name: a}\nspec: {{ toJson .Values.a }}\n",
+            ),
+        ]))
+    };
+    let request = RenderRequest {
+        values: &json!({"a": {"b": 5}}),
+        ..request(&chart)
+    };
+    let rendered = Renderer::new(0).render(&request).unwrap();
+    assert_eq!(rendered.objects[0].value["spec"], json!({"b": 5, "c": 2}));
+}
+
+#[test]
+fn an_equal_request_reads_the_chart_once_and_gets_the_same_rendering() {
+    let reads = Cell::new(0);
+    let chart = || {
+        reads.set(reads.get() + 1);
+        Ok(archive(&[(
+            "templates/a.yaml",
+            "apiVersion: v1\nkind: A\nmetadata: {name: {{ .Release.Name }}}\n",
+        )]))
+    };
+    let renderer = Renderer::new(1 << 20);
+    let first = renderer.render(&request(&chart)).unwrap();
+    let second = renderer.render(&request(&chart)).unwrap();
+    assert!(Arc::ptr_eq(&first, &second));
+    assert_eq!(reads.get(), 1);
+    let other = renderer
+        .render(&RenderRequest {
+            release_name: "other",
+            ..request(&chart)
+        })
+        .unwrap();
+    assert_eq!(reads.get(), 2);
+    assert_ne!(first.digest, other.digest);
+    let values = json!({"a": 1});
+    let same = renderer
+        .render(&RenderRequest {
+            values: &values,
+            ..request(&chart)
+        })
+        .unwrap();
+    assert_eq!(reads.get(), 3);
+    assert_eq!(first, same);
+}
+
+#[test]
+fn digests_depend_on_data_not_on_its_writing() {
+    let one = render(&[(
+        "templates/a.yaml",
+        "apiVersion: v1\nkind: A\nmetadata: {name: a}\nspec: {x: 1, y: 2}\n",
+    )])
+    .unwrap();
+    let text = "kind: A\napiVersion: v1\nspec:\n  y: 2\n  x: 1.0\n# comment\nmetadata: {name: a}\n";
+    let two = render(&[("templates/a.yaml", text)]).unwrap();
+    assert_eq!(one.digest, two.digest);
+    let three = render(&[(
+        "templates/a.yaml",
+        "apiVersion: v1\nkind: A\nmetadata: {name: a}\nspec: {x: 1, y: 3}\n",
+    )])
+    .unwrap();
+    assert_ne!(one.digest, three.digest);
+}
+
+#[test]
+fn only_an_unreadable_archive_is_worth_another_try() {
+    let unreadable = Renderer::new(0)
+        .render(&request(&|| Err("the disk is gone".into())))
+        .unwrap_err();
+    assert_eq!(unreadable.class(), ErrorClass::Transient);
+    let broken = Renderer::new(0)
+        .render(&request(&|| Ok(b"no archive".to_vec())))
+        .unwrap_err();
+    assert_eq!(broken.class(), ErrorClass::Terminal);
+    let chart = || Ok(archive(&[]));
+    let newer = RenderRequest {
+        profile: HelmProfile::V4_3,
+        ..request(&chart)
+    };
+    let unsupported = Renderer::new(0).render(&newer).unwrap_err();
+    assert_eq!(unsupported.to_string(), "helm profile v4.3 is not supported, use v3.19");
+}
+
+#[test]
+fn one_renderer_serves_many_threads() {
+    let renderer = Renderer::new(1 << 20);
+    let digests: Vec<String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let chart = || {
+                        Ok(archive(&[(
+                            "templates/a.yaml",
+                            "apiVersion: v1\nkind: A\nmetadata: {name: a}\n",
+                        )]))
+                    };
+                    renderer.render(&request(&chart)).unwrap().digest.clone()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(digests.iter().all(|digest| *digest == digests[0]));
+}
