@@ -55,27 +55,34 @@ impl Context {
         Timestamp::now()
     }
 
-    /// What is known of a kind; its objects are watched from now on. A kind that discovery cannot tell of at the moment counts as not served:
-    /// nothing is concluded from that but waiting.
+    /// What is known of a kind; its objects are watched from now on. While discovery cannot tell, nothing is concluded: the kind counts as
+    /// served, and not watched yet.
     pub(crate) async fn kind(&self, kind: &GroupKind) -> KindFacts {
-        let unknown = KindFacts {
-            served: false,
+        let unsure = KindFacts {
+            served: true,
             cluster_scoped: false,
         };
-        let Ok(Some(resolved)) = self.discovery.resolve_kind(kind).await else {
-            return unknown;
+        let resolved = match self.discovery.resolve_kind(kind).await {
+            Ok(Some(resolved)) => resolved,
+            Ok(None) => {
+                return KindFacts {
+                    served: false,
+                    ..unsure
+                };
+            }
+            Err(_) => return unsure,
         };
         let gvk = GroupVersionKind::gvk(&kind.group, &resolved.resource.version, &kind.kind);
-        let served = self.objects.ensure(&gvk).await.unwrap_or(false);
+        let served = self.objects.ensure(&gvk).await.unwrap_or(true);
         KindFacts {
             served,
             cluster_scoped: resolved.scope == Scope::Cluster,
         }
     }
 
-    /// Whether the API server serves a kind in exactly this version.
+    /// Whether the API server serves a kind in exactly this version, as far as is known.
     pub(crate) async fn serves(&self, gvk: &GroupVersionKind) -> bool {
-        matches!(self.discovery.resolve(gvk).await, Ok(Some(_)))
+        !matches!(self.discovery.resolve(gvk).await, Ok(None))
     }
 
     /// Whether all these kinds are served.

@@ -92,11 +92,6 @@ impl Providers {
         watch
     }
 
-    /// One object, as last seen.
-    pub(crate) fn get(&self, kind: &GroupKind, namespace: &str, name: &str) -> Option<Arc<ProviderState>> {
-        self.follow(kind).get(namespace, name)
-    }
-
     /// All objects of a kind in a namespace, by name.
     pub(crate) fn within(&self, kind: &GroupKind, namespace: &str) -> BTreeMap<String, Arc<ProviderState>> {
         let snapshot = self.follow(kind).snapshot();

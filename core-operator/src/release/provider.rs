@@ -19,8 +19,11 @@ pub(super) async fn observe(context: &Context, release: &ClusterStackRelease, re
             kind: "(providerRef without apiVersion and kind)".to_owned(),
         };
     };
-    if !matches!(context.discovery.resolve_kind(&kind).await, Ok(Some(_))) {
-        context.providers.follow(&kind);
+    let watch = context.providers.follow(&kind);
+    if !watch.synced() {
+        return Provider::NotListed;
+    }
+    if matches!(context.discovery.resolve_kind(&kind).await, Ok(None)) {
         return Provider::KindMissing { kind: kind.to_string() };
     }
     let namespace = release.namespace().unwrap_or_default();

@@ -111,15 +111,18 @@ async fn provider(
     let Some(kind) = group_kind(reference) else {
         return nothing;
     };
-    if !matches!(context.discovery.resolve_kind(&kind).await, Ok(Some(_))) {
-        context.providers.follow(&kind);
+    let watch = context.providers.follow(&kind);
+    if !watch.synced() {
+        return (ProviderTemplate::NotListed, BTreeMap::new());
+    }
+    if matches!(context.discovery.resolve_kind(&kind).await, Ok(None)) {
         return (
             ProviderTemplate::KindMissing { kind: kind.to_string() },
             BTreeMap::new(),
         );
     }
     let name = reference.name.as_deref().unwrap_or_default();
-    let template = match context.providers.get(&kind, namespace, name) {
+    let template = match watch.get(namespace, name) {
         Some(state) => ProviderTemplate::Found {
             template: state.spec.get("template").cloned().unwrap_or_default(),
         },

@@ -48,7 +48,9 @@ pub enum SyncState {
         /// What differs and who did it.
         message: String,
     },
-    /// An operation is under way or about to be; the row keeps what it said before.
+    /// This process has not looked yet, or is about to look: what the status said before still stands.
+    Unverified,
+    /// A write is under way or about to be; the row keeps what it said before.
     Pending,
     /// The API server does not serve the kind.
     KindMissing,
@@ -88,7 +90,7 @@ pub fn decide(
         return Sync::still(SyncState::KindMissing);
     }
     if !object.watched {
-        return Sync::still(SyncState::Pending);
+        return Sync::still(SyncState::Unverified);
     }
     if let Some((failure, retry_at)) = backing_off(intent, object, now) {
         return Sync::until(
@@ -129,10 +131,13 @@ fn held(key: &ObjectKey, intent: &Intent, object: &ObjectObserved, now: Timestam
         Some(holder) if holder.digest == intent.digest => Sync::still(SyncState::Synced),
         Some(holder) if holder.digest.is_empty() => {
             let soon = now.saturating_add(HOLDER_INTERVAL).unwrap_or(Timestamp::MAX);
-            Sync::until(SyncState::Pending, soon)
+            Sync::until(SyncState::Unverified, soon)
         }
         Some(holder) => Sync::still(SyncState::Failed {
-            message: format!("the object belongs to release {}, which wants it otherwise", holder.release),
+            message: format!(
+                "the object belongs to release {}, which wants it otherwise",
+                holder.release
+            ),
         }),
     }
 }
@@ -166,15 +171,16 @@ fn marked(
             match policy {
                 DriftPolicy::Correct => put_back(key, object, policy, true, message, now),
                 // Its health matters although its fields are left.
-                DriftPolicy::Warn | DriftPolicy::Ignore => {
-                    Sync { state: SyncState::Drifted { message }, ..settled(key, object, seen, now) }
-                }
+                DriftPolicy::Warn | DriftPolicy::Ignore => Sync {
+                    state: SyncState::Drifted { message },
+                    ..settled(key, object, seen, now)
+                },
             }
         }
         _ if matches!(inventoried, Inventoried::Applied(applied) if applied != intent.digest) => {
             Sync::act(ReleaseAction::apply(key, ApplyReason::Update, true))
         }
-        _ => Sync::act(ReleaseAction::Check { key: key.clone() }),
+        _ => Sync::look(ReleaseAction::Check { key: key.clone() }),
     }
 }
 
@@ -216,7 +222,7 @@ fn unmarked(
         return Sync::act(ReleaseAction::apply(key, ApplyReason::Create, false));
     }
     let Some(read) = &object.memory.read else {
-        return Sync::act(ReleaseAction::Read { key: key.clone() });
+        return Sync::look(ReleaseAction::Read { key: key.clone() });
     };
     match read {
         Read::Absent if inventoried == Inventoried::Named => {
@@ -296,6 +302,14 @@ impl Sync {
             action: None,
             state,
             next: Next::At(at),
+        }
+    }
+
+    fn look(action: ReleaseAction) -> Self {
+        Self {
+            action: Some(action),
+            state: SyncState::Unverified,
+            next: Next::Await,
         }
     }
 

@@ -88,7 +88,9 @@ pub enum Provider {
         /// The kind, as `Kind.group`.
         kind: String,
     },
-    /// The object does not exist (yet), or its watch has not listed it.
+    /// The watch of the kind has not listed its objects yet.
+    NotListed,
+    /// The object does not exist (yet).
     Missing,
     /// The object is there.
     Found {

@@ -103,6 +103,8 @@ pub enum ApplyReason {
 pub enum Waiting {
     /// The object is paused.
     Paused,
+    /// A watch has not listed yet what the status was made from: what it says still stands.
+    Watches,
     /// The source does not have the release.
     Assets,
     /// The release has to be mended.
@@ -171,12 +173,11 @@ pub(super) struct Objects {
 /// Decides about a release.
 pub fn plan(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
     if observed.paused {
-        return ReleasePlan {
-            steps: Vec::new(),
-            status: observed.status.clone(),
-            waiting: vec![Waiting::Paused],
-            next: Next::Await,
-        };
+        return untouched(observed, Waiting::Paused);
+    }
+    let up_to_date = observed.status.observed_generation == Some(observed.generation);
+    if observed.provider == Provider::NotListed && up_to_date && !observed.deleting {
+        return untouched(observed, Waiting::Watches);
     }
     let objects = if observed.deleting {
         removal(observed, now)
@@ -199,6 +200,16 @@ pub fn plan(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
         status,
         waiting,
         next,
+    }
+}
+
+/// Nothing to do, and nothing new to say.
+fn untouched(observed: &ReleaseObserved, waiting: Waiting) -> ReleasePlan {
+    ReleasePlan {
+        steps: Vec::new(),
+        status: observed.status.clone(),
+        waiting: vec![waiting],
+        next: Next::Await,
     }
 }
 
@@ -439,6 +450,7 @@ impl Sync {
         match self.state {
             SyncState::KindMissing | SyncState::Failed { .. } => true,
             SyncState::Pending => !matches!(self.action, Some(ReleaseAction::Apply { .. })),
+            SyncState::Unverified => true,
             SyncState::Synced | SyncState::Drifted { .. } | SyncState::Contested { .. } => false,
         }
     }

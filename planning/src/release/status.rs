@@ -142,7 +142,7 @@ fn wanted_row(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync, object: 
         ..kept_row(observed, key, object)
     };
     match &sync.state {
-        SyncState::Pending => row,
+        SyncState::Unverified | SyncState::Pending => row,
         SyncState::KindMissing => with_error(
             row,
             &format!("the API server does not serve the kind {}", key.group_kind()),
@@ -229,6 +229,7 @@ fn provider(observed: &ReleaseObserved) -> Finding {
             Reason::KindNotFound,
             format!("the API server does not serve the provider's kind {kind}; install the provider's CRDs"),
         ),
+        Provider::NotListed => ongoing("providerClusterStackRelease has not been looked at yet".to_owned()),
         Provider::Missing => ongoing("providerClusterStackRelease does not exist yet".to_owned()),
         Provider::Found {
             foreign_controller: Some(controller),
@@ -295,7 +296,7 @@ fn applied(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> 
             summary(&failing),
         ));
     }
-    if objects.wanted.values().any(|sync| sync.state == SyncState::Pending) {
+    if objects.wanted.iter().any(|(key, sync)| under_way(observed, key, sync)) {
         return Some(Finding::fails(
             TYPE,
             Severity::Info,
@@ -313,6 +314,15 @@ fn applied(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> 
         ));
     }
     Some(Finding::holds(TYPE))
+}
+
+/// Whether an object still has to be written. One that was in line and has not been looked at since a restart is taken to be so still.
+fn under_way(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync) -> bool {
+    match sync.state {
+        SyncState::Pending => true,
+        SyncState::Unverified => row(observed, key).is_none_or(|row| row.status != Some(SyncStatus::Synced)),
+        _ => false,
+    }
 }
 
 /// The most telling reason among the objects that are not in line.
@@ -470,7 +480,7 @@ pub(super) fn waiting(observed: &ReleaseObserved, objects: &Objects) -> Vec<Wait
                 key: key.clone(),
                 message: message.clone(),
             }),
-            SyncState::Synced | SyncState::Drifted { .. } | SyncState::Pending => false,
+            SyncState::Synced | SyncState::Drifted { .. } | SyncState::Unverified | SyncState::Pending => false,
         };
     }
     for (key, fate) in &objects.leftovers {

@@ -136,7 +136,9 @@ pub enum ProviderTemplate {
         /// The kind, as `Kind.group`.
         kind: String,
     },
-    /// It does not exist, or its watch has not listed it.
+    /// The watch of the kind has not listed its objects yet.
+    NotListed,
+    /// It does not exist.
     Missing,
     /// It is there.
     Found {

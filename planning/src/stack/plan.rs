@@ -117,6 +117,8 @@ impl NoteReason {
 pub enum StackWaiting {
     /// The object is paused.
     Paused,
+    /// A watch or the source has not listed yet what the status was made from: what it says still stands.
+    Lists,
     /// `spec.suspend` is set.
     Suspended,
     /// The spec cannot be used.
@@ -158,6 +160,12 @@ pub fn plan(observed: &StackObserved, now: Timestamp) -> StackPlan {
     if observed.deleting || observed.paused || observed.spec.suspend {
         return idle(observed);
     }
+    if is_blind(observed) && observed.status.observed_generation == Some(observed.generation) {
+        return StackPlan {
+            waiting: vec![StackWaiting::Lists],
+            ..idle(observed)
+        };
+    }
     let (stem, channel) = match (observed.spec.stem(), observed.spec.parsed_channel()) {
         (Ok(stem), Ok(channel)) => (stem, channel),
         (Err(error), _) | (_, Err(error)) => return invalid(observed, &error.to_string(), now),
@@ -168,6 +176,12 @@ pub fn plan(observed: &StackObserved, now: Timestamp) -> StackPlan {
     let notes = notes(&actions);
     let status = status::status(observed, &selection, &stem, &actions, &waiting, now);
     finish(observed, actions, status, notes, waiting, now)
+}
+
+/// Whether something that the status speaks of has not been listed yet by this process.
+fn is_blind(observed: &StackObserved) -> bool {
+    (observed.spec.auto_subscribe && observed.listing == Listing::NotAsked)
+        || observed.template == ProviderTemplate::NotListed
 }
 
 fn idle(observed: &StackObserved) -> StackPlan {

@@ -191,12 +191,18 @@ fn may_be_latest(tag: &ReleaseTag, unknown: Option<LatestUnknown>, latest_ready:
 /// neither goes before a newer one is ready.
 fn last_resort(owned: &BTreeMap<ReleaseTag, &ReleaseView>, latest_ready: Option<&ReleaseTag>) -> Vec<ReleaseTag> {
     let newer = |tag: &&ReleaseTag| latest_ready.is_none_or(|ready| *tag > ready);
-    let unknown = owned.iter().filter(|(_, view)| find(&view.conditions, ConditionType::Ready).is_none());
+    let unknown = owned
+        .iter()
+        .filter(|(_, view)| find(&view.conditions, ConditionType::Ready).is_none());
     let kept = unknown.map(|(tag, _)| tag).filter(newer).cloned();
     if latest_ready.is_some() {
         return kept.collect();
     }
     let installed = |view: &ReleaseView| find(&view.conditions, ConditionType::HelmChartApplied).is_some();
-    let last = owned.iter().rev().find(|(_, view)| installed(view) && !view.deleting).map(|(tag, _)| tag.clone());
+    let last = owned
+        .iter()
+        .rev()
+        .find(|(_, view)| installed(view) && !view.deleting)
+        .map(|(tag, _)| tag.clone());
     kept.chain(last).collect()
 }

@@ -275,6 +275,11 @@ fn provider(observed: &StackObserved) -> Option<Finding> {
                 format!("the API server does not serve the kind {kind} of providerRef; install the provider's CRDs");
             Finding::fails(TYPE, Severity::Error, Reason::KindNotFound, message)
         }
+        ProviderTemplate::NotListed => Finding::unknown(
+            TYPE,
+            Reason::NotObservedYet,
+            "the provider template has not been looked at yet",
+        ),
         ProviderTemplate::Missing => {
             let message = "provider template could not be found - check provider reference of cluster stack";
             Finding::fails(TYPE, Severity::Error, Reason::ProviderTemplateNotFound, message)
@@ -302,16 +307,24 @@ fn available_finding(observed: &StackObserved, selection: &Selection) -> Option<
     }
     match &observed.listing {
         // Without this a new stack would be Ready until the source has answered.
-        Listing::NotAsked => {
-            Some(Finding::fails(TYPE, Severity::Info, Reason::NotObservedYet, "the source has not been asked yet"))
-        }
+        Listing::NotAsked => Some(Finding::fails(
+            TYPE,
+            Severity::Info,
+            Reason::NotObservedYet,
+            "the source has not been asked yet",
+        )),
         Listing::Unusable { .. } | Listing::Unavailable { .. } => None,
         Listing::Known { .. } => {
             let message = format!(
                 "the source lists no release of {}-{} for Kubernetes {} in channel {}",
                 observed.spec.provider, observed.spec.name, observed.spec.kubernetes_version, observed.spec.channel
             );
-            Some(Finding::fails(TYPE, Severity::Warning, Reason::ReleaseNotFound, message))
+            Some(Finding::fails(
+                TYPE,
+                Severity::Warning,
+                Reason::ReleaseNotFound,
+                message,
+            ))
         }
     }
 }
