@@ -1,15 +1,16 @@
-//! Executes templates: walks their nodes and writes the output. Expressions are evaluated in `evaluate`, calls in `call`.
+//! The state of one render's executions: output, variables, the templates in sight, and the limits of all of it. Nodes are walked in
+//! `walk`, expressions evaluated in `evaluate`, functions called in `call`.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::syntax::{Branch, DOLLAR, Name, NodeId, NodeKind, Source, Tree};
-use super::{Operand, Templates, is_true, parse};
+use super::syntax::{DOLLAR, Name, NodeId, Source, Tree};
+use super::{Operand, Templates, parse};
 use crate::format;
 use crate::text;
-use crate::value::{Bytes, Element, IntType, List, Shape, Value};
+use crate::value::{Bytes, Value};
 
 /// How often one name may be included within itself.
 const MAX_NESTED_INCLUDES: usize = 1_000;
@@ -83,14 +84,6 @@ impl From<format::FormatError> for Failure {
 
 pub(super) type Executed<T> = Result<T, Failure>;
 
-/// What follows after a node.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Flow {
-    Next,
-    Break,
-    Continue,
-}
-
 /// The templates that a running template can see: those of the chart, or those plus what a `tpl` text defined.
 struct Scope {
     own: HashMap<Arc<str>, Tree>,
@@ -104,7 +97,7 @@ pub(super) struct Frame {
     /// The node that an error would be reported at.
     pub(super) at: Cell<NodeId>,
     /// Where its variables begin.
-    base: usize,
+    pub(super) base: usize,
 }
 
 /// Runs the templates of one render.
@@ -115,8 +108,8 @@ pub struct Executor<'t> {
     steps: u64,
     depth: usize,
     written: usize,
-    output: Vec<u8>,
-    variables: Vec<(Name, Operand)>,
+    pub(super) output: Vec<u8>,
+    pub(super) variables: Vec<(Name, Operand)>,
     included: HashMap<Bytes, usize>,
     parsed: HashMap<Bytes, Rc<[Tree]>>,
 }
@@ -158,7 +151,7 @@ impl<'t> Executor<'t> {
         self.capture(&tree, data)
     }
 
-    fn find(&self, name: &str) -> Option<Tree> {
+    pub(super) fn find(&self, name: &str) -> Option<Tree> {
         let mut scope = self.scope.as_ref();
         while let Some(layer) = scope {
             if let Some(tree) = layer.own.get(name) {
@@ -177,7 +170,7 @@ impl<'t> Executor<'t> {
         result.map(|()| output)
     }
 
-    fn run(&mut self, tree: &Tree, dot: Operand) -> Executed<()> {
+    pub(super) fn run(&mut self, tree: &Tree, dot: Operand) -> Executed<()> {
         let base = self.variables.len();
         let frame = Frame {
             name: tree.name.clone(),
@@ -281,12 +274,12 @@ impl<'t> Executor<'t> {
         ))
     }
 
-    fn write(&mut self, frame: &Frame, bytes: &[u8]) -> Executed<()> {
+    pub(super) fn write(&mut self, frame: &Frame, bytes: &[u8]) -> Executed<()> {
         self.output.extend_from_slice(bytes);
         self.count_output(frame, bytes.len())
     }
 
-    fn count_output(&mut self, frame: &Frame, bytes: usize) -> Executed<()> {
+    pub(super) fn count_output(&mut self, frame: &Frame, bytes: usize) -> Executed<()> {
         self.written += bytes;
         if self.written > self.limits.output {
             return Err(self.error(frame, format!("templates make more than {} bytes", self.limits.output)));
@@ -303,212 +296,15 @@ impl<'t> Executor<'t> {
         };
         self.count_output(frame, bytes)
     }
-
-    fn walk(&mut self, frame: &Frame, dot: &Operand, node: NodeId) -> Executed<Flow> {
-        self.step(frame, node)?;
-        match frame.source.kind(node) {
-            NodeKind::List(nodes) => return self.deeper(frame, |executor| executor.walk_list(frame, dot, nodes)),
-            NodeKind::Text(range) => self.write(frame, &frame.source.text[range.clone()])?,
-            NodeKind::Action(pipe) => self.walk_action(frame, dot, node, *pipe)?,
-            NodeKind::If(branch) => return self.walk_branch(frame, dot, branch, false),
-            NodeKind::With(branch) => return self.walk_branch(frame, dot, branch, true),
-            NodeKind::Range(branch) => self.walk_range(frame, dot, node, branch)?,
-            NodeKind::Template { name, pipe } => self.walk_template(frame, dot, name, *pipe)?,
-            NodeKind::Break => return Ok(Flow::Break),
-            NodeKind::Continue => return Ok(Flow::Continue),
-            _ => return Err(self.error(frame, "unknown node")),
-        }
-        Ok(Flow::Next)
-    }
-
-    fn walk_list(&mut self, frame: &Frame, dot: &Operand, nodes: &[NodeId]) -> Executed<Flow> {
-        for node in nodes {
-            let flow = self.walk(frame, dot, *node)?;
-            if flow != Flow::Next {
-                return Ok(flow);
-            }
-        }
-        Ok(Flow::Next)
-    }
-
-    fn walk_action(&mut self, frame: &Frame, dot: &Operand, node: NodeId, pipe: NodeId) -> Executed<()> {
-        let value = self.pipeline(frame, dot, pipe)?;
-        if matches!(frame.source.kind(pipe), NodeKind::Pipe(pipe) if !pipe.declared.is_empty()) {
-            return Ok(());
-        }
-        frame.at.set(node);
-        let before = self.output.len();
-        if value.is_invalid() {
-            self.output.extend_from_slice(NO_VALUE);
-        } else {
-            format::print_action(&value.value, &mut self.output)
-                .map_err(|error| self.error(frame, error.to_string()))?;
-        }
-        self.count_output(frame, self.output.len() - before)
-    }
-
-    fn walk_branch(&mut self, frame: &Frame, dot: &Operand, branch: &Branch, is_with: bool) -> Executed<Flow> {
-        let mark = self.variables.len();
-        let value = self.pipeline(frame, dot, branch.pipe)?;
-        let flow = if is_true(&value.value) {
-            self.walk(frame, if is_with { &value } else { dot }, branch.list)?
-        } else if let Some(else_list) = branch.else_list {
-            self.walk(frame, dot, else_list)?
-        } else {
-            Flow::Next
-        };
-        self.variables.truncate(mark);
-        Ok(flow)
-    }
-
-    fn walk_range(&mut self, frame: &Frame, dot: &Operand, node: NodeId, branch: &Branch) -> Executed<()> {
-        frame.at.set(node);
-        let mark = self.variables.len();
-        let value = self.pipeline(frame, dot, branch.pipe)?;
-        let has_run = self.iterate(frame, branch, value.value)?;
-        if let Some(else_list) = branch.else_list.filter(|_| !has_run) {
-            self.walk(frame, dot, else_list)?;
-        }
-        self.variables.truncate(mark);
-        Ok(())
-    }
-
-    /// Whether there was anything to iterate over.
-    fn iterate(&mut self, frame: &Frame, branch: &Branch, value: Value) -> Executed<bool> {
-        match value {
-            Value::Nil => Ok(false),
-            Value::Int(count, int_type) => self.iterate_integers(frame, branch, count, int_type),
-            Value::Bytes(bytes) => {
-                let items = bytes
-                    .iter()
-                    .map(|byte| Value::Int(i64::from(*byte), IntType::Uint8))
-                    .collect();
-                self.iterate(frame, branch, Value::List(List::of(Element::Int, items)))
-            }
-            Value::List(list) => {
-                for (index, item) in (0..).zip(list.items()) {
-                    let element = Operand::element(item.clone(), list.element());
-                    if self.iteration(frame, branch, Operand::from(Value::int(index)), element)? == Flow::Break {
-                        break;
-                    }
-                }
-                Ok(!list.items().is_empty())
-            }
-            Value::Map(map) => {
-                let entries = map.to_vec();
-                let has_run = !entries.is_empty();
-                for (key, item) in entries {
-                    let element = Operand::element(item, map.element());
-                    if self.iteration(frame, branch, Operand::from(Value::Str(key)), element)? == Flow::Break {
-                        break;
-                    }
-                }
-                Ok(has_run)
-            }
-            Value::Obj(ref object) => match object.shape() {
-                Shape::Map(map) => self.iterate(frame, branch, Value::Map(map)),
-                Shape::List(list) => self.iterate(frame, branch, Value::List(list)),
-                Shape::Struct(_) | Shape::Pointer(_) => Err(self.not_iterable(frame, &value)),
-            },
-            Value::Bool(_) | Value::Float(_) | Value::Str(_) => Err(self.not_iterable(frame, &value)),
-        }
-    }
-
-    fn not_iterable(&self, frame: &Frame, value: &Value) -> Failure {
-        match format::sprint(std::slice::from_ref(value)) {
-            Ok(printed) => self.error(frame, format!("range can't iterate over {}", text::lossy(&printed))),
-            Err(error) => self.error(frame, error.to_string()),
-        }
-    }
-
-    fn iterate_integers(&mut self, frame: &Frame, branch: &Branch, count: i64, int_type: IntType) -> Executed<bool> {
-        if let NodeKind::Pipe(pipe) = frame.source.kind(branch.pipe)
-            && pipe.declared.len() > 1
-        {
-            return Err(self.error(
-                frame,
-                format!("can't use {count} to iterate over more than one variable"),
-            ));
-        }
-        for number in 0..count {
-            let element = Operand::from(Value::Int(number, int_type));
-            if self.iteration(frame, branch, Operand::default(), element)? == Flow::Break {
-                break;
-            }
-        }
-        Ok(count > 0)
-    }
-
-    fn iteration(&mut self, frame: &Frame, branch: &Branch, index: Operand, element: Operand) -> Executed<Flow> {
-        let mark = self.variables.len();
-        if let NodeKind::Pipe(pipe) = frame.source.kind(branch.pipe) {
-            // With one variable it is the element, with two the index comes first.
-            let values = match pipe.declared.len() {
-                0 => Vec::new(),
-                1 => vec![element.clone()],
-                _ => vec![index, element.clone()],
-            };
-            let first = mark - values.len().min(mark);
-            for (position, (name, value)) in pipe.declared.iter().zip(values).enumerate() {
-                if pipe.is_assignment {
-                    self.assign(frame, *name, value)?;
-                } else {
-                    self.variables[first + position].1 = value;
-                }
-            }
-        }
-        let flow = self.walk(frame, &element, branch.list)?;
-        self.variables.truncate(mark);
-        Ok(flow)
-    }
-
-    fn walk_template(&mut self, frame: &Frame, dot: &Operand, name: &str, pipe: Option<NodeId>) -> Executed<()> {
-        let Some(tree) = self.find(name) else {
-            return Err(self.error(frame, format!("template {} not defined", quoted(name.as_bytes()))));
-        };
-        let data = match pipe {
-            Some(pipe) => self.pipeline(frame, dot, pipe)?,
-            None => Operand::default(),
-        };
-        self.run(&tree, data)
-    }
-
-    /// Declares a variable in the current block.
-    pub(super) fn declare(&mut self, name: Name, value: Operand) {
-        self.variables.push((name, value));
-    }
-
-    pub(super) fn assign(&mut self, frame: &Frame, name: Name, value: Operand) -> Executed<()> {
-        match self.variables[frame.base..]
-            .iter_mut()
-            .rfind(|(known, _)| *known == name)
-        {
-            Some(variable) => {
-                variable.1 = value;
-                Ok(())
-            }
-            None => Err(self.undefined(frame, name)),
-        }
-    }
-
-    pub(super) fn variable(&self, frame: &Frame, name: Name) -> Executed<Operand> {
-        match self.variables[frame.base..].iter().rfind(|(known, _)| *known == name) {
-            Some((_, value)) => Ok(value.clone()),
-            None => Err(self.undefined(frame, name)),
-        }
-    }
-
-    fn undefined(&self, frame: &Frame, name: Name) -> Failure {
-        self.error(frame, format!("undefined variable: {}", frame.source.name_of(name)))
-    }
 }
 
-const NO_VALUE: &[u8] = b"<no value>";
+/// What Go writes for a missing value; Helm takes it out of the finished text.
+pub(super) const NO_VALUE: &[u8] = b"<no value>";
 
 fn without_marks(output: &[u8]) -> Vec<u8> {
     text::replace_all(output, NO_VALUE, b"")
 }
 
-fn quoted(text: &[u8]) -> String {
+pub(super) fn quoted(text: &[u8]) -> String {
     text::lossy(&format::quote(text))
 }

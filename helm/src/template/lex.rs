@@ -1,104 +1,14 @@
 //! Cuts the text of a template into items. Decides trim markers, comments and what a word is; knows no grammar.
 
 use std::borrow::Cow;
-use std::fmt;
 
+use super::item::{Item, ItemKind, Keyword};
 use crate::text::{self, first_rune};
 
 const LEFT_DELIMITER: &[u8] = b"{{";
 const RIGHT_DELIMITER: &[u8] = b"}}";
 /// The minus and the space beside it.
 const TRIM_MARKER_LENGTH: usize = 2;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ItemKind {
-    Error,
-    Bool,
-    Char,
-    CharConstant,
-    Complex,
-    Assign,
-    Declare,
-    End,
-    Field,
-    Identifier,
-    LeftDelimiter,
-    LeftParenthesis,
-    Number,
-    Pipe,
-    RawString,
-    RightDelimiter,
-    RightParenthesis,
-    Space,
-    String,
-    Text,
-    Variable,
-    Keyword(Keyword),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keyword {
-    Dot,
-    Block,
-    Break,
-    Continue,
-    Define,
-    Else,
-    End,
-    If,
-    Range,
-    Nil,
-    Template,
-    With,
-}
-
-impl Keyword {
-    fn of(word: &[u8]) -> Option<Self> {
-        Some(match word {
-            b"block" => Self::Block,
-            b"break" => Self::Break,
-            b"continue" => Self::Continue,
-            b"define" => Self::Define,
-            b"else" => Self::Else,
-            b"end" => Self::End,
-            b"if" => Self::If,
-            b"range" => Self::Range,
-            b"nil" => Self::Nil,
-            b"template" => Self::Template,
-            b"with" => Self::With,
-            _ => return None,
-        })
-    }
-}
-
-/// One item: what it is, where it stands (byte offset and line), and its text or, for an error, the message.
-#[derive(Clone, Debug)]
-pub(super) struct Item<'a> {
-    pub(super) kind: ItemKind,
-    pub(super) position: usize,
-    pub(super) text: Cow<'a, [u8]>,
-    pub(super) line: usize,
-}
-
-impl fmt::Display for Item<'_> {
-    /// The form that parse errors quote.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind {
-            ItemKind::End => formatter.write_str("EOF"),
-            ItemKind::Error => formatter.write_str(&text::lossy(&self.text)),
-            ItemKind::Keyword(_) => write!(formatter, "<{}>", text::lossy(&self.text)),
-            _ if self.text.len() > 10 => {
-                let length = text::runes(&self.text).take(10).map(|rune| rune.bytes.len()).sum();
-                write!(
-                    formatter,
-                    "{}...",
-                    text::lossy(&crate::format::quote(&self.text[..length]))
-                )
-            }
-            _ => write!(formatter, "{}", text::lossy(&crate::format::quote(&self.text))),
-        }
-    }
-}
 
 pub(super) struct Lexer<'a> {
     input: &'a [u8],

@@ -9,7 +9,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::lex::{Item, ItemKind, Keyword, Lexer};
+use super::item::{Item, ItemKind, Keyword};
+use super::lex::Lexer;
 use super::literal;
 use super::syntax::{Branch, Name, Node, NodeId, NodeKind, Source, Tree, is_empty};
 use crate::functions::FunctionTable;

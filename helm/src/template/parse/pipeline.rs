@@ -1,7 +1,7 @@
 //! Pipelines, commands and operands: what stands between the delimiters of an action.
 
 use super::{Parsed, Parser, quoted};
-use crate::template::lex::{Item, ItemKind, Keyword};
+use crate::template::item::{Item, ItemKind, Keyword};
 use crate::template::literal;
 use crate::template::syntax::{Name, NodeId, NodeKind, Number, Pipe};
 use crate::text;
