@@ -2,17 +2,21 @@
 //!
 //! Reads `observed` and a time, and nothing else.
 
+mod findings;
+mod inventory;
 mod object;
 mod observed;
 mod plan;
 mod prune;
 mod status;
+mod waiting;
 
+pub use inventory::key_of;
 pub use object::{Inventoried, Sync, SyncState, decide};
 pub use observed::{
     Assets, Belongs, Drifted, Failure, HealthSeen, Holder, Intent, ObjectMemory, ObjectObserved, Provider, Read,
     ReleaseObserved, Rendering, Seen, Verified,
 };
-pub use plan::{ApplyReason, ReleaseAction, ReleasePlan, Step, Waiting, plan};
+pub use plan::{ApplyReason, ReleaseAction, ReleasePlan, Step, plan};
 pub use prune::prune_digest;
-pub use status::key_of;
+pub use waiting::Waiting;

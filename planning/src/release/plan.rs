@@ -7,10 +7,12 @@ use crds::policy::{DriftPolicy, PruneLimit};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::inventory::inventoried;
 use super::object::{Inventoried, Sync, SyncState, decide};
 use super::observed::{Assets, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering};
 use super::prune::{Fate, fate, needs_approval};
 use super::status;
+use super::waiting::{self, Waiting};
 use crate::next::Next;
 use crate::object_key::{GroupKind, ObjectKey};
 use crate::waves::{Wave, wave_of};
@@ -98,51 +100,6 @@ pub enum ApplyReason {
     Correct,
 }
 
-/// Why nothing more happens, as data.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Waiting {
-    /// The object is paused.
-    Paused,
-    /// A watch has not listed yet what the status was made from: what it says still stands.
-    Watches,
-    /// The source does not have the release.
-    Assets,
-    /// The release has to be mended.
-    BrokenRelease,
-    /// The source holds other bytes than those that were pinned.
-    DigestChanged,
-    /// The chart does not render.
-    Rendering,
-    /// The provider is not ready.
-    Provider,
-    /// Clusters are not known yet.
-    ClusterList,
-    /// Clusters use the class.
-    InUse {
-        /// Which (`namespace/name`).
-        clusters: BTreeSet<String>,
-    },
-    /// A kind is not served.
-    Kind {
-        /// Which.
-        group_kind: GroupKind,
-    },
-    /// An object could not be brought in line.
-    Object {
-        /// Which.
-        key: ObjectKey,
-        /// Why.
-        message: String,
-    },
-    /// A prune is larger than the limit.
-    PruneApproval {
-        /// What `approve-prune` has to say.
-        digest: String,
-        /// How many objects would go.
-        objects: usize,
-    },
-}
-
 impl Step {
     fn gate(actions: Vec<ReleaseAction>) -> Self {
         Self { actions, gate: true }
@@ -191,7 +148,7 @@ pub fn plan(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
     if observed.deleting && released(observed, &objects) && observed.finalizer {
         steps.push(Step::gate(vec![ReleaseAction::RemoveFinalizer]));
     }
-    let waiting = status::waiting(observed, &objects);
+    let waiting = waiting::waiting(observed, &objects);
     let status = status::status(observed, &objects, &waiting, now);
     insert_inventory(observed, &objects, &mut steps, &status);
     let next = next(&objects);
@@ -247,7 +204,7 @@ fn installation(observed: &ReleaseObserved, now: Timestamp) -> Objects {
         .iter()
         .map(|(key, intent)| {
             let object = observed.objects.get(key).unwrap_or(&nothing);
-            let sync = decide(key, intent, object, status::inventoried(observed, key), policy, now);
+            let sync = decide(key, intent, object, inventoried(observed, key), policy, now);
             (key.clone(), sync)
         })
         .collect();
@@ -347,8 +304,7 @@ fn insert_inventory(
     status: &ClusterStackReleaseStatus,
 ) {
     let unrecorded = objects.wanted.iter().any(|(key, sync)| {
-        matches!(sync.action, Some(ReleaseAction::Apply { .. }))
-            && status::inventoried(observed, key) == Inventoried::No
+        matches!(sync.action, Some(ReleaseAction::Apply { .. })) && inventoried(observed, key) == Inventoried::No
     });
     if !unrecorded {
         return;
@@ -448,9 +404,8 @@ impl Sync {
     /// Whether the object will not stand when this plan has been performed. An apply holds the later waves by failing.
     fn holds_later_waves(&self) -> bool {
         match self.state {
-            SyncState::KindMissing | SyncState::Failed { .. } => true,
+            SyncState::KindMissing | SyncState::Failed { .. } | SyncState::Unverified => true,
             SyncState::Pending => !matches!(self.action, Some(ReleaseAction::Apply { .. })),
-            SyncState::Unverified => true,
             SyncState::Synced | SyncState::Drifted { .. } | SyncState::Contested { .. } => false,
         }
     }

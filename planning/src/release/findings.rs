@@ -1,0 +1,287 @@
+//! What the conditions of a ClusterStackRelease say: one finding for each part of the work, and whether it goes on or stands still.
+
+use std::fmt::Write;
+
+use crds::conditions::{ConditionType, Finding, Reason, Severity};
+use crds::resource::{Health, Resource, SyncStatus};
+
+use super::inventory::{key_of, row};
+use super::object::{Sync, SyncState};
+use super::observed::{Assets, Provider, ReleaseObserved, Rendering};
+use super::plan::{Objects, may_install, moved_from};
+use super::prune::Fate;
+use super::waiting::Waiting;
+use crate::object_key::ObjectKey;
+
+/// How many objects a message names before it only counts.
+const NAMED: usize = 3;
+
+/// What is to be said of each part of the work, without the summary.
+pub(super) fn of_the_parts(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> Vec<Finding> {
+    let mut findings = vec![downloaded(observed), provider(observed)];
+    findings.extend(templated(observed));
+    findings.extend(applied(observed, objects, rows));
+    findings
+}
+
+fn downloaded(observed: &ReleaseObserved) -> Finding {
+    const TYPE: ConditionType = ConditionType::ClusterStackReleaseDownloaded;
+    if let Some(pinned) = moved_from(observed) {
+        let message = format!(
+            "the source now holds other bytes under this tag than {pinned}, which this release is pinned to; what is applied stays; \
+             publish a new version, or delete this ClusterStackRelease to accept the new bytes"
+        );
+        return Finding::fails(TYPE, Severity::Error, Reason::DigestChanged, message);
+    }
+    match &observed.assets {
+        Assets::Ready { .. } => Finding::holds(TYPE),
+        Assets::Broken { message } => Finding::fails(TYPE, Severity::Error, Reason::IssueWithReleaseAssets, message),
+        Assets::Missing { message } => {
+            Finding::fails(TYPE, Severity::Info, Reason::ReleaseAssetsNotDownloadedYet, message)
+        }
+        Assets::NotRead if observed.status.assets.is_some() => Finding::holds(TYPE),
+        Assets::NotRead => Finding::fails(
+            TYPE,
+            Severity::Info,
+            Reason::ReleaseAssetsNotDownloadedYet,
+            "assets not downloaded yet",
+        ),
+    }
+}
+
+fn provider(observed: &ReleaseObserved) -> Finding {
+    const TYPE: ConditionType = ConditionType::ProviderClusterStackReleaseReady;
+    let ongoing = |message: String| Finding::fails(TYPE, Severity::Info, Reason::ProcessOngoing, message);
+    match &observed.provider {
+        Provider::NotWanted | Provider::Found { ready: true, .. } => Finding::holds(TYPE),
+        Provider::KindMissing { kind } => Finding::fails(
+            TYPE,
+            Severity::Warning,
+            Reason::KindNotFound,
+            format!("the API server does not serve the provider's kind {kind}; install the provider's CRDs"),
+        ),
+        Provider::NotListed => ongoing("providerClusterStackRelease has not been looked at yet".to_owned()),
+        Provider::Missing => ongoing("providerClusterStackRelease does not exist yet".to_owned()),
+        Provider::Found {
+            foreign_controller: Some(controller),
+            ..
+        } => Finding::fails(
+            TYPE,
+            Severity::Error,
+            Reason::ForeignOwner,
+            format!("providerClusterStackRelease is controlled by {controller}"),
+        ),
+        Provider::Found { phase, message, .. } => {
+            let details: Vec<&str> = phase.iter().chain(message).map(String::as_str).collect();
+            let colon = if details.is_empty() { "" } else { ": " };
+            ongoing(format!(
+                "providerClusterStackRelease not ready yet{colon}{}",
+                details.join(", ")
+            ))
+        }
+    }
+}
+
+/// Stated only when rendering failed.
+fn templated(observed: &ReleaseObserved) -> Option<Finding> {
+    let Rendering::Failed { message } = &observed.rendering else {
+        return None;
+    };
+    Some(Finding::fails(
+        ConditionType::HelmChartTemplated,
+        Severity::Error,
+        Reason::TemplateNewClusterStackFailed,
+        message,
+    ))
+}
+
+/// Whether the objects are as the release wants them; not stated before there is anything to say.
+fn applied(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> Option<Finding> {
+    const TYPE: ConditionType = ConditionType::HelmChartApplied;
+    if observed.deleting {
+        return Some(Finding::fails(
+            TYPE,
+            Severity::Info,
+            Reason::Deleting,
+            deleting_message(observed, objects),
+        ));
+    }
+    if !matches!(observed.rendering, Rendering::Rendered { .. })
+        || !may_install(observed)
+        || moved_from(observed).is_some()
+    {
+        // Nothing could be compared: what was applied is taken to be there still.
+        let installed = !rows.is_empty() && rows.iter().all(|row| row.status == Some(SyncStatus::Synced));
+        return installed.then(|| Finding::holds(TYPE));
+    }
+    let failing: Vec<String> = rows
+        .iter()
+        .filter(|row| row.status == Some(SyncStatus::NotSynced) && !row.error.is_empty())
+        .map(|row| format!("{} {}: {}", row.kind, row.name, row.error))
+        .collect();
+    if !failing.is_empty() {
+        return Some(Finding::fails(
+            TYPE,
+            Severity::Warning,
+            applied_reason(objects),
+            summary(&failing),
+        ));
+    }
+    if objects.wanted.iter().any(|(key, sync)| under_way(observed, key, sync)) {
+        return Some(Finding::fails(
+            TYPE,
+            Severity::Info,
+            Reason::ObjectsApplyingOngoing,
+            "objects are being applied",
+        ));
+    }
+    let unhealthy: Vec<String> = rows.iter().filter_map(|row| unhealthy(observed, row)).collect();
+    if !unhealthy.is_empty() {
+        return Some(Finding::fails(
+            TYPE,
+            Severity::Info,
+            Reason::ObjectsNotHealthy,
+            summary(&unhealthy),
+        ));
+    }
+    Some(Finding::holds(TYPE))
+}
+
+/// Whether an object still has to be written. One that was in line and has not been looked at since a restart is taken to be so still.
+fn under_way(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync) -> bool {
+    match sync.state {
+        SyncState::Pending => true,
+        SyncState::Unverified => row(observed, key).is_none_or(|row| row.status != Some(SyncStatus::Synced)),
+        _ => false,
+    }
+}
+
+/// The most telling reason among the objects that are not in line.
+fn applied_reason(objects: &Objects) -> Reason {
+    let any = |test: fn(&SyncState) -> bool| objects.wanted.values().any(|sync| test(&sync.state));
+    if any(|state| matches!(state, SyncState::Failed { .. })) {
+        Reason::FailedToApplyObjects
+    } else if any(|state| matches!(state, SyncState::Contested { .. })) {
+        Reason::Contested
+    } else if any(|state| matches!(state, SyncState::KindMissing)) {
+        Reason::KindNotFound
+    } else {
+        Reason::ObjectsApplyingOngoing
+    }
+}
+
+fn unhealthy(observed: &ReleaseObserved, row: &Resource) -> Option<String> {
+    let health = row.health?;
+    if matches!(health, Health::Current | Health::Unknown) {
+        return None;
+    }
+    let seen = observed
+        .objects
+        .get(&key_of(row))
+        .and_then(|object| object.memory.health.as_ref());
+    let message = seen.map(|seen| seen.message.as_str()).unwrap_or_default();
+    Some(format!("{} {} is {health}: {message}", row.kind, row.name))
+}
+
+fn deleting_message(observed: &ReleaseObserved, objects: &Objects) -> String {
+    match &observed.used_by {
+        None => "waits until it is known which Clusters use the class".to_owned(),
+        Some(clusters) if !clusters.is_empty() => {
+            let clusters: Vec<String> = clusters.iter().cloned().collect();
+            format!("the class stays while Clusters use it: {}", summary(&clusters))
+        }
+        Some(_) => {
+            let left: Vec<String> = objects
+                .leftovers
+                .iter()
+                .filter(|(_, fate)| matches!(fate, Fate::Going(_) | Fate::Failed { .. }))
+                .map(|(key, _)| format!("{} {}", key.kind, key.name))
+                .collect();
+            format!(
+                "deleting {}",
+                if left.is_empty() {
+                    "the last traces".to_owned()
+                } else {
+                    summary(&left)
+                }
+            )
+        }
+    }
+}
+
+/// `Reconciling` while something is under way or awaited, `Stalled` when only somebody's action helps, nothing when ready.
+pub(super) fn activity(
+    observed: &ReleaseObserved,
+    objects: &Objects,
+    waiting: &[Waiting],
+    ready: bool,
+) -> Option<Finding> {
+    let stalled = waiting.iter().find_map(stall);
+    if let Some((reason, message)) = stalled
+        && !ready
+    {
+        return Some(Finding::holds_because(ConditionType::Stalled, reason, message));
+    }
+    if observed.deleting {
+        let reason = if waiting.iter().any(|item| matches!(item, Waiting::InUse { .. })) {
+            Reason::InUse
+        } else {
+            Reason::Deleting
+        };
+        return Some(Finding::holds_because(
+            ConditionType::Reconciling,
+            reason,
+            deleting_message(observed, objects),
+        ));
+    }
+    if let Some(Waiting::PruneApproval { digest, objects }) = waiting
+        .iter()
+        .find(|item| matches!(item, Waiting::PruneApproval { .. }))
+    {
+        let message = format!(
+            "{objects} objects that left the release would be deleted, more than pruneLimit allows; to allow it set the annotation {}: {digest}",
+            crds::labels::APPROVE_PRUNE
+        );
+        return Some(Finding::holds_because(
+            ConditionType::Reconciling,
+            Reason::PruneNotApproved,
+            message,
+        ));
+    }
+    (!ready).then(|| Finding::holds_because(ConditionType::Reconciling, Reason::Progressing, progress(waiting)))
+}
+
+fn stall(waiting: &Waiting) -> Option<(Reason, String)> {
+    match waiting {
+        Waiting::BrokenRelease => Some((
+            Reason::BrokenRelease,
+            "the files of the release have to be mended at the source".to_owned(),
+        )),
+        Waiting::DigestChanged => Some((Reason::DigestChanged, "the tag was moved to other bytes".to_owned())),
+        Waiting::Rendering => Some((Reason::RenderFailed, "the class chart does not render".to_owned())),
+        Waiting::Object { key, message } => Some((
+            Reason::FailedToApplyObjects,
+            format!("{} {}: {message}", key.kind, key.name),
+        )),
+        _ => None,
+    }
+}
+
+fn progress(waiting: &[Waiting]) -> String {
+    match waiting.first() {
+        None => "objects are being applied".to_owned(),
+        Some(Waiting::Assets) => "waits for the files of the release".to_owned(),
+        Some(Waiting::Provider) => "waits for the provider".to_owned(),
+        Some(Waiting::Kind { group_kind }) => format!("waits until the API server serves the kind {group_kind}"),
+        Some(_) => "waits".to_owned(),
+    }
+}
+
+/// The first few, and how many more.
+fn summary(items: &[String]) -> String {
+    let mut text = items.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
+    if items.len() > NAMED {
+        let _ = write!(text, "; and {} more", items.len() - NAMED);
+    }
+    text
+}

@@ -1,0 +1,135 @@
+//! What the status says of each object: the rows by which a release knows what it applied. Decides nothing about the objects.
+
+use std::collections::BTreeSet;
+
+use crds::conditions::cut;
+use crds::resource::{Health, Resource, SyncStatus};
+
+use super::object::{Inventoried, Sync, SyncState};
+use super::observed::{Intent, ObjectObserved, ReleaseObserved, Rendering};
+use super::plan::Objects;
+use super::prune::Fate;
+use crate::health::matters;
+use crate::object_key::ObjectKey;
+
+/// The key of an inventory row.
+pub fn key_of(row: &Resource) -> ObjectKey {
+    ObjectKey::new(
+        row.group.as_str(),
+        row.kind.as_str(),
+        row.namespace.as_str(),
+        row.name.as_str(),
+    )
+}
+
+/// What the inventory says of an object.
+pub(super) fn inventoried<'a>(observed: &'a ReleaseObserved, key: &ObjectKey) -> Inventoried<'a> {
+    match row(observed, key) {
+        None => Inventoried::No,
+        Some(row) if row.digest.is_empty() => Inventoried::Named,
+        Some(row) => Inventoried::Applied(&row.digest),
+    }
+}
+
+/// The row of an object as the status has it.
+pub(super) fn row<'a>(observed: &'a ReleaseObserved, key: &ObjectKey) -> Option<&'a Resource> {
+    observed.status.resources.iter().find(|row| {
+        row.name == key.name && row.kind == key.kind && row.namespace == key.namespace && row.group == key.group
+    })
+}
+
+/// The rows: wanted objects and leftovers that are still there, sorted by key.
+pub(super) fn rows(observed: &ReleaseObserved, objects: &Objects) -> Vec<Resource> {
+    let mut keys: BTreeSet<ObjectKey> = observed.status.resources.iter().map(key_of).collect();
+    keys.extend(objects.wanted.keys().cloned());
+    keys.extend(objects.leftovers.keys().cloned());
+    keys.extend(objects.held.iter().cloned());
+    keys.into_iter()
+        .filter(|key| !matches!(objects.leftovers.get(key), Some(Fate::Gone | Fate::LeftAlone)))
+        .map(|key| {
+            let object = observed.objects.get(&key);
+            match (objects.wanted.get(&key), objects.leftovers.get(&key)) {
+                (Some(sync), _) => wanted_row(observed, &key, sync, object),
+                (None, Some(Fate::Failed { message, .. })) => with_error(kept_row(observed, &key, object), message),
+                _ => kept_row(observed, &key, object),
+            }
+        })
+        .collect()
+}
+
+/// The row as it stands, or a new one of an object that nothing was applied to.
+fn kept_row(observed: &ReleaseObserved, key: &ObjectKey, object: Option<&ObjectObserved>) -> Resource {
+    row(observed, key).cloned().unwrap_or_else(|| Resource {
+        group: key.group.clone(),
+        version: object.map(|object| object.version.clone()).unwrap_or_default(),
+        kind: key.kind.clone(),
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        status: Some(SyncStatus::NotSynced),
+        ..Resource::default()
+    })
+}
+
+fn with_error(row: Resource, message: &str) -> Resource {
+    Resource {
+        status: Some(SyncStatus::NotSynced),
+        error: cut(message.to_owned()),
+        ..row
+    }
+}
+
+fn wanted_row(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync, object: Option<&ObjectObserved>) -> Resource {
+    let row = Resource {
+        version: version(observed, key),
+        ..kept_row(observed, key, object)
+    };
+    match &sync.state {
+        SyncState::Unverified | SyncState::Pending => row,
+        SyncState::KindMissing => with_error(
+            row,
+            &format!("the API server does not serve the kind {}", key.group_kind()),
+        ),
+        SyncState::Failed { message } | SyncState::Contested { message } => with_error(row, message),
+        SyncState::Synced | SyncState::Drifted { .. } => {
+            let error = match &sync.state {
+                SyncState::Drifted { message } => cut(message.clone()),
+                _ => String::new(),
+            };
+            Resource {
+                status: Some(SyncStatus::Synced),
+                error,
+                digest: digest(observed, key).unwrap_or(row.digest),
+                health: Some(health(key, object)),
+                manager: object
+                    .and_then(|object| object.memory.foreign_manager.clone())
+                    .unwrap_or_default(),
+                ..row
+            }
+        }
+    }
+}
+
+fn intent<'a>(observed: &'a ReleaseObserved, key: &ObjectKey) -> Option<&'a Intent> {
+    match &observed.rendering {
+        Rendering::Rendered { intents } => intents.get(key),
+        _ => None,
+    }
+}
+
+fn version(observed: &ReleaseObserved, key: &ObjectKey) -> String {
+    intent(observed, key)
+        .map(|intent| intent.object.version.clone())
+        .unwrap_or_default()
+}
+
+fn digest(observed: &ReleaseObserved, key: &ObjectKey) -> Option<String> {
+    intent(observed, key).map(|intent| intent.digest.clone())
+}
+
+fn health(key: &ObjectKey, object: Option<&ObjectObserved>) -> Health {
+    match object.and_then(|object| object.memory.health.as_ref()) {
+        Some(seen) => seen.state,
+        None if matters(&key.group_kind()) => Health::Unknown,
+        None => Health::Current,
+    }
+}

@@ -1,0 +1,122 @@
+//! Why nothing more happens to a release, as data for reports; the conditions say the same in words.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::object::SyncState;
+use super::observed::{Assets, Provider, ReleaseObserved, Rendering};
+use super::plan::{Objects, moved_from};
+use super::prune::{Fate, prune_digest};
+use crate::object_key::{GroupKind, ObjectKey};
+
+/// Why nothing more happens, as data.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Waiting {
+    /// The object is paused.
+    Paused,
+    /// A watch has not listed yet what the status was made from: what it says still stands.
+    Watches,
+    /// The source does not have the release.
+    Assets,
+    /// The release has to be mended.
+    BrokenRelease,
+    /// The source holds other bytes than those that were pinned.
+    DigestChanged,
+    /// The chart does not render.
+    Rendering,
+    /// The provider is not ready.
+    Provider,
+    /// Clusters are not known yet.
+    ClusterList,
+    /// Clusters use the class.
+    InUse {
+        /// Which (`namespace/name`).
+        clusters: BTreeSet<String>,
+    },
+    /// A kind is not served.
+    Kind {
+        /// Which.
+        group_kind: GroupKind,
+    },
+    /// An object could not be brought in line.
+    Object {
+        /// Which.
+        key: ObjectKey,
+        /// Why.
+        message: String,
+    },
+    /// A prune is larger than the limit.
+    PruneApproval {
+        /// What `approve-prune` has to say.
+        digest: String,
+        /// How many objects would go.
+        objects: usize,
+    },
+}
+
+/// Why nothing more happens, sorted and without repetition.
+pub(super) fn waiting(observed: &ReleaseObserved, objects: &Objects) -> Vec<Waiting> {
+    let mut waiting = BTreeSet::new();
+    if observed.deleting {
+        match &observed.used_by {
+            None => waiting.insert(Waiting::ClusterList),
+            Some(clusters) if !clusters.is_empty() => waiting.insert(Waiting::InUse {
+                clusters: clusters.clone(),
+            }),
+            Some(_) => false,
+        };
+    } else {
+        waiting.extend(waiting_for_inputs(observed));
+        if !objects.held.is_empty() && settled(objects) {
+            let digest = prune_digest(&objects.held);
+            waiting.insert(Waiting::PruneApproval {
+                digest,
+                objects: objects.held.len(),
+            });
+        }
+    }
+    for (key, sync) in &objects.wanted {
+        match &sync.state {
+            SyncState::KindMissing => waiting.insert(Waiting::Kind {
+                group_kind: GroupKind::new(&*key.group, &*key.kind),
+            }),
+            SyncState::Failed { message } | SyncState::Contested { message } => waiting.insert(Waiting::Object {
+                key: key.clone(),
+                message: message.clone(),
+            }),
+            SyncState::Synced | SyncState::Drifted { .. } | SyncState::Unverified | SyncState::Pending => false,
+        };
+    }
+    for (key, fate) in &objects.leftovers {
+        if let Fate::Failed { message, .. } = fate {
+            waiting.insert(Waiting::Object {
+                key: key.clone(),
+                message: message.clone(),
+            });
+        }
+    }
+    waiting.into_iter().collect()
+}
+
+fn settled(objects: &Objects) -> bool {
+    objects
+        .wanted
+        .values()
+        .all(|sync| matches!(sync.state, SyncState::Synced | SyncState::Drifted { .. }))
+}
+
+fn waiting_for_inputs(observed: &ReleaseObserved) -> Vec<Waiting> {
+    let assets = match &observed.assets {
+        _ if moved_from(observed).is_some() => Some(Waiting::DigestChanged),
+        Assets::Missing { .. } => Some(Waiting::Assets),
+        Assets::Broken { .. } => Some(Waiting::BrokenRelease),
+        Assets::Ready { .. } | Assets::NotRead => None,
+    };
+    let provider = match &observed.provider {
+        Provider::NotWanted | Provider::Found { ready: true, .. } => None,
+        _ => Some(Waiting::Provider),
+    };
+    let rendering = matches!(observed.rendering, Rendering::Failed { .. }).then_some(Waiting::Rendering);
+    assets.into_iter().chain(provider).chain(rendering).collect()
+}
