@@ -16,6 +16,8 @@ mod lists;
 mod merge;
 mod numbers;
 mod paths;
+mod patterns;
+mod regexes;
 mod split;
 mod strings;
 mod types;
@@ -111,6 +113,7 @@ impl FunctionTable {
                 lists::FUNCTIONS,
                 numbers::FUNCTIONS,
                 paths::FUNCTIONS,
+                regexes::FUNCTIONS,
                 split::FUNCTIONS,
                 strings::FUNCTIONS,
                 types::FUNCTIONS,
