@@ -209,9 +209,9 @@ impl Printer {
             self.value(&Value::Str(key.clone()), verb, depth + 1)?;
             self.out.push(b':');
             if map.element() == Element::Any {
-                self.element(value, verb, depth)?
+                self.element(value, verb, depth)?;
             } else {
-                self.value(value, verb, depth + 1)?
+                self.value(value, verb, depth + 1)?;
             }
         }
         self.out.push(close);

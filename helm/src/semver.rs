@@ -150,5 +150,9 @@ fn compare_prereleases(left: &str, right: &str) -> Ordering {
             return order;
         }
     }
-    if others.next().is_some() { Ordering::Less } else { Ordering::Equal }
+    if others.next().is_some() {
+        Ordering::Less
+    } else {
+        Ordering::Equal
+    }
 }

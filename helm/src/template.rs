@@ -7,6 +7,7 @@
 mod call;
 mod evaluate;
 mod exec;
+mod item;
 mod lex;
 pub(crate) mod literal;
 mod operand;
@@ -14,6 +15,7 @@ mod parse;
 mod stack;
 mod syntax;
 mod truth;
+mod walk;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -23,7 +23,7 @@ pub(crate) fn runes(text: &[u8]) -> impl Iterator<Item = Rune<'_>> {
     text.utf8_chunks().flat_map(|chunk| {
         let valid = chunk.valid();
         let well_formed = valid.char_indices().map(move |(start, character)| Rune {
-            bytes: valid[start..start + character.len_utf8()].as_bytes(),
+            bytes: &valid.as_bytes()[start..start + character.len_utf8()],
             character: Some(character),
         });
         let broken = chunk.invalid().chunks(1).map(|bytes| Rune { bytes, character: None });

@@ -28,7 +28,7 @@ fn archive(files: &[(&str, &str)]) -> Vec<u8> {
     builder.into_inner().unwrap().finish().unwrap()
 }
 
-fn request<'a>(chart: &'a dyn Fn() -> Result<Vec<u8>, Box<dyn Error + Send + Sync>>) -> RenderRequest<'a> {
+fn request(chart: &dyn Fn() -> Result<Vec<u8>, Box<dyn Error + Send + Sync>>) -> RenderRequest<'_> {
     RenderRequest {
         chart_digest: "sha256:chart",
         chart,

@@ -103,6 +103,11 @@ impl Printer {
             (true, false) => "0x",
             (true, true) => "0X",
         };
+        let alphabet = if is_upper {
+            b"0123456789ABCDEF"
+        } else {
+            b"0123456789abcdef"
+        };
         let mut digits = String::new();
         for (index, byte) in text.iter().enumerate() {
             if index > 0 && self.flags.space {
@@ -111,11 +116,7 @@ impl Printer {
             if index == 0 || self.flags.space {
                 digits.push_str(prefix);
             }
-            digits.push_str(&if is_upper {
-                format!("{byte:02X}")
-            } else {
-                format!("{byte:02x}")
-            });
+            digits.extend([byte >> 4, byte & 0xf].map(|half| char::from(alphabet[usize::from(half)])));
         }
         self.pad(digits.as_bytes());
     }
@@ -194,7 +195,7 @@ impl Printer {
         if self.flags.sharp
             && let Some(character) = character.filter(|character| text::is_print(*character))
         {
-            written.push_str(&format!(" '{character}'"));
+            written.extend([' ', '\'', character, '\'']);
         }
         self.pad_with_spaces(written.as_bytes());
     }

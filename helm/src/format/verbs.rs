@@ -36,7 +36,7 @@ struct Formatter<'a> {
 impl Formatter<'_> {
     fn run(&mut self) -> Result<(), FormatError> {
         while let Some(percent) = memchr::memchr(b'%', self.rest) {
-            self.write(&self.rest[..percent].to_vec());
+            self.printer.out.extend_from_slice(&self.rest[..percent]);
             self.rest = &self.rest[percent + 1..];
             self.is_good_index = true;
             self.follows_index = false;
@@ -55,7 +55,7 @@ impl Formatter<'_> {
             self.rest = &self.rest[verb.bytes.len()..];
             self.verb(verb.or_replacement())?;
         }
-        self.write(&self.rest.to_vec());
+        self.printer.out.extend_from_slice(self.rest);
         self.extra()
     }
 

@@ -9,7 +9,9 @@ use crate::value::{IntType, Map, Shape, Value};
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::with("and", &[Reflect, Reflect], true, Body::And),
     Function::with("or", &[Reflect, Reflect], true, Body::Or),
-    Function::new("not", &[Reflect], not),
+    Function::new("not", &[Reflect], |arguments| {
+        Ok(Value::Bool(!arguments.iter().all(is_true)))
+    }),
     Function::with("len", &[Reflect], false, Body::Operands(len)),
     Function::variadic("index", &[Reflect, Reflect], index),
     Function::with("call", &[Reflect, Reflect], true, Body::Call),
@@ -20,12 +22,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::with("tpl", &[Str, Any], false, Body::Engine(tpl)),
     Function::new("required", &[Str, Any], required),
     Function::new("fail", &[Str], fail),
-    Function::new("lookup", &[Str, Str, Str, Str], lookup),
+    // Rendering knows no cluster, so nothing is ever found.
+    Function::new("lookup", &[Str, Str, Str, Str], |_| Ok(Value::Map(Map::new()))),
 ];
-
-fn not(arguments: &[Value]) -> Called {
-    Ok(Value::Bool(!arguments.first().is_some_and(is_true)))
-}
 
 fn print(arguments: &[Value]) -> Called {
     format::sprint(arguments)
@@ -78,11 +77,6 @@ fn fail(arguments: &[Value]) -> Called {
         return Err(mismatch());
     };
     Err(marked_error(message))
-}
-
-/// Rendering knows no cluster, so nothing is ever found.
-fn lookup(_: &[Value]) -> Called {
-    Ok(Value::Map(Map::new()))
 }
 
 fn count(length: usize) -> Called {

@@ -10,7 +10,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("empty", &[Any], |arguments| {
         Ok(Value::Bool(arguments.iter().all(is_empty)))
     }),
-    Function::variadic("coalesce", &[Any], coalesce),
+    Function::variadic("coalesce", &[Any], |arguments| {
+        let given = arguments.iter().find(|argument| !is_empty(argument));
+        Ok(given.cloned().unwrap_or_default())
+    }),
     Function::variadic("all", &[Any], |arguments| {
         Ok(Value::Bool(!arguments.iter().any(is_empty)))
     }),
@@ -34,14 +37,6 @@ fn default(arguments: &[Value]) -> Called {
         .filter(|given| !is_empty(given))
         .unwrap_or(default)
         .clone())
-}
-
-fn coalesce(arguments: &[Value]) -> Called {
-    Ok(arguments
-        .iter()
-        .find(|argument| !is_empty(argument))
-        .cloned()
-        .unwrap_or_default())
 }
 
 fn ternary(arguments: &[Value]) -> Called {

@@ -10,8 +10,8 @@ use crate::value::{Element, IntType, List, Shape, Value};
 pub(super) const NIL_POINTER: &str = "runtime error: invalid memory address or nil pointer dereference";
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    Function::variadic("list", &[Any], |arguments| made(arguments.to_vec())),
-    Function::variadic("tuple", &[Any], |arguments| made(arguments.to_vec())),
+    Function::variadic("list", &[Any], |arguments| Ok(list_of(arguments.to_vec()))),
+    Function::variadic("tuple", &[Any], |arguments| Ok(list_of(arguments.to_vec()))),
     Function::new("append", &[Any, Any], append),
     Function::new("push", &[Any, Any], append),
     Function::new("mustAppend", &[Any, Any], append),
@@ -43,8 +43,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("mustChunk", &[Int, Any], chunk),
 ];
 
-fn made(items: Vec<Value>) -> Called {
-    Ok(Value::List(List::new(items)))
+fn list_of(items: Vec<Value>) -> Value {
+    Value::List(List::new(items))
 }
 
 /// The elements of any slice type, nothing for other values.
@@ -79,7 +79,7 @@ fn append(arguments: &[Value]) -> Called {
     };
     let mut items = items(list, "Cannot push on type")?;
     items.push(value.clone());
-    made(items)
+    Ok(list_of(items))
 }
 
 fn prepend(arguments: &[Value]) -> Called {
@@ -88,7 +88,7 @@ fn prepend(arguments: &[Value]) -> Called {
     };
     let mut items = items(list, "Cannot prepend on type")?;
     items.insert(0, value.clone());
-    made(items)
+    Ok(list_of(items))
 }
 
 fn first(arguments: &[Value]) -> Called {
@@ -107,21 +107,21 @@ fn last(arguments: &[Value]) -> Called {
 fn rest(arguments: &[Value]) -> Called {
     let [list] = arguments else { return Err(mismatch()) };
     let mut items = items(list, "Cannot find rest on type")?;
-    made(if items.is_empty() { items } else { items.split_off(1) })
+    Ok(list_of(if items.is_empty() { items } else { items.split_off(1) }))
 }
 
 fn initial(arguments: &[Value]) -> Called {
     let [list] = arguments else { return Err(mismatch()) };
     let mut items = items(list, "Cannot find initial on type")?;
     items.pop();
-    made(items)
+    Ok(list_of(items))
 }
 
 fn reverse(arguments: &[Value]) -> Called {
     let [list] = arguments else { return Err(mismatch()) };
     let mut items = items(list, "Cannot find reverse on type")?;
     items.reverse();
-    made(items)
+    Ok(list_of(items))
 }
 
 fn contains(items: &[Value], wanted: &Value) -> Result<bool, String> {
@@ -141,14 +141,14 @@ fn uniq(arguments: &[Value]) -> Called {
             kept.push(item);
         }
     }
-    made(kept)
+    Ok(list_of(kept))
 }
 
 fn compact(arguments: &[Value]) -> Called {
     let [list] = arguments else { return Err(mismatch()) };
     let mut items = items(list, "Cannot compact on type")?;
     items.retain(|item| !super::defaults::is_empty(item));
-    made(items)
+    Ok(list_of(items))
 }
 
 fn without(arguments: &[Value]) -> Called {
@@ -161,7 +161,7 @@ fn without(arguments: &[Value]) -> Called {
             kept.push(item);
         }
     }
-    made(kept)
+    Ok(list_of(kept))
 }
 
 fn has(arguments: &[Value]) -> Called {
@@ -205,7 +205,7 @@ fn concat(arguments: &[Value]) -> Called {
             None => return Err(format!("Cannot concat type {} as list", list.kind_name())),
         }
     }
-    made(joined)
+    Ok(list_of(joined))
 }
 
 fn chunk(arguments: &[Value]) -> Called {

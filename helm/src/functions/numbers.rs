@@ -26,16 +26,22 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("add1", &[Any], |arguments| {
         of_one(arguments, |value| Value::int64(to_int64(value).wrapping_add(1)))
     }),
-    Function::variadic("add", &[Any], |arguments| fold(Some(0), arguments, i64::wrapping_add)),
-    Function::new("sub", &[Any, Any], |arguments| fold(None, arguments, i64::wrapping_sub)),
-    Function::variadic("mul", &[Any, Any], |arguments| fold(None, arguments, i64::wrapping_mul)),
-    Function::variadic("max", &[Any, Any], |arguments| fold(None, arguments, i64::max)),
-    Function::variadic("biggest", &[Any, Any], |arguments| fold(None, arguments, i64::max)),
-    Function::variadic("min", &[Any, Any], |arguments| fold(None, arguments, i64::min)),
+    Function::variadic("add", &[Any], |arguments| {
+        Ok(fold(Some(0), arguments, i64::wrapping_add))
+    }),
+    Function::new("sub", &[Any, Any], |arguments| {
+        Ok(fold(None, arguments, i64::wrapping_sub))
+    }),
+    Function::variadic("mul", &[Any, Any], |arguments| {
+        Ok(fold(None, arguments, i64::wrapping_mul))
+    }),
+    Function::variadic("max", &[Any, Any], |arguments| Ok(fold(None, arguments, i64::max))),
+    Function::variadic("biggest", &[Any, Any], |arguments| Ok(fold(None, arguments, i64::max))),
+    Function::variadic("min", &[Any, Any], |arguments| Ok(fold(None, arguments, i64::min))),
     Function::new("div", &[Any, Any], |arguments| divide(arguments, i64::wrapping_div)),
     Function::new("mod", &[Any, Any], |arguments| divide(arguments, i64::wrapping_rem)),
-    Function::variadic("maxf", &[Any, Any], |arguments| fold_floats(arguments, go_max)),
-    Function::variadic("minf", &[Any, Any], |arguments| fold_floats(arguments, go_min)),
+    Function::variadic("maxf", &[Any, Any], |arguments| Ok(fold_floats(arguments, go_max))),
+    Function::variadic("minf", &[Any, Any], |arguments| Ok(fold_floats(arguments, go_min))),
     Function::new("floor", &[Any], |arguments| {
         of_one(arguments, |value| Value::Float(to_float64(value).floor()))
     }),
@@ -134,10 +140,10 @@ fn to_decimal(arguments: &[Value]) -> Called {
     Ok(Value::int64(i64::from_str_radix(&printed, 8).unwrap_or(0)))
 }
 
-fn fold(start: Option<i64>, arguments: &[Value], combine: impl Fn(i64, i64) -> i64) -> Called {
+fn fold(start: Option<i64>, arguments: &[Value], combine: impl Fn(i64, i64) -> i64) -> Value {
     let mut numbers = arguments.iter().map(to_int64);
     let first = start.or_else(|| numbers.next()).unwrap_or(0);
-    Ok(Value::int64(numbers.fold(first, combine)))
+    Value::int64(numbers.fold(first, combine))
 }
 
 fn divide(arguments: &[Value], divide: impl Fn(i64, i64) -> i64) -> Called {
@@ -150,10 +156,8 @@ fn divide(arguments: &[Value], divide: impl Fn(i64, i64) -> i64) -> Called {
     }
 }
 
-fn fold_floats(arguments: &[Value], combine: impl Fn(f64, f64) -> f64) -> Called {
-    Ok(Value::Float(
-        arguments.iter().map(to_float64).reduce(combine).unwrap_or(0.0),
-    ))
+fn fold_floats(arguments: &[Value], combine: impl Fn(f64, f64) -> f64) -> Value {
+    Value::Float(arguments.iter().map(to_float64).reduce(combine).unwrap_or(0.0))
 }
 
 /// Unlike in Rust, NaN wins.
@@ -193,33 +197,33 @@ fn until(arguments: &[Value]) -> Called {
     let [Value::Int(count, _)] = arguments else {
         return Err(mismatch());
     };
-    integers(&steps(0, *count, if *count < 0 { -1 } else { 1 })?)
+    Ok(integers(&range(0, *count, if *count < 0 { -1 } else { 1 })?))
 }
 
 fn until_step(arguments: &[Value]) -> Called {
-    let [Value::Int(start, _), Value::Int(stop, _), Value::Int(step, _)] = arguments else {
+    let [Value::Int(start, _), Value::Int(end, _), Value::Int(step, _)] = arguments else {
         return Err(mismatch());
     };
-    integers(&steps(*start, *stop, *step)?)
+    Ok(integers(&range(*start, *end, *step)?))
 }
 
-fn integers(numbers: &[i64]) -> Called {
+fn integers(numbers: &[i64]) -> Value {
     let items = numbers.iter().map(|number| Value::int(*number)).collect();
-    Ok(Value::List(List::of(Element::Int, items)))
+    Value::List(List::of(Element::Int, items))
 }
 
-/// The numbers from `start` up or down to, but not including, `stop`.
-fn steps(start: i64, stop: i64, step: i64) -> Result<Vec<i64>, String> {
-    let is_down = stop < start;
+/// The numbers from `start` up or down to, but not including, `end`.
+fn range(start: i64, end: i64, step: i64) -> Result<Vec<i64>, String> {
+    let is_down = end < start;
     if (is_down && step >= 0) || (!is_down && step <= 0) {
         return Ok(Vec::new());
     }
-    if (i128::from(stop) - i128::from(start)) / i128::from(step) > i128::from(MAX_COUNT) {
+    if (i128::from(end) - i128::from(start)) / i128::from(step) > i128::from(MAX_COUNT) {
         return Err(format!("list is longer than {MAX_COUNT} numbers"));
     }
     let mut numbers = Vec::new();
     let mut number = start;
-    while (is_down && number > stop) || (!is_down && number < stop) {
+    while (is_down && number > end) || (!is_down && number < end) {
         numbers.push(number);
         number = number.saturating_add(step);
     }
@@ -236,7 +240,7 @@ fn seq(arguments: &[Value]) -> Called {
         _ => return Ok(Value::from("")),
     };
     let direction = if end < start { -1 } else { 1 };
-    let numbers = steps(start, end.saturating_add(direction), step.unwrap_or(direction))?;
+    let numbers = range(start, end.saturating_add(direction), step.unwrap_or(direction))?;
     let texts: Vec<String> = numbers.iter().map(i64::to_string).collect();
     Ok(Value::from(texts.join(" ")))
 }

@@ -275,10 +275,7 @@ fn wrapped(text: &[u8], width: i64, separator: &[u8], cuts_words: bool) -> Vec<u
             None if cuts_words => (width, 0),
             None => match memchr::memchr(b' ', &rest[width..]) {
                 Some(space) => (width + space, 1),
-                None => {
-                    wrapped.extend_from_slice(rest);
-                    return wrapped;
-                }
+                None => break,
             },
         };
         wrapped.extend_from_slice(&rest[..line]);

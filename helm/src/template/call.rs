@@ -2,8 +2,6 @@
 //!
 //! All error texts that Go's reflection would give come from here; a function never sees an argument of a wrong type.
 
-use std::rc::Rc;
-
 use super::exec::{Executed, Executor, Failure, Frame};
 use super::syntax::{NodeId, NodeKind};
 use super::{Operand, is_true};
@@ -57,7 +55,7 @@ impl Executor<'_> {
         &mut self,
         frame: &Frame,
         dot: &Operand,
-        receiver: Rc<dyn GoObject>,
+        receiver: &dyn GoObject,
         name: &str,
         signature: Signature,
         node: NodeId,

@@ -171,9 +171,9 @@ impl Executor<'_> {
             return Ok(receiver);
         };
         for field in fields {
-            receiver = self.field(frame, dot, receiver, *field, node, &[], None)?;
+            receiver = self.field(frame, dot, &receiver, *field, node, &[], None)?;
         }
-        self.field(frame, dot, receiver, *final_field, node, arguments, last)
+        self.field(frame, dot, &receiver, *final_field, node, arguments, last)
     }
 
     #[expect(
@@ -184,7 +184,7 @@ impl Executor<'_> {
         &mut self,
         frame: &Frame,
         dot: &Operand,
-        receiver: Operand,
+        receiver: &Operand,
         field: Name,
         node: NodeId,
         arguments: &[NodeId],
@@ -203,7 +203,7 @@ impl Executor<'_> {
             Value::Map(map) => return self.entry(frame, map, name, has_arguments),
             Value::Obj(object) => {
                 if let Some(signature) = object.method(name) {
-                    return self.call_method(frame, dot, object.clone(), name, signature, node, arguments, last);
+                    return self.call_method(frame, dot, &**object, name, signature, node, arguments, last);
                 }
                 if let Shape::Map(map) = object.shape() {
                     return self.entry(frame, &map, name, has_arguments);

@@ -165,12 +165,12 @@ impl<'t> Executor<'t> {
     /// Executes a tree into a buffer of its own.
     fn capture(&mut self, tree: &Tree, data: Value) -> Executed<Vec<u8>> {
         let outer = std::mem::take(&mut self.output);
-        let result = self.run(tree, Operand::from(data));
+        let result = self.run(tree, &Operand::from(data));
         let output = std::mem::replace(&mut self.output, outer);
         result.map(|()| output)
     }
 
-    pub(super) fn run(&mut self, tree: &Tree, dot: Operand) -> Executed<()> {
+    pub(super) fn run(&mut self, tree: &Tree, dot: &Operand) -> Executed<()> {
         let base = self.variables.len();
         let frame = Frame {
             name: tree.name.clone(),
@@ -179,7 +179,7 @@ impl<'t> Executor<'t> {
             base,
         };
         self.variables.push((DOLLAR, dot.clone()));
-        let result = self.walk(&frame, &dot, tree.root);
+        let result = self.walk(&frame, dot, tree.root);
         self.variables.truncate(base);
         result.map(|_| ())
     }
@@ -203,16 +203,7 @@ impl<'t> Executor<'t> {
 
     /// Helm's `tpl`: the text is parsed and executed with all templates in sight; what it defines stays within it.
     pub(crate) fn expand(&mut self, template: &Bytes, data: Value) -> Executed<Value> {
-        let trees = match self.parsed.get(template) {
-            Some(trees) => trees.clone(),
-            None => {
-                let trees: Rc<[Tree]> = parse::parse("gotpl", template, self.templates.functions)
-                    .map_err(|error| Failure(format!("cannot parse template {}: {error}", quoted(template))))?
-                    .into();
-                self.parsed.insert(template.clone(), trees.clone());
-                trees
-            }
-        };
+        let trees = self.parsed(template)?;
         let mut own = HashMap::new();
         for tree in trees.iter() {
             if !tree.is_empty() || self.find(&tree.name).is_none() {
@@ -236,6 +227,18 @@ impl<'t> Executor<'t> {
             ))
         })?;
         Ok(Value::from(without_marks(&output)))
+    }
+
+    /// The trees of a text for `tpl`. Charts expand the same few texts again and again.
+    fn parsed(&mut self, template: &Bytes) -> Executed<Rc<[Tree]>> {
+        if let Some(trees) = self.parsed.get(template) {
+            return Ok(trees.clone());
+        }
+        let trees: Rc<[Tree]> = parse::parse("gotpl", template, self.templates.functions)
+            .map_err(|error| Failure(format!("cannot parse template {}: {error}", quoted(template))))?
+            .into();
+        self.parsed.insert(template.clone(), trees.clone());
+        Ok(trees)
     }
 
     pub(super) fn step(&mut self, frame: &Frame, node: NodeId) -> Executed<()> {

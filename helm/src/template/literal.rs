@@ -24,10 +24,9 @@ pub(super) fn unquote(quoted: &[u8]) -> Result<Vec<u8>, String> {
 /// Reads one character or escape, appends its bytes; gives its number and what follows.
 fn unquote_one<'a>(text: &'a [u8], quote: u8, value: &mut Vec<u8>) -> Result<(u32, &'a [u8]), String> {
     match text {
-        [] => Err(INVALID.to_owned()),
+        [] | [b'\\'] => Err(INVALID.to_owned()),
         [byte, ..] if *byte == quote => Err(INVALID.to_owned()),
         [b'\\', escape, rest @ ..] => unquote_escape(*escape, rest, quote, value),
-        [b'\\'] => Err(INVALID.to_owned()),
         [..] => {
             let rune = crate::text::first_rune(text).ok_or(INVALID)?;
             value.extend_from_slice(rune.bytes);

@@ -101,7 +101,7 @@ impl Executor<'_> {
             Value::List(list) => {
                 for (index, item) in (0..).zip(list.items()) {
                     let element = Operand::element(item.clone(), list.element());
-                    if self.iteration(frame, branch, Operand::from(Value::int(index)), element)? == Flow::Break {
+                    if self.iteration(frame, branch, Operand::from(Value::int(index)), &element)? == Flow::Break {
                         break;
                     }
                 }
@@ -112,7 +112,7 @@ impl Executor<'_> {
                 let has_run = !entries.is_empty();
                 for (key, item) in entries {
                     let element = Operand::element(item, map.element());
-                    if self.iteration(frame, branch, Operand::from(Value::Str(key)), element)? == Flow::Break {
+                    if self.iteration(frame, branch, Operand::from(Value::Str(key)), &element)? == Flow::Break {
                         break;
                     }
                 }
@@ -145,14 +145,14 @@ impl Executor<'_> {
         }
         for number in 0..count {
             let element = Operand::from(Value::Int(number, int_type));
-            if self.iteration(frame, branch, Operand::default(), element)? == Flow::Break {
+            if self.iteration(frame, branch, Operand::default(), &element)? == Flow::Break {
                 break;
             }
         }
         Ok(count > 0)
     }
 
-    fn iteration(&mut self, frame: &Frame, branch: &Branch, index: Operand, element: Operand) -> Executed<Flow> {
+    fn iteration(&mut self, frame: &Frame, branch: &Branch, index: Operand, element: &Operand) -> Executed<Flow> {
         let mark = self.variables.len();
         if let NodeKind::Pipe(pipe) = frame.source.kind(branch.pipe) {
             // With one variable it is the element, with two the index comes first.
@@ -170,7 +170,7 @@ impl Executor<'_> {
                 }
             }
         }
-        let flow = self.walk(frame, &element, branch.list)?;
+        let flow = self.walk(frame, element, branch.list)?;
         self.variables.truncate(mark);
         Ok(flow)
     }
@@ -183,7 +183,7 @@ impl Executor<'_> {
             Some(pipe) => self.pipeline(frame, dot, pipe)?,
             None => Operand::default(),
         };
-        self.run(&tree, data)
+        self.run(&tree, &data)
     }
 
     /// Declares a variable in the current block.
