@@ -20,6 +20,8 @@ const CORPUS_VARIABLE: &str = "STACKWRIGHT_CORPUS";
 const RELEASES: &str = "cluster-stacks";
 /// Beside it, so that a release appears there in one piece.
 const INCOMING: &str = "incoming";
+/// Beside it, so that a release disappears in one piece.
+const OUTGOING: &str = "outgoing";
 
 /// A directory of releases (`ROOT/cluster-stacks/<tag>/`), for the flag `--release-dir`.
 #[derive(Clone, Debug)]
@@ -30,7 +32,7 @@ pub struct Releases {
 impl Releases {
     /// The directory at `root`, made when it is not there.
     pub fn at(root: &Path) -> Result<Self> {
-        for folder in [RELEASES, INCOMING] {
+        for folder in [RELEASES, INCOMING, OUTGOING] {
             let folder = root.join(folder);
             fs::create_dir_all(&folder).with_context(|| format!("failed to make {}", folder.display()))?;
         }
@@ -80,7 +82,7 @@ impl Releases {
 
     /// Takes a release away at once.
     pub fn unpublish(&self, tag: &str) -> Result<()> {
-        let (folder, outgoing) = (self.folder_of(tag), self.root.join(INCOMING).join(tag));
+        let (folder, outgoing) = (self.folder_of(tag), self.root.join(OUTGOING).join(tag));
         fs::rename(&folder, &outgoing).with_context(|| format!("failed to take {} away", folder.display()))?;
         fs::remove_dir_all(&outgoing).with_context(|| format!("failed to remove {}", outgoing.display()))
     }

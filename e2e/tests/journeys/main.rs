@@ -1,5 +1,20 @@
 //! What users do, on a real control plane: each test is a journey through a namespace of its own, with an operator of its own.
 //!
-//! After each journey every decision that its operator recorded is made again, and must come out the same to the bit.
+//! After each journey every decision that its operator recorded is made again, and has to come out the same to the bit.
 
+mod asking;
+mod drift;
+mod foreign;
+mod replay;
 mod subscribe;
+
+use anyhow::Result;
+use e2e::Journey;
+
+/// A journey, and the replay of its decisions.
+fn journey(travel: impl AsyncFnOnce(&mut Journey) -> Result<()>) -> Result<()> {
+    e2e::journey::journey(async |journey| {
+        travel(journey).await?;
+        replay::every_decision_again(&journey.decisions())
+    })
+}

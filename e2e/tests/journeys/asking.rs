@@ -1,0 +1,181 @@
+//! What users ask of the operator by annotation.
+
+use anyhow::{Context, Result};
+use crds::{ClusterStack, ClusterStackRelease, labels};
+use e2e::{Journey, journey::status, releases::StackSource};
+use serde_json::json;
+
+use crate::journey;
+
+async fn reconcile_now(journey: &Journey, tag: &str, word: &str) -> Result<ClusterStackRelease> {
+    journey
+        .annotate::<ClusterStackRelease>(tag, labels::REQUESTED_AT, Some(word))
+        .await?;
+    let answered = |release: &ClusterStackRelease| status(release).last_handled_reconcile_at.as_deref() == Some(word);
+    journey.until_release(tag, "the request answered", answered).await
+}
+
+#[test]
+fn a_request_to_reconcile_is_answered_in_the_status_of_stack_and_release() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        journey.operate().await?;
+        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+        journey.release_ready(&tag).await?;
+        for word in ["2026-11-21T12:00:00Z", "again"] {
+            reconcile_now(journey, &tag, word).await?;
+            journey
+                .annotate::<ClusterStack>("harbor", labels::REQUESTED_AT, Some(word))
+                .await?;
+            let answered = |stack: &ClusterStack| {
+                stack
+                    .status
+                    .as_ref()
+                    .and_then(|status| status.last_handled_reconcile_at.as_deref())
+                    == Some(word)
+            };
+            journey.until_stack("harbor", "the request answered", answered).await?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_paused_release_is_left_alone_until_the_pause_ends() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        journey.operate().await?;
+        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+        journey.release_ready(&tag).await?;
+        journey
+            .annotate::<ClusterStackRelease>(&tag, labels::PAUSED, Some(""))
+            .await?;
+        let mark = journey.mark().await?;
+        let classes = journey.objects("cluster.x-k8s.io/v1beta1", "ClusterClass");
+        classes.delete(&tag, &kube::api::DeleteParams::default()).await?;
+        // The stack is not paused: it answers after it has seen everything that was written before.
+        journey
+            .annotate::<ClusterStack>("harbor", labels::REQUESTED_AT, Some("now"))
+            .await?;
+        let answered = |stack: &ClusterStack| {
+            stack
+                .status
+                .as_ref()
+                .and_then(|status| status.last_handled_reconcile_at.as_deref())
+                == Some("now")
+        };
+        journey.until_stack("harbor", "the request answered", answered).await?;
+        let classes_written = |events: e2e::audit::AuditEvents| {
+            events.writes().filter(|event| {
+                event
+                    .object
+                    .as_ref()
+                    .is_some_and(|object| object.resource == "clusterclasses")
+            })
+        };
+        assert!(classes_written(journey.requests_since(mark).await?).is_empty());
+        assert!(classes.get_opt(&tag).await?.is_none());
+        journey
+            .annotate::<ClusterStackRelease>(&tag, labels::PAUSED, None)
+            .await?;
+        e2e::eventually(e2e::journey::SOON, "the class to be back", async || {
+            classes.get(&tag).await
+        })
+        .await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn a_paused_stack_creates_nothing_until_the_pause_ends() -> Result<()> {
+    journey(async |journey| {
+        let (one, two) = (
+            journey.releases.publish_harbor("v1", "v1")?,
+            journey.releases.publish_harbor("v2", "v2")?,
+        );
+        journey.operate().await?;
+        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+        journey.release_ready(&one).await?;
+        journey
+            .annotate::<ClusterStack>("harbor", labels::PAUSED, Some(""))
+            .await?;
+        journey.stack("harbor", json!({ "versions": ["v1", "v2"] })).await?;
+        // Another stack of the same operator shows that time has passed for it.
+        journey.stack("other", json!({ "versions": ["v9"] })).await?;
+        journey
+            .until_stack("other", "looked at", |stack: &ClusterStack| stack.status.is_some())
+            .await?;
+        assert!(journey.api::<ClusterStackRelease>().get_opt(&two).await?.is_none());
+        journey.annotate::<ClusterStack>("harbor", labels::PAUSED, None).await?;
+        journey.release_ready(&two).await?;
+        Ok(())
+    })
+}
+
+/// A stack whose class chart has so many further objects.
+fn with_extras(count: usize) -> Result<StackSource> {
+    let source = StackSource::harbor("v1")?;
+    let template = r"{{- range until (int .Values.extras) }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: extra-{{ . }}
+data:
+  number: {{ . | quote }}
+{{- end }}
+";
+    source.write("cluster-class/templates/extras.yaml", template)?;
+    let values = std::fs::read_to_string(source.path().join("cluster-class/values.yaml"))?;
+    source.write("cluster-class/values.yaml", &format!("{values}\nextras: {count}\n"))?;
+    Ok(source)
+}
+
+/// A release may render fewer objects when its stack asks for other rules; here the same release object is deleted and made again
+/// from other bytes, with its objects kept, as after a restore from a backup.
+#[test]
+fn a_large_prune_waits_for_the_approval_that_the_status_names() -> Result<()> {
+    journey(async |journey| {
+        let many = journey.releases.publish_stack(&with_extras(30)?.path(), "v1")?;
+        journey.operate().await?;
+        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+        let release = journey.release_ready(&many).await?;
+        assert_eq!(status(&release).resources.len(), 37);
+        journey.kill_operator().await?;
+        // The pin is forgotten with the rest of the status but the inventory; the bytes are others now.
+        journey.releases.publish_stack(&with_extras(1)?.path(), "v1")?;
+        let patch = json!({ "status": { "assets": null } });
+        journey
+            .api::<ClusterStackRelease>()
+            .patch_status(
+                &many,
+                &kube::api::PatchParams::default(),
+                &kube::api::Patch::Merge(patch),
+            )
+            .await?;
+        journey.operate().await?;
+        let asked = |release: &ClusterStackRelease| approval(release).is_some();
+        let release = journey.until_release(&many, "asking for an approval", asked).await?;
+        let maps = journey.objects("v1", "ConfigMap");
+        let mine = kube::api::ListParams::default().labels(labels::PART_OF);
+        assert_eq!(maps.list(&mine).await?.items.len(), 30);
+        let digest = approval(&release).context("a digest")?;
+        journey
+            .annotate::<ClusterStackRelease>(&many, labels::APPROVE_PRUNE, Some(&digest))
+            .await?;
+        let pruned = |release: &ClusterStackRelease| status(release).ready && status(release).resources.len() == 8;
+        journey.until_release(&many, "pruned", pruned).await?;
+        assert_eq!(maps.list(&mine).await?.items.len(), 1);
+        Ok(())
+    })
+}
+
+/// What the status says `approve-prune` has to be.
+fn approval(release: &ClusterStackRelease) -> Option<String> {
+    let conditions = status(release).conditions;
+    let asking = conditions
+        .iter()
+        .find(|condition| condition.reason.as_deref() == Some("PruneNotApproved"))?;
+    let (_, digest) = asking.message.as_deref()?.rsplit_once(": ")?;
+    Some(digest.to_owned())
+}
