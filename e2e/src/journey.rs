@@ -16,7 +16,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow};
-use crds::{ClusterStack, ClusterStackRelease};
+use crds::{ClusterStack, ClusterStackRelease, labels};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -33,6 +33,7 @@ use crate::{
     eventually,
     operator::{Operator, OperatorOptions},
     releases::Releases,
+    traces,
 };
 
 /// For everything that is seconds on an idle machine: many journeys run at once on two cores.
@@ -226,6 +227,21 @@ impl Journey {
             .context(what)
     }
 
+    /// The same for an object that is in no namespace; the other journeys of the process see it too.
+    pub async fn apply_for_all(&self, object: Value) -> Result<DynamicObject> {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        let (api_version, kind) = (
+            text("/apiVersion").context("no apiVersion")?,
+            text("/kind").context("no kind")?,
+        );
+        let name = text("/metadata/name").context("no name")?.to_owned();
+        let api = Api::<DynamicObject>::all_with(self.client.clone(), &resource(api_version, kind));
+        let what = format!("failed to apply {kind} {name}");
+        api.patch(&name, &PatchParams::apply(USER).force(), &Patch::Apply(object))
+            .await
+            .context(what)
+    }
+
     /// Applies a ClusterStack of our own stack, without provider and subscription unless `spec` says so: what `spec` leaves out
     /// is as by default.
     pub async fn stack(&self, name: &str, spec: Value) -> Result<()> {
@@ -334,6 +350,12 @@ impl Journey {
         };
         self.until_stack(stack, &format!("usable versions {versions:?}"), holds)
             .await
+    }
+
+    /// Kind and name of every object that carries the mark of this release, of whatever kind and wherever.
+    pub async fn marked(&self, tag: &str) -> Result<Vec<String>> {
+        let mark = labels::part_of("ClusterStackRelease", &self.namespace, tag);
+        traces::with_labels(&self.client, &format!("{}={mark}", labels::PART_OF)).await
     }
 
     /// The inventory of a release as it is now, with every object in it as it is live; `None` for those that are not there.

@@ -4,6 +4,7 @@
 
 mod asking;
 mod drift;
+mod faults;
 mod foreign;
 mod replay;
 mod subscribe;

@@ -1,0 +1,296 @@
+//! Providers prepare something (node images) before a release can be used: they bring kinds of their own, and report in a status.
+
+use anyhow::{Context, Result};
+use crds::{
+    ClusterStack, ClusterStackRelease,
+    conditions::{Condition, ConditionType, find},
+};
+use e2e::{
+    Journey, eventually,
+    journey::{SOON, status},
+};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+use crate::journey;
+
+const GROUP: &str = "provider.example.com";
+const API_VERSION: &str = "provider.example.com/v1";
+const TEMPLATE: &str = "images";
+
+/// A provider whose release kind has this name. A kind is there for the whole control plane, so each journey has its own.
+struct Provider<'a> {
+    journey: &'a Journey,
+    kind: &'static str,
+}
+
+impl Provider<'_> {
+    /// Installs the kind of the provider's objects and the kind of their templates.
+    async fn install(&self) -> Result<()> {
+        for kind in [self.kind.to_owned(), format!("{}Template", self.kind)] {
+            let plural = format!("{}s", kind.to_lowercase());
+            let anything = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+            let crd = json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": { "name": format!("{plural}.{GROUP}") },
+                "spec": {
+                    "group": GROUP, "scope": "Namespaced",
+                    "names": { "kind": kind, "plural": plural },
+                    "versions": [{
+                        "name": "v1", "served": true, "storage": true, "subresources": { "status": {} },
+                        "schema": { "openAPIV3Schema": {
+                            "type": "object", "properties": { "spec": anything, "status": anything },
+                        } },
+                    }],
+                },
+            });
+            self.journey.apply_for_all(crd).await?;
+        }
+        Ok(())
+    }
+
+    /// Applies the template of the provider's objects; right after the kind, the API server may not serve it yet.
+    async fn template(&self, spec: Value) -> Result<()> {
+        let template = json!({
+            "apiVersion": API_VERSION, "kind": format!("{}Template", self.kind), "metadata": { "name": TEMPLATE },
+            "spec": { "template": { "spec": spec } },
+        });
+        eventually(SOON, "the template's kind to be served", async || {
+            self.journey
+                .apply(template.clone())
+                .await
+                .map_err(|error| format!("{error:#}"))
+        })
+        .await
+        .map(drop)
+    }
+
+    /// A stack of version v1 with this provider. Its labels and annotations are for the provider too.
+    async fn stack(&self) -> Result<()> {
+        let stack = json!({
+            "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStack",
+            "metadata": {
+                "name": "harbor",
+                "labels": { "example.com/region": "north" },
+                "annotations": {
+                    "example.com/cloud": "north-1",
+                    "kubectl.kubernetes.io/last-applied-configuration": "{\"kind\":\"ClusterStack\"}",
+                },
+            },
+            "spec": {
+                "provider": "docker", "name": "harbor", "kubernetesVersion": "1.34", "autoSubscribe": false, "versions": ["v1"],
+                "providerRef": { "apiVersion": API_VERSION, "kind": format!("{}Template", self.kind), "name": TEMPLATE },
+            },
+        });
+        self.journey.apply(stack).await.map(drop)
+    }
+
+    fn objects(&self) -> Api<DynamicObject> {
+        self.journey.objects(API_VERSION, self.kind)
+    }
+
+    /// The provider's object of a release, once it has this spec.
+    async fn object(&self, tag: &str, spec: &Value) -> Result<DynamicObject> {
+        eventually(SOON, format!("the provider's object to say {spec}"), async || {
+            let object = self.objects().get(tag).await?;
+            anyhow::ensure!(object.data["spec"] == *spec, "it says {}", object.data["spec"]);
+            Ok::<_, anyhow::Error>(object)
+        })
+        .await
+    }
+
+    /// What the provider's controller reports.
+    async fn reports(&self, tag: &str, status: Value) -> Result<()> {
+        let patch = json!({ "status": status });
+        let patched = self
+            .objects()
+            .patch_status(tag, &PatchParams::default(), &Patch::Merge(patch))
+            .await;
+        patched.map(drop).context("failed to report")
+    }
+}
+
+fn provider_condition(release: &ClusterStackRelease) -> Option<Condition> {
+    find(
+        &status(release).conditions,
+        ConditionType::ProviderClusterStackReleaseReady,
+    )
+    .cloned()
+}
+
+/// Whether a release waits for its provider for this reason, with these words in the message.
+fn waits(release: &ClusterStackRelease, reason: &str, words: &str) -> bool {
+    provider_condition(release).is_some_and(|condition| {
+        condition.reason.as_deref() == Some(reason) && condition.message.is_some_and(|message| message.contains(words))
+    }) && !status(release).ready
+}
+
+/// The condition of a stack about its provider's objects: reason and message.
+fn synced(stack: &ClusterStack) -> Option<(String, String)> {
+    let conditions = stack.status.as_ref()?.conditions.as_slice();
+    let condition = find(conditions, ConditionType::ProviderClusterStackReleasesSynced)?;
+    Some((condition.reason.clone()?, condition.message.clone()?))
+}
+
+#[test]
+fn a4_a_release_is_usable_while_its_provider_says_so() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        journey.operate().await?;
+        let provider = Provider {
+            journey,
+            kind: "PontoonRelease",
+        };
+        provider.install().await?;
+        provider.template(json!({ "images": ["ubuntu"] })).await?;
+        provider.stack().await?;
+        provider.object(&tag, &json!({ "images": ["ubuntu"] })).await?;
+        let release = journey
+            .until_release(&tag, "waiting for the provider", |release| {
+                waits(release, "ProcessOngoing", "not ready yet")
+            })
+            .await?;
+        assert!(status(&release).resources.is_empty(), "{release:#?}");
+        provider.reports(&tag, json!({ "ready": true })).await?;
+        journey.release_ready(&tag).await?;
+        journey.usable("harbor", "v1").await?;
+        let objects = journey.inventory(&tag).await?;
+        // The cloud lost an image: no Cluster can be made from this release now, but those there are keep their class.
+        provider
+            .reports(
+                &tag,
+                json!({ "ready": false, "phase": "Importing", "message": "image ubuntu is gone" }),
+            )
+            .await?;
+        journey
+            .until_release(&tag, "told what the provider says", |release| {
+                waits(release, "ProcessOngoing", "Importing, image ubuntu is gone")
+            })
+            .await?;
+        journey.usable("harbor", "").await?;
+        assert_eq!(journey.inventory(&tag).await?, objects);
+        provider.reports(&tag, json!({ "ready": true })).await?;
+        journey.release_ready(&tag).await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn a4_f26_the_providers_object_follows_its_template_and_takes_no_annotation_of_kubectl_along() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        journey.operate().await?;
+        let provider = Provider {
+            journey,
+            kind: "BargeRelease",
+        };
+        provider.install().await?;
+        provider.template(json!({ "images": ["ubuntu"] })).await?;
+        provider.stack().await?;
+        let object = provider.object(&tag, &json!({ "images": ["ubuntu"] })).await?;
+        assert_eq!(
+            object.labels().get("example.com/region").map(String::as_str),
+            Some("north")
+        );
+        assert_eq!(
+            object.annotations().get("example.com/cloud").map(String::as_str),
+            Some("north-1")
+        );
+        assert!(
+            !object
+                .annotations()
+                .contains_key("kubectl.kubernetes.io/last-applied-configuration"),
+            "{object:#?}"
+        );
+        let release = journey.api::<ClusterStackRelease>().get(&tag).await?;
+        let [owner] = object.owner_references() else {
+            anyhow::bail!("one owner expected: {object:#?}")
+        };
+        assert_eq!(
+            (owner.kind.as_str(), owner.controller),
+            ("ClusterStackRelease", Some(true))
+        );
+        assert_eq!(Some(&owner.uid), release.metadata.uid.as_ref());
+
+        provider.template(json!({ "images": ["ubuntu", "flatcar"] })).await?;
+        provider
+            .object(&tag, &json!({ "images": ["ubuntu", "flatcar"] }))
+            .await?;
+        provider.objects().delete(&tag, &DeleteParams::default()).await?;
+        let again = provider
+            .object(&tag, &json!({ "images": ["ubuntu", "flatcar"] }))
+            .await?;
+        assert_ne!(again.metadata.uid, object.metadata.uid);
+        Ok(())
+    })
+}
+
+#[test]
+fn a4_a_missing_template_is_explained_and_taken_when_it_is_there() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        journey.operate().await?;
+        let provider = Provider {
+            journey,
+            kind: "DredgerRelease",
+        };
+        provider.install().await?;
+        provider.stack().await?;
+        let missing = |stack: &ClusterStack| {
+            synced(stack).is_some_and(|(reason, message)| {
+                reason == "ProviderTemplateNotFound" && message.contains("provider template could not be found")
+            })
+        };
+        journey
+            .until_stack("harbor", "told that the template is missing", missing)
+            .await?;
+        journey
+            .until_release(&tag, "waiting for the provider", |release| {
+                waits(release, "ProcessOngoing", "does not exist yet")
+            })
+            .await?;
+        provider.template(json!({ "images": [] })).await?;
+        provider.object(&tag, &json!({ "images": [] })).await?;
+        journey
+            .until_stack("harbor", "told that it is there", |stack| synced(stack).is_none())
+            .await?;
+        provider.reports(&tag, json!({ "ready": true })).await?;
+        journey.release_ready(&tag).await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn a4_a_missing_kind_is_waited_for_and_noticed_when_it_is_there() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        journey.operate().await?;
+        let provider = Provider {
+            journey,
+            kind: "TenderRelease",
+        };
+        provider.stack().await?;
+        let missing = |stack: &ClusterStack| {
+            synced(stack).is_some_and(|(reason, message)| {
+                reason == "KindNotFound" && message.contains("TenderReleaseTemplate.provider.example.com")
+            })
+        };
+        journey
+            .until_stack("harbor", "told that the kind is missing", missing)
+            .await?;
+        journey
+            .until_release(&tag, "waiting for the kind", |release| {
+                waits(release, "KindNotFound", "TenderRelease.provider.example.com")
+            })
+            .await?;
+        provider.install().await?;
+        provider.template(json!({ "images": [] })).await?;
+        provider.object(&tag, &json!({ "images": [] })).await?;
+        provider.reports(&tag, json!({ "ready": true })).await?;
+        journey.release_ready(&tag).await?;
+        Ok(())
+    })
+}
