@@ -84,11 +84,9 @@ pub fn journey(travel: impl AsyncFnOnce(&mut Journey) -> Result<()>) -> Result<(
     shared.runtime.block_on(async {
         let mut journey = Journey::begin(shared).await?;
         let dump = shared.control_plane.failure_dump().with_logs(&journey.folder);
-        let outcome = travel(&mut journey).await;
-        if outcome.is_err() {
-            dump.write_and_tell();
-        }
-        outcome
+        travel(&mut journey).await?;
+        dump.call_off();
+        Ok(())
     })
 }
 

@@ -82,7 +82,7 @@ impl FailureDump {
     }
 
     /// Writes the dump into its folder and says on standard error where that is.
-    pub fn write_and_tell(&self) {
+    fn write_and_tell(&self) {
         // The test harness names each test's thread after the test.
         let test = thread::current().name().unwrap_or("unnamed").replace("::", "-");
         let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from);
