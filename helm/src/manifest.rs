@@ -120,7 +120,12 @@ fn read(source: &str, text: &[u8], warnings: &mut Vec<String>) -> Result<Option<
         source_file: source.to_owned(),
         problem,
     };
-    let decoded = yaml::read(text).map_err(yaml::convert_error).map_err(failed)?;
+    // Helm prints and applies a document with a line break behind it, which a block scalar at its end keeps. Its errors are those of
+    // the document without.
+    let decoded = yaml::read(&[text, b"\n"].concat())
+        .or_else(|_| yaml::read(text))
+        .map_err(yaml::convert_error)
+        .map_err(failed)?;
     let head = Head::read(&decoded.node).map_err(failed)?;
     let mut hook = None;
     if let Some(events) = head.annotations.get("helm.sh/hook") {

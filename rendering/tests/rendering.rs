@@ -118,6 +118,14 @@ fn numbers_and_words_are_what_the_api_server_would_read() {
 }
 
 #[test]
+fn a_block_at_the_end_of_a_document_keeps_its_line_break() {
+    let first = "apiVersion: v1\nkind: A\nmetadata: {name: a}\nclip: |\n  text\n";
+    let second = "apiVersion: v1\nkind: B\nmetadata: {name: b}\nstrip: |-\n  text";
+    let found = objects(&[("templates/a.yaml", &format!("{first}\n\n---\n{second}"))]);
+    assert_eq!((&found[0]["clip"], &found[1]["strip"]), (&json!("text\n"), &json!("text")));
+}
+
+#[test]
 fn lists_are_taken_apart() {
     let list = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: A, metadata: {name: a}}\n- {apiVersion: v1, kind: BList, items: [{apiVersion: v1, kind: B, metadata: {name: b}}]}\n";
     let kinds: Vec<_> = objects(&[("templates/a.yaml", list)])
