@@ -16,7 +16,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow};
-use crds::{ClusterStack, ClusterStackRelease};
+use crds::{ClusterStack, ClusterStackRelease, labels};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -33,6 +33,7 @@ use crate::{
     eventually,
     operator::{Operator, OperatorOptions},
     releases::Releases,
+    traces,
 };
 
 /// For everything that is seconds on an idle machine: many journeys run at once on two cores.
@@ -347,6 +348,12 @@ impl Journey {
         };
         self.until_stack(stack, &format!("usable versions {versions:?}"), holds)
             .await
+    }
+
+    /// Kind and name of every object that carries the mark of this release, of whatever kind and wherever.
+    pub async fn marked(&self, tag: &str) -> Result<Vec<String>> {
+        let mark = labels::part_of("ClusterStackRelease", &self.namespace, tag);
+        traces::with_labels(&self.client, &format!("{}={mark}", labels::PART_OF)).await
     }
 
     /// The inventory of a release as it is now, with every object in it as it is live; `None` for those that are not there.

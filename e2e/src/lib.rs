@@ -18,6 +18,7 @@ pub mod metrics;
 pub mod operator;
 pub mod process;
 pub mod releases;
+pub mod traces;
 pub mod wait;
 
 pub use audit::{AuditEvent, AuditLog};

@@ -6,6 +6,8 @@ mod asking;
 mod drift;
 mod faults;
 mod foreign;
+mod oracle;
+mod real;
 mod replay;
 mod subscribe;
 

@@ -7,7 +7,7 @@ use e2e::{
     journey::{SOON, status},
     releases::harbor_tag,
 };
-use kube::{ResourceExt, api::ListParams};
+use kube::ResourceExt;
 use serde_json::json;
 
 use crate::journey;
@@ -31,24 +31,6 @@ async fn delete_cluster(journey: &Journey, namespace: &str, name: &str) -> Resul
     let request = http::Request::delete(format!("{path}/{name}")).body(Vec::new())?;
     journey.client.request::<serde_json::Value>(request).await?;
     Ok(())
-}
-
-/// Every object of these kinds in the namespace that belongs to this release.
-async fn marked(journey: &Journey, tag: &str) -> Result<Vec<String>> {
-    let mark = labels::part_of("ClusterStackRelease", &journey.namespace, tag);
-    let mut found = Vec::new();
-    for (api_version, kind) in [
-        ("cluster.x-k8s.io/v1beta1", "ClusterClass"),
-        ("infrastructure.cluster.x-k8s.io/v1beta1", "DockerClusterTemplate"),
-        ("infrastructure.cluster.x-k8s.io/v1beta1", "DockerMachineTemplate"),
-        ("controlplane.cluster.x-k8s.io/v1beta1", "KubeadmControlPlaneTemplate"),
-        ("bootstrap.cluster.x-k8s.io/v1beta1", "KubeadmConfigTemplate"),
-    ] {
-        let params = ListParams::default().labels(&format!("{}={mark}", labels::PART_OF));
-        let list = journey.objects(api_version, kind).list(&params).await?;
-        found.extend(list.items.iter().map(|object| format!("{kind} {}", object.name_any())));
-    }
-    Ok(found)
 }
 
 #[test]
@@ -116,7 +98,7 @@ fn a2_f1_a_dropped_version_goes_with_all_its_objects_and_the_other_stays_untouch
         let before = journey.inventory(&two).await?;
         journey.stack("harbor", json!({ "versions": ["v2"] })).await?;
         journey.gone::<ClusterStackRelease>(&one).await?;
-        assert_eq!(marked(journey, &one).await?, Vec::<String>::new());
+        assert_eq!(journey.marked(&one).await?, Vec::<String>::new());
         journey.usable("harbor", "v2").await?;
         assert_eq!(journey.inventory(&two).await?, before);
         Ok(())
@@ -139,7 +121,7 @@ fn a3_a_version_in_use_stays_until_its_last_cluster_is_gone() -> Result<()> {
         stays_while_used(journey, &one, json!(["v2"])).await?;
         delete_cluster(journey, &namespace, "web").await?;
         journey.gone::<ClusterStackRelease>(&one).await?;
-        assert_eq!(marked(journey, &one).await?, Vec::<String>::new());
+        assert_eq!(journey.marked(&one).await?, Vec::<String>::new());
         Ok(())
     })
 }
@@ -179,7 +161,7 @@ fn a3_f17_a_hash_release_in_use_stays_although_class_and_object_are_spelled_diff
         assert!(deletions.is_empty(), "{deletions:#?}");
         delete_cluster(journey, &namespace, "web").await?;
         journey.gone::<ClusterStackRelease>(&hash).await?;
-        assert_eq!(marked(journey, &hash).await?, Vec::<String>::new());
+        assert_eq!(journey.marked(&hash).await?, Vec::<String>::new());
         Ok(())
     })
 }
