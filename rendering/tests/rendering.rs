@@ -122,7 +122,10 @@ fn a_block_at_the_end_of_a_document_keeps_its_line_break() {
     let first = "apiVersion: v1\nkind: A\nmetadata: {name: a}\nclip: |\n  text\n";
     let second = "apiVersion: v1\nkind: B\nmetadata: {name: b}\nstrip: |-\n  text";
     let found = objects(&[("templates/a.yaml", &format!("{first}\n\n---\n{second}"))]);
-    assert_eq!((&found[0]["clip"], &found[1]["strip"]), (&json!("text\n"), &json!("text")));
+    assert_eq!(
+        (&found[0]["clip"], &found[1]["strip"]),
+        (&json!("text\n"), &json!("text"))
+    );
 }
 
 #[test]
