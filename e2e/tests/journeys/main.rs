@@ -8,6 +8,7 @@ mod faults;
 mod foreign;
 mod oracle;
 mod real;
+mod refused;
 mod replay;
 mod subscribe;
 
