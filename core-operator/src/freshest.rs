@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::Resource;
 use kube::runtime::reflector::{Lookup, ObjectRef, Store};
+use tokio::sync::SetOnce;
 
 /// How many deleted objects are remembered, so that a late answer does not bring one back.
 const GRAVES: usize = 4096;
@@ -21,6 +22,7 @@ where
 {
     store: Store<K>,
     answers: Mutex<Answers<K>>,
+    listed: SetOnce<()>,
 }
 
 struct Answers<K> {
@@ -42,13 +44,26 @@ where
         Self {
             store,
             answers: Mutex::new(answers),
+            listed: SetOnce::new(),
         }
     }
 
     /// Waits until the watch has listed everything: before that, absence means nothing.
+    ///
+    /// The store's own `wait_until_ready` wakes only one of several waiting tasks (kube-runtime 5.0).
     pub(crate) async fn listed(&self) {
-        // An error means that the watch is gone, and with it the process.
-        let _ = self.store.wait_until_ready().await;
+        self.listed.wait().await;
+    }
+
+    /// Whether [`Self::listed`] would return at once.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.listed.initialized()
+    }
+
+    /// The watch has listed everything.
+    pub(crate) fn set_listed(&self) {
+        // Later lists say nothing new.
+        let _ = self.listed.set(());
     }
 
     /// The newest sight of one object.

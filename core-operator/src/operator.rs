@@ -61,28 +61,40 @@ pub(crate) async fn operate(args: &Args, client: Client, gates: Gates, stop: Can
     let release_events = release_events(&context, &triggers, releases);
     let stacks = Driver {
         events: stack_events,
-        store: stack_store.clone(),
+        store: stack_store,
         queue: queues.stacks,
         concurrency: args.clusterstack_concurrency.unwrap_or(args.concurrency),
         reconcile: |stack, context| reconcile(stack.as_ref(), context, crate::stack::reconcile),
     };
     let releases = Driver {
         events: release_events,
-        store: release_store.clone(),
+        store: release_store,
         queue: queues.releases,
         concurrency: args.clusterstackrelease_concurrency.unwrap_or(args.concurrency),
         reconcile: |release, context| reconcile(release.as_ref(), context, crate::release::reconcile),
     };
     let ready = async {
-        if stack_store.wait_until_ready().await.is_ok() && release_store.wait_until_ready().await.is_ok() {
-            gates.watches.open();
+        tokio::join!(context.stacks.listed(), context.releases.listed());
+        gates.watches.open();
+    };
+    let work = async {
+        tokio::join!(
+            stacks.run(&context, &stop),
+            releases.run(&context, &stop),
+            stop.run_until_cancelled(ready)
+        )
+    };
+    // Drivers that still wait for their first list have nothing to finish, and would not notice the end.
+    let idle = async {
+        stop.cancelled().await;
+        if context.stacks.is_listed() && context.releases.is_listed() {
+            std::future::pending::<()>().await;
         }
     };
-    tokio::join!(
-        stacks.run(&context, &stop),
-        releases.run(&context, &stop),
-        stop.run_until_cancelled(ready)
-    );
+    tokio::select! {
+        _ = work => {}
+        () = idle => {}
+    }
     Ok(())
 }
 
@@ -195,11 +207,13 @@ where
     S: Stream<Item = watcher::Result<Event<ClusterStack>>> + Send + 'static,
 {
     let context = Arc::clone(context);
-    let seen = events.inspect(move |event| {
-        if let Ok(Event::Delete(stack)) = event {
+    let seen = events.inspect(move |event| match event {
+        Ok(Event::Delete(stack)) => {
             context.stacks.bury(stack);
             context.status_writes.forget(&stack.uid().unwrap_or_default());
         }
+        Ok(Event::InitDone) => context.stacks.set_listed(),
+        _ => {}
     });
     seen.applied_objects()
 }
@@ -223,6 +237,7 @@ where
             triggers.release_gone(&context, release);
         }
         Ok(Event::Apply(release) | Event::InitApply(release)) => triggers.release_changed(release),
+        Ok(Event::InitDone) => context.releases.set_listed(),
         _ => {}
     });
     seen.applied_objects()
