@@ -79,8 +79,8 @@ pub(crate) async fn operate(args: &Args, client: Client, gates: Gates, stop: Can
     };
     let work = async {
         tokio::join!(
-            stacks.run(&context, &stop),
-            releases.run(&context, &stop),
+            stacks.run(&context, &stop).boxed(),
+            releases.run(&context, &stop).boxed(),
             stop.run_until_cancelled(ready)
         )
     };
