@@ -3,6 +3,7 @@
 //! After each journey every decision that its operator recorded is made again, and has to come out the same to the bit.
 
 mod asking;
+mod broken;
 mod drift;
 mod faults;
 mod foreign;
