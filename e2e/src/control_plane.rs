@@ -41,8 +41,13 @@ const PORTS: std::ops::Range<u64> = 20_000..32_000;
 pub struct Options {
     /// Where its files live; a temporary folder when absent. Either is removed when the control plane stops.
     pub folder: Option<PathBuf>,
+    /// Has every CRD of [`definitions`] before its controllers start. The garbage collector looks for kinds at its start, and
+    /// then every 30 seconds: until it knows a kind, what is owned outlives its owner.
+    pub crds: bool,
     /// Also runs the scheduler and the controllers of Deployments, Jobs and their like; without nodes, Pods stay pending.
     pub workloads: bool,
+    /// The audit log has what was sent, too; it grows by megabytes a second under load.
+    pub audit_bodies: bool,
 }
 
 /// A running control plane. Dropped, it is gone: processes and files. See [`ControlPlane::failure_dump`].
@@ -79,7 +84,7 @@ impl ControlPlane {
             Some(path) => Folder::at(path)?,
             None => Folder::temporary()?,
         };
-        let access = credentials::write(folder.path(), port)?;
+        let access = credentials::write(folder.path(), port, options.audit_bodies)?;
         access
             .write_kubeconfig(&folder.path().join("kubeconfig"), &Identity::Admin)
             .await?;
@@ -98,6 +103,9 @@ impl ControlPlane {
             folder,
         };
         started.ready().await?;
+        if options.crds {
+            definitions::install(&started.client, &definitions::all(lab)?).await?;
+        }
         for (name, command) in programs::controllers(lab, started.folder.path(), options.workloads) {
             let log = started.folder.path().join(format!("{name}.log"));
             started.controllers.push(Process::start_lifelined(name, command, &log)?);

@@ -195,6 +195,7 @@ async fn start(place: &Place, crds: bool, workloads: bool) -> Result<ControlPlan
     let control_plane = ControlPlane::start(Options {
         folder: Some(place.dir.clone()),
         workloads,
+        ..Options::default()
     })
     .await?;
     if crds {

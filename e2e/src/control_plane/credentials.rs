@@ -15,17 +15,17 @@ pub(super) const SERVICE_ACCOUNT_PUBLIC_KEY: &str = "service-account.pub";
 pub(super) const TOKENS: &str = "tokens.csv";
 pub(super) const AUDIT_POLICY: &str = "audit-policy.yaml";
 
-/// Every request once it was answered, without bodies: who, what, outcome. (A watch is written when it begins and when it ends.)
-const EVERY_REQUEST: &str = "\
-apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-- level: Metadata
-";
+/// Every request once it was answered: who, what, outcome, and the body that was sent if so asked. (A watch is written when it begins and
+/// when it ends.)
+fn every_request(bodies: bool) -> String {
+    let level = if bodies { "Request" } else { "Metadata" };
+    format!(
+        "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- level: {level}\n"
+    )
+}
 
 /// Writes all of them into `folder` and returns the access of the administrator.
-pub(super) fn write(folder: &Path, port: u16) -> Result<Access> {
+pub(super) fn write(folder: &Path, port: u16, audit_bodies: bool) -> Result<Access> {
     let keep = |name: &str, text: &str| write_private(&folder.join(name), text);
     let authority_key = KeyPair::generate().context("failed to make the authority's key")?;
     let mut authority = named("stackwright-lab", &[])?;
@@ -58,7 +58,7 @@ pub(super) fn write(folder: &Path, port: u16) -> Result<Access> {
         Secret(&KeyPair::generate().context("failed to make the admin's token")?)
     );
     keep(TOKENS, &format!("{token},admin,admin,system:masters\n"))?;
-    keep(AUDIT_POLICY, EVERY_REQUEST)?;
+    keep(AUDIT_POLICY, &every_request(audit_bodies))?;
     Ok(Access::admin(
         format!("https://127.0.0.1:{port}"),
         Some(authority_certificate),

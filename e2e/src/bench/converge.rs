@@ -1,0 +1,250 @@
+//! `lab bench converge`: from a directory of releases to ready ones, beside a raw writer on the same API server.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use serde::Serialize;
+
+use super::{
+    ground::Ground,
+    install::{Installed, create_stacks, install},
+    progress::Progress,
+    recording::{self, Chains},
+    replay::{Move, replay},
+    report::{Goal, Row},
+    rounded,
+    stock::{Shape, Stock},
+};
+
+/// The shapes that are measured when none is asked for: `(releases, stacks)`.
+const SHAPES: [(usize, usize); 4] = [(100, 2), (100, 1), (1000, 20), (1000, 1)];
+
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// Releases in all; without this and --stacks: 100 and 1,000, in many stacks and in one
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    releases: Option<u32>,
+    /// Stacks that the releases are spread over [default: one for each 50 releases]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    stacks: Option<u32>,
+    /// Objects of each release: a class and templates
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(4..=200))]
+    objects: u32,
+    /// Connections of the raw writer
+    // More were not faster on two cores: 32 give 1,100 writes a second, 8 and 128 less.
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    connections: u16,
+    #[command(flatten)]
+    pub(super) common: super::Common,
+}
+
+/// One shape, measured. Keys say their unit.
+#[derive(Debug, Serialize)]
+pub(super) struct Run {
+    releases: usize,
+    stacks: usize,
+    objects_per_release: usize,
+    /// All writes of the operator, by the raw writer.
+    raw_seconds: f64,
+    raw_writes: usize,
+    /// Of those, only the objects of the charts.
+    raw_objects_seconds: f64,
+    raw_objects_writes: usize,
+    /// From the first ClusterStack to the last write of the operator; all releases are ready then, and every status says so.
+    operator_seconds: f64,
+    /// `operator_seconds / raw_seconds`.
+    ratio: f64,
+    writes: usize,
+    /// Of `writes`: not accepted by the API server.
+    writes_refused: usize,
+    writes_per_release: f64,
+    reads_other_than_watch: usize,
+    requests: BTreeMap<String, usize>,
+    requests_by_resource: BTreeMap<String, usize>,
+    empty_rss_mib: f64,
+    peak_rss_mib: f64,
+    idle_rss_mib: f64,
+    cpu_seconds: f64,
+    cpu_milliseconds_per_release: f64,
+}
+
+impl Arguments {
+    fn shapes(&self) -> Result<Vec<Shape>> {
+        let objects = usize::try_from(self.objects)?;
+        let shape = |(releases, stacks)| Shape {
+            releases,
+            stacks,
+            objects,
+        };
+        if self.releases.is_none() && self.stacks.is_none() {
+            return Ok(SHAPES.map(shape).to_vec());
+        }
+        let releases = usize::try_from(self.releases.unwrap_or(1000))?;
+        let stacks = self.stacks.map_or(Ok(releases.div_ceil(50)), usize::try_from)?;
+        ensure!(
+            stacks <= releases,
+            "{stacks} stacks cannot share {releases} releases: give --releases too"
+        );
+        Ok(vec![shape((releases, stacks))])
+    }
+}
+
+/// Measures every shape, each on a control plane that nothing was written to.
+pub(super) async fn measure(arguments: &Arguments) -> Result<Vec<Run>> {
+    let shapes = arguments.shapes()?;
+    let mut runs = Vec::new();
+    for (index, shape) in shapes.iter().enumerate() {
+        let progress = Progress::start(format!(
+            "{} of {} · {} releases in {} stacks",
+            index + 1,
+            shapes.len(),
+            shape.releases,
+            shape.stacks
+        ));
+        let run = Box::pin(measure_one(arguments, *shape, &progress)).await;
+        runs.push(run.with_context(|| format!("failed to measure {shape:?}"))?);
+    }
+    Ok(runs)
+}
+
+async fn measure_one(arguments: &Arguments, shape: Shape, progress: &Progress) -> Result<Run> {
+    progress.step("starting a control plane");
+    let ground = Ground::find(arguments.common.kubeconfig.as_deref()).await?;
+    let mut namespaces = Vec::new();
+    let run = Box::pin(measure_on(&ground, arguments, shape, &mut namespaces, progress)).await;
+    let cleaned = ground.clean_up(&namespaces).await;
+    let run = run?;
+    cleaned.map(|()| run)
+}
+
+async fn measure_on(
+    ground: &Ground,
+    arguments: &Arguments,
+    shape: Shape,
+    namespaces: &mut Vec<String>,
+    progress: &Progress,
+) -> Result<Run> {
+    let stock = Stock::pack(ground.folder(), shape, progress).await?;
+    let mut namespace = async |stem: &str| {
+        let name = ground.namespace(stem).await?;
+        namespaces.push(name.clone());
+        Ok::<_, anyhow::Error>(name)
+    };
+    let operated = namespace("operator").await?;
+    progress.step("the operator installs");
+    let installed = install(ground, &operated, &stock, shape.releases, false, progress).await?;
+    let Installed {
+        operator,
+        process: _,
+        requests,
+        took,
+        empty,
+        busy,
+        idle,
+    } = installed;
+    operator.stop().await?;
+    let writes = requests.clone().writes();
+    let chains = recording::chains(writes.iter())?;
+    let objects = recording::of_charts(&chains);
+    let mut raw = async |name: &str, chains: &Chains| {
+        let count = chains.iter().map(|(_, writes)| writes.len()).sum::<usize>();
+        progress.step(&format!("the raw writer makes {count} writes"));
+        let target = namespace(name).await?;
+        let stacks = create_stacks(ground, &target, &stock).await?;
+        let place = Move {
+            from: &operated,
+            to: &target,
+            stacks: &stacks,
+        };
+        let seconds = replay(&ground.client, chains, &place, arguments.connections.into()).await?;
+        Ok::<_, anyhow::Error>((seconds.as_secs_f64(), count))
+    };
+    let (raw_seconds, raw_writes) = raw("raw", &chains).await?;
+    let (raw_objects_seconds, raw_objects_writes) = raw("raw-objects", &objects).await?;
+    let cpu = busy.cpu.saturating_sub(empty.cpu).as_secs_f64();
+    let per_release = |number: f64| number / count_to_f64(shape.releases);
+    Ok(Run {
+        releases: shape.releases,
+        stacks: shape.stacks,
+        objects_per_release: shape.objects,
+        raw_seconds: rounded(raw_seconds, 2),
+        raw_writes,
+        raw_objects_seconds: rounded(raw_objects_seconds, 2),
+        raw_objects_writes,
+        operator_seconds: rounded(took.as_secs_f64(), 2),
+        ratio: rounded(took.as_secs_f64() / raw_seconds, 2),
+        writes: writes.len(),
+        writes_refused: writes.len() - raw_writes,
+        writes_per_release: rounded(per_release(count_to_f64(writes.len())), 3),
+        reads_other_than_watch: requests.clone().reads_other_than_watch().len(),
+        requests: recording::by_verb(requests.iter()),
+        requests_by_resource: recording::by_verb_and_resource(requests.iter()),
+        empty_rss_mib: empty.resident_mib,
+        peak_rss_mib: busy.peak_mib,
+        idle_rss_mib: idle.resident_mib,
+        cpu_seconds: rounded(cpu, 2),
+        cpu_milliseconds_per_release: rounded(per_release(cpu * 1000.0), 2),
+    })
+}
+
+fn count_to_f64(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+impl Row for Run {
+    const HEADINGS: &'static [&'static str] = &[
+        "releases",
+        "stacks",
+        "objects each",
+        "raw s",
+        "raw s, objects only",
+        "operator s",
+        "ratio",
+        "writes a release",
+        "reads",
+        "peak MiB",
+        "idle MiB",
+        "CPU s",
+        "CPU ms a release",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.releases.to_string(),
+            self.stacks.to_string(),
+            self.objects_per_release.to_string(),
+            format!("{:.2}", self.raw_seconds),
+            format!("{:.2}", self.raw_objects_seconds),
+            format!("{:.2}", self.operator_seconds),
+            format!("{:.2}", self.ratio),
+            format!("{:.2}", self.writes_per_release),
+            self.reads_other_than_watch.to_string(),
+            format!("{:.1}", self.peak_rss_mib),
+            format!("{:.1}", self.idle_rss_mib),
+            format!("{:.2}", self.cpu_seconds),
+            format!("{:.1}", self.cpu_milliseconds_per_release),
+        ]
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        let name = format!("{} releases in {} stacks", self.releases, self.stacks);
+        let goal = |what: &str, found: f64, limit: f64| Goal {
+            what: format!("{what}, {name}"),
+            found,
+            limit,
+        };
+        let writes = count_to_f64(self.objects_per_release + 4);
+        let mut goals = vec![
+            goal("ratio", self.ratio, 2.5),
+            goal("writes a release", self.writes_per_release, writes),
+        ];
+        if self.releases <= 100 {
+            goals.push(goal("peak MiB", self.peak_rss_mib, 40.0));
+            goals.push(goal("idle MiB", self.idle_rss_mib, 24.0));
+        } else if self.releases <= 1000 {
+            goals.push(goal("peak MiB", self.peak_rss_mib, 128.0));
+        }
+        goals
+    }
+}
