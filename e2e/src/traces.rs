@@ -1,13 +1,20 @@
 //! What is left in a cluster: objects found by label, of every kind that the API server lists and wherever they are.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, ListParams},
+    core::PartialObjectMeta,
     discovery::{Discovery, verbs},
 };
 
+use crate::eventually;
+
+/// An API server answers a list at once.
+const DEADLINE: Duration = Duration::from_secs(30);
 /// Lists under way at once.
 const SIDE_BY_SIDE: usize = 16;
 
@@ -19,7 +26,7 @@ pub async fn with_labels(client: &Client, selector: &str) -> Result<Vec<String>>
         .context("failed to ask what is served")?;
     let kinds: Vec<ApiResource> = discovery
         .groups()
-        .flat_map(|group| group.recommended_resources())
+        .flat_map(kube::discovery::ApiGroup::recommended_resources)
         .filter(|(_, capabilities)| capabilities.supports_operation(verbs::LIST))
         .map(|(resource, _)| resource)
         .collect();
@@ -33,13 +40,14 @@ pub async fn with_labels(client: &Client, selector: &str) -> Result<Vec<String>>
 
 async fn list(client: &Client, kind: ApiResource, selector: &str) -> Result<Vec<String>> {
     let api = Api::<DynamicObject>::all_with(client.clone(), &kind);
-    match api.list_metadata(&ListParams::default().labels(selector)).await {
-        Ok(list) => Ok(list
-            .iter()
-            .map(|object| format!("{} {}", kind.kind, object.name_any()))
-            .collect()),
-        // Its CRD went in between, and its objects with it.
+    let parameters = ListParams::default().labels(selector);
+    let what = format!("a list of {}", kind.plural);
+    // Kinds come and go under other tests: a new one is refused for a moment, one that went has no objects.
+    let list = eventually(DEADLINE, what, async || match api.list_metadata(&parameters).await {
+        Ok(list) => Ok(list.items),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
-        Err(error) => Err(error).with_context(|| format!("failed to list {}", kind.plural)),
-    }
+        Err(error) => Err(error),
+    });
+    let named = |object: &PartialObjectMeta<DynamicObject>| format!("{} {}", kind.kind, object.name_any());
+    Ok(list.await?.iter().map(named).collect())
 }

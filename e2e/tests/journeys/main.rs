@@ -4,6 +4,7 @@
 
 mod asking;
 mod broken;
+mod cleanup;
 mod drift;
 mod faults;
 mod foreign;
