@@ -9,7 +9,7 @@ const TESTS: [(&str, &[&str]); 4] = [
     ("crds", &["--test", "generated", "--test", "reference"]),
     ("core-operator", &["the_reference"]),
     ("planning", &["--test", "decisions"]),
-    ("helm", &["--test", "conformance", "--test", "micro"]),
+    ("helm", &["--test", "conformance", "as_helm_rendered_them"]),
 ];
 
 pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<ExitCode> {

@@ -3,16 +3,11 @@
 //! A case is its template on a line that begins with `> ` and more lines that begin with `| `, then the output after `= ` or
 //! the error after `! `, both as Rust would escape them. `STACKWRIGHT_REGENERATE=1` asks the real helm again and rewrites the answers.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
-
-mod lab;
-
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use helm::RenderOptions;
-use helm::chart::{ArchiveLimits, Chart};
-use helm::yaml::Node;
+use crate::call::{Call, Files, Source};
+use crate::lab;
 
 /// The file under test. It is a partial, so its output need not be YAML.
 const CASE: &str = "templates/_case.tpl";
@@ -29,7 +24,7 @@ enum Line {
 }
 
 fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/micro")
+    lab::room().join("tests/micro")
 }
 
 fn read(path: &Path) -> Vec<Line> {
@@ -75,20 +70,19 @@ fn write(path: &Path, lines: &[Line]) {
     std::fs::write(path, text).unwrap();
 }
 
-fn files(template: &str) -> Vec<(String, Vec<u8>)> {
-    [
-        ("Chart.yaml", CHART),
-        (CASE, template),
-        ("templates/out.yaml", OUTPUT),
-        ("note.txt", "l1\nl2\n"),
-    ]
-    .into_iter()
-    .map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()))
-    .chain([(
-        "values.yaml".to_owned(),
-        std::fs::read(directory().join("values.yaml")).unwrap(),
-    )])
-    .collect()
+fn call(template: &str) -> Call {
+    let text = |path: &str, text: &str| (path.to_owned(), text.as_bytes().to_vec());
+    let files: Files = vec![
+        text("Chart.yaml", CHART),
+        text(CASE, template),
+        text("templates/out.yaml", OUTPUT),
+        text("note.txt", "l1\nl2\n"),
+        text("values.yaml", include_str!("../micro/values.yaml")),
+    ];
+    Call {
+        release: "rel".to_owned(),
+        ..Call::new(template, Source::Files(files))
+    }
 }
 
 /// The answer to a rendering: its output decoded, or its error.
@@ -105,40 +99,13 @@ fn decode(encoded: &str) -> Vec<u8> {
     base64::engine::general_purpose::STANDARD.decode(encoded).unwrap()
 }
 
-fn ours(template: &str) -> String {
-    let chart = Chart::from_files(files(template), &ArchiveLimits::default()).unwrap();
-    match chart.render(&Node::empty_map(), &RenderOptions::new("rel", "ns")) {
-        Ok(rendering) => String::from_utf8(rendering.stdout()).unwrap(),
-        Err(error) => error.stderr(),
-    }
-}
-
-fn theirs(binary: &Path, template: &str) -> String {
-    let directory = tempfile::tempdir().unwrap();
-    for (path, text) in files(template) {
-        let path = directory.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-    let arguments = [
-        "template",
-        "rel",
-        &directory.path().display().to_string(),
-        "--namespace",
-        "ns",
-    ];
-    lab::run(binary, &arguments.map(str::to_owned), "")
-}
-
 #[test]
 fn one_line_templates_render_as_helm_rendered_them() {
     let is_recording = std::env::var_os("STACKWRIGHT_REGENERATE").is_some();
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(directory())
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
+    let paths: Vec<PathBuf> = lab::entries(&directory())
+        .into_iter()
         .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
         .collect();
-    paths.sort();
     let (mut differences, mut count) = (String::new(), 0);
     for path in paths {
         let mut lines = read(&path);
@@ -155,7 +122,7 @@ fn one_line_templates_render_as_helm_rendered_them() {
                 continue;
             };
             count += 1;
-            let found = answer(&ours(template));
+            let found = answer(&call(template).ours());
             if found != *expected {
                 let file = path.file_name().unwrap().display();
                 writeln!(differences, "{file}: {template}\n  helm: {expected}\n  ours: {found}").unwrap();
@@ -167,7 +134,7 @@ fn one_line_templates_render_as_helm_rendered_them() {
 }
 
 fn record(lines: &mut [Line]) {
-    let binary = lab::required_helm();
+    let binary = lab::helm();
     std::thread::scope(|scope| {
         for part in lines.chunks_mut(64) {
             let binary = &binary;
@@ -178,7 +145,7 @@ fn record(lines: &mut [Line]) {
                         answer: recorded,
                     } = line
                     {
-                        *recorded = answer(&theirs(binary, template));
+                        *recorded = answer(&call(template).theirs(binary));
                     }
                 }
             });
