@@ -1,6 +1,7 @@
 //! The driver of ClusterStackRelease: observe, plan, execute, write the status, say when to look again.
 
 mod execute;
+mod inherited;
 mod intent;
 mod memory;
 mod observe;
