@@ -13,6 +13,7 @@ mod real;
 mod refused;
 mod replay;
 mod subscribe;
+mod takeover;
 
 use anyhow::Result;
 use e2e::Journey;

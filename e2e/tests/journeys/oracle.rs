@@ -19,13 +19,18 @@ const ORACLE: &str = "oracle";
 /// Compares what a release has become with what Helm renders from its class chart: the same objects, each the same field
 /// by field after the API server's defaulting, and ours are exactly the fields that the chart states, besides our marks.
 pub(crate) async fn agrees(journey: &Journey, tag: &str) -> Result<()> {
+    agrees_but_for(journey, tag, &[]).await
+}
+
+/// The same where others have put labels on objects.
+pub(crate) async fn agrees_but_for(journey: &Journey, tag: &str, labels_of_others: &[&str]) -> Result<()> {
     let mut applied = journey.inventory(tag).await?;
     for (name, wanted) in objects_of(journey, tag).await? {
         let live = applied.remove(&name).flatten();
         let live = live.with_context(|| format!("{tag} has not become {name}"))?;
-        similar_asserts(&name, &plain(&live)?, &plain(&wanted)?)?;
+        same(&name, &plain(&live, labels_of_others)?, &plain(&wanted, &[])?)?;
         let (ours, stated) = (fields_of(&live, labels::FIELD_MANAGER)?, fields_of(&wanted, ORACLE)?);
-        similar_asserts(&format!("ownership of {name}"), &ours, &stated)?;
+        same(&format!("ownership of {name}"), &ours, &stated)?;
     }
     ensure!(
         applied.is_empty(),
@@ -35,7 +40,7 @@ pub(crate) async fn agrees(journey: &Journey, tag: &str) -> Result<()> {
     Ok(())
 }
 
-fn similar_asserts(what: &str, live: &Value, wanted: &Value) -> Result<()> {
+fn same(what: &str, live: &Value, wanted: &Value) -> Result<()> {
     let text = |value: &Value| serde_json::to_string_pretty(value);
     ensure!(
         live == wanted,
@@ -50,14 +55,9 @@ fn similar_asserts(what: &str, live: &Value, wanted: &Value) -> Result<()> {
 async fn objects_of(journey: &Journey, tag: &str) -> Result<BTreeMap<String, DynamicObject>> {
     // Where nothing of these names exists: a dry run then shows the object alone.
     let empty = journey.another_namespace().await?;
-    let manifests = helm_template(journey, tag, &empty)?;
     let mut objects = BTreeMap::new();
-    // A separator begins its line; files within objects have indented ones.
-    let documents = manifests
-        .split("\n---\n")
-        .map(|document| document.trim_start_matches("---\n"));
-    for document in documents.filter(|document| !document.trim().is_empty()) {
-        let object = dry_run(journey, &empty, &format!("{document}\n")).await?;
+    for manifest in manifests(journey, tag, &empty)? {
+        let object = dry_run(journey, &empty, &manifest).await?;
         let text = serde_json::to_string(&object)?.replace(&empty, &journey.namespace);
         let object: DynamicObject = serde_json::from_str(&text)?;
         let kind = object
@@ -69,6 +69,17 @@ async fn objects_of(journey: &Journey, tag: &str) -> Result<BTreeMap<String, Dyn
     }
     ensure!(!objects.is_empty(), "helm renders nothing from {tag}");
     Ok(objects)
+}
+
+/// The documents that Helm renders for this namespace.
+pub(crate) fn manifests(journey: &Journey, tag: &str, namespace: &str) -> Result<Vec<String>> {
+    let rendered = helm_template(journey, tag, namespace)?;
+    // A separator begins its line; files within objects have indented ones.
+    let documents = rendered
+        .split("\n---\n")
+        .map(|document| document.trim_start_matches("---\n"));
+    let documents = documents.filter(|document| !document.trim().is_empty());
+    Ok(documents.map(|document| format!("{document}\n")).collect())
 }
 
 fn helm_template(journey: &Journey, tag: &str, namespace: &str) -> Result<String> {
@@ -134,10 +145,10 @@ async fn dry_run(journey: &Journey, namespace: &str, manifest: &str) -> Result<D
     stored.with_context(|| format!("the API server refuses {kind} {}", metadata.name))
 }
 
-/// An object without what the API server adds to each single one, and without our marks.
-fn plain(object: &DynamicObject) -> Result<Value> {
+/// An object without what the API server adds to each single one, and without our marks and these labels.
+fn plain(object: &DynamicObject, labels_of_others: &[&str]) -> Result<Value> {
     let mut object = object.clone();
-    let marks = [labels::INSTANCE, labels::PART_OF];
+    let marks = [&[labels::INSTANCE, labels::PART_OF], labels_of_others].concat();
     object
         .metadata
         .labels
@@ -152,7 +163,7 @@ fn plain(object: &DynamicObject) -> Result<Value> {
 }
 
 /// The fields that a manager owns by apply, our marks left out.
-fn fields_of(object: &DynamicObject, manager: &str) -> Result<Value> {
+pub(crate) fn fields_of(object: &DynamicObject, manager: &str) -> Result<Value> {
     let entry = object
         .managed_fields()
         .iter()

@@ -1,0 +1,350 @@
+//! The Go operator goes, and ours takes its place: what that one left behind stays as it is and becomes ours.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use anyhow::{Context, Result, ensure};
+use crds::{ClusterStack, ClusterStackRelease, labels};
+use e2e::{
+    Journey, eventually,
+    journey::{SOON, status},
+    releases::corpus,
+};
+use kube::{
+    Api, ResourceExt,
+    api::{DynamicObject, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::{journey, oracle};
+
+/// Field manager of the objects that the Go operator applied.
+const APPLIER: &str = "kubectl";
+/// Field manager of the objects that it looked after itself.
+const MANAGER: &str = "manager";
+
+const CLASS: &str = "cluster.x-k8s.io/v1beta1";
+
+fn manager(name: &str) -> PatchParams {
+    PatchParams {
+        field_manager: Some(name.to_owned()),
+        ..PatchParams::default()
+    }
+}
+
+/// An object of a file, in the journey's namespace, with the fields' owners as they were.
+async fn load(journey: &Journey, object: &Value) -> Result<DynamicObject> {
+    let mut fresh = object.clone();
+    let recorded = fresh["metadata"]["managedFields"].take();
+    for added_by_the_server in [
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "generation",
+        "managedFields",
+    ] {
+        fresh["metadata"]
+            .as_object_mut()
+            .context("no metadata")?
+            .remove(added_by_the_server);
+    }
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let api = journey.objects(text("/apiVersion"), text("/kind"));
+    let name = text("/metadata/name");
+    let created = api
+        .create(&PostParams::default(), &serde_json::from_value(fresh)?)
+        .await;
+    created.with_context(|| format!("failed to load {} {name}", text("/kind")))?;
+    if object.get("status").is_some_and(|status| status != &json!({})) {
+        let status = json!({ "status": object["status"] });
+        api.patch_status(name, &manager(MANAGER), &Patch::Merge(status)).await?;
+    }
+    let owners = json!({ "metadata": { "managedFields": recorded } });
+    Ok(api.patch(name, &PatchParams::default(), &Patch::Merge(owners)).await?)
+}
+
+/// Loads the recorded installation; the answer holds what was applied, by kind and name.
+async fn load_recorded(journey: &Journey, folder: &Path) -> Result<BTreeMap<String, DynamicObject>> {
+    let read = |file: &str| -> Result<String> {
+        Ok(fs::read_to_string(folder.join(file))?.replace("fleet", &journey.namespace))
+    };
+    let items = |text: &str| -> Result<Vec<Value>> {
+        let list: Value = serde_yaml::from_str(text)?;
+        Ok(list["items"].as_array().cloned().unwrap_or_default())
+    };
+    let mut releases = read("clusterstackreleases.yaml")?;
+    for stack in items(&read("clusterstacks.yaml")?)? {
+        let created = load(journey, &stack).await?;
+        let uid = stack["metadata"]["uid"].as_str().context("no uid")?;
+        releases = releases.replace(uid, &created.uid().context("no uid")?);
+    }
+    for other in items(&releases)?.into_iter().chain(items(&read("clusters.yaml")?)?) {
+        load(journey, &other).await?;
+    }
+    let mut applied = BTreeMap::new();
+    for file in [
+        "clusterclasses.yaml",
+        "dockerclustertemplates.yaml",
+        "dockermachinetemplates.yaml",
+        "images.openstack.k-orc.cloud.yaml",
+        "kubeadmconfigtemplates.yaml",
+        "kubeadmcontrolplanetemplates.yaml",
+        "openstackclustertemplates.yaml",
+        "openstackmachinetemplates.yaml",
+    ] {
+        for object in items(&read(file)?)? {
+            let loaded = load(journey, &object).await?;
+            let kind = object["kind"].as_str().unwrap_or_default();
+            applied.insert(format!("{kind} {}", loaded.name_any()), loaded);
+        }
+    }
+    Ok(applied)
+}
+
+/// The managers of an object who wrote more than its status.
+fn owners(object: &DynamicObject) -> Vec<(&str, &str)> {
+    let entries = object
+        .managed_fields()
+        .iter()
+        .filter(|entry| entry.subresource.is_none());
+    entries
+        .filter_map(|entry| Some((entry.manager.as_deref()?, entry.operation.as_deref()?)))
+        .collect()
+}
+
+/// An object is the one it was, nothing in it is another, and who owned its fields by apply are we.
+fn is_taken_over(name: &str, before: &DynamicObject, now: &DynamicObject) -> Result<()> {
+    ensure!(now.uid() == before.uid(), "{name} is another object");
+    ensure!(
+        now.data == before.data,
+        "{name} is otherwise: {:#} {:#}",
+        before.data,
+        now.data
+    );
+    ensure!(
+        now.metadata.generation == before.metadata.generation,
+        "{name} was changed"
+    );
+    ensure!(
+        owners(now) == [(labels::FIELD_MANAGER, "Apply")],
+        "{name} is owned by {:?}",
+        owners(now)
+    );
+    let (had, has) = (
+        oracle::fields_of(before, APPLIER)?,
+        oracle::fields_of(now, labels::FIELD_MANAGER)?,
+    );
+    ensure!(had == has, "{name}: {had:#} {has:#}");
+    Ok(())
+}
+
+#[test]
+fn a_recorded_installation_of_the_go_operator_becomes_ours_and_no_field_changes() -> Result<()> {
+    journey(async |journey| {
+        let Some(corpus) = corpus() else { return Ok(()) };
+        let mut tags = vec!["docker-scs-1-30-v1", "docker-scs-1-30-v0-sha-d2lgujm"];
+        tags.extend([
+            "openstack-scs-1-32-v1",
+            "openstack-scs-1-32-v3",
+            "openstack-scs-1-32-v4",
+        ]);
+        for tag in &tags {
+            journey.releases.publish(&corpus.join("releases").join(tag))?;
+        }
+        let mut left_behind = load_recorded(journey, &corpus.join("takeover")).await?;
+        let releases = journey
+            .api::<ClusterStackRelease>()
+            .list(&kube::api::ListParams::default())
+            .await?;
+        assert_eq!(releases.items.len(), tags.len());
+        journey.operate().await?;
+        for (stack, usable) in [
+            ("docker", "v1"),
+            ("docker-custom", "v0-sha.d2lgujm"),
+            ("openstack", "v1, v3, v4"),
+        ] {
+            let current = |stack: &ClusterStack| {
+                stack
+                    .status
+                    .as_ref()
+                    .is_some_and(|status| status.observed_generation == stack.metadata.generation)
+            };
+            journey.until_stack(stack, "looked at", current).await?;
+            journey.usable(stack, usable).await?;
+        }
+        for before in &releases {
+            let tag = before.name_any();
+            let ours = |release: &ClusterStackRelease| {
+                let rows = status(release).resources;
+                status(release).ready && !rows.is_empty() && rows.iter().all(|row| !row.digest.is_empty())
+            };
+            let release = journey.until_release(&tag, "taken over", ours).await?;
+            assert_eq!(release.uid(), before.uid());
+            let managers: Vec<_> = release
+                .managed_fields()
+                .iter()
+                .filter_map(|entry| entry.manager.clone())
+                .collect();
+            let status_managers = release
+                .managed_fields()
+                .iter()
+                .filter(|entry| entry.subresource.is_some());
+            let status_managers: Vec<_> = status_managers.filter_map(|entry| entry.manager.as_deref()).collect();
+            assert_eq!(status_managers, [labels::STATUS_FIELD_MANAGER], "{managers:?}");
+            for (name, now) in journey.inventory(&tag).await? {
+                let now = now.with_context(|| format!("{name} is gone"))?;
+                // Two releases share an image: the second look finds it compared.
+                if let Some(before) = left_behind.remove(&name) {
+                    is_taken_over(&name, &before, &now)?;
+                }
+            }
+        }
+        // What the Go operator forgot when it deleted a release is nobody's: it stays as it was.
+        assert_eq!(left_behind.len(), 6, "{:?}", left_behind.keys());
+        for (name, before) in left_behind {
+            let kind = name.split(' ').next().unwrap_or_default();
+            let api_version = before
+                .types
+                .as_ref()
+                .map(|types| types.api_version.as_str())
+                .unwrap_or_default();
+            let now = journey.objects(api_version, kind).get(&before.name_any()).await?;
+            assert_eq!(now.resource_version(), before.resource_version(), "{name}");
+        }
+        // And now they go with their release, which they did not before.
+        journey.delete::<ClusterStack>("docker").await?;
+        journey.gone::<ClusterStackRelease>("docker-scs-1-30-v1").await?;
+        assert_eq!(journey.marked("docker-scs-1-30-v1").await?, Vec::<String>::new());
+        assert!(
+            journey
+                .objects(CLASS, "ClusterClass")
+                .get_opt("docker-scs-1-30-v1")
+                .await?
+                .is_none()
+        );
+        Ok(())
+    })
+}
+
+/// Our own stack's first version as the Go operator would have left it, with a field that the release does not have (any more)
+/// and one of somebody else.
+async fn left_by_the_predecessor(journey: &Journey, tag: &str) -> Result<()> {
+    journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+    let stack = journey.api::<ClusterStack>().get("harbor").await?;
+    let release = json!({
+        "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStackRelease",
+        "metadata": {
+            "name": tag, "finalizers": [labels::RELEASE_FINALIZER],
+            "ownerReferences": [{
+                "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStack", "name": "harbor", "uid": stack.uid(),
+            }],
+        },
+        "spec": {},
+    });
+    let releases = journey.objects("clusterstack.x-k8s.io/v1alpha1", "ClusterStackRelease");
+    let params = PostParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PostParams::default()
+    };
+    releases.create(&params, &serde_json::from_value(release)?).await?;
+    let mut rows = Vec::new();
+    for manifest in oracle::manifests(journey, tag, &journey.namespace)? {
+        let mut object: Value = serde_yaml::from_str(&manifest)?;
+        object["metadata"]["labels"][labels::INSTANCE] = json!(labels::INSTANCE_OWNED);
+        object["metadata"]["annotations"]["example.com/dropped"] = json!("by a later release");
+        let text = |pointer: &str| {
+            object
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let (api_version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
+        let params = PatchParams::apply(APPLIER).force();
+        journey
+            .objects(&api_version, &kind)
+            .patch(&name, &params, &Patch::Apply(&object))
+            .await?;
+        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        rows.push(json!({
+            "group": group, "version": version, "kind": kind, "namespace": journey.namespace, "name": name, "status": "synced",
+        }));
+    }
+    let status = json!({ "status": { "ready": true, "kubernetesVersion": "v1.34.0", "resources": rows } });
+    releases
+        .patch_status(tag, &manager(MANAGER), &Patch::Merge(status))
+        .await?;
+    Ok(())
+}
+
+fn classes(journey: &Journey) -> Api<DynamicObject> {
+    journey.objects(CLASS, "ClusterClass")
+}
+
+#[test]
+fn what_the_predecessor_owned_and_the_release_lacks_goes_and_what_others_own_stays() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        left_by_the_predecessor(journey, &tag).await?;
+        let foreign = json!({ "metadata": { "labels": { "example.com/team": "infrastructure" } } });
+        classes(journey)
+            .patch(&tag, &manager("somebody"), &Patch::Merge(foreign))
+            .await?;
+        let before = classes(journey).get(&tag).await?;
+        journey.operate().await?;
+        let ours = |release: &ClusterStackRelease| {
+            status(release).ready && status(release).resources.iter().all(|row| !row.digest.is_empty())
+        };
+        journey.until_release(&tag, "taken over", ours).await?;
+        oracle::agrees_but_for(journey, &tag, &["example.com/team"]).await?;
+        let class = classes(journey).get(&tag).await?;
+        assert_eq!((class.uid(), &class.data), (before.uid(), &before.data));
+        assert!(!class.annotations().contains_key("example.com/dropped"));
+        assert_eq!(
+            owners(&class),
+            [(labels::FIELD_MANAGER, "Apply"), ("somebody", "Update")]
+        );
+        assert_eq!(
+            class.labels().get("example.com/team").map(String::as_str),
+            Some("infrastructure")
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn after_the_takeover_kubectl_is_a_manager_like_any_other() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        left_by_the_predecessor(journey, &tag).await?;
+        journey.operate().await?;
+        let ours = |release: &ClusterStackRelease| {
+            status(release).ready && status(release).resources.iter().all(|row| !row.digest.is_empty())
+        };
+        journey.until_release(&tag, "taken over", ours).await?;
+        let worker = format!("{tag}-worker");
+        let templates = journey.objects("infrastructure.cluster.x-k8s.io/v1beta1", "DockerMachineTemplate");
+        let applied = json!({
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "DockerMachineTemplate",
+            "metadata": { "name": worker, "annotations": { "example.com/note": "by hand" } },
+            "spec": { "template": { "spec": { "customImage": "registry.example.com/by:hand" } } },
+        });
+        templates
+            .patch(&worker, &PatchParams::apply(APPLIER).force(), &Patch::Apply(applied))
+            .await?;
+        eventually(SOON, "our field to be back and the other to be kubectl's", async || {
+            let now = templates.get(&worker).await?;
+            let image = now
+                .data
+                .pointer("/spec/template/spec/customImage")
+                .and_then(Value::as_str);
+            ensure!(image != Some("registry.example.com/by:hand"), "{image:?}");
+            ensure!(
+                now.annotations().contains_key("example.com/note"),
+                "the annotation is gone"
+            );
+            ensure!(owners(&now).contains(&(APPLIER, "Apply")), "{:?}", owners(&now));
+            Ok::<_, anyhow::Error>(())
+        })
+        .await
+    })
+}
