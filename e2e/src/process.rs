@@ -9,6 +9,7 @@ use std::{
     future::ready,
     io::{Read, Seek, SeekFrom},
     ops::RangeInclusive,
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
     time::Duration,
@@ -109,7 +110,9 @@ impl Process {
         let errors = output
             .try_clone()
             .context("failed to share a log between output and errors")?;
+        // A group of its own: Ctrl-C at a terminal asks this process, which decides what ends and in which order.
         let mut child = command
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(output)
             .stderr(errors)
