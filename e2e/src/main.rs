@@ -1,6 +1,10 @@
 //! `lab`: the control plane of the tests, for people.
 
+mod bench;
 mod commands;
+mod demo;
+
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -20,11 +24,18 @@ enum Command {
     /// Start, find and stop a control plane that stays until it is stopped
     #[command(subcommand)]
     ControlPlane(commands::control_plane::Command),
+    /// Measure: prints a table, and with --json FILE writes the same as JSON
+    #[command(subcommand)]
+    Bench(bench::Command),
+    /// The life of one ClusterStack, as it happens: it becomes usable, is upgraded, damaged, repaired and removed
+    Demo(demo::Arguments),
 }
 
 #[tokio::main]
-async fn main() -> Result<()> {
+async fn main() -> Result<ExitCode> {
     match Arguments::parse().command {
-        Command::ControlPlane(command) => commands::control_plane::run(command).await,
+        Command::ControlPlane(command) => commands::control_plane::run(command).await.map(|()| ExitCode::SUCCESS),
+        Command::Bench(command) => bench::run(command).await,
+        Command::Demo(arguments) => demo::run(arguments).await,
     }
 }

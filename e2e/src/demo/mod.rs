@@ -1,0 +1,187 @@
+//! `lab demo`: the life of one ClusterStack on a real API server, shown as it happens.
+//!
+//! [`acts`] are what happens; [`stage`] is where, [`cast`] with which releases. [`watches`] bring what the API server tells into
+//! the [`picture`], which [`tree`] lays out and [`screen`] shows.
+
+mod acts;
+mod cast;
+mod given;
+mod picture;
+mod play;
+mod screen;
+mod signals;
+mod stage;
+mod summary;
+mod text;
+mod tree;
+mod watches;
+
+use std::{
+    path::PathBuf,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use clap::Args;
+
+use self::{
+    cast::Cast,
+    picture::Picture,
+    play::Play,
+    screen::Screen,
+    signals::{Signals, Stop},
+    stage::Stage,
+    summary::{Summary, Writes},
+};
+
+/// What `lab demo` takes.
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// Play with the newest releases of one stack in this directory instead of our own; it is only read
+    ///
+    /// Its folders, or those in its `cluster-stacks/`, are named after their tags, as in docker-harbor-1-34-v1. Of several
+    /// stacks the one with the most releases is taken.
+    #[arg(long, value_name = "DIR")]
+    releases: Option<PathBuf>,
+    /// Play in a cluster that is already there, and remove from it what the demo added
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The namespace of the demo, which must not be there yet
+    #[arg(long, value_name = "NAME", default_value = "stackwright-demo")]
+    namespace: String,
+    /// Stop before the stack is deleted, to look around by hand; Ctrl-C goes on
+    #[arg(long)]
+    keep: bool,
+    /// How long to wait before and after each deed, for those who read along; without a terminal nobody does
+    #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(..=60))]
+    pause: u64,
+}
+
+/// Plays. The exit code is 0 when all went well, 1 when an act failed, 130 after Ctrl-C; in each case nothing stays behind but
+/// what a failure is explained by.
+pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
+    let mut signals = Signals::listen()?;
+    let mut screen = Screen::new();
+    let mut stage = Stage::empty(&arguments.namespace)?;
+    let played = play(&arguments, &mut stage, &mut screen, &mut signals).await;
+    screen.leave();
+    let code = match played {
+        Ok(()) => 0,
+        Err(Stop::Asked(code)) => {
+            screen.say("Interrupted: cleaning up.");
+            code
+        }
+        Err(Stop::Failed(error)) => {
+            let causes: Vec<_> = error.chain().map(ToString::to_string).collect();
+            screen.bad(&causes.join(":\n"));
+            let evidence = stage.keep_evidence().await;
+            screen.say(&format!("The operator's log: {}", stage.log().display()));
+            screen.say(&format!("Everything that is known: {}", evidence.display()));
+            1
+        }
+    };
+    match signals.unless_asked(stage.clear(&mut screen)).await {
+        Ok(()) => Ok(code.into()),
+        Err(Stop::Asked(code)) => Ok(code.into()),
+        Err(Stop::Failed(error)) => {
+            screen.bad(&format!("{error:#}"));
+            Ok(code.max(1).into())
+        }
+    }
+}
+
+async fn play(
+    arguments: &Arguments,
+    stage: &mut Stage,
+    screen: &mut Screen,
+    signals: &mut Signals,
+) -> Result<(), Stop> {
+    let started = Instant::now();
+    screen.heading("Stackwright: the life of one ClusterStack on a real Kubernetes API server");
+    let cast = signals.unless_asked(set_up(arguments, stage, screen)).await?;
+    let pause = if screen.is_live() {
+        Duration::from_secs(arguments.pause)
+    } else {
+        Duration::ZERO
+    };
+    let picture = Picture::of(stage.namespace(), acts::INTRUDER);
+    let mut play = Play::begin(&cast, stage, screen, picture, pause)?;
+    signals.unless_asked(play.all_but_the_last()).await?;
+    if arguments.keep {
+        look_around(&mut play)?;
+        tokio::select! {
+            _ = signals.next() => {}
+            broken = play.watch() => broken?,
+        }
+    }
+    signals.unless_asked(play.the_last()).await?;
+    let summary = Summary {
+        usable: 1 + usize::from(cast.second.is_some()),
+        tally: play.picture.tally(),
+        writes: Writes::counted_in(&play.stage.operator()?.metrics().await?),
+        elapsed: started.elapsed(),
+        waited: play.waited,
+    };
+    play.screen.leave();
+    play.screen.heading("In numbers");
+    for (key, text) in summary.lines() {
+        play.screen.fact(key, &text);
+    }
+    if !arguments.keep {
+        play.screen.say("");
+        play.screen
+            .say("To look around by hand before everything goes: cargo xtask demo --keep");
+    }
+    Ok(())
+}
+
+async fn set_up(arguments: &Arguments, stage: &mut Stage, screen: &mut Screen) -> Result<Cast> {
+    let folder = stage.folder().to_owned();
+    let cast = match &arguments.releases {
+        None => {
+            let packing = async { Cast::harbor(&folder) };
+            screen
+                .step("packing the stack docker-harbor in three versions", packing)
+                .await?
+        }
+        Some(directory) => {
+            let reading = async { Cast::from_directory(directory, &folder) };
+            screen
+                .step(&format!("reading releases in {}", directory.display()), reading)
+                .await?
+        }
+    };
+    stage.build(arguments.kubeconfig.as_deref(), screen).await?;
+    stage.operate(cast.release_dir(), screen).await?;
+    Ok(cast)
+}
+
+/// Tells those who asked for it what there is to look at.
+fn look_around(play: &mut Play<'_>) -> Result<()> {
+    let (kubeconfig, namespace) = (play.stage.kubeconfig()?, play.stage.namespace().to_owned());
+    let releases = play.cast.release_dir().join("cluster-stacks");
+    let (log, requests) = (play.stage.log(), play.stage.audit_log());
+    let screen = &mut *play.screen;
+    screen.heading("Look around");
+    screen.say("Everything stays as it is until you press Ctrl-C here. In another terminal:");
+    screen.quote(&format!(
+        "export KUBECONFIG={}\n\
+         kubectl config set-context --current --namespace {namespace}\n\
+         kubectl get clusterstacks,clusterstackreleases,clusterclasses\n\
+         kubectl describe clusterstackreleases {}",
+        kubeconfig.display(),
+        play.cast.broken
+    ));
+    screen.say("Delete or edit what you like, and see it come back in the tree below.");
+    screen.say("Put releases here, or take them away:");
+    screen.quote(&releases.display().to_string());
+    screen.say("The operator's log:");
+    screen.quote(&log.display().to_string());
+    if let Some(requests) = requests {
+        screen.say("Every request to the API server:");
+        screen.quote(&requests.display().to_string());
+    }
+    screen.show(play.picture.rows());
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! Follows the world while the acts play: takes what the API server tells, shows it, and waits for what an act is about.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use kube::Client;
+use tokio::time::{interval, sleep};
+
+use super::{
+    cast::Cast,
+    picture::{Id, Picture},
+    screen::Screen,
+    stage::Stage,
+    text::short,
+    watches::{Change, Watches, What},
+};
+
+/// Everything takes less than a second on an idle machine; real releases on a busy one take longer.
+const DEADLINE: Duration = Duration::from_mins(1);
+/// Between two looks at the operator's health and at the clock.
+const BEAT: Duration = Duration::from_millis(80);
+
+pub(super) struct Play<'a> {
+    pub(super) cast: &'a Cast,
+    pub(super) stage: &'a mut Stage,
+    pub(super) screen: &'a mut Screen,
+    pub(super) client: Client,
+    pub(super) picture: Picture,
+    /// How long all acts together waited for the operator.
+    pub(super) waited: Duration,
+    watches: Watches,
+    pause: Duration,
+    act: usize,
+    acts: usize,
+}
+
+impl<'a> Play<'a> {
+    /// `pause` is for those who watch: before something happens, and after it.
+    pub(super) fn begin(
+        cast: &'a Cast,
+        stage: &'a mut Stage,
+        screen: &'a mut Screen,
+        picture: Picture,
+        pause: Duration,
+    ) -> Result<Self> {
+        let client = stage.client()?;
+        Ok(Self {
+            watches: Watches::start(&client, stage.namespace()),
+            acts: if cast.second.is_some() { 6 } else { 4 },
+            act: 0,
+            waited: Duration::ZERO,
+            cast,
+            stage,
+            screen,
+            client,
+            picture,
+            pause,
+        })
+    }
+
+    /// Announces an act and plays it.
+    pub(super) async fn act(&mut self, title: &str, act: impl AsyncFnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.act += 1;
+        self.picture.turn_the_page();
+        self.screen.heading(&format!("{}/{}  {title}", self.act, self.acts));
+        self.screen.show(self.picture.rows());
+        let played = act(self).await;
+        played.with_context(|| format!("act {} of {} failed: {title}", self.act, self.acts))?;
+        self.linger().await
+    }
+
+    /// Waits until the picture is as the act wants it, and tells how long that took since `since`. `what` completes the
+    /// sentence "waiting for …".
+    pub(super) async fn until(
+        &mut self,
+        what: &str,
+        since: Instant,
+        holds: impl Fn(&Picture) -> bool,
+    ) -> Result<Duration> {
+        self.screen.working(Some(&format!("waiting for {what}")));
+        let mut beat = interval(BEAT);
+        while !holds(&self.picture) {
+            if since.elapsed() > DEADLINE {
+                bail!("waited {} for {what}\n{}", short(since.elapsed()), self.last_seen());
+            }
+            tokio::select! {
+                change = self.watches.next() => self.take(change),
+                _ = beat.tick() => {
+                    self.stage.operator()?.check()?;
+                    self.screen.refresh();
+                }
+            }
+        }
+        let took = since.elapsed();
+        self.waited += took;
+        self.screen.working(None);
+        self.screen.show(self.picture.rows());
+        Ok(took)
+    }
+
+    /// Waits until all these objects are repaired.
+    pub(super) async fn until_repaired(&mut self, objects: &[Id], since: Instant) -> Result<()> {
+        let repaired = |picture: &Picture| objects.iter().all(|id| picture.repaired_after(id).is_some());
+        self.until("both to be repaired", since, repaired).await.map(drop)
+    }
+
+    /// Leaves those who watch the time to read, while the world goes on.
+    pub(super) async fn linger(&mut self) -> Result<()> {
+        let end = sleep(self.pause);
+        tokio::pin!(end);
+        loop {
+            tokio::select! {
+                () = &mut end => break,
+                change = self.watches.next() => self.take(change),
+            }
+        }
+        self.stage.operator()?.check()
+    }
+
+    /// Goes on showing what happens, for ever.
+    pub(super) async fn watch(&mut self) -> Result<()> {
+        let mut beat = interval(BEAT);
+        loop {
+            tokio::select! {
+                change = self.watches.next() => self.take(change),
+                _ = beat.tick() => self.screen.refresh(),
+            }
+            self.stage.operator()?.check()?;
+        }
+    }
+
+    /// Takes a change and all that came with it, so that a burst is one frame.
+    fn take(&mut self, change: Option<Change>) {
+        let mut next = change;
+        while let Some(change) = next {
+            if let What::Release(release) = &change.what {
+                self.watches.include(release);
+            }
+            self.picture.take(change);
+            next = self.watches.arrived();
+        }
+        self.screen.show(self.picture.rows());
+    }
+
+    fn last_seen(&self) -> String {
+        let rows = self.picture.rows();
+        let lines = rows
+            .iter()
+            .map(|row| format!("{} {}: {} {}", row.id.0, row.id.1, row.state, row.note));
+        let lines: Vec<_> = lines.collect();
+        if lines.is_empty() {
+            "last seen: nothing".to_owned()
+        } else {
+            format!("last seen:\n{}", lines.join("\n"))
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Where it plays: a cluster, with CRDs, a namespace and the operator; everything is taken back at the end.
+//!
+//! A cluster of our own goes as a whole. In one that was there before, only what the demo itself added goes.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use e2e::{ControlPlane, Identity, Lab, Operator, OperatorOptions, Options, definitions, use_one_cryptography};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, Client, api::PostParams};
+use tempfile::TempDir;
+
+use super::{given::Given, screen::Screen, text::count};
+
+pub(super) struct Stage {
+    lab: Lab,
+    folder: TempDir,
+    namespace: String,
+    cluster: Option<Cluster>,
+    operator: Option<Operator>,
+}
+
+enum Cluster {
+    Own(Box<ControlPlane>),
+    Given(Given),
+}
+
+impl Stage {
+    pub(super) fn empty(namespace: &str) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("stackwright-demo-").tempdir();
+        Ok(Self {
+            lab: Lab::load()?,
+            folder: folder.context("failed to make a folder")?,
+            namespace: namespace.to_owned(),
+            cluster: None,
+            operator: None,
+        })
+    }
+
+    /// Brings up everything but the operator.
+    pub(super) async fn build(&mut self, kubeconfig: Option<&Path>, screen: &mut Screen) -> Result<()> {
+        use_one_cryptography();
+        let definitions = definitions::all(&self.lab)?;
+        if let Some(path) = kubeconfig {
+            let mut given = Given::reach(path).await?;
+            let absent = given.absent(definitions).await?;
+            let what = match absent.len() {
+                0 => "the cluster has every CRD already".to_owned(),
+                number => format!("installing the {} that the cluster lacks", count(number, "CRD")),
+            };
+            let client = given.client.clone();
+            // Remembered first: a part of them may be there when this is interrupted.
+            given.added.clone_from(&absent);
+            self.cluster = Some(Cluster::Given(given));
+            screen.step(&what, definitions::install(&client, &absent)).await?;
+        } else {
+            let start = ControlPlane::start(Options {
+                crds: true,
+                ..Options::default()
+            });
+            let number = count(definitions.len(), "CRD");
+            let what = format!("starting etcd, kube-apiserver, kube-controller-manager; installing {number}");
+            let control_plane = screen.step(&what, start).await?;
+            self.cluster = Some(Cluster::Own(Box::new(control_plane)));
+        }
+        self.make_namespace().await
+    }
+
+    async fn make_namespace(&mut self) -> Result<()> {
+        let mut namespace = Namespace::default();
+        namespace.metadata.name = Some(self.namespace.clone());
+        let made = Api::all(self.client()?)
+            .create(&PostParams::default(), &namespace)
+            .await;
+        made.with_context(|| {
+            format!(
+                "failed to make the namespace {0}: when it is there, choose another with --namespace",
+                self.namespace
+            )
+        })?;
+        if let Some(Cluster::Given(given)) = &mut self.cluster {
+            given.namespaced = true;
+        }
+        Ok(())
+    }
+
+    /// Starts the operator with this directory of releases, and returns when it is ready.
+    pub(super) async fn operate(&mut self, release_dir: &Path, screen: &mut Screen) -> Result<()> {
+        let kubeconfig = match self.cluster()? {
+            Cluster::Given(given) => given.kubeconfig.clone(),
+            Cluster::Own(control_plane) => {
+                let operator = Identity::User {
+                    name: "core-operator".to_owned(),
+                    groups: vec!["system:masters".to_owned()],
+                };
+                control_plane.kubeconfig_for(&operator).await?
+            }
+        };
+        let options = OperatorOptions {
+            kubeconfig,
+            namespace: self.namespace.clone(),
+            release_dir: release_dir.to_owned(),
+            record: None,
+            flags: Vec::new(),
+            log: self.log(),
+        };
+        let operator = self.operator.insert(Operator::start(&self.lab, &options)?);
+        screen.step("starting core-operator", operator.ready()).await
+    }
+
+    /// For what belongs to the demo alone.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(super) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The operator's log.
+    pub(super) fn log(&self) -> PathBuf {
+        self.folder.path().join("core-operator.log")
+    }
+
+    pub(super) fn kubeconfig(&self) -> Result<PathBuf> {
+        Ok(match self.cluster()? {
+            Cluster::Own(control_plane) => control_plane.kubeconfig_path(),
+            Cluster::Given(given) => given.kubeconfig.clone(),
+        })
+    }
+
+    /// Every request that was made, where the API server is ours.
+    pub(super) fn audit_log(&self) -> Option<PathBuf> {
+        match &self.cluster {
+            Some(Cluster::Own(control_plane)) => Some(control_plane.folder().join("audit.jsonl")),
+            _ => None,
+        }
+    }
+
+    pub(super) fn client(&self) -> Result<Client> {
+        Ok(match self.cluster()? {
+            Cluster::Own(control_plane) => control_plane.client(),
+            Cluster::Given(given) => given.client.clone(),
+        })
+    }
+
+    pub(super) fn operator(&mut self) -> Result<&mut Operator> {
+        self.operator.as_mut().context("no operator runs")
+    }
+
+    fn cluster(&self) -> Result<&Cluster> {
+        self.cluster.as_ref().context("there is no cluster")
+    }
+
+    /// Keeps logs and, of a cluster of our own, all objects, for those who want to know what went wrong; the answer is the folder.
+    pub(super) async fn keep_evidence(&mut self) -> PathBuf {
+        self.folder.disable_cleanup(true);
+        if let Some(Cluster::Own(control_plane)) = &self.cluster {
+            let dump = control_plane.failure_dump();
+            // Half of it is better than none, and the failure itself is what has to be told.
+            let _ = dump.write(&self.folder.path().join("state")).await;
+            dump.call_off();
+        }
+        self.folder.path().to_owned()
+    }
+
+    /// Ends what runs and removes what was made.
+    pub(super) async fn clear(&mut self, screen: &mut Screen) -> Result<()> {
+        match self.cluster.take() {
+            Some(Cluster::Given(given)) => {
+                let restored = given.restore(&self.namespace, self.operator.take());
+                let restored = screen
+                    .step("removing what the demo added to the cluster", restored)
+                    .await;
+                restored.with_context(|| format!("look at the namespace {}: not all is removed", self.namespace))
+            }
+            own => {
+                if let Some(operator) = self.operator.take() {
+                    operator.stop().await?;
+                }
+                match own {
+                    Some(Cluster::Own(control_plane)) => control_plane.stop().await,
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Watches of everything that is shown, as one stream of changes. Judges nothing.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+    time::Instant,
+};
+
+use crds::{ClusterStack, ClusterStackRelease, labels};
+use futures::StreamExt;
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{ApiResource, DynamicObject, ObjectMeta},
+    core::{GroupVersionKind, PartialObjectMeta},
+    runtime::{
+        WatchStreamExt,
+        watcher::{Config, Event, watcher},
+    },
+};
+use serde::de::DeserializeOwned;
+use tokio::{
+    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    task::JoinSet,
+};
+
+/// Something that an API server told, and when it arrived.
+pub(super) struct Change {
+    pub(super) at: Instant,
+    pub(super) what: What,
+}
+
+pub(super) enum What {
+    Stack(Box<ClusterStack>),
+    StackGone,
+    Release(Box<ClusterStackRelease>),
+    ReleaseGone(String),
+    /// Kind and metadata of an applied object.
+    Object(String, Box<ObjectMeta>),
+    /// Kind and name.
+    ObjectGone(String, String),
+}
+
+/// Running watches of one namespace; dropped, they end.
+pub(super) struct Watches {
+    client: Client,
+    namespace: String,
+    kinds: BTreeSet<(String, String, String)>,
+    tasks: JoinSet<()>,
+    sender: UnboundedSender<Change>,
+    changes: UnboundedReceiver<Change>,
+}
+
+impl Watches {
+    /// Starts with our own kinds.
+    pub(super) fn start(client: &Client, namespace: &str) -> Self {
+        let (sender, changes) = unbounded_channel();
+        let mut watches = Self {
+            client: client.clone(),
+            namespace: namespace.to_owned(),
+            kinds: BTreeSet::new(),
+            tasks: JoinSet::new(),
+            sender,
+            changes,
+        };
+        watches.follow(
+            Api::namespaced(client.clone(), namespace),
+            Config::default(),
+            |stack| What::Stack(Box::new(stack)),
+            |_| What::StackGone,
+        );
+        watches.follow(
+            Api::namespaced(client.clone(), namespace),
+            Config::default(),
+            |release| What::Release(Box::new(release)),
+            What::ReleaseGone,
+        );
+        watches
+    }
+
+    /// Also watches the applied objects of the kinds in a release's inventory.
+    pub(super) fn include(&mut self, release: &ClusterStackRelease) {
+        for row in release.status.iter().flat_map(|status| &status.resources) {
+            let key = (row.group.clone(), row.version.clone(), row.kind.clone());
+            if !self.kinds.insert(key) {
+                continue;
+            }
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(&row.group, &row.version, &row.kind));
+            let api: Api<PartialObjectMeta<DynamicObject>> =
+                Api::namespaced_with(self.client.clone(), &self.namespace, &resource);
+            let ours = Config::default().labels(&format!("{}={}", labels::INSTANCE, labels::INSTANCE_OWNED));
+            let (here, gone) = (row.kind.clone(), row.kind.clone());
+            self.follow(
+                api,
+                ours,
+                move |object| What::Object(here.clone(), Box::new(object.metadata)),
+                move |name| What::ObjectGone(gone.clone(), name),
+            );
+        }
+    }
+
+    /// The next change; waits for it.
+    pub(super) async fn next(&mut self) -> Option<Change> {
+        self.changes.recv().await
+    }
+
+    /// A change that has arrived already.
+    pub(super) fn arrived(&mut self) -> Option<Change> {
+        self.changes.try_recv().ok()
+    }
+
+    fn follow<K>(
+        &mut self,
+        api: Api<K>,
+        config: Config,
+        here: impl Fn(K) -> What + Send + Sync + 'static,
+        gone: impl Fn(String) -> What + Send + Sync + 'static,
+    ) where
+        K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+    {
+        let sender = self.sender.clone();
+        // What is there, and whether the list that is being read has it.
+        let mut known: BTreeMap<String, bool> = BTreeMap::new();
+        // An error is followed by a new attempt.
+        let told = watcher(api, config).default_backoff().for_each(move |event| {
+            let changes = match event {
+                Ok(Event::Apply(object) | Event::InitApply(object)) => {
+                    known.insert(object.name_any(), true);
+                    vec![here(object)]
+                }
+                Ok(Event::Delete(object)) => {
+                    known.remove(&object.name_any());
+                    vec![gone(object.name_any())]
+                }
+                Ok(Event::Init) => {
+                    for listed in known.values_mut() {
+                        *listed = false;
+                    }
+                    Vec::new()
+                }
+                // A watch that begins anew may have missed deletions.
+                Ok(Event::InitDone) => {
+                    let missed = known.extract_if(.., |_, listed| !*listed);
+                    missed.map(|(name, _)| gone(name)).collect()
+                }
+                Err(_) => Vec::new(),
+            };
+            for what in changes {
+                let at = Instant::now();
+                // Nobody listens only when the show is over.
+                let _ = sender.send(Change { at, what });
+            }
+            std::future::ready(())
+        });
+        self.tasks.spawn(told);
+    }
+}
