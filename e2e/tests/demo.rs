@@ -1,0 +1,236 @@
+//! The demo, as a user without a terminal sees it: told to its end, interrupted in a cluster of somebody else, and without its
+//! operator.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::mpsc::{self, Receiver},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use e2e::{ControlPlane, Options, eventually};
+use k8s_openapi::{
+    api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{Api, api::ListParams};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// Several control planes may start at once on two busy cores.
+const LINE_DEADLINE: Duration = Duration::from_mins(3);
+const SOON: Duration = Duration::from_secs(30);
+
+/// A running demo; everything that it leaves on disk is in a folder of its own.
+struct Demo {
+    child: Child,
+    lines: Receiver<String>,
+    seen: Vec<String>,
+    temporary: TempDir,
+}
+
+impl Demo {
+    fn start(arguments: &[&str]) -> Result<Self> {
+        let temporary = tempfile::tempdir()?;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
+        command.arg("demo").args(arguments).env("TMPDIR", temporary.path());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
+        let mut child = command.spawn().context("failed to start the demo")?;
+        let output = BufReader::new(child.stdout.take().context("no output")?);
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            // The receiver goes when the test is over.
+            output
+                .lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| sender.send(line))
+        });
+        Ok(Self {
+            child,
+            lines,
+            seen: Vec::new(),
+            temporary,
+        })
+    }
+
+    /// Reads up to the first line that contains this.
+    fn until(&mut self, text: &str) -> Result<()> {
+        loop {
+            let line = self.lines.recv_timeout(LINE_DEADLINE);
+            let line = line.with_context(|| format!("no line with {text:?} after:\n{}", self.seen.join("\n")))?;
+            let found = line.contains(text);
+            self.seen.push(line);
+            if found {
+                return Ok(());
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let id = Pid::from_raw(i32::try_from(self.child.id())?).context("no process id")?;
+        Ok(kill_process(id, signal)?)
+    }
+
+    /// Reads to the end; the answer is the exit code, and everything that was told.
+    fn end(&mut self) -> Result<(Option<i32>, String)> {
+        while let Ok(line) = self.lines.recv_timeout(LINE_DEADLINE) {
+            self.seen.push(line);
+        }
+        let status = self.child.wait()?;
+        Ok((status.code(), self.seen.join("\n")))
+    }
+
+    /// Neither a process that works in its folder nor anything in the folder is left.
+    async fn left_nothing(&self) -> Result<()> {
+        let folder = self.temporary.path();
+        eventually(SOON, "everything of the demo to be gone", async || {
+            let processes = processes_of(folder);
+            ensure!(processes.is_empty(), "these run: {processes:?}");
+            let files: Vec<_> = fs::read_dir(folder)?.collect();
+            ensure!(files.is_empty(), "these are left: {files:?}");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The process ids of programs that were given a path in this folder, with their command lines.
+fn processes_of(folder: &Path) -> Vec<(i32, String)> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes = processes.filter_map(|entry| {
+        let id = entry.file_name().to_str()?.parse().ok()?;
+        let mut line = String::new();
+        fs::File::open(entry.path().join("cmdline"))
+            .ok()?
+            .read_to_string(&mut line)
+            .ok()?;
+        Some((id, line.replace('\0', " ")))
+    });
+    processes
+        .filter(|(_, line)| line.contains(&*folder.to_string_lossy()))
+        .collect()
+}
+
+/// The number before a word in the line that begins with a key.
+fn number(told: &str, key: &str, word: &str) -> Result<u32> {
+    let line = told.lines().map(str::trim).find(|line| line.starts_with(key));
+    let line = line.with_context(|| format!("no line {key} in:\n{told}"))?;
+    let words: Vec<_> = line.split([' ', ',']).filter(|word| !word.is_empty()).collect();
+    let place = words
+        .windows(2)
+        .find(|pair| pair[1] == word && pair[0].parse::<u32>().is_ok());
+    let [number, _] = place.with_context(|| format!("no number of {word} in {line:?}"))? else {
+        bail!("two words")
+    };
+    Ok(number.parse()?)
+}
+
+#[tokio::test]
+async fn the_demo_tells_its_six_acts_and_ends_with_numbers() -> Result<()> {
+    let mut demo = Demo::start(&[])?;
+    let (code, told) = demo.end()?;
+    assert_eq!(code, Some(0), "{told}");
+    let expected = [
+        "1/6  Subscribe",
+        "ClusterClass docker-harbor-1-34-v1: synced",
+        "v1 is usable after",
+        "2/6  A new release appears",
+        "v2 is usable after",
+        "3/6  Somebody deletes a template and edits a class",
+        "ClusterClass docker-harbor-1-34-v2: synced (mended after",
+        "The template was back after",
+        "4/6  An old release is dropped",
+        "ClusterStackRelease docker-harbor-1-34-v1: gone",
+        "v1 and its 7 objects are gone after",
+        "5/6  A broken release appears",
+        "its status says why it cannot be used",
+        "docker-harbor-1-34-cluster-class-v3.tgz",
+        "v2 is usable as before",
+        "6/6  The stack is deleted",
+        "Nothing is left after",
+        "In numbers",
+    ];
+    let mut rest = told.as_str();
+    for text in expected {
+        let place = rest
+            .find(text)
+            .with_context(|| format!("{text:?} is missing, or too early, in:\n{told}"))?;
+        rest = &rest[place..];
+    }
+    assert_eq!(
+        number(&told, "objects", "applied")?,
+        14,
+        "7 of v1, 6 of v2, and the deleted one again"
+    );
+    assert_eq!(number(&told, "objects", "repaired")?, 2);
+    assert_eq!(number(&told, "objects", "removed")?, 14);
+    assert_eq!(number(&told, "objects", "left")?, 0);
+    assert!(number(&told, "writes", "by")? >= 28, "one for each object at least");
+    assert!(!told.contains('\x1b'), "no escape sequences without a terminal");
+    demo.left_nothing().await
+}
+
+#[tokio::test]
+async fn interrupted_in_a_given_cluster_the_demo_leaves_it_as_it_was() -> Result<()> {
+    let control_plane = ControlPlane::start(Options::default()).await?;
+    let client = control_plane.client();
+    let (namespaces, definitions) = (
+        Api::<Namespace>::all(client.clone()),
+        Api::<CustomResourceDefinition>::all(client),
+    );
+    let kubeconfig = control_plane.kubeconfig_path();
+    let mut demo = Demo::start(&[
+        "--kubeconfig",
+        kubeconfig.to_str().context("a path")?,
+        "--namespace",
+        "harbour",
+    ])?;
+    demo.until("2/6")?;
+    assert!(namespaces.get_opt("harbour").await?.is_some());
+    demo.signal(Signal::INT)?;
+    let (code, told) = demo.end()?;
+    assert_eq!(code, Some(130), "{told}");
+    assert!(namespaces.get_opt("harbour").await?.is_none(), "{told}");
+    let left = definitions.list_metadata(&ListParams::default()).await?.items;
+    assert!(left.is_empty(), "{left:?}");
+    demo.left_nothing().await?;
+    control_plane.stop().await
+}
+
+#[tokio::test]
+async fn without_its_operator_the_demo_fails_and_names_the_log() -> Result<()> {
+    let mut demo = Demo::start(&[])?;
+    demo.until("1/6")?;
+    let folder = demo.temporary.path().to_owned();
+    let operators = processes_of(&folder)
+        .into_iter()
+        .filter(|(_, line)| line.contains("core-operator --kubeconfig"));
+    let ids: Vec<_> = operators.map(|(id, _)| id).collect();
+    for id in ids {
+        // The second one is its guard, which may be gone by now.
+        let _ = kill_process(Pid::from_raw(id).context("no process id")?, Signal::KILL);
+    }
+    let (code, told) = demo.end()?;
+    assert_eq!(code, Some(1), "{told}");
+    let named = told
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("The operator's log: "));
+    let log = Path::new(named.with_context(|| format!("no log in:\n{told}"))?);
+    assert!(fs::read_to_string(log)?.contains("metrics endpoint is up"), "{told}");
+    assert!(told.contains("act 1 of 6 failed"), "{told}");
+    assert_eq!(processes_of(&folder), [], "{told}");
+    Ok(())
+}
