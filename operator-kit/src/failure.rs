@@ -3,6 +3,8 @@
 use std::error::Error;
 
 use http::StatusCode;
+use kube::core::Status;
+use kube::core::response::StatusCause;
 
 /// What to do after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
@@ -48,10 +50,36 @@ fn class_of_code(code: u16) -> Class {
 /// The API server's own words when it answered, else the chain of causes.
 pub fn words_of(error: &kube::Error) -> String {
     match error {
-        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        kube::Error::Api(status) if !status.message.is_empty() => message_of(status),
         other => chain(other),
     }
 }
+
+/// The API server's words in an order that is always the same. It lists the faults of an object as its maps fall out, and whoever repeated that
+/// would say something new after every attempt.
+pub(crate) fn message_of(status: &Status) -> String {
+    let message = status.message.as_str();
+    if let Some((what, fields)) = message.split_once(WRONG_TYPES) {
+        let mut fields: Vec<&str> = fields.lines().collect();
+        fields.sort_unstable();
+        return format!("{what}{WRONG_TYPES}{}", fields.join("\n"));
+    }
+    let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
+    let mut faults: Vec<String> = Vec::new();
+    for StatusCause { field, message, .. } in causes {
+        let fault = format!("{field}: {message}");
+        if !faults.contains(&fault) {
+            faults.push(fault);
+        }
+    }
+    let as_told = faults.join(", ");
+    faults.sort_unstable();
+    message.replace(&format!("[{as_told}]"), &format!("[{}]", faults.join(", ")))
+}
+
+/// What precedes the lines of fields whose values are of another type than the schema says
+/// (`sigs.k8s.io/structured-merge-diff`, seen with 1.36).
+const WRONG_TYPES: &str = "errors:\n";
 
 /// The chain of causes in one line, outermost first.
 ///
@@ -75,7 +103,55 @@ pub fn chain(error: &dyn Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kube::core::Status;
+    use kube::core::response::StatusDetails;
+
+    fn cause(field: &str) -> StatusCause {
+        StatusCause {
+            field: field.to_owned(),
+            message: "Required value".to_owned(),
+            reason: "FieldValueRequired".to_owned(),
+        }
+    }
+
+    #[test]
+    fn words_of_a_refusal_do_not_depend_on_the_order_of_its_faults() {
+        let refusal = |fields: [&str; 3]| {
+            let listed = fields.map(|field| format!("{field}: Required value")).join(", ");
+            let details = StatusDetails {
+                name: "x".to_owned(),
+                group: "rules.example.com".to_owned(),
+                kind: "Strict".to_owned(),
+                uid: String::new(),
+                causes: fields.map(cause).to_vec(),
+                retry_after_seconds: 0,
+            };
+            Status::failure(&format!("Strict \"x\" is invalid: [{listed}]"), "Invalid").with_details(details)
+        };
+        let sorted =
+            "Strict \"x\" is invalid: [spec.a: Required value, spec.b: Required value, spec.c: Required value]";
+        assert_eq!(message_of(&refusal(["spec.b", "spec.c", "spec.a"])), sorted);
+        assert_eq!(message_of(&refusal(["spec.a", "spec.b", "spec.c"])), sorted);
+    }
+
+    #[test]
+    fn words_about_wrong_types_do_not_depend_on_the_order_of_the_fields() {
+        let refusal = |fields: &str| Status::failure(&format!("no typed object: errors:\n{fields}"), "Invalid");
+        let sorted = "no typed object: errors:\n  .a: expected string\n  .b: expected map";
+        assert_eq!(
+            message_of(&refusal("  .b: expected map\n  .a: expected string")),
+            sorted
+        );
+        assert_eq!(
+            message_of(&refusal("  .a: expected string\n  .b: expected map")),
+            sorted
+        );
+    }
+
+    #[test]
+    fn words_without_a_list_stay_as_they_are() {
+        let status = Status::failure("pods \"x\" not found", "NotFound");
+        assert_eq!(message_of(&status), "pods \"x\" not found");
+    }
 
     #[derive(Debug, thiserror::Error)]
     #[error("outer: inner")]

@@ -6,7 +6,7 @@ use kube::core::response::{Status, StatusCause};
 
 use super::ownership::LISTED_FIELDS;
 use super::{ApplyError, FieldConflict};
-use crate::failure::words_of;
+use crate::failure::{message_of, words_of};
 
 /// `metav1.CauseTypeFieldManagerConflict`.
 const FIELD_MANAGER_CONFLICT: &str = "FieldManagerConflict";
@@ -25,7 +25,7 @@ pub(super) fn classify(error: kube::Error, gvk: GroupVersionKind) -> ApplyError 
             source: Box::new(error),
         };
     };
-    let message = status.message.clone();
+    let message = message_of(&status);
     match StatusCode::from_u16(status.code) {
         Ok(StatusCode::NOT_FOUND) if is_about_namespace(&status) => ApplyError::NamespaceMissing { message },
         Ok(StatusCode::NOT_FOUND) => ApplyError::KindMissing { gvk },
