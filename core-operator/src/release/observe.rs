@@ -13,7 +13,6 @@ use operator_kit::object::{GroupKind, ObjectKey, group_kind};
 use operator_kit::objects;
 use planning::release::{Assets, Holder, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, key_of};
 
-use super::inherited::{key_among, locate};
 use super::intent::{Intents, intents};
 use super::memory::ReleaseMemory;
 use super::provider;
@@ -39,8 +38,7 @@ pub(crate) async fn observe(
     let deleting = release.metadata.deletion_timestamp.is_some();
     let annotations = release.annotations();
     let paused = annotations.contains_key(labels::PAUSED);
-    let mut status = release.status.clone().unwrap_or_default();
-    locate(context, &namespace, &mut status.resources).await;
+    let status = release.status.clone().unwrap_or_default();
     let (assets, files) = if deleting || paused {
         (Assets::NotRead, None)
     } else {
@@ -103,7 +101,10 @@ fn marked_kinds(release: &ClusterStackRelease) -> BTreeSet<GroupKind> {
 }
 
 fn used_by(context: &Context, namespace: &str, tag: &str) -> Option<BTreeSet<String>> {
-    let tag: ReleaseTag = tag.parse().ok()?;
+    let Ok(tag) = tag.parse::<ReleaseTag>() else {
+        // No class is named like this.
+        return Some(BTreeSet::new());
+    };
     context
         .clusters
         .used_by(namespace)
@@ -303,12 +304,11 @@ fn sharing(
     for other in context.releases.select(namespace, stays) {
         let mark = labels::part_of("ClusterStackRelease", namespace, &other.name_any());
         for row in other.status.iter().flat_map(|status| &status.resources) {
-            let key = key_among(objects, namespace, row);
-            if let Some(object) = objects.get_mut(&key) {
+            if let Some(object) = objects.get_mut(&key_of(row)) {
                 object.shared_with.insert(other.name_any());
                 let marked = context
                     .objects
-                    .get(&key)
+                    .get(&key_of(row))
                     .is_some_and(|seen| *seen.part_of == *mark);
                 if marked {
                     object.holder = Some(Holder {
