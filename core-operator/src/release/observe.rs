@@ -13,6 +13,7 @@ use operator_kit::object::{GroupKind, ObjectKey, group_kind};
 use operator_kit::objects;
 use planning::release::{Assets, Holder, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, key_of};
 
+use super::inherited::{key_among, locate};
 use super::intent::{Intents, intents};
 use super::memory::ReleaseMemory;
 use super::provider;
@@ -38,7 +39,8 @@ pub(crate) async fn observe(
     let deleting = release.metadata.deletion_timestamp.is_some();
     let annotations = release.annotations();
     let paused = annotations.contains_key(labels::PAUSED);
-    let status = release.status.clone().unwrap_or_default();
+    let mut status = release.status.clone().unwrap_or_default();
+    locate(context, &namespace, &mut status.resources).await;
     let (assets, files) = if deleting || paused {
         (Assets::NotRead, None)
     } else {
@@ -304,11 +306,12 @@ fn sharing(
     for other in context.releases.select(namespace, stays) {
         let mark = labels::part_of("ClusterStackRelease", namespace, &other.name_any());
         for row in other.status.iter().flat_map(|status| &status.resources) {
-            if let Some(object) = objects.get_mut(&key_of(row)) {
+            let key = key_among(objects, namespace, row);
+            if let Some(object) = objects.get_mut(&key) {
                 object.shared_with.insert(other.name_any());
                 let marked = context
                     .objects
-                    .get(&key_of(row))
+                    .get(&key)
                     .is_some_and(|seen| *seen.part_of == *mark);
                 if marked {
                     object.holder = Some(Holder {
