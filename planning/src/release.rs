@@ -14,8 +14,8 @@ mod waiting;
 pub use inventory::key_of;
 pub use object::{Inventoried, Sync, SyncState, decide};
 pub use observed::{
-    Assets, Belongs, Drifted, Failure, HealthSeen, Holder, Intent, ObjectMemory, ObjectObserved, Provider, Read,
-    ReleaseObserved, Rendering, Seen, Verified,
+    Assets, Attempt, Belongs, Drifted, Failure, HealthSeen, Holder, Intent, ObjectMemory, ObjectObserved, Provider,
+    Read, ReleaseObserved, Rendering, Seen, Verified,
 };
 pub use plan::{ApplyReason, ReleaseAction, ReleasePlan, Step, plan};
 pub use prune::prune_digest;

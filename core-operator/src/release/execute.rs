@@ -18,7 +18,7 @@ use operator_kit::status::{StatusWrite, replace_status};
 use operator_kit::takeover::{Rename, take_over};
 use planning::health;
 use planning::release::{
-    ApplyReason, Belongs, Drifted, Failure, HealthSeen, Read, ReleaseAction, Rendering, Step, Verified,
+    ApplyReason, Attempt, Belongs, Drifted, Failure, HealthSeen, Intent, Read, ReleaseAction, Rendering, Step, Verified,
 };
 use serde_json::{Value, json};
 
@@ -255,10 +255,7 @@ impl Pass<'_> {
             Err(error) => return Err(self.refused(key, digest, &error)),
         };
         let wanted = serde_json::to_value(&dry_run.live).unwrap_or_default();
-        let live = read(&self.context.client, &self.context.discovery, key)
-            .await
-            .map_err(|error| Failed(chain(&error)))?;
-        let Some(live) = live else {
+        let Some(live) = self.look(key).await? else {
             lock(self.memory).objects.entry(key.clone()).or_default().read = Some(Read::Absent);
             return Ok(());
         };
@@ -284,6 +281,7 @@ impl Pass<'_> {
         } else {
             object.verified = None;
             let managers = other_managers(&live);
+            object.foreign_manager = managers.first().cloned();
             object.drifted = Some(Drifted {
                 intent: digest.to_owned(),
                 trigger,
@@ -294,52 +292,59 @@ impl Pass<'_> {
         Ok(())
     }
 
+    /// The body to apply and the digest that the plan was made for.
     fn intent<'b>(&self, key: &ObjectKey, bodies: Option<&'b Intents>) -> Result<(&'b str, &'b Value), Failed> {
-        let bodies = bodies.ok_or_else(|| Failed("the release could not be rendered again".to_owned()))?;
-        let body = bodies.bodies.get(key).zip(bodies.planned.get(key));
-        let (body, intent) = body.ok_or_else(|| Failed(format!("the rendering no longer contains {key}")))?;
-        // The plan was made for the bytes that were rendered then.
+        let body = bodies.and_then(|bodies| bodies.bodies.get(key).zip(bodies.planned.get(key)));
+        let tried = self.intent_of(key);
+        match body {
+            Some((body, Intent { digest, .. })) if tried == (Attempt::Intent { digest: digest.clone() }) => {
+                Ok((digest, body))
+            }
+            _ => Err(self.remember_failure(key, tried, "the rendering changed in between")),
+        }
+    }
+
+    /// To make an object hold what the plan was made for.
+    fn intent_of(&self, key: &ObjectKey) -> Attempt {
         let planned = match &self.sight.observed.rendering {
             Rendering::Rendered { intents } => intents.get(key),
             _ => None,
         };
-        if planned.is_none_or(|planned| planned.digest != intent.digest) {
-            return Err(Failed(format!("the rendering of {key} changed in between")));
+        Attempt::Intent {
+            digest: planned.map(|planned| planned.digest.clone()).unwrap_or_default(),
         }
-        Ok((&intent.digest, body))
     }
 
     /// Remembers that the API server refused an object, in its words.
     fn refused(&self, key: &ObjectKey, digest: &str, error: &ApplyError) -> Failed {
-        let message = error.to_string();
-        self.remember_failure(key, digest, &message);
-        Failed(format!("{key}: {message}"))
+        let tried = Attempt::Intent {
+            digest: digest.to_owned(),
+        };
+        self.remember_failure(key, tried, &error.to_string())
     }
 
-    fn remember_failure(&self, key: &ObjectKey, digest: &str, message: &str) {
+    /// Until when it is not tried again is the plan's business.
+    fn remember_failure(&self, key: &ObjectKey, tried: Attempt, message: &str) -> Failed {
         let now = self.context.now();
         let mut memory = lock(self.memory);
         let object = memory.objects.entry(key.clone()).or_default();
         let attempts = object
             .failure
             .as_ref()
-            .filter(|failure| failure.intent == digest)
+            .filter(|failure| failure.tried == tried)
             .map_or(0, |failure| failure.attempts);
         object.read = None;
         object.failure = Some(Failure {
-            intent: digest.to_owned(),
+            tried,
             message: message.to_owned(),
             attempts: attempts + 1,
             at: now,
         });
+        Failed(format!("{key}: {message}"))
     }
 
     async fn read(&self, key: &ObjectKey) -> Result<(), Failed> {
-        let answer = read(&self.context.client, &self.context.discovery, key).await;
-        let live = answer.map_err(|error| {
-            self.remember_failure(key, "", &chain(&error));
-            Failed(chain(&error))
-        })?;
+        let live = self.look(key).await?;
         let now = self.context.now();
         let mut memory = lock(self.memory);
         let object = memory.objects.entry(key.clone()).or_default();
@@ -358,13 +363,27 @@ impl Pass<'_> {
                     keep: live.annotations().get(labels::RESOURCE_POLICY).map(String::as_str)
                         == Some(labels::RESOURCE_POLICY_KEEP),
                     deleting: live.metadata.deletion_timestamp.is_some(),
+                    at: now,
                 });
             }
         }
         Ok(())
     }
 
-    async fn take_over(&self, release: &ClusterStackRelease, key: &ObjectKey) -> Result<(), Failed> {
+    /// Reads the object, and remembers that this failed or no longer does.
+    async fn look(&self, key: &ObjectKey) -> Result<Option<DynamicObject>, Failed> {
+        match read(&self.context.client, &self.context.discovery, key).await {
+            Ok(live) => {
+                let mut memory = lock(self.memory);
+                let object = memory.objects.entry(key.clone()).or_default();
+                object.failure.take_if(|failure| failure.tried == Attempt::Look);
+                Ok(live)
+            }
+            Err(error) => Err(self.remember_failure(key, Attempt::Look, &chain(&error))),
+        }
+    }
+
+    async fn take_over(&self, release: &ClusterStackRelease, wanted: &ObjectKey) -> Result<(), Failed> {
         let ours = [Rename {
             from: labels::PREDECESSOR_FIELD_MANAGER,
             operation: "Apply",
@@ -383,11 +402,11 @@ impl Pass<'_> {
             release.namespace().unwrap_or_default(),
             release.name_any(),
         );
-        for (key, renames) in [(key, &ours), (&own, &status)] {
+        for (key, renames) in [(wanted, &ours), (&own, &status)] {
             let taken = take_over(&self.context.client, &self.context.discovery, key, renames).await;
-            taken.map_err(|error| Failed(chain(&error)))?;
+            taken.map_err(|error| self.remember_failure(wanted, self.intent_of(wanted), &chain(&error)))?;
         }
-        self.read(key).await
+        self.read(wanted).await
     }
 
     async fn delete(&self, key: &ObjectKey, uid: &str) -> Result<(), Failed> {
@@ -398,10 +417,7 @@ impl Pass<'_> {
                 lock(self.memory).objects.entry(key.clone()).or_default().failure = None;
                 Ok(())
             }
-            Err(error) => {
-                self.remember_failure(key, "", &chain(&error));
-                Err(Failed(chain(&error)))
-            }
+            Err(error) => Err(self.remember_failure(key, Attempt::Deletion, &chain(&error))),
         }
     }
 }

@@ -60,7 +60,12 @@ fn provider(observed: &ReleaseObserved) -> Finding {
             Reason::KindNotFound,
             format!("the API server does not serve the provider's kind {kind}; install the provider's CRDs"),
         ),
-        Provider::NotListed => ongoing("providerClusterStackRelease has not been looked at yet".to_owned()),
+        Provider::NotListed => Finding::fails(
+            TYPE,
+            Severity::Info,
+            Reason::NotObservedYet,
+            "providerClusterStackRelease has not been looked at yet",
+        ),
         Provider::Missing => ongoing("providerClusterStackRelease does not exist yet".to_owned()),
         Provider::Found {
             foreign_controller: Some(controller),
@@ -110,9 +115,7 @@ fn applied(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> 
         || !may_install(observed)
         || moved_from(observed).is_some()
     {
-        // Nothing could be compared: what was applied is taken to be there still.
-        let installed = !rows.is_empty() && rows.iter().all(|row| row.status == Some(SyncStatus::Synced));
-        return installed.then(|| Finding::holds(TYPE));
+        return uncompared(rows);
     }
     let failing: Vec<String> = rows
         .iter()
@@ -127,12 +130,20 @@ fn applied(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> 
             summary(&failing),
         ));
     }
-    if objects.wanted.iter().any(|(key, sync)| under_way(observed, key, sync)) {
+    if objects.wanted.values().any(|sync| sync.state == SyncState::Pending) {
         return Some(Finding::fails(
             TYPE,
             Severity::Info,
             Reason::ObjectsApplyingOngoing,
             "objects are being applied",
+        ));
+    }
+    if objects.wanted.iter().any(|(key, sync)| is_unknown(observed, key, sync)) {
+        return Some(Finding::fails(
+            TYPE,
+            Severity::Info,
+            Reason::NotObservedYet,
+            "objects have not been looked at yet",
         ));
     }
     let unhealthy: Vec<String> = rows.iter().filter_map(|row| unhealthy(observed, row)).collect();
@@ -144,16 +155,39 @@ fn applied(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> 
             summary(&unhealthy),
         ));
     }
-    Some(Finding::holds(TYPE))
+    Some(installed(rows))
 }
 
-/// Whether an object still has to be written. One that was in line and has not been looked at since a restart is taken to be so still.
-fn under_way(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync) -> bool {
-    match sync.state {
-        SyncState::Pending => true,
-        SyncState::Unverified => row(observed, key).is_none_or(|row| row.status != Some(SyncStatus::Synced)),
-        _ => false,
+/// Everything is applied; the message tells what the drift policy leaves as it is.
+fn installed(rows: &[Resource]) -> Finding {
+    const TYPE: ConditionType = ConditionType::HelmChartApplied;
+    let drifted: Vec<String> = rows
+        .iter()
+        .filter(|row| !row.error.is_empty())
+        .map(|row| format!("{} {}: {}", row.kind, row.name, row.error))
+        .collect();
+    if drifted.is_empty() {
+        return Finding::holds(TYPE);
     }
+    Finding::holds_because(TYPE, Reason::Drifted, summary(&drifted))
+}
+
+/// Nothing could be compared: what was applied is taken to be there still. Without anything applied there is nothing to say.
+fn uncompared(rows: &[Resource]) -> Option<Finding> {
+    const TYPE: ConditionType = ConditionType::HelmChartApplied;
+    if rows.is_empty() {
+        return None;
+    }
+    if rows.iter().all(|row| row.status == Some(SyncStatus::Synced)) {
+        return Some(installed(rows));
+    }
+    let message = "objects of the release are there that could not be compared with it yet";
+    Some(Finding::fails(TYPE, Severity::Info, Reason::NotObservedYet, message))
+}
+
+/// Whether it is open how an object is. One that was in line and has not been looked at since a restart is taken to be so still.
+fn is_unknown(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync) -> bool {
+    sync.state == SyncState::Unverified && row(observed, key).is_none_or(|row| row.status != Some(SyncStatus::Synced))
 }
 
 /// The most telling reason among the objects that are not in line.
@@ -165,6 +199,8 @@ fn applied_reason(objects: &Objects) -> Reason {
         Reason::Contested
     } else if any(|state| matches!(state, SyncState::KindMissing)) {
         Reason::KindNotFound
+    } else if any(|state| matches!(state, SyncState::Missing { .. })) {
+        Reason::Drifted
     } else {
         Reason::ObjectsApplyingOngoing
     }
@@ -194,7 +230,7 @@ fn deleting_message(observed: &ReleaseObserved, objects: &Objects) -> String {
             let left: Vec<String> = objects
                 .leftovers
                 .iter()
-                .filter(|(_, fate)| matches!(fate, Fate::Going(_) | Fate::Failed { .. }))
+                .filter(|(_, fate)| matches!(fate, Fate::Going { .. } | Fate::Failed { .. }))
                 .map(|(key, _)| format!("{} {}", key.kind, key.name))
                 .collect();
             format!(
@@ -216,7 +252,7 @@ pub(super) fn activity(
     waiting: &[Waiting],
     ready: bool,
 ) -> Option<Finding> {
-    let stalled = waiting.iter().find_map(stall);
+    let stalled = waiting.iter().find_map(|item| stall(item, objects));
     if let Some((reason, message)) = stalled
         && !ready
     {
@@ -251,7 +287,7 @@ pub(super) fn activity(
     (!ready).then(|| Finding::holds_because(ConditionType::Reconciling, Reason::Progressing, progress(waiting)))
 }
 
-fn stall(waiting: &Waiting) -> Option<(Reason, String)> {
+fn stall(waiting: &Waiting, objects: &Objects) -> Option<(Reason, String)> {
     match waiting {
         Waiting::BrokenRelease => Some((
             Reason::BrokenRelease,
@@ -259,10 +295,9 @@ fn stall(waiting: &Waiting) -> Option<(Reason, String)> {
         )),
         Waiting::DigestChanged => Some((Reason::DigestChanged, "the tag was moved to other bytes".to_owned())),
         Waiting::Rendering => Some((Reason::RenderFailed, "the class chart does not render".to_owned())),
-        Waiting::Object { key, message } => Some((
-            Reason::FailedToApplyObjects,
-            format!("{} {}: {message}", key.kind, key.name),
-        )),
+        Waiting::Object { key, message } => {
+            Some((applied_reason(objects), format!("{} {}: {message}", key.kind, key.name)))
+        }
         _ => None,
     }
 }
@@ -272,6 +307,7 @@ fn progress(waiting: &[Waiting]) -> String {
         None => "objects are being applied".to_owned(),
         Some(Waiting::Assets) => "waits for the files of the release".to_owned(),
         Some(Waiting::Provider) => "waits for the provider".to_owned(),
+        Some(Waiting::Holder { release }) => format!("waits until release {release} says what it applied"),
         Some(Waiting::Kind { group_kind }) => format!("waits until the API server serves the kind {group_kind}"),
         Some(_) => "waits".to_owned(),
     }

@@ -38,12 +38,20 @@ pub(super) fn row<'a>(observed: &'a ReleaseObserved, key: &ObjectKey) -> Option<
     })
 }
 
-/// The rows: wanted objects and leftovers that are still there, sorted by key.
+/// The rows: wanted objects and leftovers that are still there, sorted by key. What carries our mark is among them also after the status was lost.
 pub(super) fn rows(observed: &ReleaseObserved, objects: &Objects) -> Vec<Resource> {
     let mut keys: BTreeSet<ObjectKey> = observed.status.resources.iter().map(key_of).collect();
     keys.extend(objects.wanted.keys().cloned());
     keys.extend(objects.leftovers.keys().cloned());
     keys.extend(objects.held.iter().cloned());
+    let marked = |object: &ObjectObserved| object.seen.as_ref().is_some_and(|seen| seen.ours);
+    keys.extend(
+        observed
+            .objects
+            .iter()
+            .filter(|(_, object)| marked(object))
+            .map(|(key, _)| key.clone()),
+    );
     keys.into_iter()
         .filter(|key| !matches!(objects.leftovers.get(key), Some(Fate::Gone | Fate::LeftAlone)))
         .map(|key| {
@@ -85,11 +93,18 @@ fn wanted_row(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync, object: 
     };
     match &sync.state {
         SyncState::Unverified | SyncState::Pending => row,
+        SyncState::Held { .. } if row.status == Some(SyncStatus::Synced) => row,
+        SyncState::Held { release } => with_error(
+            row,
+            &format!("the object belongs to release {release}, which has not said yet what it applied"),
+        ),
         SyncState::KindMissing => with_error(
             row,
             &format!("the API server does not serve the kind {}", key.group_kind()),
         ),
-        SyncState::Failed { message } | SyncState::Contested { message } => with_error(row, message),
+        SyncState::Failed { message } | SyncState::Missing { message } | SyncState::Contested { message } => {
+            with_error(row, message)
+        }
         SyncState::Synced | SyncState::Drifted { .. } => {
             let error = match &sync.state {
                 SyncState::Drifted { message } => cut(message.clone()),

@@ -6,7 +6,7 @@ use crds::policy::DriftPolicy;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::observed::{Belongs, Failure, Intent, ObjectObserved, Read, Seen};
+use super::observed::{Attempt, Belongs, Failure, Intent, ObjectObserved, Read, Seen};
 use super::plan::{ApplyReason, ReleaseAction};
 use crate::health;
 use crate::next::{Next, retry_delay_seconds};
@@ -21,8 +21,14 @@ const CONTEST_WINDOW: SignedDuration = SignedDuration::from_mins(10);
 /// Health is read at most this often for one object: a controller that reports progress every second must not cost a read a second.
 const HEALTH_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 
+/// A look that fails says nothing about the object; from this many in a row on it is told.
+const TOLD_LOOKS: u32 = 3;
+
+/// An object without our mark is shown by no watch; while it is being deleted, it is read this often.
+const TERMINATING_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
+
 /// How soon to look again at a release that holds an object and has not said yet what it applied.
-const HOLDER_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
+const HOLDER_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 
 /// What is said of an object that carries another release's mark.
 const FOREIGN: &str = "the object belongs to another release";
@@ -48,8 +54,18 @@ pub enum SyncState {
         /// What differs and who did it.
         message: String,
     },
+    /// Somebody deleted it, and the drift policy says to leave it so.
+    Missing {
+        /// That this is so.
+        message: String,
+    },
     /// This process has not looked yet, or is about to look: what the status said before still stands.
     Unverified,
+    /// Another release holds it and has not said (again) what it applied: what the status said before still stands.
+    Held {
+        /// Which.
+        release: String,
+    },
     /// A write is under way or about to be; the row keeps what it said before.
     Pending,
     /// The API server does not serve the kind.
@@ -92,13 +108,8 @@ pub fn decide(
     if !object.watched {
         return Sync::still(SyncState::Unverified);
     }
-    if let Some((failure, retry_at)) = backing_off(intent, object, now) {
-        return Sync::until(
-            SyncState::Failed {
-                message: failure.message.clone(),
-            },
-            retry_at,
-        );
+    if let Some(wait) = backing_off(intent, object, now) {
+        return wait;
     }
     match &object.seen {
         Some(seen) if !seen.ours => held(key, intent, object, now),
@@ -109,18 +120,25 @@ pub fn decide(
     }
 }
 
-/// The failure that still keeps us from trying again, and until when.
-fn backing_off<'a>(intent: &Intent, object: &'a ObjectObserved, now: Timestamp) -> Option<(&'a Failure, Timestamp)> {
-    let failure = object
-        .memory
-        .failure
-        .as_ref()
-        .filter(|failure| failure.intent == intent.digest)?;
-    let retry_at = failure
-        .at
-        .saturating_add(SignedDuration::from_secs(retry_delay_seconds(failure.attempts)))
-        .ok()?;
-    (now < retry_at).then_some((failure, retry_at))
+/// The wait after a failure, while it lasts.
+fn backing_off(intent: &Intent, object: &ObjectObserved, now: Timestamp) -> Option<Sync> {
+    let failure = object.memory.failure.as_ref()?;
+    let retry_at = retry_at(failure).filter(|at| now < *at)?;
+    let state = match &failure.tried {
+        Attempt::Intent { digest } if *digest != intent.digest => return None,
+        Attempt::Deletion => return None,
+        Attempt::Look if failure.attempts < TOLD_LOOKS => SyncState::Unverified,
+        Attempt::Intent { .. } | Attempt::Look => SyncState::Failed {
+            message: failure.message.clone(),
+        },
+    };
+    Some(Sync::until(state, retry_at))
+}
+
+/// When what failed may be tried again.
+pub(super) fn retry_at(failure: &Failure) -> Option<Timestamp> {
+    let delay = SignedDuration::from_secs(retry_delay_seconds(failure.attempts));
+    failure.at.saturating_add(delay).ok()
 }
 
 /// The watch shows the object with another release's mark. Two releases may want the same object; the one whose mark it carries keeps it in
@@ -131,7 +149,8 @@ fn held(key: &ObjectKey, intent: &Intent, object: &ObjectObserved, now: Timestam
         Some(holder) if holder.digest == intent.digest => Sync::still(SyncState::Synced),
         Some(holder) if holder.digest.is_empty() => {
             let soon = now.saturating_add(HOLDER_INTERVAL).unwrap_or(Timestamp::MAX);
-            Sync::until(SyncState::Unverified, soon)
+            let release = holder.release.clone();
+            Sync::until(SyncState::Held { release }, soon)
         }
         Some(holder) => Sync::still(SyncState::Failed {
             message: format!(
@@ -171,10 +190,12 @@ fn marked(
             match policy {
                 DriftPolicy::Correct => put_back(key, object, policy, true, message, now),
                 // Its health matters although its fields are left.
-                DriftPolicy::Warn | DriftPolicy::Ignore => Sync {
+                DriftPolicy::Warn => Sync {
                     state: SyncState::Drifted { message },
                     ..settled(key, object, seen, now)
                 },
+                // Looked at only because the inventory was lost.
+                DriftPolicy::Ignore => settled(key, object, seen, now),
             }
         }
         _ if matches!(inventoried, Inventoried::Applied(applied) if applied != intent.digest) => {
@@ -228,8 +249,16 @@ fn unmarked(
         Read::Absent if inventoried == Inventoried::Named => {
             Sync::act(ReleaseAction::apply(key, ApplyReason::Create, false))
         }
-        Read::Absent => put_back(key, object, policy, false, "the object was deleted".to_owned(), now),
-        Read::Found { deleting: true, .. } => Sync::still(SyncState::Pending),
+        Read::Absent if policy == DriftPolicy::Correct => {
+            put_back(key, object, policy, false, "the object was deleted".to_owned(), now)
+        }
+        Read::Absent => Sync::still(SyncState::Missing {
+            message: format!("the object was deleted; with drift {policy} it is not made again"),
+        }),
+        Read::Found { deleting: true, at, .. } => match look_again_at(object, *at) {
+            Some(due) if now < due => Sync::until(SyncState::Pending, due),
+            _ => Sync::look(ReleaseAction::Read { key: key.clone() }),
+        },
         Read::Found { belongs, .. } => match belongs {
             Belongs::Predecessor => Sync::act(ReleaseAction::TakeOver { key: key.clone() }),
             Belongs::OtherOwner => Sync::still(SyncState::Failed {
@@ -244,6 +273,14 @@ fn unmarked(
                 put_back(key, object, policy, true, message, now)
             }
         },
+    }
+}
+
+/// When to read an object again that is being deleted; `None` when a watch will tell.
+pub(super) fn look_again_at(object: &ObjectObserved, read_at: Timestamp) -> Option<Timestamp> {
+    match object.seen {
+        Some(_) => None,
+        None => Some(read_at.saturating_add(TERMINATING_INTERVAL).unwrap_or(Timestamp::MAX)),
     }
 }
 

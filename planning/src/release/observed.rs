@@ -239,6 +239,8 @@ pub enum Read {
         keep: bool,
         /// Whether it is being deleted.
         deleting: bool,
+        /// When it was read: nothing tells of an object that no watch shows.
+        at: Timestamp,
     },
 }
 
@@ -268,11 +270,25 @@ pub struct HealthSeen {
     pub at: Timestamp,
 }
 
+/// What can fail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Attempt {
+    /// To make the object hold an intent.
+    Intent {
+        /// Digest of the intent.
+        digest: String,
+    },
+    /// To look at the object.
+    Look,
+    /// To delete it.
+    Deletion,
+}
+
 /// A failed operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Digest of the intent that was tried; empty for reads and deletions.
-    pub intent: String,
+    /// What was tried.
+    pub tried: Attempt,
     /// The API server's words.
     pub message: String,
     /// How many times in a row.

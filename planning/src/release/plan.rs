@@ -170,11 +170,14 @@ fn untouched(observed: &ReleaseObserved, waiting: Waiting) -> ReleasePlan {
     }
 }
 
-/// Whether the objects may be created: the provider has done its part, or had when they were.
+/// Whether the objects may be created: the provider has done its part, or had when they were (told by the inventory, or by their marks).
 pub(super) fn may_install(observed: &ReleaseObserved) -> bool {
     match &observed.provider {
         Provider::NotWanted | Provider::Found { ready: true, .. } => true,
-        _ => !observed.status.resources.is_empty(),
+        _ => {
+            let marked = |object: &ObjectObserved| object.seen.as_ref().is_some_and(|seen| seen.ours);
+            !observed.status.resources.is_empty() || observed.objects.values().any(marked)
+        }
     }
 }
 
@@ -385,8 +388,8 @@ fn deletions(objects: &Objects) -> Vec<Step> {
 fn next(objects: &Objects) -> Next {
     let wanted = objects.wanted.values().map(|sync| sync.next);
     let leftovers = objects.leftovers.values().map(|fate| match fate {
-        Fate::Failed { next, .. } => *next,
-        _ => Next::Await,
+        Fate::Failed { next, .. } | Fate::Going { next, .. } => *next,
+        Fate::Gone | Fate::LeftAlone => Next::Await,
     });
     wanted.chain(leftovers).fold(Next::Await, Next::sooner)
 }
@@ -394,7 +397,7 @@ fn next(objects: &Objects) -> Next {
 impl Fate {
     fn action(&self) -> Option<&ReleaseAction> {
         match self {
-            Self::Going(action) => action.as_ref(),
+            Self::Going { action, .. } => action.as_ref(),
             _ => None,
         }
     }
@@ -404,9 +407,11 @@ impl Sync {
     /// Whether the object will not stand when this plan has been performed. An apply holds the later waves by failing.
     fn holds_later_waves(&self) -> bool {
         match self.state {
-            SyncState::KindMissing | SyncState::Failed { .. } | SyncState::Unverified => true,
+            SyncState::KindMissing | SyncState::Failed { .. } | SyncState::Unverified | SyncState::Held { .. } => true,
             SyncState::Pending => !matches!(self.action, Some(ReleaseAction::Apply { .. })),
-            SyncState::Synced | SyncState::Drifted { .. } | SyncState::Contested { .. } => false,
+            SyncState::Synced | SyncState::Drifted { .. } | SyncState::Missing { .. } | SyncState::Contested { .. } => {
+                false
+            }
         }
     }
 }

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use crds::policy::PruneLimit;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use super::observed::{Belongs, ObjectObserved, Read, ReleaseObserved};
+use super::object::{look_again_at, retry_at};
+use super::observed::{Attempt, Belongs, ObjectObserved, Read, ReleaseObserved};
 use super::plan::ReleaseAction;
 use crate::digest::digest;
-use crate::next::{Next, retry_delay_seconds};
+use crate::next::Next;
 use crate::object_key::ObjectKey;
 
 /// What becomes of one leftover object.
@@ -17,9 +18,14 @@ pub(super) enum Fate {
     Gone,
     /// It stays in the world and leaves the inventory: it is not ours (alone) to delete, or says that it wants to be kept.
     LeftAlone,
-    /// It has to go; the action brings that nearer. None while the API server or a finalizer is at work.
-    Going(Option<ReleaseAction>),
-    /// Its deletion failed and is tried again later.
+    /// It has to go.
+    Going {
+        /// What brings that nearer. None while the API server or a finalizer is at work.
+        action: Option<ReleaseAction>,
+        /// When it is looked at again.
+        next: Next,
+    },
+    /// Its deletion, or the look before it, failed and is tried again later.
     Failed {
         /// The API server's words.
         message: String,
@@ -33,21 +39,15 @@ pub(super) fn fate(key: &ObjectKey, object: &ObjectObserved, now: Timestamp) -> 
     if !object.served || object.misplaced {
         return Fate::Gone;
     }
-    if let Some(failure) = object
-        .memory
-        .failure
-        .as_ref()
-        .filter(|failure| failure.intent.is_empty())
+    if let Some(failure) = &object.memory.failure
+        && matches!(failure.tried, Attempt::Look | Attempt::Deletion)
+        && let Some(retry_at) = retry_at(failure)
+        && now < retry_at
     {
-        let delay = SignedDuration::from_secs(retry_delay_seconds(failure.attempts));
-        if let Ok(retry_at) = failure.at.saturating_add(delay)
-            && now < retry_at
-        {
-            return Fate::Failed {
-                message: failure.message.clone(),
-                next: Next::At(retry_at),
-            };
-        }
+        return Fate::Failed {
+            message: failure.message.clone(),
+            next: Next::At(retry_at),
+        };
     }
     if !object.shared_with.is_empty() {
         // Another release wants it too and takes it over once this one is gone.
@@ -55,17 +55,36 @@ pub(super) fn fate(key: &ObjectKey, object: &ObjectObserved, now: Timestamp) -> 
     }
     match &object.memory.read {
         // Also when a watch shows it: the guards need what only the object itself says.
-        None => Fate::Going(Some(ReleaseAction::Read { key: key.clone() })),
+        None => Fate::going(ReleaseAction::Read { key: key.clone() }),
         Some(Read::Absent) => Fate::Gone,
         Some(Read::Found { keep, belongs, .. }) if *keep || !matches!(belongs, Belongs::Us | Belongs::Predecessor) => {
             Fate::LeftAlone
         }
         Some(Read::Found { .. }) if holds_others(key) => Fate::LeftAlone,
-        Some(Read::Found { deleting: true, .. }) => Fate::Going(None),
-        Some(Read::Found { uid, .. }) => Fate::Going(Some(ReleaseAction::Delete {
+        Some(Read::Found { deleting: true, at, .. }) => match look_again_at(object, *at) {
+            Some(due) if now < due => Fate::Going {
+                action: None,
+                next: Next::At(due),
+            },
+            Some(_) => Fate::going(ReleaseAction::Read { key: key.clone() }),
+            None => Fate::Going {
+                action: None,
+                next: Next::Await,
+            },
+        },
+        Some(Read::Found { uid, .. }) => Fate::going(ReleaseAction::Delete {
             key: key.clone(),
             uid: uid.clone(),
-        })),
+        }),
+    }
+}
+
+impl Fate {
+    fn going(action: ReleaseAction) -> Self {
+        Self::Going {
+            action: Some(action),
+            next: Next::Await,
+        }
     }
 }
 

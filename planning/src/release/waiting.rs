@@ -39,6 +39,11 @@ pub enum Waiting {
         /// Which.
         group_kind: GroupKind,
     },
+    /// Another release holds an object and has not said yet what it applied.
+    Holder {
+        /// Which.
+        release: String,
+    },
     /// An object could not be brought in line.
     Object {
         /// Which.
@@ -81,9 +86,14 @@ pub(super) fn waiting(observed: &ReleaseObserved, objects: &Objects) -> Vec<Wait
             SyncState::KindMissing => waiting.insert(Waiting::Kind {
                 group_kind: GroupKind::new(&*key.group, &*key.kind),
             }),
-            SyncState::Failed { message } | SyncState::Contested { message } => waiting.insert(Waiting::Object {
-                key: key.clone(),
-                message: message.clone(),
+            SyncState::Failed { message } | SyncState::Missing { message } | SyncState::Contested { message } => {
+                waiting.insert(Waiting::Object {
+                    key: key.clone(),
+                    message: message.clone(),
+                })
+            }
+            SyncState::Held { release } => waiting.insert(Waiting::Holder {
+                release: release.clone(),
             }),
             SyncState::Synced | SyncState::Drifted { .. } | SyncState::Unverified | SyncState::Pending => false,
         };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::conditions::{ConditionType, find};
+use crds::conditions::{ConditionType, Reason, find};
 use crds::names::{Channel, ReleaseStem, ReleaseTag, StackVersion};
 use jiff::Timestamp;
 
@@ -190,19 +190,19 @@ fn may_be_latest(tag: &ReleaseTag, unknown: Option<LatestUnknown>, latest_ready:
 /// A release that has not been looked at since its status was lost may be ready, and one that was installed may be ready again soon:
 /// neither goes before a newer one is ready.
 fn last_resort(owned: &BTreeMap<ReleaseTag, &ReleaseView>, latest_ready: Option<&ReleaseTag>) -> Vec<ReleaseTag> {
-    let newer = |tag: &&ReleaseTag| latest_ready.is_none_or(|ready| *tag > ready);
-    let unknown = owned
+    let stays = |tag: &ReleaseTag, view: &ReleaseView| match latest_ready {
+        Some(ready) => tag > ready && is_unobserved(view),
+        None => is_unobserved(view) || find(&view.conditions, ConditionType::HelmChartApplied).is_some(),
+    };
+    owned
         .iter()
-        .filter(|(_, view)| find(&view.conditions, ConditionType::Ready).is_none());
-    let kept = unknown.map(|(tag, _)| tag).filter(newer).cloned();
-    if latest_ready.is_some() {
-        return kept.collect();
-    }
-    let installed = |view: &ReleaseView| find(&view.conditions, ConditionType::HelmChartApplied).is_some();
-    let last = owned
-        .iter()
-        .rev()
-        .find(|(_, view)| installed(view) && !view.deleting)
-        .map(|(tag, _)| tag.clone());
-    kept.chain(last).collect()
+        .filter(|(tag, view)| stays(tag, view))
+        .map(|(tag, _)| tag.clone())
+        .collect()
+}
+
+/// Whether nothing has been found out about the release since it was made or since its status was lost.
+fn is_unobserved(view: &ReleaseView) -> bool {
+    find(&view.conditions, ConditionType::Ready)
+        .is_none_or(|ready| ready.reason.as_deref() == Some(Reason::NotObservedYet.as_str()))
 }

@@ -203,6 +203,8 @@ impl World {
                 }
             }
             "accept" => drop(self.faults.refused.remove(&key.to_string())),
+            "hide" => drop(self.faults.unreadable.insert(key.to_string(), rest(line, 3))),
+            "reveal" => drop(self.faults.unreadable.remove(&key.to_string())),
             _ => panic!("unknown command {line:?}"),
         }
     }

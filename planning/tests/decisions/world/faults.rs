@@ -30,6 +30,8 @@ pub(crate) struct Faults {
     pub(crate) coming: VecDeque<Option<Fault>>,
     /// Objects (by their printed key) that the API server refuses, and its words.
     pub(crate) refused: BTreeMap<String, String>,
+    /// Objects that cannot be read.
+    pub(crate) unreadable: BTreeMap<String, String>,
     /// How many writes there were.
     pub(crate) writes: usize,
 }

@@ -62,7 +62,7 @@ pub(crate) struct Remembered {
 pub(crate) struct Process {
     pub(crate) objects: BTreeMap<(String, ObjectKey), Remembered>,
     pub(crate) status_written_at: BTreeMap<String, Timestamp>,
-    /// Whether the source was asked; always so when it answers at once.
+    /// Whether the source and the watches have answered; always so when they answer at once.
     pub(crate) asked: bool,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct World {
     pub(crate) process: Process,
     pub(crate) faults: Faults,
     pub(crate) journal: Journal,
-    /// Whether a new process makes decisions before it has heard of the source and of Clusters.
+    /// Whether a new process makes decisions before it has heard of the source and of what it watches.
     pub(crate) slow_caches: bool,
     /// Whether what drivers observe is kept in `recorded`.
     pub(crate) recording: bool,
@@ -103,5 +103,10 @@ impl World {
             recording: false,
             recorded: Vec::new(),
         }
+    }
+
+    /// Whether this process has heard of the source and of everything that it watches.
+    pub(crate) fn has_listed(&self) -> bool {
+        !self.slow_caches || self.process.asked
     }
 }

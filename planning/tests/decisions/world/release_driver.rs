@@ -6,10 +6,11 @@ use crds::conditions::{MESSAGE_BYTES, lint};
 use crds::labels;
 use jiff::Timestamp;
 use planning::digest::digest_of_everything;
+use planning::next::Next;
 use planning::object_key::{GroupKind, ObjectKey, ObjectRef};
 use planning::release::{
-    ApplyReason, Assets, Belongs, Drifted, Failure, HealthSeen, Holder, Intent, ObjectMemory, ObjectObserved, Provider,
-    Read, ReleaseAction, ReleaseObserved, ReleasePlan, Rendering, Seen, Verified, key_of,
+    ApplyReason, Assets, Attempt, Belongs, Drifted, Failure, HealthSeen, Holder, Intent, ObjectMemory, ObjectObserved,
+    Provider, Read, ReleaseAction, ReleaseObserved, ReleasePlan, Rendering, Seen, Verified, key_of,
 };
 use planning::waves::wave_of;
 
@@ -27,7 +28,17 @@ const ROUNDS: usize = 3;
 pub(crate) struct Activity {
     /// Whether anything was done.
     pub(crate) busy: bool,
-    pub(crate) next: planning::next::Next,
+    pub(crate) next: Next,
+}
+
+impl Activity {
+    /// Ended before the plan did; the object is looked at again at once.
+    pub(crate) fn over() -> Self {
+        Self {
+            busy: true,
+            next: Next::Now,
+        }
+    }
 }
 
 /// What is to be done with the marks that every object of a release carries.
@@ -47,6 +58,14 @@ fn body_digest(body: &Body) -> String {
     format!("{body:?}")
 }
 
+/// Other bytes than the pinned ones are not rendered.
+fn is_moved(assets: &Assets, release: &ReleaseObject) -> bool {
+    match (assets, &release.status.assets) {
+        (Assets::Ready { digest, .. }, Some(pinned)) => *digest != pinned.digest,
+        _ => false,
+    }
+}
+
 fn has_generation(key: &ObjectKey) -> bool {
     !matches!(key.kind.as_str(), "ConfigMap" | "Secret")
 }
@@ -64,28 +83,34 @@ impl World {
     pub(crate) fn reconcile_release(&mut self, tag: &str) -> Activity {
         let mut busy = false;
         for _ in 0..ROUNDS {
-            let Some(observed) = self.observe_release(tag) else {
-                break;
+            let Some(plan) = self.decide_release(tag) else {
+                return Activity::over();
             };
-            let plan = planning::release::plan(&observed, self.now);
-            self.check_release_plan(&observed, &plan);
-            self.recorded.extend(
-                self.recording
-                    .then(|| Record::Release(Box::new(observed.clone()), self.now)),
-            );
             if plan.steps.is_empty() {
-                busy |= self.write_release_status(tag, &plan);
-                return Activity { busy, next: plan.next };
+                break;
             }
             busy = true;
             if !self.perform_release_plan(tag, &plan) {
-                break;
+                return Activity::over();
             }
         }
-        Activity {
-            busy,
-            next: planning::next::Next::Now,
+        let Some(plan) = self.decide_release(tag) else {
+            return Activity::over();
+        };
+        busy |= self.write_release_status(tag, &plan);
+        let next = if plan.steps.is_empty() { plan.next } else { Next::Now };
+        Activity { busy, next }
+    }
+
+    /// The plan for what is there now; `None` when the release is gone.
+    fn decide_release(&mut self, tag: &str) -> Option<ReleasePlan> {
+        let observed = self.observe_release(tag)?;
+        let plan = planning::release::plan(&observed, self.now);
+        self.check_release_plan(&observed, &plan);
+        if self.recording {
+            self.recorded.push(Record::Release(Box::new(observed), self.now));
         }
+        Some(plan)
     }
 
     pub(crate) fn observe_release(&mut self, tag: &str) -> Option<ReleaseObserved> {
@@ -104,7 +129,7 @@ impl World {
             paused: release.annotations.contains_key(labels::PAUSED),
             requested_at: release.annotations.get(labels::REQUESTED_AT).cloned(),
             approved_prune: release.annotations.get(labels::APPROVE_PRUNE).cloned(),
-            used_by: (!self.slow_caches || self.process.asked).then(|| self.api.users_of(tag)),
+            used_by: (release.deleting && self.has_listed()).then(|| self.api.users_of(tag)),
             provider: self.provider(&release),
             spec: release.spec,
             status: release.status,
@@ -149,6 +174,9 @@ impl World {
         let (Assets::Ready { .. }, Some(files), false) = (assets, self.store.get(tag), release.deleting) else {
             return Rendering::NotRendered;
         };
+        if is_moved(assets, release) {
+            return Rendering::NotRendered;
+        }
         if let Some(Flaw::Chart(message)) = &files.flaw {
             return Rendering::Failed {
                 message: message.clone(),
@@ -182,6 +210,9 @@ impl World {
                 kind: group_kind.to_string(),
             };
         }
+        if !self.has_listed() {
+            return Provider::NotListed;
+        }
         let name = reference.name.clone().unwrap_or_default();
         self.api
             .providers
@@ -208,19 +239,20 @@ impl World {
         if let Rendering::Rendered { intents } = rendering {
             keys.extend(intents.keys().cloned());
         }
+        let listed = self.has_listed();
         let ours = mark(tag);
         let is_ours = |live: &Live| live.is_marked() && live.value(&label(labels::PART_OF)) == Some(&ours);
         keys.extend(
             self.api
                 .objects
                 .iter()
-                .filter(|(key, live)| release.group_kinds.contains(&key.group_kind()) && is_ours(live))
+                .filter(|(_, live)| listed && is_ours(live))
                 .map(|(key, _)| key.clone()),
         );
         let mut objects = BTreeMap::new();
         for key in keys {
             let served = self.api.served.contains(&key.group_kind());
-            let live = self.api.objects.get(&key).filter(|live| live.is_marked());
+            let live = self.api.objects.get(&key).filter(|live| listed && live.is_marked());
             let seen = live.map(|live| Seen {
                 uid: live.uid.clone(),
                 trigger: live.trigger(has_generation(&key)),
@@ -241,7 +273,7 @@ impl World {
                 ObjectObserved {
                     version: version(&key),
                     served,
-                    watched: true,
+                    watched: listed,
                     seen,
                     memory,
                     ..ObjectObserved::default()
@@ -296,11 +328,12 @@ impl World {
         })
     }
 
-    /// Whether the mark on an object is that of a release that is there and stays.
-    fn is_held(&self, live: &Live) -> bool {
+    /// Whether the mark on an object is that of a release that stays and knows of it.
+    fn is_held(&self, key: &ObjectKey, live: &Live) -> bool {
         let part_of = live.value(&label(labels::PART_OF));
         self.api.releases.iter().any(|(other, release)| {
-            !release.deleting && part_of == Some(&mark(other)) && !release.status.resources.is_empty()
+            let names_it = || release.status.resources.iter().any(|row| key_of(row) == *key);
+            !release.deleting && part_of == Some(&mark(other)) && names_it()
         })
     }
 
@@ -374,10 +407,12 @@ impl World {
             self.journal
                 .violation(format!("{tag} was let go while {} are there", left.join(", ")));
         }
-        self.write(None, |api| {
+        let outcome = self.write(None, |api| {
             api.releases.remove(tag);
             Ok(())
-        })
+        });
+        self.process.objects.retain(|(of, _), _| of != tag);
+        outcome
     }
 
     fn body(&self, tag: &str, key: &ObjectKey) -> Body {
@@ -411,7 +446,7 @@ impl World {
         }
         if let Some(live) = self.api.objects.get(key).filter(|_| force)
             && belongs(tag, live) != Belongs::Us
-            && self.is_held(live)
+            && self.is_held(key, live)
         {
             self.journal
                 .violation(format!("{key} was forced though it is not of {tag}"));
@@ -441,23 +476,23 @@ impl World {
                 self.memory(tag, key).read = None;
                 Outcome::Done(())
             }
-            Outcome::Failed(words) => self.fail(tag, key, intent, words),
+            Outcome::Failed(words) => self.fail(tag, key, Attempt::Intent { digest: intent }, words),
             Outcome::Crashed => Outcome::Crashed,
         }
     }
 
-    fn fail(&mut self, tag: &str, key: &ObjectKey, intent: String, message: String) -> Outcome<()> {
+    fn fail(&mut self, tag: &str, key: &ObjectKey, tried: Attempt, message: String) -> Outcome<()> {
         let at = self.now;
         let memory = self.memory(tag, key);
         let attempts = memory
             .failure
             .as_ref()
-            .filter(|failure| failure.intent == intent)
+            .filter(|failure| failure.tried == tried)
             .map_or(0, |failure| failure.attempts)
             + 1;
         memory.read = None;
         memory.failure = Some(Failure {
-            intent,
+            tried,
             message: message.clone(),
             attempts,
             at,
@@ -468,8 +503,13 @@ impl World {
     fn check_object(&mut self, tag: &str, key: &ObjectKey) -> Outcome<()> {
         let body = self.body(tag, key);
         let intent = body_digest(&body);
-        let Some(live) = self.api.objects.get(key).cloned() else {
-            return Outcome::Done(());
+        let live = match self.look(tag, key) {
+            Ok(Some(live)) => live,
+            Ok(None) => {
+                self.memory(tag, key).read = Some(Read::Absent);
+                return Outcome::Done(());
+            }
+            Err(outcome) => return outcome,
         };
         let Ok(dry) = self.api.dry_run(key, &marked(tag, &body), labels::FIELD_MANAGER, true) else {
             return Outcome::Done(());
@@ -491,6 +531,7 @@ impl World {
             memory.drifted = None;
             memory.foreign_manager = None;
         } else {
+            memory.verified = None;
             memory.foreign_manager = managers.first().cloned();
             memory.drifted = Some(Drifted {
                 intent,
@@ -502,16 +543,33 @@ impl World {
         Outcome::Done(())
     }
 
+    /// Reads an object, or remembers the API server's words.
+    fn look(&mut self, tag: &str, key: &ObjectKey) -> Result<Option<Live>, Outcome<()>> {
+        if let Some(words) = self.faults.unreadable.get(&key.to_string()).cloned() {
+            return Err(self.fail(tag, key, Attempt::Look, words));
+        }
+        let memory = self.memory(tag, key);
+        memory.failure.take_if(|failure| failure.tried == Attempt::Look);
+        Ok(self.api.objects.get(key).cloned())
+    }
+
     fn read_object(&mut self, tag: &str, key: &ObjectKey) -> Outcome<()> {
-        let live = self.api.objects.get(key).cloned();
+        let live = match self.look(tag, key) {
+            Ok(live) => live,
+            Err(outcome) => return outcome,
+        };
         let now = self.now;
         let read = live.as_ref().map_or(Read::Absent, |live| Read::Found {
             uid: live.uid.clone(),
             belongs: belongs(tag, live),
             keep: live.is_kept(),
             deleting: live.deleting,
+            at: now,
         });
         let memory = self.memory(tag, key);
+        if read == Read::Absent {
+            memory.verified = None;
+        }
         memory.read = Some(read);
         memory.health = live.as_ref().map(|live| health(live, now));
         Outcome::Done(())
@@ -529,7 +587,10 @@ impl World {
             Ok(())
         });
         match outcome {
-            Outcome::Failed(words) => self.fail(tag, key, String::new(), words),
+            Outcome::Failed(words) => {
+                let digest = body_digest(&self.body(tag, key));
+                self.fail(tag, key, Attempt::Intent { digest }, words)
+            }
             done => {
                 self.memory(tag, key).read = None;
                 done
@@ -540,7 +601,7 @@ impl World {
     fn delete_object(&mut self, tag: &str, key: &ObjectKey, uid: &str) -> Outcome<()> {
         self.check_deletion(tag, key, uid);
         match self.write(Some(key), |api| api.delete(key, uid)) {
-            Outcome::Failed(words) => self.fail(tag, key, String::new(), words),
+            Outcome::Failed(words) => self.fail(tag, key, Attempt::Deletion, words),
             Outcome::Done(()) => {
                 let Remembered { memory, .. } = self.process.objects.entry((tag.to_owned(), key.clone())).or_default();
                 memory.failure = None;

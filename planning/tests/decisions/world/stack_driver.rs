@@ -19,18 +19,12 @@ use super::{Record, World};
 
 impl World {
     pub(crate) fn reconcile_stack(&mut self, name: &str) -> Activity {
-        let Some(observed) = self.observe_stack(name) else {
+        let Some(plan) = self.decide_stack(name) else {
             return Activity {
                 busy: false,
                 next: Next::Await,
             };
         };
-        let plan = planning::stack::plan(&observed, self.now);
-        self.check_stack_plan(&observed, &plan);
-        self.recorded.extend(
-            self.recording
-                .then(|| Record::Stack(Box::new(observed.clone()), self.now)),
-        );
         for action in &plan.actions {
             let outcome = self.perform_stack_action(name, action);
             let words = match &outcome {
@@ -38,23 +32,35 @@ impl World {
                 Outcome::Done(()) | Outcome::Crashed => String::new(),
             };
             if outcome == Outcome::Crashed {
-                return Activity {
-                    busy: true,
-                    next: Next::Now,
-                };
+                return Activity::over();
             }
             self.journal.say(format!("{name}: {}{words}", of_stack(action)));
         }
+        let acted = !plan.actions.is_empty();
+        let Some(plan) = self.decide_stack(name) else {
+            return Activity::over();
+        };
         let written = self.write_stack_status(name, &plan);
         Activity {
-            busy: written || !plan.actions.is_empty(),
+            busy: written || acted,
             next: plan.next,
         }
     }
 
+    /// The plan for what is there now; `None` when the stack is gone.
+    fn decide_stack(&mut self, name: &str) -> Option<StackPlan> {
+        let observed = self.observe_stack(name)?;
+        let plan = planning::stack::plan(&observed, self.now);
+        self.check_stack_plan(&observed, &plan);
+        if self.recording {
+            self.recorded.push(Record::Stack(Box::new(observed), self.now));
+        }
+        Some(plan)
+    }
+
     pub(crate) fn observe_stack(&self, name: &str) -> Option<StackObserved> {
         let stack = self.api.stacks.get(name)?;
-        let known = !self.slow_caches || self.process.asked;
+        let known = self.has_listed();
         let used_by = self
             .api
             .releases
@@ -126,6 +132,9 @@ impl World {
             return ProviderTemplate::KindMissing {
                 kind: group_kind.to_string(),
             };
+        }
+        if !self.has_listed() {
+            return ProviderTemplate::NotListed;
         }
         match self.api.templates.get(reference.name.as_deref().unwrap_or_default()) {
             None => ProviderTemplate::Missing,
