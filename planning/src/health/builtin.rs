@@ -58,7 +58,7 @@ impl<'object> Counts<'object> {
     }
 
     fn surplus(&self) -> Option<Health> {
-        let surplus = self.status("replicas") - self.wanted;
+        let surplus = self.status("replicas").saturating_sub(self.wanted);
         (surplus > 0).then(|| Health::in_progress(format!("{surplus} surplus replicas are still there")))
     }
 }
