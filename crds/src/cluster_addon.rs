@@ -3,9 +3,13 @@
 use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::Time};
 use kube::{CustomResource, core::Rule};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::{conditions::Condition, resource::Resource, schema::atomic_object_reference};
+use crate::{
+    conditions::{Condition, known_time},
+    resource::Resource,
+    schema::atomic_object_reference,
+};
 
 /// The name of the `ClusterAddon` of a cluster.
 pub fn name_for(cluster: &str) -> String {
@@ -117,10 +121,20 @@ pub struct HookProgress {
     /// Name of the hook, such as `BeforeClusterUpgrade`.
     pub name: String,
     /// Since when it is being answered.
+    #[serde(deserialize_with = "known_time")]
     pub since: Time,
     /// When waiting for it ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "known_time_or_none"
+    )]
     pub deadline: Option<Time>,
+}
+
+fn known_time_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    Ok(text.and_then(|text| text.parse().ok()).map(Time))
 }
 
 /// How far one stage is.
@@ -139,7 +153,11 @@ pub struct StageProgress {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Since when it has been in this phase.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "known_time_or_none"
+    )]
     pub since: Option<Time>,
 }
 
@@ -173,11 +191,6 @@ pub enum StageAction {
 #[serde(rename_all = "camelCase")]
 #[strum(serialize_all = "camelCase")]
 pub enum StagePhase {
-    /// Not said; the Go operator leaves it so where a stage is not in its list.
-    #[default]
-    #[serde(rename = "")]
-    #[strum(to_string = "")]
-    Unknown,
     /// Not begun.
     #[serde(rename = "Pending")]
     #[strum(to_string = "Pending")]
@@ -190,4 +203,9 @@ pub enum StagePhase {
     WaitingForPostCondition,
     /// Finished.
     Done,
+    /// Not said (the Go operator leaves it so where a stage is not in its list), or what another version of the operator calls differently.
+    #[default]
+    #[serde(rename = "", other)]
+    #[strum(to_string = "")]
+    Unknown,
 }

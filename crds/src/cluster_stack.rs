@@ -240,11 +240,6 @@ pub struct ReleaseSummary {
 /// What is being done to make a release ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 pub enum ReleasePhase {
-    /// Nothing yet.
-    #[default]
-    #[serde(rename = "")]
-    #[strum(to_string = "")]
-    Unknown,
     /// Its files are fetched.
     #[serde(rename = "downloading release assets")]
     #[strum(to_string = "downloading release assets")]
@@ -261,6 +256,11 @@ pub enum ReleasePhase {
     #[serde(rename = "done")]
     #[strum(to_string = "done")]
     Done,
+    /// Nothing yet, or what another version of the operator calls differently.
+    #[default]
+    #[serde(rename = "", other)]
+    #[strum(to_string = "")]
+    Unknown,
 }
 
 /// A release that the source offers.

@@ -2,7 +2,11 @@
 
 use std::{env, fs, path::PathBuf};
 
-use crds::{ClusterAddon, ClusterStack, ClusterStackRelease, conditions::Severity, resource::SyncStatus};
+use crds::{
+    ClusterAddon, ClusterStack, ClusterStackRelease, cluster_stack::ReleasePhase, conditions::Severity,
+    resource::SyncStatus,
+};
+use jiff::Timestamp;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
@@ -73,6 +77,38 @@ fn unknown_words_of_a_status_do_not_make_an_object_unreadable() {
     assert_eq!(status.resources[0].status, Some(SyncStatus::NotSynced));
     assert_eq!(status.conditions[0].severity, None);
     assert_eq!(status.conditions[0].type_, "SomethingNew");
+}
+
+#[test]
+fn times_that_are_none_and_unknown_phases_do_not_make_an_object_unreadable() {
+    for time in [
+        "2026-11-21T10:45:08+99:99",
+        "2026-11-21T10:45:08x5Z",
+        "9999-12-31T23:59:59.999999999Z",
+    ] {
+        let stack: ClusterStack = serde_json::from_value(json!({
+            "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStack", "metadata": {"name": "x"},
+            "spec": {"provider": "docker", "name": "scs", "kubernetesVersion": "1.30"},
+            "status": {
+                "summary": [{"name": "v1", "ready": false, "phase": "dancing"}],
+                "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": time}],
+            },
+        }))
+        .expect("a stack");
+        let status = stack.status.expect("a status");
+        assert_eq!(status.summary[0].phase, ReleasePhase::Unknown);
+        assert_eq!(status.conditions[0].last_transition_time.0, Timestamp::UNIX_EPOCH);
+        let addon: ClusterAddon = serde_json::from_value(json!({
+            "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterAddon", "metadata": {"name": "x"},
+            "spec": {"clusterRef": {}},
+            "status": {
+                "hook": {"name": "BeforeClusterUpgrade", "since": time, "deadline": time},
+                "stages": [{"name": "cni", "action": "apply", "phase": "dancing", "since": time}],
+            },
+        }))
+        .expect("an add-on");
+        assert_eq!(addon.status.and_then(|status| status.hook?.deadline), None);
+    }
 }
 
 #[test]

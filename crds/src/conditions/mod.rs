@@ -8,6 +8,7 @@ mod merge;
 mod summary;
 mod vocabulary;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -69,6 +70,7 @@ pub struct Condition {
     #[schemars(with = "Option<String>")]
     pub severity: Option<Severity>,
     /// When the status last changed.
+    #[serde(deserialize_with = "known_time")]
     pub last_transition_time: Time,
     /// The cause, as one word in CamelCase for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,6 +88,13 @@ fn known_severity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<S
         Some("Info") => Some(Severity::Info),
         _ => None,
     })
+}
+
+/// The API server takes texts for times that are none, such as an offset of 99 hours. A whole object must not be unreadable for that: what has
+/// no time has been so since ever.
+pub(crate) fn known_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    Ok(Time(text.parse().unwrap_or(Timestamp::UNIX_EPOCH)))
 }
 
 /// What a planner found out: a condition without its time.
