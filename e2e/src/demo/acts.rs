@@ -119,10 +119,12 @@ impl Play<'_> {
             found.with_context(|| format!("{newest} has no object of a kind that ends with {what}"))
         };
         let (template, class) = (of_kind("Template")?, of_kind("ClusterClass")?);
-        self.screen
-            .say("Somebody with too many rights does this, at the same moment:");
+        self.screen.say(&format!(
+            "Somebody with too many rights deletes a template and, at the same moment, makes the class refer to one that is \
+             {NOWHERE}:"
+        ));
         self.screen.quote(&format!(
-            "kubectl delete {} {}\nkubectl edit {} {}   # the class now refers to a template \"{NOWHERE}\"",
+            "kubectl delete {} {}\nkubectl edit {} {}",
             template.kind.to_lowercase(),
             template.name,
             class.kind.to_lowercase(),
@@ -138,7 +140,7 @@ impl Play<'_> {
         let since = Instant::now();
         let (template, class) = (self.delete_object(&template), self.edit_class(&class));
         tokio::try_join!(template, class)?;
-        self.until_repaired(&damaged, since).await?;
+        self.until_repaired(newest, &damaged, since).await?;
         let after = |id: &Id| self.picture.repaired_after(id).map(short).unwrap_or_default();
         let [template, class] = damaged.each_ref().map(after);
         self.screen.good(&format!(

@@ -37,6 +37,7 @@ use self::{
 
 /// What `lab demo` takes.
 #[derive(Args, Debug)]
+#[command(after_help = "Exit codes: 0 all went well, 1 something failed, 130 it was interrupted.")]
 pub(crate) struct Arguments {
     /// Play with the newest releases of one stack in this directory instead of our own; it is only read
     ///
@@ -53,7 +54,7 @@ pub(crate) struct Arguments {
     /// Stop before the stack is deleted, to look around by hand; Ctrl-C goes on
     #[arg(long)]
     keep: bool,
-    /// How long to wait before and after each deed, for those who read along; without a terminal nobody does
+    /// How long to wait before and after each deed for those who read along; not at all without a terminal
     #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(..=60))]
     pause: u64,
 }
@@ -73,11 +74,11 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
             code
         }
         Err(Stop::Failed(error)) => {
-            let causes: Vec<_> = error.chain().map(ToString::to_string).collect();
-            screen.bad(&causes.join(":\n"));
-            let evidence = stage.keep_evidence().await;
-            screen.say(&format!("The operator's log: {}", stage.log().display()));
-            screen.say(&format!("Everything that is known: {}", evidence.display()));
+            screen.bad(&format!("{error:#}"));
+            if stage.keep_evidence().await {
+                screen.say(&format!("The operator's log: {}", stage.log().display()));
+                screen.say("What else is known is beside it.");
+            }
             1
         }
     };
@@ -99,6 +100,7 @@ async fn play(
 ) -> Result<(), Stop> {
     let started = Instant::now();
     screen.heading("Stackwright: the life of one ClusterStack on a real Kubernetes API server");
+    screen.say("It takes less than a minute. Ctrl-C ends it at any moment and leaves nothing behind.");
     let cast = signals.unless_asked(set_up(arguments, stage, screen)).await?;
     let pause = if screen.is_live() {
         Duration::from_secs(arguments.pause)
@@ -129,7 +131,7 @@ async fn play(
         play.screen.fact(key, &text);
     }
     if !arguments.keep {
-        play.screen.say("");
+        play.screen.gap();
         play.screen
             .say("To look around by hand before everything goes: cargo xtask demo --keep");
     }
@@ -164,7 +166,7 @@ fn look_around(play: &mut Play<'_>) -> Result<()> {
     let (log, requests) = (play.stage.log(), play.stage.audit_log());
     let screen = &mut *play.screen;
     screen.heading("Look around");
-    screen.say("Everything stays as it is until you press Ctrl-C here. In another terminal:");
+    screen.say("Everything stays until you press Ctrl-C here; then the last act follows. In another terminal:");
     screen.quote(&format!(
         "export KUBECONFIG={}\n\
          kubectl config set-context --current --namespace {namespace}\n\
@@ -173,7 +175,10 @@ fn look_around(play: &mut Play<'_>) -> Result<()> {
         kubeconfig.display(),
         play.cast.broken
     ));
-    screen.say("Delete or edit what you like, and see it come back in the tree below.");
+    screen.say(
+        "Delete or edit what you like, and see it come back in the tree. The fourth time within ten minutes it stays as it \
+         is, and the release says that it is contested.",
+    );
     screen.say("Put releases here, or take them away:");
     screen.quote(&releases.display().to_string());
     screen.say("The operator's log:");

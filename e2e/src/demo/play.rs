@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use crds::names::ReleaseTag;
 use kube::Client;
 use tokio::time::{interval, sleep};
 
@@ -98,9 +99,10 @@ impl<'a> Play<'a> {
         Ok(took)
     }
 
-    /// Waits until all these objects are repaired.
-    pub(super) async fn until_repaired(&mut self, objects: &[Id], since: Instant) -> Result<()> {
-        let repaired = |picture: &Picture| objects.iter().all(|id| picture.repaired_after(id).is_some());
+    /// Waits until all these objects of a release are repaired and it can be used.
+    pub(super) async fn until_repaired(&mut self, tag: &ReleaseTag, objects: &[Id], since: Instant) -> Result<()> {
+        let repaired =
+            |picture: &Picture| picture.is_ready(tag) && objects.iter().all(|id| picture.repaired_after(id).is_some());
         self.until("both to be repaired", since, repaired).await.map(drop)
     }
 

@@ -67,7 +67,7 @@ struct Live {
 
 impl Screen {
     pub(super) fn new() -> Self {
-        let is_terminal = stdout().is_terminal() && env::var_os("TERM").is_none_or(|name| name != "dumb");
+        let is_terminal = stdout().is_terminal() && env::var_os("TERM").is_some_and(|name| name != "dumb");
         Self {
             started: Instant::now(),
             coloured: AutoStream::choice(&stdout()) != ColorChoice::Never,
@@ -90,7 +90,13 @@ impl Screen {
     /// Begins a chapter.
     pub(super) fn heading(&mut self, text: &str) {
         let text = self.painted(BOLD, text);
-        self.put(&[String::new(), text]);
+        self.gap();
+        self.put(&[text]);
+    }
+
+    /// Leaves a line empty.
+    pub(super) fn gap(&mut self) {
+        self.put(&[String::new()]);
     }
 
     /// Tells something in prose.

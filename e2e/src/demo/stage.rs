@@ -152,8 +152,12 @@ impl Stage {
         self.cluster.as_ref().context("there is no cluster")
     }
 
-    /// Keeps logs and, of a cluster of our own, all objects, for those who want to know what went wrong; the answer is the folder.
-    pub(super) async fn keep_evidence(&mut self) -> PathBuf {
+    /// Keeps the folder for those who want to know what went wrong, with the logs and objects of a cluster of our own. The answer
+    /// is false when there is nothing to know yet.
+    pub(super) async fn keep_evidence(&mut self) -> bool {
+        if self.operator.is_none() {
+            return false;
+        }
         self.folder.disable_cleanup(true);
         if let Some(Cluster::Own(control_plane)) = &self.cluster {
             let dump = control_plane.failure_dump();
@@ -161,7 +165,7 @@ impl Stage {
             let _ = dump.write(&self.folder.path().join("state")).await;
             dump.call_off();
         }
-        self.folder.path().to_owned()
+        true
     }
 
     /// Ends what runs and removes what was made.
