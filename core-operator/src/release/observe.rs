@@ -51,6 +51,8 @@ pub(crate) async fn observe(
         _ => Rendering::NotRendered,
     };
     let group_kinds = marked_kinds(release);
+    // Before the objects: a list that ends in between must not count.
+    let unlisted = unlisted(context, &group_kinds).await;
     let mut objects = objects(context, part_of, &status, &group_kinds, &rendering, memory).await;
     sharing(context, &namespace, &tag, &rendering, &mut objects);
     let observed = ReleaseObserved {
@@ -63,6 +65,7 @@ pub(crate) async fn observe(
             .iter()
             .any(|finalizer| finalizer == labels::RELEASE_FINALIZER),
         group_kinds,
+        unlisted,
         paused,
         requested_at: annotations.get(labels::REQUESTED_AT).cloned(),
         approved_prune: annotations.get(labels::APPROVE_PRUNE).cloned(),
@@ -100,6 +103,17 @@ fn marked_kinds(release: &ClusterStackRelease) -> BTreeSet<GroupKind> {
         .into_iter()
         .map(|(group, kind)| GroupKind::new(group, kind))
         .collect()
+}
+
+/// The kinds that are served and whose watches (begun here if need be) have yet to list.
+async fn unlisted(context: &Context, kinds: &BTreeSet<GroupKind>) -> BTreeSet<GroupKind> {
+    let mut unlisted = BTreeSet::new();
+    for kind in kinds {
+        if context.kind(kind).await.served && !context.objects.synced(kind) {
+            unlisted.insert(kind.clone());
+        }
+    }
+    unlisted
 }
 
 fn used_by(context: &Context, namespace: &str, tag: &str) -> Option<BTreeSet<String>> {
@@ -309,10 +323,7 @@ fn sharing(
             let key = key_among(objects, namespace, row);
             if let Some(object) = objects.get_mut(&key) {
                 object.shared_with.insert(other.name_any());
-                let marked = context
-                    .objects
-                    .get(&key)
-                    .is_some_and(|seen| *seen.part_of == *mark);
+                let marked = context.objects.get(&key).is_some_and(|seen| *seen.part_of == *mark);
                 if marked {
                     object.holder = Some(Holder {
                         release: other.name_any(),

@@ -30,6 +30,9 @@ pub struct ReleaseObserved {
     pub finalizer: bool,
     /// The kinds named by the annotation that lets a lost status be rebuilt by looking.
     pub group_kinds: BTreeSet<GroupKind>,
+    /// Those of them that are served and whose watch has not listed yet: it may show objects that nothing else tells of.
+    #[serde(default)]
+    pub unlisted: BTreeSet<GroupKind>,
     /// Whether the object is paused by annotation.
     pub paused: bool,
     /// Value of the annotation that asks for a reconcile now.

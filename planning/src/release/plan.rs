@@ -270,6 +270,7 @@ fn fates(observed: &ReleaseObserved, keys: &BTreeSet<ObjectKey>, now: Timestamp)
 fn released(observed: &ReleaseObserved, objects: &Objects) -> bool {
     let listed = observed.objects.values().all(|object| object.watched || !object.served);
     listed
+        && observed.unlisted.is_empty()
         && observed.used_by.as_ref().is_some_and(BTreeSet::is_empty)
         && objects
             .leftovers

@@ -71,6 +71,9 @@ pub(super) fn waiting(observed: &ReleaseObserved, objects: &Objects) -> Vec<Wait
             }),
             Some(_) => false,
         };
+        if !observed.unlisted.is_empty() {
+            waiting.insert(Waiting::Watches);
+        }
     } else {
         waiting.extend(waiting_for_inputs(observed));
         if !objects.held.is_empty() && settled(objects) {

@@ -97,9 +97,11 @@ impl World {
         let Some(plan) = self.decide_release(tag) else {
             return Activity::over();
         };
+        if !plan.steps.is_empty() {
+            return Activity::over();
+        }
         busy |= self.write_release_status(tag, &plan);
-        let next = if plan.steps.is_empty() { plan.next } else { Next::Now };
-        Activity { busy, next }
+        Activity { busy, next: plan.next }
     }
 
     /// The plan for what is there now; `None` when the release is gone.
@@ -126,6 +128,7 @@ impl World {
             deleting: release.deleting,
             finalizer: release.finalizer,
             group_kinds: release.group_kinds.clone(),
+            unlisted: BTreeSet::new(),
             paused: release.annotations.contains_key(labels::PAUSED),
             requested_at: release.annotations.get(labels::REQUESTED_AT).cloned(),
             approved_prune: release.annotations.get(labels::APPROVE_PRUNE).cloned(),
