@@ -53,11 +53,10 @@ struct Shared {
 
 static SHARED: LazyLock<Result<Shared>> = LazyLock::new(|| {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let control_plane = runtime.block_on(async {
-        let control_plane = ControlPlane::start(Options::default()).await?;
-        control_plane.install_crds().await?;
-        Ok::<_, anyhow::Error>(control_plane)
-    })?;
+    let control_plane = runtime.block_on(ControlPlane::start(Options {
+        crds: true,
+        ..Options::default()
+    }))?;
     Ok(Shared {
         runtime,
         control_plane,
