@@ -3,6 +3,7 @@
 mod execute;
 mod inherited;
 mod intent;
+mod live;
 mod memory;
 mod observe;
 mod provider;
@@ -61,6 +62,10 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
     }
     let sight = observe(context, &release, &part_of, &memory).await;
     let plan = decide(context, &sight.observed);
+    if !plan.steps.is_empty() {
+        // The status would tell of a moment.
+        return Some(Duration::ZERO);
+    }
     match write_status(context, &release, &plan.status).await {
         Ok(written) => context.releases.note(written),
         Err(message) => {
@@ -68,7 +73,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
             return Some(AFTER_OVERTAKING);
         }
     }
-    wait(context, &plan)
+    crate::run::until(plan.next, context.now())
 }
 
 fn decide(context: &Context, observed: &planning::release::ReleaseObserved) -> ReleasePlan {
@@ -78,11 +83,4 @@ fn decide(context: &Context, observed: &planning::release::ReleaseObserved) -> R
         recorder.record("release", observed, now, &plan);
     }
     plan
-}
-
-fn wait(context: &Context, plan: &ReleasePlan) -> Option<Duration> {
-    if !plan.steps.is_empty() {
-        return Some(Duration::ZERO);
-    }
-    crate::run::until(plan.next, context.now())
 }

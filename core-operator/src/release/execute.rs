@@ -16,13 +16,13 @@ use operator_kit::objects::Seen;
 use operator_kit::read::read;
 use operator_kit::status::{StatusWrite, replace_status};
 use operator_kit::takeover::{Rename, take_over};
-use planning::health;
 use planning::release::{
-    ApplyReason, Attempt, Belongs, Drifted, Failure, HealthSeen, Intent, Read, ReleaseAction, Rendering, Step, Verified,
+    ApplyReason, Attempt, Drifted, Failure, Intent, Read, ReleaseAction, Rendering, Step, Verified,
 };
 use serde_json::{Value, json};
 
 use super::intent::Intents;
+use super::live::{belongs, judged, other_managers};
 use super::memory::ReleaseMemory;
 use super::observe::{Sight, lock, render, sight};
 use super::provider;
@@ -93,6 +93,7 @@ impl Pass<'_> {
                     matches!(
                         action,
                         ReleaseAction::Mark { .. }
+                            | ReleaseAction::ControlProvider
                             | ReleaseAction::RecordInventory { .. }
                             | ReleaseAction::RemoveFinalizer
                     )
@@ -432,13 +433,16 @@ pub(crate) async fn write_status(
         status: Some(status.clone()),
         ..release.clone()
     };
+    // What somebody else wrote on a paused release stays as it is.
+    let unchanged = release.status.as_ref() == Some(status);
     debug_assert!(
-        crds::conditions::lint(
-            &status.conditions,
-            release.metadata.generation.unwrap_or(0),
-            status.observed_generation.unwrap_or(0)
-        )
-        .is_empty(),
+        unchanged
+            || crds::conditions::lint(
+                &status.conditions,
+                release.metadata.generation.unwrap_or(0),
+                status.observed_generation.unwrap_or(0)
+            )
+            .is_empty(),
         "{:?}",
         status.conditions
     );
@@ -454,46 +458,4 @@ pub(crate) async fn write_status(
 /// The releases of one namespace.
 pub(crate) fn api(context: &Context, release: &ClusterStackRelease) -> Api<ClusterStackRelease> {
     Api::namespaced(context.client.clone(), &release.namespace().unwrap_or_default())
-}
-
-fn judged(found: &Value, live: &DynamicObject, now: jiff::Timestamp) -> HealthSeen {
-    let health = health::health(found);
-    HealthSeen {
-        state: health.state,
-        message: health.message,
-        resource_version: live.resource_version().unwrap_or_default(),
-        at: now,
-    }
-}
-
-/// Whose an object is: by our label, by our field manager, or by what the Go operator leaves behind.
-fn belongs(live: &DynamicObject, part_of: &str) -> Belongs {
-    let entries = live.metadata.managed_fields.as_deref().unwrap_or_default();
-    let applied_by = |manager: &str| {
-        entries
-            .iter()
-            .any(|entry| entry.manager.as_deref() == Some(manager) && entry.operation.as_deref() == Some("Apply"))
-    };
-    match live.labels().get(labels::PART_OF) {
-        Some(label) if label == part_of => Belongs::Us,
-        Some(_) => Belongs::OtherOwner,
-        None if applied_by(labels::FIELD_MANAGER) => Belongs::Us,
-        None if applied_by(labels::PREDECESSOR_FIELD_MANAGER)
-            && live.labels().get(labels::INSTANCE).map(String::as_str) == Some(labels::INSTANCE_OWNED) =>
-        {
-            Belongs::Predecessor
-        }
-        None => Belongs::Nobody,
-    }
-}
-
-/// The managers besides ours that have written to an object (its status apart), sorted.
-fn other_managers(live: &DynamicObject) -> Vec<String> {
-    let entries = live.metadata.managed_fields.iter().flatten();
-    let others: BTreeSet<String> = entries
-        .filter(|entry| entry.subresource.as_deref().unwrap_or_default().is_empty())
-        .filter_map(|entry| entry.manager.clone())
-        .filter(|manager| manager != labels::FIELD_MANAGER)
-        .collect();
-    others.into_iter().collect()
 }

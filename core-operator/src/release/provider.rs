@@ -27,8 +27,7 @@ pub(super) async fn observe(context: &Context, release: &ClusterStackRelease, re
         return Provider::KindMissing { kind: kind.to_string() };
     }
     let namespace = release.namespace().unwrap_or_default();
-    match watch.get(&namespace, reference.name.as_deref().unwrap_or_default())
-    {
+    match watch.get(&namespace, reference.name.as_deref().unwrap_or_default()) {
         None => Provider::Missing,
         Some(state) => found(release, &state),
     }

@@ -112,7 +112,7 @@ pub fn decide(
         return wait;
     }
     match &object.seen {
-        Some(seen) if !seen.ours => held(key, intent, object, now),
+        Some(seen) if !seen.ours => held(key, intent, object, seen, now),
         // The watch tells when it is gone, and then it is created again.
         Some(seen) if seen.deleting => Sync::still(SyncState::Pending),
         Some(seen) => marked(key, intent, object, seen, inventoried, policy, now),
@@ -143,10 +143,10 @@ pub(super) fn retry_at(failure: &Failure) -> Option<Timestamp> {
 
 /// The watch shows the object with another release's mark. Two releases may want the same object; the one whose mark it carries keeps it in
 /// line, and the other takes it over when that one goes.
-fn held(key: &ObjectKey, intent: &Intent, object: &ObjectObserved, now: Timestamp) -> Sync {
+fn held(key: &ObjectKey, intent: &Intent, object: &ObjectObserved, seen: &Seen, now: Timestamp) -> Sync {
     match &object.holder {
         None => Sync::act(ReleaseAction::apply(key, ApplyReason::Update, true)),
-        Some(holder) if holder.digest == intent.digest => Sync::still(SyncState::Synced),
+        Some(holder) if holder.digest == intent.digest => settled(key, object, seen, now),
         Some(holder) if holder.digest.is_empty() => {
             let soon = now.saturating_add(HOLDER_INTERVAL).unwrap_or(Timestamp::MAX);
             let release = holder.release.clone();

@@ -1,0 +1,53 @@
+//! What a live object says of itself: how it is, whose it is, and who else writes it.
+
+use std::collections::BTreeSet;
+
+use crds::labels;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use planning::health;
+use planning::release::{Belongs, HealthSeen};
+use serde_json::Value;
+
+/// Its health now.
+pub(super) fn judged(found: &Value, live: &DynamicObject, now: jiff::Timestamp) -> HealthSeen {
+    let health = health::health(found);
+    HealthSeen {
+        state: health.state,
+        message: health.message,
+        resource_version: live.resource_version().unwrap_or_default(),
+        at: now,
+    }
+}
+
+/// Whose an object is: by our label, by our field manager, or by what the Go operator leaves behind.
+pub(super) fn belongs(live: &DynamicObject, part_of: &str) -> Belongs {
+    let entries = live.metadata.managed_fields.as_deref().unwrap_or_default();
+    let applied_by = |manager: &str| {
+        entries
+            .iter()
+            .any(|entry| entry.manager.as_deref() == Some(manager) && entry.operation.as_deref() == Some("Apply"))
+    };
+    match live.labels().get(labels::PART_OF) {
+        Some(label) if label == part_of => Belongs::Us,
+        Some(_) => Belongs::OtherOwner,
+        None if applied_by(labels::FIELD_MANAGER) => Belongs::Us,
+        None if applied_by(labels::PREDECESSOR_FIELD_MANAGER)
+            && live.labels().get(labels::INSTANCE).map(String::as_str) == Some(labels::INSTANCE_OWNED) =>
+        {
+            Belongs::Predecessor
+        }
+        None => Belongs::Nobody,
+    }
+}
+
+/// The managers besides ours that have written to an object (its status apart), sorted.
+pub(super) fn other_managers(live: &DynamicObject) -> Vec<String> {
+    let entries = live.metadata.managed_fields.iter().flatten();
+    let others: BTreeSet<String> = entries
+        .filter(|entry| entry.subresource.as_deref().unwrap_or_default().is_empty())
+        .filter_map(|entry| entry.manager.clone())
+        .filter(|manager| manager != labels::FIELD_MANAGER)
+        .collect();
+    others.into_iter().collect()
+}
