@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::journey;
 
-async fn reconcile_now(journey: &Journey, tag: &str, word: &str) -> Result<ClusterStackRelease> {
+/// Asks for a look and returns the release when it was answered.
+pub(crate) async fn reconcile_now(journey: &Journey, tag: &str, word: &str) -> Result<ClusterStackRelease> {
     journey
         .annotate::<ClusterStackRelease>(tag, labels::REQUESTED_AT, Some(word))
         .await?;

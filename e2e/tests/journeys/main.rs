@@ -2,12 +2,14 @@
 //!
 //! After each journey every decision that its operator recorded is made again, and has to come out the same to the bit.
 
+mod apply;
 mod asking;
 mod broken;
 mod cleanup;
 mod drift;
 mod faults;
 mod foreign;
+mod health;
 mod oracle;
 mod real;
 mod refused;
