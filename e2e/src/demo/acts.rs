@@ -171,10 +171,10 @@ impl Play<'_> {
             .await?;
         ensure!(
             self.picture.versions_of(second) == untouched,
-            "the objects of {second} were written to"
+            "objects of {second} were changed"
         );
         self.screen.good(&format!(
-            "{} and its {} are gone after {}; nothing of {} was written to.",
+            "{} and its {} are gone after {}; nothing of {} was changed.",
             first.version(),
             count(going, "object"),
             short(took),
@@ -202,7 +202,7 @@ impl Play<'_> {
         ensure!(self.picture.is_ready(newest), "{newest} is no longer ready");
         ensure!(
             self.picture.versions_of(newest) == untouched,
-            "the objects of {newest} were written to"
+            "objects of {newest} were changed"
         );
         let complaint = self.picture.complaint(broken).unwrap_or_default().to_owned();
         self.screen
@@ -214,8 +214,9 @@ impl Play<'_> {
     }
 
     async fn delete(&mut self) -> Result<()> {
-        self.screen
-            .say("The releases belong to the stack and go with it; the operator removes what they are made of.");
+        self.screen.say(
+            "The releases belong to it: Kubernetes deletes them too, and the operator removes what they are made of.",
+        );
         self.screen.quote(&format!("kubectl delete clusterstack {STACK}"));
         self.linger().await?;
         let since = Instant::now();

@@ -113,15 +113,18 @@ async fn play(
     if arguments.keep {
         look_around(&mut play)?;
         tokio::select! {
-            _ = signals.next() => {}
+            code = signals.next() => if code != signals::INTERRUPTED { return Err(Stop::Asked(code)) },
             broken = play.watch() => broken?,
         }
     }
     signals.unless_asked(play.the_last()).await?;
+    let metrics = signals
+        .unless_asked(async { play.stage.operator()?.metrics().await })
+        .await?;
     let summary = Summary {
         usable: 1 + usize::from(cast.second.is_some()),
         tally: play.picture.tally(),
-        writes: Writes::counted_in(&play.stage.operator()?.metrics().await?),
+        writes: Writes::counted_in(&metrics),
         elapsed: started.elapsed(),
         waited: play.waited,
     };

@@ -60,7 +60,7 @@ pub(super) struct Tally {
 #[derive(Clone, Debug)]
 struct Live {
     uid: String,
-    resource_version: String,
+    generation: Option<i64>,
     part_of: String,
     deleting: bool,
     /// The intruder owns fields of it.
@@ -156,7 +156,7 @@ impl Picture {
             part_of: label.cloned().unwrap_or_default(),
             intruded: managers.any(|entry| entry.manager.as_deref() == Some(self.intruder)),
             uid: metadata.uid.unwrap_or_default(),
-            resource_version: metadata.resource_version.unwrap_or_default(),
+            generation: metadata.generation,
             deleting: metadata.deletion_timestamp.is_some(),
         }
     }
@@ -219,11 +219,12 @@ impl Picture {
         status.map(|status| status.resources.as_slice()).unwrap_or_default()
     }
 
-    /// The applied objects of a release with uid and resourceVersion: whoever writes to one changes this.
-    pub(super) fn versions_of(&self, tag: &ReleaseTag) -> BTreeMap<Id, (String, String)> {
+    /// The applied objects of a release with uid and generation: whoever writes to what one wants to be changes this. (Cluster
+    /// API's own controllers write to the status of classes and the owners of templates.)
+    pub(super) fn versions_of(&self, tag: &ReleaseTag) -> BTreeMap<Id, (String, Option<i64>)> {
         let mark = self.mark(&tag.to_string());
         let ours = self.objects.iter().filter(|(_, live)| live.part_of == mark);
-        ours.map(|(id, live)| (id.clone(), (live.uid.clone(), live.resource_version.clone())))
+        ours.map(|(id, live)| (id.clone(), (live.uid.clone(), live.generation)))
             .collect()
     }
 

@@ -27,7 +27,7 @@ pub(super) struct Play<'a> {
     pub(super) screen: &'a mut Screen,
     pub(super) client: Client,
     pub(super) picture: Picture,
-    /// How long all acts together waited for the operator.
+    /// How long it took in all acts together from what was done to what it leads to.
     pub(super) waited: Duration,
     watches: Watches,
     pause: Duration,

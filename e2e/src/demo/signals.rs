@@ -3,6 +3,9 @@
 use anyhow::{Context, Error, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// The exit code after Ctrl-C.
+pub(super) const INTERRUPTED: u8 = 130;
+
 /// Why something did not come to its end.
 #[derive(Debug)]
 pub(super) enum Stop {
@@ -37,7 +40,7 @@ impl Signals {
     /// Waits for one; the answer is the exit code of a shell for it: 128 and its number.
     pub(super) async fn next(&mut self) -> u8 {
         tokio::select! {
-            _ = self.interrupt.recv() => 130,
+            _ = self.interrupt.recv() => INTERRUPTED,
             _ = self.terminate.recv() => 143,
             _ = self.hang_up.recv() => 129,
         }

@@ -19,7 +19,7 @@ pub(super) struct Summary {
     pub(super) writes: Writes,
     /// From the first line on.
     pub(super) elapsed: Duration,
-    /// How much of it the acts waited for the operator.
+    /// How much of it passed from what was done to what it leads to.
     pub(super) waited: Duration,
 }
 
@@ -56,7 +56,7 @@ impl Summary {
             (
                 "seconds",
                 format!(
-                    "{:.1} in all, {:.1} of them waiting for the operator",
+                    "{:.1} in all, {:.1} of them until it was as asked for",
                     self.elapsed.as_secs_f64(),
                     self.waited.as_secs_f64()
                 ),
@@ -149,7 +149,7 @@ kubernetes_requests_total{verb="create",resource="events.events.k8s.io",code="20
 releases: 2 became usable, 1 was refused with a reason
 objects: 14 applied, 2 repaired, 14 removed, 0 left
 writes: 20 by the operator: 3 of objects, 4 of releases, 6 of status, 7 of events
-seconds: 14.2 in all, 3.9 of them waiting for the operator"
+seconds: 14.2 in all, 3.9 of them until it was as asked for"
         );
         Ok(())
     }

@@ -62,7 +62,7 @@ impl Play {
     fn object(&mut self, tag: &str, kind: &str, name: &str, uid: &str, manager: &str) -> &mut Self {
         let mark = labels::part_of("ClusterStackRelease", NAMESPACE, tag);
         let metadata = json!({
-            "name": name, "uid": uid, "resourceVersion": "1",
+            "name": name, "uid": uid, "generation": 1,
             "labels": { labels::PART_OF: mark }, "managedFields": [{ "manager": manager }],
         });
         let metadata = serde_json::from_value(metadata).expect("metadata");
@@ -86,11 +86,12 @@ impl Play {
 
     /// Each line begins with a line feed.
     fn text(&self, columns: usize, height: usize) -> String {
-        let lines = tree::lines(&self.picture.rows(), columns, height);
-        let lines = lines
-            .iter()
-            .map(|line| line.0.iter().map(|(_, text)| text.as_str()).collect::<String>());
-        lines.map(|line| format!("\n{line}")).collect()
+        let mut text = String::new();
+        for line in tree::lines(&self.picture.rows(), columns, height) {
+            text.push('\n');
+            text.extend(line.0.into_iter().map(|(_, piece)| piece));
+        }
+        text
     }
 
     fn state_of(&self, kind: &str) -> String {
