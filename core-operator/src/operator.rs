@@ -38,7 +38,7 @@ use crate::stack::WriteTimes;
 use crate::triggers::{self, Triggers};
 
 /// Memory for rendered charts that may be asked for again soon.
-const RENDER_CACHE_BYTES: usize = 4 << 20;
+const RENDER_CACHE_BYTES: usize = 1 << 20;
 
 /// What `--record` keeps.
 const RECORD_LIMITS: RecordLimits = RecordLimits {

@@ -1,7 +1,8 @@
-//! The one way to the API server: every request is paced, counted, and ends by a deadline and within a size.
+//! The one way to the API server: every request is paced, counted, one of a few at a time, and ends by a deadline and within a size.
 //!
 //! kube's own retry is off: it can hold one call for minutes, and a requeue with backoff is our retry.
 
+mod connections;
 mod limits;
 mod pacing;
 mod request;
@@ -14,9 +15,11 @@ use http::header::USER_AGENT;
 use kube::client::{Client, ClientBuilder};
 use kube::config::{Config, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
+pub use self::connections::CONNECTIONS;
 pub use self::limits::{ANSWER_LIMIT, EVENT_LIMIT, REQUEST_DEADLINE, WATCH_START_DEADLINE};
 pub use self::traffic::{RequestLabels, Traffic};
 
+use self::connections::ConnectionsLayer;
 use self::limits::LimitsLayer;
 use self::pacing::PacingLayer;
 use self::traffic::TrafficLayer;
@@ -87,6 +90,7 @@ pub async fn connect(options: &ClientOptions, traffic: &Traffic) -> Result<Clien
     Ok(builder
         .with_layer(&LimitsLayer)
         .with_layer(&TrafficLayer::new(traffic.clone()))
+        .with_layer(&ConnectionsLayer::new(CONNECTIONS))
         .with_layer(&PacingLayer::new(options.qps, options.burst))
         .build())
 }
