@@ -110,6 +110,11 @@ impl FaultProxy {
         self.ledger().writes()
     }
 
+    /// How many requests arrived, of whatever kind and whatever became of them.
+    pub fn requests(&self) -> usize {
+        self.state.arrived()
+    }
+
     /// Begins the list of [`FaultProxy::writes`] anew: the next one is the first.
     pub fn forget_writes(&self) {
         self.ledger().forget();

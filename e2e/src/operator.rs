@@ -8,8 +8,9 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use bytes::Bytes;
+use http::StatusCode;
 use http_body_util::{BodyExt, Empty};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use serde_json::Value;
@@ -82,16 +83,36 @@ impl Operator {
 
     /// Returns when it calls itself ready: its watches are there, or it stands by for the Lease.
     pub async fn ready(&mut self) -> Result<()> {
-        let address = self.address_of("health endpoint is up").await?;
-        let ready = async || get(&format!("http://{address}/readyz")).await.map(drop);
+        let url = self.health_url("/readyz").await?;
+        let ready = async || match get(&url).await? {
+            (StatusCode::OK, _) => Ok(()),
+            (status, text) => Err(anyhow!("{url} answered {status}: {text}")),
+        };
         let waited = eventually(READY_DEADLINE, "the operator to be ready", ready).await;
         waited.with_context(|| self.process.tail())
     }
 
+    /// What its health endpoint answers to this path, status and text.
+    pub async fn health(&mut self, path: &str) -> Result<(StatusCode, String)> {
+        get(&self.health_url(path).await?).await
+    }
+
+    async fn health_url(&mut self, path: &str) -> Result<String> {
+        let address = self.address_of("health endpoint is up").await?;
+        Ok(format!("http://{address}{path}"))
+    }
+
     /// Its own metrics, as of now.
     pub async fn metrics(&mut self) -> Result<Metrics> {
+        Metrics::parse(&self.metrics_page().await?)
+    }
+
+    /// The page that [`Operator::metrics`] reads.
+    pub async fn metrics_page(&mut self) -> Result<String> {
         let address = self.address_of("metrics endpoint is up").await?;
-        Metrics::parse(&get(&format!("http://{address}/metrics")).await?)
+        let (status, text) = get(&format!("http://{address}/metrics")).await?;
+        ensure!(status.is_success(), "the metrics endpoint answered {status}: {text}");
+        Ok(text)
     }
 
     /// The address in the log line with this message.
@@ -140,6 +161,11 @@ impl Operator {
         }
     }
 
+    /// Waits until it ends by itself, and returns how.
+    pub async fn ended(&mut self, deadline: Duration) -> Result<Ended> {
+        self.process.wait(deadline).await
+    }
+
     /// Ends it as Kubernetes does, and returns how it ended.
     pub async fn stop(mut self) -> Result<Ended> {
         self.process.terminate(STOP_DEADLINE).await
@@ -151,7 +177,7 @@ impl Operator {
     }
 }
 
-async fn get(url: &str) -> Result<String> {
+async fn get(url: &str) -> Result<(StatusCode, String)> {
     let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
     let answer = client.get(url.parse().with_context(|| format!("{url:?} is no URL"))?);
     let answer = answer.await.with_context(|| format!("failed to ask {url}"))?;
@@ -162,9 +188,5 @@ async fn get(url: &str) -> Result<String> {
         .await
         .with_context(|| format!("failed to read {url}"))?
         .to_bytes();
-    let text = String::from_utf8_lossy(&body).into_owned();
-    if !status.is_success() {
-        bail!("{url} answered {status}: {text}");
-    }
-    Ok(text)
+    Ok((status, String::from_utf8_lossy(&body).into_owned()))
 }

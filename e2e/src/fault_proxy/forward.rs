@@ -47,6 +47,7 @@ pub(super) struct Forwarder {
     pub(super) cuts: watch::Sender<u64>,
     server: Uri,
     authorization: HeaderValue,
+    arrived: AtomicUsize,
     held: AtomicUsize,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }
@@ -82,12 +83,14 @@ impl Forwarder {
                 .parse()
                 .with_context(|| format!("{:?} is not a URL", behind.server()))?,
             authorization,
+            arrived: AtomicUsize::new(0),
             held: AtomicUsize::new(0),
             client: Client::builder(TokioExecutor::new()).build(connector),
         })
     }
 
     pub(super) async fn answer(&self, request: Request<Incoming>) -> Outcome {
+        self.arrived.fetch_add(1, Ordering::Relaxed);
         let weather = *self.weather.borrow();
         if weather == Weather::Hang {
             let mut weather = self.weather.subscribe();
@@ -119,6 +122,10 @@ impl Forwarder {
         let _held = Held::new(&self.held);
         until.await;
         Err(io::Error::other("held, and then dropped on purpose"))
+    }
+
+    pub(super) fn arrived(&self) -> usize {
+        self.arrived.load(Ordering::Relaxed)
     }
 
     pub(super) fn held(&self) -> usize {
