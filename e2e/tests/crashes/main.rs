@@ -1,0 +1,279 @@
+//! kill -9 of the operator at every write of a journey that subscribes, upgrades, drops and deletes: the end is always the
+//! same, nothing is orphaned, and nothing that is in use is deleted. The same when every status is lost on the way.
+//!
+//! The write is stopped by a proxy in front of the API server, once before the API server learns of it and once when it is
+//! done but the operator does not know. Each journey has a namespace, a proxy, a directory of releases and an operator of
+//! its own; some take part in leader election with the shortest Lease there is. At every station the whole world is
+//! compared with that of a journey without a crash.
+
+mod travel;
+mod world;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    future::ready,
+    ops::RangeInclusive,
+    sync::{LazyLock, Mutex, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use e2e::{FaultProxy, Identity, Journey, Operator, Point, eventually, fault_proxy::Write, journey::journey};
+
+use self::{
+    travel::{Station, expected, travel},
+    world::{World, becomes, orphans, settled_world, wipe},
+};
+
+/// The journey has more writes than this, or it is not the journey that was meant.
+const FEWEST_WRITES: usize = 30;
+/// Two cores are busy with this many.
+const LANES: usize = 6;
+/// Every so many journeys take part in leader election: each restart waits a second for the Lease of the dead.
+const LEASE_EVERY: usize = 4;
+/// Longer than any journey takes.
+const JOURNEY_DEADLINE: Duration = Duration::from_mins(5);
+
+/// Where and how a journey is disturbed.
+#[derive(Clone, Copy, Debug)]
+struct Crash {
+    /// The write, counted from 1.
+    n: usize,
+    point: Point,
+    /// Whether all statuses are emptied while the operator is dead.
+    wipe: bool,
+    lease: bool,
+}
+
+impl fmt::Display for Crash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { n, point, wipe, lease } = self;
+        write!(f, "write {n} {point:?}")?;
+        f.write_str(if *wipe { ", statuses wiped" } else { "" })?;
+        f.write_str(if *lease { ", with a Lease" } else { "" })
+    }
+}
+
+/// The journey without a crash.
+struct Survey {
+    writes: Vec<Write>,
+    /// Those since the appearance of the third release, until the second is gone.
+    upgrade: RangeInclusive<usize>,
+    stations: BTreeMap<Station, World>,
+}
+
+static SURVEY: LazyLock<Result<Survey>> = LazyLock::new(|| {
+    let mut survey = None;
+    journey(async |journey| {
+        survey = Some(undisturbed(journey).await?);
+        Ok(())
+    })?;
+    survey.context("the journey has not been made")
+});
+
+fn survey() -> Result<&'static Survey> {
+    SURVEY.as_ref().map_err(|error| anyhow!("{error:#}"))
+}
+
+#[test]
+fn a_crash_at_any_write_leads_to_the_same_end() -> Result<()> {
+    let survey = survey()?;
+    let n = survey.writes.len();
+    eprintln!("the journey has n = {n} writes; each is crashed at before and after it is done");
+    ensure!(
+        n >= FEWEST_WRITES,
+        "n = {n} is less than {FEWEST_WRITES}: {:#?}",
+        survey.writes
+    );
+    let points = [Point::BeforeForwarding, Point::AfterCommit];
+    let crashes = (1..=n).flat_map(|n| {
+        points.map(|point| Crash {
+            n,
+            point,
+            wipe: false,
+            lease: n % LEASE_EVERY == 0,
+        })
+    });
+    suffer(survey, crashes.collect())
+}
+
+#[test]
+fn a_status_lost_in_the_middle_of_an_upgrade_is_rebuilt_by_looking() -> Result<()> {
+    let survey = survey()?;
+    let crashes = survey.upgrade.clone().map(|n| Crash {
+        n,
+        point: Point::AfterCommit,
+        wipe: true,
+        lease: false,
+    });
+    suffer(survey, crashes.collect())
+}
+
+/// What became of one journey.
+struct Outcome {
+    crash: Crash,
+    namespace: String,
+    /// Whether the write to crash at came.
+    struck: bool,
+    result: Result<()>,
+}
+
+/// Makes a journey for every crash, several at a time, and tells of all that failed.
+fn suffer(survey: &'static Survey, crashes: Vec<Crash>) -> Result<()> {
+    let (count, begun) = (crashes.len(), Instant::now());
+    let waiting = Mutex::new(crashes.into_iter());
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let lane = || {
+        let mut outcomes = Vec::new();
+        while let Some(crash) = next() {
+            outcomes.push(one_journey(survey, crash));
+        }
+        outcomes
+    };
+    let test = thread::current().name().unwrap_or("crash").to_owned();
+    let outcomes = thread::scope(|scope| {
+        let start = |number| {
+            let name = format!("{test}_{number}");
+            thread::Builder::new().name(name).spawn_scoped(scope, lane)
+        };
+        let lanes: Vec<_> = (1..=LANES).map(start).collect::<std::io::Result<_>>()?;
+        let outcomes = lanes
+            .into_iter()
+            .map(|lane| lane.join().map_err(|_| anyhow!("a journey panicked")));
+        Ok::<_, anyhow::Error>(
+            outcomes
+                .collect::<Result<Vec<_>>>()?
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>(),
+        )
+    })?;
+    let missed = outcomes.iter().filter(|outcome| !outcome.struck).count();
+    eprintln!(
+        "{count} journeys in {:?}; {missed} had fewer writes than the one to crash at",
+        begun.elapsed()
+    );
+    let failed = outcomes.iter().filter(|outcome| outcome.result.is_err());
+    let failed: Vec<String> = failed.map(|outcome| outcome.crash.to_string()).collect();
+    ensure!(
+        failed.is_empty(),
+        "{} of {count} journeys failed: {failed:#?}",
+        failed.len()
+    );
+    // How often a status is written depends on what happens to come together, so journeys differ by a few writes.
+    ensure!(missed * 10 <= count, "{missed} of {count} journeys were not disturbed");
+    let namespaces: BTreeSet<String> = outcomes.into_iter().map(|outcome| outcome.namespace).collect();
+    journey(async |journey| {
+        let orphans = orphans(&journey.client, &namespaces).await?;
+        ensure!(orphans.is_empty(), "left over: {orphans:#?}");
+        Ok(())
+    })
+}
+
+fn one_journey(survey: &Survey, crash: Crash) -> Outcome {
+    let begun = Instant::now();
+    let (mut namespace, mut struck) = (String::new(), None);
+    let result = journey(async |journey| {
+        namespace.clone_from(&journey.namespace);
+        disturbed(journey, survey, crash, &mut struck).await
+    });
+    if let Err(error) = &result {
+        let at = struck.as_ref().map_or_else(|| "nothing".to_owned(), Write::to_string);
+        eprintln!("{crash} ({at}) in {namespace} after {:?}: {error:#}", begun.elapsed());
+    }
+    Outcome {
+        crash,
+        namespace,
+        struck: struck.is_some(),
+        result,
+    }
+}
+
+async fn undisturbed(journey: &mut Journey) -> Result<Survey> {
+    let proxy = through_proxy(journey).await?;
+    let mut operator = Operator::start(journey.lab(), &journey.options)?;
+    let (mut stations, mut counts) = (BTreeMap::new(), BTreeMap::new());
+    travel(journey, async |station| {
+        let world = settled_world(journey, &proxy).await?;
+        let (found, expected) = (world.keys().collect::<Vec<_>>(), expected(station));
+        ensure!(found == expected.iter().collect::<Vec<_>>(), "{station:?}: {found:#?}");
+        stations.insert(station, world);
+        counts.insert(station, proxy.writes().len());
+        Ok(())
+    })
+    .await?;
+    operator.check()?;
+    Ok(Survey {
+        writes: proxy.writes(),
+        upgrade: counts[&Station::Subscribed] + 1..=counts[&Station::Dropped],
+        stations,
+    })
+}
+
+/// The journey with one crash; `struck` is the write at which it happened, if it came.
+async fn disturbed(journey: &mut Journey, survey: &Survey, crash: Crash, struck: &mut Option<Write>) -> Result<()> {
+    let proxy = through_proxy(journey).await?;
+    if crash.lease {
+        let lease = ["--leader-elect=true", "--lease-duration=1s", "--leader-elect-namespace"];
+        journey.options.flags.extend(lease.map(Into::into));
+        journey.options.flags.push(journey.namespace.clone().into());
+    }
+    let journey = &*journey;
+    let strike = proxy.strike_at(crash.n, crash.point);
+    let mut operator = Operator::start(journey.lab(), &journey.options)?;
+    let operating = async {
+        let stopped = tokio::select! {
+            // An error: the operator lost its Lease just when it wrote.
+            Ok(stopped) = strike.wait(JOURNEY_DEADLINE) => stopped,
+            outcome = attend(journey, &mut operator, crash.lease) => return outcome,
+        };
+        operator.kill().await?;
+        *struck = Some(stopped.write.clone());
+        if crash.wipe {
+            wipe(journey).await?;
+        }
+        drop(stopped);
+        operator = Operator::start(journey.lab(), &journey.options)?;
+        attend(journey, &mut operator, crash.lease).await
+    };
+    let travelling = travel(journey, async |station| {
+        let wanted = &survey.stations[&station];
+        becomes(journey, wanted, crash.wipe)
+            .await
+            .with_context(|| format!("{station:?}"))
+    });
+    tokio::select! {
+        outcome = travelling => outcome,
+        outcome = operating => outcome,
+    }
+}
+
+/// Returns when the operator ends by itself. One that lost its Lease, because two cores are not enough for a second's
+/// patience, is started again, as the kubelet would.
+async fn attend(journey: &Journey, operator: &mut Operator, lease: bool) -> Result<()> {
+    loop {
+        let running = || {
+            ready(if operator.check().is_ok() {
+                Err("it runs")
+            } else {
+                Ok(())
+            })
+        };
+        eventually(JOURNEY_DEADLINE, "the end of the operator", running).await?;
+        if !lease {
+            return operator.check();
+        }
+        *operator = Operator::start(journey.lab(), &journey.options)?;
+    }
+}
+
+/// Puts a proxy between the journey's operator and the API server.
+async fn through_proxy(journey: &mut Journey) -> Result<FaultProxy> {
+    let proxy = FaultProxy::start(journey.control_plane()).await?;
+    journey.options.kubeconfig = proxy.kubeconfig_for(&Identity::Admin).await?;
+    // Thousands of files that nobody reads.
+    journey.options.record = None;
+    Ok(proxy)
+}

@@ -1,0 +1,267 @@
+//! What is in the namespace of a journey, as data that two journeys can compare: times, identities and the name of the
+//! namespace, which differ between any two, are taken out.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use crds::labels;
+use e2e::{FaultProxy, Journey, eventually, journey::SOON, releases::harbor_tag};
+use futures::future::try_join_all;
+use kube::{
+    Api, Client, Discovery, ResourceExt,
+    api::{DynamicObject, ListParams, Patch, PatchParams},
+    discovery::{Scope, verbs},
+};
+use serde_json::{Value, json};
+
+/// Every version that a journey knows.
+pub(crate) const VERSIONS: [&str; 3] = ["v1", "v2", "v3"];
+/// The kinds that the journey's releases are and consist of.
+const KINDS: [(&str, &str); 7] = [
+    ("clusterstack.x-k8s.io/v1alpha1", "ClusterStack"),
+    ("clusterstack.x-k8s.io/v1alpha1", "ClusterStackRelease"),
+    ("cluster.x-k8s.io/v1beta1", "ClusterClass"),
+    ("infrastructure.cluster.x-k8s.io/v1beta1", "DockerClusterTemplate"),
+    ("infrastructure.cluster.x-k8s.io/v1beta1", "DockerMachineTemplate"),
+    ("bootstrap.cluster.x-k8s.io/v1beta1", "KubeadmConfigTemplate"),
+    ("controlplane.cluster.x-k8s.io/v1beta1", "KubeadmControlPlaneTemplate"),
+];
+/// An operator that has written nothing for this long has nothing to write.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Normalised objects by kind and name.
+pub(crate) type World = BTreeMap<String, Value>;
+
+/// The world as it is now.
+pub(crate) async fn world(journey: &Journey) -> Result<World> {
+    let objects = objects(journey).await?.into_iter();
+    objects
+        .map(|(key, object)| Ok((key, normalised(journey, object)?)))
+        .collect()
+}
+
+/// The world once nobody changes it any more.
+pub(crate) async fn settled_world(journey: &Journey, proxy: &FaultProxy) -> Result<World> {
+    let mut seen = (proxy.writes().len(), Instant::now());
+    eventually(SOON, "the operator to be quiet", || {
+        let count = proxy.writes().len();
+        if count != seen.0 {
+            seen = (count, Instant::now());
+        }
+        let quiet = seen.1.elapsed();
+        std::future::ready(if quiet >= QUIET {
+            Ok(())
+        } else {
+            Err(format!("{count} writes, the last {quiet:?} ago"))
+        })
+    })
+    .await?;
+    world(journey).await
+}
+
+/// Waits until the world is this one. `wiped`: the status was lost, and of what is being deleted nobody reads again what
+/// the status once said.
+pub(crate) async fn becomes(journey: &Journey, wanted: &World, wiped: bool) -> Result<()> {
+    let comparable = |mut world: World| {
+        let going = |object: &&mut Value| wiped && object["metadata"]["deleting"] == true;
+        for object in world.values_mut().filter(going) {
+            object["object"]["status"].take();
+        }
+        world
+    };
+    let wanted = comparable(wanted.clone());
+    eventually(SOON, "the world to be the undisturbed one", async || {
+        let found = comparable(world(journey).await?);
+        ensure!(found == wanted, "{}", differences(&wanted, &found));
+        Ok::<_, anyhow::Error>(())
+    })
+    .await
+}
+
+/// Uids of what a release consists of, by kind and name.
+pub(crate) async fn uids(journey: &Journey, tag: &str) -> Result<BTreeMap<String, String>> {
+    let parts = objects(journey)
+        .await?
+        .into_iter()
+        .filter(|(key, object)| object.name_any().starts_with(tag) && !key.starts_with("ClusterStackRelease "));
+    Ok(parts
+        .map(|(key, object)| (key, object.uid().unwrap_or_default()))
+        .collect())
+}
+
+/// Fails when one of these objects is gone, going, or was made anew.
+pub(crate) async fn untouched(journey: &Journey, uids: &BTreeMap<String, String>) -> Result<()> {
+    let there: BTreeMap<String, DynamicObject> = objects(journey).await?.into_iter().collect();
+    for (key, uid) in uids {
+        let object = there
+            .get(key)
+            .with_context(|| format!("{key}, which is in use, is gone"))?;
+        ensure!(
+            object.uid().as_ref() == Some(uid),
+            "{key}, which is in use, was made anew"
+        );
+        ensure!(
+            object.metadata.deletion_timestamp.is_none(),
+            "{key}, which is in use, is being deleted"
+        );
+    }
+    Ok(())
+}
+
+/// Empties the status of the stack and of all releases.
+pub(crate) async fn wipe(journey: &Journey) -> Result<()> {
+    for kind in ["ClusterStack", "ClusterStackRelease"] {
+        let api = journey.objects("clusterstack.x-k8s.io/v1alpha1", kind);
+        for object in api.list(&ListParams::default()).await?.items {
+            let name = object.name_any();
+            let nothing = Patch::Merge(json!({ "status": null }));
+            // A deletion may have been on its way.
+            match api.patch_status(&name, &PatchParams::default(), &nothing).await {
+                Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                wiped => drop(wiped.with_context(|| format!("failed to empty the status of {name}"))?),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is left in these namespaces, of whatever kind the API server has: an orphan says nothing. News (Events) stays,
+/// and so do the Leases and what Kubernetes puts into every namespace.
+pub(crate) async fn orphans(client: &Client, namespaces: &BTreeSet<String>) -> Result<Vec<String>> {
+    let discovery = Discovery::new(client.clone())
+        .run()
+        .await
+        .context("failed to discover kinds")?;
+    let served = discovery
+        .groups()
+        .flat_map(kube::discovery::ApiGroup::recommended_resources);
+    let listed = served.filter(|(kind, facts)| {
+        let expected = ["Event", "Lease", "ServiceAccount"];
+        facts.scope == Scope::Namespaced && facts.supports_operation(verbs::LIST) && !expected.contains(&&*kind.kind)
+    });
+    let mut orphans = Vec::new();
+    for (kind, _) in listed {
+        let list = Api::<DynamicObject>::all_with(client.clone(), &kind)
+            .list_metadata(&ListParams::default())
+            .await;
+        let list = list.with_context(|| format!("failed to list {}", kind.plural))?;
+        let left = list.items.iter().filter(|object| {
+            object
+                .namespace()
+                .is_some_and(|namespace| namespaces.contains(&namespace))
+                && object.name_any() != "kube-root-ca.crt"
+        });
+        orphans.extend(left.map(|object| {
+            format!(
+                "{} {}/{}",
+                kind.kind,
+                object.namespace().unwrap_or_default(),
+                object.name_any()
+            )
+        }));
+    }
+    Ok(orphans)
+}
+
+async fn objects(journey: &Journey) -> Result<Vec<(String, DynamicObject)>> {
+    let lists = KINDS.map(async |(api_version, kind)| {
+        let list = journey.objects(api_version, kind).list(&ListParams::default()).await;
+        let list = list.with_context(|| format!("failed to list {kind}"))?;
+        let keyed = list
+            .items
+            .into_iter()
+            .map(|object| (format!("{kind} {}", object.name_any()), object));
+        Ok::<_, anyhow::Error>(keyed.collect::<Vec<_>>())
+    });
+    Ok(try_join_all(lists).await?.into_iter().flatten().collect())
+}
+
+fn normalised(journey: &Journey, mut object: DynamicObject) -> Result<Value> {
+    // The digest of what is applied covers the mark of its owner, which the namespace is part of.
+    let rows = object
+        .data
+        .pointer_mut("/status/resources")
+        .and_then(Value::as_array_mut);
+    for digest in rows.into_iter().flatten().filter_map(|row| row.get_mut("digest")) {
+        *digest = Value::Bool(digest.as_str().is_some_and(|digest| !digest.is_empty()));
+    }
+    let metadata = &object.metadata;
+    let owners = metadata.owner_references.iter().flatten();
+    let owners: Vec<_> = owners.map(|owner| format!("{} {}", owner.kind, owner.name)).collect();
+    // Who owns which field of an applied object decides what a later release can take away.
+    let ours = |manager: Option<&str>| manager == Some(labels::FIELD_MANAGER);
+    let fields = metadata.managed_fields.iter().flatten();
+    let fields = fields
+        .filter(|entry| ours(entry.manager.as_deref()) && entry.operation.as_deref() == Some("Apply"))
+        .map(|entry| serde_json::to_value(&entry.fields_v1))
+        .collect::<serde_json::Result<Vec<_>>>()?;
+    let mut value = json!({
+        "metadata": {
+            "labels": metadata.labels, "annotations": metadata.annotations, "finalizers": metadata.finalizers,
+            "ownerReferences": owners, "generation": metadata.generation,
+            "deleting": metadata.deletion_timestamp.is_some(), "appliedFields": fields,
+        },
+        "object": object.data,
+    });
+    let mut texts = vec![(journey.namespace.clone(), "NAMESPACE".to_owned())];
+    texts.extend(VERSIONS.map(|version| {
+        let tag = harbor_tag(version);
+        let mark = labels::part_of("ClusterStackRelease", &journey.namespace, &tag);
+        (mark, format!("PART-OF-{tag}"))
+    }));
+    timeless(&mut value, &texts);
+    Ok(value)
+}
+
+/// Removes times, and replaces texts that differ between journeys.
+fn timeless(value: &mut Value, texts: &[(String, String)]) {
+    match value {
+        Value::String(text) => {
+            for (from, to) in texts {
+                *text = text.replace(from, to);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| timeless(item, texts)),
+        Value::Object(members) => {
+            members.remove("lastTransitionTime");
+            members.values_mut().for_each(|member| timeless(member, texts));
+        }
+        _ => {}
+    }
+}
+
+fn differences(wanted: &World, found: &World) -> String {
+    let mut text = String::new();
+    for key in wanted.keys().chain(found.keys()).collect::<BTreeSet<_>>() {
+        match (wanted.get(key), found.get(key)) {
+            (Some(_), None) => drop(write!(text, "{key} is missing; ")),
+            (None, Some(_)) => drop(write!(text, "{key} is too many; ")),
+            (Some(wanted), Some(found)) => differing(key, wanted, found, &mut text),
+            (None, None) => {}
+        }
+    }
+    text
+}
+
+/// The innermost differences, by path.
+fn differing(path: &str, wanted: &Value, found: &Value, text: &mut String) {
+    match (wanted, found) {
+        (Value::Object(wanted), Value::Object(found)) => {
+            for key in wanted.keys().chain(found.keys()).collect::<BTreeSet<_>>() {
+                let [wanted, found] = [wanted, found].map(|members| members.get(key).unwrap_or(&Value::Null));
+                differing(&format!("{path}/{key}"), wanted, found, text);
+            }
+        }
+        (Value::Array(wanted), Value::Array(found)) if wanted.len() == found.len() => {
+            for (index, (wanted, found)) in wanted.iter().zip(found).enumerate() {
+                differing(&format!("{path}/{index}"), wanted, found, text);
+            }
+        }
+        _ if wanted == found => {}
+        _ => drop(write!(text, "{path} is {found} instead of {wanted}; ")),
+    }
+}
