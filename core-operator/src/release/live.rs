@@ -29,6 +29,8 @@ pub(super) fn belongs(live: &DynamicObject, part_of: &str) -> Belongs {
             .any(|entry| entry.manager.as_deref() == Some(manager) && entry.operation.as_deref() == Some("Apply"))
     };
     match live.labels().get(labels::PART_OF) {
+        // A copy has the mark too: whoever makes one from `kubectl get -o yaml` takes the labels along.
+        Some(label) if label == part_of && !applied_by(labels::FIELD_MANAGER) => Belongs::Nobody,
         Some(label) if label == part_of => Belongs::Us,
         Some(_) => Belongs::OtherOwner,
         None if applied_by(labels::FIELD_MANAGER) => Belongs::Us,
