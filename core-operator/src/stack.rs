@@ -85,6 +85,10 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
 
 /// False when the status could not be written.
 async fn write_status(context: &Context, stack: &ClusterStack, plan: &StackPlan) -> bool {
+    // A paused stack keeps what it has, whoever wrote it and even if that is nothing.
+    if stack.status.clone().unwrap_or_default() == plan.status {
+        return true;
+    }
     let api: Api<ClusterStack> = Api::namespaced(context.client.clone(), &stack.namespace().unwrap_or_default());
     let wanted = ClusterStack {
         status: Some(plan.status.clone()),

@@ -429,20 +429,21 @@ pub(crate) async fn write_status(
     release: &ClusterStackRelease,
     status: &crds::ClusterStackReleaseStatus,
 ) -> Result<ClusterStackRelease, String> {
+    // A paused release keeps what it has, whoever wrote it and even if that is nothing.
+    if release.status.clone().unwrap_or_default() == *status {
+        return Ok(release.clone());
+    }
     let wanted = ClusterStackRelease {
         status: Some(status.clone()),
         ..release.clone()
     };
-    // What somebody else wrote on a paused release stays as it is.
-    let unchanged = release.status.as_ref() == Some(status);
     debug_assert!(
-        unchanged
-            || crds::conditions::lint(
-                &status.conditions,
-                release.metadata.generation.unwrap_or(0),
-                status.observed_generation.unwrap_or(0)
-            )
-            .is_empty(),
+        crds::conditions::lint(
+            &status.conditions,
+            release.metadata.generation.unwrap_or(0),
+            status.observed_generation.unwrap_or(0)
+        )
+        .is_empty(),
         "{:?}",
         status.conditions
     );
