@@ -6,6 +6,7 @@
 use std::{
     collections::BTreeMap,
     fmt::Debug,
+    fs,
     path::{Path, PathBuf},
     sync::{
         LazyLock,
@@ -64,7 +65,8 @@ static SHARED: LazyLock<Result<Shared>> = LazyLock::new(|| {
     })
 });
 
-/// Runs one journey in the test that calls this. The namespace is named after the test.
+/// Runs one journey in the test that calls this. The namespace is named after the test. No journey arrives on which the operator
+/// panicked, although it catches that for the object that it looks at.
 ///
 /// ```no_run
 /// # use e2e::journey::journey;
@@ -84,6 +86,7 @@ pub fn journey(travel: impl AsyncFnOnce(&mut Journey) -> Result<()>) -> Result<(
         let mut journey = Journey::begin(shared).await?;
         let dump = shared.control_plane.failure_dump().with_logs(&journey.folder);
         travel(&mut journey).await?;
+        journey.nothing_panicked()?;
         dump.call_off();
         Ok(())
     })
@@ -206,6 +209,14 @@ impl Journey {
     /// Makes a further namespace, which ends with the control plane like the first.
     pub async fn another_namespace(&self) -> Result<String> {
         new_namespace(&self.client, &self.namespace).await
+    }
+
+    fn nothing_panicked(&self) -> Result<()> {
+        let Ok(log) = fs::read_to_string(&self.options.log) else {
+            return Ok(());
+        };
+        let panic = log.lines().find(|line| line.contains("panicked at"));
+        panic.map_or(Ok(()), |line| Err(anyhow!("the operator panicked: {line}")))
     }
 
     /// Server-side apply of a whole object, as a user; a namespace of its own wins over the journey's.

@@ -1,9 +1,17 @@
 //! Objects of other people, also odd ones, in the same management cluster.
 
-use anyhow::Result;
-use crds::{ClusterStack, ClusterStackRelease, conditions};
-use e2e::{Journey, journey::status};
-use kube::api::{Patch, PatchParams};
+use anyhow::{Context, Result};
+use crds::{ClusterStack, ClusterStackRelease, conditions, labels};
+use e2e::{
+    Journey,
+    journey::{USER, status},
+    releases::StackSource,
+};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams},
+};
 use serde_json::{Value, json};
 
 use crate::journey;
@@ -72,60 +80,6 @@ async fn works(journey: &mut Journey) -> Result<()> {
 }
 
 #[test]
-fn f21_no_patch_of_our_own_objects_ends_the_process() -> Result<()> {
-    journey(async |journey| {
-        let tag = journey.releases.publish_harbor("v1", "v1")?;
-        journey.operate().await?;
-        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
-        journey.release_ready(&tag).await?;
-        let patches: [Value; 8] = [
-            json!({ "spec": { "noProvider": false, "providerRef": { "kind": "Nothing" } } }),
-            json!({ "spec": { "noProvider": false, "providerRef": { "apiVersion": "a/b/c", "kind": "XTemplate", "name": "x" } } }),
-            json!({ "spec": { "noProvider": false, "providerRef": { "apiVersion": "v1", "kind": "Secret", "name": "" } } }),
-            json!({ "spec": { "noProvider": true, "providerRef": null } }),
-            json!({ "spec": { "source": { "directory": { "path": "nowhere" } } } }),
-            json!({ "spec": { "source": null } }),
-            json!({ "spec": { "versions": ["v1", "v999999999999999999999999999999"] } }),
-            json!({ "spec": { "versions": ["v1"] } }),
-        ];
-        for patch in &patches {
-            // Refused by the API server or not: the process has to live.
-            let _ = journey
-                .api::<ClusterStack>()
-                .patch("harbor", &PatchParams::default(), &Patch::Merge(patch))
-                .await;
-        }
-        let release_patches = [
-            json!({ "spec": { "providerRef": { "kind": "Nothing" } } }),
-            json!({ "spec": { "providerRef": null, "policy": null, "source": { "directory": { "path": "nowhere" } } } }),
-            json!({ "metadata": { "annotations": { crds::labels::CONTAINS_GROUP_KINDS: ",,.,Secret,a.b.c," } } }),
-            json!({ "metadata": { "finalizers": ["example.com/somebody"] } }),
-            json!({ "metadata": { "finalizers": null } }),
-        ];
-        for patch in &release_patches {
-            let _ = journey
-                .api::<ClusterStackRelease>()
-                .patch(&tag, &PatchParams::default(), &Patch::Merge(patch))
-                .await;
-        }
-        let odd = json!({ "status": {
-            "ready": true, "usableVersions": "nonsense", "resources": [{ "kind": "", "name": "" }, { "group": "a", "kind": "B" }],
-        } });
-        let _ = journey
-            .api::<ClusterStackRelease>()
-            .patch_status(&tag, &PatchParams::default(), &Patch::Merge(&odd))
-            .await;
-        works(journey).await?;
-        let release = journey.release_ready(&tag).await?;
-        assert!(
-            release.spec.policy.is_some(),
-            "the stack's word came back: {release:#?}"
-        );
-        Ok(())
-    })
-}
-
-#[test]
 fn f21_a_stack_that_gets_and_loses_its_provider_says_so_on_its_releases() -> Result<()> {
     journey(async |journey| {
         let tag = journey.releases.publish_harbor("v1", "v1")?;
@@ -157,6 +111,166 @@ fn f21_a_stack_that_gets_and_loses_its_provider_says_so_on_its_releases() -> Res
             })
             .await?;
         assert_eq!(status(&release).resources.len(), 7);
+        Ok(())
+    })
+}
+
+/// A class chart with one ConfigMap more.
+fn with_map() -> Result<StackSource> {
+    let source = StackSource::harbor("v1")?;
+    source.write(
+        "cluster-class/templates/map.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: map\ndata: { from: ours }\n",
+    )?;
+    Ok(source)
+}
+
+#[test]
+fn a_copy_of_our_class_belongs_to_whoever_made_it() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        journey.operate().await?;
+        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+        journey.release_ready(&tag).await?;
+        let classes = journey.objects("cluster.x-k8s.io/v1beta1", "ClusterClass");
+        let mut copy = classes.get(&tag).await?;
+        // As `kubectl get -o yaml`, an editor and `kubectl create` make it: with all labels.
+        copy.metadata = ObjectMeta {
+            name: Some("mine".to_owned()),
+            labels: copy.metadata.labels,
+            annotations: copy.metadata.annotations,
+            ..ObjectMeta::default()
+        };
+        classes.create(&PostParams::default(), &copy).await?;
+        reconcile_now(journey, &tag).await?;
+        journey.restart_operator().await?;
+        journey.release_ready(&tag).await?;
+        classes.get("mine").await?;
+        journey.delete::<ClusterStack>("harbor").await?;
+        journey.gone::<ClusterStackRelease>(&tag).await?;
+        classes
+            .get("mine")
+            .await
+            .map(drop)
+            .context("the copy went with the release")
+    })
+}
+
+/// Waits until the operator has looked at a release once more.
+async fn reconcile_now(journey: &Journey, tag: &str) -> Result<()> {
+    journey
+        .annotate::<ClusterStackRelease>(tag, labels::REQUESTED_AT, Some("now"))
+        .await?;
+    let answered = |release: &ClusterStackRelease| status(release).last_handled_reconcile_at.as_deref() == Some("now");
+    journey
+        .until_release(tag, "the request answered", answered)
+        .await
+        .map(drop)
+}
+
+#[test]
+fn what_took_the_place_of_an_object_of_ours_is_told_and_stays_when_the_release_goes() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_stack(&with_map()?.path(), "v1")?;
+        journey.operate().await?;
+        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+        journey.release_ready(&tag).await?;
+        journey.kill_operator().await?;
+        let maps = journey.objects("v1", "ConfigMap");
+        maps.delete("map", &DeleteParams::default()).await?;
+        let theirs = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "map" }, "data": { "from": "theirs" },
+        });
+        let theirs = journey.apply(theirs).await?;
+        journey.operate().await?;
+        let told = |release: &ClusterStackRelease| {
+            let rows = status(release).resources;
+            let row = rows.iter().find(|row| row.kind == "ConfigMap" && row.name == "map");
+            row.is_some_and(|row| row.error.contains(USER) && row.error.contains(".data.from"))
+                && !status(release).ready
+        };
+        journey
+            .until_release(&tag, "told whose it is and which field", told)
+            .await?;
+        journey.delete::<ClusterStack>("harbor").await?;
+        journey.gone::<ClusterStackRelease>(&tag).await?;
+        let left = maps.get("map").await.context("it went with the release")?;
+        assert_eq!(left.resource_version(), theirs.resource_version());
+        Ok(())
+    })
+}
+
+#[test]
+fn an_inventory_that_names_objects_of_others_deletes_none_of_them() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        journey.operate().await?;
+        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+        let release = journey.release_ready(&tag).await?;
+        let theirs = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "theirs", "labels": { "app": "web" } },
+        });
+        journey.apply(theirs).await?;
+        let mut rows: Vec<Value> = status(&release).resources.iter().map(|row| json!(row)).collect();
+        rows.push(json!({ "version": "v1", "kind": "ConfigMap", "namespace": journey.namespace, "name": "theirs" }));
+        rows.push(json!({ "version": "v1", "kind": "Namespace", "name": "kube-public" }));
+        let patch = json!({ "status": { "resources": rows } });
+        let releases = journey.api::<ClusterStackRelease>();
+        releases
+            .patch_status(&tag, &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
+        let forgotten = |release: &ClusterStackRelease| status(release).resources.len() == 7;
+        journey
+            .until_release(&tag, "forgetting what is not its own", forgotten)
+            .await?;
+        journey.delete::<ClusterStack>("harbor").await?;
+        journey.gone::<ClusterStackRelease>(&tag).await?;
+        journey
+            .objects("v1", "ConfigMap")
+            .get("theirs")
+            .await
+            .context("their object is gone")?;
+        let spaces = Api::<Namespace>::all(journey.client.clone());
+        assert!(spaces.get("kube-public").await?.metadata.deletion_timestamp.is_none());
+        Ok(())
+    })
+}
+
+#[test]
+fn a_release_of_another_stack_is_left_to_it() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        journey.operate().await?;
+        journey.stack("first", json!({ "versions": ["v1"] })).await?;
+        let release = journey.release_ready(&tag).await?;
+        journey
+            .stack("second", json!({ "versions": ["v1"], "drift": "Warn" }))
+            .await?;
+        let told = |stack: &ClusterStack| {
+            let conditions = stack
+                .status
+                .as_ref()
+                .map(|status| status.conditions.as_slice())
+                .unwrap_or_default();
+            conditions::find(conditions, conditions::ConditionType::ClusterStackReleasesSynced).is_some_and(
+                |condition| {
+                    condition.reason.as_deref() == Some("ReleaseOwnedByOtherStack")
+                        && condition.message.as_deref().unwrap_or_default().contains("first")
+                },
+            )
+        };
+        journey.until_stack("second", "told whose the release is", told).await?;
+        let left = journey.api::<ClusterStackRelease>().get(&tag).await?;
+        assert_eq!(
+            (&left.spec, &left.metadata.owner_references),
+            (&release.spec, &release.metadata.owner_references)
+        );
+        // It goes with its own stack, and then the other one may have it.
+        journey.delete::<ClusterStack>("first").await?;
+        let taken = |release: &ClusterStackRelease| {
+            release.owner_references().iter().any(|owner| owner.name == "second") && status(release).ready
+        };
+        journey.until_release(&tag, "made for the other stack", taken).await?;
         Ok(())
     })
 }

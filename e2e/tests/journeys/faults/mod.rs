@@ -5,6 +5,7 @@
 
 mod deletion;
 mod files;
+mod input;
 mod objects;
 mod provider;
 
