@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
+use crds::conditions::Condition;
 use crds::policy::HelmProfile;
 use crds::{ClusterStack, ClusterStackRelease};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::core::GroupVersionKind;
 use kube::discovery::Scope;
 use operator_kit::discovery::Discovery;
-use operator_kit::events::Events;
+use operator_kit::events::{EventType, Events};
 use operator_kit::object::GroupKind;
 use operator_kit::objects::ObjectWatches;
 use operator_kit::record::Recorder;
+use planning::warnings::warnings;
 use rendering::{RenderRequest, Rendered, Renderer};
 
 use crate::clusters::Clusters;
@@ -53,6 +56,14 @@ impl Context {
     #[expect(clippy::unused_self, reason = "the clock is a handle of the context like the others")]
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp::now()
+    }
+
+    /// Tells in events what is wrong with an object, as its new status says it. What was told last is not told again.
+    pub(crate) fn warn(&self, about: &ObjectReference, conditions: &[Condition]) {
+        for (reason, message) in warnings(conditions) {
+            self.events
+                .publish(about.clone(), EventType::Warning, reason.as_str(), message);
+        }
     }
 
     /// What is known of a kind; its objects are watched from now on. While discovery cannot tell, nothing is concluded: the kind counts as

@@ -8,19 +8,21 @@ mod memory;
 mod observe;
 mod provider;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crds::labels;
-use kube::ResourceExt;
+use crds::{ClusterStackRelease, labels};
 use kube::runtime::reflector::ObjectRef;
-use planning::release::{ReleasePlan, plan};
+use kube::{Resource, ResourceExt};
+use operator_kit::events::EventType;
+use planning::release::{ReleasePlan, Step, corrected, corrections, plan};
 
 pub(crate) use self::memory::Memories;
 pub(crate) use self::provider::{group_kind, owner_reference};
 
 use self::execute::{Outcome, Pass, write_status};
-use self::observe::observe;
+use self::memory::ReleaseMemory;
+use self::observe::{Sight, lock, observe};
 use crate::context::Context;
 
 /// Rounds of one reconcile. An installation takes one, a repair two (look, then write); whatever needs more goes on in the next reconcile.
@@ -50,7 +52,9 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
             memory: &memory,
             sight: &sight,
         };
-        match pass.run(Arc::clone(&release), &plan.steps).await {
+        let outcome = pass.run(Arc::clone(&release), &plan.steps).await;
+        tell_corrections(context, &release, &sight, &plan.steps, &memory);
+        match outcome {
             Outcome::Current(current) => release = current,
             Outcome::Overtaken => return Some(AFTER_OVERTAKING),
         }
@@ -67,13 +71,36 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
         return Some(Duration::ZERO);
     }
     match write_status(context, &release, &plan.status).await {
-        Ok(written) => context.releases.note(written),
+        Ok(written) => {
+            if written.resource_version() != release.resource_version() {
+                context.warn(&release.object_ref(&()), &plan.status.conditions);
+            }
+            context.releases.note(written);
+        }
         Err(message) => {
             tracing::info!(release = %name, namespace, message, "the status could not be written");
             return Some(AFTER_OVERTAKING);
         }
     }
     crate::run::until(plan.next, context.now())
+}
+
+/// Names the objects that the steps put back, what was changed and by whom.
+fn tell_corrections(
+    context: &Context,
+    release: &ClusterStackRelease,
+    sight: &Sight,
+    steps: &[Step],
+    memory: &Mutex<ReleaseMemory>,
+) {
+    let memory = lock(memory);
+    let done = corrections(steps).filter(|key| memory.objects.get(key).is_some_and(|object| object.verified.is_some()));
+    if let Some(message) = corrected(&sight.observed, done) {
+        let about = release.object_ref(&());
+        context
+            .events
+            .publish(about, EventType::Normal, "DriftCorrected", &message);
+    }
 }
 
 fn decide(context: &Context, observed: &planning::release::ReleaseObserved) -> ReleasePlan {

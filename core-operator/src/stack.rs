@@ -99,6 +99,7 @@ async fn write_status(context: &Context, stack: &ClusterStack, plan: &StackPlan)
             context
                 .status_writes
                 .set(stack.uid().unwrap_or_default(), context.now());
+            context.warn(&stack.object_ref(&()), &plan.status.conditions);
             context.stacks.note(*written);
             true
         }

@@ -9,4 +9,5 @@ pub mod next;
 pub mod object_key;
 pub mod release;
 pub mod stack;
+pub mod warnings;
 pub mod waves;

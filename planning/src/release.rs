@@ -4,6 +4,7 @@
 
 mod findings;
 mod inventory;
+mod news;
 mod object;
 mod observed;
 mod plan;
@@ -12,6 +13,7 @@ mod status;
 mod waiting;
 
 pub use inventory::key_of;
+pub use news::{corrected, corrections};
 pub use object::{Inventoried, Sync, SyncState, decide};
 pub use observed::{
     Assets, Attempt, Belongs, Drifted, Failure, HealthSeen, Holder, Intent, ObjectMemory, ObjectObserved, Provider,

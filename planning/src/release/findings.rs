@@ -314,7 +314,7 @@ fn progress(waiting: &[Waiting]) -> String {
 }
 
 /// The first few, and how many more.
-fn summary(items: &[String]) -> String {
+pub(super) fn summary(items: &[String]) -> String {
     let mut text = items.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
     if items.len() > NAMED {
         let _ = write!(text, "; and {} more", items.len() - NAMED);

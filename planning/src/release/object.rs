@@ -310,7 +310,7 @@ fn put_back(
 }
 
 /// Says what differs and who did it, in stable words.
-fn drift_message(fields: &[String], managers: &[String]) -> String {
+pub(super) fn drift_message(fields: &[String], managers: &[String]) -> String {
     const SHOWN: usize = 5;
     let mut message = format!(
         "differs from the release at {}",
