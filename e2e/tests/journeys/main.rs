@@ -7,6 +7,7 @@ mod asking;
 mod broken;
 mod cleanup;
 mod drift;
+mod events;
 mod faults;
 mod foreign;
 mod health;
