@@ -62,7 +62,7 @@ struct Live {
     /// What is being done, since when.
     activity: Option<(String, Instant)>,
     frames: usize,
-    _terminal: Quiet,
+    _terminal: Option<Quiet>,
 }
 
 impl Screen {
@@ -71,13 +71,7 @@ impl Screen {
         Self {
             started: Instant::now(),
             coloured: AutoStream::choice(&stdout()) != ColorChoice::Never,
-            live: is_terminal.then(|| Live {
-                drawn: Vec::new(),
-                drawn_at: Instant::now(),
-                activity: None,
-                frames: 0,
-                _terminal: Quiet::begin(),
-            }),
+            live: is_terminal.then(|| Live::on(Some(Quiet::begin()))),
             rows: Vec::new(),
         }
     }
@@ -228,12 +222,15 @@ impl Screen {
 
     /// Writes lines of the story, and the tree below them.
     fn put(&mut self, lines: &[String]) {
+        write(&self.composed(lines, size()));
+    }
+
+    /// What has to be written for that, on a terminal of this size.
+    fn composed(&mut self, lines: &[String], (columns, height): (usize, usize)) -> String {
         let Some(live) = &mut self.live else {
             let text: Vec<_> = lines.iter().flat_map(|line| [line, "\n"]).collect();
-            write(&text.concat());
-            return;
+            return text.concat();
         };
-        let (columns, height) = size();
         let up = live.rows_drawn(columns);
         let frame = live.frame(&self.rows, columns, height);
         let mut text = String::from(BEGIN_FRAME);
@@ -245,9 +242,7 @@ impl Screen {
             text += CLEAR_LINE;
             text += "\n";
         }
-        text += CLEAR_BELOW;
-        text += END_FRAME;
-        write(&text);
+        text + CLEAR_BELOW + END_FRAME
     }
 
     fn paint(&self, line: &Line) -> String {
@@ -291,6 +286,16 @@ impl Screen {
 }
 
 impl Live {
+    fn on(terminal: Option<Quiet>) -> Self {
+        Self {
+            drawn: Vec::new(),
+            drawn_at: Instant::now(),
+            activity: None,
+            frames: 0,
+            _terminal: terminal,
+        }
+    }
+
     /// How far up the first line of the last frame is. A terminal that was made narrower has wrapped what it shows.
     fn rows_drawn(&self, columns: usize) -> usize {
         self.drawn.iter().map(|width| width.div_ceil(columns).max(1)).sum()
@@ -384,3 +389,6 @@ fn write(text: &str) {
     let _ = stdout().write_all(text.as_bytes());
     let _ = stdout().flush();
 }
+
+#[cfg(test)]
+mod tests;
