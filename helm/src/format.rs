@@ -9,16 +9,15 @@ mod verbs;
 pub(crate) use quote::quote;
 pub(crate) use verbs::sprintf;
 
+use crate::bounds::{BoundError, MAX_DEPTH, check_bytes};
 use crate::value::{Element, GoObject, List, Map, Shape, Value};
-
-/// How deeply values may nest when printed. Go overflows its stack on a value that contains itself.
-const MAX_DEPTH: usize = 500;
 
 /// A value that cannot be printed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FormatError {
-    #[error("value nests deeper than {MAX_DEPTH} levels, or contains itself")]
-    TooDeep,
+    /// Go goes on, and overflows its stack on a value that contains itself.
+    #[error(transparent)]
+    Bound(BoundError),
     #[error("printf verb %{0} of a float is not supported")]
     UnsupportedVerb(char),
     #[error("printf width or precision is larger than {}", verbs::MAX_NUMBER)]
@@ -59,18 +58,14 @@ pub(crate) fn print_action(value: &Value, out: &mut Vec<u8>) -> Result<(), Forma
         Value::Str(text) => out.extend_from_slice(text),
         Value::Obj(object) if let Some(text) = object.pointer_string() => out.extend_from_slice(text.as_bytes()),
         _ => {
-            let mut printer = Printer {
-                out: std::mem::take(out),
-                ..Printer::default()
-            };
-            let result = match value {
+            let mut printer = Printer::default();
+            match value {
                 Value::Obj(object) if let Shape::Pointer(fields) = object.shape() => {
                     printer.structure(&object.type_name(), &fields, 'v', 1)
                 }
                 _ => printer.argument(value, 'v'),
-            };
-            *out = printer.out;
-            result?;
+            }?;
+            out.extend_from_slice(&printer.out);
         }
     }
     Ok(())
@@ -82,6 +77,22 @@ pub(crate) fn to_text(value: &Value) -> Result<Vec<u8>, FormatError> {
         Value::Str(text) | Value::Bytes(text) => Ok(text.to_vec()),
         _ => sprint(std::slice::from_ref(value)),
     }
+}
+
+/// The texts of all values that are not nil.
+pub(crate) fn texts(
+    values: &[Value],
+    to_text: impl Fn(&Value) -> Result<Vec<u8>, FormatError>,
+) -> Result<Vec<Vec<u8>>, FormatError> {
+    let mut texts = Vec::new();
+    let mut bytes = 0;
+    for value in values.iter().filter(|value| !matches!(value, Value::Nil)) {
+        let text = to_text(value)?;
+        bytes += text.len();
+        check_bytes(bytes).map_err(FormatError::Bound)?;
+        texts.push(text);
+    }
+    Ok(texts)
 }
 
 /// The flags of one verb.
@@ -122,8 +133,9 @@ impl Printer {
 
     fn value(&mut self, value: &Value, verb: char, depth: usize) -> Result<(), FormatError> {
         if depth > MAX_DEPTH {
-            return Err(FormatError::TooDeep);
+            return Err(FormatError::Bound(BoundError::Depth));
         }
+        check_bytes(self.out.len()).map_err(FormatError::Bound)?;
         match value {
             Value::Nil => self.wrong_verb(value, verb)?,
             Value::Bool(flag) => match verb {

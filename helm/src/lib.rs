@@ -3,6 +3,7 @@
 //! A pure library: charts and values come as bytes, manifests leave as bytes. It touches no files, network, environment,
 //! clock or randomness.
 
+mod bounds;
 pub mod chart;
 mod fields;
 mod format;
@@ -22,6 +23,7 @@ mod text;
 pub mod value;
 pub mod yaml;
 
+pub use bounds::BoundError;
 pub use chart::Chart;
 pub use manifest::{Hook, Manifest, ManifestError};
 pub use profile::{Build, Profile};

@@ -2,59 +2,59 @@
 
 use std::collections::BTreeMap;
 
+use crate::bounds::{BoundError, Walk};
 use crate::value::{List, Map, Shape, Value};
-use crate::yaml::{MAX_DEPTH, Node};
+use crate::yaml::Node;
 
 /// The data of a value: fields of structs by their Go names, those of an embedded struct among them, whole numbers as integers.
-/// What nests too deeply, or in itself, is cut off as null.
-pub(crate) fn data(value: &Value) -> Node {
-    at_depth(value, 0)
+pub(crate) fn data(value: &Value) -> Result<Node, BoundError> {
+    copied(value, &mut Walk::copying(), 0)
 }
 
-fn at_depth(value: &Value, depth: usize) -> Node {
-    if depth > MAX_DEPTH {
-        return Node::Null;
-    }
-    match value {
+fn copied(value: &Value, walk: &mut Walk, depth: usize) -> Result<Node, BoundError> {
+    walk.visit(depth)?;
+    Ok(match value {
         Value::Nil => Node::Null,
         Value::Bool(value) => Node::Bool(*value),
         Value::Int(number, _) => Node::Int(*number),
         Value::Float(number) => whole(*number).map_or(Node::Float(*number), Node::Int),
         Value::Str(text) | Value::Bytes(text) => Node::Text(String::from_utf8_lossy(text).into_owned()),
-        Value::List(list) => items(list, depth),
-        Value::Map(map) => entries(map, depth),
+        Value::List(list) => items(list, walk, depth)?,
+        Value::Map(map) => entries(map, walk, depth)?,
         Value::Obj(object) => match object.shape() {
-            Shape::Struct(fields) | Shape::Pointer(fields) => structure(&fields, depth),
-            Shape::Map(map) => entries(&map, depth),
-            Shape::List(list) => items(&list, depth),
+            Shape::Struct(fields) | Shape::Pointer(fields) => structure(&fields, walk, depth)?,
+            Shape::Map(map) => entries(&map, walk, depth)?,
+            Shape::List(list) => items(&list, walk, depth)?,
         },
-    }
+    })
 }
 
-fn items(list: &List, depth: usize) -> Node {
-    Node::List(list.items().iter().map(|item| at_depth(item, depth + 1)).collect())
+fn items(list: &List, walk: &mut Walk, depth: usize) -> Result<Node, BoundError> {
+    let items = list.items().iter().map(|item| copied(item, walk, depth + 1));
+    Ok(Node::List(items.collect::<Result<_, _>>()?))
 }
 
-fn entries(map: &Map, depth: usize) -> Node {
+fn entries(map: &Map, walk: &mut Walk, depth: usize) -> Result<Node, BoundError> {
     let entries = map.entries();
-    let entries = entries
-        .iter()
-        .map(|(key, value)| (String::from_utf8_lossy(key).into_owned(), at_depth(value, depth + 1)));
-    Node::Map(entries.collect())
+    let entries = entries.iter().map(|(key, value)| {
+        let key = String::from_utf8_lossy(key).into_owned();
+        Ok((key, copied(value, walk, depth + 1)?))
+    });
+    Ok(Node::Map(entries.collect::<Result<_, _>>()?))
 }
 
-fn structure(fields: &[(&'static str, Value)], depth: usize) -> Node {
+fn structure(fields: &[(&'static str, Value)], walk: &mut Walk, depth: usize) -> Result<Node, BoundError> {
     let mut entries = BTreeMap::new();
     for (name, value) in fields {
         // The only embedded struct of the engine; its fields are reached without naming it.
-        match (*name, at_depth(value, depth + 1)) {
+        match (*name, copied(value, walk, depth + 1)?) {
             ("Metadata", Node::Map(embedded)) => entries.extend(embedded),
             (name, data) => {
                 entries.insert(name.to_owned(), data);
             }
         }
     }
-    Node::Map(entries)
+    Ok(Node::Map(entries))
 }
 
 /// A float that is an integer, within what 64 bits hold exactly enough.

@@ -304,8 +304,9 @@ fn other(
     let files: Vec<(&str, &[u8])> = others
         .map(|template| (template.path.as_str(), &*template.text))
         .collect();
-    language
-        .render(&files, &template.path, &plain::data(root))
+    plain::data(root)
+        .map_err(|bound| bound.to_string())
+        .and_then(|root| language.render(&files, &template.path, &root))
         .map_err(|problem| RenderError::OtherLanguage {
             template: template.path.clone(),
             problem,

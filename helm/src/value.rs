@@ -13,6 +13,7 @@ mod object;
 use std::fmt;
 use std::rc::Rc;
 
+use crate::bounds::MAX_DEPTH;
 pub use containers::{Element, Key, List, Map};
 pub use object::{GoObject, Json, Shape, Signature, Type};
 
@@ -101,6 +102,44 @@ impl Value {
             Self::Map(map) => Some(map),
             _ => None,
         }
+    }
+
+    /// The bytes of this value alone, without what its elements hold.
+    pub(crate) fn own_bytes(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                Self::Str(text) | Self::Bytes(text) => text.len(),
+                Self::List(list) => size_of_val(list.items()),
+                Self::Map(map) => map.len() * size_of::<(Bytes, Self)>(),
+                _ => 0,
+            }
+    }
+
+    /// The bytes that only this value holds: nothing of what is shared with other values, everything of what was just made.
+    pub(crate) fn unshared_bytes(&self) -> usize {
+        self.unshared_bytes_at(0)
+    }
+
+    fn unshared_bytes_at(&self, depth: usize) -> usize {
+        let is_shared = match self {
+            Self::Str(text) | Self::Bytes(text) => Rc::strong_count(text) > 1,
+            Self::List(list) => list.is_shared(),
+            Self::Map(map) => map.is_shared(),
+            _ => false,
+        };
+        if is_shared || depth > MAX_DEPTH {
+            return 0;
+        }
+        let inner: usize = match self {
+            Self::List(list) => list.items().iter().map(|item| item.unshared_bytes_at(depth + 1)).sum(),
+            Self::Map(map) => map
+                .entries()
+                .values()
+                .map(|value| value.unshared_bytes_at(depth + 1))
+                .sum(),
+            _ => 0,
+        };
+        self.own_bytes() + inner
     }
 
     /// Go's name of the dynamic type, as `%T` and `typeOf` print it; `<nil>` for nil.

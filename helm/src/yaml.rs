@@ -14,12 +14,9 @@ pub use emit::emit;
 pub use error::Error;
 pub use node::Node;
 
+use crate::bounds::BoundError;
 use crate::json;
 use crate::value::Value;
-
-/// Collections nested deeper are refused, in YAML and JSON. Far above any manifest, far below what the stack of a thread takes; Go
-/// stops at 10,000.
-pub const MAX_DEPTH: usize = 250;
 
 /// Reads the first document of a text, integers kept as integers, as `sigs.k8s.io/yaml` gives it to Kubernetes clients.
 pub fn read(text: &[u8]) -> Result<Decoded, Error> {
@@ -33,41 +30,54 @@ pub fn parse(text: &[u8]) -> Result<Node, Error> {
     Ok(read(text)?.node.with_float_numbers())
 }
 
-/// The function `toYaml`: the YAML of the JSON of a value, without the last line break. The error is Go's text; templates see "" instead.
-pub fn to_yaml(value: &Value) -> Result<String, String> {
+/// The function `toYaml`: the YAML of the JSON of a value, without the last line break. Templates see "" for what Go refuses.
+pub fn to_yaml(value: &Value) -> Result<String, json::Error> {
     let json = json::encode(value, json::Escape::Html)?;
     let decoded = scan::Source::read(json.as_bytes())
         .and_then(|source| decode::decode(&source))
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| match error {
+            Error::Bound(bound) => json::Error::Bound(bound),
+            error => json::Error::Refused(error.to_string()),
+        })?;
     let mut text = emit(&decoded.node);
     text.pop();
     Ok(text)
 }
 
 /// The function `fromYaml`: the mapping that a text holds, or a mapping with the only key `Error`.
-pub fn from_yaml(text: &[u8]) -> Value {
-    match parse(text).map_err(convert_error) {
+pub fn from_yaml(text: &[u8]) -> Result<Value, BoundError> {
+    Ok(match unmarshalled(text)? {
         Ok(Node::Null) => Node::empty_map().to_value(),
         Ok(node @ Node::Map(_)) => node.to_value(),
-        Ok(node) => error_map(format!(
-            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-            json::kind(&node)
-        )),
+        Ok(node) => error_map(wrong_kind(&node, "map[string]interface {}")),
         Err(error) => error_map(error),
-    }
+    })
 }
 
 /// The function `fromYamlArray`: the sequence that a text holds, or a sequence with the error as its only item.
-pub fn from_yaml_array(text: &[u8]) -> Value {
-    match parse(text).map_err(convert_error) {
+pub fn from_yaml_array(text: &[u8]) -> Result<Value, BoundError> {
+    Ok(match unmarshalled(text)? {
         Ok(Node::Null) => Node::List(Vec::new()).to_value(),
         Ok(node @ Node::List(_)) => node.to_value(),
-        Ok(node) => error_list(format!(
-            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type []interface {{}}",
-            json::kind(&node)
-        )),
+        Ok(node) => error_list(wrong_kind(&node, "[]interface {}")),
         Err(error) => error_list(error),
+    })
+}
+
+/// The document, or what Go says of it.
+fn unmarshalled(text: &[u8]) -> Result<Result<Node, String>, BoundError> {
+    match parse(text) {
+        Ok(node) => Ok(Ok(node)),
+        Err(Error::Bound(bound)) => Err(bound),
+        Err(error) => Ok(Err(convert_error(error))),
     }
+}
+
+fn wrong_kind(node: &Node, type_name: &str) -> String {
+    let kind = json::kind(node);
+    format!(
+        "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go value of type {type_name}"
+    )
 }
 
 /// How `sigs.k8s.io/yaml` wraps what go-yaml says.

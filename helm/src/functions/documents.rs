@@ -7,52 +7,57 @@ use crate::value::{List, Map, Value};
 use crate::yaml::{self, Node};
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    Function::new("toYaml", &[Any], |arguments| {
-        or_empty(encoded(arguments, yaml::to_yaml))
-    }),
+    Function::new("toYaml", &[Any], |arguments| encoded_or_empty(arguments, yaml::to_yaml)),
     Function::new("fromYaml", &[Str], |arguments| {
-        decoded(arguments, |text| Ok(yaml::from_yaml(text)))
+        decoded(arguments, |text| Ok(yaml::from_yaml(text)?))
     }),
     Function::new("fromYamlArray", &[Str], |arguments| {
-        decoded(arguments, |text| Ok(yaml::from_yaml_array(text)))
+        decoded(arguments, |text| Ok(yaml::from_yaml_array(text)?))
     }),
-    Function::new("toJson", &[Any], |arguments| or_empty(encoded(arguments, compact))),
+    Function::new("toJson", &[Any], |arguments| encoded_or_empty(arguments, compact)),
     Function::new("mustToJson", &[Any], |arguments| encoded(arguments, compact)),
-    Function::new("toPrettyJson", &[Any], |arguments| or_empty(encoded(arguments, pretty))),
+    Function::new("toPrettyJson", &[Any], |arguments| encoded_or_empty(arguments, pretty)),
     Function::new("mustToPrettyJson", &[Any], |arguments| encoded(arguments, pretty)),
     Function::new("toRawJson", &[Any], |arguments| encoded(arguments, raw)),
     Function::new("mustToRawJson", &[Any], |arguments| encoded(arguments, raw)),
-    Function::new("fromJson", &[Str], |arguments| {
-        decoded(arguments, |text| Ok(from_json(text)))
-    }),
-    Function::new("fromJsonArray", &[Str], |arguments| {
-        decoded(arguments, |text| Ok(from_json_array(text)))
-    }),
+    Function::new("fromJson", &[Str], |arguments| decoded(arguments, from_json)),
+    Function::new("fromJsonArray", &[Str], |arguments| decoded(arguments, from_json_array)),
     Function::new("mustFromJson", &[Str], |arguments| {
-        decoded(arguments, |text| json::decode(text).map(|node| node.to_value()))
+        decoded(arguments, |text| {
+            json::decode(text)
+                .map(|node| node.to_value())
+                .map_err(|error| error.to_string())
+        })
     }),
 ];
 
-fn compact(value: &Value) -> Result<String, String> {
+type Encoded = Result<String, json::Error>;
+
+fn compact(value: &Value) -> Encoded {
     json::encode(value, Escape::Html)
 }
 
-fn pretty(value: &Value) -> Result<String, String> {
+fn pretty(value: &Value) -> Encoded {
     json::encode_pretty(value, Escape::Html)
 }
 
-fn raw(value: &Value) -> Result<String, String> {
+fn raw(value: &Value) -> Encoded {
     json::encode(value, Escape::Minimal)
 }
 
-fn encoded(arguments: &[Value], encode: impl Fn(&Value) -> Result<String, String>) -> Called {
+fn encoded(arguments: &[Value], encode: impl Fn(&Value) -> Encoded) -> Called {
     let [value] = arguments else { return Err(mismatch()) };
-    encode(value).map(Value::from)
+    encode(value).map(Value::from).map_err(|error| error.to_string())
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the shape of a function")]
-fn or_empty(encoded: Called) -> Called {
-    Ok(encoded.unwrap_or_else(|_| Value::from("")))
+/// Nothing for what Go refuses. What we refuse is never taken for nothing.
+fn encoded_or_empty(arguments: &[Value], encode: impl Fn(&Value) -> Encoded) -> Called {
+    let [value] = arguments else { return Err(mismatch()) };
+    match encode(value) {
+        Ok(text) => Ok(Value::from(text)),
+        Err(json::Error::Refused(_)) => Ok(Value::from("")),
+        Err(json::Error::Bound(bound)) => Err(bound.to_string()),
+    }
 }
 
 fn decoded(arguments: &[Value], decode: impl Fn(&[u8]) -> Called) -> Called {
@@ -70,23 +75,25 @@ fn not_a(type_name: &str, node: &Node) -> String {
 }
 
 /// The object that a text holds, or one with the only key `Error`.
-fn from_json(text: &[u8]) -> Value {
-    let object = match json::decode(text) {
-        Ok(Node::Null) => return Value::Map(Map::new()),
-        Ok(node @ Node::Map(_)) => return node.to_value(),
+fn from_json(text: &[u8]) -> Called {
+    let error = match json::decode(text) {
+        Ok(Node::Null) => return Ok(Value::Map(Map::new())),
+        Ok(node @ Node::Map(_)) => return Ok(node.to_value()),
         Ok(node) => not_a("map[string]interface {}", &node),
-        Err(error) => error,
+        Err(json::Error::Refused(error)) => error,
+        Err(json::Error::Bound(bound)) => return Err(bound.to_string()),
     };
-    Value::Map([("Error", object)].into_iter().collect())
+    Ok(Value::Map([("Error", error)].into_iter().collect()))
 }
 
 /// The array that a text holds, or one with the error as its only item.
-fn from_json_array(text: &[u8]) -> Value {
+fn from_json_array(text: &[u8]) -> Called {
     let error = match json::decode(text) {
-        Ok(Node::Null) => return Value::List(List::default()),
-        Ok(node @ Node::List(_)) => return node.to_value(),
+        Ok(Node::Null) => return Ok(Value::List(List::default())),
+        Ok(node @ Node::List(_)) => return Ok(node.to_value()),
         Ok(node) => not_a("[]interface {}", &node),
-        Err(error) => error,
+        Err(json::Error::Refused(error)) => error,
+        Err(json::Error::Bound(bound)) => return Err(bound.to_string()),
     };
-    Value::List(List::new(vec![Value::from(error)]))
+    Ok(Value::List(List::new(vec![Value::from(error)])))
 }

@@ -1,6 +1,7 @@
 //! Functions on lists. None of them changes a list; each gives a new one.
 
 use super::{Called, Function, mismatch};
+use crate::bounds::{Walk, check_items};
 use crate::functions::numbers::to_int64;
 use crate::functions::types::deep_equal;
 use crate::value::Type::{Any, Int};
@@ -124,9 +125,9 @@ fn reverse(arguments: &[Value]) -> Called {
     Ok(list_of(items))
 }
 
-fn contains(items: &[Value], wanted: &Value) -> Result<bool, String> {
+fn contains(items: &[Value], wanted: &Value, walk: &mut Walk) -> Result<bool, String> {
     for item in items {
-        if deep_equal(wanted, item)? {
+        if deep_equal(wanted, item, walk)? {
             return Ok(true);
         }
     }
@@ -135,9 +136,9 @@ fn contains(items: &[Value], wanted: &Value) -> Result<bool, String> {
 
 fn uniq(arguments: &[Value]) -> Called {
     let [list] = arguments else { return Err(mismatch()) };
-    let mut kept = Vec::new();
+    let (mut kept, mut walk) = (Vec::new(), Walk::looking());
     for item in items(list, "Cannot find uniq on type")? {
-        if !contains(&kept, &item)? {
+        if !contains(&kept, &item, &mut walk)? {
             kept.push(item);
         }
     }
@@ -155,9 +156,9 @@ fn without(arguments: &[Value]) -> Called {
     let [list, omitted @ ..] = arguments else {
         return Err(mismatch());
     };
-    let mut kept = Vec::new();
+    let (mut kept, mut walk) = (Vec::new(), Walk::looking());
     for item in items(list, "Cannot find without on type")? {
-        if !contains(omitted, &item)? {
+        if !contains(omitted, &item, &mut walk)? {
             kept.push(item);
         }
     }
@@ -171,7 +172,8 @@ fn has(arguments: &[Value]) -> Called {
     if matches!(list, Value::Nil) {
         return Ok(Value::Bool(false));
     }
-    contains(&items(list, "Cannot find has on type")?, wanted).map(Value::Bool)
+    let items = items(list, "Cannot find has on type")?;
+    contains(&items, wanted, &mut Walk::looking()).map(Value::Bool)
 }
 
 fn slice(arguments: &[Value]) -> Called {
@@ -200,7 +202,10 @@ fn concat(arguments: &[Value]) -> Called {
     let mut joined = Vec::new();
     for list in arguments {
         match elements(list) {
-            Some(items) => joined.extend(items),
+            Some(items) => {
+                check_items(joined.len() + items.len())?;
+                joined.extend(items);
+            }
             None if matches!(list, Value::Nil) => return Err(NIL_POINTER.to_owned()),
             None => return Err(format!("Cannot concat type {} as list", list.kind_name())),
         }

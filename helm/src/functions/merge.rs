@@ -1,10 +1,8 @@
 //! Merging maps as the Go library mergo does it, with its odd ideas of what is empty.
 
 use super::defaults::is_empty;
+use crate::bounds::{BoundError, Walk};
 use crate::value::{Map, Value};
-
-/// How deeply maps may nest when merged. Go does not end when a map contains itself.
-const MAX_DEPTH: usize = 500;
 
 /// Merges `source` into `target`, in place.
 ///
@@ -12,16 +10,12 @@ const MAX_DEPTH: usize = 500;
 /// wins, empty or not. Either way two maps are merged entry by entry, and a map that the target lacks is shared with
 /// the source from then on.
 pub(super) fn merge(target: &Map, source: &Map, overwrites: bool) -> Result<(), String> {
-    merge_at(target, source, overwrites, 0)
+    Ok(merge_at(target, source, overwrites, &mut Walk::looking(), 0)?)
 }
 
-fn merge_at(target: &Map, source: &Map, overwrites: bool, depth: usize) -> Result<(), String> {
-    if depth > MAX_DEPTH {
-        return Err(format!(
-            "maps nest deeper than {MAX_DEPTH} levels, or contain themselves"
-        ));
-    }
+fn merge_at(target: &Map, source: &Map, overwrites: bool, walk: &mut Walk, depth: usize) -> Result<(), BoundError> {
     for (key, value) in source.to_vec() {
+        walk.visit(depth)?;
         let existing = target.get(&key);
         match (&value, &existing) {
             (Value::Nil, _) => {
@@ -31,7 +25,7 @@ fn merge_at(target: &Map, source: &Map, overwrites: bool, depth: usize) -> Resul
                 continue;
             }
             (Value::Map(from), Some(Value::Map(into))) => {
-                merge_at(into, from, overwrites, depth + 1)?;
+                merge_at(into, from, overwrites, walk, depth + 1)?;
                 if !into.is_empty() {
                     continue;
                 }

@@ -1,15 +1,13 @@
 //! Whole numbers: conversions and arithmetic. Every operand is converted, whatever it is; what does not convert is 0.
 
 use super::{Called, Function, mismatch};
+use crate::bounds::check_items;
 use crate::format;
 use crate::number::parse_int;
 use crate::template::literal::{parse_float, without_underscores};
 use crate::text;
 use crate::value::Type::{Any, Float64, Int, Str};
 use crate::value::{Element, List, Value};
-
-/// The longest list of numbers that a call may produce.
-const MAX_COUNT: i64 = 1_000_000;
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("int", &[Any], |arguments| {
@@ -218,9 +216,8 @@ fn range(start: i64, end: i64, step: i64) -> Result<Vec<i64>, String> {
     if (is_down && step >= 0) || (!is_down && step <= 0) {
         return Ok(Vec::new());
     }
-    if (i128::from(end) - i128::from(start)) / i128::from(step) > i128::from(MAX_COUNT) {
-        return Err(format!("list is longer than {MAX_COUNT} numbers"));
-    }
+    let count = (i128::from(end) - i128::from(start)) / i128::from(step);
+    check_items(usize::try_from(count).unwrap_or(usize::MAX))?;
     let mut numbers = Vec::new();
     let mut number = start;
     while (is_down && number > end) || (!is_down && number < end) {

@@ -13,7 +13,8 @@ pub(super) struct Pattern {
 }
 
 const MAX_REPEAT: u32 = 1_000;
-const MAX_NESTING: usize = 250;
+/// Where Go gives up on groups within groups.
+const MAX_NESTING: usize = 1_000;
 
 /// The error is Go's text without the words before it.
 pub(super) fn translate(pattern: &str) -> Result<Pattern, String> {

@@ -8,6 +8,7 @@ use regex::{Captures, Regex};
 
 use super::patterns::{Pattern, translate};
 use super::{Called, Function, mismatch};
+use crate::bounds::{check_bytes, check_items};
 use crate::format::quote;
 use crate::text;
 use crate::value::Type::{Int, Str};
@@ -184,6 +185,7 @@ fn counted(arguments: &[Value], refused: fn(Refusal) -> String, run: fn(&Regex, 
     let matcher = compiled(pattern).map_err(refused)?;
     let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
     let parts = run(&matcher.regex, matcher.searchable(text)?, limit);
+    check_items(parts.len())?;
     Ok(Value::List(List::strings(parts.into_iter().map(String::into_bytes))))
 }
 
@@ -236,6 +238,7 @@ fn replaced(arguments: &[Value], refused: fn(Refusal) -> String, expands: bool) 
         } else {
             out.extend_from_slice(replacement);
         }
+        check_bytes(out.len())?;
         end = found.end();
     }
     out.extend_from_slice(&text.as_bytes()[end..]);

@@ -1,6 +1,7 @@
 //! Functions between strings and lists of strings.
 
 use super::{Called, Function, mismatch};
+use crate::bounds::{check_bytes, check_items};
 use crate::format;
 use crate::text;
 use crate::value::Type::{Any, Int, Str};
@@ -16,33 +17,36 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 /// The parts under the keys `_0`, `_1` and so on.
-fn numbered(parts: Vec<&[u8]>) -> Value {
+fn numbered(parts: Vec<&[u8]>) -> Called {
+    check_items(parts.len())?;
     let map = Map::of(Element::Str);
     for (index, part) in parts.into_iter().enumerate() {
         map.insert(format!("_{index}"), part);
     }
-    Value::Map(map)
+    Ok(Value::Map(map))
 }
 
 fn split(arguments: &[Value]) -> Called {
     let [Value::Str(separator), Value::Str(text)] = arguments else {
         return Err(mismatch());
     };
-    Ok(numbered(text::split(text, separator, -1)))
+    numbered(text::split(text, separator, -1))
 }
 
 fn splitn(arguments: &[Value]) -> Called {
     let [Value::Str(separator), Value::Int(limit, _), Value::Str(text)] = arguments else {
         return Err(mismatch());
     };
-    Ok(numbered(text::split(text, separator, *limit)))
+    numbered(text::split(text, separator, *limit))
 }
 
 fn split_list(arguments: &[Value]) -> Called {
     let [Value::Str(separator), Value::Str(text)] = arguments else {
         return Err(mismatch());
     };
-    Ok(Value::List(List::strings(text::split(text, separator, -1))))
+    let parts = text::split(text, separator, -1);
+    check_items(parts.len())?;
+    Ok(Value::List(List::strings(parts)))
 }
 
 /// The elements of any slice as text, without those that are nil; a single value counts as a slice of itself.
@@ -51,16 +55,16 @@ fn texts(value: &Value) -> Result<Vec<Vec<u8>>, String> {
         Some(items) => items,
         None => vec![value.clone()],
     };
-    let present = items.iter().filter(|item| !matches!(item, Value::Nil));
-    let texts: Result<Vec<_>, _> = present.map(format::to_text).collect();
-    texts.map_err(|error| error.to_string())
+    format::texts(&items, format::to_text).map_err(|error| error.to_string())
 }
 
 fn join(arguments: &[Value]) -> Called {
     let [Value::Str(separator), list] = arguments else {
         return Err(mismatch());
     };
-    Ok(Value::from(texts(list)?.join(&**separator)))
+    let texts = texts(list)?;
+    check_bytes(separator.len().saturating_mul(texts.len()))?;
+    Ok(Value::from(texts.join(&**separator)))
 }
 
 fn to_strings(arguments: &[Value]) -> Called {

@@ -1,13 +1,11 @@
 //! Functions that cut, pad, search and replace in strings. Positions and lengths are bytes, as in Go.
 
 use super::{Called, Function, mismatch};
+use crate::bounds::check_bytes;
 use crate::format::{self, quote as go_quote};
 use crate::text::{self, find, replace_all};
 use crate::value::Type::{Any, Int, Str};
 use crate::value::Value;
-
-/// The largest text a single call may produce; charts need kilobytes.
-const MAX_BYTES: usize = 64 << 20;
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("hello", &[], |_| Ok(Value::from("Hello!"))),
@@ -42,10 +40,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("indent", &[Int, Str], |arguments| indented(arguments, b"")),
     Function::new("nindent", &[Int, Str], |arguments| indented(arguments, b"\n")),
     Function::variadic("quote", &[Any], |arguments| {
-        quoted(arguments, |text| Ok(go_quote(&format::to_text(text)?)))
+        joined(arguments, |value| Ok(go_quote(&format::to_text(value)?)))
     }),
-    Function::variadic("squote", &[Any], |arguments| quoted(arguments, single_quoted)),
-    Function::variadic("cat", &[Any], cat),
+    Function::variadic("squote", &[Any], |arguments| joined(arguments, single_quoted)),
+    Function::variadic("cat", &[Any], |arguments| {
+        joined(arguments, |value| format::sprint(std::slice::from_ref(value)))
+    }),
     Function::new("toString", &[Any], to_string),
     Function::new("plural", &[Str, Str, Int], plural),
     Function::new("abbrev", &[Int, Str], abbrev),
@@ -115,22 +115,18 @@ fn replace(arguments: &[Value]) -> Called {
     let [Value::Str(old), Value::Str(new), Value::Str(text)] = arguments else {
         return Err(mismatch());
     };
-    let most = text.len().saturating_add(1).saturating_mul(new.len().max(1));
-    bounded(if new.len() > 1024 { most } else { 0 })?;
-    Ok(Value::from(replace_all(text, old, new)))
-}
-
-fn bounded(bytes: usize) -> Result<(), String> {
-    if bytes > MAX_BYTES {
-        Err(format!("result is larger than {MAX_BYTES} bytes"))
+    let places = if old.is_empty() {
+        text.len() + 1
     } else {
-        Ok(())
-    }
+        memchr::memmem::find_iter(text, &**old).count()
+    };
+    check_bytes(text.len().saturating_add(places.saturating_mul(new.len())))?;
+    Ok(Value::from(replace_all(text, old, new)))
 }
 
 fn repeated(count: i64, text: &[u8]) -> Result<Vec<u8>, String> {
     let count = usize::try_from(count).map_err(|_| "strings: negative Repeat count".to_owned())?;
-    bounded(count.saturating_mul(text.len()))?;
+    check_bytes(count.saturating_mul(text.len()))?;
     Ok(text.repeat(count))
 }
 
@@ -147,7 +143,7 @@ fn indented(arguments: &[Value], before: &[u8]) -> Called {
     };
     let pad = repeated(*spaces, b" ")?;
     let lines = memchr::memchr_iter(b'\n', text).count() + 1;
-    bounded(lines.saturating_mul(pad.len()))?;
+    check_bytes(lines.saturating_mul(pad.len()))?;
     let mut indented = before.to_vec();
     indented.extend_from_slice(&pad);
     for byte in text.iter() {
@@ -159,24 +155,15 @@ fn indented(arguments: &[Value], before: &[u8]) -> Called {
     Ok(Value::from(indented))
 }
 
-/// Quotes every argument that is not nil.
-fn quoted(arguments: &[Value], quote: impl Fn(&Value) -> Result<Vec<u8>, format::FormatError>) -> Called {
-    let present = arguments.iter().filter(|argument| !matches!(argument, Value::Nil));
-    let quoted: Result<Vec<_>, _> = present.map(quote).collect();
-    Ok(Value::from(quoted.map_err(|error| error.to_string())?.join(&b' ')))
+/// The texts of the arguments that are not nil, with spaces between them.
+fn joined(arguments: &[Value], to_text: impl Fn(&Value) -> Result<Vec<u8>, format::FormatError>) -> Called {
+    let texts = format::texts(arguments, to_text).map_err(|error| error.to_string())?;
+    Ok(Value::from(texts.join(&b' ')))
 }
 
 fn single_quoted(value: &Value) -> Result<Vec<u8>, format::FormatError> {
     let printed = format::sprint(std::slice::from_ref(value))?;
     Ok([b"'", &*printed, b"'"].concat())
-}
-
-fn cat(arguments: &[Value]) -> Called {
-    let present = arguments.iter().filter(|argument| !matches!(argument, Value::Nil));
-    let printed: Result<Vec<_>, _> = present
-        .map(|value| format::sprint(std::slice::from_ref(value)))
-        .collect();
-    Ok(Value::from(printed.map_err(|error| error.to_string())?.join(&b' ')))
 }
 
 fn to_string(arguments: &[Value]) -> Called {
@@ -255,7 +242,7 @@ fn wrap_with(arguments: &[Value]) -> Called {
         return Err(mismatch());
     };
     let separator: &[u8] = if separator.is_empty() { b"\n" } else { separator };
-    bounded(text.len().saturating_mul(separator.len()))?;
+    check_bytes(text.len().saturating_mul(separator.len()))?;
     Ok(Value::from(wrapped(text, *width, separator, true)))
 }
 

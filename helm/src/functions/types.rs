@@ -1,12 +1,10 @@
 //! What a value is, whether two are the same, and copies of them.
 
 use super::{Called, Function, mismatch};
+use crate::bounds::{BoundError, Walk};
 use crate::text;
 use crate::value::Type::{Any, Str};
 use crate::value::{List, Map, Value};
-
-/// How deeply values may nest when compared or copied. Go overflows its stack on a value that contains itself.
-const MAX_DEPTH: usize = 500;
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("typeOf", &[Any], |arguments| {
@@ -31,7 +29,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let [first, second] = arguments else {
             return Err(mismatch());
         };
-        deep_equal(first, second).map(Value::Bool)
+        deep_equal(first, second, &mut Walk::looking()).map(Value::Bool)
     }),
     Function::new("deepCopy", &[Any], deep_copy),
     Function::new("mustDeepCopy", &[Any], deep_copy),
@@ -49,20 +47,16 @@ fn is_called(arguments: &[Value], matches: impl Fn(&str, &Value) -> bool) -> Cal
     Ok(Value::Bool(matches(&text::lossy(name), value)))
 }
 
-fn too_deep() -> String {
-    format!("value nests deeper than {MAX_DEPTH} levels, or contains itself")
-}
-
 /// Go's `reflect.DeepEqual`: the types must be the same too, so 1 and 1.0 differ.
-pub(super) fn deep_equal(first: &Value, second: &Value) -> Result<bool, String> {
-    equal_at(first, second, 0)
+///
+/// Lists compare item by item, so many comparisons share one walk.
+pub(super) fn deep_equal(first: &Value, second: &Value, walk: &mut Walk) -> Result<bool, String> {
+    Ok(equal_at(first, second, walk, 0)?)
 }
 
 #[expect(clippy::float_cmp, reason = "Go compares exactly")]
-fn equal_at(first: &Value, second: &Value, depth: usize) -> Result<bool, String> {
-    if depth > MAX_DEPTH {
-        return Err(too_deep());
-    }
+fn equal_at(first: &Value, second: &Value, walk: &mut Walk, depth: usize) -> Result<bool, BoundError> {
+    walk.visit(depth)?;
     match (first, second) {
         (Value::Nil, Value::Nil) => Ok(true),
         (Value::Bool(first), Value::Bool(second)) => Ok(first == second),
@@ -75,15 +69,15 @@ fn equal_at(first: &Value, second: &Value, depth: usize) -> Result<bool, String>
             if first.element() != second.element() || first.items().len() != second.items().len() {
                 return Ok(false);
             }
-            all_equal(first.items().iter().zip(second.items()), depth)
+            all_equal(first.items().iter().zip(second.items()), walk, depth)
         }
-        (Value::Map(first), Value::Map(second)) => maps_equal(first, second, depth),
+        (Value::Map(first), Value::Map(second)) => maps_equal(first, second, walk, depth),
         (Value::Obj(first), Value::Obj(second)) => Ok(std::rc::Rc::ptr_eq(first, second)),
         _ => Ok(false),
     }
 }
 
-fn maps_equal(first: &Map, second: &Map, depth: usize) -> Result<bool, String> {
+fn maps_equal(first: &Map, second: &Map, walk: &mut Walk, depth: usize) -> Result<bool, BoundError> {
     if first.type_name() != second.type_name() || first.len() != second.len() {
         return Ok(false);
     }
@@ -94,36 +88,38 @@ fn maps_equal(first: &Map, second: &Map, depth: usize) -> Result<bool, String> {
     if !first.keys().eq(second.keys()) {
         return Ok(false);
     }
-    all_equal(first.values().zip(second.values()), depth)
+    all_equal(first.values().zip(second.values()), walk, depth)
 }
 
-fn all_equal<'a>(mut pairs: impl Iterator<Item = (&'a Value, &'a Value)>, depth: usize) -> Result<bool, String> {
+fn all_equal<'a>(
+    mut pairs: impl Iterator<Item = (&'a Value, &'a Value)>,
+    walk: &mut Walk,
+    depth: usize,
+) -> Result<bool, BoundError> {
     pairs.try_fold(true, |equal, (first, second)| {
-        Ok(equal && equal_at(first, second, depth + 1)?)
+        Ok(equal && equal_at(first, second, walk, depth + 1)?)
     })
 }
 
 fn deep_copy(arguments: &[Value]) -> Called {
     match arguments {
         [Value::Nil] => Err("reflect: call of reflect.Value.Type on zero Value".to_owned()),
-        [value] => copy_at(value, 0),
+        [value] => Ok(copy_at(value, &mut Walk::copying(), 0)?),
         _ => Err(mismatch()),
     }
 }
 
-fn copy_at(value: &Value, depth: usize) -> Called {
-    if depth > MAX_DEPTH {
-        return Err(too_deep());
-    }
+fn copy_at(value: &Value, walk: &mut Walk, depth: usize) -> Result<Value, BoundError> {
+    walk.visit(depth)?;
     match value {
         Value::List(list) => {
-            let items: Result<Vec<_>, _> = list.items().iter().map(|item| copy_at(item, depth + 1)).collect();
+            let items: Result<Vec<_>, _> = list.items().iter().map(|item| copy_at(item, walk, depth + 1)).collect();
             Ok(Value::List(List::of(list.element(), items?)))
         }
         Value::Map(map) => {
             let copy = Map::of(map.element());
             for (key, value) in map.to_vec() {
-                copy.insert(key, copy_at(&value, depth + 1)?);
+                copy.insert(key, copy_at(&value, walk, depth + 1)?);
             }
             Ok(Value::Map(
                 map.name().map_or_else(|| copy.clone(), |name| copy.named(name)),

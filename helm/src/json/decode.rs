@@ -2,11 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use crate::yaml::{MAX_DEPTH, Node};
+use super::Error;
+use crate::bounds::Walk;
+use crate::yaml::Node;
 
-/// Reads a text that holds one JSON value; every number is a float. The error is Go's text.
-pub fn decode(text: &[u8]) -> Result<Node, String> {
-    let mut decoder = Decoder { text, position: 0 };
+/// Reads a text that holds one JSON value; every number is a float.
+pub fn decode(text: &[u8]) -> Result<Node, Error> {
+    let mut decoder = Decoder {
+        text,
+        position: 0,
+        walk: Walk::copying(),
+    };
     decoder.skip_space();
     let node = decoder.value(0)?;
     decoder.skip_space();
@@ -19,6 +25,7 @@ pub fn decode(text: &[u8]) -> Result<Node, String> {
 struct Decoder<'a> {
     text: &'a [u8],
     position: usize,
+    walk: Walk,
 }
 
 impl Decoder<'_> {
@@ -33,14 +40,14 @@ impl Decoder<'_> {
     }
 
     /// The error for the byte at the position, or for the end of the text.
-    fn unexpected(&self, place: &str) -> String {
-        match self.peek() {
+    fn unexpected(&self, place: &str) -> Error {
+        Error::Refused(match self.peek() {
             None => "unexpected end of JSON input".to_owned(),
             Some(byte) => format!("invalid character {} {place}", quote(byte)),
-        }
+        })
     }
 
-    fn expect(&mut self, byte: u8, place: &str) -> Result<(), String> {
+    fn expect(&mut self, byte: u8, place: &str) -> Result<(), Error> {
         if self.peek() != Some(byte) {
             return Err(self.unexpected(place));
         }
@@ -48,10 +55,8 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn value(&mut self, depth: usize) -> Result<Node, String> {
-        if depth > MAX_DEPTH {
-            return Err("exceeded max depth".to_owned());
-        }
+    fn value(&mut self, depth: usize) -> Result<Node, Error> {
+        self.walk.visit(depth).map_err(Error::Bound)?;
         match self.peek() {
             Some(b'{') => self.object(depth),
             Some(b'[') => self.array(depth),
@@ -64,14 +69,14 @@ impl Decoder<'_> {
         }
     }
 
-    fn literal(&mut self, word: &str, node: Node) -> Result<Node, String> {
+    fn literal(&mut self, word: &str, node: Node) -> Result<Node, Error> {
         for byte in word.bytes() {
             self.expect(byte, &format!("in literal {word} (expecting {})", quote(byte)))?;
         }
         Ok(node)
     }
 
-    fn object(&mut self, depth: usize) -> Result<Node, String> {
+    fn object(&mut self, depth: usize) -> Result<Node, Error> {
         self.position += 1;
         let mut entries = BTreeMap::new();
         self.skip_space();
@@ -99,7 +104,7 @@ impl Decoder<'_> {
         }
     }
 
-    fn array(&mut self, depth: usize) -> Result<Node, String> {
+    fn array(&mut self, depth: usize) -> Result<Node, Error> {
         self.position += 1;
         let mut items = Vec::new();
         self.skip_space();
@@ -119,7 +124,7 @@ impl Decoder<'_> {
         }
     }
 
-    fn number(&mut self) -> Result<Node, String> {
+    fn number(&mut self) -> Result<Node, Error> {
         let start = self.position;
         if self.peek() == Some(b'-') {
             self.position += 1;
@@ -143,13 +148,13 @@ impl Decoder<'_> {
         let text = String::from_utf8_lossy(&self.text[start..self.position]);
         match text.parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(Node::Float(number)),
-            _ => Err(format!(
+            _ => Err(Error::Refused(format!(
                 "json: cannot unmarshal number {text} into Go value of type float64"
-            )),
+            ))),
         }
     }
 
-    fn digits(&mut self, place: &str) -> Result<(), String> {
+    fn digits(&mut self, place: &str) -> Result<(), Error> {
         if !self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
             return Err(self.unexpected(place));
         }
@@ -159,7 +164,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn string(&mut self) -> Result<String, String> {
+    fn string(&mut self) -> Result<String, Error> {
         self.position += 1;
         let mut bytes = Vec::new();
         loop {
@@ -182,7 +187,7 @@ impl Decoder<'_> {
         }
     }
 
-    fn escape(&mut self) -> Result<char, String> {
+    fn escape(&mut self) -> Result<char, Error> {
         let character = match self.peek() {
             Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
             Some(b'b') => '\x08',
@@ -201,7 +206,7 @@ impl Decoder<'_> {
     }
 
     /// The digits of `\uXXXX`, and a second escape when the first is half of a surrogate pair.
-    fn unicode_escape(&mut self) -> Result<char, String> {
+    fn unicode_escape(&mut self) -> Result<char, Error> {
         let high = self.four_hex_digits()?;
         if let Some(character) = char::from_u32(high) {
             return Ok(character);
@@ -219,7 +224,7 @@ impl Decoder<'_> {
         Ok(char::REPLACEMENT_CHARACTER)
     }
 
-    fn four_hex_digits(&mut self) -> Result<u32, String> {
+    fn four_hex_digits(&mut self) -> Result<u32, Error> {
         let mut code = 0;
         for _ in 0..4 {
             let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));

@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::Error;
+use crate::bounds::{BoundError, MAX_DEPTH, check_bytes};
 use crate::number;
 use crate::value::{Json, Map, Shape, Value};
-use crate::yaml::MAX_DEPTH;
 
 /// Whether `<`, `>` and `&` are escaped, which Go does unless told otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,23 +19,25 @@ pub enum Escape {
     Minimal,
 }
 
-/// The compact JSON of a value. The error is Go's text.
-pub fn encode(value: &Value, escape: Escape) -> Result<String, String> {
+/// The compact JSON of a value.
+pub fn encode(value: &Value, escape: Escape) -> Result<String, Error> {
     let mut encoder = Encoder {
         text: String::new(),
         escape,
         indent: None,
+        open: Vec::new(),
     };
     encoder.value(value, 0)?;
     Ok(encoder.text)
 }
 
 /// The JSON of a value with two columns per level: `json.MarshalIndent(value, "", "  ")`.
-pub fn encode_pretty(value: &Value, escape: Escape) -> Result<String, String> {
+pub fn encode_pretty(value: &Value, escape: Escape) -> Result<String, Error> {
     let mut encoder = Encoder {
         text: String::new(),
         escape,
         indent: Some("  "),
+        open: Vec::new(),
     };
     encoder.value(value, 0)?;
     Ok(encoder.text)
@@ -44,24 +47,24 @@ struct Encoder {
     text: String,
     escape: Escape,
     indent: Option<&'static str>,
+    /// The maps that the current one lies in.
+    open: Vec<Map>,
 }
 
 impl Encoder {
-    fn value(&mut self, value: &Value, depth: usize) -> Result<(), String> {
-        // Deeper nesting is taken for a value that contains itself.
+    fn value(&mut self, value: &Value, depth: usize) -> Result<(), Error> {
         if depth > MAX_DEPTH {
-            return Err(format!(
-                "json: unsupported value: encountered a cycle via {}",
-                value.type_name()
-            ));
+            return Err(Error::Bound(BoundError::Depth));
         }
+        check_bytes(self.text.len()).map_err(Error::Bound)?;
         match value {
             Value::Nil => self.text.push_str("null"),
             Value::Bool(value) => self.text.push_str(if *value { "true" } else { "false" }),
             Value::Int(number, _) => self.text.push_str(&number.to_string()),
             Value::Float(number) if number.is_finite() => self.text.push_str(&number::format_json_float(*number)),
             Value::Float(number) => {
-                return Err(format!("json: unsupported value: {}", number::format_float(*number)));
+                let number = number::format_float(*number);
+                return Err(Error::Refused(format!("json: unsupported value: {number}")));
             }
             Value::Str(text) => self.string(text),
             Value::Bytes(bytes) => {
@@ -84,7 +87,7 @@ impl Encoder {
         Ok(())
     }
 
-    fn list(&mut self, items: &[Value], depth: usize) -> Result<(), String> {
+    fn list(&mut self, items: &[Value], depth: usize) -> Result<(), Error> {
         self.text.push('[');
         for (position, item) in items.iter().enumerate() {
             self.separate(position > 0, depth + 1);
@@ -94,12 +97,19 @@ impl Encoder {
         Ok(())
     }
 
-    fn map(&mut self, map: &Map, depth: usize) -> Result<(), String> {
+    fn map(&mut self, map: &Map, depth: usize) -> Result<(), Error> {
+        if self.open.iter().any(|outer| outer.is_same(map)) {
+            let cycle = format!("json: unsupported value: encountered a cycle via {}", map.type_name());
+            return Err(Error::Refused(cycle));
+        }
+        self.open.push(map.clone());
         let entries = map.entries();
-        self.object(entries.iter().map(|(key, value)| (&**key, value)), depth)
+        self.object(entries.iter().map(|(key, value)| (&**key, value)), depth)?;
+        self.open.pop();
+        Ok(())
     }
 
-    fn fields(&mut self, fields: &[(&'static str, Value)], depth: usize) -> Result<(), String> {
+    fn fields(&mut self, fields: &[(&'static str, Value)], depth: usize) -> Result<(), Error> {
         self.object(fields.iter().map(|(name, value)| (name.as_bytes(), value)), depth)
     }
 
@@ -107,7 +117,7 @@ impl Encoder {
         &mut self,
         entries: impl ExactSizeIterator<Item = (&'v [u8], &'v Value)>,
         depth: usize,
-    ) -> Result<(), String> {
+    ) -> Result<(), Error> {
         let empty = entries.len() == 0;
         self.text.push('{');
         for (position, (key, value)) in entries.enumerate() {

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::chart::File;
 use crate::glob;
+use crate::json;
 use crate::value::{Bytes, Element, GoObject, List, Map, Shape, Signature, Type, Value};
 use crate::yaml;
 
@@ -35,7 +36,7 @@ impl Files {
     }
 
     /// The files under their base names, as the data of a `ConfigMap` or `Secret`.
-    fn as_data(&self, text: impl Fn(&[u8]) -> Value) -> Value {
+    fn as_data(&self, text: impl Fn(&[u8]) -> Value) -> Result<Value, String> {
         let mut files: Vec<&File> = self.0.iter().collect();
         files.sort_by(|left, right| left.name.cmp(&right.name));
         let data = Map::of(Element::Str);
@@ -43,7 +44,11 @@ impl Files {
             let base = file.name.rsplit('/').next().unwrap_or_default();
             data.insert(base, text(&file.data));
         }
-        Value::from(yaml::to_yaml(&Value::Map(data)).unwrap_or_default())
+        match yaml::to_yaml(&Value::Map(data)) {
+            Ok(text) => Ok(Value::from(text)),
+            Err(json::Error::Refused(_)) => Ok(Value::from("")),
+            Err(json::Error::Bound(bound)) => Err(bound.to_string()),
+        }
     }
 
     fn lines(&self, name: &[u8]) -> Result<Value, String> {
@@ -94,8 +99,8 @@ impl GoObject for Files {
             "GetBytes" => Ok(Value::Bytes(Bytes::from(data()))),
             "Glob" => Ok(Value::Obj(Rc::new(self.glob(argument)))),
             "Lines" => self.lines(argument),
-            "AsConfig" => Ok(self.as_data(|bytes| Value::from(bytes))),
-            _ => Ok(self.as_data(|bytes| Value::from(STANDARD.encode(bytes)))),
+            "AsConfig" => self.as_data(|bytes| Value::from(bytes)),
+            _ => self.as_data(|bytes| Value::from(STANDARD.encode(bytes))),
         }
     }
 }

@@ -26,6 +26,7 @@ impl Executor<'_> {
             return self.short_circuit(frame, dot, matches!(function.body, Body::Or), nodes, last);
         }
         let operands = self.arguments(frame, dot, function.signature, nodes, last)?;
+        self.count_given(frame, &operands)?;
         let result = match function.body {
             Body::Pure(body) => {
                 let values: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
@@ -40,7 +41,7 @@ impl Executor<'_> {
         };
         match result {
             Ok(value) => {
-                self.charge(frame, &value)?;
+                self.count_made(frame, &value)?;
                 Ok(Operand::from(value))
             }
             Err(Failure(text)) => {

@@ -109,6 +109,11 @@ impl List {
         self.items.sorted.get().unwrap_or(&self.items.elements)
     }
 
+    /// Whether somebody else holds the same list.
+    pub(crate) fn is_shared(&self) -> bool {
+        Rc::strong_count(&self.items) > 1
+    }
+
     /// Sorts a `[]string` by its bytes, for all who share it.
     pub(crate) fn sort_strings(&self) {
         self.items.sorted.get_or_init(|| {
@@ -231,6 +236,11 @@ impl Map {
             .iter()
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect()
+    }
+
+    /// Whether somebody else holds the same map.
+    pub(crate) fn is_shared(&self) -> bool {
+        Rc::strong_count(&self.entries) > 1
     }
 
     /// Whether both are the same map, not merely equal ones.

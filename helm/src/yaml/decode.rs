@@ -9,6 +9,7 @@ use super::error::Error;
 use super::node::Node;
 use super::resolve::{Resolved, TAG_PREFIX, resolve};
 use super::scan::{Content, Id, Source, Written, short_tag};
+use crate::bounds::check_items;
 use crate::number;
 
 /// What reading gave besides the document.
@@ -19,9 +20,6 @@ pub struct Decoded {
     /// Keys that a mapping has more than once, in order of appearance; the last value won.
     pub duplicate_keys: Vec<String>,
 }
-
-/// Nodes that one document may unfold to. Go's ratio rule alone lets an alias bomb grow to four million.
-const MAX_NODES: usize = 1_000_000;
 
 /// The share of nodes that may come from aliases falls from 99 % to 10 % between these counts.
 const ALIAS_RATIO_RANGE: (usize, usize) = (400_000, 4_000_000);
@@ -77,9 +75,8 @@ impl Decoder<'_> {
         if !self.open_aliases.is_empty() {
             self.from_aliases += 1;
         }
-        if self.decoded > MAX_NODES {
-            return Err(Error::Content(format!("document has more than {MAX_NODES} nodes")));
-        }
+        // Go's ratio rule below alone lets an alias bomb grow to four million nodes.
+        check_items(self.decoded).map_err(Error::Bound)?;
         if self.from_aliases > 100 && self.decoded > 1_000 && self.too_many_aliases() {
             return Err(Error::Content("document contains excessive aliasing".to_owned()));
         }

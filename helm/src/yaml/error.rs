@@ -1,5 +1,7 @@
 //! What can be wrong with a YAML text, in the words of Go's reader, because charts and users see these words.
 
+use crate::bounds::BoundError;
+
 /// Why a text cannot be read as YAML.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -17,4 +19,7 @@ pub enum Error {
     /// The document is YAML, but has no JSON form.
     #[error("{0}")]
     NotJson(String),
+    /// The document is larger or nests deeper than we go; Go might go on.
+    #[error(transparent)]
+    Bound(BoundError),
 }

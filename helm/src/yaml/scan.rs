@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use libyaml_safer::{ErrorKind, Event, EventData, Mark, Parser, ScalarStyle};
 
-use super::MAX_DEPTH;
 use super::error::Error;
 use super::resolve::TAG_PREFIX;
+use crate::bounds::{BoundError, MAX_DEPTH};
 
 /// Index of a [`Written`] node in its [`Source`].
 pub(super) type Id = usize;
@@ -177,7 +177,7 @@ impl Reader<'_, '_> {
 
     fn node(&mut self, event: Event, depth: usize) -> Result<Id, Error> {
         if depth > MAX_DEPTH {
-            return Err(Error::Content(format!("exceeded max depth of {MAX_DEPTH}")));
+            return Err(Error::Bound(BoundError::Depth));
         }
         if let EventData::Scalar {
             style: ScalarStyle::DoubleQuoted,
