@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Parser, ValueEnum};
+use operator_kit::telemetry::check_level;
 
 /// Turns releases of cluster stacks into usable ClusterClasses, and keeps them so.
 ///
@@ -92,7 +93,7 @@ pub(crate) struct Args {
     pub(crate) health_probe_bind_address: Address,
 
     /// How much is logged: error, warn, info, debug or trace, or a filter such as `info,operator_kit=debug`.
-    #[arg(long, default_value = "info", value_name = "LEVEL")]
+    #[arg(long, default_value = "info", value_parser = log_level, value_name = "LEVEL")]
     pub(crate) log_level: String,
 
     /// How log lines look.
@@ -130,6 +131,13 @@ fn duration(text: &str) -> Result<Duration, String> {
         .parse()
         .map_err(|_| format!("{text:?} is not a duration; write it like 15s, 500ms or 1m30s"))?;
     Duration::try_from(friendly).map_err(|_| "a duration cannot be negative".to_owned())
+}
+
+fn log_level(text: &str) -> Result<String, String> {
+    match check_level(text) {
+        Ok(()) => Ok(text.to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// `:8080` as Go writes "every address", `127.0.0.1:8080`, or `0` for none.

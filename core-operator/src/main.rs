@@ -50,8 +50,12 @@ async fn operate(arguments: args::Args) -> ExitCode {
     match run::run(arguments).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(error = format!("{error:#}"), "the operator ended");
-            eprintln!("core-operator: {error:#}");
+            // Whoever reads JSON lines reads nothing else.
+            if tracing::enabled!(tracing::Level::ERROR) {
+                tracing::error!(error = format!("{error:#}"), "the operator ended");
+            } else {
+                eprintln!("core-operator: {error:#}");
+            }
             ExitCode::FAILURE
         }
     }

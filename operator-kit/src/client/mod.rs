@@ -8,7 +8,7 @@ mod pacing;
 mod request;
 mod traffic;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use http::HeaderValue;
 use http::header::USER_AGENT;
@@ -43,7 +43,7 @@ pub struct ClientOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The kubeconfig is missing, broken, or has no such context.
-    #[error("unable to use the kubeconfig {path:?}; check the file and its current context")]
+    #[error("unable to use the kubeconfig{}; check the file and its current context", named(path.as_deref()))]
     ReadKubeconfig {
         /// The file that was named, if one was.
         path: Option<PathBuf>,
@@ -110,9 +110,17 @@ async fn load(options: &ClientOptions) -> Result<Config, ConnectError> {
     }
     match Config::from_kubeconfig(&choice).await {
         Ok(config) => Ok(config),
-        Err(source) if options.context.is_some() => Err(wrap(source)),
+        Err(source) if options.context.is_some() || is_named_by_environment() => Err(wrap(source)),
         Err(_) => Config::incluster().map_err(ConnectError::FindCluster),
     }
+}
+
+fn is_named_by_environment() -> bool {
+    std::env::var_os("KUBECONFIG").is_some_and(|path| !path.is_empty())
+}
+
+fn named(path: Option<&Path>) -> String {
+    path.map(|path| format!(" {}", path.display())).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -75,6 +75,11 @@ pub fn init_logging(format: LogFormat, level: &str) -> Result<LogLevel, LoggingE
     Ok(LogLevel { handle })
 }
 
+/// Whether [`init_logging`] takes this as a level, for command lines.
+pub fn check_level(level: &str) -> Result<(), LoggingError> {
+    filter(level).map(drop)
+}
+
 fn filter(level: &str) -> Result<EnvFilter, LoggingError> {
     // kube logs every refused request as an error, also those that we expect; ours say more. A later directive wins.
     let directives = format!("kube_client::client::builder=off,{level}");

@@ -7,7 +7,7 @@ mod server;
 
 use prometheus_client::registry::Registry;
 
-pub use self::logging::{LogFormat, LogLevel, LoggingError, init_logging};
+pub use self::logging::{LogFormat, LogLevel, LoggingError, check_level, init_logging};
 pub use self::readiness::{Gate, Readiness};
 pub use self::server::{ServeError, Serving, serve_health, serve_metrics};
 
