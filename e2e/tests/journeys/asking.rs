@@ -113,6 +113,57 @@ fn a_paused_stack_creates_nothing_until_the_pause_ends() -> Result<()> {
     })
 }
 
+#[test]
+fn a_suspended_stack_deletes_nothing_until_it_goes_on() -> Result<()> {
+    journey(async |journey| {
+        let one = journey.releases.publish_harbor("v1", "v1")?;
+        journey.releases.publish_harbor("v2", "v2")?;
+        journey.operate().await?;
+        journey.stack("harbor", json!({ "versions": ["v1", "v2"] })).await?;
+        journey.usable("harbor", "v1, v2").await?;
+        journey
+            .stack("harbor", json!({ "versions": ["v2"], "suspend": true }))
+            .await?;
+        // Another stack of the same operator shows that time has passed for it.
+        journey
+            .stack("other", json!({ "versions": ["v9"], "kubernetesVersion": "1.33" }))
+            .await?;
+        journey
+            .until_stack("other", "looked at", |stack: &ClusterStack| stack.status.is_some())
+            .await?;
+        let release = journey.api::<ClusterStackRelease>().get(&one).await?;
+        assert!(release.metadata.deletion_timestamp.is_none());
+        journey
+            .stack("harbor", json!({ "versions": ["v2"], "suspend": false }))
+            .await?;
+        journey.gone::<ClusterStackRelease>(&one).await
+    })
+}
+
+#[test]
+fn an_edit_that_drops_many_releases_needs_no_approval() -> Result<()> {
+    journey(async |journey| {
+        let versions: Vec<String> = (1..=12).map(|number| format!("v{number}")).collect();
+        let mut tags = Vec::new();
+        for version in &versions {
+            tags.push(journey.releases.publish_harbor("v1", version)?);
+        }
+        journey.operate().await?;
+        journey
+            .stack("harbor", json!({ "versions": versions, "pruneLimit": 1 }))
+            .await?;
+        journey.usable("harbor", &versions.join(", ")).await?;
+        journey
+            .stack("harbor", json!({ "versions": ["v12"], "pruneLimit": 1 }))
+            .await?;
+        for tag in &tags[..11] {
+            journey.gone::<ClusterStackRelease>(tag).await?;
+        }
+        journey.usable("harbor", "v12").await?;
+        Ok(())
+    })
+}
+
 /// A stack whose class chart has so many further objects.
 fn with_extras(count: usize) -> Result<StackSource> {
     let source = StackSource::harbor("v1")?;

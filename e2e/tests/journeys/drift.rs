@@ -7,12 +7,12 @@ use e2e::{
     journey::{SOON, USER, status},
 };
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{DeleteParams, DynamicObject, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
-use crate::journey;
+use crate::{apply::publish_with, asking::reconcile_now, journey};
 
 fn classes(journey: &Journey) -> Api<DynamicObject> {
     journey.objects("cluster.x-k8s.io/v1beta1", "ClusterClass")
@@ -235,6 +235,82 @@ fn a12_after_three_reversals_the_other_side_is_named_and_left_alone() -> Result<
             image(&templates(journey).get(&worker).await?).as_deref(),
             Some("registry.example.com/somebody:wins")
         );
+        Ok(())
+    })
+}
+
+#[test]
+fn a12_an_object_without_a_generation_is_looked_after_too() -> Result<()> {
+    journey(async |journey| {
+        let template = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\ndata: { color: ours }\n";
+        let tag = publish_with(journey, template)?;
+        journey.operate().await?;
+        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+        journey.release_ready(&tag).await?;
+        let maps = journey.objects("v1", "ConfigMap");
+        let patch = json!({ "data": { "color": "theirs", "size": "theirs too" } });
+        maps.patch("settings", &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
+        eventually(SOON, "our field to be back beside theirs", async || {
+            let data = maps.get("settings").await?.data["data"].clone();
+            anyhow::ensure!(data == json!({ "color": "ours", "size": "theirs too" }), "{data}");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await
+    })
+}
+
+#[test]
+fn labels_and_annotations_of_others_cost_a_look_and_no_write() -> Result<()> {
+    journey(async |journey| {
+        let tag = installed(journey, "Correct").await?;
+        let mark = journey.mark().await?;
+        let patch =
+            json!({ "metadata": { "labels": { "example.com/a": "b" }, "annotations": { "example.com/c": "d" } } });
+        let patched = classes(journey)
+            .patch(&tag, &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
+        eventually(SOON, "a dry run of the class", async || {
+            let events = journey.requests_since(mark).await?;
+            let looked = events.iter().any(|event| event.dry_run && event.verb == "patch");
+            anyhow::ensure!(looked, "{events:#?}");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await?;
+        reconcile_now(journey, &tag, "now").await?;
+        assert_eq!(
+            classes(journey).get(&tag).await?.resource_version(),
+            patched.resource_version()
+        );
+        // The answer to the request is the only write.
+        let writes = journey.requests_since(mark).await?.writes();
+        assert!(
+            writes.iter().all(|event| event.request_uri.contains("/status")),
+            "{writes:#?}"
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn a12_with_warn_what_was_deleted_is_told_and_not_made_again() -> Result<()> {
+    journey(async |journey| {
+        let tag = installed(journey, "Warn").await?;
+        classes(journey).delete(&tag, &DeleteParams::default()).await?;
+        let told = |release: &ClusterStackRelease| {
+            let status = status(release);
+            let row = status.resources.iter().find(|row| row.kind == "ClusterClass");
+            !status.ready && row.is_some_and(|row| row.error.contains("was deleted"))
+        };
+        journey
+            .until_release(&tag, "told that the class was deleted", told)
+            .await?;
+        assert!(classes(journey).get_opt(&tag).await?.is_none());
+        journey
+            .stack("harbor", json!({ "versions": ["v1"], "drift": "Correct" }))
+            .await?;
+        journey.release_ready(&tag).await?;
+        classes(journey).get(&tag).await?;
         Ok(())
     })
 }

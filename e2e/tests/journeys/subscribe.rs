@@ -106,6 +106,30 @@ fn a2_f1_a_dropped_version_goes_with_all_its_objects_and_the_other_stays_untouch
 }
 
 #[test]
+fn a_listed_version_that_the_source_does_not_have_yet_is_taken_when_it_appears() -> Result<()> {
+    journey(async |journey| {
+        journey.releases.publish_harbor("v1", "v1")?;
+        journey.operate().await?;
+        journey.stack("harbor", json!({ "versions": ["v1", "v2"] })).await?;
+        journey.usable("harbor", "v1").await?;
+        let waits = |release: &ClusterStackRelease| {
+            let conditions = status(release).conditions;
+            conditions::find(&conditions, conditions::ConditionType::ClusterStackReleaseDownloaded)
+                .is_some_and(|condition| condition.reason.as_deref() == Some("ReleaseAssetsNotDownloadedYet"))
+        };
+        journey
+            .until_release(&harbor_tag("v2"), "waiting for its files", waits)
+            .await?;
+        // The source is asked every five minutes; its file watch tells at once.
+        journey.releases.publish_harbor("v2", "v2")?;
+        let stack = journey.usable("harbor", "v1, v2").await?;
+        let latest = stack.status.and_then(|status| status.latest_release);
+        assert_eq!(latest.as_deref(), Some("docker-harbor-1-34-v2 | v1.34.0"));
+        Ok(())
+    })
+}
+
+#[test]
 fn a3_a_version_in_use_stays_until_its_last_cluster_is_gone() -> Result<()> {
     journey(async |journey| {
         let (one, _) = (
@@ -118,7 +142,7 @@ fn a3_a_version_in_use_stays_until_its_last_cluster_is_gone() -> Result<()> {
         let namespace = journey.namespace.clone();
         let topology = json!({ "class": one, "version": "v1.34.0" });
         cluster(journey, &namespace, "web", topology).await?;
-        stays_while_used(journey, &one, json!(["v2"])).await?;
+        stays_while_used(journey, &one, json!([])).await?;
         delete_cluster(journey, &namespace, "web").await?;
         journey.gone::<ClusterStackRelease>(&one).await?;
         assert_eq!(journey.marked(&one).await?, Vec::<String>::new());
