@@ -89,22 +89,24 @@ where
 
     /// The newest sight of every object in a namespace that the test accepts.
     pub(crate) fn select(&self, namespace: &str, accept: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
-        let mut found: HashMap<String, Arc<K>> = HashMap::new();
+        self.select_everywhere(|object| object.meta().namespace.as_deref() == Some(namespace) && accept(object))
+    }
+
+    /// The newest sight of every object that the test accepts.
+    pub(crate) fn select_everywhere(&self, accept: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
+        let mut found: HashMap<(String, String), Arc<K>> = HashMap::new();
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         for object in self.store.state() {
-            if answers.buried(&object) {
-                continue;
-            }
-            if object.meta().namespace.as_deref() == Some(namespace) && accept(&object) {
-                found.insert(place(object.as_ref()).1, object);
+            if !answers.buried(&object) && accept(&object) {
+                found.insert(place(object.as_ref()), object);
             }
         }
-        for ((_, name), answer) in answers.newer.iter().filter(|((within, _), _)| within == namespace) {
+        for (slot, answer) in &answers.newer {
             let newer = found
-                .get(name)
+                .get(slot)
                 .is_none_or(|watched| version(answer.as_ref()) > version(watched.as_ref()));
             if newer && accept(answer) {
-                found.insert(name.clone(), Arc::clone(answer));
+                found.insert(slot.clone(), Arc::clone(answer));
             }
         }
         found.into_values().collect()

@@ -7,6 +7,7 @@ mod live;
 mod memory;
 mod observe;
 mod provider;
+mod sharing;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

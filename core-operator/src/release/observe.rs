@@ -11,12 +11,13 @@ use kube::ResourceExt;
 use kube::core::GroupVersionKind;
 use operator_kit::object::{GroupKind, ObjectKey, group_kind};
 use operator_kit::objects;
-use planning::release::{Assets, Holder, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, key_of};
+use planning::release::{Assets, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, key_of};
 
-use super::inherited::{key_among, locate};
+use super::inherited::locate;
 use super::intent::{Intents, intents};
 use super::memory::ReleaseMemory;
 use super::provider;
+use super::sharing::observe_sharing;
 use crate::context::{Context, KindFacts};
 use crate::sources::Opened;
 
@@ -54,7 +55,7 @@ pub(crate) async fn observe(
     // Before the objects: a list that ends in between must not count.
     let unlisted = unlisted(context, &group_kinds).await;
     let mut objects = objects(context, part_of, &status, &group_kinds, &rendering, memory).await;
-    sharing(context, &namespace, &tag, &rendering, &mut objects);
+    observe_sharing(context, release, &rendering, &mut objects);
     let observed = ReleaseObserved {
         namespace: namespace.clone(),
         uid: release.uid().unwrap_or_default(),
@@ -299,45 +300,6 @@ async fn unserved(context: &Context, rendering: &Rendering) -> BTreeSet<ObjectKe
         }
     }
     unserved
-}
-
-/// Which other releases hold or want the objects of this one. Asked only where it matters, because it means a look at all other releases.
-fn sharing(
-    context: &Context,
-    namespace: &str,
-    tag: &str,
-    rendering: &Rendering,
-    objects: &mut BTreeMap<ObjectKey, ObjectObserved>,
-) {
-    let wanted = |key: &ObjectKey| matches!(rendering, Rendering::Rendered { intents } if intents.contains_key(key));
-    let matters =
-        |key: &ObjectKey, object: &ObjectObserved| !wanted(key) || object.seen.as_ref().is_some_and(|seen| !seen.ours);
-    if !objects.iter().any(|(key, object)| matters(key, object)) {
-        return;
-    }
-    let stays =
-        |release: &ClusterStackRelease| release.metadata.deletion_timestamp.is_none() && release.name_any() != tag;
-    for other in context.releases.select(namespace, stays) {
-        let mark = labels::part_of("ClusterStackRelease", namespace, &other.name_any());
-        for row in other.status.iter().flat_map(|status| &status.resources) {
-            let key = key_among(objects, namespace, row);
-            if let Some(object) = objects.get_mut(&key) {
-                object.shared_with.insert(other.name_any());
-                let marked = context.objects.get(&key).is_some_and(|seen| *seen.part_of == *mark);
-                if marked {
-                    object.holder = Some(Holder {
-                        release: other.name_any(),
-                        digest: row.digest.clone(),
-                    });
-                }
-            }
-        }
-    }
-    for (key, object) in objects {
-        if wanted(key) {
-            object.shared_with.clear();
-        }
-    }
 }
 
 /// One object as planning sees it.

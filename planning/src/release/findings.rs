@@ -252,7 +252,7 @@ pub(super) fn activity(
     waiting: &[Waiting],
     ready: bool,
 ) -> Option<Finding> {
-    let stalled = waiting.iter().find_map(|item| stall(item, objects));
+    let stalled = waiting.iter().find_map(|item| stall(item, objects, observed.deleting));
     if let Some((reason, message)) = stalled
         && !ready
     {
@@ -287,7 +287,7 @@ pub(super) fn activity(
     (!ready).then(|| Finding::holds_because(ConditionType::Reconciling, Reason::Progressing, progress(waiting)))
 }
 
-fn stall(waiting: &Waiting, objects: &Objects) -> Option<(Reason, String)> {
+fn stall(waiting: &Waiting, objects: &Objects, deleting: bool) -> Option<(Reason, String)> {
     match waiting {
         Waiting::BrokenRelease => Some((
             Reason::BrokenRelease,
@@ -296,7 +296,12 @@ fn stall(waiting: &Waiting, objects: &Objects) -> Option<(Reason, String)> {
         Waiting::DigestChanged => Some((Reason::DigestChanged, "the tag was moved to other bytes".to_owned())),
         Waiting::Rendering => Some((Reason::RenderFailed, "the class chart does not render".to_owned())),
         Waiting::Object { key, message } => {
-            Some((applied_reason(objects), format!("{} {}: {message}", key.kind, key.name)))
+            let reason = if deleting {
+                Reason::FailedToDeleteObjects
+            } else {
+                applied_reason(objects)
+            };
+            Some((reason, format!("{} {}: {message}", key.kind, key.name)))
         }
         _ => None,
     }
@@ -307,6 +312,7 @@ fn progress(waiting: &[Waiting]) -> String {
         None => "objects are being applied".to_owned(),
         Some(Waiting::Assets) => "waits for the files of the release".to_owned(),
         Some(Waiting::Provider) => "waits for the provider".to_owned(),
+        Some(Waiting::Health { .. }) => "waits until objects are healthy".to_owned(),
         Some(Waiting::Holder { release }) => format!("waits until release {release} says what it applied"),
         Some(Waiting::Kind { group_kind }) => format!("waits until the API server serves the kind {group_kind}"),
         Some(_) => "waits".to_owned(),

@@ -38,20 +38,17 @@ pub(super) fn row<'a>(observed: &'a ReleaseObserved, key: &ObjectKey) -> Option<
     })
 }
 
-/// The rows: wanted objects and leftovers that are still there, sorted by key. What carries our mark is among them also after the status was lost.
+/// The rows: wanted objects and leftovers that are still there, sorted by key. After the status was lost they are what carries our mark.
 pub(super) fn rows(observed: &ReleaseObserved, objects: &Objects) -> Vec<Resource> {
     let mut keys: BTreeSet<ObjectKey> = observed.status.resources.iter().map(key_of).collect();
     keys.extend(objects.wanted.keys().cloned());
     keys.extend(objects.leftovers.keys().cloned());
     keys.extend(objects.held.iter().cloned());
-    let marked = |object: &ObjectObserved| object.seen.as_ref().is_some_and(|seen| seen.ours);
-    keys.extend(
-        observed
-            .objects
-            .iter()
-            .filter(|(_, object)| marked(object))
-            .map(|(key, _)| key.clone()),
-    );
+    if keys.is_empty() {
+        let marked = |object: &ObjectObserved| object.seen.as_ref().is_some_and(|seen| seen.ours);
+        let objects = observed.objects.iter().filter(|(_, object)| marked(object));
+        keys.extend(objects.map(|(key, _)| key.clone()));
+    }
     keys.into_iter()
         .filter(|key| !matches!(objects.leftovers.get(key), Some(Fate::Gone | Fate::LeftAlone)))
         .map(|key| {
@@ -86,6 +83,14 @@ fn with_error(row: Resource, message: &str) -> Resource {
     }
 }
 
+/// What is not there has no health.
+fn without_object(row: Resource, message: &str) -> Resource {
+    Resource {
+        health: None,
+        ..with_error(row, message)
+    }
+}
+
 fn wanted_row(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync, object: Option<&ObjectObserved>) -> Resource {
     let row = Resource {
         version: version(observed, key),
@@ -98,13 +103,12 @@ fn wanted_row(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync, object: 
             row,
             &format!("the object belongs to release {release}, which has not said yet what it applied"),
         ),
-        SyncState::KindMissing => with_error(
+        SyncState::KindMissing => without_object(
             row,
             &format!("the API server does not serve the kind {}", key.group_kind()),
         ),
-        SyncState::Failed { message } | SyncState::Missing { message } | SyncState::Contested { message } => {
-            with_error(row, message)
-        }
+        SyncState::Missing { message } => without_object(row, message),
+        SyncState::Failed { message } | SyncState::Contested { message } => with_error(row, message),
         SyncState::Synced | SyncState::Drifted { .. } => {
             let error = match &sync.state {
                 SyncState::Drifted { message } => cut(message.clone()),
@@ -113,15 +117,22 @@ fn wanted_row(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync, object: 
             Resource {
                 status: Some(SyncStatus::Synced),
                 error,
-                digest: digest(observed, key).unwrap_or(row.digest),
+                digest: digest(observed, key).unwrap_or_else(|| row.digest.clone()),
                 health: Some(health(key, object)),
-                manager: object
-                    .and_then(|object| object.memory.foreign_manager.clone())
-                    .unwrap_or_default(),
+                manager: object.map_or_else(String::new, |object| manager(object, &row)),
                 ..row
             }
         }
     }
+}
+
+/// What the status said stands until somebody has looked.
+fn manager(object: &ObjectObserved, row: &Resource) -> String {
+    let memory = &object.memory;
+    if memory.verified.is_none() && memory.drifted.is_none() {
+        return row.manager.clone();
+    }
+    memory.foreign_manager.clone().unwrap_or_default()
 }
 
 fn intent<'a>(observed: &'a ReleaseObserved, key: &ObjectKey) -> Option<&'a Intent> {

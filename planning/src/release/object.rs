@@ -6,7 +6,7 @@ use crds::policy::DriftPolicy;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::observed::{Attempt, Belongs, Failure, Intent, ObjectObserved, Read, Seen};
+use super::observed::{Attempt, Belongs, Failure, Holder, Intent, ObjectObserved, Read, Seen};
 use super::plan::{ApplyReason, ReleaseAction};
 use crate::health;
 use crate::next::{Next, retry_delay_seconds};
@@ -112,7 +112,10 @@ pub fn decide(
         return wait;
     }
     match &object.seen {
-        Some(seen) if !seen.ours => held(key, intent, object, seen, now),
+        Some(seen) if !seen.ours => match &object.holder {
+            Some(holder) => held(key, intent, object, seen, holder, now),
+            None => strayed(key, object, inventoried, now),
+        },
         // The watch tells when it is gone, and then it is created again.
         Some(seen) if seen.deleting => Sync::still(SyncState::Pending),
         Some(seen) => marked(key, intent, object, seen, inventoried, policy, now),
@@ -143,21 +146,36 @@ pub(super) fn retry_at(failure: &Failure) -> Option<Timestamp> {
 
 /// The watch shows the object with another release's mark. Two releases may want the same object; the one whose mark it carries keeps it in
 /// line, and the other takes it over when that one goes.
-fn held(key: &ObjectKey, intent: &Intent, object: &ObjectObserved, seen: &Seen, now: Timestamp) -> Sync {
-    match &object.holder {
-        None => Sync::act(ReleaseAction::apply(key, ApplyReason::Update, true)),
-        Some(holder) if holder.digest == intent.digest => settled(key, object, seen, now),
-        Some(holder) if holder.digest.is_empty() => {
-            let soon = now.saturating_add(HOLDER_INTERVAL).unwrap_or(Timestamp::MAX);
-            let release = holder.release.clone();
-            Sync::until(SyncState::Held { release }, soon)
+fn held(
+    key: &ObjectKey,
+    intent: &Intent,
+    object: &ObjectObserved,
+    seen: &Seen,
+    holder: &Holder,
+    now: Timestamp,
+) -> Sync {
+    let release = holder.release.clone();
+    if holder.digest == intent.digest {
+        return settled(key, object, seen, now);
+    }
+    if holder.digest.is_empty() {
+        let soon = now.saturating_add(HOLDER_INTERVAL).unwrap_or(Timestamp::MAX);
+        return Sync::until(SyncState::Held { release }, soon);
+    }
+    let message = format!("the object belongs to release {release}, which wants it otherwise");
+    Sync::still(SyncState::Failed { message })
+}
+
+/// The watch shows the object with a mark that no release answers for: the release is gone, or somebody changed the mark. Whatever the drift
+/// policy, somebody has to have it.
+fn strayed(key: &ObjectKey, object: &ObjectObserved, inventoried: Inventoried<'_>, now: Timestamp) -> Sync {
+    match inventoried {
+        Inventoried::Applied(_) => {
+            let message = format!("the label {} was changed", crds::labels::PART_OF);
+            put_back(key, object, DriftPolicy::Correct, true, message, now)
         }
-        Some(holder) => Sync::still(SyncState::Failed {
-            message: format!(
-                "the object belongs to release {}, which wants it otherwise",
-                holder.release
-            ),
-        }),
+        // What a release left behind is managed by us and can be taken without force; what is somebody else's shows as a conflict.
+        Inventoried::No | Inventoried::Named => Sync::act(ReleaseAction::apply(key, ApplyReason::Create, false)),
     }
 }
 
@@ -185,7 +203,11 @@ fn marked(
         return settled(key, object, seen, now);
     }
     match &memory.drifted {
-        Some(drift) if drift.intent == intent.digest && drift.trigger == seen.trigger => {
+        // In a fight nobody looks at what the other side writes.
+        Some(drift)
+            if drift.intent == intent.digest
+                && (drift.trigger == seen.trigger || contested_until(object, now).is_some()) =>
+        {
             let message = drift_message(&drift.fields, &drift.managers);
             match policy {
                 DriftPolicy::Correct => put_back(key, object, policy, true, message, now),
@@ -296,17 +318,22 @@ fn put_back(
     if policy != DriftPolicy::Correct {
         return Sync::still(SyncState::Drifted { message });
     }
-    let since = now.saturating_sub(CONTEST_WINDOW).unwrap_or(Timestamp::MIN);
-    let mut recent = object.memory.reversals.iter().rev().filter(|at| **at > since);
-    match recent.nth(CONTEST_REVERSALS - 1) {
-        Some(third_last) => {
-            let until = third_last.saturating_add(CONTEST_WINDOW).unwrap_or(Timestamp::MAX);
+    match contested_until(object, now) {
+        Some(until) => {
             let message =
                 format!("{message}; put back {CONTEST_REVERSALS} times in ten minutes, now left alone for a while");
             Sync::until(SyncState::Contested { message }, until)
         }
         None => Sync::act(ReleaseAction::apply(key, ApplyReason::Correct, force)),
     }
+}
+
+/// Until when an object is left alone that somebody else keeps changing.
+fn contested_until(object: &ObjectObserved, now: Timestamp) -> Option<Timestamp> {
+    let since = now.saturating_sub(CONTEST_WINDOW).unwrap_or(Timestamp::MIN);
+    let mut recent = object.memory.reversals.iter().rev().filter(|at| **at > since);
+    let third_last = recent.nth(CONTEST_REVERSALS - 1)?;
+    Some(third_last.saturating_add(CONTEST_WINDOW).unwrap_or(Timestamp::MAX))
 }
 
 /// Says what differs and who did it, in stable words.

@@ -152,7 +152,7 @@ pub struct ObjectObserved {
     pub watched: bool,
     /// What the watch of marked objects shows; `None` when it shows nothing under this key.
     pub seen: Option<Seen>,
-    /// The release whose mark the object carries, when that is another one that exists and stays.
+    /// The release whose mark the object carries, when that is another one that stays and names the object, or has no status yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Holder>,
     /// Other releases whose inventory names the object and that stay. Looked up only for objects that might have to go.
@@ -167,7 +167,7 @@ pub struct ObjectObserved {
 pub struct Holder {
     /// Its name.
     pub release: String,
-    /// Digest of the intent that it says it applied; empty while it has not.
+    /// Digest of the intent that it says it applied; empty while it has not said so.
     pub digest: String,
 }
 

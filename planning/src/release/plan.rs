@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::inventory::inventoried;
 use super::object::{Inventoried, Sync, SyncState, decide};
 use super::observed::{Assets, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering};
-use super::prune::{Fate, fate, needs_approval};
+use super::prune::{Fate, fate, within_limit};
 use super::status;
 use super::waiting::{self, Waiting};
 use crate::next::Next;
@@ -225,7 +225,7 @@ fn installation(observed: &ReleaseObserved, now: Timestamp) -> Objects {
         .policy
         .as_ref()
         .map_or(PruneLimit::default(), |policy| policy.prune_limit);
-    if !settled || needs_approval(observed, &stale, limit) {
+    if !settled {
         // What replaces a leftover has to stand before the leftover goes.
         return Objects {
             wanted,
@@ -233,10 +233,11 @@ fn installation(observed: &ReleaseObserved, now: Timestamp) -> Objects {
             held: stale,
         };
     }
+    let (leftovers, held) = within_limit(observed, fates(observed, &stale, now), limit);
     Objects {
         wanted,
-        leftovers: fates(observed, &stale, now),
-        held: BTreeSet::new(),
+        leftovers,
+        held,
     }
 }
 
@@ -260,7 +261,12 @@ fn fates(observed: &ReleaseObserved, keys: &BTreeSet<ObjectKey>, now: Timestamp)
         .map(|key| {
             (
                 key.clone(),
-                fate(key, observed.objects.get(key).unwrap_or(&nothing), now),
+                fate(
+                    key,
+                    observed.objects.get(key).unwrap_or(&nothing),
+                    inventoried(observed, key),
+                    now,
+                ),
             )
         })
         .collect()

@@ -1,11 +1,11 @@
 //! What becomes of objects that the rendering does not want (any more): the guards, the limit, the order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crds::policy::PruneLimit;
 use jiff::Timestamp;
 
-use super::object::{look_again_at, retry_at};
+use super::object::{Inventoried, look_again_at, retry_at};
 use super::observed::{Attempt, Belongs, ObjectObserved, Read, ReleaseObserved};
 use super::plan::ReleaseAction;
 use crate::digest::digest;
@@ -35,7 +35,7 @@ pub(super) enum Fate {
 }
 
 /// Decides about one leftover.
-pub(super) fn fate(key: &ObjectKey, object: &ObjectObserved, now: Timestamp) -> Fate {
+pub(super) fn fate(key: &ObjectKey, object: &ObjectObserved, inventoried: Inventoried<'_>, now: Timestamp) -> Fate {
     if !object.served || object.misplaced {
         return Fate::Gone;
     }
@@ -57,7 +57,7 @@ pub(super) fn fate(key: &ObjectKey, object: &ObjectObserved, now: Timestamp) -> 
         // Also when a watch shows it: the guards need what only the object itself says.
         None => Fate::going(ReleaseAction::Read { key: key.clone() }),
         Some(Read::Absent) => Fate::Gone,
-        Some(Read::Found { keep, belongs, .. }) if *keep || !matches!(belongs, Belongs::Us | Belongs::Predecessor) => {
+        Some(Read::Found { keep, belongs, .. }) if *keep || !may_delete(belongs, object, inventoried) => {
             Fate::LeftAlone
         }
         Some(Read::Found { .. }) if holds_others(key) => Fate::LeftAlone,
@@ -80,11 +80,40 @@ pub(super) fn fate(key: &ObjectKey, object: &ObjectObserved, now: Timestamp) -> 
 }
 
 impl Fate {
+    fn is_deletion(&self) -> bool {
+        matches!(
+            self,
+            Self::Going {
+                action: Some(ReleaseAction::Delete { .. }),
+                ..
+            }
+        )
+    }
+
+    pub(super) fn is_look(&self) -> bool {
+        matches!(
+            self,
+            Self::Going {
+                action: Some(ReleaseAction::Read { .. }),
+                ..
+            }
+        )
+    }
+
     fn going(action: ReleaseAction) -> Self {
         Self::Going {
             action: Some(action),
             next: Next::Await,
         }
+    }
+}
+
+/// What carries the mark of a release that is no more is left to whoever applied it too.
+fn may_delete(belongs: &Belongs, object: &ObjectObserved, inventoried: Inventoried<'_>) -> bool {
+    match belongs {
+        Belongs::Us | Belongs::Predecessor => true,
+        Belongs::OtherOwner => object.holder.is_none() && matches!(inventoried, Inventoried::Applied(_)),
+        Belongs::Nobody => false,
     }
 }
 
@@ -101,8 +130,25 @@ pub fn prune_digest(keys: &BTreeSet<ObjectKey>) -> String {
     digest(keys)
 }
 
-/// Whether deleting these leftovers needs an approval that is not there.
-pub(super) fn needs_approval(observed: &ReleaseObserved, leftovers: &BTreeSet<ObjectKey>, limit: PruneLimit) -> bool {
-    leftovers.len() > limit.of(observed.objects.len())
-        && observed.approved_prune.as_deref() != Some(prune_digest(leftovers).as_str())
+/// What becomes of leftovers now, and which of them stay because deleting so many needs an approval that is not there.
+///
+/// Before all of them have been read nobody knows how many would be deleted, so that nothing is.
+pub(super) fn within_limit(
+    observed: &ReleaseObserved,
+    fates: BTreeMap<ObjectKey, Fate>,
+    limit: PruneLimit,
+) -> (BTreeMap<ObjectKey, Fate>, BTreeSet<ObjectKey>) {
+    let keys = |test: fn(&Fate) -> bool| -> BTreeSet<ObjectKey> {
+        let found = fates.iter().filter(|(_, fate)| test(fate));
+        found.map(|(key, _)| key.clone()).collect()
+    };
+    let doomed = keys(Fate::is_deletion);
+    let unread = keys(Fate::is_look);
+    let limit = limit.of(observed.objects.len());
+    let approved = || observed.approved_prune.as_deref() == Some(prune_digest(&doomed).as_str());
+    if doomed.len() + unread.len() <= limit || unread.is_empty() && approved() {
+        return (fates, BTreeSet::new());
+    }
+    let others = fates.into_iter().filter(|(key, _)| !doomed.contains(key));
+    (others.collect(), doomed)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crds::resource::Health;
 use serde::{Deserialize, Serialize};
 
 use super::object::SyncState;
@@ -44,6 +45,15 @@ pub enum Waiting {
         /// Which.
         release: String,
     },
+    /// An object is in line and not healthy.
+    Health {
+        /// Which.
+        key: ObjectKey,
+        /// How it is.
+        state: Health,
+        /// What is wrong or awaited.
+        message: String,
+    },
     /// An object could not be brought in line.
     Object {
         /// Which.
@@ -76,7 +86,7 @@ pub(super) fn waiting(observed: &ReleaseObserved, objects: &Objects) -> Vec<Wait
         }
     } else {
         waiting.extend(waiting_for_inputs(observed));
-        if !objects.held.is_empty() && settled(objects) {
+        if !objects.held.is_empty() && settled(objects) && !is_looking(objects) {
             let digest = prune_digest(&objects.held);
             waiting.insert(Waiting::PruneApproval {
                 digest,
@@ -98,7 +108,10 @@ pub(super) fn waiting(observed: &ReleaseObserved, objects: &Objects) -> Vec<Wait
             SyncState::Held { release } => waiting.insert(Waiting::Holder {
                 release: release.clone(),
             }),
-            SyncState::Synced | SyncState::Drifted { .. } | SyncState::Unverified | SyncState::Pending => false,
+            SyncState::Synced | SyncState::Drifted { .. } => {
+                waiting_for_health(observed, key).is_some_and(|item| waiting.insert(item))
+            }
+            SyncState::Unverified | SyncState::Pending => false,
         };
     }
     for (key, fate) in &objects.leftovers {
@@ -110,6 +123,21 @@ pub(super) fn waiting(observed: &ReleaseObserved, objects: &Objects) -> Vec<Wait
         }
     }
     waiting.into_iter().collect()
+}
+
+fn waiting_for_health(observed: &ReleaseObserved, key: &ObjectKey) -> Option<Waiting> {
+    let seen = observed.objects.get(key)?.memory.health.as_ref()?;
+    let ill = !matches!(seen.state, Health::Current | Health::Unknown);
+    ill.then(|| Waiting::Health {
+        key: key.clone(),
+        state: seen.state,
+        message: seen.message.clone(),
+    })
+}
+
+/// Whether leftovers are still to be read.
+fn is_looking(objects: &Objects) -> bool {
+    objects.leftovers.values().any(Fate::is_look)
 }
 
 fn settled(objects: &Objects) -> bool {

@@ -170,9 +170,15 @@ pub fn plan(observed: &StackObserved, now: Timestamp) -> StackPlan {
         (Ok(stem), Ok(channel)) => (stem, channel),
         (Err(error), _) | (_, Err(error)) => return invalid(observed, &error.to_string(), now),
     };
-    let selection = select(observed, &stem, &channel);
+    let mut selection = select(observed, &stem, &channel);
     let waiting = waiting(observed, &selection);
-    let actions = actions(observed, &selection, &waiting);
+    if waiting
+        .iter()
+        .any(|item| matches!(item, StackWaiting::PruneApproval { .. }))
+    {
+        selection.keep_what_left_the_source();
+    }
+    let actions = actions(observed, &selection);
     let notes = notes(&actions);
     let status = status::status(observed, &selection, &stem, &actions, &waiting, now);
     finish(observed, actions, status, notes, waiting, now)
@@ -233,7 +239,7 @@ fn finish(
     }
 }
 
-fn actions(observed: &StackObserved, selection: &Selection, waiting: &[StackWaiting]) -> Vec<StackAction> {
+fn actions(observed: &StackObserved, selection: &Selection) -> Vec<StackAction> {
     let mut actions = Vec::new();
     let missing_reference = !observed.spec.no_provider && observed.spec.provider_ref.is_none();
     for tag in &selection.wanted {
@@ -244,13 +250,7 @@ fn actions(observed: &StackObserved, selection: &Selection, waiting: &[StackWait
             Some(view) => actions.extend(adjust(observed, tag, view)),
         }
     }
-    let held = waiting
-        .iter()
-        .any(|item| matches!(item, StackWaiting::PruneApproval { .. }));
     for tag in &selection.unwanted {
-        if held && selection.left_source.contains(tag) {
-            continue;
-        }
         if let Some(view) = observed.releases.get(&tag.to_string()).filter(|view| !view.deleting) {
             actions.push(StackAction::DeleteRelease {
                 tag: tag.to_string(),
@@ -342,7 +342,10 @@ fn waiting(observed: &StackObserved, selection: &Selection) -> Vec<StackWaiting>
     }
     let allowed = observed.spec.prune_limit.of(observed.releases.len());
     let approval = digest(&selection.left_source);
-    if selection.left_source.len() > allowed && observed.approved_prune.as_ref() != Some(&approval) {
+    if selection.left_source.len() > allowed
+        && observed.approved_prune.as_ref() != Some(&approval)
+        && !is_edited(observed)
+    {
         waiting.push(StackWaiting::PruneApproval {
             digest: approval,
             releases: selection.left_source.len(),
@@ -350,6 +353,14 @@ fn waiting(observed: &StackObserved, selection: &Selection) -> Vec<StackWaiting>
     }
     waiting.sort();
     waiting
+}
+
+/// Whether the user has changed the spec since the last decision: what an edit asks for is not limited.
+fn is_edited(observed: &StackObserved) -> bool {
+    observed
+        .status
+        .observed_generation
+        .is_some_and(|seen| seen < observed.generation)
 }
 
 /// One event for all releases that are created, and one for all that are deleted: fifty at once are one piece of news.

@@ -27,6 +27,16 @@ pub(super) struct Selection {
     pub(super) left_source: BTreeSet<ReleaseTag>,
 }
 
+impl Selection {
+    /// Nobody has approved that so many go.
+    pub(super) fn keep_what_left_the_source(&mut self) {
+        for tag in &self.left_source {
+            self.unwanted.remove(tag);
+            self.wanted.insert(tag.clone());
+        }
+    }
+}
+
 /// Why the newest release cannot be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LatestUnknown {
@@ -52,7 +62,10 @@ pub(super) fn select(observed: &StackObserved, stem: &ReleaseStem, channel: &Cha
         .iter()
         .filter(|(_, view)| view.ready && !view.deleting)
         .map(|(tag, _)| tag);
-    let latest_ready = newest(ready, &published).or_else(|| owned_ready_by_name(&owned));
+    let is_ready = |tag: &ReleaseTag| owned.get(tag).is_some_and(|view| view.ready && !view.deleting);
+    let latest_ready = newest(ready, &published)
+        .or_else(|| latest.clone().filter(is_ready))
+        .or_else(|| owned_ready_by_name(&owned));
     let mut wanted: BTreeSet<ReleaseTag> = listed.iter().chain(&latest).chain(&latest_ready).cloned().collect();
     for tag in owned.keys() {
         if in_use(observed, tag) || may_be_latest(tag, latest_unknown, latest_ready.as_ref()) {

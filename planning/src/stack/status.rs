@@ -49,8 +49,8 @@ pub(super) fn status(
         next_release: selection
             .latest
             .as_ref()
-            .filter(|tag| selection.latest_ready.as_ref() != Some(tag))
-            .map(ToString::to_string),
+            .map(ToString::to_string)
+            .filter(|tag| !observed.releases.get(tag).is_some_and(is_usable)),
         last_handled_reconcile_at: handled(observed),
         conditions: merge(&observed.status.conditions, findings, now),
     }
@@ -124,7 +124,7 @@ fn summary(tag: &ReleaseTag, view: Option<&ReleaseView>) -> ReleaseSummary {
             message: Some(message),
         };
     }
-    if view.ready {
+    if view.ready && !view.deleting {
         return ReleaseSummary {
             name,
             ready: true,
@@ -157,6 +157,9 @@ fn phase(view: &ReleaseView) -> ReleasePhase {
 /// Reason and message of the release's Ready, so that nobody has to open the release to learn why it is not.
 fn explanation(view: &ReleaseView) -> Option<String> {
     let ready = find(&view.conditions, ConditionType::Ready)?;
+    if view.deleting && ready.status == ConditionStatus::True {
+        return Some(format!("{}: the release is being deleted", Reason::Deleting.as_str()));
+    }
     let reason = ready.reason.as_deref()?;
     Some(match ready.message.as_deref() {
         Some(message) if !message.is_empty() => crds::conditions::cut(format!("{reason}: {message}")),
@@ -351,9 +354,24 @@ fn activity(findings: &[Finding], actions: &[StackAction], waiting: &[StackWaiti
         Finding::holds_because(
             ConditionType::Reconciling,
             Reason::Progressing,
-            "releases are being brought in line",
+            progress(actions, waiting),
         )
     })
+}
+
+fn progress(actions: &[StackAction], waiting: &[StackWaiting]) -> &'static str {
+    if !actions.is_empty() {
+        return "releases are being brought in line";
+    }
+    match waiting.first() {
+        Some(StackWaiting::Source { .. }) => "waits for the source",
+        Some(StackWaiting::NothingListed) => "waits for a release at the source",
+        Some(StackWaiting::NoOrder) => "waits for a version to be named: hash releases without a date have no order",
+        Some(StackWaiting::ProviderTemplate) => "waits for the provider template",
+        Some(StackWaiting::OwnedByOther { .. }) => "waits until another stack lets go of a release",
+        Some(StackWaiting::PruneApproval { .. }) => "waits until the deletion of releases is approved",
+        _ => "waits for releases to become ready",
+    }
 }
 
 /// The first few names, and how many more.

@@ -150,7 +150,7 @@ impl World {
             ["crash"] => self.process = Process::default(),
             ["lose", "status"] => self.lose_status(),
             ["empty", "store"] => self.store.clear(),
-            ["wait", duration] => self.settle(duration.parse::<SignedDuration>().expect("a duration")),
+            ["wait", duration] => self.wait(duration.parse::<SignedDuration>().expect("a duration")),
             [verb, "object", name, options @ ..] => self.object_command(verb, &key(name), options, line),
             _ => panic!("unknown command {line:?}"),
         }

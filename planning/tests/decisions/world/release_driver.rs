@@ -287,38 +287,28 @@ impl World {
         objects
     }
 
-    /// Other releases that stay and whose inventory names the same objects.
+    /// Other releases that stay and name the same objects, or hold them.
     fn share(&self, tag: &str, rendering: &Rendering, objects: &mut BTreeMap<ObjectKey, ObjectObserved>) {
-        for (other, release) in self
+        let others = self
             .api
             .releases
             .iter()
-            .filter(|(other, release)| *other != tag && !release.deleting)
-        {
-            for row in &release.status.resources {
-                let key = key_of(row);
-                let Some(object) = objects.get_mut(&key) else { continue };
-                object.shared_with.insert(other.clone());
-                let marked = self
-                    .api
-                    .objects
-                    .get(&key)
-                    .is_some_and(|live| live.value(&label(labels::PART_OF)) == Some(&mark(other)));
-                if marked {
+            .filter(|(other, release)| *other != tag && !release.deleting);
+        for (other, release) in others {
+            for (key, object) in objects.iter_mut() {
+                let row = release.status.resources.iter().find(|row| key_of(row) == *key);
+                let wanted = matches!(rendering, Rendering::Rendered { intents } if intents.contains_key(key));
+                if row.is_some() && !wanted {
+                    object.shared_with.insert(other.clone());
+                }
+                let live = self.api.objects.get(key);
+                let marked = live.is_some_and(|live| live.value(&label(labels::PART_OF)) == Some(&mark(other)));
+                if marked && (row.is_some() || release.status.observed_generation.is_none()) {
                     object.holder = Some(Holder {
                         release: other.clone(),
-                        digest: row.digest.clone(),
+                        digest: row.map(|row| row.digest.clone()).unwrap_or_default(),
                     });
                 }
-            }
-        }
-        if let Rendering::Rendered { intents } = rendering {
-            for object in objects
-                .iter_mut()
-                .filter(|(key, _)| intents.contains_key(*key))
-                .map(|(_, object)| object)
-            {
-                object.shared_with.clear();
             }
         }
     }
@@ -619,8 +609,13 @@ impl World {
         let Some(live) = self.api.objects.get(key).filter(|live| live.uid == uid) else {
             return;
         };
-        let (belongs, kept) = (belongs(tag, live), live.is_kept());
-        if !matches!(belongs, Belongs::Us | Belongs::Predecessor) {
+        let kept = live.is_kept();
+        let somebody_elses = match belongs(tag, live) {
+            Belongs::Us | Belongs::Predecessor => false,
+            Belongs::OtherOwner => self.is_held(key, live),
+            Belongs::Nobody => true,
+        };
+        if somebody_elses {
             self.journal
                 .violation(format!("{key} was deleted though it is not of {tag}"));
         }

@@ -33,6 +33,13 @@ impl World {
         panic!("the world does not become quiet:\n{}", self.journal.take().join("\n"));
     }
 
+    /// Lets this much time go by.
+    pub(crate) fn wait(&mut self, duration: SignedDuration) {
+        let end = self.now.saturating_add(duration).expect("an instant");
+        self.settle(duration);
+        self.now = self.now.max(end);
+    }
+
     /// One reconcile of everything; whether anything was done, and when time alone will change a decision.
     pub(crate) fn pass(&mut self) -> (bool, Option<Timestamp>) {
         let mut busy = false;
