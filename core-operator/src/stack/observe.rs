@@ -135,7 +135,9 @@ async fn provider(
     let objects = objects
         .into_iter()
         .map(|(name, state)| {
+            let release = format!("ClusterStackRelease {name}");
             let object = ProviderObject {
+                foreign: state.controller.as_ref().is_some_and(|controller| controller.name != release),
                 spec: state.spec.clone(),
                 labels: state.labels.clone(),
                 annotations: state.annotations.clone(),

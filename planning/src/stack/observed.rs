@@ -158,4 +158,7 @@ pub struct ProviderObject {
     pub annotations: BTreeMap<String, String>,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// Whether it is controlled by something else than the release of its name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub foreign: bool,
 }

@@ -47,7 +47,7 @@ pub(super) fn action(observed: &StackObserved, tag: &ReleaseTag, release: &Relea
     let reference = reference(observed, tag)?;
     let name = tag.to_string();
     let current = observed.provider_objects.get(&name);
-    if current.is_some_and(|object| object.deleting) || release.deleting {
+    if current.is_some_and(|object| object.deleting || object.foreign) || release.deleting {
         return None;
     }
     let spec = template

@@ -286,5 +286,6 @@ fn shown(provider: &ProviderRelease) -> ProviderObject {
         labels: provider.labels.clone(),
         annotations: provider.annotations.clone(),
         deleting: false,
+        foreign: false,
     }
 }
