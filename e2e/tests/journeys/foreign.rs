@@ -3,14 +3,14 @@
 use anyhow::{Context, Result};
 use crds::{ClusterStack, ClusterStackRelease, conditions, labels};
 use e2e::{
-    Journey,
-    journey::{USER, status},
+    Journey, eventually,
+    journey::{SOON, USER, status},
     releases::StackSource,
 };
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -271,6 +271,57 @@ fn a_release_of_another_stack_is_left_to_it() -> Result<()> {
             release.owner_references().iter().any(|owner| owner.name == "second") && status(release).ready
         };
         journey.until_release(&tag, "made for the other stack", taken).await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn an_object_that_was_there_before_is_shared_not_taken_and_outlives_the_release() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_stack(&with_map()?.path(), "v1")?;
+        let theirs = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "map" }, "data": { "also": "theirs" },
+        });
+        let theirs = journey.apply(theirs).await?;
+        journey.operate().await?;
+        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+        journey.release_ready(&tag).await?;
+        let maps = journey.objects("v1", "ConfigMap");
+        assert_eq!(
+            maps.get("map").await?.data["data"],
+            json!({ "also": "theirs", "from": "ours" })
+        );
+        let events = journey.api::<Event>();
+        eventually(SOON, "an event that names the object and its maker", async || {
+            let list = events.list(&ListParams::default()).await?;
+            let mut notes = list.items.iter().filter_map(|event| event.note.as_deref());
+            let told = notes.any(|note| note.contains("ConfigMap map was there before") && note.contains(USER));
+            anyhow::ensure!(told, "{:#?}", list.items);
+            Ok::<_, anyhow::Error>(())
+        })
+        .await?;
+        // Its own objects go, also after a restart and a correction.
+        maps.patch(
+            "map",
+            &PatchParams::default(),
+            &Patch::Merge(json!({ "data": { "from": "somebody" } })),
+        )
+        .await?;
+        eventually(SOON, "the field to be back", async || {
+            let data = maps.get("map").await?.data["data"].clone();
+            anyhow::ensure!(data["from"] == "ours", "{data}");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await?;
+        journey.restart_operator().await?;
+        journey.delete::<ClusterStack>("harbor").await?;
+        journey.gone::<ClusterStackRelease>(&tag).await?;
+        assert_eq!(journey.marked(&tag).await?, ["ConfigMap map"]);
+        let left = maps.get("map").await?;
+        assert_eq!(
+            (left.metadata.uid, &left.data["data"]["also"]),
+            (theirs.metadata.uid, &json!("theirs"))
+        );
         Ok(())
     })
 }

@@ -4,9 +4,12 @@ use anyhow::{Context, Result};
 use crds::{
     ClusterStack, ClusterStackRelease,
     conditions::{Condition, ConditionType, find},
+    labels,
 };
 use e2e::{
-    Journey, eventually,
+    Journey,
+    audit::AuditEvent,
+    eventually,
     journey::{SOON, status},
 };
 use kube::{
@@ -289,6 +292,67 @@ fn a4_a_missing_kind_is_waited_for_and_noticed_when_it_is_there() -> Result<()> 
         provider.install().await?;
         provider.template(json!({ "images": [] })).await?;
         provider.object(&tag, &json!({ "images": [] })).await?;
+        provider.reports(&tag, json!({ "ready": true })).await?;
+        journey.release_ready(&tag).await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn a4_an_object_that_somebody_else_controls_is_left_to_them_and_they_are_named() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        journey.operate().await?;
+        let provider = Provider {
+            journey,
+            kind: "LighterRelease",
+        };
+        provider.install().await?;
+        provider.template(json!({ "images": ["ours"] })).await?;
+        let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "somebody" } });
+        let somebody = journey.apply(map).await?;
+        let theirs = json!({
+            "apiVersion": API_VERSION, "kind": provider.kind,
+            "metadata": { "name": tag, "ownerReferences": [{
+                "apiVersion": "v1", "kind": "ConfigMap", "name": "somebody", "uid": somebody.metadata.uid, "controller": true,
+            }] },
+            "spec": { "images": ["theirs"] },
+        });
+        let theirs = journey.apply(theirs).await?;
+        provider.stack().await?;
+        journey
+            .until_release(&tag, "told who controls it", |release| {
+                waits(release, "ForeignOwner", "ConfigMap somebody")
+            })
+            .await?;
+        let seen = journey.mark().await?;
+        for word in ["one", "two", "three"] {
+            journey
+                .annotate::<ClusterStack>("harbor", labels::REQUESTED_AT, Some(word))
+                .await?;
+            let answered = |stack: &ClusterStack| {
+                stack
+                    .status
+                    .as_ref()
+                    .and_then(|status| status.last_handled_reconcile_at.as_deref())
+                    == Some(word)
+            };
+            journey.until_stack("harbor", "the request answered", answered).await?;
+        }
+        let of_the_kind = |event: &AuditEvent| event.object.as_ref().is_some_and(|object| object.name == tag);
+        let writes = journey.requests_since(seen).await?.writes().filter(of_the_kind);
+        assert!(writes.is_empty(), "{writes:#?}");
+        assert_eq!(
+            provider.objects().get(&tag).await?.resource_version(),
+            theirs.resource_version()
+        );
+        // They let it go, and it becomes the release's.
+        let patch = json!({ "metadata": { "ownerReferences": null } });
+        provider
+            .objects()
+            .patch(&tag, &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
+        provider.object(&tag, &json!({ "images": ["ours"] })).await?;
         provider.reports(&tag, json!({ "ready": true })).await?;
         journey.release_ready(&tag).await?;
         Ok(())
