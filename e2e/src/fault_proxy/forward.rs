@@ -167,8 +167,12 @@ impl Forwarder {
             .or_insert_with(|| self.authorization.clone());
         let request = Request::from_parts(head, Full::new(body));
         let answer = self.client.request(request).await.map_err(io::Error::other)?;
+        let short = *self.weather.borrow() == Weather::ShortWatches;
         Ok(answer.map(|body| {
-            if is_watch {
+            if is_watch && short {
+                let end = stream::once(async { Err(io::Error::other("the watch was cut")) });
+                BodyExt::boxed(StreamBody::new(end))
+            } else if is_watch {
                 self.cuttable(body)
             } else {
                 body.map_err(io::Error::other).boxed()

@@ -12,6 +12,8 @@ pub enum Weather {
     RefuseAll(StatusCode),
     /// Writes (as the proxy counts them) are answered with this status and reach nobody; everything else passes.
     RefuseWrites(StatusCode),
+    /// Watches are granted and end at once, in the middle of their body; everything else passes.
+    ShortWatches,
     /// New requests are held without an answer, and dropped when the weather changes. Running watches go on.
     Hang,
 }
@@ -22,7 +24,7 @@ impl Weather {
         match self {
             Self::RefuseAll(status) => Some(status),
             Self::RefuseWrites(status) if is_write => Some(status),
-            Self::Fair | Self::RefuseWrites(_) | Self::Hang => None,
+            Self::Fair | Self::RefuseWrites(_) | Self::ShortWatches | Self::Hang => None,
         }
     }
 }
