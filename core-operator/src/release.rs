@@ -1,5 +1,6 @@
 //! The driver of ClusterStackRelease: observe, plan, execute, write the status, say when to look again.
 
+mod adoption;
 mod execute;
 mod inherited;
 mod intent;

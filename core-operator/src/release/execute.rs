@@ -21,6 +21,7 @@ use planning::release::{
 };
 use serde_json::{Value, json};
 
+use super::adoption::keep_for_others;
 use super::intent::Intents;
 use super::live::{belongs, judged, other_managers};
 use super::memory::ReleaseMemory;
@@ -133,7 +134,9 @@ impl Pass<'_> {
                 .await
                 .map(Some)
                 .map_err(Failed),
-            ReleaseAction::Apply { key, why, force } => self.apply(key, *why, *force, bodies).await.map(|()| None),
+            ReleaseAction::Apply { key, why, force } => {
+                self.apply(release, key, *why, *force, bodies).await.map(|()| None)
+            }
             ReleaseAction::Check { key } => self.check(key, bodies).await.map(|()| None),
             ReleaseAction::Read { key } => self.read(key).await.map(|()| None),
             ReleaseAction::TakeOver { key } => self.take_over(release, key).await.map(|()| None),
@@ -196,6 +199,7 @@ impl Pass<'_> {
 
     async fn apply(
         &self,
+        release: &ClusterStackRelease,
         key: &ObjectKey,
         why: ApplyReason,
         force: bool,
@@ -206,10 +210,14 @@ impl Pass<'_> {
         match apply(&self.context.client, &self.context.discovery, body, &options).await {
             Ok(applied) => {
                 self.applied(key, digest, &applied);
-                if why == ApplyReason::Correct {
-                    self.reversed(key);
+                match why {
+                    ApplyReason::Create => keep_for_others(self.context, release, body, &applied).await.map_err(Failed),
+                    ApplyReason::Correct => {
+                        self.reversed(key);
+                        Ok(())
+                    }
+                    ApplyReason::Update => Ok(()),
                 }
-                Ok(())
             }
             Err(error) => Err(self.refused(key, digest, &error)),
         }

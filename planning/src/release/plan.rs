@@ -92,7 +92,7 @@ pub enum ReleaseAction {
 /// Why an object is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ApplyReason {
-    /// It is not there, or not ours yet.
+    /// It is not there, or not ours yet. One that was there before is marked to stay when the release goes.
     Create,
     /// The release wants something else than was applied.
     Update,
