@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::release::{group_kind, owner_reference};
+use crate::sources::Opened;
 
 /// How many requests of one stack are under way at once.
 const SIDE_BY_SIDE: usize = 16;
@@ -67,6 +68,7 @@ async fn create(
     release.meta_mut().finalizers = Some(vec![labels::RELEASE_FINALIZER.to_owned()]);
     release.meta_mut().owner_references = Some(stack.owner_ref(&()).into_iter().collect());
     release.meta_mut().labels = Some(wanted_labels.clone()).filter(|labels| !labels.is_empty());
+    release.meta_mut().annotations = kinds(context, &release).await;
     let params = PostParams {
         field_manager: Some(labels::FIELD_MANAGER.to_owned()),
         ..PostParams::default()
@@ -78,6 +80,26 @@ async fn create(
         }
         Err(error) => Err(words_of(&error)),
     }
+}
+
+/// The annotation with the kinds of the objects that a release asks for, where its chart can be rendered by now. Otherwise the release says it
+/// before it applies its first object, by a write of its own.
+async fn kinds(context: &Context, release: &ClusterStackRelease) -> Option<BTreeMap<String, String>> {
+    let tag = release.name_any().parse().ok()?;
+    let Opened::Ready { files, .. } = context.sources.open(release.spec.source.as_ref(), &tag).await else {
+        return None;
+    };
+    let policy = release.spec.policy.as_ref();
+    let profile = policy.map(|policy| policy.helm_profile).unwrap_or_default();
+    let namespace = release.namespace().unwrap_or_default();
+    let rendered = context.render(&files, &namespace, profile).await.ok()?;
+    let kinds = rendered.objects.iter().filter_map(|object| {
+        let api_version = object.value.get("apiVersion")?.as_str()?;
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        Some((group, object.value.get("kind")?.as_str()?))
+    });
+    let names = labels::format_group_kinds(kinds);
+    (!names.is_empty()).then(|| BTreeMap::from([(labels::CONTAINS_GROUP_KINDS.to_owned(), names)]))
 }
 
 async fn update(
