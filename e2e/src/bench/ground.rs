@@ -52,11 +52,11 @@ impl Ground {
             return Self::existing(kubeconfig, lab, folder).await;
         }
         let control_plane = ControlPlane::start(Options {
+            crds: true,
             audit_bodies: true,
             ..Options::default()
         })
         .await?;
-        control_plane.install_crds().await?;
         Ok(Self {
             client: control_plane.client(),
             audit: control_plane.audit_log(),

@@ -100,7 +100,8 @@ pub(super) async fn create_stacks(
     let api: Api<ClusterStack> = Api::namespaced(ground.client.clone(), namespace);
     let api = &api;
     let creations = stock.cluster_stacks().map(async |stack| {
-        let stacked: ClusterStack = serde_json::from_value(stack).context("unable to read a ClusterStack of our own")?;
+        let stacked: ClusterStack =
+            serde_json::from_value(stack).context("unable to read a ClusterStack of our own")?;
         let created = api
             .create(&PostParams::default(), &stacked)
             .await

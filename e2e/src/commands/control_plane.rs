@@ -43,12 +43,8 @@ pub(crate) enum Command {
     Up {
         #[command(flatten)]
         place: Place,
-        /// Install the CRDs of cluster stacks and of Cluster API 1.10 with its docker and OpenStack providers
-        #[arg(long)]
-        crds: bool,
-        /// Run the scheduler and the controllers of Deployments, Jobs and their like too
-        #[arg(long)]
-        workloads: bool,
+        #[command(flatten)]
+        furnishing: Furnishing,
     },
     /// Stop it and remove its data
     Down(Place),
@@ -58,13 +54,23 @@ pub(crate) enum Command {
     Serve {
         #[command(flatten)]
         place: Place,
-        /// As for `up`
-        #[arg(long)]
-        crds: bool,
-        /// As for `up`
-        #[arg(long)]
-        workloads: bool,
+        #[command(flatten)]
+        furnishing: Furnishing,
     },
+}
+
+/// What it is to have beyond the plain API.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Furnishing {
+    /// Install the CRDs of cluster stacks and of Cluster API 1.10 with its docker and OpenStack providers
+    #[arg(long)]
+    crds: bool,
+    /// Run the scheduler and the controllers of Deployments, Jobs and their like too
+    #[arg(long)]
+    workloads: bool,
+    /// Have the audit log show what was sent, too, as `bench` needs it
+    #[arg(long)]
+    audit_bodies: bool,
 }
 
 #[derive(Args, Debug)]
@@ -98,7 +104,7 @@ impl Place {
 
 pub(crate) async fn run(command: Command) -> Result<()> {
     match command {
-        Command::Up { place, crds, workloads } => up(&place, crds, workloads).await,
+        Command::Up { place, furnishing } => up(&place, furnishing).await,
         Command::Down(place) => down(&place).await,
         Command::Kubeconfig(place) => {
             ensure!(
@@ -109,15 +115,15 @@ pub(crate) async fn run(command: Command) -> Result<()> {
             say(&place.kubeconfig()?.display().to_string());
             Ok(())
         }
-        Command::Serve { place, crds, workloads } => serve(&place, crds, workloads).await,
+        Command::Serve { place, furnishing } => serve(&place, furnishing).await,
     }
 }
 
-async fn up(place: &Place, crds: bool, workloads: bool) -> Result<()> {
+async fn up(place: &Place, furnishing: Furnishing) -> Result<()> {
     let mut serving = if Folder::is_in_use(&place.dir)? {
         None
     } else {
-        Some(start_serving(place, crds, workloads)?)
+        Some(start_serving(place, furnishing)?)
     };
     let waited = eventually(UP_DEADLINE, "the control plane to be ready", || {
         ready(match serving.as_mut().map(Child::try_wait).transpose() {
@@ -131,7 +137,7 @@ async fn up(place: &Place, crds: bool, workloads: bool) -> Result<()> {
         .await
         .and_then(|outcome| outcome)
         .with_context(|| format!("{}\n(from {})", tail_of(&place.log()), place.log().display()))?;
-    if crds && serving.is_none() {
+    if furnishing.crds && serving.is_none() {
         definitions::install(&client(place).await?, &definitions::all(&Lab::load()?)?).await?;
     }
     let kubeconfig = place.kubeconfig()?;
@@ -153,7 +159,7 @@ async fn client(place: &Place) -> Result<Client> {
 }
 
 /// Starts `serve` so that it outlives this process, its terminal and what is typed there.
-fn start_serving(place: &Place, crds: bool, workloads: bool) -> Result<Child> {
+fn start_serving(place: &Place, furnishing: Furnishing) -> Result<Child> {
     if let Some(parent) = place.log().parent() {
         fs::create_dir_all(parent).with_context(|| format!("failed to make {}", parent.display()))?;
     }
@@ -161,9 +167,15 @@ fn start_serving(place: &Place, crds: bool, workloads: bool) -> Result<Child> {
     let program = std::env::current_exe().context("failed to find this program")?;
     let mut command = std::process::Command::new(program);
     command.args(["control-plane", "serve", "--dir"]).arg(&place.dir);
+    let Furnishing {
+        crds,
+        workloads,
+        audit_bodies,
+    } = furnishing;
     command
         .args(crds.then_some("--crds"))
-        .args(workloads.then_some("--workloads"));
+        .args(workloads.then_some("--workloads"))
+        .args(audit_bodies.then_some("--audit-bodies"));
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -174,13 +186,13 @@ fn start_serving(place: &Place, crds: bool, workloads: bool) -> Result<Child> {
         .context("failed to start this program in the background")
 }
 
-async fn serve(place: &Place, crds: bool, workloads: bool) -> Result<()> {
+async fn serve(place: &Place, furnishing: Furnishing) -> Result<()> {
     let mut terminated = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
     let mut interrupted = signal(SignalKind::interrupt()).context("failed to listen for Ctrl-C")?;
     // Heard and not acted upon: the terminal of whoever called `up` may close.
     let _hung_up = signal(SignalKind::hangup()).context("failed to listen for SIGHUP")?;
     let mut control_plane = tokio::select! {
-        started = start(place, crds, workloads) => started?,
+        started = start(place, furnishing) => started?,
         _ = terminated.recv() => return Ok(()),
         _ = interrupted.recv() => return Ok(()),
     };
@@ -191,16 +203,14 @@ async fn serve(place: &Place, crds: bool, workloads: bool) -> Result<()> {
     }
 }
 
-async fn start(place: &Place, crds: bool, workloads: bool) -> Result<ControlPlane> {
+async fn start(place: &Place, furnishing: Furnishing) -> Result<ControlPlane> {
     let control_plane = ControlPlane::start(Options {
         folder: Some(place.dir.clone()),
-        workloads,
-        ..Options::default()
+        crds: furnishing.crds,
+        workloads: furnishing.workloads,
+        audit_bodies: furnishing.audit_bodies,
     })
     .await?;
-    if crds {
-        control_plane.install_crds().await?;
-    }
     say(&control_plane.kubeconfig_path().display().to_string());
     let ready = place.ready();
     fs::write(&ready, std::process::id().to_string())
