@@ -5,7 +5,7 @@ use crds::{ClusterStack, ClusterStackRelease, conditions, labels, resource::Sync
 use e2e::{
     Journey, eventually,
     journey::{SOON, status},
-    releases::harbor_tag,
+    releases::{Releases, harbor_tag},
 };
 use kube::ResourceExt;
 use serde_json::json;
@@ -125,6 +125,38 @@ fn a_listed_version_that_the_source_does_not_have_yet_is_taken_when_it_appears()
         let stack = journey.usable("harbor", "v1, v2").await?;
         let latest = stack.status.and_then(|status| status.latest_release);
         assert_eq!(latest.as_deref(), Some("docker-harbor-1-34-v2 | v1.34.0"));
+        Ok(())
+    })
+}
+
+#[test]
+fn a_stack_may_name_a_directory_below_the_operators_which_need_not_be_there_yet() -> Result<()> {
+    journey(async |journey| {
+        journey.releases.publish_harbor("v1", "v1")?;
+        journey.operate().await?;
+        let source = json!({ "directory": { "path": "teams/harbor" } });
+        journey
+            .stack("harbor", json!({ "autoSubscribe": true, "source": source }))
+            .await?;
+        let tells = |stack: &ClusterStack| {
+            let conditions = stack
+                .status
+                .as_ref()
+                .map(|status| status.conditions.as_slice())
+                .unwrap_or_default();
+            conditions::find(conditions, conditions::ConditionType::Ready)
+                .is_some_and(|ready| ready.status == conditions::ConditionStatus::False)
+        };
+        journey
+            .until_stack("harbor", "told that nothing is there", tells)
+            .await?;
+        let team = Releases::at(&journey.releases.root().join("teams/harbor"))?;
+        let tag = team.publish_harbor("v2", "v2")?;
+        journey.usable("harbor", "v2").await?;
+        let release = journey.release_ready(&tag).await?;
+        assert_eq!(serde_json::to_value(&release.spec.source)?, source);
+        let from = status(&release).assets.map(|assets| assets.source).unwrap_or_default();
+        assert!(from.ends_with("releases/teams/harbor"), "{from}");
         Ok(())
     })
 }
@@ -316,6 +348,11 @@ fn f16_a_newest_release_that_is_not_ready_survives_an_outage_of_the_source() -> 
         journey
             .until_release(&two, "not ready", |release| !status(release).ready)
             .await?;
+        let next = |stack: &ClusterStack| {
+            let next = stack.status.as_ref().and_then(|status| status.next_release.as_deref());
+            next == Some(two.as_str())
+        };
+        journey.until_stack("harbor", "named as the next release", next).await?;
         let uid = journey.api::<ClusterStackRelease>().get(&two).await?.metadata.uid;
         let (place, away) = (journey.releases.folder_of(""), journey.folder().join("away"));
         std::fs::rename(&place, &away)?;
