@@ -12,7 +12,7 @@ pub enum Weather {
     RefuseAll(StatusCode),
     /// Writes (as the proxy counts them) are answered with this status and reach nobody; everything else passes.
     RefuseWrites(StatusCode),
-    /// Watches are granted and end at once, in the middle of their body; everything else passes.
+    /// Watches are granted and end at once, before their first event; everything else passes.
     ShortWatches,
     /// New requests are held without an answer, and dropped when the weather changes. Running watches go on.
     Hang,
