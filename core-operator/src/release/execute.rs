@@ -211,8 +211,10 @@ impl Pass<'_> {
             Ok(applied) => {
                 self.applied(key, digest, &applied);
                 match why {
-                    ApplyReason::Create => keep_for_others(self.context, release, body, &applied).await.map_err(Failed),
-                    ApplyReason::Correct => {
+                    ApplyReason::Create => keep_for_others(self.context, release, body, &applied)
+                        .await
+                        .map_err(Failed),
+                    ApplyReason::Correct | ApplyReason::Adopt => {
                         self.reversed(key);
                         Ok(())
                     }

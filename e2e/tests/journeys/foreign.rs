@@ -115,7 +115,7 @@ fn f21_a_stack_that_gets_and_loses_its_provider_says_so_on_its_releases() -> Res
     })
 }
 
-/// A class chart with one ConfigMap more.
+/// A class chart with one `ConfigMap` more.
 fn with_map() -> Result<StackSource> {
     let source = StackSource::harbor("v1")?;
     source.write(

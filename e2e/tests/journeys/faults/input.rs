@@ -100,10 +100,7 @@ fn smallest(schema: &Value) -> Value {
 /// Odd values for every field of one of our kinds.
 fn odd_objects(kind: &str) -> Result<Vec<Odd>> {
     let crds = custom_resource_definitions();
-    let crds = crds
-        .iter()
-        .map(|crd| serde_json::to_value(crd))
-        .collect::<Result<Vec<_>, _>>()?;
+    let crds = crds.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
     let crd = crds
         .iter()
         .find(|crd| crd["spec"]["names"]["kind"] == kind)
