@@ -31,7 +31,7 @@ pub struct ClientOptions {
     pub kubeconfig: Option<PathBuf>,
     /// A context of the kubeconfig other than its current one.
     pub context: Option<String>,
-    /// Requests a second that are sustained; 0 or less is no limit. Watches and leases are never held back.
+    /// Requests a second that are sustained; 0 or less is no limit. Watches and leases have no part in it.
     pub qps: f64,
     /// Requests that may go at once before `qps` takes hold.
     pub burst: u32,
@@ -101,7 +101,7 @@ async fn load(options: &ClientOptions) -> Result<Config, ConnectError> {
         ..KubeConfigOptions::default()
     };
     let wrap = |source| ConnectError::ReadKubeconfig {
-        path: options.kubeconfig.clone(),
+        path: options.kubeconfig.clone().or_else(named_by_environment),
         source: Box::new(source),
     };
     if let Some(path) = &options.kubeconfig {
@@ -110,13 +110,15 @@ async fn load(options: &ClientOptions) -> Result<Config, ConnectError> {
     }
     match Config::from_kubeconfig(&choice).await {
         Ok(config) => Ok(config),
-        Err(source) if options.context.is_some() || is_named_by_environment() => Err(wrap(source)),
+        Err(source) if options.context.is_some() || named_by_environment().is_some() => Err(wrap(source)),
         Err(_) => Config::incluster().map_err(ConnectError::FindCluster),
     }
 }
 
-fn is_named_by_environment() -> bool {
-    std::env::var_os("KUBECONFIG").is_some_and(|path| !path.is_empty())
+fn named_by_environment() -> Option<PathBuf> {
+    std::env::var_os("KUBECONFIG")
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from)
 }
 
 fn named(path: Option<&Path>) -> String {
