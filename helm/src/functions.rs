@@ -45,6 +45,8 @@ pub struct Function {
 pub(crate) enum Body {
     /// From the values of its arguments.
     Pure(fn(&[Value]) -> Called),
+    /// From the values of its arguments, of which it changes the first, a map.
+    Changing(fn(&[Value]) -> Called),
     /// From its arguments, where a missing value differs from nil.
     Operands(fn(&[Operand]) -> Called),
     /// By executing templates.

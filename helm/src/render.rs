@@ -264,7 +264,7 @@ impl Render<'_> {
         })
     }
 
-    /// Executes the templates, deepest path first, and gives what goes into manifests by path.
+    /// Executes the templates and gives what goes into manifests by path.
     fn execute(&self, layout: &Layout) -> Result<BTreeMap<String, Vec<u8>>, RenderError> {
         let templates = self
             .chart
@@ -272,6 +272,17 @@ impl Render<'_> {
             .get(layout, self.options.profile)
             .map_err(RenderError::Parse)?;
         let mut executor = Executor::new(&templates, self.options.limits);
+        let rendered = self.execute_all(layout, &mut executor);
+        executor.dismantle();
+        rendered
+    }
+
+    /// Deepest path first.
+    fn execute_all(
+        &self,
+        layout: &Layout,
+        executor: &mut Executor<'_>,
+    ) -> Result<BTreeMap<String, Vec<u8>>, RenderError> {
         let mut rendered = BTreeMap::new();
         for template in layout.all() {
             if base_name(&template.path).starts_with('_') {

@@ -1,7 +1,7 @@
 //! Functions on maps. `set`, `unset` and the merges change the map they are given.
 
 use super::merge::merge;
-use super::{Called, Function, mismatch};
+use super::{Body, Called, Function, mismatch};
 use crate::format;
 use crate::value::Type::{Any, Map as MapType, Str};
 use crate::value::{List, Map, Value};
@@ -9,7 +9,7 @@ use crate::value::{List, Map, Value};
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::variadic("dict", &[Any], dict),
     Function::new("get", &[MapType, Str], get),
-    Function::new("set", &[MapType, Str, Any], set),
+    Function::with("set", &[MapType, Str, Any], false, Body::Changing(set)),
     Function::new("unset", &[MapType, Str], unset),
     Function::new("hasKey", &[MapType, Str], has_key),
     Function::variadic("pluck", &[Str, MapType], pluck),
@@ -18,15 +18,14 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::variadic("pick", &[MapType, Str], pick),
     Function::variadic("omit", &[MapType, Str], omit),
     Function::variadic("dig", &[Any], dig),
-    Function::variadic("merge", &[MapType, MapType], |arguments| merged(arguments, false)),
-    Function::variadic("mustMerge", &[MapType, MapType], |arguments| merged(arguments, false)),
-    Function::variadic("mergeOverwrite", &[MapType, MapType], |arguments| {
-        merged(arguments, true)
-    }),
-    Function::variadic("mustMergeOverwrite", &[MapType, MapType], |arguments| {
-        merged(arguments, true)
-    }),
+    Function::with("merge", &[MapType, MapType], true, MERGE),
+    Function::with("mustMerge", &[MapType, MapType], true, MERGE),
+    Function::with("mergeOverwrite", &[MapType, MapType], true, MERGE_OVERWRITE),
+    Function::with("mustMergeOverwrite", &[MapType, MapType], true, MERGE_OVERWRITE),
 ];
+
+const MERGE: Body = Body::Changing(|arguments| merged(arguments, false));
+const MERGE_OVERWRITE: Body = Body::Changing(|arguments| merged(arguments, true));
 
 /// The map given, or an empty one for a nil map, which reads as empty.
 fn map_of(value: &Value) -> Result<Map, String> {

@@ -32,6 +32,11 @@ impl Executor<'_> {
                 let values: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
                 body(&values).map_err(Failure)
             }
+            Body::Changing(body) => {
+                let values: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
+                self.remember_changed(&values);
+                body(&values).map_err(Failure)
+            }
             Body::Operands(body) => body(&operands).map_err(Failure),
             Body::Engine(body) => {
                 let values: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();

@@ -10,7 +10,7 @@ use super::syntax::{DOLLAR, Name, NodeId, Source, Tree};
 use super::{Operand, Templates, parse};
 use crate::format;
 use crate::text;
-use crate::value::{Bytes, Value};
+use crate::value::{Bytes, Map, Value};
 
 /// How often one name may be included within itself.
 const MAX_NESTED_INCLUDES: usize = 1_000;
@@ -115,6 +115,8 @@ pub struct Executor<'t> {
     pub(super) variables: Vec<(Name, Operand)>,
     included: HashMap<Bytes, usize>,
     parsed: HashMap<Bytes, Rc<[Tree]>>,
+    /// Maps that may have come to contain themselves.
+    changed: Vec<Map>,
 }
 
 impl<'t> Executor<'t> {
@@ -131,6 +133,7 @@ impl<'t> Executor<'t> {
             variables: Vec::new(),
             included: HashMap::new(),
             parsed: HashMap::new(),
+            changed: Vec::new(),
         }
     }
 
@@ -142,6 +145,29 @@ impl<'t> Executor<'t> {
             .execute_named(name, data)
             .map_err(|Failure(text)| ExecError { text })?;
         Ok(without_marks(&output))
+    }
+
+    /// Frees maps that contain themselves, which nothing else would: empties all that templates put maps or lists into, and the maps
+    /// within. Values given to [`Executor::execute`] may be among them.
+    pub fn dismantle(self) {
+        let mut pending = self.changed;
+        while let Some(map) = pending.pop() {
+            let entries = std::mem::take(&mut *map.entries_mut());
+            pending.extend(entries.into_values().filter_map(|value| match value {
+                Value::Map(inner) => Some(inner),
+                _ => None,
+            }));
+        }
+    }
+
+    pub(super) fn remember_changed(&mut self, arguments: &[Value]) {
+        if let [Value::Map(map), given @ ..] = arguments
+            && given
+                .iter()
+                .any(|value| matches!(value, Value::Map(_) | Value::List(_)))
+        {
+            self.changed.push(map.clone());
+        }
     }
 
     fn execute_named(&mut self, name: &str, data: Value) -> Executed<Vec<u8>> {
@@ -318,4 +344,29 @@ fn without_marks(output: &[u8]) -> Vec<u8> {
 
 pub(super) fn quoted(text: &[u8]) -> String {
     text::lossy(&format::quote(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::functions::FunctionTable;
+
+    #[test]
+    fn a_map_that_a_template_put_into_itself_is_freed() {
+        for template in [
+            r#"{{ $_ := set . "self" . }}"#,
+            r#"{{ $_ := set . "list" (list (dict "self" .)) }}"#,
+            r#"{{ $_ := merge . (dict "inner" (dict "self" .)) }}"#,
+        ] {
+            let mut templates = Templates::new(FunctionTable::v3_19());
+            templates.parse("t", template.as_bytes()).unwrap();
+            let map = Map::new();
+            map.insert("inner", Map::new());
+            let mut executor = Executor::new(&templates, Limits::default());
+            executor.execute("t", Value::Map(map.clone())).unwrap();
+            assert!(map.is_shared(), "{template}");
+            executor.dismantle();
+            assert!(!map.is_shared(), "{template}");
+        }
+    }
 }
