@@ -56,6 +56,7 @@ static SHARED: LazyLock<Result<Shared>> = LazyLock::new(|| {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let control_plane = runtime.block_on(ControlPlane::start(Options {
         crds: true,
+        audit_bodies: true,
         ..Options::default()
     }))?;
     Ok(Shared {

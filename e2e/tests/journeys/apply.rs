@@ -292,6 +292,58 @@ fn the_status_is_replaced_as_a_whole_so_what_others_wrote_into_it_goes() -> Resu
     })
 }
 
+/// What a request said, if it said anything.
+fn body(event: &AuditEvent) -> Result<Value> {
+    Ok(serde_json::from_str(event.body.as_deref().unwrap_or("null"))?)
+}
+
+#[test]
+fn only_the_object_that_was_read_is_deleted_and_only_the_status_that_was_read_is_replaced() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        journey.operate().await?;
+        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+        journey.release_ready(&tag).await?;
+        let inventory = journey.inventory(&tag).await?;
+        let uids: Vec<_> = inventory.values().flatten().filter_map(ResourceExt::uid).collect();
+        let mark = journey.mark().await?;
+        journey.delete::<ClusterStackRelease>(&tag).await?;
+        // The stack lists it still, and makes it again.
+        let again =
+            |release: &ClusterStackRelease| status(release).ready && release.metadata.deletion_timestamp.is_none();
+        journey.until_release(&tag, "made again", again).await?;
+        let events = journey.requests_since(mark).await?;
+        let deletions = events.clone().filter(|event| event.verb == "delete");
+        let mut deleted = Vec::new();
+        for event in &*deletions {
+            let uid = body(event)?
+                .pointer("/preconditions/uid")
+                .and_then(Value::as_str)
+                .map(str::to_owned);
+            deleted.push(uid.with_context(|| format!("without a precondition: {event:?}"))?);
+        }
+        ensure!(
+            deleted.len() == uids.len() && uids.iter().all(|uid| deleted.contains(uid)),
+            "{deleted:?} {uids:?}"
+        );
+        let statuses = events.filter(|event| {
+            event
+                .object
+                .as_ref()
+                .is_some_and(|object| object.subresource == "status")
+        });
+        for event in &*statuses {
+            let version = body(event)?.pointer("/metadata/resourceVersion").cloned();
+            ensure!(
+                version.is_some_and(|version| version.is_string()),
+                "whatever it is now: {event:?}"
+            );
+        }
+        ensure!(!statuses.is_empty(), "no status was written");
+        Ok(())
+    })
+}
+
 #[test]
 fn every_object_carries_the_mark_of_its_release_and_the_release_the_kinds_of_its_objects() -> Result<()> {
     journey(async |journey| {
