@@ -23,7 +23,7 @@ use crate::freshest::Freshest;
 use crate::providers::Providers;
 use crate::release::Memories;
 use crate::sources::Sources;
-use crate::stack::WriteTimes;
+use crate::stack::StackMemories;
 
 /// Handles only; what is remembered of an object lives in [`Memories`].
 pub(crate) struct Context {
@@ -37,7 +37,7 @@ pub(crate) struct Context {
     pub(crate) stacks: Freshest<ClusterStack>,
     pub(crate) releases: Freshest<ClusterStackRelease>,
     pub(crate) memories: Memories,
-    pub(crate) status_writes: WriteTimes,
+    pub(crate) stack_memories: StackMemories,
     pub(crate) events: Events,
     pub(crate) recorder: Option<Recorder>,
 }

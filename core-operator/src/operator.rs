@@ -34,7 +34,7 @@ use crate::providers::Providers;
 use crate::release::Memories;
 use crate::run::Gates;
 use crate::sources::Sources;
-use crate::stack::WriteTimes;
+use crate::stack::StackMemories;
 use crate::triggers::{self, Triggers};
 
 /// Memory for rendered charts that may be asked for again soon.
@@ -124,7 +124,7 @@ fn assemble(
         stacks,
         releases,
         memories: Memories::default(),
-        status_writes: WriteTimes::default(),
+        stack_memories: StackMemories::default(),
         events: Events::start(client.clone(), "clusterstack.x-k8s.io/core-operator", "core-operator"),
         recorder: recorder(args)?,
     });
@@ -210,7 +210,7 @@ where
     let seen = events.inspect(move |event| match event {
         Ok(Event::Delete(stack)) => {
             context.stacks.bury(stack);
-            context.status_writes.forget(&stack.uid().unwrap_or_default());
+            context.stack_memories.forget(&stack.uid().unwrap_or_default());
         }
         Ok(Event::InitDone) => context.stacks.set_listed(),
         _ => {}

@@ -1,54 +1,27 @@
 //! The driver of ClusterStack: observe, plan, execute, write the status, say when to look again.
 
 mod execute;
+mod memory;
 mod observe;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crds::{ClusterStack, labels};
-use jiff::Timestamp;
 use kube::{Api, Resource, ResourceExt};
 use operator_kit::events::EventType;
 use operator_kit::failure::chain;
 use operator_kit::status::{StatusWrite, replace_status};
 use planning::stack::{Note, StackPlan, plan};
 
+pub(crate) use self::memory::StackMemories;
+
 use self::execute::execute;
 use self::observe::observe;
 use crate::context::Context;
 
-/// When to look again after a failed action or somebody else's write.
-const AFTER_FAILURE: Duration = Duration::from_secs(5);
-
-/// When each stack's status was last written, by identity of the stack.
-#[derive(Default)]
-pub(crate) struct WriteTimes {
-    times: Mutex<HashMap<String, Timestamp>>,
-}
-
-impl WriteTimes {
-    fn get(&self, uid: &str) -> Option<Timestamp> {
-        self.times
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(uid)
-            .copied()
-    }
-
-    fn set(&self, uid: String, at: Timestamp) {
-        self.times
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(uid, at);
-    }
-
-    /// Forgets a stack that is gone.
-    pub(crate) fn forget(&self, uid: &str) {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
-    }
-}
+/// When to look again after somebody else's write of the status.
+const AFTER_OVERTAKING: Duration = Duration::from_secs(5);
 
 /// Reconciles one stack; `None` means that only a change can change the decision.
 pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: String) -> Option<Duration> {
@@ -72,10 +45,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
         plan
     };
     if plan.status_due && !write_status(context, &stack, &plan).await {
-        return Some(AFTER_FAILURE);
-    }
-    if failed {
-        return Some(AFTER_FAILURE);
+        return Some(AFTER_OVERTAKING);
     }
     if acted && !plan.actions.is_empty() {
         return Some(Duration::ZERO);
@@ -96,9 +66,8 @@ async fn write_status(context: &Context, stack: &ClusterStack, plan: &StackPlan)
     };
     match replace_status(&api, stack, &wanted, labels::STATUS_FIELD_MANAGER).await {
         Ok(StatusWrite::Written(written)) => {
-            context
-                .status_writes
-                .set(stack.uid().unwrap_or_default(), context.now());
+            let uid = stack.uid().unwrap_or_default();
+            context.stack_memories.status_written(&uid, context.now());
             context.warn(&stack.object_ref(&()), &plan.status.conditions);
             context.stacks.note(*written);
             true

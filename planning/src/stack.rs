@@ -6,6 +6,8 @@ mod provider;
 mod select;
 mod status;
 
-pub use observed::{ListedRelease, Listing, Owner, ProviderObject, ProviderTemplate, ReleaseView, StackObserved};
+pub use observed::{
+    ActionFailure, ListedRelease, Listing, Owner, ProviderObject, ProviderTemplate, ReleaseView, StackObserved,
+};
 pub use plan::{Note, NoteReason, StackAction, StackPlan, StackWaiting, plan};
 pub use provider::release_kind;

@@ -18,15 +18,18 @@ use crate::sources::Opened;
 /// How many requests of one stack are under way at once.
 const SIDE_BY_SIDE: usize = 16;
 
-/// Performs all actions; true when one of them failed.
+/// Performs all actions and remembers how they ended; true when one of them failed.
 pub(super) async fn execute(context: &Context, stack: &ClusterStack, actions: &[StackAction]) -> bool {
+    let uid = stack.uid().unwrap_or_default();
     let mut failed = false;
     for actions in actions.chunks(SIDE_BY_SIDE) {
-        for done in join_all(actions.iter().map(|action| perform(context, stack, action))).await {
-            if let Err(message) = done {
+        let outcomes = join_all(actions.iter().map(|action| perform(context, stack, action))).await;
+        for (action, outcome) in actions.iter().zip(outcomes) {
+            if let Err(message) = &outcome {
                 tracing::info!(stack = %stack.name_any(), message, "an action failed");
                 failed = true;
             }
+            context.stack_memories.acted(&uid, action, outcome, context.now());
         }
     }
     failed

@@ -15,6 +15,7 @@ use crate::release::group_kind;
 pub(super) async fn observe(context: &Context, stack: &ClusterStack) -> StackObserved {
     let namespace = stack.namespace().unwrap_or_default();
     let annotations = stack.annotations();
+    let memory = context.stack_memories.of(&stack.uid().unwrap_or_default());
     let (template, provider_objects) = provider(context, stack, &namespace).await;
     StackObserved {
         name: stack.name_any(),
@@ -28,7 +29,8 @@ pub(super) async fn observe(context: &Context, stack: &ClusterStack) -> StackObs
         annotations: annotations.clone(),
         spec: stack.spec.clone(),
         status: stack.status.clone().unwrap_or_default(),
-        status_written_at: context.status_writes.get(&stack.uid().unwrap_or_default()),
+        status_written_at: memory.status_written_at,
+        failures: memory.failures,
         listing: context.sources.listing(stack.spec.source.as_ref()),
         releases: releases(context, stack, &namespace),
         used_by: context.clusters.used_by(&namespace).map(|used| {
@@ -137,7 +139,10 @@ async fn provider(
         .map(|(name, state)| {
             let release = format!("ClusterStackRelease {name}");
             let object = ProviderObject {
-                foreign: state.controller.as_ref().is_some_and(|controller| controller.name != release),
+                foreign: state
+                    .controller
+                    .as_ref()
+                    .is_some_and(|controller| controller.name != release),
                 spec: state.spec.clone(),
                 labels: state.labels.clone(),
                 annotations: state.annotations.clone(),

@@ -172,10 +172,11 @@ fn strayed(key: &ObjectKey, object: &ObjectObserved, inventoried: Inventoried<'_
     match inventoried {
         Inventoried::Applied(_) => {
             let message = format!("the label {} was changed", crds::labels::PART_OF);
-            put_back(key, object, DriftPolicy::Correct, true, message, now)
+            let adopt = ReleaseAction::apply(key, ApplyReason::Adopt, true);
+            contested(object, &message, now).unwrap_or_else(|| Sync::act(adopt))
         }
         // What a release left behind is managed by us and can be taken without force; what is somebody else's shows as a conflict.
-        Inventoried::No | Inventoried::Named => Sync::act(ReleaseAction::apply(key, ApplyReason::Create, false)),
+        Inventoried::No | Inventoried::Named => Sync::act(ReleaseAction::apply(key, ApplyReason::Adopt, false)),
     }
 }
 
@@ -318,14 +319,15 @@ fn put_back(
     if policy != DriftPolicy::Correct {
         return Sync::still(SyncState::Drifted { message });
     }
-    match contested_until(object, now) {
-        Some(until) => {
-            let message =
-                format!("{message}; put back {CONTEST_REVERSALS} times in ten minutes, now left alone for a while");
-            Sync::until(SyncState::Contested { message }, until)
-        }
-        None => Sync::act(ReleaseAction::apply(key, ApplyReason::Correct, force)),
-    }
+    let correct = ReleaseAction::apply(key, ApplyReason::Correct, force);
+    contested(object, &message, now).unwrap_or_else(|| Sync::act(correct))
+}
+
+/// The end of a fight, for a while.
+fn contested(object: &ObjectObserved, message: &str, now: Timestamp) -> Option<Sync> {
+    let until = contested_until(object, now)?;
+    let message = format!("{message}; put back {CONTEST_REVERSALS} times in ten minutes, now left alone for a while");
+    Some(Sync::until(SyncState::Contested { message }, until))
 }
 
 /// Until when an object is left alone that somebody else keeps changing.

@@ -98,6 +98,8 @@ pub enum ApplyReason {
     Update,
     /// Somebody changed it.
     Correct,
+    /// It carries the mark of nobody: the release that held it is gone, or somebody changed the mark.
+    Adopt,
 }
 
 impl Step {

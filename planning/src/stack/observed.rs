@@ -48,6 +48,20 @@ pub struct StackObserved {
     pub template: ProviderTemplate,
     /// The provider's release objects in the namespace, by name.
     pub provider_objects: BTreeMap<String, ProviderObject>,
+    /// Actions of this process that failed last, by their subject ([`StackAction::subject`](super::StackAction::subject)).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub failures: BTreeMap<String, ActionFailure>,
+}
+
+/// An action that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActionFailure {
+    /// The API server's words.
+    pub message: String,
+    /// How many times in a row.
+    pub attempts: u32,
+    /// When it failed last.
+    pub at: Timestamp,
 }
 
 /// What the source lists.

@@ -15,10 +15,13 @@ use super::provider;
 use super::select::{LatestUnknown, Selection, select};
 use super::status;
 use crate::digest::digest;
-use crate::next::Next;
+use crate::next::{Next, retry_delay_seconds};
 
 /// The status of one stack is written at most this often: fifty releases that become ready in a second are one write, not fifty.
 const STATUS_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
+
+/// The kind of releases, in the subject of an action.
+const RELEASE: &str = "ClusterStackRelease";
 
 /// What a driver performs, and what it then knows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -80,6 +83,21 @@ pub enum StackAction {
         /// Whether it is there already.
         exists: bool,
     },
+}
+
+impl StackAction {
+    /// Kind and name of what it is done to.
+    pub fn subject(&self) -> String {
+        match self {
+            Self::CreateRelease { tag, .. } | Self::UpdateRelease { tag, .. } | Self::DeleteRelease { tag, .. } => {
+                format!("{RELEASE} {tag}")
+            }
+            Self::ApplyProviderObject { reference, .. } => {
+                let text = |field: &Option<String>| field.clone().unwrap_or_default();
+                format!("{} {}", text(&reference.kind), text(&reference.name))
+            }
+        }
+    }
 }
 
 /// An event on the stack.
@@ -146,6 +164,20 @@ pub enum StackWaiting {
     },
     /// Clusters are not known yet, so nothing is deleted.
     ClusterList,
+    /// A release object could not be written.
+    ReleaseWrite {
+        /// Its name.
+        tag: String,
+        /// The API server's words.
+        message: String,
+    },
+    /// A provider's release object could not be written.
+    ProviderWrite {
+        /// Its kind and name.
+        subject: String,
+        /// The API server's words.
+        message: String,
+    },
     /// Deleting what left the source needs an approval.
     PruneApproval {
         /// What `approve-prune` has to say.
@@ -171,17 +203,58 @@ pub fn plan(observed: &StackObserved, now: Timestamp) -> StackPlan {
         (Err(error), _) | (_, Err(error)) => return invalid(observed, &error.to_string(), now),
     };
     let mut selection = select(observed, &stem, &channel);
-    let waiting = waiting(observed, &selection);
+    let mut waiting = waiting(observed, &selection);
     if waiting
         .iter()
         .any(|item| matches!(item, StackWaiting::PruneApproval { .. }))
     {
         selection.keep_what_left_the_source();
     }
-    let actions = actions(observed, &selection);
+    let (actions, retry) = back_off(observed, actions(observed, &selection), &mut waiting, now);
     let notes = notes(&actions);
     let status = status::status(observed, &selection, &stem, &actions, &waiting, now);
-    finish(observed, actions, status, notes, waiting, now)
+    let plan = finish(observed, actions, status, notes, waiting, now);
+    StackPlan {
+        next: plan.next.sooner(retry),
+        ..plan
+    }
+}
+
+/// Leaves out what failed a moment ago, says so, and tells when it is tried again.
+fn back_off(
+    observed: &StackObserved,
+    actions: Vec<StackAction>,
+    waiting: &mut Vec<StackWaiting>,
+    now: Timestamp,
+) -> (Vec<StackAction>, Next) {
+    let mut retry = Next::Await;
+    let (held, due): (Vec<_>, Vec<_>) = actions.into_iter().partition(|action| {
+        let failure = observed.failures.get(&action.subject());
+        let at = failure.and_then(|failure| {
+            let delay = SignedDuration::from_secs(retry_delay_seconds(failure.attempts));
+            failure.at.saturating_add(delay).ok()
+        });
+        let at = at.filter(|at| now < *at);
+        retry = retry.sooner(at.map_or(Next::Await, Next::At));
+        at.is_some()
+    });
+    waiting.extend(held.iter().filter_map(|action| refused(observed, action)));
+    waiting.sort();
+    (due, retry)
+}
+
+fn refused(observed: &StackObserved, action: &StackAction) -> Option<StackWaiting> {
+    let subject = action.subject();
+    let message = observed.failures.get(&subject)?.message.clone();
+    Some(match action {
+        StackAction::CreateRelease { tag, .. }
+        | StackAction::UpdateRelease { tag, .. }
+        | StackAction::DeleteRelease { tag, .. } => StackWaiting::ReleaseWrite {
+            tag: tag.clone(),
+            message,
+        },
+        StackAction::ApplyProviderObject { .. } => StackWaiting::ProviderWrite { subject, message },
+    })
 }
 
 /// Whether something that the status speaks of has not been listed yet by this process.

@@ -112,19 +112,7 @@ fn summary(tag: &ReleaseTag, view: Option<&ReleaseView>) -> ReleaseSummary {
             message: None,
         };
     };
-    if let Owner::Other { name: stack } = &view.owner {
-        let message = format!(
-            "{}: the release belongs to ClusterStack {stack}",
-            Reason::ReleaseOwnedByOtherStack.as_str()
-        );
-        return ReleaseSummary {
-            name,
-            ready: false,
-            phase: ReleasePhase::Unknown,
-            message: Some(message),
-        };
-    }
-    if view.ready && !view.deleting {
+    if is_usable(view) {
         return ReleaseSummary {
             name,
             ready: true,
@@ -141,6 +129,9 @@ fn summary(tag: &ReleaseTag, view: Option<&ReleaseView>) -> ReleaseSummary {
 }
 
 fn phase(view: &ReleaseView) -> ReleasePhase {
+    if matches!(view.owner, Owner::Other { .. }) {
+        return ReleasePhase::Unknown;
+    }
     if is_true(&view.conditions, ConditionType::ProviderClusterStackReleaseReady)
         && is_true(&view.conditions, ConditionType::ClusterStackReleaseDownloaded)
     {
@@ -154,8 +145,12 @@ fn phase(view: &ReleaseView) -> ReleasePhase {
     }
 }
 
-/// Reason and message of the release's Ready, so that nobody has to open the release to learn why it is not.
+/// Why Clusters cannot use it: reason and message of the release's Ready, so that nobody has to open the release to learn why it is not.
 fn explanation(view: &ReleaseView) -> Option<String> {
+    if let Owner::Other { name } = &view.owner {
+        let reason = Reason::ReleaseOwnedByOtherStack.as_str();
+        return Some(format!("{reason}: the release belongs to ClusterStack {name}"));
+    }
     let ready = find(&view.conditions, ConditionType::Ready)?;
     if view.deleting && ready.status == ConditionStatus::True {
         return Some(format!("{}: the release is being deleted", Reason::Deleting.as_str()));
@@ -202,7 +197,7 @@ fn available(observed: &StackObserved, listed: &ListedRelease) -> AvailableRelea
 fn findings(observed: &StackObserved, selection: &Selection, waiting: &[StackWaiting]) -> Vec<Finding> {
     let mut findings = source(observed);
     findings.push(releases(observed, waiting));
-    findings.extend(provider(observed));
+    findings.extend(provider(observed, waiting));
     findings.extend(available_finding(observed, selection));
     findings
 }
@@ -249,6 +244,10 @@ fn releases(observed: &StackObserved, waiting: &[StackWaiting]) -> Finding {
                 let message = format!("release {tag} belongs to ClusterStack {stack}");
                 return Finding::fails(TYPE, Severity::Warning, Reason::ReleaseOwnedByOtherStack, message);
             }
+            StackWaiting::ReleaseWrite { tag, message } => {
+                let message = format!("release {tag}: {message}");
+                return Finding::fails(TYPE, Severity::Warning, Reason::FailedToCreateOrUpdate, message);
+            }
             StackWaiting::PruneApproval { digest, releases } => {
                 let message = format!(
                     "{releases} of {} releases left the source and would be deleted, more than pruneLimit allows; to allow it set the annotation {}: {digest}",
@@ -263,7 +262,7 @@ fn releases(observed: &StackObserved, waiting: &[StackWaiting]) -> Finding {
     Finding::holds(TYPE)
 }
 
-fn provider(observed: &StackObserved) -> Option<Finding> {
+fn provider(observed: &StackObserved, waiting: &[StackWaiting]) -> Option<Finding> {
     const TYPE: ConditionType = ConditionType::ProviderClusterStackReleasesSynced;
     if observed.spec.no_provider {
         return None;
@@ -271,6 +270,18 @@ fn provider(observed: &StackObserved) -> Option<Finding> {
     if observed.spec.provider_ref.is_none() {
         let message = "empty provider ref, even though noProvider mode is turned off";
         return Some(Finding::fails(TYPE, Severity::Error, Reason::InvalidSpec, message));
+    }
+    let refused = waiting.iter().find_map(|item| match item {
+        StackWaiting::ProviderWrite { subject, message } => Some(format!("{subject}: {message}")),
+        _ => None,
+    });
+    if let Some(message) = refused {
+        return Some(Finding::fails(
+            TYPE,
+            Severity::Warning,
+            Reason::FailedToCreateOrUpdate,
+            message,
+        ));
     }
     Some(match &observed.template {
         ProviderTemplate::KindMissing { kind } => {
@@ -369,6 +380,9 @@ fn progress(actions: &[StackAction], waiting: &[StackWaiting]) -> &'static str {
         Some(StackWaiting::NoOrder) => "waits for a version to be named: hash releases without a date have no order",
         Some(StackWaiting::ProviderTemplate) => "waits for the provider template",
         Some(StackWaiting::OwnedByOther { .. }) => "waits until another stack lets go of a release",
+        Some(StackWaiting::ReleaseWrite { .. } | StackWaiting::ProviderWrite { .. }) => {
+            "a write failed and is tried again"
+        }
         Some(StackWaiting::PruneApproval { .. }) => "waits until the deletion of releases is approved",
         _ => "waits for releases to become ready",
     }

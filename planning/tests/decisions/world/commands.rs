@@ -139,6 +139,13 @@ impl World {
                 self.api.objects.retain(|key, _| key.group_kind() != group_kind);
             }
             ["template", name, fields @ ..] => self.put_template(name, fields),
+            ["refuse", kind, name, ..] if !matches!(*kind, "object") => {
+                let subject = format!("{kind} {name}");
+                self.faults.refused.insert(subject, rest(line, 3));
+            }
+            ["accept", kind, name] if !matches!(*kind, "object") => {
+                self.faults.refused.remove(&format!("{kind} {name}"));
+            }
             ["delete", "template", name] => drop(self.api.templates.remove(*name)),
             ["provider", state, tag, ..] => self.provider_says(tag, *state == "ready", &rest(line, 3)),
             ["control", tag, "by", owner] => {

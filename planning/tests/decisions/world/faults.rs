@@ -28,7 +28,7 @@ pub(crate) enum Fault {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) coming: VecDeque<Option<Fault>>,
-    /// Objects (by their printed key) that the API server refuses, and its words.
+    /// Objects (by their printed key, or kind and name) that the API server refuses, and its words.
     pub(crate) refused: BTreeMap<String, String>,
     /// Objects that cannot be read.
     pub(crate) unreadable: BTreeMap<String, String>,

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use planning::object_key::ObjectKey;
 use planning::release::{ObjectMemory, ReleaseObserved};
-use planning::stack::StackObserved;
+use planning::stack::{ActionFailure, StackObserved};
 
 use api::Api;
 use faults::Faults;
@@ -62,6 +62,8 @@ pub(crate) struct Remembered {
 pub(crate) struct Process {
     pub(crate) objects: BTreeMap<(String, ObjectKey), Remembered>,
     pub(crate) status_written_at: BTreeMap<String, Timestamp>,
+    /// What stacks failed to do, by stack and subject.
+    pub(crate) failures: BTreeMap<String, BTreeMap<String, ActionFailure>>,
     /// Whether the source and the watches have answered; always so when they answer at once.
     pub(crate) asked: bool,
 }

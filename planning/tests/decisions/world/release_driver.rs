@@ -458,7 +458,7 @@ impl World {
                 memory.failure = None;
                 memory.foreign_manager = None;
                 memory.health = Some(health(&live, now));
-                if why == ApplyReason::Correct {
+                if matches!(why, ApplyReason::Correct | ApplyReason::Adopt) {
                     memory.reversals.push(now);
                 }
                 self.process

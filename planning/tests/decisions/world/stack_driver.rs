@@ -8,7 +8,8 @@ use crds::labels;
 use planning::next::Next;
 use planning::object_key::GroupKind;
 use planning::stack::{
-    ListedRelease, Listing, Owner, ProviderObject, ProviderTemplate, ReleaseView, StackAction, StackObserved, StackPlan,
+    ActionFailure, ListedRelease, Listing, Owner, ProviderObject, ProviderTemplate, ReleaseView, StackAction,
+    StackObserved, StackPlan,
 };
 
 use super::api::{NAMESPACE, ProviderRelease, ReleaseObject, StackObject};
@@ -35,6 +36,7 @@ impl World {
                 return Activity::over();
             }
             self.journal.say(format!("{name}: {}{words}", of_stack(action)));
+            self.remember(name, action, outcome);
         }
         let acted = !plan.actions.is_empty();
         let Some(plan) = self.decide_stack(name) else {
@@ -44,6 +46,16 @@ impl World {
         Activity {
             busy: written || acted,
             next: plan.next,
+        }
+    }
+
+    fn remember(&mut self, name: &str, action: &StackAction, outcome: Outcome<()>) {
+        let at = self.now;
+        let failures = self.process.failures.entry(name.to_owned()).or_default();
+        let attempts = failures.remove(&action.subject()).map_or(0, |failure| failure.attempts) + 1;
+        if let Outcome::Failed(message) = outcome {
+            let failure = ActionFailure { message, attempts, at };
+            failures.insert(action.subject(), failure);
         }
     }
 
@@ -90,6 +102,7 @@ impl World {
                 .collect(),
             used_by: known.then_some(used_by),
             template: self.template(stack),
+            failures: self.process.failures.get(name).cloned().unwrap_or_default(),
             provider_objects: self
                 .api
                 .providers
@@ -145,6 +158,9 @@ impl World {
     }
 
     fn perform_stack_action(&mut self, name: &str, action: &StackAction) -> Outcome<()> {
+        if let Some(words) = self.faults.refused.get(&action.subject()) {
+            return Outcome::Failed(words.clone());
+        }
         match action {
             StackAction::CreateRelease { tag, spec, .. } => self.write(None, |api| {
                 let owner = api.stacks.get(name).map(|stack| (name.to_owned(), stack.uid.clone()));

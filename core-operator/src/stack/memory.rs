@@ -1,0 +1,61 @@
+//! What the process remembers of stacks between reconciles. All of it can be lost.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use planning::stack::{ActionFailure, StackAction};
+
+/// Memory of one stack.
+#[derive(Clone, Default)]
+pub(super) struct StackMemory {
+    /// When its status was last written.
+    pub(super) status_written_at: Option<Timestamp>,
+    /// What failed last, by the subject of the action.
+    pub(super) failures: BTreeMap<String, ActionFailure>,
+}
+
+/// Memories of all stacks, by identity of the stack.
+#[derive(Default)]
+pub(crate) struct StackMemories {
+    by_uid: Mutex<HashMap<String, StackMemory>>,
+}
+
+impl StackMemories {
+    /// A copy of what is remembered.
+    pub(super) fn of(&self, uid: &str) -> StackMemory {
+        self.by_uid
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(uid)
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    /// Remembers a write of the status.
+    pub(super) fn status_written(&self, uid: &str, at: Timestamp) {
+        self.change(uid, |memory| memory.status_written_at = Some(at));
+    }
+
+    /// Remembers how an action ended.
+    pub(super) fn acted(&self, uid: &str, action: &StackAction, outcome: Result<(), String>, at: Timestamp) {
+        self.change(uid, |memory| {
+            let before = memory.failures.remove(&action.subject());
+            if let Err(message) = outcome {
+                let attempts = before.map_or(0, |failure| failure.attempts) + 1;
+                let failure = ActionFailure { message, attempts, at };
+                memory.failures.insert(action.subject(), failure);
+            }
+        });
+    }
+
+    /// Forgets a stack that is gone.
+    pub(crate) fn forget(&self, uid: &str) {
+        self.by_uid.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+    }
+
+    fn change(&self, uid: &str, change: impl FnOnce(&mut StackMemory)) {
+        let mut memories = self.by_uid.lock().unwrap_or_else(PoisonError::into_inner);
+        change(memories.entry(uid.to_owned()).or_default());
+    }
+}
