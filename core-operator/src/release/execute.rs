@@ -214,7 +214,7 @@ impl Pass<'_> {
                     ApplyReason::Create => keep_for_others(self.context, release, body, &applied)
                         .await
                         .map_err(Failed),
-                    ApplyReason::Correct => {
+                    ApplyReason::Correct | ApplyReason::Adopt => {
                         self.reversed(key);
                         Ok(())
                     }
