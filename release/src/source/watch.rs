@@ -70,7 +70,8 @@ pub struct DirectoryWatch {
 }
 
 impl DirectoryWatch {
-    /// Watches `root/cluster-stacks`, which need not exist yet. Every `rescan` (at least a second), everything is reported as changed.
+    /// Watches `root/cluster-stacks`, which need not exist yet. Every `rescan` (at least a second), everything is reported as changed; that
+    /// is all as long as the system has no notifications to give, which are asked for again each time.
     ///
     /// Must be called in a tokio runtime.
     pub fn new(root: &Path, rescan: Duration) -> Result<Self, WatchError> {
@@ -81,7 +82,10 @@ impl DirectoryWatch {
         let rescan = rescan.max(Duration::from_secs(1));
         let mut rescan = time::interval_at(time::Instant::now() + rescan, rescan);
         rescan.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
-        let armed = Armed::new(&root, &news)?;
+        let armed = Armed::new(&root, &news).unwrap_or_else(|error| {
+            warn_of(&error);
+            Armed::default()
+        });
         Ok(Self {
             root,
             rescan,
@@ -117,21 +121,23 @@ impl DirectoryWatch {
         let arming = task::spawn_blocking(move || (stations(&root) != way).then(|| Armed::new(&root, &news)));
         match arming.await {
             Ok(Some(Ok(armed))) => self.armed = armed,
-            Ok(Some(Err(error))) => {
-                let cause = error.source().map(ToString::to_string);
-                tracing::warn!(%error, cause, "releases are only looked at in intervals");
-            }
+            Ok(Some(Err(error))) => warn_of(&error),
             Ok(None) | Err(_) => {}
         }
     }
 }
 
-/// A running watch and the directories that it holds.
-#[derive(Debug)]
+fn warn_of(error: &WatchError) {
+    let cause = error.source().map(ToString::to_string);
+    tracing::warn!(%error, cause, "releases are only looked at in intervals");
+}
+
+/// A running watch and the directories that it holds; by default none.
+#[derive(Debug, Default)]
 struct Armed {
     way: Vec<Station>,
     /// Stops with the value.
-    _watcher: RecommendedWatcher,
+    _watcher: Option<RecommendedWatcher>,
 }
 
 /// A directory on the way to the releases. A notification belongs to the directory, not to its path, so another directory needs another watch.
@@ -148,7 +154,7 @@ impl Armed {
         let mut way = stations(root);
         loop {
             let armed = Self {
-                _watcher: watcher(root, &way, news)?,
+                _watcher: Some(watcher(root, &way, news)?),
                 way: way.clone(),
             };
             way = stations(root);
