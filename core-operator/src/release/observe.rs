@@ -41,7 +41,9 @@ pub(crate) async fn observe(
     let annotations = release.annotations();
     let paused = annotations.contains_key(labels::PAUSED);
     let mut status = release.status.clone().unwrap_or_default();
-    locate(context, &namespace, &mut status.resources).await;
+    if !paused {
+        locate(context, &namespace, &mut status.resources).await;
+    }
     let (assets, files) = if deleting || paused {
         (Assets::NotRead, None)
     } else {
