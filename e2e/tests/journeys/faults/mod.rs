@@ -8,6 +8,7 @@ mod files;
 mod input;
 mod objects;
 mod provider;
+mod waiting;
 
 use anyhow::Result;
 use e2e::Journey;

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use crate::journey;
 
 /// Installs a kind whose spec has this schema.
-async fn install_kind(journey: &Journey, group: &str, kind: &str, spec: Value) -> Result<()> {
+pub(super) async fn install_kind(journey: &Journey, group: &str, kind: &str, spec: Value) -> Result<()> {
     let plural = format!("{}s", kind.to_lowercase());
     let crd = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
