@@ -1,0 +1,59 @@
+//! The operator as a process among others: replicas, signals, an API server that misbehaves, endpoints, flags, logs.
+
+mod command_line;
+mod endpoints;
+mod replicas;
+mod shutdown;
+mod weather;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use e2e::{FaultProxy, Identity, Journey, Operator, OperatorOptions, eventually};
+use serde_json::{Value, json};
+
+/// The name of the stack in every journey.
+const STACK: &str = "harbor";
+
+/// A stack that lists the first version and takes the newest besides.
+async fn subscribe(journey: &Journey) -> Result<()> {
+    journey
+        .stack(STACK, json!({ "autoSubscribe": true, "versions": ["v1"] }))
+        .await
+}
+
+/// The options of an operator behind a proxy of its own.
+async fn behind_a_proxy(journey: &Journey) -> Result<(FaultProxy, OperatorOptions)> {
+    let proxy = FaultProxy::start(journey.control_plane()).await?;
+    let options = OperatorOptions {
+        kubeconfig: proxy.kubeconfig_for(&Identity::Admin).await?,
+        ..journey.options.clone()
+    };
+    Ok((proxy, options))
+}
+
+/// Lets time pass, where time is what is measured.
+async fn elapse(duration: Duration) -> Result<()> {
+    let begun = Instant::now();
+    let over = || {
+        if begun.elapsed() >= duration {
+            Ok(())
+        } else {
+            Err("not yet")
+        }
+    };
+    eventually(duration * 2, "time to pass", || std::future::ready(over())).await
+}
+
+/// Every line of an operator's log, each of which must be a JSON object with what a reader of logs expects.
+fn log_lines(operator: &Operator) -> Result<Vec<Value>> {
+    let text = std::fs::read_to_string(operator.log())?;
+    let line = |line: &str| -> Result<Value> {
+        let value: Value = serde_json::from_str(line).with_context(|| format!("not JSON: {line}"))?;
+        for key in ["timestamp", "level", "message", "target"] {
+            ensure!(value[key].is_string(), "without {key}: {line}");
+        }
+        Ok(value)
+    };
+    text.lines().map(line).collect()
+}
