@@ -152,7 +152,15 @@ fn an_edit_that_drops_many_releases_needs_no_approval() -> Result<()> {
         journey
             .stack("harbor", json!({ "versions": versions, "pruneLimit": 1 }))
             .await?;
+        let (mark, begin) = (journey.mark().await?, std::time::Instant::now());
         journey.usable("harbor", &versions.join(", ")).await?;
+        let of_the_stack = journey.requests_since(mark).await?;
+        let of_the_stack = of_the_stack.filter(|event| event.request_uri.contains("/clusterstacks/"));
+        let seconds = begin.elapsed().as_secs() + 1;
+        assert!(
+            of_the_stack.writes().len() as u64 <= seconds + 1,
+            "its status is written too often"
+        );
         journey
             .stack("harbor", json!({ "versions": ["v12"], "pruneLimit": 1 }))
             .await?;
@@ -208,6 +216,8 @@ fn a_large_prune_waits_for_the_approval_that_the_status_names() -> Result<()> {
         journey.operate().await?;
         let asked = |release: &ClusterStackRelease| approval(release).is_some();
         let release = journey.until_release(&many, "asking for an approval", asked).await?;
+        // What is there and what is wanted: the inventory names both.
+        assert_eq!(status(&release).resources.len(), 37);
         let maps = journey.objects("v1", "ConfigMap");
         let mine = kube::api::ListParams::default().labels(labels::PART_OF);
         assert_eq!(maps.list(&mine).await?.items.len(), 30);

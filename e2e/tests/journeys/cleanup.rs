@@ -220,7 +220,7 @@ fn namespaces_kinds_and_what_is_kept_or_another_owners_outlive_their_release() -
             json!({ "metadata": { "labels": { labels::PART_OF: "somebody-else" } } }),
         )
         .await?;
-        journey.delete::<ClusterStack>("harbor").await?;
+        deleted_meanwhile(journey, std::slice::from_ref(&tag)).await?;
         journey.operate().await?;
         journey.gone::<ClusterStackRelease>(&tag).await?;
         let extra = format!("{}-extra", journey.namespace);
