@@ -47,14 +47,18 @@ pub(super) async fn observe(context: &Context, stack: &ClusterStack) -> StackObs
 /// The releases that are this stack's, or could become so by their name.
 fn releases(context: &Context, stack: &ClusterStack, namespace: &str) -> BTreeMap<String, ReleaseView> {
     let stem = stack.spec.stem().ok();
+    let beginning = stem.as_ref().map(|stem| format!("{stem}-"));
     let of_interest = |release: &ClusterStackRelease| {
         let named_like_ours = || {
-            let tag = release
-                .metadata
-                .name
+            let name = release.metadata.name.as_deref().unwrap_or_default();
+            // Most releases belong to other stacks, and all are asked at every look at every stack: most names are not worth reading.
+            let begins_like_ours = beginning
                 .as_deref()
-                .and_then(|name| name.parse::<ReleaseTag>().ok());
-            tag.is_some_and(|tag| stem.as_ref() == Some(tag.stem()))
+                .is_some_and(|beginning| name.starts_with(beginning));
+            begins_like_ours
+                && name
+                    .parse::<ReleaseTag>()
+                    .is_ok_and(|tag| stem.as_ref() == Some(tag.stem()))
         };
         matches!(owner(release, stack), Owner::Us | Owner::FormerSelf) || named_like_ours()
     };
@@ -82,21 +86,17 @@ fn view(release: &ClusterStackRelease, stack: &ClusterStack) -> ReleaseView {
 }
 
 fn owner(release: &ClusterStackRelease, stack: &ClusterStack) -> Owner {
-    let stacks: Vec<_> = release
-        .owner_references()
-        .iter()
-        .filter(|owner| owner.kind == "ClusterStack" && owner.api_version.split('/').next() == Some(GROUP))
-        .collect();
-    if stacks.iter().any(|owner| Some(&owner.uid) == stack.meta().uid.as_ref()) {
+    let stacks = || {
+        let owners = release.owner_references().iter();
+        owners.filter(|owner| owner.kind == "ClusterStack" && owner.api_version.split('/').next() == Some(GROUP))
+    };
+    if stacks().any(|owner| Some(&owner.uid) == stack.meta().uid.as_ref()) {
         return Owner::Us;
     }
-    if stacks
-        .iter()
-        .any(|owner| Some(&owner.name) == stack.meta().name.as_ref())
-    {
+    if stacks().any(|owner| Some(&owner.name) == stack.meta().name.as_ref()) {
         return Owner::FormerSelf;
     }
-    stacks.first().map_or(Owner::Nobody, |owner| Owner::Other {
+    stacks().next().map_or(Owner::Nobody, |owner| Owner::Other {
         name: owner.name.clone(),
     })
 }
