@@ -1,6 +1,8 @@
 //! How large a value may become and how deeply it may nest. These bounds are ours, not Go's, and far beyond what charts need: what breaks
 //! one is an error of its own, never an answer that Helm would not give.
 
+use std::cell::Cell;
+
 /// How deeply values and documents may nest. Far below what the stack of any thread takes; Go stops at 10,000 or never.
 pub(crate) const MAX_DEPTH: usize = 250;
 
@@ -54,8 +56,27 @@ pub(crate) fn check_items(items: usize) -> Result<(), BoundError> {
     }
 }
 
+thread_local! {
+    /// What functions did on this thread that their arguments and results do not show.
+    static WORK: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Notes work of about that many steps of a template.
+pub(crate) fn note_work(steps: u64) {
+    WORK.set(WORK.get() + steps);
+}
+
+/// The work noted since the last call. Templates run on one thread, so it is theirs.
+pub(crate) fn take_work() -> u64 {
+    WORK.take()
+}
+
+/// How many parts a walk looks at in about the time of a step.
+const VISITS_PER_STEP: usize = 16;
+
 /// A walk through values, which may share parts and so unfold to far more than they take.
 pub(crate) struct Walk {
+    limit: usize,
     left: usize,
     exhausted: BoundError,
 }
@@ -64,6 +85,7 @@ impl Walk {
     /// A walk that only looks.
     pub(crate) const fn looking() -> Self {
         Self {
+            limit: MAX_VISITS,
             left: MAX_VISITS,
             exhausted: BoundError::Visits,
         }
@@ -72,6 +94,7 @@ impl Walk {
     /// A walk that copies what it finds.
     pub(crate) const fn copying() -> Self {
         Self {
+            limit: MAX_ITEMS,
             left: MAX_ITEMS,
             exhausted: BoundError::Items,
         }
@@ -84,5 +107,11 @@ impl Walk {
         }
         self.left = self.left.checked_sub(1).ok_or(self.exhausted)?;
         Ok(())
+    }
+}
+
+impl Drop for Walk {
+    fn drop(&mut self) {
+        note_work(((self.limit - self.left) / VISITS_PER_STEP) as u64);
     }
 }

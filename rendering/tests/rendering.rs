@@ -5,6 +5,7 @@
 use std::cell::Cell;
 use std::error::Error;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crds::policy::HelmProfile;
 use flate2::Compression;
@@ -328,23 +329,26 @@ fn only_an_unreadable_archive_is_worth_another_try() {
 }
 
 #[test]
-fn one_renderer_serves_many_threads() {
+fn threads_that_ask_for_the_same_render_it_once() {
+    let reads = AtomicUsize::new(0);
     let renderer = Renderer::new(1 << 20);
-    let digests: Vec<String> = std::thread::scope(|scope| {
+    let renderings: Vec<Arc<Rendered>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
             .map(|_| {
                 scope.spawn(|| {
                     let chart = || {
+                        reads.fetch_add(1, Ordering::Relaxed);
                         Ok(archive(&[(
                             "templates/a.yaml",
                             "apiVersion: v1\nkind: A\nmetadata: {name: a}\n",
                         )]))
                     };
-                    renderer.render(&request(&chart)).unwrap().digest.clone()
+                    renderer.render(&request(&chart)).unwrap()
                 })
             })
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    assert!(digests.iter().all(|digest| *digest == digests[0]));
+    assert!(renderings.iter().all(|rendered| Arc::ptr_eq(rendered, &renderings[0])));
+    assert_eq!(reads.into_inner(), 1);
 }

@@ -8,7 +8,7 @@ use regex::{Captures, Regex};
 
 use super::patterns::{Pattern, translate};
 use super::{Called, Function, mismatch};
-use crate::bounds::{check_bytes, check_items};
+use crate::bounds::{check_bytes, check_items, note_work};
 use crate::format::quote;
 use crate::text;
 use crate::value::Type::{Int, Str};
@@ -16,6 +16,9 @@ use crate::value::{List, Value};
 
 /// How many compiled patterns a thread keeps.
 const MAX_COMPILED: usize = 256;
+
+/// How many steps of a template take about as long as compiling a pattern.
+const STEPS_TO_COMPILE: u64 = 1_000;
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("regexMatch", &[Str, Str], |arguments| {
@@ -119,6 +122,7 @@ fn compiled(pattern: &[u8]) -> Compiled {
         if known.len() >= MAX_COMPILED {
             known.clear();
         }
+        note_work(STEPS_TO_COMPILE);
         let result = compile(pattern);
         known.insert(pattern.to_vec(), result.clone());
         result

@@ -5,6 +5,7 @@
 use super::exec::{Executed, Executor, Failure, Frame};
 use super::syntax::{NodeId, NodeKind};
 use super::{Operand, is_true};
+use crate::bounds::take_work;
 use crate::functions::{Body, Function};
 use crate::value::{Element, GoObject, IntType, Signature, Type, Value};
 
@@ -44,6 +45,7 @@ impl Executor<'_> {
             }
             Body::Call | Body::And | Body::Or => Err(Failure(not_callable(frame, nodes, operands.first()))),
         };
+        self.count_steps(frame, take_work())?;
         match result {
             Ok(value) => {
                 self.count_made(frame, &value)?;

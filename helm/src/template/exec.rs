@@ -21,7 +21,7 @@ const BYTES_PER_STEP: u64 = 256;
 /// What one render may use up. Of some hundred real charts, none takes a thousandth of the default steps or a tenth of the default output.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Nodes evaluated, and one more for every 256 bytes that functions are given.
+    /// Nodes evaluated, and what functions do besides: one for every 256 bytes they are given, for example.
     pub steps: u64,
     /// Nested templates, blocks and parentheses together.
     pub depth: usize,
@@ -275,7 +275,7 @@ impl<'t> Executor<'t> {
         self.count_steps(frame, 1)
     }
 
-    fn count_steps(&mut self, frame: &Frame, steps: u64) -> Executed<()> {
+    pub(super) fn count_steps(&mut self, frame: &Frame, steps: u64) -> Executed<()> {
         self.steps += steps;
         if self.steps > self.limits.steps {
             return Err(self.error(frame, format!("template takes more than {} steps", self.limits.steps)));

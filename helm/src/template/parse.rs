@@ -13,11 +13,15 @@ use super::item::{Item, ItemKind, Keyword};
 use super::lex::Lexer;
 use super::literal;
 use super::syntax::{Branch, Name, Node, NodeId, NodeKind, Source, Tree, is_empty};
+use crate::bounds::MAX_ITEMS;
 use crate::functions::FunctionTable;
 use crate::text;
 
 /// How deeply parentheses and control structures may nest in one text.
 const MAX_NESTING: usize = 1_000;
+
+/// How many templates one text may define.
+const MAX_DEFINITIONS: usize = 10_000;
 
 /// A text that is not a template. Displays as Go's parser reports it: `template: FILE:LINE: TEXT`.
 #[derive(Debug, thiserror::Error)]
@@ -300,6 +304,9 @@ impl<'a> Parser<'a> {
 
     fn define(&mut self, name: Arc<str>, root: NodeId) -> Parsed<()> {
         let Some(index) = self.definitions.iter().position(|(known, _)| *known == name) else {
+            if self.definitions.len() >= MAX_DEFINITIONS {
+                return Err(format!("text defines more than {MAX_DEFINITIONS} templates"));
+            }
             self.definitions.push((name, root));
             return Ok(());
         };
@@ -333,6 +340,9 @@ impl<'a> Parser<'a> {
     }
 
     fn text_or_action(&mut self) -> Parsed<Action> {
+        if self.nodes.len() > MAX_ITEMS {
+            return Err(format!("template has more than {MAX_ITEMS} parts"));
+        }
         let item = self.next_word();
         match item.kind {
             ItemKind::Text => {
