@@ -15,6 +15,8 @@ use serde::Deserialize;
 use tar::EntryType;
 use thiserror::Error;
 
+use crate::description::{self, MAX_BRACKETS, bracket_too_many};
+
 /// Helm bounds size but not count; a chart with more files than this is an attack on memory, not a chart.
 pub(crate) const MAX_ENTRIES: usize = 10_000;
 /// Helm's own limit for one file of a chart.
@@ -39,14 +41,24 @@ pub enum ArchiveError {
     #[error("has more than {MAX_ENTRIES} entries; keep generated files out of charts")]
     TooManyEntries,
     /// One entry is too large.
-    #[error(
-        "has the entry {entry:?} of {size} bytes, more than the {MAX_ENTRY_BYTES} allowed; keep large files out of charts"
-    )]
+    #[error("has the entry {entry:?} of {size} bytes, more than the {limit} allowed; keep large files out of charts")]
     EntryTooLarge {
         /// Name inside the archive.
         entry: String,
         /// Unpacked size in bytes.
         size: u64,
+        /// The bound.
+        limit: u64,
+    },
+    /// A Chart.yaml that would keep the parser busy.
+    #[error(
+        "has the entry {entry:?}, whose line {line} opens one bracket more than the {MAX_BRACKETS} allowed; correct it"
+    )]
+    TooManyBrackets {
+        /// Name inside the archive.
+        entry: String,
+        /// The line with the first bracket too many, from 1.
+        line: usize,
     },
     /// A symbolic or hard link, a device or another kind of entry that has no place in a chart.
     #[error(
@@ -142,10 +154,17 @@ pub(crate) fn inspect(compressed: impl Read) -> Result<Contents, ArchiveError> {
         if !matches!(kind, EntryType::Regular | EntryType::Continuous | EntryType::Directory) {
             return Err(ArchiveError::NotAFile { entry: printed });
         }
-        if entry.size() > MAX_ENTRY_BYTES {
+        let is_chart = parts.len() == 2 && parts[1] == "Chart.yaml";
+        let limit = if is_chart {
+            description::MAX_BYTES
+        } else {
+            MAX_ENTRY_BYTES
+        };
+        if entry.size() > limit {
             return Err(ArchiveError::EntryTooLarge {
                 size: entry.size(),
                 entry: printed,
+                limit,
             });
         }
         let top = parts
@@ -157,11 +176,9 @@ pub(crate) fn inspect(compressed: impl Read) -> Result<Contents, ArchiveError> {
         if kind != EntryType::Directory && !files.insert(parts.join("/")) {
             return Err(ArchiveError::DuplicateEntry { entry: printed });
         }
-        if let [directory, file] = &parts[..]
-            && file == "Chart.yaml"
-        {
+        if is_chart {
             let chart = read_chart(&mut entry, printed)?;
-            contents.directories.insert(directory.clone(), Some(chart));
+            contents.directories.insert(parts[0].clone(), Some(chart));
         }
     }
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(unpack)?;
@@ -171,6 +188,9 @@ pub(crate) fn inspect(compressed: impl Read) -> Result<Contents, ArchiveError> {
 fn read_chart(entry: &mut impl Read, name: String) -> Result<ChartIdentity, ArchiveError> {
     let mut text = Vec::new();
     entry.read_to_end(&mut text).map_err(unpack)?;
+    if let Some(line) = bracket_too_many(&text) {
+        return Err(ArchiveError::TooManyBrackets { entry: name, line });
+    }
     serde_yaml::from_slice(&text).map_err(|source| ArchiveError::ReadChart { entry: name, source })
 }
 

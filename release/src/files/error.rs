@@ -5,8 +5,8 @@ use std::io;
 use crds::{names::KubernetesMinor, release_files::ReleaseFileError};
 use thiserror::Error;
 
-use super::{MAX_ARCHIVE_BYTES, MAX_FILES, MAX_TEXT_BYTES};
-use crate::{ErrorClass, archive::ArchiveError};
+use super::MAX_FILES;
+use crate::{ErrorClass, archive::ArchiveError, description::MAX_BRACKETS};
 
 /// Why the files of a release cannot be used. Every message begins with the file it speaks of.
 #[derive(Debug, Error)]
@@ -62,12 +62,26 @@ pub enum ReleaseError {
         file: String,
     },
     /// A file that is larger than files of its kind may be.
-    #[error("{file}: has {size} bytes; archives may have {MAX_ARCHIVE_BYTES}, other files {MAX_TEXT_BYTES}")]
+    #[error(
+        "{file}: has {size} bytes, more than the {limit} that this file may have; correct it and build the release again"
+    )]
     FileTooLarge {
         /// Name of the file.
         file: String,
         /// Its size.
         size: u64,
+        /// The bound.
+        limit: u64,
+    },
+    /// A description that would keep the parser busy.
+    #[error(
+        "{file}: line {line} opens one bracket more than the {MAX_BRACKETS} that this file may have; correct it and build the release again"
+    )]
+    TooManyBrackets {
+        /// Name of the file.
+        file: String,
+        /// The line with the first bracket too many, from 1.
+        line: usize,
     },
     /// A YAML file that does not have its form.
     #[error("{file}: is not what this file must be; correct it and build the release again")]
@@ -142,7 +156,7 @@ impl ReleaseError {
             Self::ReadDirectory { .. } | Self::ReadFile { .. } => "ReleaseUnreadable",
             Self::Changed { .. } => "ReleaseChanged",
             Self::MissingFile { .. } => "ReleaseIncomplete",
-            Self::TooManyFiles { .. } | Self::FileTooLarge { .. } => "ReleaseTooLarge",
+            Self::TooManyFiles { .. } | Self::FileTooLarge { .. } | Self::TooManyBrackets { .. } => "ReleaseTooLarge",
             Self::VersionContradictsTag { .. } | Self::KubernetesContradictsTag { .. } => "MetadataContradictsTag",
             Self::NotAFile { .. } | Self::FileName { .. } | Self::Parse { .. } => "ReleaseFileInvalid",
             Self::Archive { .. } | Self::NotOneChart { .. } | Self::MissingStageChart { .. } => "ReleaseArchiveInvalid",

@@ -14,18 +14,18 @@ use std::{
 
 use crds::{
     names::ReleaseTag,
-    release_files::{ClusterAddonConfig, Metadata},
+    release_files::{CLUSTER_ADDON_CONFIG, ClusterAddonConfig, HASHES, METADATA, Metadata, NODE_IMAGES},
 };
 
 pub use self::error::ReleaseError;
 pub(crate) use self::verification::{Stamps, stamps};
-use crate::Digest;
+use crate::{Digest, description};
 
 /// Real releases have at most eight files.
 pub(crate) const MAX_FILES: usize = 64;
 /// Largest archive, in bytes.
 pub(crate) const MAX_ARCHIVE_BYTES: u64 = 100 << 20;
-/// Largest file of any other kind, in bytes.
+/// Largest file of any other kind, in bytes, unless it is a description.
 pub(crate) const MAX_TEXT_BYTES: u64 = 5 << 20;
 
 /// One file of a release, pinned.
@@ -96,6 +96,15 @@ impl Release {
         } else {
             Err(ReleaseError::Changed { file: name.clone() })
         }
+    }
+}
+
+/// The largest size, in bytes, of a file of this name.
+fn limit(name: &str) -> u64 {
+    match name {
+        METADATA | CLUSTER_ADDON_CONFIG | NODE_IMAGES | HASHES => description::MAX_BYTES,
+        _ if Path::new(name).extension().is_some_and(|extension| extension == "tgz") => MAX_ARCHIVE_BYTES,
+        _ => MAX_TEXT_BYTES,
     }
 }
 

@@ -15,13 +15,11 @@ use crds::{
     },
 };
 
-use super::{
-    AddonConfiguration, FileRef, MAX_ARCHIVE_BYTES, MAX_FILES, MAX_TEXT_BYTES, Release, ReleaseError, addon_chart_name,
-    class_chart_name,
-};
+use super::{AddonConfiguration, FileRef, MAX_FILES, Release, ReleaseError, addon_chart_name, class_chart_name, limit};
 use crate::{
     Digest,
     archive::{self, Contents},
+    description::bracket_too_many,
     digest::HashingReader,
 };
 
@@ -104,7 +102,7 @@ pub(super) fn open(directory: &Path, tag: &ReleaseTag) -> Result<Release, Releas
         files: BTreeMap::new(),
     };
 
-    let (_, text) = reading.text(METADATA, "every release has one")?;
+    let text = reading.description(METADATA, "every release has one")?;
     let metadata = Metadata::parse(&text).map_err(|source| parse_error(METADATA, source))?;
     agree(&metadata, tag)?;
 
@@ -117,20 +115,17 @@ pub(super) fn open(directory: &Path, tag: &ReleaseTag) -> Result<Release, Releas
     let advice = "the add-on archive has exactly this name, ending in the clusterAddon version of metadata.yaml";
     let (addon_chart, contents) = reading.archive(&addon_chart, advice)?;
     let addons = if reading.stamps.contains_key(CLUSTER_ADDON_CONFIG) {
-        let (_, text) = reading.text(CLUSTER_ADDON_CONFIG, "")?;
+        let text = reading.description(CLUSTER_ADDON_CONFIG, "")?;
         let stages = ClusterAddonConfig::parse(&text).map_err(|source| parse_error(CLUSTER_ADDON_CONFIG, source))?;
         charts_of_stages(&stages, &addon_chart, &contents)?;
         AddonConfiguration::Stages(stages)
     } else {
         one_chart(&addon_chart, &contents)?;
-        AddonConfiguration::Values(
-            reading
-                .text(
-                    CLUSTER_ADDON_VALUES,
-                    "add-ons need it, or clusteraddon.yaml when they come in stages",
-                )?
-                .0,
-        )
+        AddonConfiguration::Values(reading.verify(
+            CLUSTER_ADDON_VALUES,
+            "add-ons need it, or clusteraddon.yaml when they come in stages",
+            |_| Ok(()),
+        )?)
     };
 
     let files = reading.finish()?;
@@ -203,9 +198,10 @@ struct Reading<'directory> {
 }
 
 impl Reading<'_> {
-    fn text(&mut self, name: &str, advice: &'static str) -> Result<(FileRef, Vec<u8>), ReleaseError> {
+    /// A text that can be given to a parser.
+    fn description(&mut self, name: &str, advice: &'static str) -> Result<Vec<u8>, ReleaseError> {
         let mut text = Vec::new();
-        let file = self.verify(name, advice, MAX_TEXT_BYTES, |reader| {
+        self.verify(name, advice, |reader| {
             reader
                 .read_to_end(&mut text)
                 .map(drop)
@@ -214,12 +210,18 @@ impl Reading<'_> {
                     source,
                 })
         })?;
-        Ok((file, text))
+        match bracket_too_many(&text) {
+            None => Ok(text),
+            Some(line) => Err(ReleaseError::TooManyBrackets {
+                file: name.to_owned(),
+                line,
+            }),
+        }
     }
 
     fn archive(&mut self, name: &str, advice: &'static str) -> Result<(FileRef, Contents), ReleaseError> {
         let mut contents = Contents::default();
-        let file = self.verify(name, advice, MAX_ARCHIVE_BYTES, |reader| {
+        let file = self.verify(name, advice, |reader| {
             contents = archive::inspect(reader).map_err(|source| ReleaseError::Archive {
                 file: name.to_owned(),
                 source,
@@ -238,12 +240,7 @@ impl Reading<'_> {
             .cloned()
             .collect();
         for name in names {
-            let limit = if Path::new(&name).extension().is_some_and(|extension| extension == "tgz") {
-                MAX_ARCHIVE_BYTES
-            } else {
-                MAX_TEXT_BYTES
-            };
-            self.verify(&name, "", limit, |_| Ok(()))?;
+            self.verify(&name, "", |_| Ok(()))?;
         }
         let now = stamps(self.directory)?;
         match self
@@ -262,17 +259,18 @@ impl Reading<'_> {
         &mut self,
         name: &str,
         advice: &'static str,
-        limit: u64,
         look: impl FnOnce(&mut HashingReader<Take<File>>) -> Result<(), ReleaseError>,
     ) -> Result<FileRef, ReleaseError> {
         let stamp = self.stamps.get(name).ok_or_else(|| ReleaseError::MissingFile {
             file: name.to_owned(),
             advice,
         })?;
+        let limit = limit(name);
         if stamp.size > limit {
             return Err(ReleaseError::FileTooLarge {
                 file: name.to_owned(),
                 size: stamp.size,
+                limit,
             });
         }
         let unreadable = |source| ReleaseError::ReadFile {

@@ -106,7 +106,7 @@ pub(super) fn set_version(chart: &mut Tree, version: &str) -> Result<(), PackErr
 
 fn read(chart: &Tree) -> Result<ChartFile, PackError> {
     let path = chart.path(CHART);
-    let Some(content) = chart.files.get(CHART) else {
+    let Some(content) = chart.description(CHART)? else {
         return Err(PackError::Missing {
             path,
             advice: "a chart needs it, with a name and a version",

@@ -9,10 +9,7 @@ use crds::{
 use thiserror::Error;
 
 use super::placeholder::Placeholder;
-use crate::{
-    ReleaseError,
-    archive::{MAX_ENTRIES, MAX_ENTRY_BYTES},
-};
+use crate::{ReleaseError, archive::MAX_ENTRIES, description::MAX_BRACKETS};
 
 /// Why no release was made. Nothing was written in that case. Where a line can be named, the message begins `file:line:`.
 #[derive(Debug, Error)]
@@ -43,10 +40,20 @@ pub enum PackError {
         kind: &'static str,
     },
     /// A file that no reader of the release would accept.
-    #[error("{}: is larger than {MAX_ENTRY_BYTES} bytes; leave it out", .path.display())]
+    #[error("{}: is larger than {limit} bytes; leave out what is not needed", .path.display())]
     FileTooLarge {
         /// The file.
         path: PathBuf,
+        /// The bound.
+        limit: u64,
+    },
+    /// A description that would keep the parser busy.
+    #[error("{}:{line}: opens one bracket more than the {MAX_BRACKETS} that this file may have", .path.display())]
+    TooManyBrackets {
+        /// The file.
+        path: PathBuf,
+        /// Line in it, from 1.
+        line: usize,
     },
     /// More files than any reader of the release would accept.
     #[error("{}: holds more than {MAX_ENTRIES} files; leave out what is generated", .path.display())]

@@ -92,12 +92,12 @@ impl Stack {
             cluster_addon_values: values.map_or_else(String::new, |values| hash(values)),
             node_image_dir: Tree::read(directory, &[NODE_IMAGES, NODE_IMAGES_DIRECTORY])?.hash(),
         };
-        let addons = match (tree.files.get(CLUSTER_ADDON_CONFIG), values) {
+        let addons = match (tree.description(CLUSTER_ADDON_CONFIG)?, values) {
             (Some(stages), _) => {
                 check_stages(&tree, stages, &charts)?;
                 Addons::Stages {
                     charts,
-                    stages: stages.clone(),
+                    stages: stages.to_owned(),
                 }
             }
             (None, Some(values)) => Addons::Single {
@@ -160,11 +160,12 @@ fn check_stages(tree: &Tree, stages: &[u8], charts: &Tree) -> Result<(), PackErr
 /// The list of node images, if the stack has any. A stack made for plugins of csctl has it in a directory, and may have images that are yet to be built.
 fn node_images(tree: &Tree) -> Result<Option<(String, Vec<u8>)>, PackError> {
     let config = format!("{NODE_IMAGES_DIRECTORY}/config.yaml");
-    let found = tree
-        .files
-        .get_key_value(NODE_IMAGES)
-        .or_else(|| tree.files.get_key_value(&config));
-    let Some((file, content)) = found else {
+    let file = if tree.files.contains_key(NODE_IMAGES) {
+        NODE_IMAGES
+    } else {
+        &config
+    };
+    let Some(content) = tree.description(file)? else {
         if tree.directories().contains(NODE_IMAGES_DIRECTORY) {
             return Err(PackError::Missing {
                 path: tree.path(&config),
@@ -189,12 +190,12 @@ fn node_images(tree: &Tree) -> Result<Option<(String, Vec<u8>)>, PackError> {
             line: line_of(text(content).unwrap_or_default(), IMAGE_DIRECTORY),
         });
     }
-    Ok(Some((file.clone(), content.clone())))
+    Ok(Some((file.to_owned(), content.to_owned())))
 }
 
 fn read_description(tree: &Tree) -> Result<(ReleaseStem, String), PackError> {
     let path = tree.path(DESCRIPTION);
-    let Some(content) = tree.files.get(DESCRIPTION) else {
+    let Some(content) = tree.description(DESCRIPTION)? else {
         return Err(PackError::Missing {
             path,
             advice: "a stack directory needs it; the help of this command shows one",

@@ -14,6 +14,7 @@ use super::PackError;
 use crate::{
     Digest,
     archive::{MAX_ENTRIES, MAX_ENTRY_BYTES},
+    description,
 };
 
 /// Files by their path with `/`, below the directory `origin`.
@@ -122,6 +123,26 @@ impl Tree {
         hash(lines.as_bytes())
     }
 
+    /// The content of a file, if it is there: of one that can be given to a parser.
+    pub(super) fn description(&self, file: &str) -> Result<Option<&[u8]>, PackError> {
+        let Some(content) = self.files.get(file) else {
+            return Ok(None);
+        };
+        if content.len() as u64 > description::MAX_BYTES {
+            return Err(PackError::FileTooLarge {
+                path: self.path(file),
+                limit: description::MAX_BYTES,
+            });
+        }
+        match description::bracket_too_many(content) {
+            None => Ok(Some(content)),
+            Some(line) => Err(PackError::TooManyBrackets {
+                path: self.path(file),
+                line,
+            }),
+        }
+    }
+
     pub(super) fn text(&self, path: &str) -> Option<&str> {
         self.files.get(path).and_then(|content| text(content))
     }
@@ -154,7 +175,10 @@ fn read_file(path: &Path) -> Result<Vec<u8>, PackError> {
         });
     }
     if status.len() > MAX_ENTRY_BYTES {
-        return Err(PackError::FileTooLarge { path: path.to_owned() });
+        return Err(PackError::FileTooLarge {
+            path: path.to_owned(),
+            limit: MAX_ENTRY_BYTES,
+        });
     }
     fs::read(path).map_err(unreadable)
 }

@@ -124,23 +124,23 @@ fn previous(stack: &Stack, releases: &Path) -> Result<Option<Previous>, PackErro
 
 impl Previous {
     fn read(directory: &Path, tag: ReleaseTag) -> Result<Self, PackError> {
-        let mut files = Tree::read(directory, &[METADATA, HASHES, CLUSTER_ADDON_CONFIG])?.files;
+        let files = Tree::read(directory, &[METADATA, HASHES, CLUSTER_ADDON_CONFIG])?;
         let unusable = |file: &str| {
             let path: PathBuf = directory.join(file);
             |source: ReleaseFileError| PackError::PreviousRelease { path, source }
         };
-        let metadata = files.remove(METADATA).unwrap_or_default();
-        let metadata = Metadata::parse(&metadata).map_err(unusable(METADATA))?;
+        let metadata = files.description(METADATA)?.unwrap_or_default();
+        let metadata = Metadata::parse(metadata).map_err(unusable(METADATA))?;
         let hashes = files
-            .remove(HASHES)
-            .map(|hashes| Hashes::parse(&hashes))
+            .description(HASHES)?
+            .map(Hashes::parse)
             .transpose()
             .map_err(unusable(HASHES))?;
         Ok(Self {
             tag,
             metadata,
             hashes,
-            stages: files.remove(CLUSTER_ADDON_CONFIG),
+            stages: files.files.get(CLUSTER_ADDON_CONFIG).cloned(),
         })
     }
 }

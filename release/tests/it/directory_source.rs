@@ -41,6 +41,13 @@ async fn every_real_release_opens_or_says_which_file_is_missing() {
     assert_eq!(listing.foreign, Vec::<String>::new());
     let mut refused = Vec::new();
     for listed in &listing.releases {
+        for file in ["metadata.yaml", "clusteraddon.yaml", "node-images.yaml", "hashes.json"] {
+            let path = root.path().join(format!("cluster-stacks/{}/{file}", listed.tag));
+            let text = fs::read(path).unwrap_or_default();
+            assert!(text.len() < 4096, "{}: {file} comes near its bound", listed.tag);
+            let brackets = text.iter().filter(|byte| matches!(byte, b'[' | b'{')).count();
+            assert!(brackets < 64, "{}: {file} comes near its bound", listed.tag);
+        }
         match source.open(&listed.tag).await {
             Ok(release) => {
                 assert_eq!(&release.metadata.cluster_stack, listed.tag.version());

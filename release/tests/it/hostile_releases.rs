@@ -91,15 +91,42 @@ fn files_beyond_the_bounds_are_refused_unread() {
     let grow = |file: &'static str, size: u64| {
         refusal(move |directory| fs::File::create(directory.join(file)).unwrap().set_len(size).unwrap())
     };
+    for description in ["metadata.yaml", "clusteraddon.yaml", "node-images.yaml", "hashes.json"] {
+        says(
+            &grow(description, (64 << 10) + 1),
+            &[description, "65537 bytes", "65536"],
+        );
+    }
     says(
-        &grow("metadata.yaml", (5 << 20) + 1),
-        &["metadata.yaml", "5242881 bytes"],
+        &grow("notes.md", (5 << 20) + 1),
+        &["notes.md", "5242881 bytes", "5242880"],
     );
     // Sparse: it takes no space, and reading it all would take seconds.
     says(&grow(CLASS, 1 << 40), &[CLASS, "bytes"]);
     let many =
         refusal(|directory| (0..64).for_each(|index| fs::write(directory.join(format!("more-{index}")), "").unwrap()));
     says(&many, &["one file too many"]);
+}
+
+#[test]
+fn descriptions_that_would_keep_the_parser_busy_are_refused_unparsed() {
+    // Each level makes every later token dearer; quotes hide the closing brackets from nobody.
+    for brackets in ["[".repeat(60_000), "[']',".repeat(10_000), "{\"}\":\n".repeat(10_000)] {
+        for file in ["metadata.yaml", "clusteraddon.yaml"] {
+            let refusal = refusal(|directory| fs::write(directory.join(file), &brackets).unwrap());
+            says(&refusal, &[file, "line 1", "one bracket more than the 1024"]);
+        }
+        let chart = Archive::new().file("chart/Chart.yaml", brackets.as_bytes());
+        says(
+            &refusal_of_class_chart(chart),
+            &[CLASS, "chart/Chart.yaml", "one bracket more"],
+        );
+    }
+    let long = Archive::new().file("chart/Chart.yaml", &vec![b'#'; (64 << 10) + 1]);
+    says(
+        &refusal_of_class_chart(long),
+        &[CLASS, "chart/Chart.yaml", "65537 bytes", "65536"],
+    );
 }
 
 #[test]

@@ -152,6 +152,26 @@ fn broken_yaml_is_named_with_its_line() {
 }
 
 #[test]
+fn descriptions_that_would_keep_the_parser_busy_are_refused_unparsed() {
+    let brackets = format!("a:\n{}", "[".repeat(60_000));
+    for file in [
+        "csctl.yaml",
+        "clusteraddon.yaml",
+        "node-images.yaml",
+        "cluster-class/Chart.yaml",
+    ] {
+        assert_eq!(
+            refusal(|stack| fs::write(stack.join(file), &brackets).unwrap()),
+            format!("{file}:2: opens one bracket more than the 1024 that this file may have")
+        );
+        assert_eq!(
+            refusal(|stack| fs::write(stack.join(file), "[".repeat(3_000_000)).unwrap()),
+            format!("{file}: is larger than 65536 bytes; leave out what is not needed")
+        );
+    }
+}
+
+#[test]
 fn image_that_is_yet_to_be_built_is_refused() {
     let refusal = refusal_of(
         "node-images.yaml",
@@ -188,6 +208,6 @@ fn links_and_large_files_are_refused() {
     });
     assert_eq!(
         large,
-        "cluster-addon/network/disk: is larger than 5242880 bytes; leave it out"
+        "cluster-addon/network/disk: is larger than 5242880 bytes; leave out what is not needed"
     );
 }
