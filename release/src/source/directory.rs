@@ -13,7 +13,10 @@ use std::{
 };
 
 use crds::names::ReleaseTag;
-use tokio::{sync::Semaphore, task, time};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    task, time,
+};
 
 use super::{ListedRelease, Listing, ReleaseSource, SourceError, SourceFuture};
 use crate::{
@@ -26,7 +29,7 @@ pub const RELEASES_DIRECTORY: &str = "cluster-stacks";
 
 /// Ten times the releases of the largest installation we have numbers for; names alone stay below ten megabytes.
 const MAX_ENTRIES: usize = 10_000;
-/// Longest time for one answer. The largest release takes two seconds to read; a network file system that hangs never answers.
+/// Longest time for one reading. The largest release takes two seconds to read; a network file system that hangs never answers.
 const DEADLINE: Duration = Duration::from_mins(1);
 /// Releases verified at the same time: unpacking is work for the processor, and more at once only needs more memory.
 const CONCURRENT_READINGS: usize = 2;
@@ -45,6 +48,8 @@ pub struct DirectorySource {
 struct Shared {
     releases: PathBuf,
     readings: Arc<Semaphore>,
+    /// Changes whenever a reading ends.
+    ended: watch::Sender<()>,
     verified: Mutex<HashMap<ReleaseTag, (Stamps, Release)>>,
 }
 
@@ -56,32 +61,59 @@ impl DirectorySource {
             shared: Arc::new(Shared {
                 releases: root.join(RELEASES_DIRECTORY),
                 readings,
+                ended: watch::Sender::default(),
                 verified: Mutex::default(),
             }),
         }
     }
 
     /// Runs blocking work in bounded time and number. Work that outlives its deadline keeps its place among the readings, so that a
-    /// storage that hangs holds at most so many threads.
+    /// storage that hangs holds at most so many threads. Waiting for a place takes no time from the work.
     async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Shared) -> Result<T, SourceError> + Send + 'static,
     ) -> Result<T, SourceError> {
-        let shared = Arc::clone(&self.shared);
-        let reading = async move {
-            let place = Arc::clone(&shared.readings)
-                .acquire_owned()
-                .await
-                .map_err(|_| SourceError::Stopped)?;
-            let working = task::spawn_blocking(move || {
-                let _place = place;
-                work(&shared)
-            });
-            working.await.map_err(|_| SourceError::Stopped)?
-        };
-        time::timeout(DEADLINE, reading)
+        let place = self.place().await?;
+        let working = task::spawn_blocking(move || work(&place.shared));
+        time::timeout(DEADLINE, working)
             .await
             .map_err(|_| SourceError::TimedOut { after: DEADLINE })?
+            .map_err(|_| SourceError::Stopped)?
+    }
+
+    /// Waits its turn for as long as others get theirs.
+    async fn place(&self) -> Result<Place, SourceError> {
+        let mut ended = self.shared.ended.subscribe();
+        let turn = Arc::clone(&self.shared.readings).acquire_owned();
+        tokio::pin!(turn);
+        loop {
+            tokio::select! {
+                biased;
+                permit = &mut turn => {
+                    return Ok(Place {
+                        _permit: permit.map_err(|_| SourceError::Stopped)?,
+                        shared: Arc::clone(&self.shared),
+                    });
+                }
+                progress = time::timeout(DEADLINE, ended.changed()) => {
+                    progress
+                        .map_err(|_| SourceError::TimedOut { after: DEADLINE })?
+                        .map_err(|_| SourceError::Stopped)?;
+                }
+            }
+        }
+    }
+}
+
+/// One of the readings, until it is dropped.
+struct Place {
+    _permit: OwnedSemaphorePermit,
+    shared: Arc<Shared>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.shared.ended.send_replace(());
     }
 }
 
@@ -215,6 +247,33 @@ mod tests {
         Digest,
         pack::{self, Versioning},
     };
+
+    #[tokio::test(start_paused = true)]
+    async fn turn_is_waited_for_until_the_storage_stands_still() {
+        let root = TempDir::new().unwrap();
+        let source = DirectorySource::new(root.path());
+        // Two at a time, so that whoever comes after them waits longer than one reading may take.
+        for _ in 0..4 {
+            let source = source.clone();
+            task::spawn(async move {
+                let _place = source.place().await;
+                time::sleep(DEADLINE * 2 / 3).await;
+            });
+        }
+        task::yield_now().await;
+        let listed = source.list().await;
+        assert!(matches!(listed, Err(SourceError::MissingRoot { .. })), "{listed:?}");
+
+        let places = [source.place().await.unwrap(), source.place().await.unwrap()];
+        let stuck = source.list().await;
+        assert!(matches!(stuck, Err(SourceError::TimedOut { .. })), "{stuck:?}");
+        drop(places);
+        let recovered = source.list().await;
+        assert!(
+            matches!(recovered, Err(SourceError::MissingRoot { .. })),
+            "{recovered:?}"
+        );
+    }
 
     #[test]
     fn verified_release_is_not_read_again_until_its_directory_changes() {
