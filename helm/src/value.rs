@@ -1,7 +1,7 @@
 //! The values that templates see: Go's dynamic types, as far as templates can tell them apart.
 //!
-//! Decides what a value is and what is shared. It does not decide how a value prints (`template::format`), compares
-//! (`template::compare`) or reads and writes YAML and JSON (`yaml`).
+//! Decides what a value is and what is shared. It does not decide how a value prints (`format`), compares
+//! (`functions::compare`) or reads and writes YAML and JSON (`yaml`, `json`).
 //!
 //! Strings are byte strings, because templates cut them at byte positions. Maps are references: `set` and `merge` change
 //! a map for everybody who holds it. Lists never change after creation, except that `sortAlpha` sorts a list of strings
