@@ -62,11 +62,18 @@ pub const PREDECESSOR_FIELD_MANAGER: &str = "kubectl";
 /// Field manager under which the Go operator wrote its own objects and their status.
 pub const PREDECESSOR_STATUS_FIELD_MANAGER: &str = "manager";
 
+/// Length of the value of [`PART_OF`].
+const HEX_DIGITS: usize = 32;
+
+/// Whether a value of [`PART_OF`] may be of [`part_of`]; anything else was put there by somebody else.
+pub fn is_part_of(value: &str) -> bool {
+    value.len() == HEX_DIGITS && value.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 /// The value of [`PART_OF`] for objects of this owner: 32 hex digits, a valid label value.
 ///
 /// Made of kind, namespace and name and not of the uid, so that it stays the same when the owner moves to another management cluster.
 pub fn part_of(kind: &str, namespace: &str, name: &str) -> String {
-    const HEX_DIGITS: usize = 32;
     // None of the three may contain a slash, so different owners never give the same text.
     let digest = Sha256::digest(format!("{kind}/{namespace}/{name}"));
     let mut value = format!("{digest:x}");

@@ -50,6 +50,7 @@ fn ten_objects_may_always_go() {
 #[test]
 fn owners_are_told_apart_by_a_valid_label_value() {
     let value = labels::part_of("ClusterStackRelease", "fleet", "docker-scs-1-30-v1");
+    assert!(labels::is_part_of(&value) && !labels::is_part_of("somebody-else"));
     assert_eq!(value.len(), 32);
     assert!(
         value

@@ -32,7 +32,8 @@ pub(super) fn belongs(live: &DynamicObject, part_of: &str) -> Belongs {
         // A copy has the mark too: whoever makes one from `kubectl get -o yaml` takes the labels along.
         Some(label) if label == part_of && !applied_by(labels::FIELD_MANAGER) => Belongs::Nobody,
         Some(label) if label == part_of => Belongs::Us,
-        Some(_) => Belongs::OtherOwner,
+        Some(label) if labels::is_part_of(label) => Belongs::OtherOwner,
+        Some(_) => Belongs::Stranger,
         None if applied_by(labels::FIELD_MANAGER) => Belongs::Us,
         None if applied_by(labels::PREDECESSOR_FIELD_MANAGER)
             && live.labels().get(labels::INSTANCE).map(String::as_str) == Some(labels::INSTANCE_OWNED) =>

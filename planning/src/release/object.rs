@@ -284,7 +284,7 @@ fn unmarked(
         },
         Read::Found { belongs, .. } => match belongs {
             Belongs::Predecessor => Sync::act(ReleaseAction::TakeOver { key: key.clone() }),
-            Belongs::OtherOwner => Sync::still(SyncState::Failed {
+            Belongs::OtherOwner | Belongs::Stranger => Sync::still(SyncState::Failed {
                 message: FOREIGN.to_owned(),
             }),
             Belongs::Nobody => Sync::act(ReleaseAction::apply(key, ApplyReason::Create, false)),

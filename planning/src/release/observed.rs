@@ -256,6 +256,8 @@ pub enum Belongs {
     Predecessor,
     /// Another release's mark is on it.
     OtherOwner,
+    /// A mark is on it that no release makes: somebody gave it away.
+    Stranger,
     /// No mark at all.
     Nobody,
 }

@@ -113,7 +113,7 @@ fn may_delete(belongs: &Belongs, object: &ObjectObserved, inventoried: Inventori
     match belongs {
         Belongs::Us | Belongs::Predecessor => true,
         Belongs::OtherOwner => object.holder.is_none() && matches!(inventoried, Inventoried::Applied(_)),
-        Belongs::Nobody => false,
+        Belongs::Stranger | Belongs::Nobody => false,
     }
 }
 

@@ -613,7 +613,7 @@ impl World {
         let somebody_elses = match belongs(tag, live) {
             Belongs::Us | Belongs::Predecessor => false,
             Belongs::OtherOwner => self.is_held(key, live),
-            Belongs::Nobody => true,
+            Belongs::Stranger | Belongs::Nobody => true,
         };
         if somebody_elses {
             self.journal
@@ -699,7 +699,8 @@ fn health(live: &Live, at: Timestamp) -> HealthSeen {
 pub(crate) fn belongs(tag: &str, live: &Live) -> Belongs {
     match live.value(&label(labels::PART_OF)) {
         Some(part_of) if part_of == mark(tag) => Belongs::Us,
-        Some(_) => Belongs::OtherOwner,
+        Some(part_of) if labels::is_part_of(part_of) => Belongs::OtherOwner,
+        Some(_) => Belongs::Stranger,
         None if live.is_managed_by(labels::FIELD_MANAGER) => Belongs::Us,
         None if live.is_managed_by(labels::PREDECESSOR_FIELD_MANAGER) => Belongs::Predecessor,
         None => Belongs::Nobody,
