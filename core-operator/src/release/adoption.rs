@@ -2,32 +2,42 @@
 
 use crds::{ClusterStackRelease, labels};
 use kube::{Resource, ResourceExt};
-use operator_kit::apply::{AppliedObject, ApplyOptions, apply};
+use operator_kit::apply::{ApplyOptions, apply};
 use operator_kit::events::EventType;
-use serde_json::{Value, json};
+use operator_kit::failure::chain;
+use operator_kit::object::ObjectKey;
+use operator_kit::read::read;
+use planning::release::Belongs;
+use serde_json::json;
 
+use super::live::{belongs, other_managers};
 use crate::context::Context;
 
 /// The mark is a statement of its own, so that the next apply of the object does not take it back.
 const KEEP_FIELD_MANAGER: &str = "stackwright-keep";
 
-/// Marks an object in which the first apply met fields of others, so that it stays when the release goes, and says so. Does nothing about an
-/// object that came into being by that apply.
-pub(super) async fn keep_for_others(
+/// Marks an object that is there before the release's first apply, so that it stays when the release goes, and says so. Called before that
+/// apply: whatever happens in between, an object of others is never held for one of ours.
+pub(super) async fn keep_what_is_there(
     context: &Context,
     release: &ClusterStackRelease,
-    body: &Value,
-    applied: &AppliedObject,
+    part_of: &str,
+    key: &ObjectKey,
 ) -> Result<(), String> {
-    if applied.others.is_empty() {
+    let found = read(&context.client, &context.discovery, key).await;
+    let Some(live) = found.map_err(|error| chain(&error))? else {
+        return Ok(());
+    };
+    if !matches!(belongs(&live, part_of), Belongs::Nobody | Belongs::Stranger) {
         return Ok(());
     }
-    let name = applied.live.name_any();
     let mark = json!({
-        "apiVersion": body["apiVersion"],
-        "kind": body["kind"],
+        "apiVersion": live.types.as_ref().map(|types| &types.api_version),
+        "kind": key.kind,
         "metadata": {
-            "name": name,
+            "name": key.name,
+            // Gone in between, it must not come back as a husk.
+            "uid": live.metadata.uid,
             "annotations": {labels::RESOURCE_POLICY: labels::RESOURCE_POLICY_KEEP},
         },
     });
@@ -40,9 +50,8 @@ pub(super) async fn keep_for_others(
     };
     apply(&context.client, &context.discovery, &mark, &options)
         .await
-        .map_err(|error| error.to_string())?;
-    let kind = body["kind"].as_str().unwrap_or_default();
-    let others = applied.others.join(", ");
+        .map_err(|error| format!("unable to mark an object that was there before, so it is left alone: {error}"))?;
+    let (kind, name, others) = (&key.kind, &key.name, other_managers(&live).join(", "));
     let message = format!("{kind} {name} was there before, written by {others}; it stays when the release goes");
     context
         .events

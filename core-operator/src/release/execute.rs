@@ -7,7 +7,7 @@ use crds::{ClusterStackRelease, labels};
 use futures::future::join_all;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use operator_kit::apply::{AppliedObject, ApplyError, ApplyOptions, apply};
+use operator_kit::apply::{AppliedObject, ApplyOptions, apply};
 use operator_kit::comparison::compare;
 use operator_kit::delete::delete;
 use operator_kit::failure::{chain, words_of};
@@ -21,7 +21,7 @@ use planning::release::{
 };
 use serde_json::{Value, json};
 
-use super::adoption::keep_for_others;
+use super::adoption::keep_what_is_there;
 use super::intent::Intents;
 use super::live::{belongs, judged, other_managers};
 use super::memory::ReleaseMemory;
@@ -206,22 +206,20 @@ impl Pass<'_> {
         bodies: Option<&Intents>,
     ) -> Result<(), Failed> {
         let (digest, body) = self.intent(key, bodies)?;
+        if why == ApplyReason::Create {
+            let kept = keep_what_is_there(self.context, release, self.part_of, key).await;
+            kept.map_err(|message| self.refused(key, digest, &message))?;
+        }
         let options = self.options(force, false);
         match apply(&self.context.client, &self.context.discovery, body, &options).await {
             Ok(applied) => {
                 self.applied(key, digest, &applied);
-                match why {
-                    ApplyReason::Create => keep_for_others(self.context, release, body, &applied)
-                        .await
-                        .map_err(Failed),
-                    ApplyReason::Correct | ApplyReason::Adopt => {
-                        self.reversed(key);
-                        Ok(())
-                    }
-                    ApplyReason::Update => Ok(()),
+                if matches!(why, ApplyReason::Correct | ApplyReason::Adopt) {
+                    self.reversed(key);
                 }
+                Ok(())
             }
-            Err(error) => Err(self.refused(key, digest, &error)),
+            Err(error) => Err(self.refused(key, digest, &error.to_string())),
         }
     }
 
@@ -263,7 +261,7 @@ impl Pass<'_> {
         let options = self.options(true, true);
         let dry_run = match apply(&self.context.client, &self.context.discovery, body, &options).await {
             Ok(dry_run) => dry_run,
-            Err(error) => return Err(self.refused(key, digest, &error)),
+            Err(error) => return Err(self.refused(key, digest, &error.to_string())),
         };
         let wanted = serde_json::to_value(&dry_run.live).unwrap_or_default();
         let Some(live) = self.look(key).await? else {
@@ -326,12 +324,12 @@ impl Pass<'_> {
         }
     }
 
-    /// Remembers that the API server refused an object, in its words.
-    fn refused(&self, key: &ObjectKey, digest: &str, error: &ApplyError) -> Failed {
+    /// Remembers that an object was refused, in the API server's words.
+    fn refused(&self, key: &ObjectKey, digest: &str, message: &str) -> Failed {
         let tried = Attempt::Intent {
             digest: digest.to_owned(),
         };
-        self.remember_failure(key, tried, &error.to_string())
+        self.remember_failure(key, tried, message)
     }
 
     /// Until when it is not tried again is the plan's business.

@@ -42,9 +42,6 @@ pub struct AppliedObject {
     pub changed: Option<bool>,
     /// Others who own fields that we sent, with the same value. A later change of ours to such a field is a conflict.
     pub owners: Vec<ForeignOwner>,
-    /// Everybody else who owns anything in the object, its status apart; sorted. An object that comes into being by this
-    /// apply has none.
-    pub others: Vec<String>,
 }
 
 /// A field that somebody else owns and that we wanted to have another value.
@@ -196,7 +193,6 @@ pub async fn apply(
     };
     Ok(AppliedObject {
         owners: ownership::foreign_owners(&managed, intent, options.field_manager),
-        others: ownership::others(&managed, options.field_manager),
         live,
         changed,
     })

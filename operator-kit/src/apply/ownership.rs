@@ -1,7 +1,5 @@
 //! Finds in managedFields who else owns fields that we send. Pure.
 
-use std::collections::BTreeSet;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use serde_json::{Map, Value};
 
@@ -40,17 +38,6 @@ pub(super) fn foreign_owners(managed: &[ManagedFieldsEntry], intent: &Value, fie
         .collect();
     owners.sort_unstable();
     owners
-}
-
-/// Everybody but `field_manager` who owns anything but the status, sorted.
-pub(super) fn others(managed: &[ManagedFieldsEntry], field_manager: &str) -> Vec<String> {
-    let others: BTreeSet<String> = managed
-        .iter()
-        .filter(|entry| entry.subresource.is_none())
-        .filter_map(|entry| entry.manager.clone())
-        .filter(|manager| manager != field_manager)
-        .collect();
-    others.into_iter().collect()
 }
 
 /// Walks the set of owned fields and the intent side by side. The notation of the keys is that of
@@ -106,16 +93,6 @@ mod tests {
             fields_v1: Some(FieldsV1(fields)),
             ..ManagedFieldsEntry::default()
         }
-    }
-
-    #[test]
-    fn whoever_wrote_more_than_the_status_is_another() {
-        let status = ManagedFieldsEntry {
-            subresource: Some("status".to_owned()),
-            ..entry("controller", json!({ "f:status": {} }))
-        };
-        let managed = [entry("us", json!({})), entry("b", json!({})), status, entry("a", json!({}))];
-        assert_eq!(others(&managed, "us"), ["a", "b"]);
     }
 
     #[test]
