@@ -17,6 +17,7 @@ use crds::{ClusterStackRelease, labels};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Resource, ResourceExt};
 use operator_kit::events::EventType;
+use planning::next::retry_delay_seconds;
 use planning::release::{ReleasePlan, Step, corrected, corrections, plan};
 
 pub(crate) use self::memory::Memories;
@@ -29,9 +30,6 @@ use crate::context::Context;
 
 /// Rounds of one reconcile. An installation takes one, a repair two (look, then write); whatever needs more goes on in the next reconcile.
 const ROUNDS: usize = 3;
-
-/// When to look again after somebody else wrote the release: the watch usually tells before.
-const AFTER_OVERTAKING: Duration = Duration::from_secs(1);
 
 /// Reconciles one release; `None` means that only a change can change the decision.
 pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: String) -> Option<Duration> {
@@ -58,7 +56,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
         tell_corrections(context, &release, &sight, &plan.steps, &memory);
         match outcome {
             Outcome::Current(current) => release = current,
-            Outcome::Overtaken => return Some(AFTER_OVERTAKING),
+            Outcome::Overtaken => return Some(after_refusal(&memory)),
         }
         if release.finalizers().is_empty() && release.metadata.deletion_timestamp.is_some() {
             context.releases.bury(&release);
@@ -78,13 +76,22 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
                 context.warn(&release.object_ref(&()), &plan.status.conditions);
             }
             context.releases.note(written);
+            lock(&memory).refusals = 0;
         }
         Err(message) => {
             tracing::info!(release = %name, namespace, message, "the status could not be written");
-            return Some(AFTER_OVERTAKING);
+            return Some(after_refusal(&memory));
         }
     }
     crate::run::until(plan.next, context.now())
+}
+
+/// When to look again after the release object could not be written. Where somebody else wrote it, the watch usually tells before; where the
+/// API server refuses, asking again at once would only be noise.
+fn after_refusal(memory: &Mutex<ReleaseMemory>) -> Duration {
+    let mut memory = lock(memory);
+    memory.refusals = memory.refusals.saturating_add(1);
+    Duration::from_secs(retry_delay_seconds(memory.refusals).unsigned_abs())
 }
 
 /// Names the objects that the steps put back, what was changed and by whom.

@@ -20,9 +20,6 @@ use self::execute::execute;
 use self::observe::observe;
 use crate::context::Context;
 
-/// When to look again after somebody else's write of the status.
-const AFTER_OVERTAKING: Duration = Duration::from_secs(5);
-
 /// Reconciles one stack; `None` means that only a change can change the decision.
 pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: String) -> Option<Duration> {
     let (context, namespace, name) = (context.as_ref(), namespace.as_str(), name.as_str());
@@ -45,7 +42,8 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
         plan
     };
     if plan.status_due && !write_status(context, &stack, &plan).await {
-        return Some(AFTER_OVERTAKING);
+        let uid = stack.uid().unwrap_or_default();
+        return Some(context.stack_memories.status_refused(&uid));
     }
     if acted && !plan.actions.is_empty() {
         return Some(Duration::ZERO);

@@ -16,6 +16,8 @@ pub(crate) struct ReleaseMemory {
     pub(crate) objects: BTreeMap<ObjectKey, ObjectMemory>,
     /// The last rendering: what it was made from, and what it asks for. The bodies are rendered again when they are needed.
     pub(crate) rendering: Option<(String, Arc<BTreeMap<ObjectKey, Intent>>)>,
+    /// How often in a row the release object itself could not be written.
+    pub(crate) refusals: u32,
 }
 
 /// Memories of all releases, by the value of the label that marks their objects.

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
+use planning::next::retry_delay_seconds;
 use planning::stack::{ActionFailure, StackAction};
 
 /// Memory of one stack.
@@ -11,6 +13,8 @@ use planning::stack::{ActionFailure, StackAction};
 pub(super) struct StackMemory {
     /// When its status was last written.
     pub(super) status_written_at: Option<Timestamp>,
+    /// How often in a row its status could not be written.
+    status_refusals: u32,
     /// What failed last, by the subject of the action.
     pub(super) failures: BTreeMap<String, ActionFailure>,
 }
@@ -34,7 +38,21 @@ impl StackMemories {
 
     /// Remembers a write of the status.
     pub(super) fn status_written(&self, uid: &str, at: Timestamp) {
-        self.change(uid, |memory| memory.status_written_at = Some(at));
+        self.change(uid, |memory| {
+            memory.status_written_at = Some(at);
+            memory.status_refusals = 0;
+        });
+    }
+
+    /// Remembers that the status could not be written; the answer is when to look again. Where somebody else wrote the stack, the watch usually
+    /// tells before.
+    pub(super) fn status_refused(&self, uid: &str) -> Duration {
+        let mut delay = Duration::ZERO;
+        self.change(uid, |memory| {
+            memory.status_refusals = memory.status_refusals.saturating_add(1);
+            delay = Duration::from_secs(retry_delay_seconds(memory.status_refusals).unsigned_abs());
+        });
+        delay
     }
 
     /// Remembers how an action ended.
