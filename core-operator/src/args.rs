@@ -20,7 +20,7 @@ use operator_kit::telemetry::check_level;
 The directory holds one folder per release: ./releases/cluster-stacks/docker-harbor-1-34-v1/metadata.yaml …"
 )]
 pub(crate) struct Args {
-    /// Kubeconfig file; without it the service account of the Pod, or else $KUBECONFIG and ~/.kube/config.
+    /// Kubeconfig file; without it $KUBECONFIG or ~/.kube/config, or else the service account of the Pod.
     #[arg(long, env = "STACKWRIGHT_KUBECONFIG", value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 

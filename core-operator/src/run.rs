@@ -94,6 +94,7 @@ async fn lead(args: &Args, client: Client, gates: Gates, stop: &CancellationToke
         }
         led = leadership.wait_for(|state| *state == Leadership::Leading) => {
             led.context("the election ended")?;
+            gates.watches.close();
         }
     }
     let work = stop.child_token();

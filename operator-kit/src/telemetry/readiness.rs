@@ -9,7 +9,7 @@ pub struct Readiness {
     gates: Arc<Mutex<BTreeMap<&'static str, bool>>>,
 }
 
-/// One thing that must be done before the process is ready. It opens once; dropping it unopened leaves it closed.
+/// One thing that must be done before the process is ready. Dropping it leaves it as it is.
 #[derive(Clone, Debug)]
 pub struct Gate {
     readiness: Readiness,
@@ -48,5 +48,10 @@ impl Gate {
     /// What was waited for is there. Opening again does nothing.
     pub fn open(&self) {
         self.readiness.set(self.name, true);
+    }
+
+    /// What is waited for has to come again.
+    pub fn close(&self) {
+        self.readiness.set(self.name, false);
     }
 }
