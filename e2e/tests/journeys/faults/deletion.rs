@@ -10,12 +10,54 @@ use crds::{
 use e2e::{
     eventually,
     journey::{SOON, status},
+    releases::StackSource,
 };
 use kube::api::DeleteParams;
 use serde_json::json;
 
 use super::Policy;
 use crate::journey;
+
+#[test]
+fn f16_a_newest_release_that_never_was_ready_survives_an_outage_of_the_source() -> Result<()> {
+    journey(async |journey| {
+        journey.releases.publish_harbor("v1", "v1")?;
+        journey.operate().await?;
+        journey.stack("harbor", json!({ "autoSubscribe": true })).await?;
+        journey.usable("harbor", "v1").await?;
+        // Not ready, not listed in the spec, not in use: only the source says that it is wanted.
+        let failing = StackSource::harbor("v1")?;
+        failing.write("cluster-class/templates/region.yaml", "{{ fail \"set a region\" }}\n")?;
+        let two = journey.releases.publish_stack(&failing.path(), "v2")?;
+        let failed = |release: &ClusterStackRelease| {
+            find(&status(release).conditions, ConditionType::HelmChartTemplated).is_some()
+        };
+        let before = journey.until_release(&two, "failing", failed).await?;
+        let (place, away) = (journey.releases.folder_of(""), journey.folder().join("away"));
+        fs::rename(&place, &away)?;
+        journey.restart_operator().await?;
+        let unreachable = |stack: &ClusterStack| {
+            let conditions = stack
+                .status
+                .as_ref()
+                .map(|status| status.conditions.as_slice())
+                .unwrap_or_default();
+            find(conditions, ConditionType::ReleasesSynced)
+                .is_some_and(|condition| condition.reason.as_deref() == Some("FailedToSync"))
+        };
+        journey
+            .until_stack("harbor", "told that the source is silent", unreachable)
+            .await?;
+        fs::rename(&away, &place)?;
+        journey
+            .until_stack("harbor", "told that it is back", |stack| !unreachable(stack))
+            .await?;
+        let after = journey.until_release(&two, "failing as before", failed).await?;
+        assert_eq!(after.metadata.uid, before.metadata.uid);
+        assert!(after.metadata.deletion_timestamp.is_none());
+        Ok(())
+    })
+}
 
 #[test]
 fn f17_the_deletion_of_a_stack_leaves_a_hash_release_until_its_last_cluster_is_gone() -> Result<()> {
