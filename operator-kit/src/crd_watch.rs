@@ -16,7 +16,7 @@ use kube::client::Client;
 use kube::core::{ObjectMeta, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -59,35 +59,54 @@ const SETTLED_AFTER: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub struct CrdWatch {
     changes: broadcast::Sender<CrdChange>,
+    sights: watch::Receiver<Sights>,
 }
 
 impl CrdWatch {
     /// Starts watching; ends with `cancel`.
     pub fn start(client: Client, discovery: Discovery, cancel: CancellationToken) -> Self {
         let (changes, _) = broadcast::channel(CHANGES_WAITING);
-        let watch = Self {
-            changes: changes.clone(),
-        };
-        let run = Box::pin(run(client, discovery, changes));
+        let (sights, seen) = watch::channel(Sights::default());
+        let run = Box::pin(run(client, discovery, changes.clone(), sights));
         tokio::spawn(cancel.run_until_cancelled_owned(run));
-        watch
+        Self { changes, sights: seen }
     }
 
     /// Changes from now on. A lagging receiver must take [`broadcast::error::RecvError::Lagged`] as "anything".
     pub fn subscribe(&self) -> broadcast::Receiver<CrdChange> {
         self.changes.subscribe()
     }
+
+    /// Whether discovery, as far as it was read, shows every CRD of a group: only then a kind of the group that it does
+    /// not show is none. Waits until all CRDs have been listed.
+    pub async fn shows_all(&self, discovery: &Discovery, group: &str) -> bool {
+        let mut sights = self.sights.clone();
+        let Ok(sights) = sights.wait_for(|sights| sights.started).await else {
+            // The watch has ended, so nothing is sure.
+            return false;
+        };
+        sights
+            .known
+            .keys()
+            .filter(|name| name.split_once('.').is_some_and(|(_, of)| of == group))
+            .all(|name| discovery_agrees(discovery, &sights, name))
+    }
 }
 
-async fn run(client: Client, discovery: Discovery, changes: broadcast::Sender<CrdChange>) {
+async fn run(
+    client: Client,
+    discovery: Discovery,
+    changes: broadcast::Sender<CrdChange>,
+    sights: watch::Sender<Sights>,
+) {
     let api = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(client);
     let mut events = pin!(watcher(api, watcher::Config::default().page_size(PAGE_SIZE)).default_backoff());
-    let mut sights = Sights::default();
     let mut pending = Pending::default();
     while let Some(turn) = next_turn(&mut events, pending.due()).await {
         match turn {
             Turn::Event(event) => {
-                let names = sights.take(*event);
+                let mut names = BTreeSet::new();
+                sights.send_modify(|sights| names = sights.take(*event));
                 if !names.is_empty() {
                     discovery.invalidate();
                     pending.add(names, Instant::now());
@@ -107,7 +126,7 @@ async fn run(client: Client, discovery: Discovery, changes: broadcast::Sender<Cr
                 let agrees = pending
                     .names
                     .iter()
-                    .all(|name| discovery_agrees(&discovery, &sights, name));
+                    .all(|name| discovery_agrees(&discovery, &sights.borrow(), name));
                 if let Some(names) = pending.round(Instant::now(), differs, agrees) {
                     // Nobody listens yet: nobody waits for anything.
                     let _ = changes.send(CrdChange { names: Arc::new(names) });

@@ -1,6 +1,8 @@
 //! Watches one kind that may not be installed yet, and keeps of each object only what a closure makes of it.
 //!
-//! While the kind is not served nothing is asked: a change of CRDs wakes the watch.
+//! While the kind is not served nothing is asked: a change of CRDs wakes the watch. That a kind is not served is believed
+//! only when discovery and the CRDs agree on it: whoever took a version that went, or an API server that just starts, for
+//! "there are no objects" would delete what they use.
 
 use std::collections::{BTreeMap, HashSet};
 use std::pin::pin;
@@ -12,12 +14,12 @@ use kube::api::{Api, DynamicObject};
 use kube::client::Client;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
-use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::crd_watch::{CrdChange, CrdWatch};
-use crate::discovery::{Discovery, Resolved};
+use crate::crd_watch::CrdWatch;
+use crate::discovery::{Discovery, DiscoveryError, Resolved};
 use crate::failure::chain;
 use crate::object::GroupKind;
 
@@ -37,7 +39,8 @@ pub enum Notice<T> {
         /// The projection now.
         after: Option<Arc<T>>,
     },
-    /// Every object has been seen, or it is known that the kind is not served. Told once.
+    /// Every object has been seen, or it is known that the kind is not served. Told whenever [`ProjectedWatch::synced`]
+    /// becomes true.
     Synced,
 }
 
@@ -47,8 +50,11 @@ const NOTICES_WAITING: usize = 256;
 /// Whole objects per page: a page of Clusters stays below a megabyte.
 const PAGE_SIZE: u32 = 50;
 
-/// Between attempts to read discovery when it cannot be read.
-const DISCOVERY_RETRY: Duration = Duration::from_secs(5);
+/// Until the next look while it is not sure whether the kind is served, at first; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest time between two looks.
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// The projections of all objects of one kind. Clones share them.
 pub struct ProjectedWatch<T> {
@@ -94,12 +100,12 @@ impl<T: PartialEq + Send + Sync + 'static> ProjectedWatch<T> {
             client,
             discovery,
             kind,
+            crds: crds.clone(),
             project,
             notices,
             state: Arc::clone(&state),
         };
-        let changes = crds.subscribe();
-        tokio::spawn(async move { cancel.run_until_cancelled_owned(follower.run(changes)).await });
+        tokio::spawn(async move { cancel.run_until_cancelled_owned(follower.run()).await });
         (Self { state }, receiver)
     }
 
@@ -120,7 +126,8 @@ impl<T: PartialEq + Send + Sync + 'static> ProjectedWatch<T> {
     }
 
     /// Whether an empty [`Self::snapshot`] means that there is nothing: all objects have been seen, or the kind is not
-    /// served.
+    /// served. False again from the moment in which the version that is watched is no longer served, until that is known
+    /// of what follows it.
     pub fn synced(&self) -> bool {
         self.state.read().unwrap_or_else(PoisonError::into_inner).synced
     }
@@ -129,6 +136,7 @@ impl<T: PartialEq + Send + Sync + 'static> ProjectedWatch<T> {
 struct Follower<T, F> {
     client: Client,
     discovery: Discovery,
+    crds: CrdWatch,
     kind: GroupKind,
     project: F,
     notices: mpsc::Sender<Notice<T>>,
@@ -138,37 +146,76 @@ struct Follower<T, F> {
 /// Nobody reads the notices any more.
 struct ReaderGone;
 
+/// What is known of the kind.
+enum Sight {
+    /// Discovery has it.
+    Served(Resolved),
+    /// Discovery has it not, and no CRD speaks against that.
+    NotServed,
+    /// Discovery has it not, but may be incomplete.
+    Unsure,
+}
+
 impl<T, F> Follower<T, F>
 where
     T: PartialEq + Send + Sync + 'static,
     F: Fn(&DynamicObject) -> Option<T> + Send + Sync,
 {
-    async fn run(self, mut changes: broadcast::Receiver<CrdChange>) {
+    async fn run(self) -> Result<(), ReaderGone> {
+        let mut refused: Option<Resolved> = None;
+        let mut pause = FIRST_PAUSE;
         loop {
-            let round = match self.resolve().await {
-                Some(resolved) => self.follow(&resolved).await,
-                None => self.synced().await,
-            };
-            // Here the kind is not served: either it never was, or its watch ended.
-            if round.is_err() || matches!(changes.recv().await, Err(RecvError::Closed)) {
-                return;
-            }
-        }
-    }
-
-    async fn resolve(&self) -> Option<Resolved> {
-        loop {
-            match self.discovery.resolve_kind(&self.kind).await {
-                Ok(resolved) => return resolved,
-                Err(error) => {
-                    tracing::warn!(object.kind = %self.kind, error = %chain(&error), "failed to look up a kind to watch");
-                    tokio::time::sleep(DISCOVERY_RETRY).await;
+            // A change during the look is waited for below; older ones are in what the look shows.
+            let mut changes = self.crds.subscribe();
+            match self.look(refused.as_ref()).await {
+                Ok(Sight::Served(resolved)) if refused.as_ref() != Some(&resolved) => {
+                    self.mark_synced(false);
+                    self.follow(&resolved).await?;
+                    if self.mark_synced(false) {
+                        pause = FIRST_PAUSE;
+                    }
+                    refused = Some(resolved);
+                    continue;
+                }
+                Ok(Sight::NotServed) => {
+                    self.keep_only(&HashSet::new()).await?;
+                    self.synced().await?;
+                    pause = FIRST_PAUSE;
+                    // Never closed: we hold the sender. Behind is as good as a change.
+                    let _ = changes.recv().await;
+                }
+                unsure => {
+                    if let Err(error) = unsure {
+                        tracing::warn!(object.kind = %self.kind, error = %chain(&error), "failed to look up a kind to watch");
+                    }
+                    let _ = timeout(pause, changes.recv()).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
                 }
             }
+            refused = None;
         }
     }
 
-    /// Follows the kind until it is no longer served; then nothing is left of it.
+    /// Looks the kind up. What discovery has in memory is believed, unless a watch in just that version was refused.
+    async fn look(&self, refused: Option<&Resolved>) -> Result<Sight, DiscoveryError> {
+        if refused.is_none()
+            && let Some(resolved) = self.discovery.resolve_kind(&self.kind).await?
+        {
+            return Ok(Sight::Served(resolved));
+        }
+        self.discovery.refresh().await?;
+        if let Some(resolved) = self.discovery.resolve_kind(&self.kind).await? {
+            return Ok(Sight::Served(resolved));
+        }
+        if self.crds.shows_all(&self.discovery, &self.kind.group).await {
+            Ok(Sight::NotServed)
+        } else {
+            Ok(Sight::Unsure)
+        }
+    }
+
+    /// Follows the kind until it is no longer served in this version. What was seen of it stays: it may be served in
+    /// another one.
     async fn follow(&self, resolved: &Resolved) -> Result<(), ReaderGone> {
         let api = Api::<DynamicObject>::all_with(self.client.clone(), &resolved.resource);
         let mut events = pin!(watcher(api, watcher::Config::default().page_size(PAGE_SIZE)).default_backoff());
@@ -186,11 +233,7 @@ where
                 }
                 Ok(Event::Apply(object)) => self.set(place_of(&object), (self.project)(&object)).await?,
                 Ok(Event::Delete(object)) => self.set(place_of(&object), None).await?,
-                Err(error) if is_not_served(&error) => {
-                    self.discovery.invalidate();
-                    self.keep_only(&HashSet::new()).await?;
-                    return self.synced().await;
-                }
+                Err(error) if is_not_served(&error) => return Ok(()),
                 Err(error) => {
                     tracing::warn!(object.kind = %self.kind, error = %chain(&error), "watch interrupted; it starts again by itself");
                 }
@@ -230,17 +273,18 @@ where
         Ok(())
     }
 
-    /// Says so the first time only: later listings are told as changes.
     async fn synced(&self) -> Result<(), ReaderGone> {
-        let before = {
-            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut state.synced, true)
-        };
-        if before {
+        if self.mark_synced(true) {
             Ok(())
         } else {
             self.tell(Notice::Synced).await
         }
+    }
+
+    /// Returns what it was before.
+    fn mark_synced(&self, synced: bool) -> bool {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut state.synced, synced)
     }
 
     async fn tell(&self, notice: Notice<T>) -> Result<(), ReaderGone> {

@@ -23,10 +23,11 @@ pub(crate) struct Asked {
     pub(crate) body: Value,
 }
 
-/// What comes back: an HTTP status and a body, or the events of a watch that then stays open.
+/// What comes back: an HTTP status and a body, or the events of a watch that then stays open, told at once or as they come.
 pub(crate) enum Answer {
     Whole(u16, Value),
     Watch(Vec<Value>),
+    Live(BoxStream<'static, Value>),
 }
 
 impl From<(u16, Value)> for Answer {
@@ -42,9 +43,10 @@ impl Answer {
         let frame = |text: String| Ok(Frame::data(Bytes::from(text)));
         let (status, frames) = match self {
             Self::Whole(status, body) => (status, stream::iter([frame(body.to_string())]).boxed()),
-            Self::Watch(events) => {
-                let events = events.into_iter().map(move |event| frame(format!("{event}\n")));
-                (200, stream::iter(events).chain(stream::pending()).boxed())
+            Self::Watch(events) => return Self::Live(stream::iter(events).boxed()).response(),
+            Self::Live(events) => {
+                let events = events.map(move |event| frame(format!("{event}\n")));
+                (200, events.chain(stream::pending()).boxed())
             }
         };
         Response::builder()

@@ -1,4 +1,6 @@
+use futures::{future, stream};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use super::*;
 use crate::stub::{self, Answer, Asked, refusal};
@@ -24,26 +26,68 @@ fn list(kind: &str, items: &[Value]) -> Answer {
         .into()
 }
 
-/// An API server whose Deployments answer one after the other; `crds` are the events of its watch of CRDs.
+/// An API server whose Deployments answer one after the other; it has no CRDs.
 fn start(
     mut deployments: Vec<Answer>,
-    mut crds: Vec<Value>,
     mut discover: impl FnMut(&Asked) -> Option<(u16, Value)> + Send + 'static,
 ) -> (ProjectedWatch<i64>, mpsc::Receiver<Notice<i64>>) {
     deployments.reverse();
-    let client = stub::client(move |asked| {
-        let is_watch = asked.query.contains("watch=true");
-        match (discover(asked), asked.path.ends_with("customresourcedefinitions")) {
-            (Some(answer), _) => answer.into(),
-            (None, true) if is_watch => Answer::Watch(std::mem::take(&mut crds)),
-            (None, true) => list("PartialObjectMetadataList", &[]),
-            (None, false) => deployments.pop().unwrap_or(Answer::Watch(Vec::new())),
-        }
-    });
+    start_with(move |asked| match discover(asked) {
+        Some(answer) => answer.into(),
+        None if asked.path.ends_with("customresourcedefinitions") => crds(asked, &[]),
+        None => deployments.pop().unwrap_or(Answer::Watch(Vec::new())),
+    })
+}
+
+fn start_with(
+    answer: impl FnMut(&Asked) -> Answer + Send + 'static,
+) -> (ProjectedWatch<i64>, mpsc::Receiver<Notice<i64>>) {
+    let client = stub::client(answer);
     let discovery = Discovery::new(client.clone());
     let crds = CrdWatch::start(client.clone(), discovery.clone(), CancellationToken::new());
     let kind = GroupKind::new("apps", "Deployment");
     ProjectedWatch::start(client, discovery, &crds, kind, replicas, CancellationToken::new())
+}
+
+/// The watch of CRDs while it has these names.
+fn crds(asked: &Asked, names: &[&str]) -> Answer {
+    let crd = |name: &&str| {
+        json!({
+            "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+            "metadata": { "name": name, "resourceVersion": "6" },
+        })
+    };
+    if is_watch(asked) {
+        return Answer::Watch(Vec::new());
+    }
+    list("PartialObjectMetadataList", &names.iter().map(crd).collect::<Vec<_>>())
+}
+
+fn is_watch(asked: &Asked) -> bool {
+    asked.query.contains("watch=true")
+}
+
+/// Discovery of Deployments in one version of their group, or in none.
+fn discovery_of(asked: &Asked, version: Option<&str>) -> Option<(u16, Value)> {
+    let (code, mut answer) = stub::discovery(asked)?;
+    if asked.path == "/apis" {
+        match version {
+            Some(version) => answer["items"][0]["versions"][0]["version"] = json!(version),
+            None => answer["items"] = json!([]),
+        }
+    }
+    Some((code, answer))
+}
+
+fn not_served() -> Answer {
+    let message = "the server could not find the requested resource";
+    refusal(404, "NotFound", message, &json!({})).into()
+}
+
+/// The end of a watch that must list again.
+fn expired() -> Answer {
+    let status = refusal(410, "Expired", "too old resource version", &json!({})).1;
+    Answer::Watch(vec![json!({ "type": "ERROR", "object": status })])
 }
 
 async fn told(notices: &mut mpsc::Receiver<Notice<i64>>, count: usize) -> Vec<String> {
@@ -72,7 +116,7 @@ async fn only_changes_of_the_projection_are_told() {
             event("DELETED", deployment("b", 9, Some(2))),
         ]),
     ];
-    let (watch, mut notices) = start(answers, Vec::new(), stub::discovery);
+    let (watch, mut notices) = start(answers, stub::discovery);
     assert_eq!(
         told(&mut notices, 5).await,
         [
@@ -93,44 +137,114 @@ async fn a_kind_that_is_installed_later_is_watched_then() {
         "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
         "metadata": { "name": "deployments.apps", "resourceVersion": "6" },
     } });
-    let mut readings = 0;
-    let discover = move |asked: &Asked| {
-        let (code, mut answer) = stub::discovery(asked)?;
-        if asked.path == "/apis" {
-            readings += 1;
-            if readings == 1 {
-                answer["items"] = json!([]);
+    let (install, installed) = watch::channel(false);
+    let (watch, mut notices) = start_with(move |asked| {
+        let served = installed.borrow().then_some("v1");
+        match discovery_of(asked, served) {
+            Some(answer) => answer.into(),
+            None if asked.path.ends_with("customresourcedefinitions") && is_watch(asked) => {
+                let (mut installed, crd) = (installed.clone(), crd.clone());
+                let added = async move { installed.wait_for(|installed| *installed).await.map(|_| crd).ok() };
+                Answer::Live(stream::once(added).filter_map(future::ready).boxed())
             }
+            None if asked.path.ends_with("customresourcedefinitions") => crds(asked, &[]),
+            None if is_watch(asked) => Answer::Watch(Vec::new()),
+            None => list("DeploymentList", &[deployment("a", 1, Some(1))]),
         }
-        Some((code, answer))
-    };
-    let (watch, mut notices) = start(
-        vec![list("DeploymentList", &[deployment("a", 1, Some(1))])],
-        vec![crd],
-        discover,
-    );
-    assert_eq!(told(&mut notices, 2).await, ["synced", "a None -> Some(1)"]);
+    });
+    assert_eq!(told(&mut notices, 1).await, ["synced"]);
+    install.send_replace(true);
+    assert_eq!(told(&mut notices, 2).await, ["a None -> Some(1)", "synced"]);
     assert_eq!(watch.snapshot(), [(("fleet".to_owned(), "a".to_owned()), Arc::new(1))]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_left_of_a_kind_that_is_no_longer_served() {
-    let expired = refusal(410, "Expired", "too old resource version", &json!({})).1;
-    let answers = vec![
+    let mut served = Some("v1");
+    let mut answers = vec![
+        not_served(),
+        expired(),
         list("DeploymentList", &[deployment("a", 1, Some(1))]),
-        Answer::Watch(vec![json!({ "type": "ERROR", "object": expired })]),
-        refusal(
-            404,
-            "NotFound",
-            "the server could not find the requested resource",
-            &json!({}),
-        )
-        .into(),
     ];
-    let (watch, mut notices) = start(answers, Vec::new(), stub::discovery);
+    let (watch, mut notices) = start_with(move |asked| match discovery_of(asked, served) {
+        Some(answer) => answer.into(),
+        None if asked.path.ends_with("customresourcedefinitions") => crds(asked, &["others.example.org"]),
+        None => {
+            let answer = answers.pop().unwrap_or_else(not_served);
+            served = served.filter(|_| !answers.is_empty());
+            answer
+        }
+    });
     assert_eq!(
-        told(&mut notices, 3).await,
-        ["a None -> Some(1)", "synced", "a Some(1) -> None"]
+        told(&mut notices, 4).await,
+        ["a None -> Some(1)", "synced", "a Some(1) -> None", "synced"]
     );
     assert!(watch.synced() && watch.snapshot().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_goes_on_in_another_version_is_not_forgotten_while_that_is_listed() {
+    let (list_v2, listable) = watch::channel(false);
+    let (asks, mut asked_for_v2) = mpsc::unbounded_channel();
+    let mut served = "v1";
+    let mut first = true;
+    let (watch, mut notices) = start_with(move |asked| match discovery_of(asked, Some(served)) {
+        Some(answer) => answer.into(),
+        None if asked.path.ends_with("customresourcedefinitions") => crds(asked, &["deployments.apps"]),
+        None if asked.path.starts_with("/apis/apps/v1/") => {
+            if is_watch(asked) {
+                served = "v2";
+                expired()
+            } else if std::mem::take(&mut first) {
+                list(
+                    "DeploymentList",
+                    &[deployment("a", 1, Some(1)), deployment("b", 1, Some(1))],
+                )
+            } else {
+                not_served()
+            }
+        }
+        None if is_watch(asked) => Answer::Watch(Vec::new()),
+        None if *listable.borrow() => list("DeploymentList", &[deployment("a", 1, Some(1))]),
+        None => {
+            asks.send(()).unwrap();
+            refusal(503, "ServiceUnavailable", "storage is (re)initializing", &json!({})).into()
+        }
+    });
+    assert_eq!(
+        told(&mut notices, 3).await,
+        ["a None -> Some(1)", "b None -> Some(1)", "synced"]
+    );
+    for _ in 0..3 {
+        asked_for_v2.recv().await.unwrap();
+        assert!(!watch.synced());
+        assert_eq!(watch.snapshot().len(), 2);
+        assert!(notices.is_empty());
+    }
+    list_v2.send_replace(true);
+    assert_eq!(told(&mut notices, 2).await, ["b Some(1) -> None", "synced"]);
+    assert!(watch.synced());
+}
+
+#[tokio::test(start_paused = true)]
+async fn discovery_without_a_kind_whose_crd_is_there_is_not_believed() {
+    // As an API server that starts: first without the group, then with it; and the same once more later.
+    let mut readings = 0;
+    let mut answers = vec![
+        list("DeploymentList", &[deployment("a", 1, Some(1))]),
+        not_served(),
+        expired(),
+        list("DeploymentList", &[deployment("a", 1, Some(1))]),
+    ];
+    let (watch, mut notices) = start_with(move |asked| {
+        readings += usize::from(asked.path == "/apis");
+        let served = matches!(readings, 4 | 8..).then_some("v1");
+        match discovery_of(asked, served) {
+            Some(answer) => answer.into(),
+            None if asked.path.ends_with("customresourcedefinitions") => crds(asked, &["deployments.apps"]),
+            None => answers.pop().unwrap_or(Answer::Watch(Vec::new())),
+        }
+    });
+    assert_eq!(told(&mut notices, 3).await, ["a None -> Some(1)", "synced", "synced"]);
+    assert!(watch.synced());
 }
