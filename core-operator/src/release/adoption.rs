@@ -8,7 +8,7 @@ use operator_kit::failure::chain;
 use operator_kit::object::ObjectKey;
 use operator_kit::read::read;
 use planning::release::Belongs;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::live::{belongs, other_managers};
 use crate::context::Context;
@@ -23,6 +23,7 @@ pub(super) async fn keep_what_is_there(
     release: &ClusterStackRelease,
     part_of: &str,
     key: &ObjectKey,
+    body: &Value,
 ) -> Result<(), String> {
     let found = read(&context.client, &context.discovery, key).await;
     let Some(live) = found.map_err(|error| chain(&error))? else {
@@ -48,6 +49,15 @@ pub(super) async fn keep_what_is_there(
         namespace: &release.namespace().unwrap_or_default(),
         known_version: None,
     };
+    let rehearsal = ApplyOptions {
+        field_manager: labels::FIELD_MANAGER,
+        dry_run: true,
+        ..options
+    };
+    // What conflicts is not shared, and told without a trace on the object.
+    apply(&context.client, &context.discovery, body, &rehearsal)
+        .await
+        .map_err(|error| error.to_string())?;
     apply(&context.client, &context.discovery, &mark, &options)
         .await
         .map_err(|error| format!("unable to mark an object that was there before, so it is left alone: {error}"))?;

@@ -207,7 +207,7 @@ impl Pass<'_> {
     ) -> Result<(), Failed> {
         let (digest, body) = self.intent(key, bodies)?;
         if why == ApplyReason::Create {
-            let kept = keep_what_is_there(self.context, release, self.part_of, key).await;
+            let kept = keep_what_is_there(self.context, release, self.part_of, key, body).await;
             kept.map_err(|message| self.refused(key, digest, &message))?;
         }
         let options = self.options(force, false);
