@@ -12,6 +12,7 @@ mod sources;
 mod stack;
 mod triggers;
 
+use std::future::Future;
 use std::process::ExitCode;
 use std::{io, thread};
 
@@ -29,7 +30,7 @@ const WORKERS: usize = 8;
 
 fn main() -> ExitCode {
     let arguments = args::Args::parse();
-    let ended = runtime().map(|runtime| runtime.block_on(operate(arguments)));
+    let ended = runtime().map(|runtime| complete(runtime, operate(arguments)));
     ended.unwrap_or_else(|error| {
         eprintln!("core-operator: failed to start threads: {error}");
         ExitCode::FAILURE
@@ -45,6 +46,13 @@ fn runtime() -> io::Result<Runtime> {
         .build()
 }
 
+/// Does the work and nothing after it: a thread that reads a file from a storage that hangs must not keep the process.
+fn complete<T>(runtime: Runtime, work: impl Future<Output = T>) -> T {
+    let outcome = runtime.block_on(work);
+    runtime.shutdown_background();
+    outcome
+}
+
 async fn operate(arguments: args::Args) -> ExitCode {
     operator_kit::client::install_crypto();
     match run::run(arguments).await {
@@ -58,5 +66,29 @@ async fn operate(arguments: args::Args) -> ExitCode {
             }
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn thread_that_hangs_does_not_keep_the_process() {
+        let (storage, answer) = mpsc::channel::<()>();
+        let outcome = complete(runtime().unwrap(), async {
+            let (reading, read) = mpsc::channel();
+            tokio::task::spawn_blocking(move || {
+                reading.send(()).unwrap();
+                answer.recv()
+            });
+            read.recv().unwrap();
+            "done"
+        });
+        assert_eq!(outcome, "done");
+        // The thread still waits for it.
+        assert!(storage.send(()).is_ok());
     }
 }
