@@ -12,7 +12,7 @@ use crds::source::Source;
 use operator_kit::failure::chain;
 use planning::stack::{ListedRelease, Listing};
 use release::source::{Change, DirectorySource, DirectoryWatch, ReleaseSource};
-use release::{ErrorClass, Release};
+use release::{Digest, ErrorClass, Release};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -41,8 +41,10 @@ pub(crate) enum Opened {
 /// What changed at a source.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceChange {
-    /// The releases that have to be looked at again; `None` for all that are not usable.
-    pub(crate) tags: Option<BTreeSet<ReleaseTag>>,
+    /// The releases that may have other files than before.
+    pub(crate) tags: BTreeSet<ReleaseTag>,
+    /// Whether all releases that are not ready have to be looked at too.
+    pub(crate) unready: bool,
     /// Whether the list of releases is another one.
     pub(crate) listing: bool,
 }
@@ -60,7 +62,15 @@ struct Follower {
     path: PathBuf,
     source: DirectorySource,
     listing: Mutex<Listing>,
-    opened: Mutex<HashMap<ReleaseTag, Opened>>,
+    memory: Mutex<Memory>,
+}
+
+/// What was opened and is not known to have changed since.
+#[derive(Default)]
+struct Memory {
+    opened: HashMap<ReleaseTag, Opened>,
+    /// How often something was forgotten. What was opened before is not put back afterwards.
+    generation: u64,
 }
 
 impl Sources {
@@ -97,12 +107,18 @@ impl Sources {
             Ok(follower) => follower,
             Err(message) => return Opened::Missing { message },
         };
-        if let Some(opened) = lock(&follower.opened).get(tag) {
-            return opened.clone();
-        }
+        let generation = match follower.known(tag) {
+            Known::Opened(opened) => return opened,
+            Known::Forgotten { generation } => generation,
+        };
         let (opened, keep) = follower.open(tag).await;
-        if keep {
-            lock(&follower.opened).insert(tag.clone(), opened.clone());
+        if keep && !follower.keep(generation, tag, &opened) {
+            // Its files may have changed while they were read.
+            let _ = self.changes.send(SourceChange {
+                tags: BTreeSet::from([tag.clone()]),
+                unready: false,
+                listing: false,
+            });
         }
         opened
     }
@@ -145,14 +161,40 @@ fn below(root: &Path, relative: &Path) -> Result<PathBuf, String> {
     }
 }
 
+/// What a follower knows of a release.
+enum Known {
+    Opened(Opened),
+    Forgotten { generation: u64 },
+}
+
 impl Follower {
     fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
             source: DirectorySource::new(path),
             listing: Mutex::new(Listing::NotAsked),
-            opened: Mutex::default(),
+            memory: Mutex::default(),
         }
+    }
+
+    fn known(&self, tag: &ReleaseTag) -> Known {
+        let memory = lock(&self.memory);
+        match memory.opened.get(tag) {
+            Some(opened) => Known::Opened(opened.clone()),
+            None => Known::Forgotten {
+                generation: memory.generation,
+            },
+        }
+    }
+
+    /// Remembers what was opened, unless something was forgotten meanwhile.
+    fn keep(&self, generation: u64, tag: &ReleaseTag, opened: &Opened) -> bool {
+        let mut memory = lock(&self.memory);
+        let current = memory.generation == generation;
+        if current {
+            memory.opened.insert(tag.clone(), opened.clone());
+        }
+        current
     }
 
     async fn open(&self, tag: &ReleaseTag) -> (Opened, bool) {
@@ -182,7 +224,8 @@ impl Follower {
             Err(error) => {
                 *lock(&self.listing) = Listing::Unavailable { message: chain(&error) };
                 let _ = changes.send(SourceChange {
-                    tags: None,
+                    tags: BTreeSet::new(),
+                    unready: true,
                     listing: true,
                 });
                 return;
@@ -192,12 +235,14 @@ impl Follower {
         loop {
             let listing = self.list().await;
             let differs = std::mem::replace(&mut *lock(&self.listing), listing.clone()) != listing;
-            let tags = match change {
-                Change::Tags(tags) => Some(tags),
-                Change::Everything => None,
+            let unready = change == Change::Everything;
+            let tags = self.forget(change).await;
+            let told = SourceChange {
+                tags,
+                unready,
+                listing: differs,
             };
-            self.forget(tags.as_ref());
-            if changes.send(SourceChange { tags, listing: differs }).is_err() {
+            if changes.send(told).is_err() {
                 return;
             }
             change = watch.changed().await;
@@ -223,17 +268,35 @@ impl Follower {
         }
     }
 
-    /// What changed is opened again when it is needed. A look at everything opens again only what was not usable: a mended release must be
-    /// seen, and a usable one is re-hashed when its own files change.
-    fn forget(&self, tags: Option<&BTreeSet<ReleaseTag>>) {
-        let mut opened = lock(&self.opened);
-        match tags {
-            Some(tags) => opened.retain(|tag, _| !tags.contains(tag)),
-            None => opened.retain(|_, opened| matches!(opened, Opened::Ready { .. })),
-        }
+    /// Forgets what is not provably the same as before: it is opened again when it is needed. Gives the releases that may have other files.
+    async fn forget(&self, change: Change) -> BTreeSet<ReleaseTag> {
+        let (tags, everything) = match change {
+            Change::Tags(tags) => (tags, false),
+            // A storage that does not answer says nothing about what was read from it.
+            Change::Everything => (self.source.changed(self.usable()).await.unwrap_or_default(), true),
+        };
+        let mut memory = lock(&self.memory);
+        memory.generation += 1;
+        memory.opened.retain(|tag, opened| {
+            let usable = matches!(opened, Opened::Ready { .. });
+            !tags.contains(tag) && (usable || !everything)
+        });
+        tags
+    }
+
+    fn usable(&self) -> Vec<(ReleaseTag, Digest)> {
+        let memory = lock(&self.memory);
+        let usable = memory.opened.iter().filter_map(|(tag, opened)| match opened {
+            Opened::Ready { files, .. } => Some((tag.clone(), files.digest)),
+            Opened::Missing { .. } | Opened::Broken { .. } => None,
+        });
+        usable.collect()
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

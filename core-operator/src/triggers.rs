@@ -212,14 +212,10 @@ pub(crate) async fn follow_sources(
         if change.listing {
             triggers.stacks_within(&context, "");
         }
-        match change.tags {
-            Some(tags) => {
-                let names: HashSet<String> = tags.iter().map(ToString::to_string).collect();
-                triggers.releases_where(&context, |release| names.contains(&release.name_any()));
-            }
-            None => triggers.releases_where(&context, |release| {
-                !release.status.as_ref().is_some_and(|status| status.ready)
-            }),
-        }
+        let names: HashSet<String> = change.tags.iter().map(ToString::to_string).collect();
+        triggers.releases_where(&context, |release| {
+            let ready = release.status.as_ref().is_some_and(|status| status.ready);
+            names.contains(&release.name_any()) || (change.unready && !ready)
+        });
     }
 }

@@ -4,7 +4,7 @@
 //! that changes while it is read is an error that passes.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     fs,
     io::{self, ErrorKind},
     path::{Path, PathBuf},
@@ -20,7 +20,7 @@ use tokio::{
 
 use super::{ListedRelease, Listing, ReleaseSource, SourceError, SourceFuture};
 use crate::{
-    Release, ReleaseError,
+    Digest, Release, ReleaseError,
     files::{Stamps, stamps, tag_of_directory},
 };
 
@@ -65,6 +65,12 @@ impl DirectorySource {
                 verified: Mutex::default(),
             }),
         }
+    }
+
+    /// Which of these releases, opened here before, may be others now. Compares time stamps and reads no contents; a release that was opened
+    /// within seconds of being written counts until it is opened again. An error says nothing about any of them.
+    pub async fn changed(&self, opened: Vec<(ReleaseTag, Digest)>) -> Result<BTreeSet<ReleaseTag>, SourceError> {
+        self.read(move |shared| shared.changed(opened)).await
     }
 
     /// Runs blocking work in bounded time and number. Work that outlives its deadline keeps its place among the readings, so that a
@@ -167,6 +173,20 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
             .retain(|tag, _| listed(tag));
         Ok(listing)
+    }
+
+    fn changed(&self, opened: Vec<(ReleaseTag, Digest)>) -> Result<BTreeSet<ReleaseTag>, SourceError> {
+        // A root that is not mounted must not look like releases that changed.
+        fs::metadata(&self.releases).map_err(|source| self.unreadable_root(source))?;
+        let unchanged = |tag: &ReleaseTag, digest: &Digest| {
+            let now = stamps(&self.releases.join(tag.to_string())).ok();
+            let verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
+            verified
+                .get(tag)
+                .is_some_and(|(before, release)| release.digest == *digest && now.as_ref() == Some(before))
+        };
+        let changed = opened.into_iter().filter(|(tag, digest)| !unchanged(tag, digest));
+        Ok(changed.map(|(tag, _)| tag).collect())
     }
 
     fn open(&self, tag: ReleaseTag) -> Result<Release, SourceError> {
@@ -292,10 +312,15 @@ mod tests {
         let entry = (stamps(&directory).unwrap(), remembered.clone());
         shared.verified.lock().unwrap().insert(tag.clone(), entry);
         assert_eq!(shared.open(tag.clone()).unwrap().digest, remembered.digest);
+        let opened = vec![(tag.clone(), remembered.digest)];
+        assert_eq!(shared.changed(opened.clone()).unwrap(), BTreeSet::new());
+        let of_other_bytes = vec![(tag.clone(), read)];
+        assert_eq!(shared.changed(of_other_bytes).unwrap(), BTreeSet::from([tag.clone()]));
 
         // Replaced, because a clock that is read every few milliseconds may not see a change in place.
         fs::copy(directory.join("metadata.yaml"), directory.join(".new")).unwrap();
         fs::rename(directory.join(".new"), directory.join("metadata.yaml")).unwrap();
+        assert_eq!(shared.changed(opened).unwrap(), BTreeSet::from([tag.clone()]));
         assert_eq!(shared.open(tag).unwrap().digest, read);
     }
 }
