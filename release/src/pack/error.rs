@@ -23,6 +23,20 @@ pub enum PackError {
         #[source]
         source: io::Error,
     },
+    /// A stack that is not where it should be.
+    #[error("{}: there is no such directory; give the directory of the stack, the one with csctl.yaml", .path.display())]
+    NoStack {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// Releases that would become part of the next release.
+    #[error("{}: is inside of {}, which goes into the release; choose a directory for releases outside of it", .path.display(), .packed.display())]
+    OutputInsideStack {
+        /// The directory of releases.
+        path: PathBuf,
+        /// The part of the stack that it is in.
+        packed: PathBuf,
+    },
     /// A file that the stack needs.
     #[error("{}: missing; {advice}", .path.display())]
     Missing {
@@ -175,6 +189,24 @@ pub enum PackError {
         line: usize,
         /// Name of the stage.
         stage: String,
+    },
+    /// A file with stages that has something else instead, or beside.
+    #[error("{}:{line}: unknown key {key:?}; a clusteraddon.yaml has {known}", .path.display())]
+    UnknownKey {
+        /// The `clusteraddon.yaml`.
+        path: PathBuf,
+        /// Line in it, from 1.
+        line: usize,
+        /// The key as it stands there.
+        key: String,
+        /// The keys that there are.
+        known: String,
+    },
+    /// A file for stages without any.
+    #[error("{}: has no addonStages; list the charts of cluster-addon there", .path.display())]
+    NoStages {
+        /// The `clusteraddon.yaml`.
+        path: PathBuf,
     },
     /// A node image that is to be built.
     #[error("{}:{line}: the image has an imageDir but no url; build and upload it first, then write its url", .path.display())]

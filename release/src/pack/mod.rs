@@ -79,6 +79,7 @@ pub enum Creation {
 
 /// Makes a release of the stack in `stack` and writes it to the directory `<output>/<tag>`. Blocks.
 pub fn create(stack: &Path, output: &Path, versioning: &Versioning) -> Result<Creation, PackError> {
+    stack::check_output(stack, output)?;
     let stack = Stack::read(stack)?;
     let versions = match versioning {
         Versioning::Given(version) => versions::given(&stack, version),

@@ -1,12 +1,15 @@
 //! The directory of a stack: what is in it, and whether that is a stack at all. Versions come later.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{self, Path, PathBuf},
+};
 
 use crds::{
     names::{KubernetesMinor, NameError, ReleaseStem},
     release_files::{CLUSTER_ADDON_CONFIG, CLUSTER_ADDON_VALUES, ClusterAddonConfig, Hashes, NODE_IMAGES, NodeImages},
 };
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
     PackError,
@@ -21,6 +24,21 @@ const ADDON: &str = "cluster-addon";
 const NODE_IMAGES_DIRECTORY: &str = "node-images";
 /// Key of an image that a plugin of csctl would build.
 const IMAGE_DIRECTORY: &str = "imageDir";
+
+/// What a release is made from.
+const PARTS: [&str; 7] = [
+    DESCRIPTION,
+    CLASS,
+    ADDON,
+    CLUSTER_ADDON_CONFIG,
+    CLUSTER_ADDON_VALUES,
+    NODE_IMAGES,
+    NODE_IMAGES_DIRECTORY,
+];
+/// The key of clusteraddon.yaml with the stages.
+const STAGES: &str = "addonStages";
+/// The keys of clusteraddon.yaml; a misspelt one would be a release without add-ons.
+const STAGES_KEYS: [&str; 4] = ["apiVersion", "kind", "clusterAddonVersion", STAGES];
 
 /// Everything of a stack directory that goes into releases.
 #[derive(Debug)]
@@ -67,16 +85,12 @@ struct Provider {
 
 impl Stack {
     pub(super) fn read(directory: &Path) -> Result<Self, PackError> {
-        let parts = [
-            DESCRIPTION,
-            CLASS,
-            ADDON,
-            CLUSTER_ADDON_CONFIG,
-            CLUSTER_ADDON_VALUES,
-            NODE_IMAGES,
-            NODE_IMAGES_DIRECTORY,
-        ];
-        let tree = Tree::read(directory, &parts)?;
+        if !directory.is_dir() {
+            return Err(PackError::NoStack {
+                path: directory.to_owned(),
+            });
+        }
+        let tree = Tree::read(directory, &PARTS)?;
         let (stem, kubernetes) = read_description(&tree)?;
         let class = part(&tree, CLASS, "put the chart of the ClusterClass there")?;
         let charts = part(
@@ -124,6 +138,22 @@ impl Stack {
     }
 }
 
+/// Refuses to write where the next release is read from.
+pub(super) fn check_output(stack: &Path, output: &Path) -> Result<(), PackError> {
+    let absolute = path::absolute(output).unwrap_or_default();
+    let Some(there) = absolute.ancestors().find_map(|path| path.canonicalize().ok()) else {
+        return Ok(());
+    };
+    let mut packed = PARTS.iter().map(|part| stack.join(part));
+    match packed.find(|part| part.canonicalize().is_ok_and(|part| there.starts_with(part))) {
+        None => Ok(()),
+        Some(packed) => Err(PackError::OutputInsideStack {
+            path: output.to_owned(),
+            packed,
+        }),
+    }
+}
+
 fn part(tree: &Tree, directory: &str, advice: &'static str) -> Result<Tree, PackError> {
     let part = tree.below(directory);
     if part.files.is_empty() {
@@ -136,9 +166,10 @@ fn part(tree: &Tree, directory: &str, advice: &'static str) -> Result<Tree, Pack
     }
 }
 
-/// Refuses a stage whose chart is not there.
+/// Refuses keys that nobody reads, and a stage whose chart is not there.
 fn check_stages(tree: &Tree, stages: &[u8], charts: &Tree) -> Result<(), PackError> {
     let path = tree.path(CLUSTER_ADDON_CONFIG);
+    check_keys(&path, stages)?;
     let config = ClusterAddonConfig::parse(stages).map_err(|source| PackError::ReadReleaseFile {
         path: path.clone(),
         source,
@@ -154,6 +185,34 @@ fn check_stages(tree: &Tree, stages: &[u8], charts: &Tree) -> Result<(), PackErr
             Err(PackError::MissingStageChart { path, line, stage })
         }
         None => Ok(()),
+    }
+}
+
+/// The operators pass over unknown keys, because a later format may have more; whoever writes the file means the format of today.
+fn check_keys(path: &Path, stages: &[u8]) -> Result<(), PackError> {
+    #[expect(
+        clippy::zero_sized_map_values,
+        reason = "serde reads maps as maps, and the values are nobody's business here"
+    )]
+    let keys: BTreeMap<String, IgnoredAny> =
+        serde_yaml::from_slice(stages).map_err(|source| PackError::read_yaml(path.to_owned(), source))?;
+    if let Some(key) = keys.keys().find(|key| !STAGES_KEYS.contains(&key.as_str())) {
+        let mut lines = text(stages).unwrap_or_default().lines();
+        let line = lines.position(|line| {
+            line.strip_prefix(key.as_str())
+                .is_some_and(|rest| rest.starts_with(':'))
+        });
+        return Err(PackError::UnknownKey {
+            path: path.to_owned(),
+            line: line.map_or(1, |index| index + 1),
+            key: key.clone(),
+            known: STAGES_KEYS.join(", "),
+        });
+    }
+    if keys.contains_key(STAGES) {
+        Ok(())
+    } else {
+        Err(PackError::NoStages { path: path.to_owned() })
     }
 }
 

@@ -172,6 +172,65 @@ fn descriptions_that_would_keep_the_parser_busy_are_refused_unparsed() {
 }
 
 #[test]
+fn stages_that_nobody_would_read_are_refused() {
+    assert_eq!(
+        refusal_of("clusteraddon.yaml", "addonStages:", "addonStage:"),
+        "clusteraddon.yaml:3: unknown key \"addonStage\"; a clusteraddon.yaml has apiVersion, kind, clusterAddonVersion, addonStages"
+    );
+    assert_eq!(
+        refusal(|stack| fs::write(
+            stack.join("clusteraddon.yaml"),
+            "apiVersion: clusteraddonconfig.x-k8s.io/v1alpha1\n"
+        )
+        .unwrap()),
+        "clusteraddon.yaml: has no addonStages; list the charts of cluster-addon there"
+    );
+}
+
+#[test]
+fn stack_that_is_not_there_is_told_as_such() {
+    let place = TempDir::new().unwrap();
+    let versioning = Versioning::Given("v1".parse().unwrap());
+    fs::write(place.path().join("csctl.yaml"), "").unwrap();
+    for name in ["nowhere", "csctl.yaml"] {
+        let stack = place.path().join(name);
+        let error = pack::create(&stack, &place.path().join("output"), &versioning).unwrap_err();
+        assert_eq!(
+            chain(&error),
+            format!(
+                "{}: there is no such directory; give the directory of the stack, the one with csctl.yaml",
+                stack.display()
+            )
+        );
+    }
+}
+
+#[test]
+fn releases_do_not_go_into_the_next_release() {
+    let place = TempDir::new().unwrap();
+    let stack = place.path().join("stack");
+    copy(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("../e2e/stacks/docker-harbor/v1"),
+        &stack,
+    );
+    let versioning = Versioning::Given("v1".parse().unwrap());
+    for inside in [
+        "cluster-class",
+        "cluster-addon/network/releases",
+        "cluster-addon/../cluster-class/a/b",
+    ] {
+        let error = pack::create(&stack, &stack.join(inside), &versioning).unwrap_err();
+        assert!(
+            chain(&error).ends_with("which goes into the release; choose a directory for releases outside of it"),
+            "{error}"
+        );
+    }
+    assert!(!stack.join("cluster-addon/network/releases").exists());
+    // What no release is made from may hold releases.
+    pack::create(&stack, &stack.join("releases"), &versioning).unwrap();
+}
+
+#[test]
 fn image_that_is_yet_to_be_built_is_refused() {
     let refusal = refusal_of(
         "node-images.yaml",
