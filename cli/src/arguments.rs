@@ -36,12 +36,21 @@ pub(crate) struct CreateRelease {
     #[arg(long, value_name = "DIR")]
     pub(crate) output: PathBuf,
     /// Version of the stack, its add-ons and its node images, such as v2 or v0-sha.abc
-    #[arg(long, value_name = "VERSION", conflicts_with = "next_after")]
+    #[arg(long, value_name = "VERSION", conflicts_with = "next_after", value_parser = version)]
     pub(crate) version: Option<StackVersion>,
     /// Take the version after the newest release of this stack in this directory of releases, with new add-on and node image versions only
     /// where they changed. This is what happens with OUTPUT when no version is given
     #[arg(long, value_name = "DIR")]
     pub(crate) next_after: Option<PathBuf>,
+}
+
+/// A version, or what to write instead.
+fn version(text: &str) -> Result<StackVersion, String> {
+    text.parse()
+        .map_err(|error| match format!("v{text}").parse::<StackVersion>() {
+            Ok(version) => format!("{error}; write {version}"),
+            Err(_) => format!("{error}; write v and a number, such as v2, or v0-sha.abc for a build"),
+        })
 }
 
 const ABOUT: &str = "\
@@ -75,3 +84,18 @@ Example: a first release, and the next one after a change
   $ kubectl stacks release create harbor --output releases/cluster-stacks
 
 Exit status: 0 a release is there, or nothing changed; 1 no release was made; 2 wrong usage";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_in_another_spelling_is_answered_with_the_right_one() {
+        assert_eq!(version("v1").unwrap().to_string(), "v1");
+        assert_eq!(version("1").unwrap_err(), "invalid version string 1; write v1");
+        assert_eq!(
+            version("latest").unwrap_err(),
+            "invalid version string latest; write v and a number, such as v2, or v0-sha.abc for a build"
+        );
+    }
+}
