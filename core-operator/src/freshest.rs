@@ -3,12 +3,13 @@
 //! A watch tells of our own write a moment after the answer did. Without this, a reconcile in that moment would decide on a past
 //! that it made itself, and write again.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::Resource;
 use kube::runtime::reflector::{Lookup, ObjectRef, Store};
+use kube::runtime::watcher::Event;
 use tokio::sync::SetOnce;
 
 /// How many deleted objects are remembered, so that a late answer does not bring one back.
@@ -28,7 +29,11 @@ where
 struct Answers<K> {
     newer: HashMap<(String, String), Arc<K>>,
     graves: VecDeque<String>,
-    dead: HashSet<String>,
+    /// By uid the version up to which an object is dead. Only the watch brings a newer one back to life: it may have lost an
+    /// object because its selector no longer matched.
+    dead: HashMap<String, u64>,
+    /// By uid what was known when the list that is under way began.
+    doubted: HashMap<Option<String>, Arc<K>>,
 }
 
 impl<K> Freshest<K>
@@ -39,7 +44,8 @@ where
         let answers = Answers {
             newer: HashMap::new(),
             graves: VecDeque::new(),
-            dead: HashSet::new(),
+            dead: HashMap::new(),
+            doubted: HashMap::new(),
         };
         Self {
             store,
@@ -60,10 +66,56 @@ where
         self.listed.initialized()
     }
 
-    /// The watch has listed everything.
-    pub(crate) fn set_listed(&self) {
-        // Later lists say nothing new.
-        let _ = self.listed.set(());
+    /// Takes what the watch tells, after the store has. Returns the objects that are gone.
+    ///
+    /// Of an object that went while the watch was interrupted no event tells: it is known, and the next list is without it.
+    pub(crate) fn take(&self, event: &Event<K>) -> Vec<Arc<K>> {
+        let gone = match event {
+            Event::Init => {
+                self.doubt();
+                Vec::new()
+            }
+            Event::InitDone => {
+                // Later lists say nothing new.
+                let _ = self.listed.set(());
+                self.unlisted()
+            }
+            Event::Delete(object) => vec![Arc::new(object.clone())],
+            Event::Apply(object) | Event::InitApply(object) => {
+                self.exhume(object);
+                Vec::new()
+            }
+        };
+        for object in &gone {
+            self.bury(object);
+        }
+        gone
+    }
+
+    /// A list begins. What is known now, the answers to our writes too, is older than it.
+    fn doubt(&self) {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = &mut *answers;
+        answers.doubted.clear();
+        for object in self.store.state().iter().chain(answers.newer.values()) {
+            let known = answers
+                .doubted
+                .entry(object.meta().uid.clone())
+                .or_insert_with(|| Arc::clone(object));
+            if version(object.as_ref()) > version(known.as_ref()) {
+                *known = Arc::clone(object);
+            }
+        }
+    }
+
+    /// A list is done: what was known when it began and is not in it.
+    fn unlisted(&self) -> Vec<Arc<K>> {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut doubted = std::mem::take(&mut answers.doubted);
+        for object in self.store.state() {
+            doubted.remove(&object.meta().uid);
+        }
+        doubted.into_values().collect()
     }
 
     /// The newest sight of one object.
@@ -131,15 +183,17 @@ where
     pub(crate) fn bury(&self, object: &K) {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let slot = place(object);
-        if answers
-            .newer
-            .get(&slot)
-            .is_some_and(|answer| answer.meta().uid == object.meta().uid)
+        let mut until = version(object);
+        if let Some(answer) = answers.newer.get(&slot)
+            && answer.meta().uid == object.meta().uid
         {
+            until = until.max(version(answer.as_ref()));
             answers.newer.remove(&slot);
         }
         let Some(uid) = object.meta().uid.clone() else { return };
-        if answers.dead.insert(uid.clone()) {
+        let before = answers.dead.get(&uid).copied();
+        answers.dead.insert(uid.clone(), until.max(before.unwrap_or(0)));
+        if before.is_none() {
             answers.graves.push_back(uid);
         }
         if answers.graves.len() > GRAVES
@@ -148,11 +202,25 @@ where
             answers.dead.remove(&oldest);
         }
     }
+
+    /// The watch shows an object; it lives if this is later than its burial.
+    fn exhume(&self, object: &K) {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(uid) = object.meta().uid.as_ref() else { return };
+        if answers.dead.get(uid).is_some_and(|until| version(object) > *until) {
+            answers.dead.remove(uid);
+            answers.graves.retain(|grave| grave != uid);
+        }
+    }
 }
 
 impl<K: Resource> Answers<K> {
     fn buried(&self, object: &K) -> bool {
-        object.meta().uid.as_ref().is_some_and(|uid| self.dead.contains(uid))
+        object
+            .meta()
+            .uid
+            .as_ref()
+            .is_some_and(|uid| self.dead.contains_key(uid))
     }
 }
 
@@ -174,3 +242,6 @@ fn version<K: Resource>(object: &K) -> u64 {
         .and_then(|text| text.parse().ok())
         .unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests;

@@ -207,13 +207,11 @@ where
     S: Stream<Item = watcher::Result<Event<ClusterStack>>> + Send + 'static,
 {
     let context = Arc::clone(context);
-    let seen = events.inspect(move |event| match event {
-        Ok(Event::Delete(stack)) => {
-            context.stacks.bury(stack);
+    let seen = events.inspect(move |event| {
+        let Ok(event) = event else { return };
+        for stack in context.stacks.take(event) {
             context.stack_memories.forget(&stack.uid().unwrap_or_default());
         }
-        Ok(Event::InitDone) => context.stacks.set_listed(),
-        _ => {}
     });
     seen.applied_objects()
 }
@@ -227,18 +225,18 @@ where
     S: Stream<Item = watcher::Result<Event<ClusterStackRelease>>> + Send + 'static,
 {
     let (context, triggers) = (Arc::clone(context), triggers.clone());
-    let seen = events.inspect(move |event| match event {
-        Ok(Event::Delete(release)) => {
-            context.releases.bury(release);
+    let seen = events.inspect(move |event| {
+        let Ok(event) = event else { return };
+        for release in context.releases.take(event) {
             let namespace = release.namespace().unwrap_or_default();
             context
                 .memories
                 .forget(&labels::part_of("ClusterStackRelease", &namespace, &release.name_any()));
-            triggers.release_gone(&context, release);
+            triggers.release_gone(&context, &release);
         }
-        Ok(Event::Apply(release) | Event::InitApply(release)) => triggers.release_changed(release),
-        Ok(Event::InitDone) => context.releases.set_listed(),
-        _ => {}
+        if let Event::Apply(release) | Event::InitApply(release) = event {
+            triggers.release_changed(release);
+        }
     });
     seen.applied_objects()
 }

@@ -1,0 +1,120 @@
+use crds::{ClusterStackRelease, ClusterStackReleaseSpec};
+use kube::runtime::reflector::store;
+use kube::runtime::reflector::store::Writer;
+
+use super::*;
+
+fn release(name: &str, uid: &str, version: u64) -> ClusterStackRelease {
+    let mut release = ClusterStackRelease::new(name, ClusterStackReleaseSpec::default());
+    release.meta_mut().namespace = Some("fleet".to_owned());
+    release.meta_mut().uid = Some(uid.to_owned());
+    release.meta_mut().resource_version = Some(version.to_string());
+    release
+}
+
+/// A watch, with the store and the view that follow it.
+struct Watch {
+    writer: Writer<ClusterStackRelease>,
+    view: Freshest<ClusterStackRelease>,
+}
+
+impl Watch {
+    fn start() -> Self {
+        let (reader, writer) = store();
+        Self {
+            writer,
+            view: Freshest::new(reader),
+        }
+    }
+
+    /// The names and uids of the objects that are gone with this event.
+    fn tell(&mut self, event: &Event<ClusterStackRelease>) -> Vec<(String, String)> {
+        self.writer.apply_watcher_event(event);
+        let gone = self.view.take(event);
+        let mut gone: Vec<_> = gone
+            .iter()
+            .map(|release| {
+                (
+                    release.meta().name.clone().unwrap_or_default(),
+                    release.meta().uid.clone().unwrap_or_default(),
+                )
+            })
+            .collect();
+        gone.sort_unstable();
+        gone
+    }
+
+    fn list(&mut self, releases: &[ClusterStackRelease]) -> Vec<(String, String)> {
+        assert!(self.tell(&Event::Init).is_empty());
+        for release in releases {
+            assert!(self.tell(&Event::InitApply(release.clone())).is_empty());
+        }
+        self.tell(&Event::InitDone)
+    }
+
+    fn version_of(&self, name: &str) -> Option<String> {
+        self.view.get("fleet", name)?.meta().resource_version.clone()
+    }
+}
+
+fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs
+        .iter()
+        .map(|(name, uid)| ((*name).to_owned(), (*uid).to_owned()))
+        .collect()
+}
+
+#[test]
+fn what_a_later_list_is_without_is_gone() {
+    let mut watch = Watch::start();
+    assert!(!watch.view.is_listed());
+    assert_eq!(watch.list(&[release("a", "1", 10), release("b", "2", 11)]), pairs(&[]));
+    assert!(watch.view.is_listed());
+    watch.view.note(release("a", "1", 12));
+    // Created by us; the watch was interrupted before it told.
+    watch.view.note(release("c", "3", 13));
+    assert_eq!(watch.list(&[release("b", "2", 11)]), pairs(&[("a", "1"), ("c", "3")]));
+    assert_eq!((watch.version_of("a"), watch.version_of("c")), (None, None));
+    assert_eq!(watch.view.select("fleet", |_| true).len(), 1);
+    // A late answer brings nothing back, and nothing goes twice.
+    watch.view.note(release("a", "1", 12));
+    assert_eq!(watch.version_of("a"), None);
+    assert_eq!(watch.list(&[release("b", "2", 11)]), pairs(&[]));
+}
+
+#[test]
+fn an_object_of_the_same_name_does_not_hide_that_the_former_is_gone() {
+    let mut watch = Watch::start();
+    watch.list(&[release("a", "1", 10)]);
+    watch.view.note(release("a", "2", 14));
+    assert_eq!(watch.list(&[release("a", "2", 14)]), pairs(&[("a", "1")]));
+    assert_eq!(watch.version_of("a").as_deref(), Some("14"));
+}
+
+#[test]
+fn an_answer_that_is_newer_than_the_list_stays() {
+    let mut watch = Watch::start();
+    watch.list(&[]);
+    assert_eq!(watch.tell(&Event::Init), pairs(&[]));
+    watch.view.note(release("a", "1", 20));
+    assert_eq!(watch.tell(&Event::InitDone), pairs(&[]));
+    assert_eq!(watch.version_of("a").as_deref(), Some("20"));
+}
+
+#[test]
+fn a_deleted_object_stays_deleted_until_the_watch_shows_a_newer_one() {
+    let mut watch = Watch::start();
+    watch.list(&[release("a", "1", 10)]);
+    watch.view.bury(&release("a", "1", 12));
+    // What the watch has yet to tell of the past.
+    watch.tell(&Event::Apply(release("a", "1", 11)));
+    assert_eq!(watch.version_of("a"), None);
+    assert_eq!(watch.tell(&Event::Delete(release("a", "1", 13))), pairs(&[("a", "1")]));
+    watch.view.note(release("a", "1", 14));
+    assert_eq!(watch.version_of("a"), None);
+    // The selector of the watch matches it again.
+    watch.tell(&Event::Apply(release("a", "1", 15)));
+    assert_eq!(watch.version_of("a").as_deref(), Some("15"));
+    watch.view.note(release("a", "1", 16));
+    assert_eq!(watch.version_of("a").as_deref(), Some("16"));
+}
