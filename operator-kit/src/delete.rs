@@ -12,7 +12,7 @@ use crate::object::{ObjectKey, namespace};
 pub enum Deletion {
     /// It was there and is gone.
     Deleted,
-    /// It was already gone, or its kind is no longer served.
+    /// It was already gone, its kind is no longer served, or no object can have this key.
     Gone,
     /// It is marked for deletion; finalizers hold it. Its going is seen by the watch.
     Terminating,
@@ -62,6 +62,9 @@ pub async fn delete(
     key: &ObjectKey,
     uid: Option<&str>,
 ) -> Result<Deletion, DeleteError> {
+    if !key.is_addressable() {
+        return Ok(Deletion::Gone);
+    }
     let found = discovery
         .resolve_kind(&key.group_kind())
         .await

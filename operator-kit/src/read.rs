@@ -40,8 +40,12 @@ impl ReadError {
     }
 }
 
-/// The object as it is now, with its managedFields; `None` when there is none or its kind is not served.
+/// The object as it is now, with its managedFields; `None` when there is none, its kind is not served, or no object can
+/// have this key (an inventory says what somebody wrote into it).
 pub async fn read(client: &Client, discovery: &Discovery, key: &ObjectKey) -> Result<Option<DynamicObject>, ReadError> {
+    if !key.is_addressable() {
+        return Ok(None);
+    }
     let found = discovery
         .resolve_kind(&key.group_kind())
         .await
@@ -56,3 +60,6 @@ pub async fn read(client: &Client, discovery: &Discovery, key: &ObjectKey) -> Re
         source: Box::new(source),
     })
 }
+
+#[cfg(test)]
+mod tests;

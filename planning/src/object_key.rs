@@ -6,6 +6,7 @@
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
+use crds::object_name::is_addressable;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
@@ -72,6 +73,11 @@ impl ObjectKey {
             namespace: namespace.into(),
             name: name.into(),
         }
+    }
+
+    /// Whether an object with this key can exist: no name or namespace that could not be part of an address does.
+    pub fn is_addressable(&self) -> bool {
+        is_addressable(&self.name) && (self.namespace.is_empty() || is_addressable(&self.namespace))
     }
 
     /// The kind without the object.

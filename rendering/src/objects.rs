@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crds::object_name::{LONGEST, is_addressable};
 use helm::yaml::Node;
 use helm::{Manifest, Rendering};
 use serde_json::{Map, Number, Value};
@@ -31,6 +32,20 @@ pub enum ObjectError {
         /// The template.
         source_template: String,
     },
+    /// The name or the namespace cannot be part of an address.
+    #[error(
+        "{source_template} renders {kind} {name:?} with a {field} that no object can have, use letters, digits, - and ."
+    )]
+    Unaddressable {
+        /// The template.
+        source_template: String,
+        /// The kind with its group: `Deployment.apps`.
+        kind: String,
+        /// The beginning of the name.
+        name: String,
+        /// The path of the field.
+        field: &'static str,
+    },
     /// A `List` has no items.
     #[error("{source_template} renders a List without items")]
     ListWithoutItems {
@@ -57,6 +72,24 @@ struct Identity {
     kind: String,
     namespace: String,
     name: String,
+}
+
+impl Identity {
+    fn check(&self, source: &str) -> Result<(), ObjectError> {
+        let field = if !is_addressable(&self.name) {
+            "metadata.name"
+        } else if !self.namespace.is_empty() && !is_addressable(&self.namespace) {
+            "metadata.namespace"
+        } else {
+            return Ok(());
+        };
+        Err(ObjectError::Unaddressable {
+            source_template: source.to_owned(),
+            kind: self.kind.clone(),
+            name: self.name.chars().take(LONGEST).collect(),
+            field,
+        })
+    }
 }
 
 /// Takes the objects out of a rendering. Objects without a namespace are taken to be in `namespace`.
@@ -146,6 +179,7 @@ impl Collection<'_> {
             namespace: text(metadata, "namespace").unwrap_or(self.namespace).to_owned(),
             name: name.to_owned(),
         };
+        identity.check(source)?;
         if let Some(first) = self.seen.get(&identity) {
             return Err(ObjectError::Twice {
                 kind: identity.kind,

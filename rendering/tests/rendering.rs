@@ -184,6 +184,30 @@ fn documents_that_are_no_objects_name_their_template() {
 }
 
 #[test]
+fn names_that_cannot_be_part_of_an_address_are_refused() {
+    for (metadata, reason) in [
+        (
+            "{name: ../../secrets/d}",
+            r#"c/templates/a.yaml renders Deployment.apps "../../secrets/d" with a metadata.name that"#,
+        ),
+        (
+            "{name: d, namespace: a%2fb}",
+            r#"c/templates/a.yaml renders Deployment.apps "d" with a metadata.namespace that"#,
+        ),
+        ("{name: '..'}", r#"Deployment.apps ".." with a metadata.name"#),
+        ("{name: 'a b'}", r#"Deployment.apps "a b" with a metadata.name"#),
+        (r#"{name: "a\nb"}"#, r#"Deployment.apps "a\nb" with a metadata.name"#),
+    ] {
+        let object = format!("apiVersion: apps/v1\nkind: Deployment\nmetadata: {metadata}\n");
+        let text = error(&[("templates/a.yaml", &object)]);
+        assert!(text.contains(reason), "{text}");
+        let list = format!("apiVersion: v1\nkind: List\nitems:\n- {object}").replace("\nkind: D", "\n  kind: D");
+        let list = list.replace("\nmetadata", "\n  metadata");
+        assert_eq!(error(&[("templates/a.yaml", &list)]), text);
+    }
+}
+
+#[test]
 fn two_templates_cannot_render_the_same_object() {
     let object = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n";
     let beta = "apiVersion: apps/v1beta1\nkind: Deployment\nmetadata: {name: d, namespace: cluster}\n";

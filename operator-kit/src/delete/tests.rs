@@ -68,3 +68,16 @@ async fn an_object_of_a_kind_that_is_not_served_is_gone() {
         Deletion::Gone
     );
 }
+
+#[tokio::test]
+async fn an_object_that_no_address_leads_to_is_gone() {
+    let client = stub::client(|asked| -> (u16, Value) { unreachable!("{asked:?}") });
+    let discovery = Discovery::new(client.clone());
+    for (namespace, name) in [("fleet", "../../secrets/x"), ("fleet", "a?b"), ("a/b", "web")] {
+        let key = ObjectKey::new("apps", "Deployment", namespace, name);
+        assert_eq!(
+            delete(&client, &discovery, &key, Some("u")).await.unwrap(),
+            Deletion::Gone
+        );
+    }
+}

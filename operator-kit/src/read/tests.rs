@@ -1,0 +1,36 @@
+use serde_json::json;
+
+use super::*;
+use crate::stub;
+
+#[tokio::test]
+async fn an_object_that_no_address_leads_to_does_not_exist() {
+    let client = stub::client(|asked| -> (u16, serde_json::Value) { unreachable!("{asked:?}") });
+    let discovery = Discovery::new(client.clone());
+    for (namespace, name) in [
+        ("fleet", "../../secrets/x"),
+        ("fleet", "a b"),
+        ("fleet", ""),
+        ("..", "web"),
+    ] {
+        let key = ObjectKey::new("apps", "Deployment", namespace, name);
+        let found = read(&client, &discovery, &key).await;
+        assert!(matches!(found, Ok(None)), "{key}: {found:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_object_with_an_address_is_asked_for_there() {
+    let client = stub::client(|asked| {
+        stub::discovery(asked).unwrap_or_else(|| {
+            assert_eq!(asked.path, "/apis/apps/v1/namespaces/fleet/deployments/web");
+            (
+                200,
+                json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" } }),
+            )
+        })
+    });
+    let key = ObjectKey::new("apps", "Deployment", "fleet", "web");
+    let found = read(&client, &Discovery::new(client.clone()), &key).await.unwrap();
+    assert_eq!(found.unwrap().metadata.name.as_deref(), Some("web"));
+}
