@@ -11,7 +11,7 @@ use crate::{
     conditions::Condition,
     names::{Channel, NameError, ReleaseStem},
     policy::{DriftPolicy, HelmProfile, PruneLimit, ReleasePolicy, Verification},
-    schema::{atomic_object_reference, immutable},
+    schema::{atomic_object_reference, immutable, of_provider_group},
     source::Source,
 };
 
@@ -93,9 +93,10 @@ pub struct ClusterStackSpec {
     /// Whether the releases need nothing of a provider, such as node images.
     #[serde(default)]
     pub no_provider: bool,
-    /// Template of the provider's release objects, in the same namespace. Required unless noProvider is set.
+    /// Template of the provider's release objects, in the same namespace, of a kind of the group infrastructure.clusterstack.x-k8s.io. Required
+    /// unless noProvider is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "atomic_object_reference")]
+    #[schemars(schema_with = "atomic_object_reference", extend("x-kubernetes-validations" = [of_provider_group()]))]
     pub provider_ref: Option<ObjectReference>,
     /// Where releases come from. Without it they come from the source that the operator was started with.
     #[serde(default, skip_serializing_if = "Option::is_none")]

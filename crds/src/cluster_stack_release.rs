@@ -6,8 +6,29 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    conditions::Condition, policy::ReleasePolicy, resource::Resource, schema::atomic_object_reference, source::Source,
+    PROVIDER_GROUP,
+    conditions::Condition,
+    policy::ReleasePolicy,
+    resource::Resource,
+    schema::{atomic_object_reference, of_provider_group},
+    source::Source,
 };
+
+/// What is wrong with a reference that [`provider_kind`] does not accept.
+pub const FOREIGN_PROVIDER_REF: &str =
+    "invalid provider ref: use a kind of the group infrastructure.clusterstack.x-k8s.io";
+
+/// The kind that a reference to an object of a provider names; `None` for any kind outside [`PROVIDER_GROUP`].
+///
+/// The operator reads, controls and creates what is referred to with its own rights, which reach further than those of whoever wrote the
+/// reference; only a provider's own kinds are made for that.
+pub fn provider_kind(reference: &ObjectReference) -> Option<&str> {
+    let (group, _version) = reference.api_version.as_deref()?.split_once('/')?;
+    reference
+        .kind
+        .as_deref()
+        .filter(|kind| group == PROVIDER_GROUP && !kind.is_empty())
+}
 
 /// What the stack wants of this release.
 #[expect(clippy::duplicated_attributes, reason = "several columns have the same type")]
@@ -38,9 +59,10 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterStackReleaseSpec {
-    /// The provider's release object. Without it the release needs nothing of a provider.
+    /// The provider's release object, of a kind of the group infrastructure.clusterstack.x-k8s.io. Without it the release needs nothing of a
+    /// provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "atomic_object_reference")]
+    #[schemars(schema_with = "atomic_object_reference", extend("x-kubernetes-validations" = [of_provider_group()]))]
     pub provider_ref: Option<ObjectReference>,
     /// Where the release comes from, as in the stack. Without it, from the source that the operator was started with.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,34 @@
-//! Small values: prune limits, label values, annotations, phases.
+//! Small values: references to providers, prune limits, label values, annotations, phases.
 
-use crds::{cluster_addon::StagePhase, cluster_stack::ReleasePhase, labels, policy::PruneLimit, resource::SyncStatus};
+use crds::{
+    cluster_addon::StagePhase, cluster_stack::ReleasePhase, cluster_stack_release::provider_kind, labels,
+    policy::PruneLimit, resource::SyncStatus,
+};
 use serde_json::{Value, json};
+
+#[test]
+fn only_a_kind_of_the_provider_group_is_a_providers_kind() {
+    let kind_of = |reference: Value| {
+        let reference = serde_json::from_value(reference).expect("a reference");
+        provider_kind(&reference).map(str::to_owned)
+    };
+    let images = json!({"apiVersion": "infrastructure.clusterstack.x-k8s.io/v1alpha1", "kind": "Images", "name": "x"});
+    assert_eq!(kind_of(images).as_deref(), Some("Images"));
+    for foreign in [
+        json!({"apiVersion": "v1", "kind": "Secret", "name": "x"}),
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}),
+        json!({"apiVersion": "infrastructure.clusterstack.x-k8s.io", "kind": "Images"}),
+        json!({"apiVersion": "infrastructure.clusterstack.x-k8s.io.example.com/v1", "kind": "Images"}),
+        json!({"apiVersion": "x.infrastructure.clusterstack.x-k8s.io/v1", "kind": "Images"}),
+        json!({"apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStackRelease"}),
+        json!({"apiVersion": "infrastructure.clusterstack.x-k8s.io/v1alpha1", "kind": ""}),
+        json!({"apiVersion": "infrastructure.clusterstack.x-k8s.io/v1alpha1"}),
+        json!({"kind": "Images"}),
+        json!({}),
+    ] {
+        assert_eq!(kind_of(foreign.clone()), None, "{foreign}");
+    }
+}
 
 #[test]
 fn prune_limits_are_numbers_or_percentages() {

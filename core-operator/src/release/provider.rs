@@ -1,6 +1,7 @@
 //! The provider's release object, as the release sees it: found by reference, read from a watch, controlled by an owner reference.
 
-use crds::ClusterStackRelease;
+use crds::cluster_stack_release::{FOREIGN_PROVIDER_REF, provider_kind};
+use crds::{ClusterStackRelease, PROVIDER_GROUP};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
@@ -15,9 +16,7 @@ use crate::providers::ProviderState;
 /// What is known of the object that a release refers to.
 pub(super) async fn observe(context: &Context, release: &ClusterStackRelease, reference: &ObjectReference) -> Provider {
     let Some(kind) = group_kind(reference) else {
-        return Provider::KindMissing {
-            kind: "(providerRef without apiVersion and kind)".to_owned(),
-        };
+        return Provider::Foreign;
     };
     let watch = context.providers.follow(&kind);
     if !watch.synced() {
@@ -52,11 +51,9 @@ fn found(release: &ClusterStackRelease, state: &ProviderState) -> Provider {
     }
 }
 
-/// The kind that a reference names.
+/// The kind that a reference names, if a provider may bring it: whatever is done to objects of providers begins here.
 pub(crate) fn group_kind(reference: &ObjectReference) -> Option<GroupKind> {
-    let api_version = reference.api_version.as_deref()?;
-    let (group, _) = api_version.split_once('/').unwrap_or(("", api_version));
-    Some(GroupKind::new(group, reference.kind.as_deref()?))
+    provider_kind(reference).map(|kind| GroupKind::new(PROVIDER_GROUP, kind))
 }
 
 /// Makes the release the controlling owner of the provider's object, so that the object goes when the release goes.
@@ -66,7 +63,7 @@ pub(super) async fn control(context: &Context, release: &ClusterStackRelease) ->
         .provider_ref
         .as_ref()
         .ok_or("the release names no provider")?;
-    let kind = group_kind(reference).ok_or("the reference to the provider has no kind")?;
+    let kind = group_kind(reference).ok_or(FOREIGN_PROVIDER_REF)?;
     let name = reference.name.clone().unwrap_or_default();
     let key = ObjectKey::new(
         kind.group.as_str(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::cluster_stack_release::FOREIGN_PROVIDER_REF;
 use crds::{ClusterStack, ClusterStackRelease, ClusterStackReleaseSpec, labels};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -167,7 +168,7 @@ async fn apply_provider_object(
 ) -> Result<(), String> {
     let namespace = stack.namespace().unwrap_or_default();
     let name = reference.name.clone().unwrap_or_default();
-    let kind = group_kind(reference).ok_or("the reference to the provider has no kind")?;
+    let kind = group_kind(reference).ok_or(FOREIGN_PROVIDER_REF)?;
     let resolved = context
         .discovery
         .resolve_kind(&kind)

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crds::cluster_stack_release::FOREIGN_PROVIDER_REF;
 use crds::conditions::{ConditionType, Finding, Reason, Severity};
 use crds::resource::{Health, Resource, SyncStatus};
 
@@ -54,6 +55,7 @@ fn provider(observed: &ReleaseObserved) -> Finding {
     let ongoing = |message: String| Finding::fails(TYPE, Severity::Info, Reason::ProcessOngoing, message);
     match &observed.provider {
         Provider::NotWanted | Provider::Found { ready: true, .. } => Finding::holds(TYPE),
+        Provider::Foreign => Finding::fails(TYPE, Severity::Error, Reason::InvalidSpec, FOREIGN_PROVIDER_REF),
         Provider::KindMissing { kind } => Finding::fails(
             TYPE,
             Severity::Warning,
@@ -294,6 +296,7 @@ fn stall(waiting: &Waiting, objects: &Objects, deleting: bool) -> Option<(Reason
             "the files of the release have to be mended at the source".to_owned(),
         )),
         Waiting::DigestChanged => Some((Reason::DigestChanged, "the tag was moved to other bytes".to_owned())),
+        Waiting::InvalidSpec => Some((Reason::InvalidSpec, FOREIGN_PROVIDER_REF.to_owned())),
         Waiting::Rendering => Some((Reason::RenderFailed, "the class chart does not render".to_owned())),
         Waiting::Object { key, message } => {
             let reason = if deleting {

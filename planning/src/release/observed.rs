@@ -86,6 +86,8 @@ pub enum Assets {
 pub enum Provider {
     /// The release names no provider.
     NotWanted,
+    /// What the release names is of no kind that a provider brings, and was not looked at.
+    Foreign,
     /// The API server does not serve the kind that the release names.
     KindMissing {
         /// The kind, as `Kind.group`.

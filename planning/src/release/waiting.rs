@@ -18,6 +18,8 @@ pub enum Waiting {
     Paused,
     /// A watch has not listed yet what the status was made from: what it says still stands.
     Watches,
+    /// The spec cannot be used.
+    InvalidSpec,
     /// The source does not have the release.
     Assets,
     /// The release has to be mended.
@@ -156,6 +158,7 @@ fn waiting_for_inputs(observed: &ReleaseObserved) -> Vec<Waiting> {
     };
     let provider = match &observed.provider {
         Provider::NotWanted | Provider::Found { ready: true, .. } => None,
+        Provider::Foreign => Some(Waiting::InvalidSpec),
         _ => Some(Waiting::Provider),
     };
     let rendering = matches!(observed.rendering, Rendering::Failed { .. }).then_some(Waiting::Rendering);

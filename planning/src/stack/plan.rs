@@ -314,11 +314,11 @@ fn finish(
 
 fn actions(observed: &StackObserved, selection: &Selection) -> Vec<StackAction> {
     let mut actions = Vec::new();
-    let missing_reference = !observed.spec.no_provider && observed.spec.provider_ref.is_none();
+    let without_provider = provider::objection(&observed.spec).is_some();
     for tag in &selection.wanted {
         match observed.releases.get(&tag.to_string()) {
-            // A release without a provider is not the same as one whose provider was forgotten.
-            _ if missing_reference => {}
+            // A release that needs no provider is not the same as one whose provider was forgotten.
+            _ if without_provider => {}
             None => actions.push(create(observed, tag)),
             Some(view) => actions.extend(adjust(observed, tag, view)),
         }
@@ -379,10 +379,11 @@ fn waiting(observed: &StackObserved, selection: &Selection) -> Vec<StackWaiting>
         );
         waiting.push(StackWaiting::InvalidSpec { message });
     }
-    if !observed.spec.no_provider && observed.spec.provider_ref.is_none() {
-        let message = "empty provider ref, even though noProvider mode is turned off".to_owned();
-        waiting.push(StackWaiting::InvalidSpec { message });
-    }
+    waiting.extend(
+        provider::objection(&observed.spec).map(|objection| StackWaiting::InvalidSpec {
+            message: objection.to_owned(),
+        }),
+    );
     match &observed.listing {
         Listing::Unusable { message } | Listing::Unavailable { message } => {
             waiting.push(StackWaiting::Source {

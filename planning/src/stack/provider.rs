@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crds::ClusterStackSpec;
+use crds::cluster_stack_release::{FOREIGN_PROVIDER_REF, provider_kind};
 use crds::labels;
 use crds::names::ReleaseTag;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -23,13 +25,22 @@ pub fn release_kind(template_kind: &str) -> Option<&str> {
         .filter(|kind| !kind.is_empty())
 }
 
+/// Why no release of this stack can be given a provider, in the words of the CRD; nothing is in the way of a stack without provider.
+pub(super) fn objection(spec: &ClusterStackSpec) -> Option<&'static str> {
+    match &spec.provider_ref {
+        _ if spec.no_provider => None,
+        None => Some("empty provider ref, even though noProvider mode is turned off"),
+        Some(reference) => provider_kind(reference).is_none().then_some(FOREIGN_PROVIDER_REF),
+    }
+}
+
 /// What a release of this stack refers to.
 pub(super) fn reference(observed: &StackObserved, tag: &ReleaseTag) -> Option<ObjectReference> {
     if observed.spec.no_provider {
         return None;
     }
     let template = observed.spec.provider_ref.as_ref()?;
-    let kind = release_kind(template.kind.as_deref()?)?;
+    let kind = release_kind(provider_kind(template)?)?;
     Some(ObjectReference {
         api_version: template.api_version.clone(),
         kind: Some(kind.to_owned()),

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use super::observed::{ListedRelease, Listing, Owner, ProviderTemplate, ReleaseView, StackObserved};
 use super::plan::{StackAction, StackWaiting};
+use super::provider::objection;
 use super::select::Selection;
 
 /// How many releases the catalogue in the status names; the rest is a count.
@@ -267,8 +268,7 @@ fn provider(observed: &StackObserved, waiting: &[StackWaiting]) -> Option<Findin
     if observed.spec.no_provider {
         return None;
     }
-    if observed.spec.provider_ref.is_none() {
-        let message = "empty provider ref, even though noProvider mode is turned off";
+    if let Some(message) = objection(&observed.spec) {
         return Some(Finding::fails(TYPE, Severity::Error, Reason::InvalidSpec, message));
     }
     let refused = waiting.iter().find_map(|item| match item {

@@ -238,6 +238,9 @@ fn patches_of_a_stack() -> Vec<Value> {
         json!({ "spec": { "noProvider": false, "providerRef": { "kind": "Nothing" } } }),
         json!({ "spec": { "noProvider": false, "providerRef": { "apiVersion": "a/b/c", "kind": "XTemplate", "name": "x" } } }),
         json!({ "spec": { "noProvider": false, "providerRef": { "apiVersion": "/", "kind": "Template", "name": "../x" } } }),
+        json!({ "spec": { "noProvider": false, "providerRef": {
+            "apiVersion": "infrastructure.clusterstack.x-k8s.io/b/c", "kind": "X/../YTemplate", "name": "../x",
+        } } }),
         json!({ "spec": { "noProvider": false, "providerRef": { "apiVersion": "v1", "kind": "Secret", "name": "" } } }),
         json!({ "spec": { "noProvider": false, "providerRef": { "apiVersion": "v1", "kind": "PodTemplate", "name": "none" } } }),
         json!({ "spec": { "noProvider": false, "providerRef": {
@@ -260,6 +263,9 @@ fn patches_of_a_release() -> Vec<Value> {
     vec![
         json!({ "spec": { "providerRef": { "kind": "Nothing" } } }),
         json!({ "spec": { "providerRef": {} } }),
+        json!({ "spec": { "providerRef": {
+            "apiVersion": "infrastructure.clusterstack.x-k8s.io/", "kind": "", "name": "../x",
+        } } }),
         json!({ "spec": { "providerRef": null, "policy": null, "source": { "directory": { "path": "nowhere" } } } }),
         json!({ "metadata": { "annotations": { labels::CONTAINS_GROUP_KINDS: ",,.,Secret,a.b.c,\n" } } }),
         json!({ "metadata": { "finalizers": ["example.com/somebody"] } }),

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use crds::{
-    ClusterStack, ClusterStackRelease,
+    ClusterStack, ClusterStackRelease, PROVIDER_GROUP,
     conditions::{Condition, ConditionType, find},
     labels,
 };
@@ -20,8 +20,7 @@ use serde_json::{Value, json};
 
 use crate::journey;
 
-const GROUP: &str = "provider.example.com";
-const API_VERSION: &str = "provider.example.com/v1";
+const API_VERSION: &str = "infrastructure.clusterstack.x-k8s.io/v1";
 const TEMPLATE: &str = "images";
 
 /// A provider whose release kind has this name. A kind is there for the whole control plane, so each journey has its own.
@@ -38,9 +37,9 @@ impl Provider<'_> {
             let anything = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
             let crd = json!({
                 "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-                "metadata": { "name": format!("{plural}.{GROUP}") },
+                "metadata": { "name": format!("{plural}.{PROVIDER_GROUP}") },
                 "spec": {
-                    "group": GROUP, "scope": "Namespaced",
+                    "group": PROVIDER_GROUP, "scope": "Namespaced",
                     "names": { "kind": kind, "plural": plural },
                     "versions": [{
                         "name": "v1", "served": true, "storage": true, "subresources": { "status": {} },
@@ -278,7 +277,8 @@ fn a4_a_missing_kind_is_waited_for_and_noticed_when_it_is_there() -> Result<()> 
         provider.stack().await?;
         let missing = |stack: &ClusterStack| {
             synced(stack).is_some_and(|(reason, message)| {
-                reason == "KindNotFound" && message.contains("TenderReleaseTemplate.provider.example.com")
+                reason == "KindNotFound"
+                    && message.contains("TenderReleaseTemplate.infrastructure.clusterstack.x-k8s.io")
             })
         };
         journey
@@ -286,7 +286,11 @@ fn a4_a_missing_kind_is_waited_for_and_noticed_when_it_is_there() -> Result<()> 
             .await?;
         journey
             .until_release(&tag, "waiting for the kind", |release| {
-                waits(release, "KindNotFound", "TenderRelease.provider.example.com")
+                waits(
+                    release,
+                    "KindNotFound",
+                    "TenderRelease.infrastructure.clusterstack.x-k8s.io",
+                )
             })
             .await?;
         provider.install().await?;

@@ -78,6 +78,18 @@ fn field_path(text: &str) -> String {
     }
 }
 
+/// `Kind/name` of a kind that scenarios know, as a reference.
+fn reference(text: &str) -> Value {
+    let ObjectKey { group, kind, name, .. } = key(text);
+    let version = if group == crds::PROVIDER_GROUP {
+        "v1alpha1"
+    } else {
+        "v1"
+    };
+    let api_version = [group.as_str(), version].join("/");
+    json!({"apiVersion": api_version.trim_start_matches('/'), "kind": kind, "name": name})
+}
+
 /// `name=value` among the words.
 fn option<'line>(words: &[&'line str], name: &str) -> Option<&'line str> {
     words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
@@ -146,6 +158,7 @@ impl World {
             ["accept", kind, name] if !matches!(*kind, "object") => {
                 self.faults.refused.remove(&format!("{kind} {name}"));
             }
+            ["refer", "release", tag, provider] => self.refer(tag, provider),
             ["delete", "template", name] => drop(self.api.templates.remove(*name)),
             ["provider", state, tag, ..] => self.provider_says(tag, *state == "ready", &rest(line, 3)),
             ["control", tag, "by", owner] => {
@@ -280,9 +293,8 @@ impl World {
             spec[field] = match (field, text) {
                 ("versions", text) => Value::from(list(text)),
                 ("providerRef", text) => {
-                    let (kind, name) = text.split_once('/').expect("Kind/name");
                     spec["noProvider"] = json!(false);
-                    json!({"apiVersion": format!("{}/v1alpha1", crds::PROVIDER_GROUP), "kind": kind, "name": name})
+                    reference(text)
                 }
                 (_, "true" | "false") => Value::from(text == "true"),
                 (_, text) => text
@@ -351,6 +363,13 @@ impl World {
             Some(key) => drop(annotations.remove(key)),
             None => drop(annotations.insert(key.to_owned(), value.to_owned())),
         }
+    }
+
+    /// Somebody edits what a release refers to.
+    fn refer(&mut self, tag: &str, provider: &str) {
+        let release = self.api.releases.get_mut(tag).expect("the release");
+        release.spec.provider_ref = serde_json::from_value(reference(provider)).expect("a reference");
+        release.generation += 1;
     }
 
     fn put_template(&mut self, name: &str, fields: &[&str]) {

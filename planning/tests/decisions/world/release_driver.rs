@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crds::cluster_stack_release::provider_kind;
 use crds::conditions::{MESSAGE_BYTES, lint};
 use crds::labels;
 use jiff::Timestamp;
@@ -206,7 +207,9 @@ impl World {
         let Some(reference) = &release.spec.provider_ref else {
             return Provider::NotWanted;
         };
-        let kind = reference.kind.clone().unwrap_or_default();
+        let Some(kind) = provider_kind(reference) else {
+            return Provider::Foreign;
+        };
         let group_kind = GroupKind::new(crds::PROVIDER_GROUP, kind);
         if !self.api.served.contains(&group_kind) {
             return Provider::KindMissing {

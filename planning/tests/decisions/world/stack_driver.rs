@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crds::cluster_stack_release::ClusterStackReleaseStatus;
+use crds::cluster_stack_release::{ClusterStackReleaseStatus, provider_kind};
 use crds::conditions::lint;
 use crds::labels;
 use planning::next::Next;
@@ -140,7 +140,10 @@ impl World {
         let Some(reference) = &stack.spec.provider_ref else {
             return ProviderTemplate::NotWanted;
         };
-        let group_kind = GroupKind::new(crds::PROVIDER_GROUP, reference.kind.clone().unwrap_or_default());
+        let Some(kind) = provider_kind(reference) else {
+            return ProviderTemplate::NotWanted;
+        };
+        let group_kind = GroupKind::new(crds::PROVIDER_GROUP, kind);
         if !self.api.served.contains(&group_kind) {
             return ProviderTemplate::KindMissing {
                 kind: group_kind.to_string(),
