@@ -2,7 +2,7 @@
 //!
 //! Today a source is a directory below the one that the operator was started with.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use planning::stack::{ListedRelease, Listing};
 use release::source::{Change, DirectorySource, DirectoryWatch, ReleaseSource};
 use release::{Digest, ErrorClass, Release};
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// What became of opening a release.
 #[derive(Clone)]
@@ -49,13 +49,19 @@ pub(crate) struct SourceChange {
     pub(crate) listing: bool,
 }
 
-/// All sources that stacks and releases have named so far.
+/// All sources that stacks and releases name, and some that they named lately.
 pub(crate) struct Sources {
     root: PathBuf,
     rescan: Duration,
     cancel: CancellationToken,
     changes: mpsc::UnboundedSender<SourceChange>,
-    followers: Mutex<HashMap<PathBuf, Arc<Follower>>>,
+    followers: Mutex<HashMap<PathBuf, Following>>,
+}
+
+/// A follower, and what ends its watch together with this value.
+struct Following {
+    follower: Arc<Follower>,
+    _end: DropGuard,
 }
 
 struct Follower {
@@ -123,17 +129,27 @@ impl Sources {
         opened
     }
 
+    /// Ends the followers of all other sources: each has a watch of its own, and the system has not many. The root stays.
+    pub(crate) fn follow_only<'named>(&self, named: impl Iterator<Item = Option<&'named Source>>) {
+        let named: HashSet<PathBuf> = named.filter_map(|source| self.path(source).ok()).collect();
+        lock(&self.followers).retain(|path, _| *path == self.root || named.contains(path));
+    }
+
     fn follower(&self, source: Option<&Source>) -> Result<Arc<Follower>, String> {
         let path = self.path(source)?;
         let mut followers = lock(&self.followers);
-        if let Some(follower) = followers.get(&path) {
+        if let Some(Following { follower, .. }) = followers.get(&path) {
             return Ok(Arc::clone(follower));
         }
         let follower = Arc::new(Follower::new(&path));
         let task = Arc::clone(&follower).follow(self.rescan, self.changes.clone());
-        let cancel = self.cancel.clone();
-        tokio::spawn(async move { cancel.run_until_cancelled_owned(task).await });
-        followers.insert(path, Arc::clone(&follower));
+        let end = self.cancel.child_token();
+        tokio::spawn(end.clone().run_until_cancelled_owned(task));
+        let following = Following {
+            follower: Arc::clone(&follower),
+            _end: end.drop_guard(),
+        };
+        followers.insert(path, following);
         Ok(follower)
     }
 

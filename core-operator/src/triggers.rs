@@ -217,5 +217,16 @@ pub(crate) async fn follow_sources(
             let ready = release.status.as_ref().is_some_and(|status| status.ready);
             names.contains(&release.name_any()) || (change.unready && !ready)
         });
+        end_idle_followers(&context);
+    }
+}
+
+/// Every follower tells of a change now and then, so that this is often enough to end those that nobody names any more.
+fn end_idle_followers(context: &Context) {
+    if context.stacks.is_listed() && context.releases.is_listed() {
+        let (stacks, releases) = (context.stacks.watched(), context.releases.watched());
+        let stacks = stacks.iter().map(|stack| stack.spec.source.as_ref());
+        let releases = releases.iter().map(|release| release.spec.source.as_ref());
+        context.sources.follow_only(stacks.chain(releases));
     }
 }

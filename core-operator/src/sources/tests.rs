@@ -76,3 +76,32 @@ async fn storage_that_is_away_changes_nothing_that_was_read_from_it() {
     assert_eq!(follower.forget(Change::Everything).await, BTreeSet::new());
     assert!(matches!(follower.known(&tag()), Known::Opened(Opened::Ready { .. })));
 }
+
+#[tokio::test]
+async fn source_that_nobody_names_any_more_is_not_followed() {
+    let root = TempDir::new().unwrap();
+    let (sources, _changes) = Sources::new(
+        root.path().to_owned(),
+        Duration::from_hours(1),
+        CancellationToken::new(),
+    );
+    let [dropped, kept] = ["blue", "green"].map(|path| {
+        Some(Source::Directory(crds::source::DirectorySource {
+            path: path.to_owned(),
+        }))
+    });
+    for source in [None, dropped.as_ref(), kept.as_ref()] {
+        sources.listing(source);
+    }
+    let follower = Arc::downgrade(&sources.follower(dropped.as_ref()).unwrap());
+    sources.follow_only([kept.as_ref()].into_iter());
+    let left: BTreeSet<PathBuf> = lock(&sources.followers).keys().cloned().collect();
+    assert_eq!(
+        left,
+        BTreeSet::from([root.path().to_owned(), root.path().join("green")])
+    );
+    // Its task held it too.
+    while follower.upgrade().is_some() {
+        tokio::task::yield_now().await;
+    }
+}
