@@ -21,6 +21,10 @@ pub const VERSIONS_LENGTH: u32 = 1024;
 /// Longest provider, name, channel and version: the longest label value.
 pub const PART_LENGTH: u32 = 63;
 
+/// What is wrong with a `spec.providerRef` whose kind leaves no name for the kind of the release objects.
+pub const NO_TEMPLATE_REF: &str =
+    "invalid provider ref: use a kind whose name ends with Template, such as OpenStackClusterStackReleaseTemplate";
+
 /// A family of releases for one Kubernetes minor, and which of them shall be usable in this namespace.
 // Texts are kept as they are: a stack that the Go operator admitted may hold what cannot be parsed, and must still be readable.
 #[expect(clippy::duplicated_attributes, reason = "several columns have the same type")]
@@ -96,7 +100,10 @@ pub struct ClusterStackSpec {
     /// Template of the provider's release objects, in the same namespace, of a kind of the group infrastructure.clusterstack.x-k8s.io. Required
     /// unless noProvider is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "atomic_object_reference", extend("x-kubernetes-validations" = [of_provider_group()]))]
+    #[schemars(schema_with = "atomic_object_reference", extend("x-kubernetes-validations" = [
+        of_provider_group(),
+        Rule::new("!has(self.kind) || (self.kind.endsWith('Template') && self.kind != 'Template')").message(NO_TEMPLATE_REF),
+    ]))]
     pub provider_ref: Option<ObjectReference>,
     /// Where releases come from. Without it they come from the source that the operator was started with.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -113,6 +113,9 @@ async fn provider(
     let Some(kind) = group_kind(reference) else {
         return nothing;
     };
+    let Some(releases) = release_kind(&kind.kind).map(|releases| GroupKind::new(kind.group.as_str(), releases)) else {
+        return nothing;
+    };
     let watch = context.providers.follow(&kind);
     if !watch.synced() {
         return (ProviderTemplate::NotListed, BTreeMap::new());
@@ -130,10 +133,7 @@ async fn provider(
         },
         None => ProviderTemplate::Missing,
     };
-    let releases = release_kind(&kind.kind).map(|releases| GroupKind::new(kind.group.as_str(), releases));
-    let objects = releases
-        .map(|kind| context.providers.within(&kind, namespace))
-        .unwrap_or_default();
+    let objects = context.providers.within(&releases, namespace);
     let objects = objects
         .into_iter()
         .map(|(name, state)| {

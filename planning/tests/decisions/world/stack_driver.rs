@@ -9,7 +9,7 @@ use planning::next::Next;
 use planning::object_key::GroupKind;
 use planning::stack::{
     ActionFailure, ListedRelease, Listing, Owner, ProviderObject, ProviderTemplate, ReleaseView, StackAction,
-    StackObserved, StackPlan,
+    StackObserved, StackPlan, release_kind,
 };
 
 use super::api::{NAMESPACE, ProviderRelease, ReleaseObject, StackObject};
@@ -140,7 +140,7 @@ impl World {
         let Some(reference) = &stack.spec.provider_ref else {
             return ProviderTemplate::NotWanted;
         };
-        let Some(kind) = provider_kind(reference) else {
+        let Some(kind) = provider_kind(reference).filter(|kind| release_kind(kind).is_some()) else {
             return ProviderTemplate::NotWanted;
         };
         let group_kind = GroupKind::new(crds::PROVIDER_GROUP, kind);
