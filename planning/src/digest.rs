@@ -9,7 +9,8 @@ use sha2::{Digest, Sha256};
 /// They change without anything having happened that a decision depends on, or that a reviewer would call different. Everything that is named
 /// so in an observed or planned value must therefore be a time or a resourceVersion; content that comes from outside (rendered objects) is put
 /// in by its [`digest_of_everything`].
-pub const VOLATILE_FIELDS: [&str; 15] = [
+pub const VOLATILE_FIELDS: [&str; 16] = [
+    "At",
     "at",
     "creationTimestamp",
     "deadline",

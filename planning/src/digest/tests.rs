@@ -1,7 +1,9 @@
+use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Map, json};
 
 use super::*;
+use crate::next::Next;
 
 #[test]
 fn canonical_json_is_compact_and_sorted() {
@@ -29,6 +31,13 @@ fn times_and_resource_versions_change_nothing() {
     assert_eq!(digest(&early), digest(&late));
     assert_ne!(digest(&early), digest(&other));
     assert_ne!(digest_of_everything(&early), digest_of_everything(&late));
+}
+
+#[test]
+fn when_to_look_again_is_a_moment_like_any_other() {
+    let at = |second| Next::At(Timestamp::from_second(second).expect("a moment"));
+    assert_eq!(digest(&at(1)), digest(&at(2)));
+    assert_ne!(digest(&at(1)), digest(&Next::Await));
 }
 
 /// Any JSON, as text so that the order of keys can be chosen.
