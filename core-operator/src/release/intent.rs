@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crds::labels;
-use planning::digest::digest;
+use planning::digest::digest_of_everything;
 use planning::object_key::{GroupKind, ObjectKey, ObjectRef};
 use planning::release::Intent;
 use planning::waves::wave_of;
@@ -33,7 +33,7 @@ pub(crate) fn intents<'a>(
         };
         mark(&mut body, labels::INSTANCE, labels::INSTANCE_OWNED);
         mark_pod_template(&mut body);
-        let digest = digest(&body);
+        let digest = digest_of_everything(&body);
         mark(&mut body, labels::PART_OF, part_of);
         let wave = wave_of(&object.key.group_kind());
         let key = object.key.clone();
@@ -117,6 +117,22 @@ mod tests {
             body["metadata"]["labels"],
             json!({"own": "x", "clusterstack.x-k8s.io/instance": "owned", "clusterstack.x-k8s.io/part-of": "0123"})
         );
+    }
+
+    #[test]
+    fn no_field_of_an_object_is_overlooked_for_its_name() {
+        let digest = |field: &str, value: &str| {
+            let intents = of(&[
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {field: value}}),
+            ]);
+            intents.planned[&ObjectKey::new("", "ConfigMap", "fleet", "a")]
+                .digest
+                .clone()
+        };
+        for field in planning::digest::VOLATILE_FIELDS {
+            assert_ne!(digest(field, "one"), digest(field, "two"), "{field}");
+            assert_eq!(digest(field, "one"), digest(field, "one"), "{field}");
+        }
     }
 
     #[test]
