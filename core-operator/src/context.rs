@@ -1,6 +1,7 @@
 //! The handles that every driver needs, and the few questions that are asked of several of them at once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crds::conditions::Condition;
 use crds::policy::HelmProfile;
@@ -15,6 +16,7 @@ use operator_kit::events::{EventType, Events};
 use operator_kit::object::GroupKind;
 use operator_kit::objects::ObjectWatches;
 use operator_kit::record::Recorder;
+use planning::next::Next;
 use planning::warnings::warnings;
 use rendering::{RenderRequest, Rendered, Renderer};
 
@@ -56,6 +58,15 @@ impl Context {
     #[expect(clippy::unused_self, reason = "the clock is a handle of the context like the others")]
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp::now()
+    }
+
+    /// How long until a plan wants to be made again, if it does by itself.
+    pub(crate) fn until(&self, next: Next) -> Option<Duration> {
+        match next {
+            Next::Await => None,
+            Next::Now => Some(Duration::ZERO),
+            Next::At(at) => Some(Duration::try_from(at.duration_since(self.now())).unwrap_or(Duration::ZERO)),
+        }
     }
 
     /// Tells in events what is wrong with an object, as its new status says it. What was told last is not told again.

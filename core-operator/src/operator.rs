@@ -22,6 +22,7 @@ use operator_kit::events::Events;
 use operator_kit::failure::chain;
 use operator_kit::objects::ObjectWatches;
 use operator_kit::record::{RecordLimits, Recorder};
+use operator_kit::telemetry::Gate;
 use rendering::Renderer;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
@@ -32,7 +33,6 @@ use crate::context::Context;
 use crate::freshest::Freshest;
 use crate::providers::Providers;
 use crate::release::Memories;
-use crate::run::Gates;
 use crate::sources::Sources;
 use crate::stack::StackMemories;
 use crate::triggers::{self, Triggers};
@@ -48,6 +48,13 @@ const RECORD_LIMITS: RecordLimits = RecordLimits {
 
 /// A panic in one reconcile is a bug; the object is looked at again after this long, the others go on.
 const AFTER_PANIC: Duration = Duration::from_mins(1);
+
+/// What has to be there before the process calls itself ready.
+#[derive(Clone)]
+pub(crate) struct Gates {
+    /// The first lists of our own kinds.
+    pub(crate) watches: Gate,
+}
 
 /// Works until `stop`.
 pub(crate) async fn operate(args: &Args, client: Client, gates: Gates, stop: CancellationToken) -> anyhow::Result<()> {

@@ -83,7 +83,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
             return Some(after_refusal(&memory));
         }
     }
-    crate::run::until(plan.next, context.now())
+    context.until(plan.next)
 }
 
 /// When to look again after the release object could not be written. Where somebody else wrote it, the watch usually tells before; where the

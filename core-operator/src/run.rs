@@ -9,13 +9,12 @@ use jiff::Timestamp;
 use kube::Client;
 use operator_kit::client::{ClientOptions, Traffic, connect};
 use operator_kit::lease::{Leadership, LeaseOptions, Timing, elect};
-use operator_kit::telemetry::{self, Gate, LogLevel, Readiness, init_logging, registry, serve_health, serve_metrics};
-use planning::next::Next;
+use operator_kit::telemetry::{self, LogLevel, Readiness, init_logging, registry, serve_health, serve_metrics};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Args, LogFormat};
-use crate::operator::operate;
+use crate::operator::{Gates, operate};
 
 /// How long the drivers may take to finish what they are doing once the process was asked to stop.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -61,13 +60,6 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     };
     servers.cancel();
     outcome
-}
-
-/// What has to be there before the process calls itself ready.
-#[derive(Clone)]
-pub(crate) struct Gates {
-    /// The first lists of our own kinds.
-    pub(crate) watches: Gate,
 }
 
 fn listening(what: &str, address: SocketAddr) {
@@ -150,13 +142,4 @@ async fn stop_on_signal(stop: CancellationToken) {
         _ = interrupt.recv() => {}
     }
     std::process::exit(1);
-}
-
-/// How long until a plan wants to be made again.
-pub(crate) fn until(next: Next, now: Timestamp) -> Option<Duration> {
-    match next {
-        Next::Await => None,
-        Next::Now => Some(Duration::ZERO),
-        Next::At(at) => Some(Duration::try_from(at.duration_since(now)).unwrap_or(Duration::ZERO)),
-    }
 }

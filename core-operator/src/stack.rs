@@ -48,7 +48,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
     if acted && !plan.actions.is_empty() {
         return Some(Duration::ZERO);
     }
-    crate::run::until(plan.next, context.now())
+    context.until(plan.next)
 }
 
 /// False when the status could not be written.
