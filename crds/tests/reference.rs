@@ -58,21 +58,39 @@ fn reference() -> String {
 
 fn rows_of(schema: &Value, path: &str, required: bool, rows: &mut Vec<String>) {
     let star = if required { "*" } else { "" };
-    let default = schema.get("default").map(|default| format!("`{default}`")).unwrap_or_default();
+    let default = schema
+        .get("default")
+        .map(|default| format!("`{default}`"))
+        .unwrap_or_default();
     let meaning = word(&schema["description"]).replace('\n', " ").replace('|', "\\|");
     rows.push(format!("| `{path}`{star} | {} | {default} | {meaning} |", kind(schema)));
     // An ObjectReference explains itself in the reference of Kubernetes.
     if schema.get("x-kubernetes-map-type").is_some() {
         return;
     }
-    let needed: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let needed: Vec<&str> = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         rows_of(field, &format!("{path}.{name}"), needed.contains(&name.as_str()), rows);
     }
     if schema["items"]["properties"].is_object() {
-        let needed: Vec<&str> = schema["items"]["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let needed: Vec<&str> = schema["items"]["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         for (name, field) in schema["items"]["properties"].as_object().into_iter().flatten() {
-            rows_of(field, &format!("{path}[].{name}"), needed.contains(&name.as_str()), rows);
+            rows_of(
+                field,
+                &format!("{path}[].{name}"),
+                needed.contains(&name.as_str()),
+                rows,
+            );
         }
     }
 }
