@@ -19,9 +19,7 @@ pub(super) const AUDIT_POLICY: &str = "audit-policy.yaml";
 /// when it ends.)
 fn every_request(bodies: bool) -> String {
     let level = if bodies { "Request" } else { "Metadata" };
-    format!(
-        "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- level: {level}\n"
-    )
+    format!("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- level: {level}\n")
 }
 
 /// Writes all of them into `folder` and returns the access of the administrator.
