@@ -1,6 +1,6 @@
 //! Logs to stderr, as text for people or JSON for machines; the level can be changed while the process runs.
 
-use tracing_subscriber::filter::{EnvFilter, ParseError};
+use tracing_subscriber::filter::{EnvFilter, LevelFilter, ParseError};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt, reload};
@@ -26,6 +26,14 @@ pub enum LoggingError {
         /// Why.
         #[source]
         source: ParseError,
+    },
+    /// A word alone is neither a level nor a directive. The filter would take it for the name of a part and log nothing else.
+    #[error(
+        "unable to log at {word:?}; use error, warn, info, debug, trace or off, or PART=LEVEL such as info,kube=debug"
+    )]
+    Word {
+        /// The word.
+        word: String,
     },
     /// Somebody set up logging already.
     #[error("failed to set up logging a second time")]
@@ -81,6 +89,10 @@ pub fn check_level(level: &str) -> Result<(), LoggingError> {
 }
 
 fn filter(level: &str) -> Result<EnvFilter, LoggingError> {
+    let is_level = |word: &str| word.contains('=') || word.parse::<LevelFilter>().is_ok();
+    if let Some(word) = level.split(',').find(|word| !is_level(word)) {
+        return Err(LoggingError::Word { word: word.to_owned() });
+    }
     // kube logs every refused request as an error, also those that we expect; ours say more. A later directive wins.
     let directives = format!("kube_client::client::builder=off,{level}");
     EnvFilter::builder()
@@ -111,5 +123,8 @@ mod tests {
         assert!(filter("warn,operator_kit=debug").is_ok());
         let error = filter("operator_kit=loud").unwrap_err();
         assert!(error.to_string().contains("operator_kit=loud"), "{error}");
+        for word in ["loud", "info,kube"] {
+            assert!(matches!(filter(word), Err(LoggingError::Word { .. })), "{word}");
+        }
     }
 }
