@@ -76,12 +76,14 @@ fn become_lab(
     command: &str,
     arguments: &[OsString],
 ) -> anyhow::Result<ExitCode> {
-    if !arguments
-        .iter()
-        .any(|argument| argument == "--help" || argument == "-h")
-    {
+    let asks_for_help = |argument: &OsString| argument == "--help" || argument == "-h" || argument == "help";
+    let profile = if arguments.iter().any(asks_for_help) {
+        // Nobody waits for an optimised build to read a page.
+        Profile::Debug
+    } else {
         setup::run(workspace)?;
-    }
+        profile
+    };
     let mut cargo = workspace.cargo();
     cargo.arg("build").args(BINARIES);
     let folder = match profile {
