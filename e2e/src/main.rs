@@ -13,7 +13,8 @@ use clap::{Parser, Subcommand};
 ///
 /// Needs what `cargo xtask setup` builds and fetches. Everything runs under this user and on the loopback interface.
 #[derive(Debug, Parser)]
-#[command(name = "lab", version)]
+// People reach it through the chores.
+#[command(name = "lab", bin_name = "cargo xtask", version)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -48,7 +48,7 @@ pub(crate) enum Command {
     },
     /// Stop it and remove its data
     Down(Place),
-    /// Print the path of its kubeconfig: export KUBECONFIG=$(lab control-plane kubeconfig)
+    /// Print the path of its kubeconfig: export KUBECONFIG=$(cargo xtask control-plane kubeconfig)
     Kubeconfig(Place),
     /// Run one in the foreground until SIGTERM or Ctrl-C
     Serve {
