@@ -19,7 +19,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use operator_kit::crd_watch::CrdWatch;
 use operator_kit::discovery::Discovery;
 use operator_kit::events::Events;
-use operator_kit::failure::chain;
+use operator_kit::failure::words_of_watch;
 use operator_kit::objects::ObjectWatches;
 use operator_kit::record::{RecordLimits, Recorder};
 use operator_kit::telemetry::Gate;
@@ -175,13 +175,14 @@ where
     }
     watcher(api, config)
         .default_backoff()
-        .filter_map(|event| async move { event.map(readable).inspect_err(watch_failed).transpose() })
+        .filter_map(|event| async move { event.map(readable).inspect_err(watch_failed::<K>).transpose() })
 }
 
-fn watch_failed(error: &watcher::Error) {
+fn watch_failed<K: Resource<DynamicType = ()>>(error: &watcher::Error) {
     tracing::warn!(
-        message = chain(error),
-        "a watch was interrupted; it starts again by itself"
+        object.kind = %K::kind(&()),
+        error = words_of_watch(error),
+        "unable to watch; install the CRDs if the API server does not know the kind; tried again by itself"
     );
 }
 
@@ -193,7 +194,7 @@ fn readable<K: Resource<DynamicType = ()> + Clone>(event: Event<DeserializeGuard
             Some(object)
         }
         Err(invalid) => {
-            tracing::warn!(name = ?invalid.metadata.name, namespace = ?invalid.metadata.namespace, message = %invalid.error, "unable to read an object");
+            tracing::warn!(name = ?invalid.metadata.name, namespace = ?invalid.metadata.namespace, error = %invalid.error, "unable to read an object");
             None
         }
     };

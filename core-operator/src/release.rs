@@ -79,7 +79,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
             lock(&memory).refusals = 0;
         }
         Err(message) => {
-            tracing::info!(release = %name, namespace, message, "the status could not be written");
+            tracing::info!(release = %name, namespace, error = message, "the status could not be written");
             return Some(after_refusal(&memory));
         }
     }

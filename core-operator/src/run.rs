@@ -78,6 +78,11 @@ async fn lead(args: &Args, client: Client, gates: Gates, stop: &CancellationToke
     let (mut leadership, standing) = elect(client.clone(), options, election.clone());
     // A standby is ready too: it is there to take over.
     gates.watches.open();
+    tracing::info!(
+        namespace = lease_namespace(args),
+        name = args.leader_elect_name,
+        "standing for election by the Lease"
+    );
     tokio::select! {
         () = stop.cancelled() => {
             election.cancel();
@@ -87,6 +92,7 @@ async fn lead(args: &Args, client: Client, gates: Gates, stop: &CancellationToke
         led = leadership.wait_for(|state| *state == Leadership::Leading) => {
             led.context("the election ended")?;
             gates.watches.close();
+            tracing::info!("leading");
         }
     }
     let work = stop.child_token();

@@ -73,7 +73,7 @@ async fn write_status(context: &Context, stack: &ClusterStack, plan: &StackPlan)
         Ok(StatusWrite::Unchanged | StatusWrite::Gone) => true,
         Ok(StatusWrite::Conflict) => false,
         Err(error) => {
-            tracing::info!(stack = %stack.name_any(), message = chain(&error), "the status could not be written");
+            tracing::info!(stack = %stack.name_any(), error = chain(&error), "the status could not be written");
             false
         }
     }

@@ -5,6 +5,7 @@ use std::error::Error;
 use http::StatusCode;
 use kube::core::Status;
 use kube::core::response::StatusCause;
+use kube::runtime::watcher;
 
 /// What to do after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
@@ -44,6 +45,17 @@ fn class_of_code(code: u16) -> Class {
             | StatusCode::UNPROCESSABLE_ENTITY,
         ) => Class::Terminal,
         _ => Class::Transient,
+    }
+}
+
+/// What interrupted a watch, in the API server's words where there are some: the error's own text ends in a dump of the answer.
+pub fn words_of_watch(error: &watcher::Error) -> String {
+    match error {
+        watcher::Error::InitialListFailed(source)
+        | watcher::Error::WatchStartFailed(source)
+        | watcher::Error::WatchFailed(source) => words_of(source),
+        watcher::Error::WatchError(status) if !status.message.is_empty() => message_of(status),
+        other => chain(other),
     }
 }
 

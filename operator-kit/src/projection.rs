@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::crd_watch::CrdWatch;
 use crate::discovery::{Discovery, DiscoveryError, Resolved};
-use crate::failure::chain;
+use crate::failure::{chain, words_of_watch};
 use crate::object::GroupKind;
 
 /// Namespace (empty for cluster-scoped kinds) and name.
@@ -235,7 +235,7 @@ where
                 Ok(Event::Delete(object)) => self.set(place_of(&object), None).await?,
                 Err(error) if is_not_served(&error) => return Ok(()),
                 Err(error) => {
-                    tracing::warn!(object.kind = %self.kind, error = %chain(&error), "watch interrupted; it starts again by itself");
+                    tracing::warn!(object.kind = %self.kind, error = words_of_watch(&error), "watch interrupted; it starts again by itself");
                 }
             }
         }

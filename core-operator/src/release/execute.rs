@@ -84,7 +84,7 @@ impl Pass<'_> {
                     }
                     Ok(None) => {}
                     Err(Failed(message)) => {
-                        tracing::info!(release = %release.name_any(), namespace = ?release.namespace(), message, "an action failed");
+                        tracing::info!(release = %release.name_any(), namespace = ?release.namespace(), error = message, "an action failed");
                         failed = true;
                     }
                 }

@@ -27,7 +27,7 @@ pub(super) async fn execute(context: &Context, stack: &ClusterStack, actions: &[
         let outcomes = join_all(actions.iter().map(|action| perform(context, stack, action))).await;
         for (action, outcome) in actions.iter().zip(outcomes) {
             if let Err(message) = &outcome {
-                tracing::info!(stack = %stack.name_any(), message, "an action failed");
+                tracing::info!(stack = %stack.name_any(), error = message, "an action failed");
                 failed = true;
             }
             context.stack_memories.acted(&uid, action, outcome, context.now());

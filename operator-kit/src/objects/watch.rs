@@ -14,7 +14,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use super::seen::Seen;
 use super::{Inner, Notice};
 use crate::discovery::Resolved;
-use crate::failure::chain;
+use crate::failure::words_of_watch;
 use crate::object::{GroupKind, ObjectKey};
 
 /// Objects per page where lists cannot be streamed: metadata is about two kilobytes each with managedFields.
@@ -76,7 +76,7 @@ async fn follow(inner: &Inner, kind: &GroupKind, resolved: &Resolved) -> End {
                 if let Some(end) = end_of(&error, inner.wants_pages()) {
                     return end;
                 }
-                tracing::warn!(object.kind = %kind, error = %chain(&error), "watch interrupted; it starts again by itself");
+                tracing::warn!(object.kind = %kind, error = words_of_watch(&error), "watch interrupted; it starts again by itself");
                 true
             }
         };
