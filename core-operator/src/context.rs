@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::core::GroupVersionKind;
 use kube::discovery::Scope;
+use operator_kit::crd_watch::{CrdWatch, Serving};
 use operator_kit::discovery::Discovery;
 use operator_kit::events::{EventType, Events};
 use operator_kit::object::GroupKind;
@@ -31,6 +32,7 @@ use crate::stack::StackMemories;
 pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) discovery: Discovery,
+    pub(crate) crds: CrdWatch,
     pub(crate) objects: ObjectWatches,
     pub(crate) clusters: Clusters,
     pub(crate) providers: Providers,
@@ -45,12 +47,29 @@ pub(crate) struct Context {
 }
 
 /// What is known of a kind.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KindFacts {
-    /// Whether the API server serves it in some version.
-    pub(crate) served: bool,
-    /// Whether its objects have no namespace.
-    pub(crate) cluster_scoped: bool,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KindFacts {
+    /// The API server serves it in some version.
+    Served {
+        /// Whether its objects have no namespace.
+        cluster_scoped: bool,
+    },
+    /// There are no objects of it.
+    NotServed,
+    /// Discovery cannot tell: nothing may be concluded.
+    Unsure,
+}
+
+impl KindFacts {
+    /// Whether there may be objects of it.
+    pub(crate) fn maybe_served(self) -> bool {
+        self != Self::NotServed
+    }
+
+    /// Whether it is known that its objects have no namespace.
+    pub(crate) fn cluster_scoped(self) -> bool {
+        self == Self::Served { cluster_scoped: true }
+    }
 }
 
 impl Context {
@@ -77,28 +96,20 @@ impl Context {
         }
     }
 
-    /// What is known of a kind; its objects are watched from now on. While discovery cannot tell, nothing is concluded: the kind counts as
-    /// served, and not watched yet.
+    /// What is known of a kind; its objects are watched from now on.
     pub(crate) async fn kind(&self, kind: &GroupKind) -> KindFacts {
-        let unsure = KindFacts {
-            served: true,
-            cluster_scoped: false,
-        };
-        let resolved = match self.discovery.resolve_kind(kind).await {
-            Ok(Some(resolved)) => resolved,
-            Ok(None) => {
-                return KindFacts {
-                    served: false,
-                    ..unsure
-                };
-            }
-            Err(_) => return unsure,
+        let resolved = match self.crds.serving(&self.discovery, kind).await {
+            Ok(Serving::Served(resolved)) => resolved,
+            Ok(Serving::NotServed) => return KindFacts::NotServed,
+            Ok(Serving::Unsure) | Err(_) => return KindFacts::Unsure,
         };
         let gvk = GroupVersionKind::gvk(&kind.group, &resolved.resource.version, &kind.kind);
-        let served = self.objects.ensure(&gvk).await.unwrap_or(true);
-        KindFacts {
-            served,
-            cluster_scoped: resolved.scope == Scope::Cluster,
+        match self.objects.ensure(&gvk).await {
+            Ok(true) => KindFacts::Served {
+                cluster_scoped: resolved.scope == Scope::Cluster,
+            },
+            // It went in between, or was never there: the next look tells.
+            Ok(false) | Err(_) => KindFacts::Unsure,
         }
     }
 
@@ -110,7 +121,7 @@ impl Context {
     /// Whether all these kinds are served.
     pub(crate) async fn serves_all(&self, kinds: impl Iterator<Item = GroupKind>) -> bool {
         for kind in kinds {
-            if !self.kind(&kind).await.served {
+            if !matches!(self.kind(&kind).await, KindFacts::Served { .. }) {
                 return false;
             }
         }

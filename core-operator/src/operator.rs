@@ -123,6 +123,7 @@ fn assemble(
     let context = Arc::new(Context {
         client: client.clone(),
         discovery,
+        crds: crds.clone(),
         objects,
         clusters,
         providers,

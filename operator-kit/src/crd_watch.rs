@@ -2,7 +2,8 @@
 //!
 //! The API server's discovery follows a CRD with a delay. So after a change discovery is read until it agrees with what
 //! the watch saw, and once more a moment later; each time something differs the listeners are told. Without changes of
-//! CRDs nothing is read.
+//! CRDs nothing is read, unless somebody could not believe that a kind is not served: then discovery is read again, more and
+//! more seldom, until it shows every CRD of the group.
 
 use std::collections::{BTreeSet, HashMap};
 use std::pin::pin;
@@ -20,8 +21,9 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::discovery::Discovery;
-use crate::failure::chain;
+use crate::discovery::{Discovery, DiscoveryError, Resolved};
+use crate::failure::{chain, words_of_watch};
+use crate::object::GroupKind;
 
 /// What may be served now that was not, or no longer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +53,9 @@ const ROUNDS: [Duration; 7] = [
 /// Between readings, however many CRDs change: installing Cluster API is hundreds of events.
 const GAP: Duration = Duration::from_millis(250);
 
+/// Between readings when all rounds are over and somebody still doubts what discovery says.
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+
 /// A round no earlier than this after the last change is needed even when discovery agrees: a new version of a known CRD
 /// does not show in its metadata.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
@@ -60,6 +65,19 @@ const SETTLED_AFTER: Duration = Duration::from_secs(2);
 pub struct CrdWatch {
     changes: broadcast::Sender<CrdChange>,
     sights: watch::Receiver<Sights>,
+    /// Groups of kinds whose absence could not be believed.
+    doubts: watch::Sender<BTreeSet<String>>,
+}
+
+/// What is known of a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Serving {
+    /// Discovery has it, in this version before others.
+    Served(Resolved),
+    /// Discovery has it not, and shows every CRD of its group.
+    NotServed,
+    /// Discovery has it not and is incomplete, so that there may be objects of it. A [`CrdChange`] follows when it is complete.
+    Unsure,
 }
 
 impl CrdWatch {
@@ -67,71 +85,102 @@ impl CrdWatch {
     pub fn start(client: Client, discovery: Discovery, cancel: CancellationToken) -> Self {
         let (changes, _) = broadcast::channel(CHANGES_WAITING);
         let (sights, seen) = watch::channel(Sights::default());
-        let run = Box::pin(run(client, discovery, changes.clone(), sights));
-        tokio::spawn(cancel.run_until_cancelled_owned(run));
-        Self { changes, sights: seen }
+        let doubts = watch::Sender::new(BTreeSet::new());
+        let watching = Watching {
+            discovery,
+            changes: changes.clone(),
+            sights,
+            doubts: doubts.clone(),
+        };
+        tokio::spawn(cancel.run_until_cancelled_owned(Box::pin(watching.run(client))));
+        Self {
+            changes,
+            sights: seen,
+            doubts,
+        }
+    }
+
+    /// What is known of a kind now; does not wait for the list of CRDs. One answer of discovery is no proof that a kind is not
+    /// served: whoever takes an API server that just starts for "there are no objects" leaves them behind.
+    pub async fn serving(&self, discovery: &Discovery, kind: &GroupKind) -> Result<Serving, DiscoveryError> {
+        if let Some(resolved) = discovery.resolve_kind(kind).await? {
+            return Ok(Serving::Served(resolved));
+        }
+        if self.sights.borrow().shown_by(discovery, &kind.group) {
+            return Ok(Serving::NotServed);
+        }
+        self.doubts.send_if_modified(|groups| groups.insert(kind.group.clone()));
+        Ok(Serving::Unsure)
     }
 
     /// Changes from now on. A lagging receiver must take [`broadcast::error::RecvError::Lagged`] as "anything".
     pub fn subscribe(&self) -> broadcast::Receiver<CrdChange> {
         self.changes.subscribe()
     }
-
-    /// Whether discovery, as far as it was read, shows every CRD of a group: only then a kind of the group that it does
-    /// not show is none. Waits until all CRDs have been listed.
-    pub async fn shows_all(&self, discovery: &Discovery, group: &str) -> bool {
-        let mut sights = self.sights.clone();
-        let Ok(sights) = sights.wait_for(|sights| sights.started).await else {
-            // The watch has ended, so nothing is sure.
-            return false;
-        };
-        sights
-            .known
-            .keys()
-            .filter(|name| name.split_once('.').is_some_and(|(_, of)| of == group))
-            .all(|name| discovery_agrees(discovery, &sights, name))
-    }
 }
 
-async fn run(
-    client: Client,
+struct Watching {
     discovery: Discovery,
     changes: broadcast::Sender<CrdChange>,
     sights: watch::Sender<Sights>,
-) {
-    let api = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(client);
-    let mut events = pin!(watcher(api, watcher::Config::default().page_size(PAGE_SIZE)).default_backoff());
-    let mut pending = Pending::default();
-    while let Some(turn) = next_turn(&mut events, pending.due()).await {
-        match turn {
-            Turn::Event(event) => {
-                let mut names = BTreeSet::new();
-                sights.send_modify(|sights| names = sights.take(*event));
-                if !names.is_empty() {
-                    discovery.invalidate();
-                    pending.add(names, Instant::now());
-                }
-            }
-            Turn::Interrupted(error) => {
-                tracing::warn!(error = %chain(&error), "watch of CRDs interrupted; it starts again by itself");
-            }
-            Turn::Read => {
-                let differs = match discovery.refresh().await {
-                    Ok(differs) => differs,
-                    Err(error) => {
-                        tracing::warn!(error = %chain(&error), "failed to read discovery after a CRD changed");
-                        false
+    doubts: watch::Sender<BTreeSet<String>>,
+}
+
+impl Watching {
+    async fn run(self, client: Client) {
+        let mut doubted = self.doubts.subscribe();
+        let api = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(client);
+        let mut events = pin!(watcher(api, watcher::Config::default().page_size(PAGE_SIZE)).default_backoff());
+        let mut pending = Pending::default();
+        while let Some(turn) = next_turn(&mut events, &mut doubted, pending.due()).await {
+            match turn {
+                Turn::Event(event) => {
+                    let mut names = BTreeSet::new();
+                    self.sights.send_modify(|sights| names = sights.take(*event));
+                    if !names.is_empty() {
+                        self.discovery.invalidate();
+                        pending.add(names, Instant::now());
                     }
-                };
-                let agrees = pending
-                    .names
-                    .iter()
-                    .all(|name| discovery_agrees(&discovery, &sights.borrow(), name));
-                if let Some(names) = pending.round(Instant::now(), differs, agrees) {
-                    // Nobody listens yet: nobody waits for anything.
-                    let _ = changes.send(CrdChange { names: Arc::new(names) });
                 }
+                Turn::Interrupted(error) => {
+                    tracing::warn!(
+                        error = words_of_watch(&error),
+                        "watch of CRDs interrupted; it starts again by itself"
+                    );
+                }
+                Turn::Doubt => {
+                    let mut groups = BTreeSet::new();
+                    self.doubts.send_if_modified(|doubts| {
+                        groups = std::mem::take(doubts);
+                        false
+                    });
+                    pending.doubt(groups, Instant::now());
+                }
+                Turn::Read => self.read(&mut pending).await,
             }
+        }
+    }
+
+    async fn read(&self, pending: &mut Pending) {
+        let differs = match self.discovery.refresh().await {
+            Ok(differs) => differs,
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "failed to read discovery after a CRD changed");
+                false
+            }
+        };
+        let agrees = {
+            let sights = self.sights.borrow();
+            let mut names = pending.names.iter();
+            names.all(|name| discovery_agrees(&self.discovery, &sights, name))
+                && pending
+                    .groups
+                    .iter()
+                    .all(|group| sights.shown_by(&self.discovery, group))
+        };
+        if let Some(names) = pending.round(Instant::now(), differs, agrees) {
+            // Nobody listens yet: nobody waits for anything.
+            let _ = self.changes.send(CrdChange { names: Arc::new(names) });
         }
     }
 }
@@ -141,10 +190,15 @@ type CrdEvent = Event<PartialObjectMeta<CustomResourceDefinition>>;
 enum Turn {
     Event(Box<CrdEvent>),
     Interrupted(watcher::Error),
+    Doubt,
     Read,
 }
 
-async fn next_turn<S>(events: &mut S, due: Option<Instant>) -> Option<Turn>
+async fn next_turn<S>(
+    events: &mut S,
+    doubted: &mut watch::Receiver<BTreeSet<String>>,
+    due: Option<Instant>,
+) -> Option<Turn>
 where
     S: Stream<Item = watcher::Result<CrdEvent>> + Unpin,
 {
@@ -161,6 +215,7 @@ where
             Ok(event) => Turn::Event(Box::new(event)),
             Err(error) => Turn::Interrupted(error),
         }),
+        Ok(()) = doubted.changed() => Some(Turn::Doubt),
         () = reading => Some(Turn::Read),
     }
 }
@@ -182,6 +237,17 @@ struct Sights {
 }
 
 impl Sights {
+    /// Whether all CRDs have been listed and discovery shows every one of this group.
+    fn shown_by(&self, discovery: &Discovery, group: &str) -> bool {
+        let of_group = |name: &&String| name.split_once('.').is_some_and(|(_, of)| of == group);
+        self.started
+            && self
+                .known
+                .keys()
+                .filter(of_group)
+                .all(|name| discovery_agrees(discovery, self, name))
+    }
+
     /// The names that changed with this event.
     fn take(&mut self, event: CrdEvent) -> BTreeSet<String> {
         match event {
@@ -231,6 +297,8 @@ fn identity(metadata: ObjectMeta) -> (String, String) {
 #[derive(Debug, Default)]
 struct Pending {
     names: BTreeSet<String>,
+    /// Groups that somebody doubts.
+    groups: BTreeSet<String>,
     since: Option<Instant>,
     rounds: usize,
     told: bool,
@@ -245,8 +313,18 @@ impl Pending {
         self.told = false;
     }
 
+    /// What is under way already is not begun anew: a doubt is repeated by everybody who has it.
+    fn doubt(&mut self, groups: BTreeSet<String>, now: Instant) {
+        self.told &= groups.is_subset(&self.groups);
+        self.groups.extend(groups);
+        self.since.get_or_insert(now);
+    }
+
     fn due(&self) -> Option<Instant> {
-        let due = self.since? + *ROUNDS.get(self.rounds)?;
+        let due = match ROUNDS.get(self.rounds) {
+            Some(round) => self.since? + *round,
+            None => self.last_reading? + LONGEST_PAUSE,
+        };
         Some(self.last_reading.map_or(due, |last| due.max(last + GAP)))
     }
 
@@ -260,7 +338,7 @@ impl Pending {
         self.told |= tell;
         let names = tell.then(|| self.names.clone());
         let settled = agrees && now.duration_since(since) >= SETTLED_AFTER;
-        if settled || self.rounds == ROUNDS.len() {
+        if settled || (self.rounds >= ROUNDS.len() && self.groups.is_empty()) {
             *self = Self {
                 last_reading: self.last_reading,
                 ..Self::default()
@@ -272,7 +350,10 @@ impl Pending {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::stub::{self, Answer};
 
     fn crd(name: &str, version: &str) -> PartialObjectMeta<CustomResourceDefinition> {
         PartialObjectMeta {
@@ -337,6 +418,81 @@ mod tests {
             readings += 1;
         }
         assert_eq!(readings, ROUNDS.len());
+    }
+
+    #[test]
+    fn discovery_that_is_doubted_is_read_until_it_is_complete_and_ever_more_seldom() {
+        let mut now = Instant::now();
+        let mut pending = Pending::default();
+        let doubted = names(&["example.org"]);
+        pending.doubt(doubted.clone(), now);
+        for _ in 0..2 * ROUNDS.len() {
+            now = pending.due().expect("a further reading");
+            assert_eq!(pending.round(now, false, false), None);
+            pending.doubt(doubted.clone(), now);
+        }
+        assert_eq!(pending.due(), Some(now + LONGEST_PAUSE));
+        assert!(pending.round(now + LONGEST_PAUSE, false, true).is_some());
+        assert_eq!(pending.due(), None);
+    }
+
+    /// An API server with one CRD, whose discovery shows its group from the given reading on.
+    fn start(shown_from: usize) -> (CrdWatch, Discovery) {
+        let mut readings = 0;
+        let client = stub::client(move |asked| {
+            if asked.path.ends_with("customresourcedefinitions") {
+                let crd = json!({
+                    "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+                    "metadata": { "name": "deployments.apps", "resourceVersion": "6" },
+                });
+                let list = json!({
+                    "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+                    "metadata": { "resourceVersion": "6" }, "items": [crd],
+                });
+                return match asked.query.contains("watch=true") {
+                    true => Answer::Watch(Vec::new()),
+                    false => (200, list).into(),
+                };
+            }
+            let (code, mut answer) = stub::discovery(asked).expect("nothing else is asked");
+            if asked.path == "/apis" {
+                readings += 1;
+                if readings < shown_from {
+                    answer["items"] = json!([]);
+                }
+            }
+            (code, answer).into()
+        });
+        let discovery = Discovery::new(client.clone());
+        let crds = CrdWatch::start(client, discovery.clone(), CancellationToken::new());
+        (crds, discovery)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_answer_of_discovery_is_no_proof_that_a_kind_is_not_served() {
+        let (crds, discovery) = start(5);
+        let mut changes = crds.subscribe();
+        let kind = GroupKind::new("apps", "Deployment");
+        // At first nobody has listed the CRDs, and then discovery contradicts them.
+        let mut looks = Vec::new();
+        while !matches!(looks.last(), Some(Serving::Served(_))) {
+            looks.push(crds.serving(&discovery, &kind).await.expect("discovery answers"));
+            if looks.last() == Some(&Serving::Unsure) {
+                changes.recv().await.expect("the watch goes on");
+            }
+        }
+        assert!(!looks.contains(&Serving::NotServed), "{looks:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_of_a_group_whose_crds_all_show_is_not_served() {
+        let (crds, discovery) = start(1);
+        let mut changes = crds.subscribe();
+        let kind = GroupKind::new("apps", "Sandwich");
+        while crds.serving(&discovery, &kind).await.expect("discovery answers") == Serving::Unsure {
+            changes.recv().await.expect("the watch goes on");
+        }
+        assert_eq!(crds.serving(&discovery, &kind).await.ok(), Some(Serving::NotServed));
     }
 
     #[test]

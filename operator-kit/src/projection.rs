@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::crd_watch::CrdWatch;
+use crate::crd_watch::{CrdWatch, Serving};
 use crate::discovery::{Discovery, DiscoveryError, Resolved};
 use crate::failure::{chain, words_of_watch};
 use crate::object::GroupKind;
@@ -146,16 +146,6 @@ struct Follower<T, F> {
 /// Nobody reads the notices any more.
 struct ReaderGone;
 
-/// What is known of the kind.
-enum Sight {
-    /// Discovery has it.
-    Served(Resolved),
-    /// Discovery has it not, and no CRD speaks against that.
-    NotServed,
-    /// Discovery has it not, but may be incomplete.
-    Unsure,
-}
-
 impl<T, F> Follower<T, F>
 where
     T: PartialEq + Send + Sync + 'static,
@@ -168,7 +158,7 @@ where
             // A change during the look is waited for below; older ones are in what the look shows.
             let mut changes = self.crds.subscribe();
             match self.look(refused.as_ref()).await {
-                Ok(Sight::Served(resolved)) if refused.as_ref() != Some(&resolved) => {
+                Ok(Serving::Served(resolved)) if refused.as_ref() != Some(&resolved) => {
                     self.mark_synced(false);
                     self.follow(&resolved).await?;
                     if self.mark_synced(false) {
@@ -177,7 +167,7 @@ where
                     refused = Some(resolved);
                     continue;
                 }
-                Ok(Sight::NotServed) => {
+                Ok(Serving::NotServed) => {
                     self.keep_only(&HashSet::new()).await?;
                     self.synced().await?;
                     pause = FIRST_PAUSE;
@@ -197,21 +187,14 @@ where
     }
 
     /// Looks the kind up. What discovery has in memory is believed, unless a watch in just that version was refused.
-    async fn look(&self, refused: Option<&Resolved>) -> Result<Sight, DiscoveryError> {
+    async fn look(&self, refused: Option<&Resolved>) -> Result<Serving, DiscoveryError> {
         if refused.is_none()
             && let Some(resolved) = self.discovery.resolve_kind(&self.kind).await?
         {
-            return Ok(Sight::Served(resolved));
+            return Ok(Serving::Served(resolved));
         }
         self.discovery.refresh().await?;
-        if let Some(resolved) = self.discovery.resolve_kind(&self.kind).await? {
-            return Ok(Sight::Served(resolved));
-        }
-        if self.crds.shows_all(&self.discovery, &self.kind.group).await {
-            Ok(Sight::NotServed)
-        } else {
-            Ok(Sight::Unsure)
-        }
+        self.crds.serving(&self.discovery, &self.kind).await
     }
 
     /// Follows the kind until it is no longer served in this version. What was seen of it stays: it may be served in

@@ -112,7 +112,7 @@ fn marked_kinds(release: &ClusterStackRelease) -> BTreeSet<GroupKind> {
 async fn unlisted(context: &Context, kinds: &BTreeSet<GroupKind>) -> BTreeSet<GroupKind> {
     let mut unlisted = BTreeSet::new();
     for kind in kinds {
-        if context.kind(kind).await.served && !context.objects.synced(kind) {
+        if context.kind(kind).await.maybe_served() && !context.objects.synced(kind) {
             unlisted.insert(kind.clone());
         }
     }
@@ -208,7 +208,7 @@ pub(crate) async fn render(
     let mut scoped = BTreeSet::new();
     for object in &rendered.objects {
         if let Some(kind) = kind_of(&object.value)
-            && context.kind(&group_kind(&kind)).await.cluster_scoped
+            && context.kind(&group_kind(&kind)).await.cluster_scoped()
         {
             scoped.insert(group_kind(&kind));
         }
@@ -271,15 +271,12 @@ async fn objects(
         .into_iter()
         .map(|(key, version)| {
             let kind = key.group_kind();
-            let facts = facts.get(&kind).copied().unwrap_or(KindFacts {
-                served: true,
-                cluster_scoped: false,
-            });
+            let facts = facts.get(&kind).copied().unwrap_or(KindFacts::Unsure);
             let object = ObjectObserved {
                 version,
-                served: facts.served && !unserved.contains(&key),
+                served: facts.maybe_served() && !unserved.contains(&key),
                 watched: context.objects.synced(&kind),
-                misplaced: facts.cluster_scoped && !key.namespace.is_empty(),
+                misplaced: facts.cluster_scoped() && !key.namespace.is_empty(),
                 seen: context.objects.get(&key).map(|seen| sight(&seen, part_of)),
                 holder: None,
                 shared_with: BTreeSet::new(),
