@@ -184,12 +184,22 @@ impl RenderError {
         format!("Error: {self}{hint}\n")
     }
 
-    /// The template that the error is about: `chart/templates/name.yaml`.
-    pub fn template(&self) -> Option<&str> {
+    /// The template that the error is about, as `chart/templates/name.yaml`, and the line in it where one is known, from 1.
+    pub fn place(&self) -> Option<(&str, Option<usize>)> {
         match self {
-            Self::Parse(error) => Some(&error.file),
-            Self::Manifest(error) => Some(&error.source_file),
-            Self::OtherLanguage { template, .. } => Some(template),
+            Self::Parse(error) => Some((&error.file, Some(error.line))),
+            Self::Execute(error) => error.at.as_ref().map(|(file, line)| (&**file, Some(*line))),
+            Self::Manifest(error) => Some((&error.source_file, None)),
+            Self::OtherLanguage { template, .. } => Some((template, None)),
+            _ => None,
+        }
+    }
+
+    /// The function of Helm's that is not here yet, if that is why there is no rendering: a later version may have it.
+    pub fn lacks(&self) -> Option<&'static str> {
+        match self {
+            Self::Parse(error) => error.lacks,
+            Self::Execute(error) => error.lacks,
             _ => None,
         }
     }

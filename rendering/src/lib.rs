@@ -97,6 +97,15 @@ pub enum RenderError {
         #[source]
         source: LoadError,
     },
+    /// The chart may be right, but the engine is not complete.
+    #[error("the chart needs Helm's function {function}, which this version does not have yet")]
+    MissingFunction {
+        /// The name of the function.
+        function: &'static str,
+        /// Where it is called.
+        #[source]
+        source: helm::RenderError,
+    },
     /// Templates, values or manifests are wrong.
     #[error("unable to render the chart as release {release:?}")]
     RenderChart {
@@ -125,9 +134,20 @@ impl RenderError {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::ReadChart { .. } => ErrorClass::Transient,
-            Self::UnsupportedProfile(_) | Self::LoadChart { .. } | Self::RenderChart { .. } | Self::UseManifest(_) => {
-                ErrorClass::Terminal
-            }
+            Self::UnsupportedProfile(_)
+            | Self::LoadChart { .. }
+            | Self::MissingFunction { .. }
+            | Self::RenderChart { .. }
+            | Self::UseManifest(_) => ErrorClass::Terminal,
+        }
+    }
+
+    /// The template that the error is about, as `chart/templates/name.yaml`, and the line in it where one is known, from 1.
+    pub fn place(&self) -> Option<(&str, Option<usize>)> {
+        match self {
+            Self::MissingFunction { source, .. } | Self::RenderChart { source, .. } => source.place(),
+            Self::UseManifest(source) => Some((source.template(), None)),
+            Self::UnsupportedProfile(_) | Self::ReadChart { .. } | Self::LoadChart { .. } => None,
         }
     }
 }
@@ -182,9 +202,12 @@ impl Renderer {
         };
         let rendering = chart
             .render(&objects::to_node(request.values), &options)
-            .map_err(|source| RenderError::RenderChart {
-                release: request.release_name.to_owned(),
-                source,
+            .map_err(|source| match source.lacks() {
+                Some(function) => RenderError::MissingFunction { function, source },
+                None => RenderError::RenderChart {
+                    release: request.release_name.to_owned(),
+                    source,
+                },
             })?;
         objects::collect(rendering, request.namespace).map_err(RenderError::UseManifest)
     }

@@ -66,6 +66,23 @@ pub enum ObjectError {
     },
 }
 
+impl ObjectError {
+    /// The template that renders it; of two, the later one.
+    pub(crate) fn template(&self) -> &str {
+        match self {
+            Self::NotAnObject { source_template }
+            | Self::MissingField { source_template, .. }
+            | Self::GeneratedName { source_template }
+            | Self::Unaddressable { source_template, .. }
+            | Self::ListWithoutItems { source_template }
+            | Self::Twice {
+                second: source_template,
+                ..
+            } => source_template,
+        }
+    }
+}
+
 /// What the API server tells objects by.
 #[derive(PartialEq, Eq, Hash)]
 struct Identity {

@@ -184,6 +184,46 @@ fn documents_that_are_no_objects_name_their_template() {
 }
 
 #[test]
+fn an_error_has_the_place_of_what_failed() {
+    let helper = "{{ define \"h\" }}\n{{ fail \"no\" }}{{ end }}";
+    let object = "apiVersion: v1\nkind: A\nmetadata: {name: a}\n";
+    for (template, place) in [
+        ("a: 1\nb: {{ nosuch }}\n", ("c/templates/a.yaml", Some(2))),
+        ("\n\na: {{ .Values.x.y }}\n", ("c/templates/a.yaml", Some(3))),
+        ("a: {{ include \"h\" . }}\n", ("c/templates/_h.tpl", Some(2))),
+        (
+            "\na: {{ tpl \"\\n\\n{{ .a.b.c }}\" . }}\n",
+            ("c/templates/a.yaml", Some(2)),
+        ),
+        ("a: b: c\n", ("c/templates/a.yaml", None)),
+        ("kind: A\n", ("c/templates/a.yaml", None)),
+        (object, ("c/templates/b.yaml", None)),
+    ] {
+        let files = [
+            ("templates/_h.tpl", helper),
+            ("templates/a.yaml", template),
+            ("templates/b.yaml", object),
+        ];
+        let error = render(&files).unwrap_err();
+        assert_eq!(error.place(), Some(place), "{error:?}");
+    }
+}
+
+#[test]
+fn a_function_that_only_helm_has_yet_is_no_mistake_of_the_chart() {
+    for template in ["a: {{ genCA \"a\" 1 }}\n", "a: {{ tpl \"{{ genCA }}\" . }}\n"] {
+        let error = render(&[("templates/a.yaml", template)]).unwrap_err();
+        assert!(
+            matches!(error, RenderError::MissingFunction { function: "genCA", .. }),
+            "{error:?}"
+        );
+        assert_eq!(error.place(), Some(("c/templates/a.yaml", Some(1))));
+    }
+    let error = render(&[("templates/a.yaml", "a: {{ genCB }}\n")]).unwrap_err();
+    assert!(matches!(error, RenderError::RenderChart { .. }), "{error:?}");
+}
+
+#[test]
 fn names_that_cannot_be_part_of_an_address_are_refused() {
     for (metadata, reason) in [
         (

@@ -1,7 +1,7 @@
 //! The state of one render's executions: output, variables, the templates in sight, and the limits of all of it. Nodes are walked in
 //! `walk`, expressions evaluated in `evaluate`, functions called in `call`.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,6 +11,9 @@ use super::{Operand, Templates, parse};
 use crate::format;
 use crate::text;
 use crate::value::{Bytes, Map, Value};
+
+/// What Go calls a text that is given to `tpl`: it is in no file.
+const EXPANDED: &str = "gotpl";
 
 /// How often one name may be included within itself.
 const MAX_NESTED_INCLUDES: usize = 1_000;
@@ -44,6 +47,10 @@ impl Default for Limits {
 #[error("{text}")]
 pub struct ExecError {
     text: String,
+    /// The file and the line, from 1, of what failed: in the helper, when a helper failed.
+    pub(crate) at: Option<(Arc<str>, usize)>,
+    /// See [`ParseError::lacks`](super::ParseError::lacks); for a text given to `tpl`.
+    pub(crate) lacks: Option<&'static str>,
 }
 
 impl ExecError {
@@ -117,6 +124,9 @@ pub struct Executor<'t> {
     parsed: HashMap<Bytes, Rc<[Tree]>>,
     /// Maps that may have come to contain themselves.
     changed: Vec<Map>,
+    /// Where the first error came up, in a file. No template can catch it, so it is what the execution fails with.
+    failed_at: OnceCell<(Arc<str>, usize)>,
+    lacks: Option<&'static str>,
 }
 
 impl<'t> Executor<'t> {
@@ -134,6 +144,8 @@ impl<'t> Executor<'t> {
             included: HashMap::new(),
             parsed: HashMap::new(),
             changed: Vec::new(),
+            failed_at: OnceCell::new(),
+            lacks: None,
         }
     }
 
@@ -141,10 +153,14 @@ impl<'t> Executor<'t> {
     ///
     /// Must run on a deep stack ([`super::on_deep_stack`]) when the limit of depth is the default.
     pub fn execute(&mut self, name: &str, data: Value) -> Result<Vec<u8>, ExecError> {
-        let output = self
-            .execute_named(name, data)
-            .map_err(|Failure(text)| ExecError { text })?;
-        Ok(without_marks(&output))
+        match self.execute_named(name, data) {
+            Ok(output) => Ok(without_marks(&output)),
+            Err(Failure(text)) => Err(ExecError {
+                text,
+                at: self.failed_at.take(),
+                lacks: self.lacks.take(),
+            }),
+        }
     }
 
     /// Frees maps that contain themselves, which nothing else would: empties all that templates put maps or lists into, and the maps
@@ -239,7 +255,7 @@ impl<'t> Executor<'t> {
                 own.insert(tree.name.clone(), tree.clone());
             }
         }
-        let Some(tree) = trees.iter().find(|tree| &*tree.name == "gotpl") else {
+        let Some(tree) = trees.iter().find(|tree| &*tree.name == EXPANDED) else {
             return Ok(Value::from(""));
         };
         let outer = self.scope.take();
@@ -263,8 +279,11 @@ impl<'t> Executor<'t> {
         if let Some(trees) = self.parsed.get(template) {
             return Ok(trees.clone());
         }
-        let trees: Rc<[Tree]> = parse::parse("gotpl", template, self.templates.functions)
-            .map_err(|error| Failure(format!("cannot parse template {}: {error}", quoted(template))))?
+        let trees: Rc<[Tree]> = parse::parse(EXPANDED, template, self.templates.functions)
+            .map_err(|error| {
+                self.lacks = error.lacks;
+                Failure(format!("cannot parse template {}: {error}", quoted(template)))
+            })?
             .into();
         self.parsed.insert(template.clone(), trees.clone());
         Ok(trees)
@@ -298,9 +317,12 @@ impl<'t> Executor<'t> {
     }
 
     /// An error at the current node, in Go's words.
-    #[expect(clippy::unused_self, reason = "every other way to fail goes through the executor")]
     pub(super) fn error(&self, frame: &Frame, message: impl AsRef<str>) -> Failure {
         let node = frame.at.get();
+        if &*frame.source.name != EXPANDED {
+            self.failed_at
+                .get_or_init(|| (frame.source.name.clone(), frame.source.line(node)));
+        }
         Failure(format!(
             "template: {}: executing {} at <{}>: {}",
             frame.source.location(node),

@@ -102,10 +102,18 @@ impl Source {
 
     /// Where a node stands: `file:line:column`, the column being the byte offset in the line.
     pub(super) fn location(&self, node: NodeId) -> String {
-        let before = &self.text[..self.nodes[node.0 as usize].position as usize];
+        let before = self.before(node);
         let column = before.len() - memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1);
-        let line = 1 + memchr::memchr_iter(b'\n', before).count();
-        format!("{}:{line}:{column}", self.name)
+        format!("{}:{}:{column}", self.name, self.line(node))
+    }
+
+    /// The line of a node, from 1.
+    pub(super) fn line(&self, node: NodeId) -> usize {
+        1 + memchr::memchr_iter(b'\n', self.before(node)).count()
+    }
+
+    fn before(&self, node: NodeId) -> &[u8] {
+        &self.text[..self.nodes[node.0 as usize].position as usize]
     }
 
     /// The node written out again, as error texts quote it.

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use helm::functions::FunctionTable;
+
 use crate::call::{Call, Files, Source, compare, files_below, files_in};
 use crate::lab;
 
@@ -290,13 +292,23 @@ fn damage_in_a_cluster_class_is_told_as_helm_tells_it() {
 }
 
 #[test]
-fn a_function_that_we_do_not_have_is_named_with_its_file_and_line() {
-    for function in ["genCA", "randAlphaNum", "now", "uuidv4", "getHostByName"] {
+fn a_function_that_only_helm_has_is_named_with_its_file_and_line() {
+    let functions = FunctionTable::v3_19().not_yet();
+    for function in functions {
         let template = format!("{{{{ {function} }}}}");
         let chart = with_mistake(&own_class(), (CLASS, "apiVersion", &template));
-        let error = call(function.to_owned(), chart).ours();
+        let error = call((*function).to_owned(), chart).ours();
         let place = "docker-harbor-1-34-cluster-class/templates/cluster-class.yaml:2";
         let expected = format!("Error: parse error at ({place}): function \"{function}\" not defined\n");
         assert!(error.starts_with(&expected), "{error}");
     }
+    let known = functions
+        .iter()
+        .map(|function| format!("{{{{ if false }}}}{{{{ {function} }}}}{{{{ end }}}}"));
+    let chart = with_mistake(
+        &own_class(),
+        (CLASS, "apiVersion", &(known.collect::<String>() + "apiVersion")),
+    );
+    let theirs = call("all functions".to_owned(), chart).theirs(&lab::helm());
+    assert!(theirs.starts_with("---\n"), "{theirs}");
 }
