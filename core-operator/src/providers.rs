@@ -92,14 +92,16 @@ impl Providers {
         watch
     }
 
-    /// All objects of a kind in a namespace, by name.
-    pub(crate) fn within(&self, kind: &GroupKind, namespace: &str) -> BTreeMap<String, Arc<ProviderState>> {
-        let snapshot = self.follow(kind).snapshot();
-        snapshot
-            .into_iter()
-            .filter(|((at, _), _)| at == namespace)
-            .map(|((_, name), state)| (name, state))
-            .collect()
+    /// All objects of a kind in a namespace, by name; `None` until all have been listed.
+    pub(crate) fn within(&self, kind: &GroupKind, namespace: &str) -> Option<BTreeMap<String, Arc<ProviderState>>> {
+        let watch = self.follow(kind);
+        watch.synced().then(|| {
+            let snapshot = watch.snapshot().into_iter();
+            snapshot
+                .filter(|((at, _), _)| at == namespace)
+                .map(|((_, name), state)| (name, state))
+                .collect()
+        })
     }
 }
 
@@ -161,3 +163,6 @@ fn ready_message(status: &Value) -> Option<String> {
     let message = ready.get("message").or_else(|| ready.get("reason"))?.as_str()?;
     (!message.is_empty()).then(|| message.to_owned())
 }
+
+#[cfg(test)]
+mod tests;

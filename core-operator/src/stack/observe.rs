@@ -117,9 +117,10 @@ async fn provider(
         return nothing;
     };
     let watch = context.providers.follow(&kind);
-    if !watch.synced() {
+    let objects = context.providers.within(&releases, namespace);
+    let Some(objects) = objects.filter(|_| watch.synced()) else {
         return (ProviderTemplate::NotListed, BTreeMap::new());
-    }
+    };
     if matches!(context.discovery.resolve_kind(&kind).await, Ok(None)) {
         return (
             ProviderTemplate::KindMissing { kind: kind.to_string() },
@@ -133,7 +134,6 @@ async fn provider(
         },
         None => ProviderTemplate::Missing,
     };
-    let objects = context.providers.within(&releases, namespace);
     let objects = objects
         .into_iter()
         .map(|(name, state)| {

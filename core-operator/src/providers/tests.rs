@@ -1,0 +1,63 @@
+//! The watches of providers before an API server that answers slowly.
+
+use std::convert::Infallible;
+
+use http::{Request, Response};
+use kube::client::Body;
+use serde_json::json;
+use tokio::sync::watch;
+use tower::service_fn;
+
+use super::*;
+
+const KIND: &str = "FakeClusterStackRelease";
+
+/// An API server with one kind and one object of it, which lists the object when it is told to.
+fn client(listable: watch::Receiver<bool>) -> Client {
+    let service = service_fn(move |request: Request<Body>| {
+        let mut listable = listable.clone();
+        async move {
+            let body = match request.uri().path() {
+                "/api" => json!({ "kind": "APIGroupDiscoveryList", "items": [] }),
+                "/apis" => {
+                    let resource = json!({
+                        "resource": "fakes", "scope": "Namespaced", "verbs": [], "responseKind": { "group": "", "version": "", "kind": KIND },
+                    });
+                    let versions = json!([{ "version": "v1", "resources": [resource] }]);
+                    let group = json!({ "metadata": { "name": crds::PROVIDER_GROUP }, "versions": versions });
+                    json!({ "kind": "APIGroupDiscoveryList", "items": [group] })
+                }
+                path if path.ends_with("/fakes")
+                    && request.uri().query().is_some_and(|query| !query.contains("watch=")) =>
+                {
+                    let _ = listable.wait_for(|listable| *listable).await;
+                    let object = json!({
+                        "apiVersion": "infrastructure.clusterstack.x-k8s.io/v1", "kind": KIND,
+                        "metadata": { "name": "one", "namespace": "fleet" },
+                    });
+                    json!({ "kind": "List", "apiVersion": "v1", "metadata": { "resourceVersion": "5" }, "items": [object] })
+                }
+                _ => std::future::pending().await,
+            };
+            Ok::<_, Infallible>(Response::new(Body::from(body.to_string().into_bytes())))
+        }
+    });
+    Client::new(service, "default")
+}
+
+#[tokio::test]
+async fn objects_that_were_not_listed_yet_do_not_count_as_missing() {
+    let (list, listable) = watch::channel(false);
+    let client = client(listable);
+    let discovery = Discovery::new(client.clone());
+    let cancel = CancellationToken::new();
+    let crds = CrdWatch::start(client.clone(), discovery.clone(), cancel.clone());
+    let (providers, mut changes) = Providers::new(client, discovery, crds, cancel);
+    let kind = GroupKind::new(crds::PROVIDER_GROUP, KIND);
+    assert_eq!(providers.within(&kind, "fleet"), None);
+    list.send_replace(true);
+    while changes.recv().await.expect("the watch goes on").name.is_some() {}
+    let known = providers.within(&kind, "fleet").expect("all were listed");
+    assert_eq!(known.into_keys().collect::<Vec<_>>(), ["one"]);
+    assert_eq!(providers.within(&kind, "elsewhere"), Some(BTreeMap::new()));
+}
