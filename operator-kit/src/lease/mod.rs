@@ -226,14 +226,19 @@ fn claim_on(lease: &Lease, options: &LeaseOptions, now: Timestamp) -> Lease {
     let is_ours = holder_of(lease) == Some(&options.identity);
     let spec = LeaseSpec {
         holder_identity: Some(options.identity.clone()),
-        lease_duration_seconds: i32::try_from(options.timing.lease_duration.as_secs()).ok(),
+        lease_duration_seconds: Some(i32::try_from(options.timing.lease_duration.as_secs()).unwrap_or(i32::MAX)),
         acquire_time: if is_ours {
             before.acquire_time
         } else {
             Some(MicroTime(now))
         },
         renew_time: Some(MicroTime(now)),
-        lease_transitions: Some(before.lease_transitions.unwrap_or(-1) + i32::from(!is_ours)),
+        lease_transitions: Some(
+            before
+                .lease_transitions
+                .unwrap_or(-1)
+                .saturating_add(i32::from(!is_ours)),
+        ),
         ..before
     };
     let metadata = ObjectMeta {

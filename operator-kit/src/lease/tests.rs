@@ -157,6 +157,17 @@ async fn a_leader_survives_a_short_outage() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lease_that_counts_no_further_is_taken_all_the_same() {
+    let cluster = Cluster::default();
+    let spec = json!({ "holderIdentity": "", "leaseTransitions": i32::MAX });
+    let full = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "operator" }, "spec": spec });
+    cluster.0.lock().unwrap().answer(&Method::POST, &full);
+    let (mut first, _task) = cluster.elect("first", &CancellationToken::new());
+    leads(&mut first).await;
+    assert_eq!(cluster.transitions(), u64::try_from(i32::MAX).unwrap());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stolen_lease_ends_leadership() {
     let cluster = Cluster::default();
     let (mut first, _task) = cluster.elect("first", &CancellationToken::new());
