@@ -25,11 +25,11 @@ pub(crate) struct Args {
     pub(crate) kubeconfig: Option<PathBuf>,
 
     /// Look after one namespace only; all when empty.
-    #[arg(long, default_value = "", value_name = "NAMESPACE")]
+    #[arg(long, default_value = "", value_parser = namespace, value_name = "NAMESPACE")]
     pub(crate) namespace: String,
 
     /// Look only after objects whose label cluster.x-k8s.io/watch-filter has this value; all when empty.
-    #[arg(long, default_value = "", value_name = "VALUE")]
+    #[arg(long, default_value = "", value_parser = label_value, value_name = "VALUE")]
     pub(crate) watch_filter: String,
 
     /// Where releases come from when a ClusterStack does not say so itself.
@@ -73,7 +73,7 @@ pub(crate) struct Args {
     pub(crate) leader_elect: bool,
 
     /// Namespace of the Lease; that of the Pod when empty, "default" outside of a cluster.
-    #[arg(long, default_value = "", env = "POD_NAMESPACE", value_name = "NAMESPACE")]
+    #[arg(long, default_value = "", env = "POD_NAMESPACE", value_parser = namespace, value_name = "NAMESPACE")]
     pub(crate) leader_elect_namespace: String,
 
     /// Name of the Lease.
@@ -131,6 +131,39 @@ fn duration(text: &str) -> Result<Duration, String> {
         .parse()
         .map_err(|_| format!("{text:?} is not a duration; write it like 15s, 500ms or 1m30s"))?;
     Duration::try_from(friendly).map_err(|_| "a duration cannot be negative".to_owned())
+}
+
+/// A namespace as the API server takes it, or nothing.
+fn namespace(text: &str) -> Result<String, String> {
+    let outer = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    if is_word(text, outer, b"-") {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "{text:?} is no name of a namespace; write at most {LONGEST_WORD} lower-case letters, digits and dashes, letters or digits at both ends"
+    ))
+}
+
+/// A value of a label as the API server takes it, or nothing.
+fn label_value(text: &str) -> Result<String, String> {
+    if is_word(text, |byte| byte.is_ascii_alphanumeric(), b"-_.") {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "{text:?} is no value of a label; write at most {LONGEST_WORD} letters, digits, dashes, underscores and dots, letters or digits at both ends"
+    ))
+}
+
+/// Bytes of a namespace's name and of a label's value (`k8s.io/apimachinery/pkg/util/validation`).
+const LONGEST_WORD: usize = 63;
+
+/// Whether a text is empty, or short enough and made of `outer` bytes with some of `between` in its midst.
+fn is_word(text: &str, outer: impl Fn(u8) -> bool, between: &[u8]) -> bool {
+    let bytes = text.as_bytes();
+    let ends = [bytes.first(), bytes.last()];
+    bytes.len() <= LONGEST_WORD
+        && ends.into_iter().flatten().all(|byte| outer(*byte))
+        && bytes.iter().all(|byte| outer(*byte) || between.contains(byte))
 }
 
 fn log_level(text: &str) -> Result<String, String> {
@@ -213,6 +246,27 @@ mod tests {
             Some(text.as_str()),
             "not as generated\nrun: STACKWRIGHT_REGENERATE=1 cargo test -p core-operator the_reference"
         );
+    }
+
+    #[test]
+    fn namespaces_and_values_of_labels_are_what_the_api_server_takes() {
+        for (good, bad) in [("", "-"), ("fleet-1", "Fleet"), ("7", "fleet_1"), ("a", "fleet-")] {
+            assert_eq!(namespace(good).as_deref(), Ok(good));
+            assert!(namespace(bad).is_err(), "{bad}");
+        }
+        for (good, bad) in [
+            ("", "blue green"),
+            ("Blue_1.x-y", ".blue"),
+            ("7", "blue,x=y"),
+            ("a", "ä"),
+        ] {
+            assert_eq!(label_value(good).as_deref(), Ok(good));
+            assert!(label_value(bad).is_err(), "{bad}");
+        }
+        let longest = "x".repeat(LONGEST_WORD);
+        assert!(namespace(&longest).is_ok() && label_value(&longest).is_ok());
+        let longer = "x".repeat(LONGEST_WORD + 1);
+        assert!(namespace(&longer).is_err() && label_value(&longer).is_err());
     }
 
     #[test]

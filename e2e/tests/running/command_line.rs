@@ -46,6 +46,9 @@ fn what_is_wrong_with_the_flags_is_said_and_the_status_is_2() -> Result<()> {
         (&["--concurrency=0"], "1..=1024"),
         (&["--source=tape"], "directory"),
         (&["--log-level=loud=er"], "error, warn, info, debug"),
+        (&["--namespace=Fleet"], "\"Fleet\" is no name of a namespace"),
+        (&["--watch-filter=blue,x=y"], "\"blue,x=y\" is no value of a label"),
+        (&["--leader-elect-namespace=a/b"], "\"a/b\" is no name of a namespace"),
         (&["stray"], "unexpected argument 'stray'"),
     ];
     for (arguments, words) in cases {
