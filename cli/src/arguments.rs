@@ -57,7 +57,7 @@ const ABOUT: &str = "\
 Make a release from the directory of a stack
 
 Writes OUTPUT/<provider>-<name>-<major>-<minor>-<version>/ with everything that the operators read. The same stack and version always give the \
-same bytes. A release that is there is never changed.
+same bytes. A release that is there is never changed. The class chart is rendered first: a stack that operators could not use becomes no release.
 
 The directory of a stack holds
 
@@ -83,7 +83,11 @@ Example: a first release, and the next one after a change
   $ vi harbor/cluster-class/values.yaml
   $ kubectl stacks release create harbor --output releases/cluster-stacks
 
-Exit status: 0 a release is there, or nothing changed; 1 no release was made; 2 wrong usage";
+Exit status:
+  0  the release is there and its first line on standard output names it, or there is nothing to release:
+     the line then begins with \"nothing changed since\" and the newest release
+  1  no release was made; standard error says why
+  2  wrong usage";
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,7 @@
 //! `kubectl-stacks`: what people do with cluster stacks. Parsing arguments and printing are here, everything else is in the rooms below.
 
 mod arguments;
+mod class;
 mod release_create;
 
 use std::{error::Error, io, process::ExitCode};

@@ -1,13 +1,16 @@
-//! `release create`: hands the work to the room `release` and prints what came out.
+//! `release create`: hands the work to the rooms `release` and `rendering` and prints what came out.
 
 use std::{error::Error, io::Write};
 
 use release::{
     FileRef,
-    pack::{self, Creation, Packed, Packing, Versioning},
+    pack::{self, Packed, Packing, Preparation, Versioning},
 };
 
-use crate::arguments::CreateRelease;
+use crate::{
+    arguments::CreateRelease,
+    class::{self, Class},
+};
 
 pub(crate) fn run(arguments: &CreateRelease, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     let CreateRelease {
@@ -20,14 +23,24 @@ pub(crate) fn run(arguments: &CreateRelease, out: &mut impl Write) -> Result<(),
         Some(version) => Versioning::Given(version.clone()),
         None => Versioning::NextAfter(next_after.as_ref().unwrap_or(output).clone()),
     };
-    match pack::create(stack, output, &versioning)? {
-        Creation::Packed(packed) => print(&packed, out)?,
-        Creation::Unchanged { since } => writeln!(out, "nothing changed since {since}, so no release was made")?,
+    match pack::prepare(stack, output, &versioning)? {
+        Preparation::Prepared(prepared) => {
+            let class = class::render(&prepared)?;
+            print(&prepared.write()?, &class, out)?;
+        }
+        Preparation::Unchanged { since } => writeln!(
+            out,
+            "nothing changed since {since}, so no release was made; give a --version to make one nevertheless"
+        )?,
     }
     Ok(())
 }
 
-fn print(packed: &Packed, out: &mut impl Write) -> std::io::Result<()> {
+fn print(packed: &Packed, class: &Class, out: &mut impl Write) -> std::io::Result<()> {
+    let Class { objects, warnings } = class;
+    for warning in warnings {
+        eprintln!("warning: {warning}");
+    }
     let Packed {
         tag,
         directory,
@@ -39,7 +52,12 @@ fn print(packed: &Packed, out: &mut impl Write) -> std::io::Result<()> {
         Packing::Created => "created",
         Packing::AlreadyThere => "is there already, with the same content",
     };
-    writeln!(out, "{tag} {done}: {}", directory.display())?;
+    let class = match objects {
+        Some(1) => "1 object".to_owned(),
+        Some(number) => format!("{number} objects"),
+        None => "class not tried out".to_owned(),
+    };
+    writeln!(out, "{tag} ({class}) {done}: {}", directory.display())?;
     let width = files.iter().map(|file| file.name.len()).max().unwrap_or(0);
     writeln!(out, "{:width$}  {:>9}  SHA256", "FILE", "SIZE")?;
     for FileRef { name, size, sha256 } in files {

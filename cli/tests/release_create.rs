@@ -37,7 +37,10 @@ mod journeys {
         let release = output.path().join("docker-harbor-1-34-v1");
         let printed = text(&made.stdout);
         assert!(
-            printed.starts_with(&format!("docker-harbor-1-34-v1 created: {}\n", release.display())),
+            printed.starts_with(&format!(
+                "docker-harbor-1-34-v1 (7 objects) created: {}\n",
+                release.display()
+            )),
             "{printed}"
         );
         for file in fs::read_dir(&release).unwrap() {
@@ -56,7 +59,101 @@ mod journeys {
         assert_eq!(again.status.code(), Some(0));
         assert_eq!(
             text(&again.stdout),
-            "nothing changed since docker-harbor-1-34-v1, so no release was made\n"
+            "nothing changed since docker-harbor-1-34-v1, so no release was made; give a --version to make one nevertheless\n"
+        );
+    }
+
+    /// A copy of our own stack with one more template in its class chart.
+    fn stack_with(template: &str) -> TempDir {
+        let place = TempDir::new().unwrap();
+        copy(Path::new(STACKS).join("v1").as_path(), place.path());
+        fs::write(place.path().join("cluster-class/templates/more.yaml"), template).unwrap();
+        place
+    }
+
+    fn copy(from: &Path, to: &Path) {
+        for entry in fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            let target = to.join(entry.file_name());
+            if entry.path().is_dir() {
+                fs::create_dir(&target).unwrap();
+                copy(&entry.path(), &target);
+            } else {
+                fs::write(target, fs::read(entry.path()).unwrap()).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn class_chart_that_does_not_render_becomes_no_release() {
+        for (template, place, reason) in [
+            (
+                "\n\na: {{ nosuch }}\n",
+                "more.yaml:3: correct this template",
+                "function \"nosuch\" not defined",
+            ),
+            (
+                "\na: {{ .Values.no.such }}\n",
+                "more.yaml:2: correct this template",
+                "nil pointer evaluating interface {}.such",
+            ),
+            (
+                "a: b: c\n",
+                "more.yaml: correct what this template renders",
+                "mapping values are not allowed in this context",
+            ),
+            (
+                "apiVersion: v1\nkind: ConfigMap\n",
+                "more.yaml: correct what this template renders",
+                "renders an object without metadata",
+            ),
+        ] {
+            let (stack, output) = (stack_with(template), TempDir::new().unwrap());
+            let made = create(&[path(stack.path()), "--output", path(output.path()), "--version", "v1"]);
+            let message = text(&made.stderr);
+            assert_eq!(made.status.code(), Some(1), "{message}");
+            let start = format!("error: {}/cluster-class/templates/{place}", stack.path().display());
+            assert!(message.starts_with(&start), "{message}");
+            assert!(message.trim_end().ends_with(reason), "{message}");
+            assert_eq!((message.lines().count(), text(&made.stdout)), (1, ""));
+            assert_eq!(fs::read_dir(output.path()).unwrap().count(), 0, "{message}");
+        }
+    }
+
+    #[test]
+    fn class_chart_that_only_helm_can_render_yet_becomes_a_release_with_a_warning() {
+        let stack = stack_with("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ randAlpha 3 }}\n");
+        let output = TempDir::new().unwrap();
+        let made = create(&[path(stack.path()), "--output", path(output.path()), "--version", "v1"]);
+        let warning = text(&made.stderr);
+        assert_eq!(made.status.code(), Some(0), "{warning}");
+        let start = format!(
+            "warning: {}/cluster-class/templates/more.yaml:4: ",
+            stack.path().display()
+        );
+        assert!(
+            warning.starts_with(&start) && warning.contains("function \"randAlpha\""),
+            "{warning}"
+        );
+        assert!(
+            text(&made.stdout).starts_with("docker-harbor-1-34-v1 (class not tried out) created: "),
+            "{}",
+            text(&made.stdout)
+        );
+    }
+
+    #[test]
+    fn stack_that_renders_no_class_is_warned_about() {
+        let stack = stack_with("");
+        fs::remove_file(stack.path().join("cluster-class/templates/cluster-class.yaml")).unwrap();
+        let output = TempDir::new().unwrap();
+        let made = create(&[path(stack.path()), "--output", path(output.path()), "--version", "v1"]);
+        assert_eq!(made.status.code(), Some(0));
+        assert!(
+            text(&made.stderr)
+                .ends_with("cluster-class/: renders no ClusterClass, so no Cluster can use the release\n"),
+            "{}",
+            text(&made.stderr)
         );
     }
 

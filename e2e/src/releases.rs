@@ -94,6 +94,10 @@ impl Releases {
     }
 }
 
+/// A template for `cluster-class/templates` that fails in its second line with `set a region`, but not while the release is made: then
+/// the namespace is another one.
+pub const FAILS_IN_USE: &str = "{{- if ne .Release.Namespace \"default\" }}\n{{ fail \"set a region\" }}\n{{- end }}\n";
+
 /// The source of a stack, to be changed and packed.
 #[derive(Debug)]
 pub struct StackSource {

@@ -98,7 +98,7 @@ pub enum RenderError {
         source: LoadError,
     },
     /// The chart may be right, but the engine is not complete.
-    #[error("the chart needs Helm's function {function}, which this version does not have yet")]
+    #[error("the chart needs Helm's function {function:?}, which this version does not have yet")]
     MissingFunction {
         /// The name of the function.
         function: &'static str,

@@ -65,6 +65,50 @@ pub enum Packing {
     AlreadyThere,
 }
 
+/// The answer to [`prepare`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Preparation {
+    /// The release that would be written.
+    Prepared(Prepared),
+    /// The stack is what the newest release was made from.
+    Unchanged {
+        /// The newest release.
+        since: ReleaseTag,
+    },
+}
+
+/// A release in memory, for a look at it before it is there for everybody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    tag: ReleaseTag,
+    stack: PathBuf,
+    output: PathBuf,
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+impl Prepared {
+    /// The name of the release.
+    pub fn tag(&self) -> &ReleaseTag {
+        &self.tag
+    }
+
+    /// The archive of the class chart.
+    pub fn class_chart(&self) -> &[u8] {
+        &self.files[&files::class_chart_name(&self.tag)]
+    }
+
+    /// Where the stack has what the class chart calls `<chart>/templates/name.yaml`; a template is there with the same lines.
+    pub fn class_file(&self, path: &str) -> PathBuf {
+        let below = path.split_once('/').map_or(path, |(_, below)| below);
+        self.stack.join(stack::CLASS).join(below)
+    }
+
+    /// Writes it to the directory `<output>/<tag>`. Blocks.
+    pub fn write(&self) -> Result<Packed, PackError> {
+        output::write(&self.output, &self.tag, &self.files)
+    }
+}
+
 /// The answer to [`create`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Creation {
@@ -79,19 +123,32 @@ pub enum Creation {
 
 /// Makes a release of the stack in `stack` and writes it to the directory `<output>/<tag>`. Blocks.
 pub fn create(stack: &Path, output: &Path, versioning: &Versioning) -> Result<Creation, PackError> {
+    Ok(match prepare(stack, output, versioning)? {
+        Preparation::Prepared(prepared) => Creation::Packed(prepared.write()?),
+        Preparation::Unchanged { since } => Creation::Unchanged { since },
+    })
+}
+
+/// Makes a release of the stack in `stack` for the directory `<output>/<tag>`, and writes nothing. Blocks.
+pub fn prepare(stack: &Path, output: &Path, versioning: &Versioning) -> Result<Preparation, PackError> {
     stack::check_output(stack, output)?;
+    let directory = stack.to_owned();
     let stack = Stack::read(stack)?;
     let versions = match versioning {
         Versioning::Given(version) => versions::given(&stack, version),
         Versioning::NextAfter(releases) => match versions::next_after(&stack, releases)? {
             versions::Next::Versions(versions) => versions,
-            versions::Next::Unchanged(since) => return Ok(Creation::Unchanged { since }),
+            versions::Next::Unchanged(since) => return Ok(Preparation::Unchanged { since }),
         },
     };
     let version = versions.cluster_stack.clone();
     let tag = ReleaseTag::new(stack.stem.clone(), version).map_err(|source| PackError::Tag { source })?;
-    let files = build(stack, &versions, &tag)?;
-    output::write(output, &tag, &files).map(Creation::Packed)
+    Ok(Preparation::Prepared(Prepared {
+        files: build(stack, &versions, &tag)?,
+        tag,
+        stack: directory,
+        output: output.to_owned(),
+    }))
 }
 
 /// The files of the release by name.

@@ -19,7 +19,7 @@ use super::{
 
 const DESCRIPTION: &str = "csctl.yaml";
 const API_VERSION: &str = "csctl.clusterstack.x-k8s.io/v1alpha1";
-const CLASS: &str = "cluster-class";
+pub(super) const CLASS: &str = "cluster-class";
 const ADDON: &str = "cluster-addon";
 const NODE_IMAGES_DIRECTORY: &str = "node-images";
 /// Key of an image that a plugin of csctl would build.

@@ -10,7 +10,7 @@ use crds::{
 use e2e::{
     eventually,
     journey::{SOON, status},
-    releases::StackSource,
+    releases::{FAILS_IN_USE, StackSource},
 };
 use kube::api::DeleteParams;
 use serde_json::json;
@@ -27,7 +27,7 @@ fn f16_a_newest_release_that_never_was_ready_survives_an_outage_of_the_source() 
         journey.usable("harbor", "v1").await?;
         // Not ready, not listed in the spec, not in use: only the source says that it is wanted.
         let failing = StackSource::harbor("v1")?;
-        failing.write("cluster-class/templates/region.yaml", "{{ fail \"set a region\" }}\n")?;
+        failing.write("cluster-class/templates/region.yaml", FAILS_IN_USE)?;
         let two = journey.releases.publish_stack(&failing.path(), "v2")?;
         let failed = |release: &ClusterStackRelease| {
             find(&status(release).conditions, ConditionType::HelmChartTemplated).is_some()

@@ -9,7 +9,7 @@ use crds::{
 };
 use e2e::{
     journey::status,
-    releases::{StackSource, harbor_tag},
+    releases::{FAILS_IN_USE, StackSource, harbor_tag},
 };
 use serde_json::json;
 
@@ -121,10 +121,7 @@ fn f24_other_bytes_under_a_tag_are_refused_until_the_release_is_made_again() -> 
 fn a10_f43_the_words_of_a_chart_that_fails_are_in_the_status_and_a_later_release_recovers() -> Result<()> {
     journey(async |journey| {
         let failing = StackSource::harbor("v1")?;
-        failing.write(
-            "cluster-class/templates/region.yaml",
-            "{{- if true }}\n{{ fail \"set a region\" }}\n{{- end }}\n",
-        )?;
+        failing.write("cluster-class/templates/region.yaml", FAILS_IN_USE)?;
         journey.releases.publish_stack(&failing.path(), "v1")?;
         journey.operate().await?;
         journey.stack("harbor", json!({ "autoSubscribe": true })).await?;

@@ -1,0 +1,95 @@
+//! Renders the class chart of a release before the release is there for anybody: what no operator could apply is refused here, where the
+//! one who can mend it sits.
+
+use crds::policy::HelmProfile;
+use release::pack::Prepared;
+use rendering::{RenderError, RenderRequest, Rendered, Renderer};
+use serde_json::Value;
+use thiserror::Error;
+
+/// Templates see it. Those of class charts hardly ever decide anything by it, and this is as good as any.
+const NAMESPACE: &str = "default";
+/// What a Cluster names; a stack without one is of no use to anybody.
+const CLASS_KIND: &str = "ClusterClass";
+
+/// What came of the class chart.
+pub(crate) struct Class {
+    /// How many objects it has; none when this version cannot tell.
+    pub(crate) objects: Option<usize>,
+    /// What is strange about it, a sentence each.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// A class chart that does not render: no operator can use the release.
+#[derive(Debug, Error)]
+#[error("{at}: {advice}, then make the release again")]
+pub(crate) struct Unrenderable {
+    /// The file of the stack, with the line where one is known.
+    at: String,
+    advice: &'static str,
+    #[source]
+    source: Box<RenderError>,
+}
+
+/// Renders the class chart as operators will.
+pub(crate) fn render(prepared: &Prepared) -> Result<Class, Unrenderable> {
+    let request = RenderRequest {
+        chart_digest: "of a release that is not there yet",
+        chart: &|| Ok(prepared.class_chart().to_vec()),
+        release_name: &prepared.tag().stem().to_string(),
+        namespace: NAMESPACE,
+        kubernetes_version: None,
+        api_versions: &[],
+        profile: HelmProfile::default(),
+        values: &Value::Null,
+    };
+    match Renderer::new(0).render(&request) {
+        Ok(rendered) => Ok(rendered_class(&rendered, prepared)),
+        Err(error @ RenderError::MissingFunction { function, .. }) => Ok(Class {
+            objects: None,
+            warnings: vec![format!(
+                "{}: the class chart was not tried out, because this version does not have Helm's function {function:?} yet; operators of \
+                 this version cannot use the release, later ones may",
+                at(prepared, &error)
+            )],
+        }),
+        Err(source) => Err(Unrenderable {
+            at: at(prepared, &source),
+            advice: advice(&source),
+            source: Box::new(source),
+        }),
+    }
+}
+
+fn rendered_class(rendered: &Rendered, prepared: &Prepared) -> Class {
+    let Rendered { objects, warnings, .. } = rendered;
+    let mut warnings = warnings.clone();
+    if !objects.iter().any(|object| object.value["kind"] == CLASS_KIND) {
+        let chart = prepared.class_file("");
+        warnings.push(format!(
+            "{}: renders no {CLASS_KIND}, so no Cluster can use the release",
+            chart.display()
+        ));
+    }
+    Class {
+        objects: Some(objects.len()),
+        warnings,
+    }
+}
+
+fn at(prepared: &Prepared, error: &RenderError) -> String {
+    let (path, line) = error.place().unwrap_or_default();
+    let file = prepared.class_file(path);
+    match line {
+        Some(line) => format!("{}:{line}", file.display()),
+        None => file.display().to_string(),
+    }
+}
+
+fn advice(error: &RenderError) -> &'static str {
+    match error.place() {
+        Some((_, Some(_))) => "correct this template",
+        Some((_, None)) => "correct what this template renders (a line named below is one of that)",
+        None => "correct the class chart",
+    }
+}
