@@ -211,7 +211,7 @@ fn marked(
         {
             let message = drift_message(&drift.fields, &drift.managers);
             match policy {
-                DriftPolicy::Correct => put_back(key, object, policy, true, message, now),
+                DriftPolicy::Correct => put_back(key, object, true, &message, now),
                 // Its health matters although its fields are left.
                 DriftPolicy::Warn => Sync {
                     state: SyncState::Drifted { message },
@@ -272,9 +272,7 @@ fn unmarked(
         Read::Absent if inventoried == Inventoried::Named => {
             Sync::act(ReleaseAction::apply(key, ApplyReason::Create, false))
         }
-        Read::Absent if policy == DriftPolicy::Correct => {
-            put_back(key, object, policy, false, "the object was deleted".to_owned(), now)
-        }
+        Read::Absent if policy == DriftPolicy::Correct => put_back(key, object, false, "the object was deleted", now),
         Read::Absent => Sync::still(SyncState::Missing {
             message: format!("the object was deleted; with drift {policy} it is not made again"),
         }),
@@ -291,9 +289,10 @@ fn unmarked(
             Belongs::Us if inventoried == Inventoried::Named => {
                 Sync::act(ReleaseAction::apply(key, ApplyReason::Update, true))
             }
+            // Whatever the drift policy: without the label no watch shows what becomes of the object.
             Belongs::Us => {
-                let message = format!("the label {} was removed or changed", crds::labels::PART_OF);
-                put_back(key, object, policy, true, message, now)
+                let message = format!("the label {} was removed", crds::labels::PART_OF);
+                put_back(key, object, true, &message, now)
             }
         },
     }
@@ -307,20 +306,10 @@ pub(super) fn look_again_at(object: &ObjectObserved, read_at: Timestamp) -> Opti
     }
 }
 
-/// The live object is known to differ from what we applied: put back, left, or left after too many times.
-fn put_back(
-    key: &ObjectKey,
-    object: &ObjectObserved,
-    policy: DriftPolicy,
-    force: bool,
-    message: String,
-    now: Timestamp,
-) -> Sync {
-    if policy != DriftPolicy::Correct {
-        return Sync::still(SyncState::Drifted { message });
-    }
+/// The live object is known to differ from what we applied: put back, or left after too many times.
+fn put_back(key: &ObjectKey, object: &ObjectObserved, force: bool, message: &str, now: Timestamp) -> Sync {
     let correct = ReleaseAction::apply(key, ApplyReason::Correct, force);
-    contested(object, &message, now).unwrap_or_else(|| Sync::act(correct))
+    contested(object, message, now).unwrap_or_else(|| Sync::act(correct))
 }
 
 /// The end of a fight, for a while.
