@@ -13,15 +13,16 @@ use proptest::test_runner::{FileFailurePersistence, RngSeed};
 
 const SEED: u64 = 1;
 
-/// The same so many cases in every run, so that no merge is stopped by luck; other ones, as many as `PROPTEST_CASES` says, where it says so. What
-/// these find is kept beside the test.
+/// The same so many cases in every run, so that no merge is stopped by luck. `PROPTEST_CASES` and `PROPTEST_RNG_SEED` explore others: as many as the
+/// one says, those that follow from the other. What they find is kept beside the test.
 fn config(cases: u32) -> ProptestConfig {
     let default = ProptestConfig {
         failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
         max_shrink_iters: 4000,
         ..ProptestConfig::default()
     };
-    if std::env::var_os("PROPTEST_CASES").is_some() {
+    let explores = |name| std::env::var_os(name).is_some();
+    if explores("PROPTEST_CASES") || explores("PROPTEST_RNG_SEED") {
         return default;
     }
     ProptestConfig {
