@@ -1,5 +1,6 @@
 //! `lab`: the control plane of the tests, for people.
 
+mod arguments;
 mod bench;
 mod commands;
 mod demo;
@@ -8,6 +9,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+
+use self::arguments::{BenchCommand, ControlPlaneCommand, DemoArguments};
 
 /// A real Kubernetes control plane on this machine, without containers
 ///
@@ -24,17 +27,24 @@ struct Arguments {
 enum Command {
     /// Start, find and stop a control plane that stays until it is stopped
     #[command(subcommand)]
-    ControlPlane(commands::control_plane::Command),
+    ControlPlane(ControlPlaneCommand),
     /// Measure: prints a table, and with --json FILE writes the same as JSON
     #[command(subcommand)]
-    Bench(bench::Command),
+    Bench(BenchCommand),
     /// The life of one ClusterStack, as it happens: it becomes usable, is upgraded, damaged, repaired and removed
-    Demo(demo::Arguments),
+    Demo(DemoArguments),
 }
 
 #[tokio::main]
-async fn main() -> Result<ExitCode> {
-    match Arguments::parse().command {
+async fn main() -> ExitCode {
+    run(Arguments::parse().command).await.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+async fn run(command: Command) -> Result<ExitCode> {
+    match command {
         Command::ControlPlane(command) => commands::control_plane::run(command).await.map(|()| ExitCode::SUCCESS),
         Command::Bench(command) => bench::run(command).await,
         Command::Demo(arguments) => demo::run(arguments).await,

@@ -175,27 +175,35 @@ async fn kill_9_of_the_process_that_holds_it_ends_a_control_plane() -> Result<()
 async fn people_start_find_and_stop_a_control_plane_in_the_background() -> Result<()> {
     let place = tempfile::tempdir()?;
     let folder = place.path().join("control-plane");
-    let lab = |verb: &str| -> Result<(bool, String)> {
+    let lab = |verb: &str, more: &[&str]| -> Result<(Option<i32>, String, String)> {
         let output = Command::new(env!("CARGO_BIN_EXE_lab"))
             .args(["control-plane", verb, "--dir"])
             .arg(&folder)
+            .args(more)
+            // What a person may have set, and must not see here.
+            .env("RUST_BACKTRACE", "1")
             .output()?;
-        let said = [output.stdout, output.stderr].concat();
-        Ok((output.status.success(), String::from_utf8(said)?.trim().to_owned()))
+        let text = |bytes| String::from_utf8(bytes);
+        Ok((output.status.code(), text(output.stdout)?, text(output.stderr)?))
     };
-    let (found, words) = lab("kubeconfig")?;
-    assert!(!found && words.contains("no control plane runs"), "{words}");
-    let (started, words) = lab("up")?;
-    ensure!(started, "{words}");
-    assert!(words.contains("export KUBECONFIG="), "{words}");
-    let (_, kubeconfig) = lab("kubeconfig")?;
+    let (code, said, complaint) = lab("kubeconfig", &[])?;
+    assert_eq!((code, said.as_str()), (Some(1), ""));
+    assert!(complaint.starts_with("error: no control plane runs in "), "{complaint}");
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    let (code, said, complaint) = lab("up", &[])?;
+    ensure!(code == Some(0), "{complaint}");
+    assert!(said.contains("export KUBECONFIG="), "{said}");
+    assert!(said.contains("with --crds"), "{said}");
+    let (_, kubeconfig, _) = lab("kubeconfig", &[])?;
+    let kubeconfig = kubeconfig.strip_suffix('\n').context("a line")?;
     assert!(fs::read_to_string(kubeconfig)?.contains("server: https://127.0.0.1:"));
     let before = processes_in(&folder);
-    let (again, words) = lab("up")?;
-    assert!(again, "{words}");
+    let (code, said, complaint) = lab("up", &["--crds"])?;
+    ensure!(code == Some(0), "{complaint}");
+    assert!(!said.contains("--crds"), "they are there now: {said}");
     assert_eq!(processes_in(&folder), before, "the second `up` starts nothing");
-    let (stopped, words) = lab("down")?;
-    assert!(stopped, "{words}");
+    let (code, _, complaint) = lab("down", &[])?;
+    assert_eq!(code, Some(0), "{complaint}");
     nothing_left_in(&folder).await?;
     assert!(!folder.exists());
     Ok(())

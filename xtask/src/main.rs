@@ -3,6 +3,9 @@
 //! This file knows the words of the command line and the exit codes. What a chore consists of is decided in its own module; how a step is
 //! run and shown, in [`step`].
 
+// The lab's own: what is wrong with them is said before anything is built.
+#[path = "../../e2e/src/arguments.rs"]
+mod arguments;
 mod check;
 mod lab;
 mod process;
@@ -18,7 +21,12 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{step::MissingTool, workspace::Workspace};
+use crate::{
+    arguments::{BenchCommand, ControlPlaneCommand, DemoArguments},
+    lab::Profile,
+    step::MissingTool,
+    workspace::Workspace,
+};
 
 /// Chores of the repository
 ///
@@ -52,11 +60,13 @@ enum Chore {
     /// The gates before a commit: formatting, clippy, licences and sources of dependencies, documentation
     Check,
     /// One `ClusterStack` becomes usable on a real API server, follows an upgrade, repairs damage and cleans up
-    Demo(lab::DemoArguments),
+    Demo(DemoArguments),
     /// Measure: prints a table, and with `--json FILE` writes the same as JSON
-    Bench(lab::BenchArguments),
+    #[command(subcommand)]
+    Bench(BenchCommand),
     /// A control plane to play with: etcd, kube-apiserver and kube-controller-manager as plain processes
-    ControlPlane(lab::ControlPlaneArguments),
+    #[command(subcommand)]
+    ControlPlane(ControlPlaneCommand),
     /// Write the generated files anew (CRDs, roles, golden files); the tests compare them
     Regenerate,
 }
@@ -74,12 +84,18 @@ fn main() -> ExitCode {
 fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
     match chore {
-        Chore::Setup => setup::run(&workspace).map(|_| ExitCode::SUCCESS),
+        Chore::Setup => {
+            setup::run(&workspace)?;
+            screen::say(&format!(
+                "the lab is ready: .lab/lab.json, parts in {}",
+                workspace.cache.display()
+            ));
+            Ok(ExitCode::SUCCESS)
+        }
         Chore::Test(arguments) => test::run(&workspace, arguments),
         Chore::Check => check::run(&workspace),
-        Chore::Demo(arguments) => lab::demo(&workspace, arguments),
-        Chore::Bench(arguments) => lab::bench(&workspace, arguments),
-        Chore::ControlPlane(arguments) => lab::control_plane(&workspace, arguments),
+        Chore::Demo(_) | Chore::ControlPlane(_) => lab::become_lab(&workspace, Profile::Debug),
+        Chore::Bench(_) => lab::become_lab(&workspace, Profile::Release),
         Chore::Regenerate => regenerate::run(&workspace),
     }
 }
@@ -89,5 +105,29 @@ fn exit_code_of(error: &anyhow::Error) -> ExitCode {
         ExitCode::from(3)
     } else {
         ExitCode::FAILURE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_in_what_the_lab_takes_are_found_before_anything_is_built() {
+        for (line, words) in [
+            ("demo --releases /nowhere", "there is no such directory"),
+            ("demo --namespace Demo", "small letters, digits and -"),
+            ("demo --kubeconfig /nowhere", "there is no such file"),
+            ("demo --nonsense", "unexpected argument '--nonsense'"),
+            ("bench converge --releases 0", "0 is not in 1..=100000"),
+            ("bench", "Usage: cargo xtask bench <COMMAND>"),
+            ("control-plane up now", "unexpected argument 'now'"),
+        ] {
+            let understood = Arguments::try_parse_from(["xtask"].into_iter().chain(line.split(' ')));
+            let Err(error) = understood else {
+                panic!("{line} is understood");
+            };
+            assert!(error.to_string().contains(words), "{error}");
+        }
     }
 }

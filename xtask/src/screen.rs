@@ -19,26 +19,38 @@ const LIVE_WIDTH: usize = 110;
 /// The display of one running step.
 pub(crate) struct Progress<'a> {
     title: &'a str,
+    log: &'a Path,
     expected_lines: Option<usize>,
+    appeared: bool,
     live: bool,
     shown: Duration,
 }
 
 impl<'a> Progress<'a> {
-    pub(crate) fn start(title: &'a str, log: &Path, expected_lines: Option<usize>) -> Self {
-        eprintln!("== {title} (log: {})", log.display());
+    /// Of a step that nobody sees yet.
+    pub(crate) fn new(title: &'a str, log: &'a Path, expected_lines: Option<usize>) -> Self {
         Self {
             title,
+            log,
             expected_lines,
+            appeared: false,
             live: stderr().is_terminal(),
             shown: Duration::ZERO,
+        }
+    }
+
+    /// Says what runs, once.
+    pub(crate) fn appear(&mut self) {
+        if !self.appeared {
+            self.appeared = true;
+            eprintln!("== {} (log: {})", self.title, self.log.display());
         }
     }
 
     /// Shows what is new, at most as often as is good for the eye.
     pub(crate) fn tick(&mut self, elapsed: Duration, newest: &Newest) {
         let interval = if self.live { LIVE_INTERVAL } else { PLAIN_INTERVAL };
-        if elapsed < self.shown + interval {
+        if !self.appeared || elapsed < self.shown + interval {
             return;
         }
         self.shown = elapsed;
@@ -63,6 +75,9 @@ impl<'a> Progress<'a> {
     }
 
     pub(crate) fn finish(self, elapsed: Duration, result: &str) {
+        if !self.appeared {
+            return;
+        }
         let clear = if self.live { "\r\x1b[K" } else { "" };
         eprintln!("{clear}   {}: {result}, {:.1} s", self.title, elapsed.as_secs_f64());
     }

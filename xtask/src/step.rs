@@ -25,6 +25,8 @@ const CARGO_BAR: [(&str, &str); 2] = [
     ("CARGO_TERM_PROGRESS_WHEN", "always"),
     ("CARGO_TERM_PROGRESS_WIDTH", "90"),
 ];
+/// As long as people wait without asking themselves what for.
+const QUICK: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(50);
 
 /// A command of a step ended badly.
@@ -67,6 +69,7 @@ pub(crate) struct Step<'a> {
     log: PathBuf,
     audience: Audience,
     expected_lines: Option<usize>,
+    appears_after: Duration,
 }
 
 impl<'a> Step<'a> {
@@ -82,7 +85,14 @@ impl<'a> Step<'a> {
             log: workspace.lab().join("logs").join(format!("{name}.log")),
             audience: Audience::Log,
             expected_lines: None,
+            appears_after: Duration::ZERO,
         }
+    }
+
+    /// Nothing is said about the step when it does well and soon: usually it has nothing to do.
+    pub(crate) fn silent_when_quick(mut self) -> Self {
+        self.appears_after = QUICK;
+        self
     }
 
     /// Passes the output on as it comes, for those who read it: people, and CI that counts test results.
@@ -128,7 +138,10 @@ impl<'a> Step<'a> {
         // One pipe for both streams keeps their order.
         let (reader, writer) = io::pipe().context("failed to create a pipe")?;
         let second = writer.try_clone().context("failed to share a pipe")?;
-        let mut progress = Progress::start(self.title, &self.log, self.expected_lines);
+        let mut progress = Progress::new(self.title, &self.log, self.expected_lines);
+        if self.appears_after.is_zero() {
+            progress.appear();
+        }
         let begin = Instant::now();
         if self.audience == Audience::Log {
             self.command.envs(CARGO_BAR);
@@ -144,6 +157,9 @@ impl<'a> Step<'a> {
         let status = thread::scope(|scope| {
             let copying = scope.spawn(|| output.copy(reader, file));
             while !copying.is_finished() {
+                if begin.elapsed() >= self.appears_after {
+                    progress.appear();
+                }
                 if self.audience == Audience::Log {
                     progress.tick(begin.elapsed(), &output.newest());
                 }
@@ -155,6 +171,9 @@ impl<'a> Step<'a> {
             child.wait()
         })
         .with_context(|| format!("failed to follow the step {:?}", self.title))?;
+        if !status.success() {
+            progress.appear();
+        }
         progress.finish(begin.elapsed(), if status.success() { "done" } else { "FAILED" });
         Ok(Finished {
             status,

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use clap::Args;
 use serde::Serialize;
 
 use super::{
@@ -16,28 +15,10 @@ use super::{
     rounded,
     stock::{Shape, Stock},
 };
+use crate::arguments::ConvergeArguments;
 
 /// The shapes that are measured when none is asked for: `(releases, stacks)`.
 const SHAPES: [(usize, usize); 4] = [(100, 2), (100, 1), (1000, 20), (1000, 1)];
-
-#[derive(Args, Debug)]
-pub(crate) struct Arguments {
-    /// Releases in all; without this and --stacks: 100 and 1,000, in many stacks and in one
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    releases: Option<u32>,
-    /// Stacks that the releases are spread over [default: one for each 50 releases]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    stacks: Option<u32>,
-    /// Objects of each release: a class and templates
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(4..=200))]
-    objects: u32,
-    /// Connections of the raw writer
-    // Twice what the operator uses, so that the raw writer never waits for a connection that the operator would have had.
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    connections: u16,
-    #[command(flatten)]
-    pub(super) common: super::Common,
-}
 
 /// One shape, measured. Keys say their unit.
 #[derive(Debug, Serialize)]
@@ -69,7 +50,7 @@ pub(super) struct Run {
     cpu_milliseconds_per_release: f64,
 }
 
-impl Arguments {
+impl ConvergeArguments {
     fn shapes(&self) -> Result<Vec<Shape>> {
         let objects = usize::try_from(self.objects)?;
         let shape = |(releases, stacks)| Shape {
@@ -91,7 +72,7 @@ impl Arguments {
 }
 
 /// Measures every shape, each on a control plane that nothing was written to.
-pub(super) async fn measure(arguments: &Arguments) -> Result<Vec<Run>> {
+pub(super) async fn measure(arguments: &ConvergeArguments) -> Result<Vec<Run>> {
     let shapes = arguments.shapes()?;
     let mut runs = Vec::new();
     for (index, shape) in shapes.iter().enumerate() {
@@ -108,7 +89,7 @@ pub(super) async fn measure(arguments: &Arguments) -> Result<Vec<Run>> {
     Ok(runs)
 }
 
-async fn measure_one(arguments: &Arguments, shape: Shape, progress: &Progress) -> Result<Run> {
+async fn measure_one(arguments: &ConvergeArguments, shape: Shape, progress: &Progress) -> Result<Run> {
     progress.step("starting a control plane");
     let ground = Ground::find(arguments.common.kubeconfig.as_deref()).await?;
     let mut namespaces = Vec::new();
@@ -120,7 +101,7 @@ async fn measure_one(arguments: &Arguments, shape: Shape, progress: &Progress) -
 
 async fn measure_on(
     ground: &Ground,
-    arguments: &Arguments,
+    arguments: &ConvergeArguments,
     shape: Shape,
     namespaces: &mut Vec<String>,
     progress: &Progress,

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use clap::Args;
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
@@ -16,22 +15,11 @@ use super::{
     stock::{Shape, Stock},
     usage::Usage,
 };
+use crate::arguments::IdleArguments;
 
 /// Releases of the two runs when nothing else is asked for.
 const RELEASES: [u32; 2] = [100, 1000];
 const OBJECTS: usize = 4;
-
-#[derive(Args, Debug)]
-pub(crate) struct Arguments {
-    /// Ready releases, 50 in a stack; without this: 100, then 1,000
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    releases: Option<u32>,
-    /// How long to look
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    seconds: u32,
-    #[command(flatten)]
-    pub(super) common: super::Common,
-}
 
 /// One number of releases, measured. Keys say their unit.
 #[derive(Debug, Serialize)]
@@ -51,7 +39,7 @@ pub(super) struct Run {
 }
 
 /// Measures every number of releases that is asked for.
-pub(super) async fn measure(arguments: &Arguments) -> Result<Vec<Run>> {
+pub(super) async fn measure(arguments: &IdleArguments) -> Result<Vec<Run>> {
     let numbers = arguments.releases.map_or(RELEASES.to_vec(), |releases| vec![releases]);
     let mut runs = Vec::new();
     for (index, releases) in numbers.iter().enumerate() {
@@ -62,7 +50,7 @@ pub(super) async fn measure(arguments: &Arguments) -> Result<Vec<Run>> {
     Ok(runs)
 }
 
-async fn measure_one(arguments: &Arguments, releases: u32, progress: &Progress) -> Result<Run> {
+async fn measure_one(arguments: &IdleArguments, releases: u32, progress: &Progress) -> Result<Run> {
     progress.step("starting a control plane");
     let ground = Ground::find(arguments.common.kubeconfig.as_deref()).await?;
     let namespace = ground.namespace("idle").await?;
@@ -75,7 +63,7 @@ async fn measure_one(arguments: &Arguments, releases: u32, progress: &Progress) 
 async fn measure_on(
     ground: &Ground,
     namespace: &str,
-    arguments: &Arguments,
+    arguments: &IdleArguments,
     releases: u32,
     progress: &Progress,
 ) -> Result<Run> {

@@ -13,42 +13,19 @@ mod report;
 mod stock;
 mod usage;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::{Args, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::{ground::Machine, report::Report};
+use crate::arguments::BenchCommand;
 
 /// As a shell has it for a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 
-/// Exit codes: 0 measured, whatever the numbers are; 1 something failed; 2 wrong arguments; 130 interrupted.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Bring releases of a class and templates from a directory to ready, beside a raw writer that sends the same bodies
-    #[command(after_help = "Examples:\n  cargo xtask bench converge --json converge.json\n  \
-                            cargo xtask bench converge --releases 200 --stacks 4 --objects 7")]
-    Converge(converge::Arguments),
-    /// Look for a minute at an operator that has nothing to do
-    #[command(after_help = "Example:\n  cargo xtask bench idle --releases 500 --seconds 300")]
-    Idle(idle::Arguments),
-}
-
-/// What every benchmark takes.
-#[derive(Args, Debug)]
-struct Common {
-    /// Write the same as JSON, too
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// A control plane that is already there, from `cargo xtask control-plane up --crds --audit-bodies`
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-}
-
 /// Runs one benchmark. Interrupted, it ends what it started before it returns.
-pub(crate) async fn run(command: Command) -> Result<ExitCode> {
+pub(crate) async fn run(command: BenchCommand) -> Result<ExitCode> {
     let mut interrupted = signal(SignalKind::interrupt()).context("failed to listen for Ctrl-C")?;
     let mut terminated = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
     tokio::select! {
@@ -58,14 +35,14 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode> {
     }
 }
 
-async fn measure(command: Command) -> Result<()> {
+async fn measure(command: BenchCommand) -> Result<()> {
     let machine = Machine::look()?;
     match command {
-        Command::Converge(arguments) => {
+        BenchCommand::Converge(arguments) => {
             let runs = converge::measure(&arguments).await?;
             Report::of("converge", machine, runs)?.publish(arguments.common.json.as_deref())
         }
-        Command::Idle(arguments) => {
+        BenchCommand::Idle(arguments) => {
             let runs = idle::measure(&arguments).await?;
             Report::of("idle", machine, runs)?.publish(arguments.common.json.as_deref())
         }

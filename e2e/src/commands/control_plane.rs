@@ -13,19 +13,21 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use clap::{Args, Subcommand};
+use crds::ClusterStack;
 use e2e::{
     ControlPlane, Lab, Options,
     control_plane::Folder,
     definitions, eventually,
-    lab::workspace,
     process::{tail_of, terminate},
 };
 use kube::{
-    Client, Config,
+    Api, Client, Config,
+    api::ListParams,
     config::{KubeConfigOptions, Kubeconfig},
 };
 use tokio::signal::unix::{SignalKind, signal};
+
+use crate::arguments::{ControlPlaneCommand, Furnishing, Place};
 
 /// Longer than the control plane waits for itself, so that its own words are what is shown.
 const UP_DEADLINE: Duration = Duration::from_mins(3);
@@ -33,56 +35,6 @@ const DOWN_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Written last: holds the process id of `serve`.
 const READY: &str = "ready";
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Start one in the background and print its kubeconfig; when it already runs, only print
-    ///
-    /// It takes some four seconds, half a gigabyte of memory and one port of the loopback interface, and stays until
-    /// `down`, or until the machine stops. Its data goes with it.
-    Up {
-        #[command(flatten)]
-        place: Place,
-        #[command(flatten)]
-        furnishing: Furnishing,
-    },
-    /// Stop it and remove its data
-    Down(Place),
-    /// Print the path of its kubeconfig: export KUBECONFIG=$(cargo xtask control-plane kubeconfig)
-    Kubeconfig(Place),
-    /// Run one in the foreground until SIGTERM or Ctrl-C
-    Serve {
-        #[command(flatten)]
-        place: Place,
-        #[command(flatten)]
-        furnishing: Furnishing,
-    },
-}
-
-/// What it is to have beyond the plain API.
-#[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct Furnishing {
-    /// Install the CRDs of cluster stacks and of Cluster API 1.10 with its docker and OpenStack providers
-    #[arg(long)]
-    crds: bool,
-    /// Run the scheduler and the controllers of Deployments, Jobs and their like too
-    #[arg(long)]
-    workloads: bool,
-    /// Have the audit log show what was sent, too, as `bench` needs it
-    #[arg(long)]
-    audit_bodies: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct Place {
-    /// The folder of its data, logs, keys and kubeconfig; one control plane for each
-    #[arg(long, default_value_os_t = default_folder())]
-    dir: PathBuf,
-}
-
-fn default_folder() -> PathBuf {
-    workspace().join(".lab/control-plane")
-}
 
 impl Place {
     fn ready(&self) -> PathBuf {
@@ -102,20 +54,20 @@ impl Place {
     }
 }
 
-pub(crate) async fn run(command: Command) -> Result<()> {
+pub(crate) async fn run(command: ControlPlaneCommand) -> Result<()> {
     match command {
-        Command::Up { place, furnishing } => up(&place, furnishing).await,
-        Command::Down(place) => down(&place).await,
-        Command::Kubeconfig(place) => {
+        ControlPlaneCommand::Up { place, furnishing } => up(&place, furnishing).await,
+        ControlPlaneCommand::Down(place) => down(&place).await,
+        ControlPlaneCommand::Kubeconfig(place) => {
             ensure!(
                 Folder::is_in_use(&place.dir)?,
-                "no control plane runs in {}: try `up`",
+                "no control plane runs in {}: start one with `cargo xtask control-plane up --crds`",
                 place.dir.display()
             );
             say(&place.kubeconfig()?.display().to_string());
             Ok(())
         }
-        Command::Serve { place, furnishing } => serve(&place, furnishing).await,
+        ControlPlaneCommand::Serve { place, furnishing } => serve(&place, furnishing).await,
     }
 }
 
@@ -137,8 +89,9 @@ async fn up(place: &Place, furnishing: Furnishing) -> Result<()> {
         .await
         .and_then(|outcome| outcome)
         .with_context(|| format!("{}\n(from {})", tail_of(&place.log()), place.log().display()))?;
+    let client = client(place).await?;
     if furnishing.crds && serving.is_none() {
-        definitions::install(&client(place).await?, &definitions::all(&Lab::load()?)?).await?;
+        definitions::install(&client, &definitions::all(&Lab::load()?)?).await?;
     }
     let kubeconfig = place.kubeconfig()?;
     say(&format!(
@@ -148,7 +101,22 @@ async fn up(place: &Place, furnishing: Furnishing) -> Result<()> {
         place.dir.display(),
         kubeconfig.display()
     ));
+    if !knows_cluster_stacks(&client).await? {
+        say(
+            "\nIt has no CRDs, so it knows neither ClusterStacks nor ClusterClasses. The same command with --crds installs them, also now.",
+        );
+    }
     Ok(())
+}
+
+async fn knows_cluster_stacks(client: &Client) -> Result<bool> {
+    let stacks = Api::<ClusterStack>::all(client.clone());
+    match stacks.list_metadata(&ListParams::default().limit(1)).await {
+        Ok(_) => Ok(true),
+        // The answer to a path that nobody serves is no object of the API, so it has a code only.
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+        Err(error) => Err(error).context("failed to ask for ClusterStacks"),
+    }
 }
 
 async fn client(place: &Place) -> Result<Client> {

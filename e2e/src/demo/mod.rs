@@ -17,13 +17,11 @@ mod tree;
 mod watches;
 
 use std::{
-    path::PathBuf,
     process::ExitCode,
     time::{Duration, Instant},
 };
 
 use anyhow::Result;
-use clap::Args;
 
 use self::{
     cast::Cast,
@@ -34,34 +32,11 @@ use self::{
     stage::Stage,
     summary::{Summary, Writes},
 };
-
-/// What `lab demo` takes.
-#[derive(Args, Debug)]
-#[command(after_help = "Exit codes: 0 all went well, 1 something failed, 130 it was interrupted.")]
-pub(crate) struct Arguments {
-    /// Play with the newest releases of one stack in this directory instead of our own; it is only read
-    ///
-    /// Its folders, or those in its `cluster-stacks/`, are named after their tags, as in docker-harbor-1-34-v1. Of several
-    /// stacks the one with the most releases is taken.
-    #[arg(long, value_name = "DIR")]
-    releases: Option<PathBuf>,
-    /// Play in a cluster that is already there, and remove from it what the demo added
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// The namespace of the demo, which must not be there yet
-    #[arg(long, value_name = "NAME", default_value = "stackwright-demo")]
-    namespace: String,
-    /// Stop before the stack is deleted, to look around by hand; Ctrl-C goes on
-    #[arg(long)]
-    keep: bool,
-    /// How long to wait before and after each deed for those who read along; not at all without a terminal
-    #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(..=60))]
-    pause: u64,
-}
+use crate::arguments::DemoArguments;
 
 /// Plays. The exit code is 0 when all went well, 1 when an act failed, 130 after Ctrl-C; in each case nothing stays behind but
 /// what a failure is explained by.
-pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
+pub(crate) async fn run(arguments: DemoArguments) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let mut screen = Screen::new();
     let mut stage = Stage::empty(&arguments.namespace)?;
@@ -93,7 +68,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
 }
 
 async fn play(
-    arguments: &Arguments,
+    arguments: &DemoArguments,
     stage: &mut Stage,
     screen: &mut Screen,
     signals: &mut Signals,
@@ -141,7 +116,7 @@ async fn play(
     Ok(())
 }
 
-async fn set_up(arguments: &Arguments, stage: &mut Stage, screen: &mut Screen) -> Result<Cast> {
+async fn set_up(arguments: &DemoArguments, stage: &mut Stage, screen: &mut Screen) -> Result<Cast> {
     let folder = stage.folder().to_owned();
     let cast = match &arguments.releases {
         None => {

@@ -19,7 +19,7 @@ use anyhow::Context;
 use serde::Serialize;
 
 use self::{cache::Cache, go::Go};
-use crate::{screen, workspace::Workspace};
+use crate::workspace::Workspace;
 
 /// The description of the lab: where the parts are on this machine.
 #[derive(Serialize)]
@@ -32,7 +32,7 @@ struct Lab {
     crds: BTreeMap<&'static str, PathBuf>,
 }
 
-/// Makes the lab complete; two at once wait for each other. Returns how long it took.
+/// Makes the lab complete; two at once wait for each other. Says nothing when it is. Returns how long it took.
 pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<Duration> {
     let begin = Instant::now();
     let cache = Cache::lock(&workspace.cache)?;
@@ -47,10 +47,6 @@ pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<Duration> {
         crds,
     };
     describe(workspace, &lab)?;
-    screen::say(&format!(
-        "the lab is ready: .lab/lab.json, parts in {}",
-        workspace.cache.display()
-    ));
     Ok(begin.elapsed())
 }
 

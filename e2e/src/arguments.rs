@@ -1,0 +1,174 @@
+//! The command line of `lab`, with the help that teaches it.
+//!
+//! `cargo xtask` compiles this file too: it shows help and refuses mistakes before it builds anything. So there is nothing here but clap,
+//! and what is looked at is there before any build.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+
+/// What `control-plane` can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ControlPlaneCommand {
+    /// Start one in the background and print its kubeconfig; when it already runs, only print
+    ///
+    /// It takes some four seconds, half a gigabyte of memory and one port of the loopback interface, and stays until
+    /// `down`, or until the machine stops. Its data goes with it.
+    Up {
+        #[command(flatten)]
+        place: Place,
+        #[command(flatten)]
+        furnishing: Furnishing,
+    },
+    /// Stop it and remove its data
+    Down(Place),
+    /// Print the path of its kubeconfig: export KUBECONFIG=$(cargo xtask control-plane kubeconfig)
+    Kubeconfig(Place),
+    /// Run one in the foreground until SIGTERM or Ctrl-C
+    Serve {
+        #[command(flatten)]
+        place: Place,
+        #[command(flatten)]
+        furnishing: Furnishing,
+    },
+}
+
+/// What it is to have beyond the plain API.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Furnishing {
+    /// Install the CRDs of cluster stacks and of Cluster API 1.10 with its docker and OpenStack providers
+    #[arg(long)]
+    pub(crate) crds: bool,
+    /// Run the scheduler and the controllers of Deployments, Jobs and their like too
+    #[arg(long)]
+    pub(crate) workloads: bool,
+    /// Have the audit log show what was sent, too, as `bench` needs it
+    #[arg(long)]
+    pub(crate) audit_bodies: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Place {
+    /// The folder of its data, logs, keys and kubeconfig; one control plane for each
+    #[arg(long, default_value_os_t = default_folder())]
+    pub(crate) dir: PathBuf,
+}
+
+/// In the checkout that this was compiled in.
+fn default_folder() -> PathBuf {
+    let room = Path::new(env!("CARGO_MANIFEST_DIR"));
+    room.parent().unwrap_or(room).join(".lab/control-plane")
+}
+
+/// Exit codes: 0 measured, whatever the numbers are; 1 something failed; 2 wrong arguments; 130 interrupted.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Bring releases of a class and templates from a directory to ready, beside a raw writer that sends the same bodies
+    #[command(after_help = "Examples:\n  cargo xtask bench converge --json converge.json\n  \
+                            cargo xtask bench converge --releases 200 --stacks 4 --objects 7")]
+    Converge(ConvergeArguments),
+    /// Look for a minute at an operator that has nothing to do
+    #[command(after_help = "Example:\n  cargo xtask bench idle --releases 500 --seconds 300")]
+    Idle(IdleArguments),
+}
+
+/// What every benchmark takes.
+#[derive(Args, Debug)]
+pub(crate) struct BenchArguments {
+    /// Write the same as JSON, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// A control plane that is already there, from `cargo xtask control-plane up --crds --audit-bodies`
+    #[arg(long, value_name = "FILE", value_parser = file)]
+    pub(crate) kubeconfig: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ConvergeArguments {
+    /// Releases in all; without this and --stacks: 100 and 1,000, in many stacks and in one
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) releases: Option<u32>,
+    /// Stacks that the releases are spread over [default: one for each 50 releases]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) stacks: Option<u32>,
+    /// Objects of each release: a class and templates
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(4..=200))]
+    pub(crate) objects: u32,
+    /// Connections of the raw writer
+    // Twice what the operator uses, so that the raw writer never waits for a connection that the operator would have had.
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) connections: u16,
+    #[command(flatten)]
+    pub(crate) common: BenchArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct IdleArguments {
+    /// Ready releases, 50 in a stack; without this: 100, then 1,000
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) releases: Option<u32>,
+    /// How long to look
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) seconds: u32,
+    #[command(flatten)]
+    pub(crate) common: BenchArguments,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Exit codes: 0 all went well, 1 something failed, 2 wrong arguments, 130 it was interrupted.")]
+pub(crate) struct DemoArguments {
+    /// Play with the newest releases of one stack in this directory instead of our own; it is only read
+    ///
+    /// Its folders, or those in its `cluster-stacks/`, are named after their tags, as in docker-harbor-1-34-v1. Of several
+    /// stacks the one with the most releases is taken.
+    #[arg(long, value_name = "DIR", value_parser = directory)]
+    pub(crate) releases: Option<PathBuf>,
+    /// Play in a cluster that is already there, and remove from it what the demo added
+    #[arg(long, value_name = "FILE", value_parser = file)]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The namespace of the demo, which must not be there yet
+    #[arg(long, value_name = "NAME", default_value = "stackwright-demo", value_parser = namespace)]
+    pub(crate) namespace: String,
+    /// Stop before the stack is deleted, to look around by hand; Ctrl-C goes on
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// How long to wait before and after each deed for those who read along; not at all without a terminal
+    #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(..=60))]
+    pub(crate) pause: u64,
+}
+
+fn directory(text: &str) -> Result<PathBuf, &'static str> {
+    let path = PathBuf::from(text);
+    if path.is_dir() {
+        Ok(path)
+    } else if path.exists() {
+        Err("it is no directory")
+    } else {
+        Err("there is no such directory")
+    }
+}
+
+fn file(text: &str) -> Result<PathBuf, &'static str> {
+    let path = PathBuf::from(text);
+    if path.is_dir() {
+        Err("it is a directory")
+    } else if path.exists() {
+        Ok(path)
+    } else {
+        Err("there is no such file")
+    }
+}
+
+/// A DNS label, RFC 1123.
+fn namespace(text: &str) -> Result<String, &'static str> {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let ends = [text.bytes().next(), text.bytes().last()];
+    if text.len() <= 63
+        && ends.iter().all(|end| end.is_some_and(plain))
+        && text.bytes().all(|byte| plain(byte) || byte == b'-')
+    {
+        Ok(text.to_owned())
+    } else {
+        Err("a namespace has up to 63 small letters, digits and -, the last not at its ends")
+    }
+}
