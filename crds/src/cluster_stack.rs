@@ -21,6 +21,13 @@ pub const VERSIONS_LENGTH: u32 = 1024;
 /// Longest provider, name, channel and version: the longest label value.
 pub const PART_LENGTH: u32 = 63;
 
+/// What is wrong with a stack that names no provider and does not say that it needs none: the contract's words, and what to write.
+pub const NO_PROVIDER_REF: &str =
+    "empty provider ref, even though noProvider mode is turned off; set spec.providerRef, or spec.noProvider: true";
+
+/// How versions are written; it follows the contract's words about one that is not.
+pub const VERSION_FORM: &str = "write v1, v2 or v0-sha.abc";
+
 /// What is wrong with a `spec.providerRef` whose kind leaves no name for the kind of the release objects.
 pub const NO_TEMPLATE_REF: &str =
     "invalid provider ref: use a kind whose name ends with Template, such as OpenStackClusterStackReleaseTemplate";
@@ -61,7 +68,7 @@ pub const NO_TEMPLATE_REF: &str =
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
     Rule::new("self.noProvider || has(self.providerRef)")
-        .message("empty provider ref, even though noProvider mode is turned off")
+        .message(NO_PROVIDER_REF)
         .field_path(".providerRef"),
 ]))]
 pub struct ClusterStackSpec {
@@ -80,7 +87,11 @@ pub struct ClusterStackSpec {
     ]))]
     pub name: String,
     /// Kubernetes minor version of the stack, such as "1.32". Cannot be changed.
-    #[schemars(length(max = PART_LENGTH), regex(pattern = r"^\d\.\d+$"), extend("x-kubernetes-validations" = [immutable()]))]
+    #[schemars(length(max = PART_LENGTH), regex(pattern = r"^\d\.\d+$"), extend("x-kubernetes-validations" = [
+        immutable(),
+        // The API server says of a pattern only that it does not match.
+        Rule::new("self.matches('^[0-9][.][0-9]+$')").message("write the minor version only, such as \"1.27\""),
+    ]))]
     pub kubernetes_version: String,
     /// Which kind of versions the stack follows: stable (v1, v2), custom (every version that is not stable), or the word of the versions
     /// themselves, such as alpha, beta or sha. Cannot be changed.
@@ -123,7 +134,8 @@ pub struct ClusterStackSpec {
     /// Whose behaviour the rendering of charts follows: v3.19 (as the Go operator), v4.1, v4.2 or v4.3.
     #[serde(default)]
     pub helm_profile: HelmProfile,
-    /// Stops the reconciliation of this stack.
+    /// Stops the reconciliation of this stack: no release is created, changed or deleted. Those that are there are still looked after; each can be
+    /// paused by the annotation cluster.x-k8s.io/paused.
     #[serde(default)]
     pub suspend: bool,
     /// Most objects that one pass may delete because they left a rendering, or releases because they left the source, without the annotation
@@ -188,7 +200,7 @@ fn versions(_: &mut SchemaGenerator) -> Schema {
             "maxLength": PART_LENGTH,
             "x-kubernetes-validations": [{
                 "rule": "self.matches('^v[0-9]+(-[0-9A-Za-z_]+[.][0-9A-Za-z_]+)?$')",
-                "messageExpression": "'invalid version: invalid version string ' + self",
+                "messageExpression": format!("'invalid version: invalid version string ' + self + '; {VERSION_FORM}'"),
             }],
         },
     })
