@@ -73,7 +73,12 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
     match write_status(context, &release, &plan.status).await {
         Ok(written) => {
             if written.resource_version() != release.resource_version() {
-                context.warn(&release.object_ref(&()), &plan.status.conditions);
+                let before = release.status.as_ref().map(|status| status.conditions.as_slice());
+                context.warn(
+                    &release.object_ref(&()),
+                    before.unwrap_or_default(),
+                    &plan.status.conditions,
+                );
             }
             context.releases.note(written);
             lock(&memory).refusals = 0;

@@ -53,8 +53,9 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
 
 /// False when the status could not be written.
 async fn write_status(context: &Context, stack: &ClusterStack, plan: &StackPlan) -> bool {
-    // A paused stack keeps what it has, whoever wrote it and even if that is nothing.
-    if stack.status.clone().unwrap_or_default() == plan.status {
+    // What is not looked at keeps what it has, even if that is nothing.
+    let before = stack.status.clone().unwrap_or_default();
+    if before == plan.status {
         return true;
     }
     let api: Api<ClusterStack> = Api::namespaced(context.client.clone(), &stack.namespace().unwrap_or_default());
@@ -66,7 +67,7 @@ async fn write_status(context: &Context, stack: &ClusterStack, plan: &StackPlan)
         Ok(StatusWrite::Written(written)) => {
             let uid = stack.uid().unwrap_or_default();
             context.stack_memories.status_written(&uid, context.now());
-            context.warn(&stack.object_ref(&()), &plan.status.conditions);
+            context.warn(&stack.object_ref(&()), &before.conditions, &plan.status.conditions);
             context.stacks.note(*written);
             true
         }

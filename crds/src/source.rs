@@ -1,5 +1,7 @@
 //! Where the releases of a stack come from: `spec.source`.
 
+use std::fmt;
+
 use kube::core::Rule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,6 +19,18 @@ pub enum Source {
     Http(HttpSource),
     /// A directory of the operator's own file system.
     Directory(DirectorySource),
+}
+
+/// In words for people: what it is, and where.
+impl fmt::Display for Source {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Github(source) => write!(formatter, "repository {}/{}", source.owner, source.repository),
+            Self::Oci(source) => write!(formatter, "registry {}", source.repository),
+            Self::Http(source) => write!(formatter, "web server {}", source.url),
+            Self::Directory(source) => write!(formatter, "directory {:?}", source.path),
+        }
+    }
 }
 
 /// How the enum looks to Kubernetes, whose schemas know no alternatives: one optional field each, and a rule in words.

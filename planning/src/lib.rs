@@ -7,6 +7,7 @@ pub mod digest;
 pub mod health;
 pub mod next;
 pub mod object_key;
+mod pause;
 pub mod release;
 pub mod stack;
 pub mod warnings;

@@ -1,6 +1,8 @@
 //! Decisions about one ClusterStack: which releases shall exist, what they shall say, and what the stack's status says of them.
 
+mod findings;
 mod observed;
+mod obstacle;
 mod plan;
 mod provider;
 mod select;

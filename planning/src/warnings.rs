@@ -4,23 +4,46 @@ use crds::conditions::{Condition, ConditionStatus, ConditionType, Reason, Severi
 
 /// What is wrong, in the order of the conditions: everything that does not hold and will not by waiting alone. Who tells it twice
 /// tells nothing new.
-pub fn warnings(conditions: &[Condition]) -> Vec<(Reason, &str)> {
-    let told = |condition: &&Condition| {
-        let counts = condition
-            .type_
-            .parse::<ConditionType>()
-            .is_ok_and(ConditionType::is_summarised);
+///
+/// Of what a stack says about its releases only the beginning is news, told by what its conditions said `before`: their words change with every
+/// release, and the releases tell them themselves.
+pub fn warnings<'a>(before: &[Condition], after: &'a [Condition]) -> Vec<(Reason, &'a str)> {
+    let mut told: Vec<(Reason, &str)> = Vec::new();
+    for condition in after.iter().filter(|condition| counts(condition)) {
+        let Some(reason) = reason_of(condition) else { continue };
+        let about_releases = is_about_releases(reason);
         let severe = matches!(condition.severity, Some(Severity::Error | Severity::Warning));
-        counts && severe && condition.status == ConditionStatus::False
-    };
-    conditions
-        .iter()
-        .filter(told)
-        .filter_map(|condition| {
-            let reason = condition.reason.as_deref()?.parse().ok()?;
-            Some((reason, condition.message.as_deref().unwrap_or_default()))
-        })
-        .collect()
+        let said = |reason| {
+            let mut before = before.iter().filter(|condition| counts(condition));
+            before.any(|condition| reason_of(condition) == Some(reason))
+        };
+        let is_news = if about_releases {
+            !said(reason) && told.iter().all(|(other, _)| *other != reason)
+        } else {
+            severe && condition.status == ConditionStatus::False
+        };
+        if is_news {
+            told.push((reason, condition.message.as_deref().unwrap_or_default()));
+        }
+    }
+    told
+}
+
+fn counts(condition: &Condition) -> bool {
+    let type_ = condition.type_.parse::<ConditionType>();
+    type_.is_ok_and(ConditionType::is_summarised)
+}
+
+fn reason_of(condition: &Condition) -> Option<Reason> {
+    condition.reason.as_deref()?.parse().ok()
+}
+
+/// The reasons by which a stack speaks of its releases, also where it can be used without them.
+fn is_about_releases(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::BrokenRelease | Reason::ReleaseOwnedByOtherStack | Reason::ReleaseNotFound
+    )
 }
 
 #[cfg(test)]
@@ -72,6 +95,28 @@ mod tests {
             (Reason::IssueWithReleaseAssets, "ClusterStackReleaseDownloaded in words"),
             (Reason::FailedToApplyObjects, "HelmChartApplied in words"),
         ];
-        assert_eq!(warnings(&conditions), told);
+        assert_eq!(warnings(&[], &conditions), told);
+        assert_eq!(warnings(&conditions, &conditions), told);
+    }
+
+    #[test]
+    fn of_what_a_stack_says_about_its_releases_only_the_beginning_is_told() {
+        let broken = |type_, status, severity, message: &str| Condition {
+            message: Some(message.to_owned()),
+            ..condition(type_, status, severity, Some(Reason::BrokenRelease))
+        };
+        let (synced, available) = ("ClusterStackReleasesSynced", "ClusterStackReleaseAvailable");
+        let well = [condition(available, ConditionStatus::True, None, None)];
+        let newest = [broken(available, ConditionStatus::True, None, "v2")];
+        let another = [broken(available, ConditionStatus::True, None, "v3")];
+        let listed = [
+            broken(synced, ConditionStatus::False, Some(Severity::Error), "v2"),
+            broken(available, ConditionStatus::True, None, "v3"),
+        ];
+        assert_eq!(warnings(&well, &newest), [(Reason::BrokenRelease, "v2")]);
+        assert_eq!(warnings(&newest, &another), []);
+        assert_eq!(warnings(&newest, &listed), []);
+        assert_eq!(warnings(&[], &listed), [(Reason::BrokenRelease, "v2")], "once");
+        assert_eq!(warnings(&listed, &well), []);
     }
 }

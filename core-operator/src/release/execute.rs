@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
+use crds::conditions::{ConditionType, is_true, lint};
 use crds::{ClusterStackRelease, labels};
 use futures::future::join_all;
 use kube::api::{DynamicObject, Patch, PatchParams};
@@ -437,7 +438,7 @@ pub(crate) async fn write_status(
     release: &ClusterStackRelease,
     status: &crds::ClusterStackReleaseStatus,
 ) -> Result<ClusterStackRelease, String> {
-    // A paused release keeps what it has, whoever wrote it and even if that is nothing.
+    // What is not looked at keeps what it has, even if that is nothing.
     if release.status.clone().unwrap_or_default() == *status {
         return Ok(release.clone());
     }
@@ -446,12 +447,14 @@ pub(crate) async fn write_status(
         ..release.clone()
     };
     debug_assert!(
-        crds::conditions::lint(
-            &status.conditions,
-            release.metadata.generation.unwrap_or(0),
-            status.observed_generation.unwrap_or(0)
-        )
-        .is_empty(),
+        // A paused release keeps what it says, whoever wrote it.
+        is_true(&status.conditions, ConditionType::Paused)
+            || lint(
+                &status.conditions,
+                release.metadata.generation.unwrap_or(0),
+                status.observed_generation.unwrap_or(0)
+            )
+            .is_empty(),
         "{:?}",
         status.conditions
     );

@@ -27,7 +27,7 @@ pub enum Flaw {
     /// A status cannot know of a spec that does not exist yet.
     #[strum(to_string = "observedGeneration is newer than the object")]
     ObservedTheFuture,
-    /// `Reconciling` and `Stalled` are present only when True.
+    /// `Reconciling`, `Stalled` and `Paused` are present only when True.
     #[strum(to_string = "{0} is present, but not True")]
     PresentButNotTrue(ConditionType),
     /// Two statements about the same thing.
@@ -57,6 +57,9 @@ pub enum Flaw {
     /// Ready does not follow from the others.
     #[strum(to_string = "Ready is not the summary of the other conditions")]
     ReadyIsNotTheSummary,
+    /// Whoever looks at Ready alone must learn that nobody works on the object.
+    #[strum(to_string = "Paused is True, but Ready does not give its reason and message")]
+    ReadyHidesThePause,
 }
 
 /// Every rule that the conditions break; empty when all is well.
@@ -75,7 +78,7 @@ fn flaws_of_one(condition: &Condition) -> Vec<Flaw> {
     let name = &condition.type_;
     match name.parse::<ConditionType>() {
         Err(_) => flaws.push(Flaw::UnknownType(name.clone())),
-        Ok(type_ @ (ConditionType::Reconciling | ConditionType::Stalled)) => {
+        Ok(type_) if type_.is_only_ever_true() => {
             if condition.status != ConditionStatus::True {
                 flaws.push(Flaw::PresentButNotTrue(type_));
             }
@@ -130,6 +133,8 @@ fn flaws_of_list(conditions: &[Condition]) -> Vec<Flaw> {
 fn flaws_of_story(conditions: &[Condition], generation: i64, observed_generation: i64) -> Vec<Flaw> {
     let is_true = |type_| super::is_true(conditions, type_);
     let ready = find(conditions, ConditionType::Ready);
+    let paused = find(conditions, ConditionType::Paused);
+    let goes_on = is_true(ConditionType::Reconciling) || paused.is_some();
     let rules = [
         (Flaw::ReadyMissing, ready.is_none()),
         (
@@ -142,16 +147,22 @@ fn flaws_of_story(conditions: &[Condition], generation: i64, observed_generation
         ),
         (
             Flaw::UnknownWithoutReconciling,
-            ready.is_some_and(|ready| ready.status == ConditionStatus::Unknown) && !is_true(ConditionType::Reconciling),
+            ready.is_some_and(|ready| ready.status == ConditionStatus::Unknown) && !goes_on,
         ),
         (
             Flaw::BehindWithoutReconciling,
-            observed_generation < generation && !is_true(ConditionType::Reconciling),
+            observed_generation < generation && !goes_on,
         ),
         (Flaw::ObservedTheFuture, observed_generation > generation),
         (
             Flaw::ReadyIsNotTheSummary,
-            ready.is_some_and(|ready| !summarises(ready, conditions)),
+            ready.is_some_and(|ready| !summarises(ready, conditions, paused)),
+        ),
+        (
+            Flaw::ReadyHidesThePause,
+            ready
+                .zip(paused)
+                .is_some_and(|(ready, paused)| (&ready.reason, &ready.message) != (&paused.reason, &paused.message)),
         ),
     ];
     rules
@@ -160,14 +171,13 @@ fn flaws_of_story(conditions: &[Condition], generation: i64, observed_generation
         .collect()
 }
 
-/// Whether Ready says what the winner of the summary says. A Ready that is True may say more than "yes".
-fn summarises(ready: &Condition, conditions: &[Condition]) -> bool {
+/// Whether Ready says what the winner of the summary says; while the object is paused, it only has its status and severity.
+fn summarises(ready: &Condition, conditions: &[Condition], paused: Option<&Condition>) -> bool {
     match summary::winner(conditions) {
         None => ready.status == ConditionStatus::Unknown,
-        Some(winner) if winner.status == ConditionStatus::True => ready.status == ConditionStatus::True,
         Some(winner) => {
-            (ready.status, ready.severity, &ready.reason, &ready.message)
-                == (winner.status, winner.severity, &winner.reason, &winner.message)
+            (ready.status, ready.severity) == (winner.status, winner.severity)
+                && (paused.is_some() || (&ready.reason, &ready.message) == (&winner.reason, &winner.message))
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod lint;
 mod merge;
+mod pause;
 mod summary;
 mod vocabulary;
 
@@ -16,6 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub use self::{
     lint::{Flaw, lint},
     merge::merge,
+    pause::paused,
     summary::{summarise_ready, with_ready},
     vocabulary::{ConditionType, Reason},
 };
@@ -197,10 +199,15 @@ fn position(type_: &str) -> (bool, &str) {
 }
 
 /// The message within [`MESSAGE_BYTES`]: what is longer ends in an ellipsis. Findings do this themselves; it is for messages beside them.
-pub fn cut(mut message: String) -> String {
+pub fn cut(message: String) -> String {
+    cut_at(message, MESSAGE_BYTES)
+}
+
+/// As [`cut`], within so many bytes: for words that others follow.
+pub fn cut_at(mut message: String, bytes: usize) -> String {
     const ELLIPSIS: &str = "...";
-    if message.len() > MESSAGE_BYTES {
-        message.truncate(message.floor_char_boundary(MESSAGE_BYTES - ELLIPSIS.len()));
+    if message.len() > bytes {
+        message.truncate(message.floor_char_boundary(bytes.saturating_sub(ELLIPSIS.len())));
         message.push_str(ELLIPSIS);
     }
     message

@@ -5,7 +5,8 @@ use strum::IntoEnumIterator;
 
 use super::*;
 use ConditionType::{
-    ClusterStackReleaseDownloaded, HelmChartApplied, ProviderClusterStackReleaseReady, Ready, Reconciling, Stalled,
+    ClusterStackReleaseDownloaded, HelmChartApplied, Paused, ProviderClusterStackReleaseReady, Ready, Reconciling,
+    Stalled,
 };
 
 fn at(text: &str) -> Timestamp {
@@ -179,10 +180,21 @@ fn ready_is_the_worst_group_and_in_it_the_first_by_name() {
                 Finding::holds(HelmChartApplied),
                 Finding::holds_because(Reconciling, Reason::Progressing, "working"),
                 Finding::holds_because(Stalled, Reason::InvalidSpec, "stuck"),
+                Finding::holds_because(Paused, Reason::Suspended, "still"),
             ],
             ConditionStatus::True,
             None,
             "",
+        ),
+        (
+            vec![
+                Finding::holds_because(ProviderClusterStackReleaseReady, Reason::Drifted, "second"),
+                Finding::holds_because(HelmChartApplied, Reason::Drifted, "first"),
+                Finding::holds(ClusterStackReleaseDownloaded),
+            ],
+            ConditionStatus::True,
+            None,
+            "first",
         ),
     ];
     for (findings, status, severity, message) in table {
@@ -210,6 +222,47 @@ fn long_messages_are_cut_at_a_character() {
     assert!(cut_message.ends_with("ä..."));
     let finding = failing(HelmChartApplied, Severity::Error, &"x".repeat(5000));
     assert_eq!(finding.message().len(), MESSAGE_BYTES);
+}
+
+#[test]
+fn a_paused_object_keeps_what_it_said_and_says_why_it_stands_still() {
+    let pause = |stored: &[Condition], now: &str| paused(stored, Reason::Suspended, "set it to false", at(now));
+    let stored = sound();
+    let first = pause(&stored, "2026-11-21T11:00:00.5Z");
+    assert_eq!(lint(&first, 3, 2), [], "also when the generation is another one");
+    let types: Vec<&str> = first.iter().map(|condition| condition.type_.as_str()).collect();
+    let all = [
+        "Ready",
+        "ClusterStackReleaseDownloaded",
+        "HelmChartApplied",
+        "Paused",
+        "Stalled",
+    ];
+    assert_eq!(types, all);
+    let (ready, before) = (&first[0], &stored[0]);
+    assert_eq!(
+        (ready.status, ready.severity, &ready.last_transition_time),
+        (before.status, before.severity, &before.last_transition_time)
+    );
+    for says in [ready, &first[3]] {
+        let words = (says.reason.as_deref(), says.message.as_deref());
+        assert_eq!(words, (Some("Suspended"), Some("set it to false")));
+    }
+    assert_eq!(first[3].last_transition_time.0, at("2026-11-21T11:00:00Z"));
+    assert_eq!([&first[1], &first[2], &first[4]], [&stored[1], &stored[2], &stored[3]]);
+    assert_eq!(pause(&first, "2026-11-21T12:00:00Z"), first, "the same again");
+}
+
+#[test]
+fn an_object_that_is_paused_before_anybody_looked_at_it_is_unknown() {
+    let conditions = paused(&[], Reason::Paused, "remove it", at("2026-11-21T10:00:00Z"));
+    assert_eq!(lint(&conditions, 1, 0), []);
+    let statuses: Vec<_> = conditions
+        .iter()
+        .map(|condition| (condition.type_.as_str(), condition.status))
+        .collect();
+    let expected = [("Ready", ConditionStatus::Unknown), ("Paused", ConditionStatus::True)];
+    assert_eq!(statuses, expected);
 }
 
 /// Conditions without a flaw, to be spoilt one by one.
@@ -297,6 +350,13 @@ fn every_flaw_is_found() {
         (
             spoilt(|all| all[0].message = Some("another story".to_owned())),
             Flaw::ReadyIsNotTheSummary,
+        ),
+        (
+            ready_and(vec![
+                Finding::holds(HelmChartApplied),
+                Finding::holds_because(Paused, Reason::Suspended, ""),
+            ]),
+            Flaw::ReadyHidesThePause,
         ),
     ];
     for (conditions, flaw) in table {

@@ -27,6 +27,8 @@ pub enum ConditionType {
     Reconciling,
     /// Nothing will change until somebody acts. Only ever True.
     Stalled,
+    /// Nobody works on the object because somebody asked for that; everything else is as it was found last. Only ever True.
+    Paused,
     /// The source of releases can be used as configured.
     AssetsClientAPIAvailable,
     /// The source was asked, and its list of releases is known.
@@ -65,9 +67,14 @@ impl ConditionType {
         self.into()
     }
 
-    /// Whether the condition counts for Ready. `Reconciling` and `Stalled` are about the operator's work, not about the object.
+    /// Whether the condition counts for Ready. Those that do not are about the operator's work, not about the object.
     pub fn is_summarised(self) -> bool {
-        !matches!(self, Self::Ready | Self::Reconciling | Self::Stalled)
+        self != Self::Ready && !self.is_only_ever_true()
+    }
+
+    /// Whether the condition is there only while it holds.
+    pub fn is_only_ever_true(self) -> bool {
+        matches!(self, Self::Reconciling | Self::Stalled | Self::Paused)
     }
 }
 
@@ -138,7 +145,7 @@ pub enum Reason {
     Contested,
     /// The API server does not know a kind that the release needs; ends by itself when the CRD appears.
     KindNotFound,
-    /// Releases of the source were passed over because they are broken.
+    /// A release cannot be used until somebody mends it, or what is in its way.
     BrokenRelease,
     /// A version that is asked for is not at the source.
     ReleaseNotFound,

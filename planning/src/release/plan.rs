@@ -15,6 +15,7 @@ use super::status;
 use super::waiting::{self, Waiting};
 use crate::next::Next;
 use crate::object_key::{GroupKind, ObjectKey};
+use crate::pause::Pause;
 use crate::waves::{Wave, wave_of};
 
 /// What a driver performs, and what it then knows.
@@ -132,7 +133,9 @@ pub(super) struct Objects {
 /// Decides about a release.
 pub fn plan(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
     if observed.paused {
-        return untouched(observed, Waiting::Paused);
+        let mut plan = untouched(observed, Waiting::Paused);
+        plan.status.conditions = Pause::Release.conditions(&observed.status.conditions, now);
+        return plan;
     }
     let up_to_date = observed.status.observed_generation == Some(observed.generation);
     if observed.provider == Provider::NotListed && up_to_date && !observed.deleting {

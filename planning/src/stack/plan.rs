@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crds::cluster_stack::ClusterStackStatus;
+use crds::cluster_stack::{ClusterStackStatus, VERSION_FORM};
 use crds::cluster_stack_release::ClusterStackReleaseSpec;
 use crds::labels;
 use crds::names::ReleaseTag;
@@ -11,11 +11,13 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use serde::{Deserialize, Serialize};
 
 use super::observed::{Listing, Owner, ProviderTemplate, ReleaseView, StackObserved};
+use super::obstacle::enumerate;
 use super::provider;
 use super::select::{LatestUnknown, Selection, select};
 use super::status;
 use crate::digest::digest;
 use crate::next::{Next, retry_delay_seconds};
+use crate::pause::Pause;
 
 /// The status of one stack is written at most this often: fifty releases that become ready in a second are one write, not fifty.
 const STATUS_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
@@ -189,14 +191,17 @@ pub enum StackWaiting {
 
 /// Decides about a stack.
 pub fn plan(observed: &StackObserved, now: Timestamp) -> StackPlan {
-    if observed.deleting || observed.paused || observed.spec.suspend {
-        return idle(observed);
+    if observed.deleting {
+        return idle(observed, Vec::new());
+    }
+    if observed.paused {
+        return paused(observed, Pause::Stack, StackWaiting::Paused, now);
+    }
+    if observed.spec.suspend {
+        return paused(observed, Pause::Suspension, StackWaiting::Suspended, now);
     }
     if is_blind(observed) && observed.status.observed_generation == Some(observed.generation) {
-        return StackPlan {
-            waiting: vec![StackWaiting::Lists],
-            ..idle(observed)
-        };
+        return idle(observed, vec![StackWaiting::Lists]);
     }
     let (stem, channel) = match (observed.spec.stem(), observed.spec.parsed_channel()) {
         (Ok(stem), Ok(channel)) => (stem, channel),
@@ -263,12 +268,8 @@ fn is_blind(observed: &StackObserved) -> bool {
         || observed.template == ProviderTemplate::NotListed
 }
 
-fn idle(observed: &StackObserved) -> StackPlan {
-    let waiting = match (observed.paused, observed.spec.suspend) {
-        (true, _) => vec![StackWaiting::Paused],
-        (false, true) => vec![StackWaiting::Suspended],
-        (false, false) => Vec::new(),
-    };
+/// Nothing to do, and nothing new to say.
+fn idle(observed: &StackObserved, waiting: Vec<StackWaiting>) -> StackPlan {
     StackPlan {
         actions: Vec::new(),
         status: observed.status.clone(),
@@ -277,6 +278,15 @@ fn idle(observed: &StackObserved) -> StackPlan {
         waiting,
         next: Next::Await,
     }
+}
+
+/// Nothing to do, and the status says why.
+fn paused(observed: &StackObserved, pause: Pause, waiting: StackWaiting, now: Timestamp) -> StackPlan {
+    let status = ClusterStackStatus {
+        conditions: pause.conditions(&observed.status.conditions, now),
+        ..observed.status.clone()
+    };
+    finish(observed, Vec::new(), status, Vec::new(), vec![waiting], now)
 }
 
 fn invalid(observed: &StackObserved, message: &str, now: Timestamp) -> StackPlan {
@@ -374,7 +384,7 @@ fn waiting(observed: &StackObserved, selection: &Selection) -> Vec<StackWaiting>
     let mut waiting = Vec::new();
     if !selection.invalid.is_empty() {
         let message = format!(
-            "invalid version: invalid version string {}",
+            "invalid version: invalid version string {}; {VERSION_FORM}",
             selection.invalid.join(", ")
         );
         waiting.push(StackWaiting::InvalidSpec { message });
@@ -457,7 +467,7 @@ fn notes(actions: &[StackAction]) -> Vec<Note> {
         (!tags.is_empty()).then(|| Note {
             warning: false,
             reason,
-            message: format!("{verb} {}", status::enumerate(tags)),
+            message: format!("{verb} {}", enumerate(tags)),
         })
     };
     note(NoteReason::ClusterStackReleaseCreated, "created", &created)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crds::ClusterStackSpec;
-use crds::cluster_stack::NO_TEMPLATE_REF;
+use crds::cluster_stack::{NO_PROVIDER_REF, NO_TEMPLATE_REF};
 use crds::cluster_stack_release::{FOREIGN_PROVIDER_REF, provider_kind};
 use crds::labels;
 use crds::names::ReleaseTag;
@@ -30,7 +30,7 @@ pub fn release_kind(template_kind: &str) -> Option<&str> {
 pub(super) fn objection(spec: &ClusterStackSpec) -> Option<&'static str> {
     match &spec.provider_ref {
         _ if spec.no_provider => None,
-        None => Some("empty provider ref, even though noProvider mode is turned off"),
+        None => Some(NO_PROVIDER_REF),
         Some(reference) => match provider_kind(reference) {
             None => Some(FOREIGN_PROVIDER_REF),
             Some(kind) => release_kind(kind).is_none().then_some(NO_TEMPLATE_REF),

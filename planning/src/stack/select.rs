@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::conditions::{ConditionType, Reason, find};
+use crds::conditions::{ConditionStatus, ConditionType, Reason, find};
 use crds::names::{Channel, ReleaseStem, ReleaseTag, StackVersion};
 use jiff::Timestamp;
 
@@ -17,6 +17,8 @@ pub(super) struct Selection {
     pub(super) latest_unknown: Option<LatestUnknown>,
     /// The newest release that is ready.
     pub(super) latest_ready: Option<ReleaseTag>,
+    /// The releases that `spec.versions` asks for.
+    pub(super) listed: BTreeSet<ReleaseTag>,
     /// Entries of `spec.versions` that are no versions.
     pub(super) invalid: Vec<String>,
     /// The stack's releases that stay or come, in order of version.
@@ -86,6 +88,7 @@ pub(super) fn select(observed: &StackObserved, stem: &ReleaseStem, channel: &Cha
         latest,
         latest_unknown,
         latest_ready,
+        listed,
         invalid,
         wanted,
         unwanted,
@@ -216,6 +219,7 @@ fn last_resort(owned: &BTreeMap<ReleaseTag, &ReleaseView>, latest_ready: Option<
 
 /// Whether nothing has been found out about the release since it was made or since its status was lost.
 fn is_unobserved(view: &ReleaseView) -> bool {
-    find(&view.conditions, ConditionType::Ready)
-        .is_none_or(|ready| ready.reason.as_deref() == Some(Reason::NotObservedYet.as_str()))
+    find(&view.conditions, ConditionType::Ready).is_none_or(|ready| {
+        ready.status == ConditionStatus::Unknown || ready.reason.as_deref() == Some(Reason::NotObservedYet.as_str())
+    })
 }

@@ -658,9 +658,6 @@ impl World {
 
     /// What is true of every plan.
     fn check_release_plan(&mut self, observed: &ReleaseObserved, plan: &ReleasePlan) {
-        if observed.paused {
-            return;
-        }
         let status = &plan.status;
         for flaw in lint(
             &status.conditions,

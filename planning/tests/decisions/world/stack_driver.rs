@@ -260,9 +260,6 @@ impl World {
 
     /// What is true of every plan.
     fn check_stack_plan(&mut self, observed: &StackObserved, plan: &StackPlan) {
-        if observed.paused || observed.spec.suspend {
-            return;
-        }
         let status = &plan.status;
         for flaw in lint(
             &status.conditions,

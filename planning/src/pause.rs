@@ -1,0 +1,37 @@
+//! What a paused object says: how somebody stopped the work on it, and how it goes on.
+
+use crds::conditions::{Condition, Reason, paused};
+use jiff::Timestamp;
+
+/// How the work on an object was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pause {
+    /// The annotation, on a ClusterStack.
+    Stack,
+    /// `spec.suspend` of a ClusterStack.
+    Suspension,
+    /// The annotation, on a ClusterStackRelease.
+    Release,
+}
+
+impl Pause {
+    /// The conditions of an object with this pause; everything else that its status says stays.
+    pub(crate) fn conditions(self, stored: &[Condition], now: Timestamp) -> Vec<Condition> {
+        let annotation = |left: &str| {
+            let name = crds::labels::PAUSED;
+            format!("the annotation {name} is set: {left}; remove it to go on")
+        };
+        let releases = "no release is created, changed or deleted";
+        match self {
+            Self::Stack => paused(stored, Reason::Paused, &annotation(releases), now),
+            Self::Suspension => {
+                let message = format!("spec.suspend is true: {releases}; set it to false to go on");
+                paused(stored, Reason::Suspended, &message, now)
+            }
+            Self::Release => {
+                let message = annotation("no object is applied, put back or deleted");
+                paused(stored, Reason::Paused, &message, now)
+            }
+        }
+    }
+}

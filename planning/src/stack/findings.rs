@@ -1,0 +1,280 @@
+//! What the conditions of a ClusterStack say: of its source, its releases and its provider, and whether work goes on.
+
+use crds::conditions::{ConditionStatus, ConditionType, Finding, Reason, Severity, with_ready};
+
+use super::observed::{Listing, ProviderTemplate, StackObserved};
+use super::obstacle::{Obstacle, explanation, obstacles, told};
+use super::plan::{StackAction, StackWaiting};
+use super::provider::objection;
+use super::select::{LatestUnknown, Selection};
+
+/// Everything there is to say.
+pub(super) fn findings(
+    observed: &StackObserved,
+    selection: &Selection,
+    actions: &[StackAction],
+    waiting: &[StackWaiting],
+) -> Vec<Finding> {
+    let obstacles = obstacles(observed, selection);
+    // What is listed was asked for by name.
+    let (listed, others): (Vec<&Obstacle>, Vec<&Obstacle>) = obstacles
+        .iter()
+        .partition(|obstacle| selection.listed.contains(obstacle.tag));
+    let mut findings = source(observed, selection, &listed);
+    findings.push(releases(observed, waiting, &listed));
+    findings.extend(provider(observed, waiting));
+    findings.extend(available(observed, selection, &others));
+    let mut findings = with_ready(findings);
+    findings.extend(activity(&findings, actions, waiting, &obstacles));
+    findings
+}
+
+/// The source counts for a stack that subscribes. A stack of listed versions needs no list, but it needs the source for what it does not have yet.
+fn source(observed: &StackObserved, selection: &Selection, listed: &[&Obstacle]) -> Vec<Finding> {
+    let client = ConditionType::AssetsClientAPIAvailable;
+    let synced = ConditionType::ReleasesSynced;
+    if !observed.spec.auto_subscribe && listed.is_empty() {
+        return Vec::new();
+    }
+    match &observed.listing {
+        Listing::Unusable { message } => {
+            vec![Finding::fails(
+                client,
+                Severity::Error,
+                Reason::FailedCreateAssetsClient,
+                message,
+            )]
+        }
+        Listing::Unavailable { message } => {
+            vec![
+                Finding::holds(client),
+                Finding::fails(synced, Severity::Warning, Reason::FailedToSync, message),
+            ]
+        }
+        _ if !observed.spec.auto_subscribe => Vec::new(),
+        Listing::NotAsked => vec![Finding::unknown(
+            synced,
+            Reason::NotObservedYet,
+            "the source has not been asked yet",
+        )],
+        Listing::Known { .. } => vec![Finding::holds(client), subscribed(observed, selection)],
+    }
+}
+
+/// The source was asked; whether it told which release is the newest.
+fn subscribed(observed: &StackObserved, selection: &Selection) -> Finding {
+    const TYPE: ConditionType = ConditionType::ReleasesSynced;
+    match selection.latest_unknown {
+        Some(LatestUnknown::NothingListed) => {
+            Finding::holds_because(TYPE, Reason::ReleaseNotFound, nothing_listed(observed))
+        }
+        Some(LatestUnknown::NoOrder) => {
+            let message =
+                "no release is taken by itself: hash releases without a date have no order; name one in spec.versions";
+            Finding::holds_because(TYPE, Reason::Waiting, message)
+        }
+        Some(LatestUnknown::SourceSilent) | None => Finding::holds(TYPE),
+    }
+}
+
+fn nothing_listed(observed: &StackObserved) -> String {
+    format!(
+        "the source lists no release of {}-{} for Kubernetes {} in channel {}",
+        observed.spec.provider, observed.spec.name, observed.spec.kubernetes_version, observed.spec.channel
+    )
+}
+
+/// The worst of what keeps the release objects from being those that are asked for, and usable.
+fn releases(observed: &StackObserved, waiting: &[StackWaiting], listed: &[&Obstacle]) -> Finding {
+    const TYPE: ConditionType = ConditionType::ClusterStackReleasesSynced;
+    let mut failures: Vec<Finding> = waiting.iter().filter_map(|item| failure(observed, item)).collect();
+    if let Some(worst) = listed.first() {
+        failures.push(Finding::fails(TYPE, worst.severity, worst.reason, told(listed, "")));
+    }
+    failures
+        .into_iter()
+        .min_by_key(Finding::severity)
+        .unwrap_or_else(|| Finding::holds(TYPE))
+}
+
+fn failure(observed: &StackObserved, waiting: &StackWaiting) -> Option<Finding> {
+    const TYPE: ConditionType = ConditionType::ClusterStackReleasesSynced;
+    let warning = |reason, message| Some(Finding::fails(TYPE, Severity::Warning, reason, message));
+    match waiting {
+        StackWaiting::InvalidSpec { message } => {
+            Some(Finding::fails(TYPE, Severity::Error, Reason::InvalidSpec, message))
+        }
+        StackWaiting::OwnedByOther { tag, stack } => {
+            let message = format!(
+                "release {tag} belongs to ClusterStack {stack}, and a namespace has each release once: take the version out of one of the two \
+                 stacks, let them follow different channels, or move one to another namespace"
+            );
+            // Among warnings the name of the condition decides which one Ready repeats; what the source says must not be hidden by this.
+            let severity = match observed.listing {
+                Listing::Unavailable { .. } => Severity::Info,
+                _ => Severity::Warning,
+            };
+            Some(Finding::fails(
+                TYPE,
+                severity,
+                Reason::ReleaseOwnedByOtherStack,
+                message,
+            ))
+        }
+        StackWaiting::ReleaseWrite { tag, message } => {
+            warning(Reason::FailedToCreateOrUpdate, format!("release {tag}: {message}"))
+        }
+        StackWaiting::PruneApproval { digest, releases } => {
+            let message = format!(
+                "{releases} of {} releases left the source and would be deleted, more than pruneLimit allows; to allow it set the annotation {}: {digest}",
+                observed.releases.len(),
+                crds::labels::APPROVE_PRUNE
+            );
+            warning(Reason::PruneNotApproved, message)
+        }
+        _ => None,
+    }
+}
+
+fn provider(observed: &StackObserved, waiting: &[StackWaiting]) -> Option<Finding> {
+    const TYPE: ConditionType = ConditionType::ProviderClusterStackReleasesSynced;
+    if observed.spec.no_provider {
+        return None;
+    }
+    if let Some(message) = objection(&observed.spec) {
+        return Some(Finding::fails(TYPE, Severity::Error, Reason::InvalidSpec, message));
+    }
+    let refused = waiting.iter().find_map(|item| match item {
+        StackWaiting::ProviderWrite { subject, message } => Some(format!("{subject}: {message}")),
+        _ => None,
+    });
+    if let Some(message) = refused {
+        return Some(Finding::fails(
+            TYPE,
+            Severity::Warning,
+            Reason::FailedToCreateOrUpdate,
+            message,
+        ));
+    }
+    Some(match &observed.template {
+        ProviderTemplate::KindMissing { kind } => {
+            let message =
+                format!("the API server does not serve the kind {kind} of providerRef; install the provider's CRDs");
+            Finding::fails(TYPE, Severity::Error, Reason::KindNotFound, message)
+        }
+        ProviderTemplate::NotListed => Finding::unknown(
+            TYPE,
+            Reason::NotObservedYet,
+            "the provider template has not been looked at yet",
+        ),
+        ProviderTemplate::Missing => {
+            let message = "provider template could not be found - check provider reference of cluster stack";
+            Finding::fails(TYPE, Severity::Error, Reason::ProviderTemplateNotFound, message)
+        }
+        ProviderTemplate::Found { .. } | ProviderTemplate::NotWanted => Finding::holds(TYPE),
+    })
+}
+
+/// Whether anything can be used; not stated when nothing is asked for. `others` are the obstacles of what was not asked for by name.
+fn available(observed: &StackObserved, selection: &Selection, others: &[&Obstacle]) -> Option<Finding> {
+    const TYPE: ConditionType = ConditionType::ClusterStackReleaseAvailable;
+    if let Some(ready) = &selection.latest_ready {
+        let Some(worst) = others.first() else {
+            return Some(Finding::holds(TYPE));
+        };
+        let until_then = match &selection.latest {
+            Some(latest) if latest == worst.tag => format!("; {} is used until then", ready.version()),
+            _ => String::new(),
+        };
+        return Some(Finding::holds_because(TYPE, worst.reason, told(others, &until_then)));
+    }
+    if let Some(worst) = others.first() {
+        let message = format!("no release is ready yet; {}: {}", worst.tag, worst.explanation);
+        return Some(Finding::fails(TYPE, worst.severity, worst.reason, message));
+    }
+    if let Some(tag) = selection.wanted.last() {
+        let view = observed.releases.get(&tag.to_string());
+        let explanation = view
+            .and_then(explanation)
+            .unwrap_or_else(|| "not observed yet".to_owned());
+        let message = format!("no release is ready yet; {tag}: {explanation}");
+        return Some(Finding::fails(TYPE, Severity::Info, Reason::Progressing, message));
+    }
+    if !observed.spec.auto_subscribe {
+        return None;
+    }
+    match &observed.listing {
+        // Without this a new stack would be Ready until the source has answered.
+        Listing::NotAsked => Some(Finding::fails(
+            TYPE,
+            Severity::Info,
+            Reason::NotObservedYet,
+            "the source has not been asked yet",
+        )),
+        Listing::Unusable { .. } | Listing::Unavailable { .. } => None,
+        Listing::Known { .. } => Some(Finding::fails(
+            TYPE,
+            Severity::Warning,
+            Reason::ReleaseNotFound,
+            nothing_listed(observed),
+        )),
+    }
+}
+
+/// `Stalled` when only somebody's action helps, `Reconciling` while Ready is not True, a release is on its way or something is about to be done.
+fn activity(
+    findings: &[Finding],
+    actions: &[StackAction],
+    waiting: &[StackWaiting],
+    obstacles: &[Obstacle],
+) -> Option<Finding> {
+    let ready = findings
+        .iter()
+        .find(|finding| finding.condition_type() == ConditionType::Ready)?;
+    let stalled = |reason, message: &str| Some(Finding::holds_because(ConditionType::Stalled, reason, message));
+    let broken = waiting.iter().find_map(|item| match item {
+        StackWaiting::InvalidSpec { message } => Some(message),
+        _ => None,
+    });
+    if let Some(message) = broken {
+        return stalled(Reason::InvalidSpec, message);
+    }
+    let idle = actions.is_empty() && waiting.is_empty();
+    if ready.reason() == Some(Reason::BrokenRelease)
+        && ready.status() == ConditionStatus::False
+        && idle
+        && obstacles.iter().all(|obstacle| obstacle.stalled)
+    {
+        let message = "nothing changes until the release is mended, or the stack asks for another one";
+        return stalled(Reason::BrokenRelease, message);
+    }
+    let on_its_way = obstacles.iter().any(|obstacle| obstacle.reason == Reason::Progressing);
+    let busy = ready.status() != ConditionStatus::True || on_its_way || !actions.is_empty();
+    busy.then(|| {
+        let message = progress(actions, waiting, obstacles);
+        Finding::holds_because(ConditionType::Reconciling, Reason::Progressing, message)
+    })
+}
+
+fn progress(actions: &[StackAction], waiting: &[StackWaiting], obstacles: &[Obstacle]) -> &'static str {
+    if !actions.is_empty() {
+        return "releases are being brought in line";
+    }
+    match waiting.first() {
+        Some(StackWaiting::Source { .. }) => "waits for the source",
+        Some(StackWaiting::NothingListed) => "waits for a release at the source",
+        Some(StackWaiting::NoOrder) => "waits for a version to be named: hash releases without a date have no order",
+        Some(StackWaiting::ProviderTemplate) => "waits for the provider template",
+        Some(StackWaiting::OwnedByOther { .. }) => "waits until another stack lets go of a release",
+        Some(StackWaiting::ReleaseWrite { .. } | StackWaiting::ProviderWrite { .. }) => {
+            "a write failed and is tried again"
+        }
+        Some(StackWaiting::PruneApproval { .. }) => "waits until the deletion of releases is approved",
+        _ => match obstacles.last().map(|mildest| mildest.reason) {
+            Some(Reason::ReleaseNotFound) => "waits for a release at the source",
+            Some(Reason::BrokenRelease) => "waits until what is in the way of a release is gone",
+            Some(Reason::Paused) => "waits until a release is no longer paused",
+            _ => "waits for releases to become ready",
+        },
+    }
+}

@@ -1,0 +1,146 @@
+//! What keeps Clusters from using a release that the stack wants, and how it is told.
+
+use std::cmp::Reverse;
+
+use crds::conditions::{ConditionStatus, ConditionType, MESSAGE_BYTES, Reason, Severity, cut, cut_at, find, is_true};
+use crds::names::ReleaseTag;
+
+use super::observed::{Listing, Owner, ReleaseView, StackObserved};
+use super::select::Selection;
+
+/// How many names a message spells out.
+const NAMED: usize = 5;
+
+/// Why one release cannot be used.
+pub(super) struct Obstacle<'a> {
+    pub(super) tag: &'a ReleaseTag,
+    /// How bad it is, and in one word; `Info` and `Progressing` while the release is on its way.
+    pub(super) severity: Severity,
+    pub(super) reason: Reason,
+    /// What the release says of itself.
+    pub(super) explanation: String,
+    /// Whether nothing will change until somebody acts.
+    pub(super) stalled: bool,
+    /// What is to be said instead of the explanation.
+    instead: Option<String>,
+}
+
+/// Whether Clusters of this stack may name the release: what another stack owns can go at any time.
+pub(super) fn is_usable(view: &ReleaseView) -> bool {
+    view.ready && !view.deleting && !is_of_another_stack(view)
+}
+
+fn is_of_another_stack(view: &ReleaseView) -> bool {
+    matches!(view.owner, Owner::Other { .. })
+}
+
+/// Why Clusters cannot use it: reason and message of the release's Ready, so that nobody has to open the release to learn why it is not.
+pub(super) fn explanation(view: &ReleaseView) -> Option<String> {
+    if let Owner::Other { name } = &view.owner {
+        let reason = Reason::ReleaseOwnedByOtherStack.as_str();
+        return Some(format!("{reason}: the release belongs to ClusterStack {name}"));
+    }
+    let ready = find(&view.conditions, ConditionType::Ready)?;
+    if view.deleting && ready.status == ConditionStatus::True {
+        return Some(format!("{}: the release is being deleted", Reason::Deleting.as_str()));
+    }
+    let reason = ready.reason.as_deref()?;
+    Some(match ready.message.as_deref() {
+        Some(message) if !message.is_empty() => cut(format!("{reason}: {message}")),
+        _ => reason.to_owned(),
+    })
+}
+
+/// What is in the way of the wanted releases, the worst first, then the newest. Those of another stack are told by their owner, not here.
+pub(super) fn obstacles<'a>(observed: &StackObserved, selection: &'a Selection) -> Vec<Obstacle<'a>> {
+    let mut obstacles: Vec<Obstacle> = selection
+        .wanted
+        .iter()
+        .filter_map(|tag| obstacle(observed, tag))
+        .collect();
+    obstacles.sort_by_key(|obstacle| (obstacle.severity, Reverse(obstacle.tag)));
+    obstacles
+}
+
+fn obstacle<'a>(observed: &StackObserved, tag: &'a ReleaseTag) -> Option<Obstacle<'a>> {
+    let view = observed.releases.get(&tag.to_string());
+    if view.is_some_and(|view| is_usable(view) || is_of_another_stack(view)) {
+        return None;
+    }
+    let conditions = view.map(|view| view.conditions.as_slice()).unwrap_or_default();
+    let instead = absence(observed, tag).filter(|_| view.is_none_or(|view| !view.deleting));
+    let failure = find(conditions, ConditionType::Ready)
+        .and_then(|ready| ready.severity)
+        .filter(|severity| *severity != Severity::Info);
+    let (reason, severity) = match failure {
+        _ if instead.is_some() => (Reason::ReleaseNotFound, Severity::Warning),
+        _ if is_true(conditions, ConditionType::Paused) => (Reason::Paused, Severity::Warning),
+        Some(severity) => (Reason::BrokenRelease, severity),
+        None => (Reason::Progressing, Severity::Info),
+    };
+    Some(Obstacle {
+        tag,
+        severity,
+        reason,
+        explanation: view
+            .and_then(explanation)
+            .unwrap_or_else(|| "not observed yet".to_owned()),
+        stalled: reason == Reason::BrokenRelease && is_true(conditions, ConditionType::Stalled),
+        instead,
+    })
+}
+
+/// That the source does not hold the release, and what it does hold: the version may be mistyped.
+fn absence(observed: &StackObserved, tag: &ReleaseTag) -> Option<String> {
+    let Listing::Known { releases, .. } = &observed.listing else {
+        return None;
+    };
+    if releases.iter().any(|listed| listed.tag == *tag) {
+        return None;
+    }
+    let source = match &observed.spec.source {
+        Some(source) => format!(", {source}"),
+        None => " that the operator was started with".to_owned(),
+    };
+    let mut offered: Vec<&ReleaseTag> = releases.iter().map(|listed| &listed.tag).collect();
+    offered.retain(|listed| listed.stem() == tag.stem());
+    offered.sort_by_key(|tag| Reverse(*tag));
+    let offered: Vec<String> = offered.iter().map(|tag| tag.version().to_string()).collect();
+    let offered = if offered.is_empty() {
+        format!("no release of {}", tag.stem())
+    } else {
+        enumerate(&offered)
+    };
+    Some(format!(
+        "{tag} is not at the source{source}; the source lists: {offered}"
+    ))
+}
+
+/// The first of these in words, and the versions of the others; `after` follows what is said of the first. Whatever is too long is cut from the
+/// words of the release.
+pub(super) fn told(obstacles: &[&Obstacle], after: &str) -> String {
+    let Some((worst, others)) = obstacles.split_first() else {
+        return String::new();
+    };
+    let mut others: Vec<&ReleaseTag> = others.iter().map(|obstacle| obstacle.tag).collect();
+    others.sort_by_key(|tag| Reverse(*tag));
+    let others: Vec<String> = others.iter().map(|tag| tag.version().to_string()).collect();
+    let mut rest = after.to_owned();
+    if !others.is_empty() {
+        rest.extend(["; also not usable: ", &enumerate(&others)]);
+    }
+    let words = match &worst.instead {
+        Some(words) => words.clone(),
+        None => format!("{} cannot be used yet: {}", worst.tag, worst.explanation),
+    };
+    cut_at(words, MESSAGE_BYTES.saturating_sub(rest.len())) + &rest
+}
+
+/// The first few names, and how many more.
+pub(super) fn enumerate<T: AsRef<str>>(names: &[T]) -> String {
+    let shown: Vec<&str> = names.iter().take(NAMED).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(NAMED) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
