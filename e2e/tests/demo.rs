@@ -145,7 +145,8 @@ async fn the_demo_tells_its_six_acts_and_ends_with_numbers() -> Result<()> {
     assert_eq!(code, Some(0), "{told}");
     let expected = [
         "1/6  Subscribe",
-        "ClusterClass docker-harbor-1-34-v1: synced",
+        "7 objects of docker-harbor-1-34-v1: waiting",
+        "7 objects of docker-harbor-1-34-v1: synced (ClusterClass, DockerClusterTemplate, 3×DockerMachineTemplate,",
         "v1 is usable after",
         "2/6  A new release appears",
         "v2 is usable after",
@@ -158,7 +159,7 @@ async fn the_demo_tells_its_six_acts_and_ends_with_numbers() -> Result<()> {
         "5/6  A broken release appears",
         "its status says why it cannot be used",
         "docker-harbor-1-34-cluster-class-v3.tgz",
-        "v2 is usable as before",
+        "the stack stays ready",
         "6/6  The stack is deleted",
         "Nothing is left after",
         "In numbers",

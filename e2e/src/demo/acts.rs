@@ -197,8 +197,10 @@ impl Play<'_> {
         } else {
             self.apply(&self.stack(&[newest, broken])).await?
         };
-        let explained = |picture: &Picture| picture.complaint(broken).is_some() && picture.usable_are(&[newest]);
+        let explained = |picture: &Picture| picture.complaint(broken).is_some();
         let took = self.until("an explanation", since, explained).await?;
+        let passed_on = |picture: &Picture| picture.reservation(broken).is_some() && picture.usable_are(&[newest]);
+        self.until("the stack to pass it on", Instant::now(), passed_on).await?;
         ensure!(self.picture.is_ready(newest), "{newest} is no longer ready");
         ensure!(
             self.picture.versions_of(newest) == untouched,
@@ -208,8 +210,11 @@ impl Play<'_> {
         self.screen
             .good(&format!("After {} its status says why it cannot be used:", short(took)));
         self.screen.quote(&complaint);
-        self.screen
-            .say(&format!("The rest goes on: {} is usable as before.", newest.version()));
+        self.screen.good(&format!(
+            "The rest goes on: the stack stays ready, {} is usable as before, and who looks at the stack is told of {}.",
+            newest.version(),
+            broken.version()
+        ));
         Ok(())
     }
 

@@ -1,10 +1,11 @@
 //! `lab demo`: the life of one ClusterStack on a real API server, shown as it happens.
 //!
 //! [`acts`] are what happens; [`stage`] is where, [`cast`] with which releases. [`watches`] bring what the API server tells into
-//! the [`picture`], which [`tree`] lays out and [`screen`] shows.
+//! the [`picture`], which [`tree`] lays out, or [`changes`] puts in words, and [`screen`] shows.
 
 mod acts;
 mod cast;
+mod changes;
 mod given;
 mod picture;
 mod play;

@@ -235,6 +235,14 @@ impl Picture {
         (ready.severity == Some(Severity::Error)).then_some(ready.message.as_deref())?
     }
 
+    /// What the stack says about a release while it is ready itself.
+    pub(super) fn reservation(&self, tag: &ReleaseTag) -> Option<&str> {
+        let status = self.stack.as_ref()?.status.as_ref()?;
+        let ready = find(&status.conditions, ConditionType::Ready)?;
+        let message = ready.message.as_deref()?;
+        (ready.status == ConditionStatus::True && message.contains(&tag.to_string())).then_some(message)
+    }
+
     /// The tree from top to bottom.
     pub(super) fn rows(&self) -> Vec<Row> {
         let mut rows: Vec<Row> = self.stack.iter().map(stack_row).collect();
@@ -356,8 +364,12 @@ fn condition_words(conditions: &[Condition], going: bool) -> (Tone, String, Stri
     let Some(ready) = find(conditions, ConditionType::Ready) else {
         return (Tone::Busy, "new".to_owned(), String::new());
     };
+    let message = ready.message.clone().unwrap_or_default();
     if ready.status == ConditionStatus::True {
-        return (Tone::Good, "ready".to_owned(), String::new());
+        // A stack can be used and have something to say all the same.
+        let reason = ready.reason.iter().map(ToString::to_string);
+        let words: Vec<_> = reason.chain([message]).filter(|words| !words.is_empty()).collect();
+        return (Tone::Good, "ready".to_owned(), words.join(": "));
     }
     let tone = if ready.severity == Some(Severity::Error) {
         Tone::Bad
@@ -365,7 +377,7 @@ fn condition_words(conditions: &[Condition], going: bool) -> (Tone, String, Stri
         Tone::Busy
     };
     let reason = ready.reason.clone().unwrap_or_else(|| "not ready".to_owned());
-    (tone, reason, ready.message.clone().unwrap_or_default())
+    (tone, reason, message)
 }
 
 #[cfg(test)]

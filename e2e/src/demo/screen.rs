@@ -5,7 +5,6 @@
 //! nothing flickers.
 
 use std::{
-    collections::BTreeMap,
     env,
     io::{IsTerminal, Write, stdout},
     time::{Duration, Instant},
@@ -18,7 +17,8 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwins
 use tokio::time::interval;
 
 use super::{
-    picture::{GONE, Id, Row, Tone},
+    changes::Changes,
+    picture::{Row, Tone},
     text::{cut, printable, short, width, wrap},
     tree::{self, Ink, Line},
 };
@@ -52,6 +52,8 @@ pub(super) struct Screen {
     /// Present on a terminal.
     live: Option<Live>,
     rows: Vec<Row>,
+    /// What is to be told without a terminal.
+    changes: Changes,
 }
 
 /// What stands on the terminal below the story.
@@ -73,6 +75,7 @@ impl Screen {
             coloured: AutoStream::choice(&stdout()) != ColorChoice::Never,
             live: is_terminal.then(|| Live::on(Some(Quiet::begin()))),
             rows: Vec::new(),
+            changes: Changes::default(),
         }
     }
 
@@ -194,19 +197,20 @@ impl Screen {
     pub(super) fn show(&mut self, rows: Vec<Row>) {
         let before = std::mem::replace(&mut self.rows, rows);
         if self.live.is_none() {
-            self.tell_changes(&before);
+            self.changes.take(&before, &self.rows, self.started.elapsed());
+            self.refresh();
         } else if before != self.rows {
             self.refresh();
         }
     }
 
-    /// Draws the next frame when it is time for one.
+    /// Draws the next frame, or tells what changed, when it is time for that.
     pub(super) fn refresh(&mut self) {
-        if self
-            .live
-            .as_ref()
-            .is_some_and(|live| live.drawn.is_empty() || live.drawn_at.elapsed() >= FRAME)
-        {
+        let is_time = match &self.live {
+            Some(live) => live.drawn.is_empty() || live.drawn_at.elapsed() >= FRAME,
+            None => self.changes.are_due(self.started.elapsed()),
+        };
+        if is_time {
             self.put(&[]);
         }
     }
@@ -228,7 +232,8 @@ impl Screen {
     /// What has to be written for that, on a terminal of this size.
     fn composed(&mut self, lines: &[String], (columns, height): (usize, usize)) -> String {
         let Some(live) = &mut self.live else {
-            let text: Vec<_> = lines.iter().flat_map(|line| [line, "\n"]).collect();
+            let changes = self.changes.tell(WIDEST_PROSE);
+            let text: Vec<_> = changes.iter().chain(lines).flat_map(|line| [line, "\n"]).collect();
             return text.concat();
         };
         let up = live.rows_drawn(columns);
@@ -256,32 +261,6 @@ impl Screen {
         } else {
             text.to_owned()
         }
-    }
-
-    fn tell_changes(&self, before: &[Row]) {
-        let earlier: BTreeMap<&Id, &Row> = before.iter().map(|row| (&row.id, row)).collect();
-        let now: BTreeMap<&Id, &Row> = self.rows.iter().map(|row| (&row.id, row)).collect();
-        let is_new = |row: &&Row| match earlier.get(&row.id) {
-            Some(before) => before.state != row.state || before.note != row.note && !row.note.is_empty(),
-            None => true,
-        };
-        let changed = self.rows.iter().filter(is_new);
-        let changed = changed.map(|Row { id, state, note, .. }| self.change(id, state, note));
-        let gone = before
-            .iter()
-            .filter(|row| !now.contains_key(&row.id) && row.state != GONE);
-        let gone = gone.map(|row| self.change(&row.id, GONE, ""));
-        write(&changed.chain(gone).collect::<String>());
-    }
-
-    fn change(&self, (kind, name): &Id, state: &str, note: &str) -> String {
-        let seconds = self.started.elapsed().as_secs_f64();
-        let note = if note.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", printable(note))
-        };
-        format!("{INDENT}  {seconds:6.2} s  {kind} {name}: {state}{note}\n")
     }
 }
 

@@ -56,7 +56,7 @@ impl Summary {
             (
                 "seconds",
                 format!(
-                    "{:.1} in all, {:.1} of them until it was as asked for",
+                    "{:.1} in all, {:.1} of them waiting for the operator",
                     self.elapsed.as_secs_f64(),
                     self.waited.as_secs_f64()
                 ),
@@ -149,7 +149,7 @@ kubernetes_requests_total{verb="create",resource="events.events.k8s.io",code="20
 releases: 2 became usable, 1 was refused with a reason
 objects: 14 applied, 2 repaired, 14 removed, 0 left
 writes: 20 by the operator: 3 of objects, 4 of releases, 6 of status, 7 of events
-seconds: 14.2 in all, 3.9 of them until it was as asked for"
+seconds: 14.2 in all, 3.9 of them waiting for the operator"
         );
         Ok(())
     }

@@ -87,6 +87,7 @@ fn screen() -> Screen {
         coloured: true,
         live: Some(Live::on(None)),
         rows: Vec::new(),
+        changes: Changes::default(),
     }
 }
 
