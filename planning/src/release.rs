@@ -11,6 +11,7 @@ mod plan;
 mod prune;
 mod status;
 mod waiting;
+mod wording;
 
 pub use inventory::key_of;
 pub use news::{corrected, corrections};

@@ -1,7 +1,5 @@
 //! What the conditions of a ClusterStackRelease say: one finding for each part of the work, and whether it goes on or stands still.
 
-use std::fmt::Write;
-
 use crds::cluster_stack_release::FOREIGN_PROVIDER_REF;
 use crds::conditions::{ConditionType, Finding, Reason, Severity};
 use crds::resource::{Health, Resource, SyncStatus};
@@ -12,10 +10,8 @@ use super::observed::{Assets, Provider, ReleaseObserved, Rendering};
 use super::plan::{Objects, may_install, moved_from};
 use super::prune::Fate;
 use super::waiting::Waiting;
+use super::wording::{awaited_kinds, missing_kinds, refusals, summary};
 use crate::object_key::ObjectKey;
-
-/// How many objects a message names before it only counts.
-const NAMED: usize = 3;
 
 /// What is to be said of each part of the work, without the summary.
 pub(super) fn of_the_parts(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> Vec<Finding> {
@@ -119,17 +115,12 @@ fn applied(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> 
     {
         return uncompared(rows);
     }
-    let failing: Vec<String> = rows
-        .iter()
-        .filter(|row| row.status == Some(SyncStatus::NotSynced) && !row.error.is_empty())
-        .map(|row| format!("{} {}: {}", row.kind, row.name, row.error))
-        .collect();
-    if !failing.is_empty() {
+    if let Some(message) = failing(observed, objects, rows) {
         return Some(Finding::fails(
             TYPE,
             Severity::Warning,
             applied_reason(objects),
-            summary(&failing),
+            message,
         ));
     }
     if objects.wanted.values().any(|sync| sync.state == SyncState::Pending) {
@@ -160,18 +151,34 @@ fn applied(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> 
     Some(installed(rows))
 }
 
+/// What is not as wanted, objects of kinds that are not served by their kinds.
+fn failing(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> Option<String> {
+    let unserved = |key: &ObjectKey| {
+        let sync = objects.wanted.get(key);
+        sync.is_some_and(|sync| sync.state == SyncState::KindMissing)
+    };
+    let refused = rows
+        .iter()
+        .filter(|row| row.status == Some(SyncStatus::NotSynced) && !row.error.is_empty() && !unserved(&key_of(row)))
+        .map(told);
+    let refused = Some(refusals(refused)).filter(|words| !words.is_empty());
+    let missing = missing_kinds(observed, objects.wanted.keys().filter(|key| unserved(key)));
+    let parts: Vec<String> = refused.into_iter().chain(missing).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn told(row: &Resource) -> (String, &str) {
+    (format!("{} {}", row.kind, row.name), &row.error)
+}
+
 /// Everything is applied; the message tells what the drift policy leaves as it is.
 fn installed(rows: &[Resource]) -> Finding {
     const TYPE: ConditionType = ConditionType::HelmChartApplied;
-    let drifted: Vec<String> = rows
-        .iter()
-        .filter(|row| !row.error.is_empty())
-        .map(|row| format!("{} {}: {}", row.kind, row.name, row.error))
-        .collect();
+    let drifted = refusals(rows.iter().filter(|row| !row.error.is_empty()).map(told));
     if drifted.is_empty() {
         return Finding::holds(TYPE);
     }
-    Finding::holds_because(TYPE, Reason::Drifted, summary(&drifted))
+    Finding::holds_because(TYPE, Reason::Drifted, drifted)
 }
 
 /// Nothing could be compared: what was applied is taken to be there still. Without anything applied there is nothing to say.
@@ -297,7 +304,10 @@ fn stall(waiting: &Waiting, objects: &Objects, deleting: bool) -> Option<(Reason
         )),
         Waiting::DigestChanged => Some((Reason::DigestChanged, "the tag was moved to other bytes".to_owned())),
         Waiting::InvalidSpec => Some((Reason::InvalidSpec, FOREIGN_PROVIDER_REF.to_owned())),
-        Waiting::Rendering => Some((Reason::RenderFailed, "the class chart does not render".to_owned())),
+        Waiting::Rendering => Some((
+            Reason::RenderFailed,
+            "the class chart has to be mended at the source".to_owned(),
+        )),
         Waiting::Object { key, message } => {
             let reason = if deleting {
                 Reason::FailedToDeleteObjects
@@ -317,16 +327,10 @@ fn progress(waiting: &[Waiting]) -> String {
         Some(Waiting::Provider) => "waits for the provider".to_owned(),
         Some(Waiting::Health { .. }) => "waits until objects are healthy".to_owned(),
         Some(Waiting::Holder { release }) => format!("waits until release {release} says what it applied"),
-        Some(Waiting::Kind { group_kind }) => format!("waits until the API server serves the kind {group_kind}"),
+        Some(Waiting::Kind { .. }) => awaited_kinds(waiting.iter().filter_map(|item| match item {
+            Waiting::Kind { group_kind } => Some(group_kind),
+            _ => None,
+        })),
         Some(_) => "waits".to_owned(),
     }
-}
-
-/// The first few, and how many more.
-pub(super) fn summary(items: &[String]) -> String {
-    let mut text = items.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
-    if items.len() > NAMED {
-        let _ = write!(text, "; and {} more", items.len() - NAMED);
-    }
-    text
 }
