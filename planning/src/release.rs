@@ -2,6 +2,7 @@
 //!
 //! Reads `observed` and a time, and nothing else.
 
+mod bounds;
 mod findings;
 mod inventory;
 mod news;

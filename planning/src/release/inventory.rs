@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crds::conditions::cut;
 use crds::resource::{Health, Resource, SyncStatus};
 
+use super::bounds::shorten_errors;
 use super::object::{Inventoried, Sync, SyncState};
 use super::observed::{Intent, ObjectObserved, ReleaseObserved, Rendering};
 use super::plan::Objects;
@@ -49,7 +50,8 @@ pub(super) fn rows(observed: &ReleaseObserved, objects: &Objects) -> Vec<Resourc
         let objects = observed.objects.iter().filter(|(_, object)| marked(object));
         keys.extend(objects.map(|(key, _)| key.clone()));
     }
-    keys.into_iter()
+    let mut rows: Vec<Resource> = keys
+        .into_iter()
         .filter(|key| !matches!(objects.leftovers.get(key), Some(Fate::Gone | Fate::LeftAlone)))
         .map(|key| {
             let object = observed.objects.get(&key);
@@ -59,7 +61,9 @@ pub(super) fn rows(observed: &ReleaseObserved, objects: &Objects) -> Vec<Resourc
                 _ => kept_row(observed, &key, object),
             }
         })
-        .collect()
+        .collect();
+    shorten_errors(&mut rows);
+    rows
 }
 
 /// The row as it stands, or a new one of an object that nothing was applied to.

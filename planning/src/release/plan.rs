@@ -7,6 +7,7 @@ use crds::policy::{DriftPolicy, PruneLimit};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::bounds::too_large;
 use super::inventory::inventoried;
 use super::object::{Inventoried, Sync, SyncState, decide};
 use super::observed::{Assets, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering};
@@ -132,6 +133,19 @@ pub(super) struct Objects {
 
 /// Decides about a release.
 pub fn plan(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
+    match too_large(observed) {
+        None => decided(observed, now),
+        Some(message) => {
+            let unusable = ReleaseObserved {
+                rendering: Rendering::Failed { message },
+                ..observed.clone()
+            };
+            decided(&unusable, now)
+        }
+    }
+}
+
+fn decided(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
     if observed.paused {
         let mut plan = untouched(observed, Waiting::Paused);
         plan.status.conditions = Pause::Release.conditions(&observed.status.conditions, now);

@@ -245,6 +245,8 @@ impl World {
                 .iter()
                 .map(|text| object(text)),
         );
+        let many = option(options, "many").map_or(0, |many| many.parse().expect("a number"));
+        objects.extend((0..many).map(|number: u32| object(&format!("ConfigMap/item-{number}"))));
         let files = Files {
             kubernetes_version: option(options, "kubernetes").unwrap_or("v1.34.1").to_owned(),
             published_at: option(options, "at").map(|at| at.parse().expect("a time")),

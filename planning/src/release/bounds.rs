@@ -1,0 +1,102 @@
+//! How large a release may be: its inventory has to fit into its status, and a status that does not fit is refused as a whole.
+
+use std::collections::BTreeSet;
+
+use crds::resource::Resource;
+
+use super::inventory::key_of;
+use super::observed::{ReleaseObserved, Rendering};
+use crate::object_key::ObjectKey;
+
+/// Room for the rows without their errors. An API server stores at most 1.5 MiB (the default of etcd's `--max-request-bytes`) of an object with
+/// its spec, its conditions, the errors of its rows and the escapes of JSON.
+const INVENTORY_BYTES: usize = 896 * 1024;
+
+/// What a row takes besides the names of its object: field names and punctuation, digest, states and the name of a field manager.
+const ROW_BYTES: usize = 256;
+
+/// Room for the errors of all rows. Their conditions tell the first ones in full.
+const ERROR_BYTES: usize = 256 * 1024;
+
+/// Says why the rendering cannot be installed, when it has more objects than a status can list.
+pub(super) fn too_large(observed: &ReleaseObserved) -> Option<String> {
+    let Rendering::Rendered { intents } = &observed.rendering else {
+        return None;
+    };
+    // During a change the inventory names the objects of both renderings.
+    let mut keys: BTreeSet<ObjectKey> = observed.status.resources.iter().map(key_of).collect();
+    keys.extend(intents.keys().cloned());
+    let bytes: usize = keys.iter().map(row_bytes).sum();
+    if bytes <= INVENTORY_BYTES {
+        return None;
+    }
+    let objects = keys.len();
+    Some(format!(
+        "the release has {objects} objects, whose inventory needs {} KiB of its status; at most {} KiB fit, some {} objects like these; \
+         make the release smaller",
+        bytes.div_ceil(1024),
+        INVENTORY_BYTES / 1024,
+        INVENTORY_BYTES / bytes.div_ceil(objects)
+    ))
+}
+
+fn row_bytes(key: &ObjectKey) -> usize {
+    ROW_BYTES + key.group.len() + key.kind.len() + key.namespace.len() + key.name.len()
+}
+
+/// Shortens the errors where all of them together are too long.
+pub(super) fn shorten_errors(rows: &mut [Resource]) {
+    let errors = || rows.iter().map(|row| row.error.len());
+    if errors().sum::<usize>() <= ERROR_BYTES {
+        return;
+    }
+    let each = ERROR_BYTES / errors().filter(|length| *length > 0).count();
+    for row in rows {
+        row.error.truncate(row.error.floor_char_boundary(each));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crds::resource::{Health, SyncStatus};
+
+    use super::*;
+
+    /// As long as a row with these names gets, its error without an escape left to add.
+    fn row(number: usize) -> Resource {
+        Resource {
+            group: "infrastructure.cluster.x-k8s.io".to_owned(),
+            version: "v1beta1".to_owned(),
+            kind: "OpenStackMachineTemplate".to_owned(),
+            namespace: "cluster-stacks".to_owned(),
+            name: format!("openstack-scs-1-34-v7-{number:0200}"),
+            status: Some(SyncStatus::NotSynced),
+            error: "\"".repeat(crds::conditions::MESSAGE_BYTES),
+            digest: format!("sha256:{}", "0".repeat(64)),
+            health: Some(Health::Terminating),
+            manager: "a-rather-long-controller".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_largest_inventory_fits_into_what_an_api_server_stores() {
+        let mut rows: Vec<Resource> = Vec::new();
+        while rows.iter().map(|row| row_bytes(&key_of(row))).sum::<usize>() < INVENTORY_BYTES {
+            rows.push(row(rows.len()));
+        }
+        shorten_errors(&mut rows);
+        let bytes = serde_json::to_vec(&rows).expect("JSON").len();
+        assert!(
+            rows.len() > 1500 && bytes < 1_450_000,
+            "{} rows are {bytes} bytes",
+            rows.len()
+        );
+    }
+
+    #[test]
+    fn a_few_errors_stay_whole() {
+        let mut rows = vec![row(1), row(2)];
+        shorten_errors(&mut rows);
+        assert_eq!(rows, [row(1), row(2)]);
+    }
+}
