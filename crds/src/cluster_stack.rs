@@ -128,7 +128,9 @@ pub struct ClusterStackSpec {
     /// How signatures of releases are checked. Without it they are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<Verification>,
-    /// What happens when live objects differ from the release: Correct puts our fields back, Warn only says so, Ignore does not look.
+    /// What happens when somebody changes or deletes objects of a release. Correct: fields are put back, deleted objects made again. Warn: the
+    /// status says so, and they stay as they are; a release without one of its objects is not ready. Ignore: as Warn, but changed fields are not
+    /// looked at. Under all three an object that loses the operator's label is written anew, because it could not be watched without.
     #[serde(default)]
     pub drift: DriftPolicy,
     /// Whose behaviour the rendering of charts follows: v3.19 (as the Go operator), v4.1, v4.2 or v4.3.

@@ -9,15 +9,15 @@ use thiserror::Error;
 
 use crate::source::SecretReference;
 
-/// What happens when live objects differ from the release: Correct puts our fields back, Warn only says so, Ignore does not look.
+/// What happens when somebody changes or deletes objects of a release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::Display)]
 pub enum DriftPolicy {
-    /// Put our fields back.
+    /// Put our fields back, make deleted objects again.
     #[default]
     Correct,
-    /// Say so in a condition.
+    /// Say so in a condition. Without one of its objects a release is not ready.
     Warn,
-    /// Do not look.
+    /// As `Warn`, but do not look at fields.
     Ignore,
 }
 
@@ -130,7 +130,7 @@ pub struct ReleasePolicy {
     /// Whose behaviour the rendering of charts follows: v3.19 (as the Go operator), v4.1, v4.2 or v4.3.
     #[serde(default)]
     pub helm_profile: HelmProfile,
-    /// What happens when live objects differ from the release: Correct, Warn or Ignore.
+    /// What happens when somebody changes or deletes objects of the release: Correct, Warn or Ignore.
     #[serde(default)]
     pub drift: DriftPolicy,
     /// How signatures of releases are checked.
