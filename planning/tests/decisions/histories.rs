@@ -11,10 +11,10 @@ use planning::release::key_of;
 use proptest::prelude::*;
 
 use crate::world::World;
-use crate::world::api::{NAMESPACE, ReleaseObject};
+use crate::world::api::ReleaseObject;
 use crate::world::faults::Fault;
 use crate::world::live::label;
-use crate::world::release_driver::marked;
+use crate::world::marks::{mark, marked};
 
 /// Longer than every wait between retries.
 const LONG: SignedDuration = SignedDuration::from_mins(15);
@@ -319,11 +319,7 @@ fn assert_no_orphans(world: &World) {
         let Some(part_of) = live.value(&label(crds::labels::PART_OF)) else {
             continue;
         };
-        let owner = world
-            .api
-            .releases
-            .keys()
-            .find(|tag| crds::labels::part_of("ClusterStackRelease", NAMESPACE, tag) == part_of);
+        let owner = world.api.releases.keys().find(|tag| mark(tag) == part_of);
         let names_it = |release: &ReleaseObject| release.status.resources.iter().any(|row| key_of(row) == *key);
         let Some(owner) = owner else {
             // A release that shared it takes it over as soon as it renders again.

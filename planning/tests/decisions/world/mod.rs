@@ -6,6 +6,7 @@ pub(crate) mod commands;
 pub(crate) mod faults;
 pub(crate) mod journal;
 pub(crate) mod live;
+pub(crate) mod marks;
 pub(crate) mod release_driver;
 pub(crate) mod schedule;
 pub(crate) mod stack_driver;

@@ -8,6 +8,24 @@ use super::World;
 /// Passes that the model allows before it is sure that it will never be quiet.
 const PASSES: usize = 500;
 
+/// What a reconcile has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Activity {
+    /// Whether anything was done.
+    pub(crate) busy: bool,
+    pub(crate) next: Next,
+}
+
+impl Activity {
+    /// Ended before the plan did; the object is looked at again at once.
+    pub(crate) fn over() -> Self {
+        Self {
+            busy: true,
+            next: Next::Now,
+        }
+    }
+}
+
 impl World {
     /// Runs all drivers, in a fixed order, until a pass does nothing; then lets time go on to the next instant that a plan has asked for, at most as
     /// far as `horizon`, and so on.

@@ -15,7 +15,7 @@ use planning::stack::{
 use super::api::{NAMESPACE, ProviderRelease, ReleaseObject, StackObject};
 use super::faults::Outcome;
 use super::journal::{of_stack, stack_card};
-use super::release_driver::Activity;
+use super::schedule::Activity;
 use super::{Record, World};
 
 impl World {

@@ -1,0 +1,243 @@
+//! What the driver of a release sees: files, rendering, provider and objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::cluster_stack_release::provider_kind;
+use crds::labels;
+use planning::digest::digest_of_everything;
+use planning::object_key::{GroupKind, ObjectKey, ObjectRef};
+use planning::release::{Assets, Holder, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, key_of};
+use planning::waves::wave_of;
+
+use crate::world::api::{NAMESPACE, ReleaseObject};
+use crate::world::live::{Body, Live, label};
+use crate::world::marks::mark;
+use crate::world::{Files, Flaw, World};
+
+/// Stands for a digest; nobody looks inside.
+pub(super) fn body_digest(body: &Body) -> String {
+    format!("{body:?}")
+}
+
+/// Other bytes than the pinned ones are not rendered.
+fn is_moved(assets: &Assets, release: &ReleaseObject) -> bool {
+    match (assets, &release.status.assets) {
+        (Assets::Ready { digest, .. }, Some(pinned)) => *digest != pinned.digest,
+        _ => false,
+    }
+}
+
+fn version(key: &ObjectKey) -> String {
+    if key.group.ends_with("cluster.x-k8s.io") {
+        "v1beta1"
+    } else {
+        "v1"
+    }
+    .to_owned()
+}
+
+pub(super) fn has_generation(key: &ObjectKey) -> bool {
+    !matches!(key.kind.as_str(), "ConfigMap" | "Secret")
+}
+
+impl World {
+    pub(crate) fn observe_release(&mut self, tag: &str) -> Option<ReleaseObserved> {
+        let release = self.api.releases.get(tag)?.clone();
+        let assets = self.assets(tag, &release);
+        let rendering = self.rendering(tag, &release, &assets);
+        let objects = self.objects_of(tag, &release, &rendering);
+        Some(ReleaseObserved {
+            tag: tag.to_owned(),
+            namespace: NAMESPACE.to_owned(),
+            uid: release.uid.clone(),
+            generation: release.generation,
+            deleting: release.deleting,
+            finalizer: release.finalizer,
+            group_kinds: release.group_kinds.clone(),
+            unlisted: BTreeSet::new(),
+            paused: release.annotations.contains_key(labels::PAUSED),
+            requested_at: release.annotations.get(labels::REQUESTED_AT).cloned(),
+            approved_prune: release.annotations.get(labels::APPROVE_PRUNE).cloned(),
+            used_by: (release.deleting && self.has_listed()).then(|| self.api.users_of(tag)),
+            provider: self.provider(&release),
+            spec: release.spec,
+            status: release.status,
+            assets,
+            rendering,
+            objects,
+        })
+    }
+
+    fn assets(&mut self, tag: &str, release: &ReleaseObject) -> Assets {
+        if release.deleting || release.annotations.contains_key(labels::PAUSED) {
+            return Assets::NotRead;
+        }
+        if self.source.outage.is_none()
+            && let Some(files) = self.source.releases.get(tag)
+        {
+            self.store.insert(tag.to_owned(), files.clone());
+        }
+        match self.store.get(tag) {
+            None => Assets::Missing {
+                message: self
+                    .source
+                    .outage
+                    .clone()
+                    .unwrap_or_else(|| format!("there is no release {tag} at the source")),
+            },
+            Some(Files {
+                flaw: Some(Flaw::Files(message)),
+                ..
+            }) => Assets::Broken {
+                message: message.clone(),
+            },
+            Some(files) => Assets::Ready {
+                digest: digest_of_everything(&(tag, files.revision)),
+                source: "the modelled source".to_owned(),
+                kubernetes_version: files.kubernetes_version.clone(),
+            },
+        }
+    }
+
+    fn rendering(&self, tag: &str, release: &ReleaseObject, assets: &Assets) -> Rendering {
+        let (Assets::Ready { .. }, Some(files), false) = (assets, self.store.get(tag), release.deleting) else {
+            return Rendering::NotRendered;
+        };
+        if is_moved(assets, release) {
+            return Rendering::NotRendered;
+        }
+        if let Some(Flaw::Chart(message)) = &files.flaw {
+            return Rendering::Failed {
+                message: message.clone(),
+            };
+        }
+        let intent = |key: &ObjectKey, body: &Body| Intent {
+            object: ObjectRef {
+                version: version(key),
+                key: key.clone(),
+            },
+            digest: body_digest(body),
+            wave: wave_of(&key.group_kind()),
+        };
+        Rendering::Rendered {
+            intents: files
+                .objects
+                .iter()
+                .map(|(key, body)| (key.clone(), intent(key, body)))
+                .collect(),
+        }
+    }
+
+    fn provider(&self, release: &ReleaseObject) -> Provider {
+        let Some(reference) = &release.spec.provider_ref else {
+            return Provider::NotWanted;
+        };
+        let Some(kind) = provider_kind(reference) else {
+            return Provider::Foreign;
+        };
+        let group_kind = GroupKind::new(crds::PROVIDER_GROUP, kind);
+        if !self.api.served.contains(&group_kind) {
+            return Provider::KindMissing {
+                kind: group_kind.to_string(),
+            };
+        }
+        if !self.has_listed() {
+            return Provider::NotListed;
+        }
+        let name = reference.name.clone().unwrap_or_default();
+        self.api
+            .providers
+            .get(&name)
+            .map_or(Provider::Missing, |provider| Provider::Found {
+                ready: provider.ready,
+                controlled: provider.controller.as_ref() == Some(&release.uid),
+                foreign_controller: provider
+                    .controller
+                    .clone()
+                    .filter(|controller| *controller != release.uid),
+                phase: None,
+                message: provider.message.clone(),
+            })
+    }
+
+    fn objects_of(
+        &mut self,
+        tag: &str,
+        release: &ReleaseObject,
+        rendering: &Rendering,
+    ) -> BTreeMap<ObjectKey, ObjectObserved> {
+        let mut keys: BTreeSet<ObjectKey> = release.status.resources.iter().map(key_of).collect();
+        if let Rendering::Rendered { intents } = rendering {
+            keys.extend(intents.keys().cloned());
+        }
+        let listed = self.has_listed();
+        let ours = mark(tag);
+        let is_ours = |live: &Live| live.is_marked() && live.value(&label(labels::PART_OF)) == Some(&ours);
+        keys.extend(
+            self.api
+                .objects
+                .iter()
+                .filter(|(_, live)| listed && is_ours(live))
+                .map(|(key, _)| key.clone()),
+        );
+        let mut objects = BTreeMap::new();
+        for key in keys {
+            let served = self.api.served.contains(&key.group_kind());
+            let live = self.api.objects.get(&key).filter(|live| listed && live.is_marked());
+            let seen = live.map(|live| Seen {
+                uid: live.uid.clone(),
+                trigger: live.trigger(has_generation(&key)),
+                resource_version: live.resource_version.to_string(),
+                ours: is_ours(live),
+                deleting: live.deleting,
+            });
+            let shown = live.map(|live| live.resource_version);
+            let remembered = self.process.objects.entry((tag.to_owned(), key.clone())).or_default();
+            if remembered.read_at != shown {
+                // The watch has told of a change.
+                remembered.memory.read = None;
+                remembered.read_at = shown;
+            }
+            let memory = remembered.memory.clone();
+            objects.insert(
+                key.clone(),
+                ObjectObserved {
+                    version: version(&key),
+                    served,
+                    watched: listed,
+                    seen,
+                    memory,
+                    ..ObjectObserved::default()
+                },
+            );
+        }
+        self.share(tag, rendering, &mut objects);
+        objects
+    }
+
+    /// Other releases that stay and name the same objects, or hold them.
+    fn share(&self, tag: &str, rendering: &Rendering, objects: &mut BTreeMap<ObjectKey, ObjectObserved>) {
+        let others = self
+            .api
+            .releases
+            .iter()
+            .filter(|(other, release)| *other != tag && !release.deleting);
+        for (other, release) in others {
+            for (key, object) in objects.iter_mut() {
+                let row = release.status.resources.iter().find(|row| key_of(row) == *key);
+                let wanted = matches!(rendering, Rendering::Rendered { intents } if intents.contains_key(key));
+                if row.is_some() && !wanted {
+                    object.shared_with.insert(other.clone());
+                }
+                let live = self.api.objects.get(key);
+                let marked = live.is_some_and(|live| live.value(&label(labels::PART_OF)) == Some(&mark(other)));
+                if marked && (row.is_some() || release.status.observed_generation.is_none()) {
+                    object.holder = Some(Holder {
+                        release: other.clone(),
+                        digest: row.map(|row| row.digest.clone()).unwrap_or_default(),
+                    });
+                }
+            }
+        }
+    }
+}
