@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::{asking::reconcile_now, journey};
 
 /// The events of an object as `kubectl describe` asks for them: type, reason and message.
-async fn described<K>(journey: &Journey, object: &K) -> Result<Vec<(String, String, String)>>
+pub(crate) async fn described<K>(journey: &Journey, object: &K) -> Result<Vec<(String, String, String)>>
 where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
 {

@@ -6,6 +6,7 @@ mod apply;
 mod asking;
 mod broken;
 mod cleanup;
+mod columns;
 mod drift;
 mod events;
 mod faults;
