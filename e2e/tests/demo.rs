@@ -146,7 +146,7 @@ async fn the_demo_tells_its_six_acts_and_ends_with_numbers() -> Result<()> {
     let expected = [
         "1/6  Subscribe",
         "7 objects of docker-harbor-1-34-v1: waiting",
-        "7 objects of docker-harbor-1-34-v1: synced (ClusterClass, DockerClusterTemplate, 3×DockerMachineTemplate,",
+        "7 objects of docker-harbor-1-34-v1: synced (ClusterClass,",
         "v1 is usable after",
         "2/6  A new release appears",
         "v2 is usable after",
@@ -182,6 +182,28 @@ async fn the_demo_tells_its_six_acts_and_ends_with_numbers() -> Result<()> {
     assert!(number(&told, "writes", "by")? >= 28, "one for each object at least");
     assert!(!told.contains('\x1b'), "no escape sequences without a terminal");
     demo.left_nothing().await
+}
+
+#[tokio::test]
+async fn releases_that_cannot_play_are_named_with_what_is_wrong() -> Result<()> {
+    let place = tempfile::tempdir()?;
+    let directory = place.path().to_str().context("a path")?;
+    let (code, told) = Demo::start(&["--releases", directory])?.end()?;
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("<provider>-<name>-<major>-<minor>-<version>"), "{told}");
+    assert!(!told.contains("starting"), "nothing is started for that: {told}");
+
+    let release = place.path().join("docker-harbor-1-34-v1");
+    fs::create_dir(&release)?;
+    fs::write(release.join("metadata.yaml"), "not metadata")?;
+    let mut demo = Demo::start(&["--releases", directory])?;
+    let (code, told) = demo.end()?;
+    assert_eq!(code, Some(1), "{told}");
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    let reason = "docker-harbor-1-34-v1 cannot be used, and the demo needs releases that can: unable to use the release \
+                  docker-harbor-1-34-v1: metadata.yaml: is not what this file must be";
+    assert!(told.contains(reason), "{told}");
+    Ok(())
 }
 
 #[tokio::test]

@@ -66,10 +66,7 @@ impl Play<'_> {
         ));
         self.linger().await?;
         let since = self.apply(&stack).await?;
-        let usable = |picture: &Picture| picture.is_ready(first) && picture.usable_are(&[first]);
-        let took = self
-            .until(&format!("{} to be usable", first.version()), since, usable)
-            .await?;
+        let took = self.until_usable(first, &[first], since).await?;
         let objects = count(self.picture.inventory(first).len(), "object");
         self.screen.good(&format!(
             "{} is usable after {}: {objects} from one.",
@@ -94,10 +91,7 @@ impl Play<'_> {
         } else {
             self.apply(&self.stack(&[first, second])).await?
         };
-        let usable = |picture: &Picture| picture.is_ready(second) && picture.usable_are(&[first, second]);
-        let took = self
-            .until(&format!("{} to be usable", second.version()), since, usable)
-            .await?;
+        let took = self.until_usable(second, &[first, second], since).await?;
         self.screen.good(&format!(
             "{} is usable after {}. {} stays, because the stack lists it.",
             second.version(),
@@ -199,7 +193,7 @@ impl Play<'_> {
         };
         let explained = |picture: &Picture| picture.complaint(broken).is_some();
         let took = self.until("an explanation", since, explained).await?;
-        let passed_on = |picture: &Picture| picture.reservation(broken).is_some() && picture.usable_are(&[newest]);
+        let passed_on = |picture: &Picture| picture.is_ready_beside(broken) && picture.usable_are(&[newest]);
         self.until("the stack to pass it on", Instant::now(), passed_on).await?;
         ensure!(self.picture.is_ready(newest), "{newest} is no longer ready");
         ensure!(

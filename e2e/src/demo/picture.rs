@@ -8,7 +8,7 @@ use std::{
 
 use crds::{
     ClusterStack, ClusterStackRelease,
-    conditions::{Condition, ConditionStatus, ConditionType, Severity, find},
+    conditions::{Condition, ConditionStatus, ConditionType, Reason, Severity, find},
     labels,
     names::ReleaseTag,
     resource::{Resource, SyncStatus},
@@ -235,12 +235,16 @@ impl Picture {
         (ready.severity == Some(Severity::Error)).then_some(ready.message.as_deref())?
     }
 
-    /// What the stack says about a release while it is ready itself.
-    pub(super) fn reservation(&self, tag: &ReleaseTag) -> Option<&str> {
-        let status = self.stack.as_ref()?.status.as_ref()?;
-        let ready = find(&status.conditions, ConditionType::Ready)?;
-        let message = ready.message.as_deref()?;
-        (ready.status == ConditionStatus::True && message.contains(&tag.to_string())).then_some(message)
+    /// Whether the stack is ready and says nevertheless that this release is broken.
+    pub(super) fn is_ready_beside(&self, broken: &ReleaseTag) -> bool {
+        let status = self.stack.as_ref().and_then(|stack| stack.status.as_ref());
+        let ready = status.and_then(|status| find(&status.conditions, ConditionType::Ready));
+        ready.is_some_and(|ready| {
+            let names = |message: &String| message.contains(&broken.to_string());
+            ready.status == ConditionStatus::True
+                && ready.reason.as_deref() == Some(Reason::BrokenRelease.as_str())
+                && ready.message.as_ref().is_some_and(names)
+        })
     }
 
     /// The tree from top to bottom.

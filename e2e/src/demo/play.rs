@@ -1,6 +1,9 @@
 //! Follows the world while the acts play: takes what the API server tells, shows it, and waits for what an act is about.
 
-use std::time::{Duration, Instant};
+use std::{
+    cell::Cell,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, bail};
 use crds::names::ReleaseTag;
@@ -18,6 +21,8 @@ use super::{
 
 /// Everything takes less than a second on an idle machine; real releases on a busy one take longer.
 const DEADLINE: Duration = Duration::from_mins(1);
+/// How long a complaint about a release may last that is to be used: some end by themselves.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two looks at the operator's health and at the clock.
 const BEAT: Duration = Duration::from_millis(80);
 
@@ -96,6 +101,32 @@ impl<'a> Play<'a> {
         self.waited += took;
         self.screen.working(None);
         self.screen.show(self.picture.rows());
+        Ok(took)
+    }
+
+    /// Waits until a release is ready and these, it among them, are what can be used. One that the operator keeps complaining about will
+    /// not be: somebody gave the demo broken ones.
+    pub(super) async fn until_usable(
+        &mut self,
+        tag: &ReleaseTag,
+        usable: &[&ReleaseTag],
+        since: Instant,
+    ) -> Result<Duration> {
+        let complained = Cell::new(None);
+        let hopeless = |picture: &Picture| {
+            let is_broken = picture.complaint(tag).is_some();
+            complained.set(complained.get().filter(|_| is_broken).or(is_broken.then(Instant::now)));
+            complained.get().is_some_and(|first| first.elapsed() > PATIENCE)
+        };
+        let holds = |picture: &Picture| picture.is_ready(tag) && picture.usable_are(usable);
+        let waiting = format!("{} to be usable", tag.version());
+        let took = self
+            .until(&waiting, since, |picture| holds(picture) || hopeless(picture))
+            .await?;
+        if !holds(&self.picture) {
+            let complaint = self.picture.complaint(tag).unwrap_or_default();
+            bail!("{tag} cannot be used, and the demo needs releases that can: {complaint}");
+        }
         Ok(took)
     }
 

@@ -33,10 +33,14 @@ impl Play {
     }
 
     fn stack(&mut self, usable: &str) -> &mut Self {
+        self.stack_that_says(usable, &condition("True", None))
+    }
+
+    fn stack_that_says(&mut self, usable: &str, ready: &Value) -> &mut Self {
         let stack = json!({
             "metadata": { "name": "demo" },
             "spec": { "provider": "docker", "name": "harbor", "kubernetesVersion": "1.34" },
-            "status": { "usableVersions": usable, "conditions": [condition("True", None)] },
+            "status": { "usableVersions": usable, "conditions": [ready] },
         });
         self.told(What::Stack(Box::new(serde_json::from_value(stack).expect("a stack"))))
     }
@@ -304,6 +308,30 @@ fn the_tenth_version_stands_below_the_ninth() {
         .whole("docker-harbor-1-34-v9", &[]);
     let names: Vec<_> = play.picture.rows().into_iter().map(|row| row.id.1).collect();
     assert_eq!(names, ["docker-harbor-1-34-v9", "docker-harbor-1-34-v10"]);
+}
+
+#[test]
+fn ready_stack_shows_what_it_says_about_a_broken_release() {
+    let broken = tag("docker-harbor-1-34-v3");
+    let mut play = two_releases_and_a_broken_one();
+    assert!(!play.picture.is_ready_beside(&broken));
+    for (reason, status, expected) in [
+        ("Progressing", "True", false),
+        ("BrokenRelease", "False", false),
+        ("BrokenRelease", "True", true),
+    ] {
+        let mut ready = condition(status, Some("docker-harbor-1-34-v3 cannot be used yet"));
+        ready["reason"] = reason.into();
+        play.stack_that_says("v1, v2", &ready);
+        assert_eq!(play.picture.is_ready_beside(&broken), expected, "{reason} {status}");
+    }
+    assert!(!play.picture.is_ready_beside(&tag("docker-harbor-1-34-v2")));
+    let row = &play.picture.rows()[0];
+    assert_eq!((row.tone, row.state.as_str()), (Tone::Good, "ready"));
+    assert_eq!(
+        row.note,
+        "usable: v1, v2 · BrokenRelease: docker-harbor-1-34-v3 cannot be used yet"
+    );
 }
 
 #[test]
