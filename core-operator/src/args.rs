@@ -17,7 +17,9 @@ use operator_kit::telemetry::check_level;
     name = "core-operator",
     version,
     after_help = "EXAMPLES:\n  Releases from a directory, outside of a cluster:\n    core-operator --kubeconfig ~/.kube/config --leader-elect=false --local --release-dir ./releases\n\n  \
-The directory holds one folder per release: ./releases/cluster-stacks/docker-harbor-1-34-v1/metadata.yaml …"
+The directory holds one folder per release: ./releases/cluster-stacks/docker-harbor-1-34-v1/metadata.yaml …\n  \
+A release is taken when nobody has written to its folder for a moment, and its bytes are final then.\n  \
+Whoever copies slowly gives the folder a name that begins with a dot and renames it when it is complete."
 )]
 pub(crate) struct Args {
     /// Kubeconfig file; without it $KUBECONFIG or ~/.kube/config, or else the service account of the Pod.

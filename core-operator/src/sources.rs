@@ -11,7 +11,7 @@ use crds::names::ReleaseTag;
 use crds::source::Source;
 use operator_kit::failure::chain;
 use planning::stack::{ListedRelease, Listing};
-use release::source::{Change, DirectorySource, DirectoryWatch, ReleaseSource};
+use release::source::{Change, DirectorySource, DirectoryWatch, Notifications, ReleaseSource};
 use release::{Digest, ErrorClass, Release};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -55,6 +55,7 @@ pub(crate) struct Sources {
     rescan: Duration,
     cancel: CancellationToken,
     changes: mpsc::UnboundedSender<SourceChange>,
+    notifications: Notifications,
     followers: Mutex<HashMap<PathBuf, Following>>,
 }
 
@@ -93,6 +94,7 @@ impl Sources {
                 rescan,
                 cancel,
                 changes,
+                notifications: Notifications::default(),
                 followers: Mutex::default(),
             },
             receiver,
@@ -129,7 +131,7 @@ impl Sources {
         opened
     }
 
-    /// Ends the followers of all other sources: each has a watch of its own, and the system has not many. The root stays.
+    /// Ends the followers of all other sources: each holds watches of the system, which has not many. The root stays.
     pub(crate) fn follow_only<'named>(&self, named: impl Iterator<Item = Option<&'named Source>>) {
         let named: HashSet<PathBuf> = named.filter_map(|source| self.path(source).ok()).collect();
         lock(&self.followers).retain(|path, _| *path == self.root || named.contains(path));
@@ -142,7 +144,7 @@ impl Sources {
             return Ok(Arc::clone(follower));
         }
         let follower = Arc::new(Follower::new(&path));
-        let task = Arc::clone(&follower).follow(self.rescan, self.changes.clone());
+        let task = Arc::clone(&follower).follow(self.rescan, self.notifications.clone(), self.changes.clone());
         let end = self.cancel.child_token();
         tokio::spawn(end.clone().run_until_cancelled_owned(task));
         let following = Following {
@@ -234,8 +236,13 @@ impl Follower {
     }
 
     /// Lists at once, and again whenever something changed.
-    async fn follow(self: Arc<Self>, rescan: Duration, changes: mpsc::UnboundedSender<SourceChange>) {
-        let mut watch = match DirectoryWatch::new(&self.path, rescan) {
+    async fn follow(
+        self: Arc<Self>,
+        rescan: Duration,
+        notifications: Notifications,
+        changes: mpsc::UnboundedSender<SourceChange>,
+    ) {
+        let mut watch = match DirectoryWatch::new(&self.path, rescan, &notifications).await {
             Ok(watch) => watch,
             Err(error) => {
                 *lock(&self.listing) = Listing::Unavailable { message: chain(&error) };

@@ -6,6 +6,7 @@ use std::{
     io::{self, Read, Take},
     os::unix::fs::MetadataExt,
     path::Path,
+    time::Duration,
 };
 
 use crds::{
@@ -44,9 +45,13 @@ impl Stamp {
         }
     }
 
-    /// When the file was written or renamed last, in seconds of Unix time.
-    pub(crate) fn changed_at(&self) -> i64 {
-        self.changed.0
+    /// When the file was written or renamed last, in Unix time.
+    pub(crate) fn changed_at(&self) -> Duration {
+        let (seconds, nanoseconds) = self.changed;
+        Duration::new(
+            u64::try_from(seconds).unwrap_or_default(),
+            u32::try_from(nanoseconds).unwrap_or_default(),
+        )
     }
 }
 

@@ -1,7 +1,8 @@
 //! Releases in a directory tree: `ROOT/cluster-stacks/<tag>/`, as the Go operator keeps and, with `--local`, expects them.
 //!
 //! Somebody else writes these directories at any time. Nothing outside is read: a release that is or has a link is refused. A release
-//! that changes while it is read is an error that passes.
+//! that changes while it is read is an error that passes, and one that was written to a moment ago is not read yet: some of its files may
+//! be still to come, and it would be complete without them.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -34,7 +35,11 @@ const DEADLINE: Duration = Duration::from_mins(1);
 /// Releases verified at the same time: unpacking is work for the processor, and more at once only needs more memory.
 const CONCURRENT_READINGS: usize = 2;
 /// A directory that was touched so recently may change again without its time stamps changing.
-const SETTLED_AFTER_SECONDS: i64 = 2;
+const SETTLED_AFTER: Duration = Duration::from_secs(2);
+/// Between two files of a release that is copied file by file; whoever takes longer renames the whole into place.
+const QUIET: Duration = Duration::from_millis(300);
+/// Longest wait for the end of writing; who writes longer is told of when it goes on.
+const LONGEST_WRITING: Duration = Duration::from_secs(2);
 
 /// The releases below one directory. Cheap to clone; clones share what they remember.
 ///
@@ -130,8 +135,25 @@ impl ReleaseSource for DirectorySource {
     }
 
     fn open<'a>(&'a self, tag: &'a ReleaseTag) -> SourceFuture<'a, Release> {
-        let tag = tag.clone();
-        Box::pin(self.read(move |shared| shared.open(tag)))
+        Box::pin(async move {
+            let patience = time::Instant::now() + LONGEST_WRITING;
+            loop {
+                let tag = tag.clone();
+                let is_patient = time::Instant::now() < patience;
+                let attempt = move |shared: &Shared| match shared.written_lately(&tag) {
+                    Some((_, wait)) if is_patient => Ok(Err(wait)),
+                    Some((file, _)) => Err(SourceError::UnusableRelease {
+                        tag,
+                        source: Box::new(ReleaseError::Changed { file }),
+                    }),
+                    None => shared.open(tag).map(Ok),
+                };
+                match self.read(attempt).await? {
+                    Ok(release) => return Ok(release),
+                    Err(wait) => time::sleep(wait).await,
+                }
+            }
+        })
     }
 }
 
@@ -189,6 +211,19 @@ impl Shared {
         Ok(changed.map(|(tag, _)| tag).collect())
     }
 
+    /// The last file of a release that was written or renamed, if that is not long ago, and how long until it is. What the storage's clock
+    /// puts into the future says nothing.
+    fn written_lately(&self, tag: &ReleaseTag) -> Option<(String, Duration)> {
+        let now = unix_time();
+        let stamps = stamps(&self.releases.join(tag.to_string())).ok()?;
+        let ages = stamps
+            .into_iter()
+            .filter_map(|(file, stamp)| Some((file, now.checked_sub(stamp.changed_at())?)));
+        let (file, age) = ages.min_by_key(|(_, age)| *age)?;
+        let wait = QUIET.checked_sub(age).filter(|wait| !wait.is_zero())?;
+        Some((file, wait))
+    }
+
     fn open(&self, tag: ReleaseTag) -> Result<Release, SourceError> {
         let directory = self.releases.join(tag.to_string());
         match fs::symlink_metadata(&directory) {
@@ -223,7 +258,7 @@ impl Shared {
     }
 
     fn open_directory(&self, directory: &Path, tag: &ReleaseTag) -> Result<Release, ReleaseError> {
-        let began = unix_seconds();
+        let began = unix_time();
         let before = stamps(directory)?;
         if let Some((verified, release)) = self.verified.lock().unwrap_or_else(PoisonError::into_inner).get(tag)
             && *verified == before
@@ -231,9 +266,7 @@ impl Shared {
             return Ok(release.clone());
         }
         let release = Release::open(directory, tag)?;
-        let settled = before
-            .values()
-            .all(|stamp| stamp.changed_at() + SETTLED_AFTER_SECONDS < began);
+        let settled = before.values().all(|stamp| stamp.changed_at() + SETTLED_AFTER < began);
         if settled && stamps(directory)? == before {
             self.verified
                 .lock()
@@ -252,10 +285,8 @@ impl Shared {
     }
 }
 
-fn unix_seconds() -> i64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+fn unix_time() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -293,6 +324,22 @@ mod tests {
             matches!(recovered, Err(SourceError::MissingRoot { .. })),
             "{recovered:?}"
         );
+    }
+
+    #[tokio::test]
+    async fn release_that_is_being_written_is_opened_when_it_has_been_quiet() {
+        let root = TempDir::new().unwrap();
+        let tag: ReleaseTag = "docker-harbor-1-34-v1".parse().unwrap();
+        let stack = Path::new(env!("CARGO_MANIFEST_DIR")).join("../e2e/stacks/docker-harbor/v1");
+        let source = DirectorySource::new(root.path());
+        let releases = &source.shared.releases;
+        pack::create(&stack, releases, &Versioning::Given(tag.version().clone())).unwrap();
+        source.open(&tag).await.unwrap();
+        let written = stamps(&releases.join(tag.to_string())).unwrap();
+        let now = unix_time();
+        for stamp in written.values() {
+            assert!(stamp.changed_at() + QUIET <= now);
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! that it could not read again.
 
 mod directory;
+mod notifications;
 mod watch;
 
 use std::{future::Future, io, path::PathBuf, pin::Pin, time::Duration};
@@ -14,6 +15,7 @@ use thiserror::Error;
 
 pub use self::{
     directory::{DirectorySource, RELEASES_DIRECTORY},
+    notifications::Notifications,
     watch::{Change, DirectoryWatch, WatchError},
 };
 use crate::{ErrorClass, Release, ReleaseError};

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
 use release::{
     Release,
-    source::{Change, DirectoryWatch},
+    source::{Change, DirectoryWatch, Notifications},
 };
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -13,8 +13,10 @@ use crate::fixture::{TAG, good_release, tag, write_release};
 
 const HOUR: Duration = Duration::from_hours(1);
 
-fn watch(root: &Path) -> DirectoryWatch {
-    DirectoryWatch::new(root, HOUR).expect("the system has notifications")
+async fn watch(root: &Path) -> DirectoryWatch {
+    DirectoryWatch::new(root, HOUR, &Notifications::default())
+        .await
+        .expect("an absolute path")
 }
 
 /// The next change; the deadline only ends a test that has failed.
@@ -34,16 +36,16 @@ async fn until(watch: &mut DirectoryWatch, change: &Change) {
 }
 
 /// An empty releases directory and its watch.
-fn watched() -> (TempDir, DirectoryWatch) {
+async fn watched() -> (TempDir, DirectoryWatch) {
     let root = TempDir::new().unwrap();
     fs::create_dir(root.path().join("cluster-stacks")).unwrap();
-    let watch = watch(root.path());
+    let watch = watch(root.path()).await;
     (root, watch)
 }
 
 #[tokio::test]
 async fn release_that_is_renamed_into_place_is_told() {
-    let (root, mut watch) = watched();
+    let (root, mut watch) = watched().await;
     let releases = root.path().join("cluster-stacks");
     write_release(&releases.join(".copying"), &tag(TAG));
     fs::rename(releases.join(".copying"), releases.join(TAG)).unwrap();
@@ -52,7 +54,7 @@ async fn release_that_is_renamed_into_place_is_told() {
 
 #[tokio::test]
 async fn release_that_is_copied_file_by_file_is_told_until_it_is_complete() {
-    let (root, mut watch) = watched();
+    let (root, mut watch) = watched().await;
     let elsewhere = TempDir::new().unwrap();
     let prepared = good_release(elsewhere.path(), TAG);
     let directory = root.path().join("cluster-stacks").join(TAG);
@@ -71,7 +73,7 @@ async fn release_that_is_copied_file_by_file_is_told_until_it_is_complete() {
 async fn change_and_removal_of_a_release_are_told() {
     let root = TempDir::new().unwrap();
     let directory = good_release(root.path(), TAG);
-    let mut watch = watch(root.path());
+    let mut watch = watch(root.path()).await;
     fs::write(directory.join("metadata.yaml"), "").unwrap();
     assert_eq!(next(&mut watch).await, only(TAG));
     fs::remove_dir_all(&directory).unwrap();
@@ -80,7 +82,7 @@ async fn change_and_removal_of_a_release_are_told() {
 
 #[tokio::test]
 async fn burst_of_changes_is_few_answers() {
-    let (root, mut watch) = watched();
+    let (root, mut watch) = watched().await;
     let tags: BTreeSet<_> = (1..=50)
         .map(|major| tag(&format!("docker-harbor-1-34-v{major}")))
         .collect();
@@ -102,7 +104,7 @@ async fn burst_of_changes_is_few_answers() {
 async fn root_that_appears_is_told_and_watched() {
     let parent = TempDir::new().unwrap();
     let root = parent.path().join("deep").join("root");
-    let mut watch = watch(&root);
+    let mut watch = watch(&root).await;
     good_release(&root, TAG);
     until(&mut watch, &Change::Everything).await;
     good_release(&root, "docker-harbor-1-34-v2");
@@ -115,7 +117,7 @@ async fn root_that_is_replaced_is_told_and_watched() {
     let (root, other) = (parent.path().join("root"), parent.path().join("other"));
     good_release(&root, TAG);
     good_release(&other, "docker-harbor-1-34-v2");
-    let mut watch = watch(&root);
+    let mut watch = watch(&root).await;
     fs::rename(&root, parent.path().join("old")).unwrap();
     fs::rename(&other, &root).unwrap();
     until(&mut watch, &Change::Everything).await;
@@ -132,7 +134,7 @@ async fn root_that_is_replaced_is_told_and_watched() {
 async fn reading_and_names_that_are_no_tags_are_not_told() {
     let root = TempDir::new().unwrap();
     let directory = good_release(root.path(), TAG);
-    let mut watch = watch(root.path());
+    let mut watch = watch(root.path()).await;
     Release::open(&directory, &tag(TAG)).unwrap();
     fs::write(root.path().join("cluster-stacks/README"), "").unwrap();
     // Notifications keep their order: what comes first after these is this.
@@ -142,7 +144,7 @@ async fn reading_and_names_that_are_no_tags_are_not_told() {
 
 #[tokio::test]
 async fn change_that_was_not_waited_for_is_told_later() {
-    let (root, mut watch) = watched();
+    let (root, mut watch) = watched().await;
     good_release(root.path(), TAG);
     // The caller gives up as soon as the watch begins to wait for quiet.
     let _ = timeout(Duration::from_millis(20), watch.changed()).await;
@@ -151,6 +153,6 @@ async fn change_that_was_not_waited_for_is_told_later() {
 
 #[tokio::test(start_paused = true)]
 async fn everything_is_told_in_the_interval() {
-    let (_root, mut watch) = watched();
+    let (_root, mut watch) = watched().await;
     assert_eq!(timeout(HOUR * 2, watch.changed()).await, Ok(Change::Everything));
 }
