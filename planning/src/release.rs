@@ -2,25 +2,29 @@
 //!
 //! Reads `observed` and a time, and nothing else.
 
+mod action;
 mod bounds;
 mod findings;
 mod inventory;
 mod news;
 mod object;
+mod objects;
 mod observed;
 mod plan;
 mod prune;
+mod rows;
 mod status;
 mod waiting;
 mod wording;
 
-pub use inventory::key_of;
+pub use action::{ApplyReason, ReleaseAction, Step};
+pub use inventory::{Inventoried, key_of};
 pub use news::{corrected, corrections};
-pub use object::{Inventoried, Sync, SyncState, decide};
+pub use object::{Sync, SyncState, decide};
 pub use observed::{
     Assets, Attempt, Belongs, Drifted, Failure, HealthSeen, Holder, Intent, ObjectMemory, ObjectObserved, Provider,
     Read, ReleaseObserved, Rendering, Seen, Verified,
 };
-pub use plan::{ApplyReason, ReleaseAction, ReleasePlan, Step, plan};
+pub use plan::{ReleasePlan, plan};
 pub use prune::prune_digest;
 pub use waiting::Waiting;

@@ -6,8 +6,8 @@ use crds::resource::{Health, Resource, SyncStatus};
 
 use super::inventory::{key_of, row};
 use super::object::{Sync, SyncState};
+use super::objects::{Objects, may_install, moved_from};
 use super::observed::{Assets, Provider, ReleaseObserved, Rendering};
-use super::plan::{Objects, may_install, moved_from};
 use super::prune::Fate;
 use super::waiting::Waiting;
 use super::wording::{awaited_kinds, missing_kinds, refusals, summary};

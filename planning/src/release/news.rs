@@ -1,8 +1,8 @@
 //! What people are told when an object was put back: which, what was changed and by whom.
 
+use super::action::{ApplyReason, ReleaseAction, Step};
 use super::object::drift_message;
 use super::observed::{ObjectObserved, ReleaseObserved};
-use super::plan::{ApplyReason, ReleaseAction, Step};
 use super::wording::summary;
 use crate::object_key::ObjectKey;
 

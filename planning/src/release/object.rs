@@ -6,8 +6,9 @@ use crds::policy::DriftPolicy;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::action::{ApplyReason, ReleaseAction};
+use super::inventory::Inventoried;
 use super::observed::{Attempt, Belongs, Failure, Holder, Intent, ObjectObserved, Read, Seen};
-use super::plan::{ApplyReason, ReleaseAction};
 use crate::health;
 use crate::next::{Next, retry_delay_seconds};
 use crate::object_key::ObjectKey;
@@ -80,17 +81,6 @@ pub enum SyncState {
         /// Who.
         message: String,
     },
-}
-
-/// What the inventory says of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Inventoried<'row> {
-    /// It does not name it.
-    No,
-    /// It names it; no intent of ours was applied yet.
-    Named,
-    /// It names it, and the intent with this digest was applied.
-    Applied(&'row str),
 }
 
 /// Decides about one object that the rendering wants.

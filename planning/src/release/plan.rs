@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_stack_release::ClusterStackReleaseStatus;
-use crds::policy::{DriftPolicy, PruneLimit};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::action::{ReleaseAction, Step};
 use super::bounds::too_large;
-use super::inventory::inventoried;
-use super::object::{Inventoried, Sync, SyncState, decide};
-use super::observed::{Assets, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering};
-use super::prune::{Fate, fate, within_limit};
+use super::inventory::{Inventoried, inventoried};
+use super::object::{Sync, SyncState};
+use super::objects::{Objects, installation, removal};
+use super::observed::{Intent, Provider, ReleaseObserved, Rendering};
+use super::prune::Fate;
 use super::status;
 use super::waiting::{self, Waiting};
 use crate::next::Next;
@@ -30,105 +31,6 @@ pub struct ReleasePlan {
     pub waiting: Vec<Waiting>,
     /// When to look again.
     pub next: Next,
-}
-
-/// Actions that may run side by side.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Step {
-    /// What to do, sorted by object. All are tried, whatever becomes of the others.
-    pub actions: Vec<ReleaseAction>,
-    /// Whether the pass ends after this step when one of its actions failed, because what follows builds on it.
-    pub gate: bool,
-}
-
-/// One thing to do. An executor has no choices: every operand is here.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum ReleaseAction {
-    /// Put our finalizer and the list of kinds on the release object.
-    Mark {
-        /// The kinds that the annotation has to name.
-        group_kinds: BTreeSet<GroupKind>,
-    },
-    /// Make the release the controlling owner of the provider's object.
-    ControlProvider,
-    /// Write this status now: it holds the inventory of what the next steps create.
-    RecordInventory {
-        /// The status to write.
-        status: Box<ClusterStackReleaseStatus>,
-    },
-    /// Server-side apply of an object of the rendering.
-    Apply {
-        /// Which.
-        key: ObjectKey,
-        /// Why, for events and for the count of reversals.
-        why: ApplyReason,
-        /// Whether fields of other managers are taken.
-        force: bool,
-    },
-    /// Server-side apply of an object of the rendering as a dry run, to learn whether the live object differs.
-    Check {
-        /// Which.
-        key: ObjectKey,
-    },
-    /// Read an object by name.
-    Read {
-        /// Which.
-        key: ObjectKey,
-    },
-    /// Rename what the Go operator owns in an object to our field manager.
-    TakeOver {
-        /// Which.
-        key: ObjectKey,
-    },
-    /// Delete an object, provided that it still has this identity.
-    Delete {
-        /// Which.
-        key: ObjectKey,
-        /// The identity.
-        uid: String,
-    },
-    /// Let the release object go.
-    RemoveFinalizer,
-}
-
-/// Why an object is applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ApplyReason {
-    /// It is not there, or not ours yet. One that was there before is marked to stay when the release goes.
-    Create,
-    /// The release wants something else than was applied.
-    Update,
-    /// Somebody changed it.
-    Correct,
-    /// It carries the mark of nobody: the release that held it is gone, or somebody changed the mark.
-    Adopt,
-}
-
-impl Step {
-    fn gate(actions: Vec<ReleaseAction>) -> Self {
-        Self { actions, gate: true }
-    }
-}
-
-impl ReleaseAction {
-    pub(super) fn apply(key: &ObjectKey, why: ApplyReason, force: bool) -> Self {
-        Self::Apply {
-            key: key.clone(),
-            why,
-            force,
-        }
-    }
-}
-
-/// What was decided about the objects, before it becomes steps and a status.
-#[derive(Default)]
-pub(super) struct Objects {
-    /// Objects that the rendering wants.
-    pub(super) wanted: BTreeMap<ObjectKey, Sync>,
-    /// Objects that have to go or are let go.
-    pub(super) leftovers: BTreeMap<ObjectKey, Fate>,
-    /// Leftovers that stay until somebody approves.
-    pub(super) held: BTreeSet<ObjectKey>,
 }
 
 /// Decides about a release.
@@ -187,108 +89,6 @@ fn untouched(observed: &ReleaseObserved, waiting: Waiting) -> ReleasePlan {
         waiting: vec![waiting],
         next: Next::Await,
     }
-}
-
-/// Whether the objects may be created: the provider has done its part, or had when they were (told by the inventory, or by their marks).
-pub(super) fn may_install(observed: &ReleaseObserved) -> bool {
-    match &observed.provider {
-        Provider::NotWanted | Provider::Found { ready: true, .. } => true,
-        _ => {
-            let marked = |object: &ObjectObserved| object.seen.as_ref().is_some_and(|seen| seen.ours);
-            !observed.status.resources.is_empty() || observed.objects.values().any(marked)
-        }
-    }
-}
-
-/// The digest that the status pins, when the source now holds another one.
-pub(super) fn moved_from(observed: &ReleaseObserved) -> Option<&str> {
-    let pinned = observed.status.assets.as_ref()?.digest.as_str();
-    match &observed.assets {
-        Assets::Ready { digest, .. } if digest != pinned => Some(pinned),
-        _ => None,
-    }
-}
-
-fn installation(observed: &ReleaseObserved, now: Timestamp) -> Objects {
-    let Rendering::Rendered { intents } = &observed.rendering else {
-        return Objects::default();
-    };
-    if !may_install(observed) || moved_from(observed).is_some() {
-        return Objects::default();
-    }
-    let policy = observed
-        .spec
-        .policy
-        .as_ref()
-        .map_or(DriftPolicy::default(), |policy| policy.drift);
-    let nothing = ObjectObserved::default();
-    let wanted: BTreeMap<ObjectKey, Sync> = intents
-        .iter()
-        .map(|(key, intent)| {
-            let object = observed.objects.get(key).unwrap_or(&nothing);
-            let sync = decide(key, intent, object, inventoried(observed, key), policy, now);
-            (key.clone(), sync)
-        })
-        .collect();
-    let settled = wanted
-        .values()
-        .all(|sync| matches!(sync.state, SyncState::Synced | SyncState::Drifted { .. }));
-    let stale: BTreeSet<ObjectKey> = observed
-        .objects
-        .keys()
-        .filter(|key| !intents.contains_key(*key))
-        .cloned()
-        .collect();
-    let limit = observed
-        .spec
-        .policy
-        .as_ref()
-        .map_or(PruneLimit::default(), |policy| policy.prune_limit);
-    if !settled {
-        // What replaces a leftover has to stand before the leftover goes.
-        return Objects {
-            wanted,
-            leftovers: BTreeMap::new(),
-            held: stale,
-        };
-    }
-    let (leftovers, held) = within_limit(observed, fates(observed, &stale, now), limit);
-    Objects {
-        wanted,
-        leftovers,
-        held,
-    }
-}
-
-fn removal(observed: &ReleaseObserved, now: Timestamp) -> Objects {
-    let keys: BTreeSet<ObjectKey> = observed.objects.keys().cloned().collect();
-    if observed.used_by.as_ref().is_none_or(|clusters| !clusters.is_empty()) {
-        return Objects {
-            held: keys,
-            ..Objects::default()
-        };
-    }
-    Objects {
-        leftovers: fates(observed, &keys, now),
-        ..Objects::default()
-    }
-}
-
-fn fates(observed: &ReleaseObserved, keys: &BTreeSet<ObjectKey>, now: Timestamp) -> BTreeMap<ObjectKey, Fate> {
-    let nothing = ObjectObserved::default();
-    keys.iter()
-        .map(|key| {
-            (
-                key.clone(),
-                fate(
-                    key,
-                    observed.objects.get(key).unwrap_or(&nothing),
-                    inventoried(observed, key),
-                    now,
-                ),
-            )
-        })
-        .collect()
 }
 
 /// Whether a release that is being deleted has nothing left to clean up.

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crds::policy::PruneLimit;
 use jiff::Timestamp;
 
-use super::object::{Inventoried, look_again_at, retry_at};
+use super::action::ReleaseAction;
+use super::inventory::Inventoried;
+use super::object::{look_again_at, retry_at};
 use super::observed::{Attempt, Belongs, ObjectObserved, Read, ReleaseObserved};
-use super::plan::ReleaseAction;
 use crate::digest::digest;
 use crate::next::Next;
 use crate::object_key::ObjectKey;

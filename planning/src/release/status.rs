@@ -5,9 +5,9 @@ use crds::conditions::{ConditionStatus, ConditionType, merge, with_ready};
 use jiff::Timestamp;
 
 use super::findings;
-use super::inventory::rows;
+use super::objects::{Objects, moved_from};
 use super::observed::{Assets, ReleaseObserved, Rendering};
-use super::plan::{Objects, moved_from};
+use super::rows::rows;
 use super::waiting::Waiting;
 
 /// The status that follows from what was seen and decided.

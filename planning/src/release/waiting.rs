@@ -6,8 +6,8 @@ use crds::resource::Health;
 use serde::{Deserialize, Serialize};
 
 use super::object::SyncState;
+use super::objects::{Objects, moved_from};
 use super::observed::{Assets, Provider, ReleaseObserved, Rendering};
-use super::plan::{Objects, moved_from};
 use super::prune::{Fate, prune_digest};
 use crate::object_key::{GroupKind, ObjectKey};
 

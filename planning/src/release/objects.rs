@@ -1,0 +1,127 @@
+//! What becomes of all objects of a release: whether they may be installed, changed or removed at all, and then each of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::policy::{DriftPolicy, PruneLimit};
+use jiff::Timestamp;
+
+use super::inventory::inventoried;
+use super::object::{Sync, SyncState, decide};
+use super::observed::{Assets, ObjectObserved, Provider, ReleaseObserved, Rendering};
+use super::prune::{Fate, fate, within_limit};
+use crate::object_key::ObjectKey;
+
+/// What was decided about the objects, before it becomes steps and a status.
+#[derive(Default)]
+pub(super) struct Objects {
+    /// Objects that the rendering wants.
+    pub(super) wanted: BTreeMap<ObjectKey, Sync>,
+    /// Objects that have to go or are let go.
+    pub(super) leftovers: BTreeMap<ObjectKey, Fate>,
+    /// Leftovers that stay until somebody approves.
+    pub(super) held: BTreeSet<ObjectKey>,
+}
+
+/// Whether the objects may be created: the provider has done its part, or had when they were (told by the inventory, or by their marks).
+pub(super) fn may_install(observed: &ReleaseObserved) -> bool {
+    match &observed.provider {
+        Provider::NotWanted | Provider::Found { ready: true, .. } => true,
+        _ => {
+            let marked = |object: &ObjectObserved| object.seen.as_ref().is_some_and(|seen| seen.ours);
+            !observed.status.resources.is_empty() || observed.objects.values().any(marked)
+        }
+    }
+}
+
+/// The digest that the status pins, when the source now holds another one.
+pub(super) fn moved_from(observed: &ReleaseObserved) -> Option<&str> {
+    let pinned = observed.status.assets.as_ref()?.digest.as_str();
+    match &observed.assets {
+        Assets::Ready { digest, .. } if digest != pinned => Some(pinned),
+        _ => None,
+    }
+}
+
+/// What becomes of the objects of a release that is wanted.
+pub(super) fn installation(observed: &ReleaseObserved, now: Timestamp) -> Objects {
+    let Rendering::Rendered { intents } = &observed.rendering else {
+        return Objects::default();
+    };
+    if !may_install(observed) || moved_from(observed).is_some() {
+        return Objects::default();
+    }
+    let policy = observed
+        .spec
+        .policy
+        .as_ref()
+        .map_or(DriftPolicy::default(), |policy| policy.drift);
+    let nothing = ObjectObserved::default();
+    let wanted: BTreeMap<ObjectKey, Sync> = intents
+        .iter()
+        .map(|(key, intent)| {
+            let object = observed.objects.get(key).unwrap_or(&nothing);
+            let sync = decide(key, intent, object, inventoried(observed, key), policy, now);
+            (key.clone(), sync)
+        })
+        .collect();
+    let settled = wanted
+        .values()
+        .all(|sync| matches!(sync.state, SyncState::Synced | SyncState::Drifted { .. }));
+    let stale: BTreeSet<ObjectKey> = observed
+        .objects
+        .keys()
+        .filter(|key| !intents.contains_key(*key))
+        .cloned()
+        .collect();
+    let limit = observed
+        .spec
+        .policy
+        .as_ref()
+        .map_or(PruneLimit::default(), |policy| policy.prune_limit);
+    if !settled {
+        // What replaces a leftover has to stand before the leftover goes.
+        return Objects {
+            wanted,
+            leftovers: BTreeMap::new(),
+            held: stale,
+        };
+    }
+    let (leftovers, held) = within_limit(observed, fates(observed, &stale, now), limit);
+    Objects {
+        wanted,
+        leftovers,
+        held,
+    }
+}
+
+/// What becomes of the objects of a release that is being deleted: nothing before it is known that no Cluster uses the class.
+pub(super) fn removal(observed: &ReleaseObserved, now: Timestamp) -> Objects {
+    let keys: BTreeSet<ObjectKey> = observed.objects.keys().cloned().collect();
+    if observed.used_by.as_ref().is_none_or(|clusters| !clusters.is_empty()) {
+        return Objects {
+            held: keys,
+            ..Objects::default()
+        };
+    }
+    Objects {
+        leftovers: fates(observed, &keys, now),
+        ..Objects::default()
+    }
+}
+
+fn fates(observed: &ReleaseObserved, keys: &BTreeSet<ObjectKey>, now: Timestamp) -> BTreeMap<ObjectKey, Fate> {
+    let nothing = ObjectObserved::default();
+    keys.iter()
+        .map(|key| {
+            (
+                key.clone(),
+                fate(
+                    key,
+                    observed.objects.get(key).unwrap_or(&nothing),
+                    inventoried(observed, key),
+                    now,
+                ),
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,140 @@
+//! What the status will say of each object. Decides nothing about the objects.
+
+use std::collections::BTreeSet;
+
+use crds::conditions::cut;
+use crds::resource::{Health, Resource, SyncStatus};
+
+use super::bounds::shorten_errors;
+use super::inventory::{key_of, row};
+use super::object::{Sync, SyncState};
+use super::objects::Objects;
+use super::observed::{Intent, ObjectObserved, ReleaseObserved, Rendering};
+use super::prune::Fate;
+use crate::health::matters;
+use crate::object_key::ObjectKey;
+
+/// The rows: wanted objects and leftovers that are still there, sorted by key. After the status was lost they are what carries our mark.
+pub(super) fn rows(observed: &ReleaseObserved, objects: &Objects) -> Vec<Resource> {
+    let mut keys: BTreeSet<ObjectKey> = observed.status.resources.iter().map(key_of).collect();
+    keys.extend(objects.wanted.keys().cloned());
+    keys.extend(objects.leftovers.keys().cloned());
+    keys.extend(objects.held.iter().cloned());
+    if keys.is_empty() {
+        let marked = |object: &ObjectObserved| object.seen.as_ref().is_some_and(|seen| seen.ours);
+        let objects = observed.objects.iter().filter(|(_, object)| marked(object));
+        keys.extend(objects.map(|(key, _)| key.clone()));
+    }
+    let mut rows: Vec<Resource> = keys
+        .into_iter()
+        .filter(|key| !matches!(objects.leftovers.get(key), Some(Fate::Gone | Fate::LeftAlone)))
+        .map(|key| {
+            let object = observed.objects.get(&key);
+            match (objects.wanted.get(&key), objects.leftovers.get(&key)) {
+                (Some(sync), _) => wanted_row(observed, &key, sync, object),
+                (None, Some(Fate::Failed { message, .. })) => with_error(kept_row(observed, &key, object), message),
+                _ => kept_row(observed, &key, object),
+            }
+        })
+        .collect();
+    shorten_errors(&mut rows);
+    rows
+}
+
+/// The row as it stands, or a new one of an object that nothing was applied to.
+fn kept_row(observed: &ReleaseObserved, key: &ObjectKey, object: Option<&ObjectObserved>) -> Resource {
+    row(observed, key).cloned().unwrap_or_else(|| Resource {
+        group: key.group.clone(),
+        version: object.map(|object| object.version.clone()).unwrap_or_default(),
+        kind: key.kind.clone(),
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        status: Some(SyncStatus::NotSynced),
+        ..Resource::default()
+    })
+}
+
+fn with_error(row: Resource, message: &str) -> Resource {
+    Resource {
+        status: Some(SyncStatus::NotSynced),
+        error: cut(message.to_owned()),
+        ..row
+    }
+}
+
+/// What is not there has no health.
+fn without_object(row: Resource, message: &str) -> Resource {
+    Resource {
+        health: None,
+        ..with_error(row, message)
+    }
+}
+
+fn wanted_row(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync, object: Option<&ObjectObserved>) -> Resource {
+    let row = Resource {
+        version: version(observed, key),
+        ..kept_row(observed, key, object)
+    };
+    match &sync.state {
+        SyncState::Unverified | SyncState::Pending => row,
+        SyncState::Held { .. } if row.status == Some(SyncStatus::Synced) => row,
+        SyncState::Held { release } => with_error(
+            row,
+            &format!("the object belongs to release {release}, which has not said yet what it applied"),
+        ),
+        SyncState::KindMissing => without_object(
+            row,
+            &format!("the API server does not serve the kind {}", key.group_kind()),
+        ),
+        SyncState::Missing { message } => without_object(row, message),
+        SyncState::Failed { message } | SyncState::Contested { message } => with_error(row, message),
+        SyncState::Synced | SyncState::Drifted { .. } => {
+            let error = match &sync.state {
+                SyncState::Drifted { message } => cut(message.clone()),
+                _ => String::new(),
+            };
+            Resource {
+                status: Some(SyncStatus::Synced),
+                error,
+                digest: digest(observed, key).unwrap_or_else(|| row.digest.clone()),
+                health: Some(health(key, object)),
+                manager: object.map_or_else(String::new, |object| manager(object, &row)),
+                ..row
+            }
+        }
+    }
+}
+
+/// What the status said stands until somebody has looked.
+fn manager(object: &ObjectObserved, row: &Resource) -> String {
+    let memory = &object.memory;
+    if memory.verified.is_none() && memory.drifted.is_none() {
+        return row.manager.clone();
+    }
+    memory.foreign_manager.clone().unwrap_or_default()
+}
+
+fn intent<'a>(observed: &'a ReleaseObserved, key: &ObjectKey) -> Option<&'a Intent> {
+    match &observed.rendering {
+        Rendering::Rendered { intents } => intents.get(key),
+        _ => None,
+    }
+}
+
+fn version(observed: &ReleaseObserved, key: &ObjectKey) -> String {
+    intent(observed, key)
+        .map(|intent| intent.object.version.clone())
+        .unwrap_or_default()
+}
+
+fn digest(observed: &ReleaseObserved, key: &ObjectKey) -> Option<String> {
+    intent(observed, key).map(|intent| intent.digest.clone())
+}
+
+fn health(key: &ObjectKey, object: Option<&ObjectObserved>) -> Health {
+    match object.and_then(|object| object.memory.health.as_ref()) {
+        Some(seen) => seen.state,
+        None if matters(&key.group_kind()) => Health::Unknown,
+        None => Health::Current,
+    }
+}
