@@ -6,6 +6,9 @@ use std::{env, fs, path::PathBuf};
 use crds::manifests::custom_resource_definitions;
 use serde_json::Value;
 
+/// It is among the objects that the API server has to accept.
+const EXAMPLE: &str = include_str!("objects/good/stack-example.yaml");
+
 #[test]
 fn the_reference_of_the_api_is_the_generated_one() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/api.md");
@@ -21,9 +24,13 @@ fn the_reference_of_the_api_is_the_generated_one() {
 }
 
 fn reference() -> String {
-    let mut text = String::from(
-        "# Reference of the API\n\n<!-- Generated from the crate crds; do not edit. -->\n\nFields marked * are required. \
-         A path ending in `[]` is an item of a list.\n",
+    let mut text = format!(
+        "# Reference of the API\n\n<!-- Generated from the crate crds; do not edit. -->\n\n\
+         What a provider of clusters writes:\n\n```yaml\n{EXAMPLE}```\n\n\
+         `kubectl get clusterstacks,clusterstackreleases` shows what comes of it; [status.md](status.md) says what the words there mean, and \
+         what to do.\n\n\
+         Fields marked * are required. A path ending in `[]` is an item of a list. What is marked \"Not in this version\" can be written, \
+         because later versions act on it.\n"
     );
     for crd in custom_resource_definitions() {
         let crd = serde_json::to_value(crd).expect("a CRD is JSON");

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crds::labels;
 use crds::names::ReleaseTag;
-use crds::policy::HelmProfile;
+use crds::policy::{HelmProfile, VerificationMode};
 use crds::{ClusterStackRelease, ClusterStackReleaseStatus};
 use kube::ResourceExt;
 use kube::core::GroupVersionKind;
@@ -142,6 +142,16 @@ async fn assets(context: &Context, release: &ClusterStackRelease) -> (Assets, Op
             );
         }
     };
+    if requires_signatures(release) {
+        return (
+            Assets::Broken {
+                message: "the mode of verification is Require, and this version of the operator does not look at signatures; \
+                          set it to \"Off\" if the source can be trusted"
+                    .to_owned(),
+            },
+            None,
+        );
+    }
     match context.sources.open(release.spec.source.as_ref(), &tag).await {
         Opened::Ready { source, files } => {
             let assets = Assets::Ready {
@@ -184,6 +194,13 @@ async fn rendering(
         }
         Err(message) => Rendering::Failed { message },
     }
+}
+
+/// Then nothing may be used that nobody has verified.
+fn requires_signatures(release: &ClusterStackRelease) -> bool {
+    let policy = release.spec.policy.as_ref();
+    let verification = policy.and_then(|policy| policy.verification.as_ref());
+    verification.is_some_and(|verification| verification.mode == VerificationMode::Require)
 }
 
 /// The rendering profile of a release.

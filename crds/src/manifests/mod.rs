@@ -7,10 +7,10 @@ mod roles;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
-use kube::CustomResourceExt;
+use kube::{CustomResourceExt, Resource};
 
 pub use self::roles::cluster_roles;
-use crate::{ClusterAddon, ClusterStack, ClusterStackRelease, labels};
+use crate::{ClusterAddon, ClusterStack, ClusterStackRelease, labels, not_yet};
 
 /// The CRDs of the three kinds, in the order ClusterStack, ClusterStackRelease, ClusterAddon.
 pub fn custom_resource_definitions() -> [CustomResourceDefinition; 3] {
@@ -34,6 +34,10 @@ fn finished(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
             .and_then(|schema| schema.open_api_v3_schema.as_mut())
         {
             finish_schema(schema);
+            not_yet::mark(schema);
+            if crd.spec.names.kind == ClusterAddon::kind(&()) {
+                not_yet::append(schema, not_yet::NO_ADDONS);
+            }
         }
     }
     crd

@@ -12,6 +12,7 @@ mod events;
 mod faults;
 mod foreign;
 mod health;
+mod not_yet;
 mod oracle;
 mod real;
 mod refused;

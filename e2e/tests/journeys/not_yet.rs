@@ -1,0 +1,71 @@
+//! What the API has and this version does not act on is answered, and never ignored in silence.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use crds::{
+    ClusterStack,
+    conditions::{ConditionStatus, ConditionType, find},
+    not_yet::NOT_YET,
+};
+use serde_json::json;
+
+use crate::journey;
+
+/// What holds instead hurts nobody, so the field is not answered.
+const HARMLESS: &str = "interval";
+
+#[test]
+fn a_stack_that_asks_for_what_is_not_there_yet_is_told_so() -> Result<()> {
+    journey(async |journey| {
+        let cases = [
+            (
+                "source.github",
+                json!({ "source": { "github": { "owner": "kaas", "repository": "stacks" } } }),
+                "from directories only",
+            ),
+            (
+                "source.http",
+                json!({ "source": { "http": { "url": "https://stacks.example.com" } } }),
+                "from directories only",
+            ),
+            (
+                "source.oci",
+                json!({ "source": { "oci": { "repository": "registry.example.com/stacks" } } }),
+                "from directories only",
+            ),
+            (
+                "helmProfile",
+                json!({ "helmProfile": "v4.2" }),
+                "helm profile v4.2 is not supported",
+            ),
+            (
+                "verification",
+                json!({ "verification": { "mode": "Require", "cosign": { "publicKeySecretRef": { "name": "key" } } } }),
+                "does not look at signatures",
+            ),
+        ];
+        let answered: BTreeSet<_> = cases.iter().map(|(field, ..)| *field).chain([HARMLESS]).collect();
+        assert_eq!(answered, NOT_YET.iter().map(|(field, _)| *field).collect());
+
+        journey.operate().await?;
+        for (number, (field, spec, words)) in cases.into_iter().enumerate() {
+            let version = format!("v{}", number + 1);
+            journey.releases.publish_harbor("v1", &version)?;
+            let name = field.replace('.', "-").to_lowercase();
+            let mut spec = spec;
+            spec["versions"] = json!([version]);
+            journey.stack(&name, spec).await?;
+            let is_told = |stack: &ClusterStack| {
+                let conditions = stack.status.iter().flat_map(|status| &status.conditions);
+                let conditions: Vec<_> = conditions.cloned().collect();
+                find(&conditions, ConditionType::Ready).is_some_and(|ready| {
+                    let message = ready.message.as_deref().unwrap_or_default();
+                    ready.status == ConditionStatus::False && message.contains(words)
+                })
+            };
+            journey.until_stack(&name, words, is_told).await?;
+        }
+        Ok(())
+    })
+}
