@@ -2,6 +2,7 @@
 
 mod command_line;
 mod endpoints;
+mod guards;
 mod replicas;
 mod shutdown;
 mod weather;

@@ -114,6 +114,7 @@ fn preparation(observed: &ReleaseObserved, objects: &Objects) -> Vec<Step> {
         foreign_controller: None,
         ..
     } = &observed.provider
+        && refers_to_its_own(observed)
     {
         steps.push(Step::gate(vec![ReleaseAction::ControlProvider]));
     }
@@ -123,6 +124,13 @@ fn preparation(observed: &ReleaseObserved, objects: &Objects) -> Vec<Step> {
         steps.push(Step::gate(vec![ReleaseAction::Mark { group_kinds }]));
     }
     steps
+}
+
+/// Whether the provider's object has the release's own name. Anybody may write a release that refers to another object, and would become its
+/// owner: it would go with the release.
+fn refers_to_its_own(observed: &ReleaseObserved) -> bool {
+    let reference = observed.spec.provider_ref.as_ref();
+    reference.is_some_and(|reference| reference.name.as_deref() == Some(observed.tag.as_str()))
 }
 
 /// Puts the write of the inventory before the first write of an object that the inventory does not name.

@@ -362,3 +362,42 @@ fn a4_an_object_that_somebody_else_controls_is_left_to_them_and_they_are_named()
         Ok(())
     })
 }
+
+#[test]
+fn a_release_becomes_the_owner_only_of_the_object_that_is_named_like_it() -> Result<()> {
+    journey(async |journey| {
+        let [tag, other] = ["v1", "v2"].map(|version| journey.releases.publish_harbor(version, version));
+        let (tag, other) = (tag?, other?);
+        journey.operate().await?;
+        let provider = Provider {
+            journey,
+            kind: "HopperRelease",
+        };
+        provider.install().await?;
+        provider.template(json!({})).await?;
+        // Two releases written by hand: one refers to an object that is not its own.
+        for (release, object) in [(&other, "somebodys"), (&tag, tag.as_str())] {
+            let object = json!({ "apiVersion": API_VERSION, "kind": provider.kind, "metadata": { "name": object } });
+            let found = journey.apply(object).await?;
+            let name = found.name_any();
+            provider.reports(&name, json!({ "ready": true })).await?;
+            let reference = json!({ "apiVersion": API_VERSION, "kind": provider.kind, "name": name });
+            let release = json!({
+                "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStackRelease",
+                "metadata": { "name": release }, "spec": { "providerRef": reference },
+            });
+            journey.apply(release).await?;
+        }
+        let owners = async |name: &str| {
+            let object = provider.objects().get(name).await?;
+            Ok::<_, anyhow::Error>(object.owner_references().len())
+        };
+        journey.release_ready(&other).await?;
+        journey.release_ready(&tag).await?;
+        assert_eq!((owners("somebodys").await?, owners(&tag).await?), (0, 1));
+        journey.delete::<ClusterStackRelease>(&other).await?;
+        journey.gone::<ClusterStackRelease>(&other).await?;
+        provider.objects().get("somebodys").await?;
+        Ok(())
+    })
+}
