@@ -13,3 +13,6 @@ pub use observed::{
 };
 pub use plan::{Note, NoteReason, StackAction, StackPlan, StackWaiting, plan};
 pub use provider::release_kind;
+
+#[cfg(test)]
+mod tests;

@@ -89,7 +89,12 @@ fn releases(observed: &StackObserved, waiting: &[StackWaiting], listed: &[&Obsta
     const TYPE: ConditionType = ConditionType::ClusterStackReleasesSynced;
     let mut failures: Vec<Finding> = waiting.iter().filter_map(|item| failure(observed, item)).collect();
     if let Some(worst) = listed.first() {
-        failures.push(Finding::fails(TYPE, worst.severity, worst.reason, told(listed, "")));
+        failures.push(Finding::fails(
+            TYPE,
+            worst.severity,
+            worst.reason,
+            told(observed, listed, ""),
+        ));
     }
     failures
         .into_iter()
@@ -186,10 +191,14 @@ fn available(observed: &StackObserved, selection: &Selection, others: &[&Obstacl
             Some(latest) if latest == worst.tag => format!("; {} is used until then", ready.version()),
             _ => String::new(),
         };
-        return Some(Finding::holds_because(TYPE, worst.reason, told(others, &until_then)));
+        return Some(Finding::holds_because(
+            TYPE,
+            worst.reason,
+            told(observed, others, &until_then),
+        ));
     }
     if let Some(worst) = others.first() {
-        let message = format!("no release is ready yet; {}: {}", worst.tag, worst.explanation);
+        let message = format!("no release is ready yet; {}: {}", worst.tag, worst.explanation());
         return Some(Finding::fails(TYPE, worst.severity, worst.reason, message));
     }
     if let Some(tag) = selection.wanted.last() {

@@ -1,6 +1,7 @@
 //! What keeps Clusters from using a release that the stack wants, and how it is told.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use crds::conditions::{ConditionStatus, ConditionType, MESSAGE_BYTES, Reason, Severity, cut, cut_at, find, is_true};
 use crds::names::ReleaseTag;
@@ -11,18 +12,15 @@ use super::select::Selection;
 /// How many names a message spells out.
 const NAMED: usize = 5;
 
-/// Why one release cannot be used.
+/// That one release cannot be used. What is to be said of it is made only for the one that a message begins with: there may be a thousand.
 pub(super) struct Obstacle<'a> {
     pub(super) tag: &'a ReleaseTag,
+    view: Option<&'a ReleaseView>,
     /// How bad it is, and in one word; `Info` and `Progressing` while the release is on its way.
     pub(super) severity: Severity,
     pub(super) reason: Reason,
-    /// What the release says of itself.
-    pub(super) explanation: String,
     /// Whether nothing will change until somebody acts.
     pub(super) stalled: bool,
-    /// What is to be said instead of the explanation.
-    instead: Option<String>,
 }
 
 /// Whether Clusters of this stack may name the release: what another stack owns can go at any time.
@@ -52,73 +50,99 @@ pub(super) fn explanation(view: &ReleaseView) -> Option<String> {
 }
 
 /// What is in the way of the wanted releases, the worst first, then the newest. Those of another stack are told by their owner, not here.
-pub(super) fn obstacles<'a>(observed: &StackObserved, selection: &'a Selection) -> Vec<Obstacle<'a>> {
-    let mut obstacles: Vec<Obstacle> = selection
+pub(super) fn obstacles<'a>(observed: &'a StackObserved, selection: &'a Selection) -> Vec<Obstacle<'a>> {
+    let views = selection
         .wanted
         .iter()
-        .filter_map(|tag| obstacle(observed, tag))
+        .map(|tag| (tag, observed.releases.get(&tag.to_string())));
+    let unusable: Vec<_> = views
+        .filter(|(_, view)| view.is_none_or(|view| !is_usable(view) && !is_of_another_stack(view)))
+        .collect();
+    if unusable.is_empty() {
+        return Vec::new();
+    }
+    let at_source = at_source(observed);
+    let mut obstacles: Vec<Obstacle> = unusable
+        .into_iter()
+        .map(|(tag, view)| obstacle(tag, view, at_source.as_ref()))
         .collect();
     obstacles.sort_by_key(|obstacle| (obstacle.severity, Reverse(obstacle.tag)));
     obstacles
 }
 
-fn obstacle<'a>(observed: &StackObserved, tag: &'a ReleaseTag) -> Option<Obstacle<'a>> {
-    let view = observed.releases.get(&tag.to_string());
-    if view.is_some_and(|view| is_usable(view) || is_of_another_stack(view)) {
-        return None;
+fn at_source(observed: &StackObserved) -> Option<BTreeSet<&ReleaseTag>> {
+    match &observed.listing {
+        Listing::Known { releases, .. } => Some(releases.iter().map(|listed| &listed.tag).collect()),
+        _ => None,
     }
+}
+
+fn obstacle<'a>(
+    tag: &'a ReleaseTag,
+    view: Option<&'a ReleaseView>,
+    at_source: Option<&BTreeSet<&ReleaseTag>>,
+) -> Obstacle<'a> {
     let conditions = view.map(|view| view.conditions.as_slice()).unwrap_or_default();
-    let instead = absence(observed, tag).filter(|_| view.is_none_or(|view| !view.deleting));
+    let is_absent = at_source.is_some_and(|at_source| !at_source.contains(tag));
     let failure = find(conditions, ConditionType::Ready)
         .and_then(|ready| ready.severity)
         .filter(|severity| *severity != Severity::Info);
     let (reason, severity) = match failure {
-        _ if instead.is_some() => (Reason::ReleaseNotFound, Severity::Warning),
+        _ if is_absent && view.is_none_or(|view| !view.deleting) => (Reason::ReleaseNotFound, Severity::Warning),
         _ if is_true(conditions, ConditionType::Paused) => (Reason::Paused, Severity::Warning),
         Some(severity) => (Reason::BrokenRelease, severity),
         None => (Reason::Progressing, Severity::Info),
     };
-    Some(Obstacle {
+    Obstacle {
         tag,
+        view,
         severity,
         reason,
-        explanation: view
-            .and_then(explanation)
-            .unwrap_or_else(|| "not observed yet".to_owned()),
         stalled: reason == Reason::BrokenRelease && is_true(conditions, ConditionType::Stalled),
-        instead,
-    })
+    }
+}
+
+impl Obstacle<'_> {
+    /// What the release says of itself.
+    pub(super) fn explanation(&self) -> String {
+        self.view
+            .and_then(explanation)
+            .unwrap_or_else(|| "not observed yet".to_owned())
+    }
+
+    fn words(&self, observed: &StackObserved) -> String {
+        if self.reason == Reason::ReleaseNotFound {
+            absence(observed, self.tag)
+        } else {
+            format!("{} cannot be used yet: {}", self.tag, self.explanation())
+        }
+    }
 }
 
 /// That the source does not hold the release, and what it does hold: the version may be mistyped.
-fn absence(observed: &StackObserved, tag: &ReleaseTag) -> Option<String> {
-    let Listing::Known { releases, .. } = &observed.listing else {
-        return None;
-    };
-    if releases.iter().any(|listed| listed.tag == *tag) {
-        return None;
-    }
+fn absence(observed: &StackObserved, tag: &ReleaseTag) -> String {
     let source = match &observed.spec.source {
         Some(source) => format!(", {source}"),
         None => " that the operator was started with".to_owned(),
     };
-    let mut offered: Vec<&ReleaseTag> = releases.iter().map(|listed| &listed.tag).collect();
-    offered.retain(|listed| listed.stem() == tag.stem());
-    offered.sort_by_key(|tag| Reverse(*tag));
-    let offered: Vec<String> = offered.iter().map(|tag| tag.version().to_string()).collect();
+    let at_source = at_source(observed).unwrap_or_default();
+    let offered: Vec<String> = at_source
+        .into_iter()
+        .rev()
+        .filter(|listed| listed.stem() == tag.stem())
+        .map(|listed| listed.version().to_string())
+        .collect();
     let offered = if offered.is_empty() {
         format!("no release of {}", tag.stem())
     } else {
         enumerate(&offered)
     };
-    Some(format!(
-        "{tag} is not at the source{source}; the source lists: {offered}"
-    ))
+    format!("{tag} is not at the source{source}; the source lists: {offered}")
 }
 
 /// The first of these in words, and the versions of the others; `after` follows what is said of the first. Whatever is too long is cut from the
 /// words of the release.
-pub(super) fn told(obstacles: &[&Obstacle], after: &str) -> String {
+pub(super) fn told(observed: &StackObserved, obstacles: &[&Obstacle], after: &str) -> String {
     let Some((worst, others)) = obstacles.split_first() else {
         return String::new();
     };
@@ -129,11 +153,7 @@ pub(super) fn told(obstacles: &[&Obstacle], after: &str) -> String {
     if !others.is_empty() {
         rest.extend(["; also not usable: ", &enumerate(&others)]);
     }
-    let words = match &worst.instead {
-        Some(words) => words.clone(),
-        None => format!("{} cannot be used yet: {}", worst.tag, worst.explanation),
-    };
-    cut_at(words, MESSAGE_BYTES.saturating_sub(rest.len())) + &rest
+    cut_at(worst.words(observed), MESSAGE_BYTES.saturating_sub(rest.len())) + &rest
 }
 
 /// The first few names, and how many more.

@@ -1,0 +1,128 @@
+//! Words of a stack for which the modelled world of the scenarios has no commands.
+
+use crds::conditions::{Condition, ConditionType, MESSAGE_BYTES, Severity, find};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{Listing, StackObserved, StackPlan, plan};
+
+const TAG: &str = "docker-harbor-1-34-";
+
+fn observed(spec: &Value, listing: Listing) -> StackObserved {
+    let mut whole = json!({
+        "provider": "docker", "name": "harbor", "kubernetesVersion": "1.34", "noProvider": true, "autoSubscribe": false,
+    });
+    for (field, value) in spec.as_object().expect("a spec") {
+        whole[field] = value.clone();
+    }
+    let observed = json!({
+        "name": "harbor", "namespace": "stacks", "uid": "a", "generation": 1, "deleting": false, "paused": false,
+        "requested_at": null, "approved_prune": null, "labels": {}, "annotations": {}, "spec": whole, "status": {},
+        "status_written_at": null, "listing": listing, "releases": {}, "used_by": {}, "template": "NotWanted",
+        "provider_objects": {},
+    });
+    serde_json::from_value(observed).expect("a look at a stack")
+}
+
+fn known(versions: &[&str]) -> Listing {
+    let listed = |version: &&str| json!({"tag": format!("{TAG}{version}")});
+    let releases: Vec<Value> = versions.iter().map(listed).collect();
+    serde_json::from_value(json!({"Known": {"releases": releases, "foreign": 0}})).expect("a listing")
+}
+
+/// A release of the stack that says this of itself.
+fn release(observed: &mut StackObserved, version: &str, ready: bool, condition: &Value) {
+    let view = json!({
+        "uid": version, "owner": "Us", "deleting": false, "spec": {}, "ready": ready, "kubernetes_version": null,
+        "digest": null, "source": null, "conditions": [condition],
+    });
+    let view = serde_json::from_value(view).expect("a look at a release");
+    observed.releases.insert(format!("{TAG}{version}"), view);
+}
+
+fn ready(plan: &StackPlan) -> &Condition {
+    find(&plan.status.conditions, ConditionType::Ready).expect("Ready")
+}
+
+fn now() -> Timestamp {
+    "2026-11-21T10:00:00Z".parse().expect("a time")
+}
+
+#[test]
+fn the_source_is_named_as_the_spec_has_it() {
+    let source = json!({"directory": {"path": "teams/harbor"}});
+    let spec = json!({"versions": ["v3"], "source": source});
+    for (offered, words) in [
+        (&["v1", "v2", "v10"][..], "v10, v2, v1"),
+        (&[], "no release of docker-harbor-1-34"),
+    ] {
+        let plan = plan(&observed(&spec, known(offered)), now());
+        let expected = format!("{TAG}v3 is not at the source, directory \"teams/harbor\"; the source lists: {words}");
+        assert_eq!(ready(&plan).message.as_ref(), Some(&expected));
+    }
+}
+
+#[test]
+fn a_stack_of_listed_versions_needs_a_source_for_what_it_does_not_have() {
+    let unusable = || Listing::Unusable {
+        message: "use another one".to_owned(),
+    };
+    let spec = json!({"versions": ["v1"]});
+    let mut observed = observed(&spec, unusable());
+    let words = |observed: &StackObserved| {
+        let plan = plan(observed, now());
+        (ready(&plan).reason.clone(), ready(&plan).severity)
+    };
+    let told = (Some("FailedCreateAssetsClient".to_owned()), Some(Severity::Error));
+    assert_eq!(words(&observed), told);
+    let well = json!({"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T10:00:00Z"});
+    release(&mut observed, "v1", true, &well);
+    assert_eq!(words(&observed), (None, None), "it has all of them");
+}
+
+#[test]
+fn what_follows_the_words_of_a_release_is_kept_however_long_they_are() {
+    let spec = json!({"versions": ["v1", "v2"]});
+    let mut observed = observed(&spec, known(&["v1", "v2"]));
+    for version in ["v1", "v2"] {
+        let broken = json!({
+            "type": "Ready", "status": "False", "severity": "Error", "lastTransitionTime": "2026-11-21T10:00:00Z",
+            "reason": "IssueWithReleaseAssets", "message": "ü".repeat(MESSAGE_BYTES / 2),
+        });
+        release(&mut observed, version, false, &broken);
+    }
+    let plan = plan(&observed, now());
+    let message = ready(&plan).message.as_deref().expect("a message");
+    assert!(
+        message.len() <= MESSAGE_BYTES && message.len() > MESSAGE_BYTES - 4,
+        "{}",
+        message.len()
+    );
+    assert!(
+        message.starts_with(&format!("{TAG}v2 cannot be used yet: IssueWithReleaseAssets: ü")),
+        "{message}"
+    );
+    assert!(message.ends_with("ü...; also not usable: v1"), "{message}");
+}
+
+#[test]
+fn a_stack_that_is_being_deleted_says_nothing_of_a_pause() {
+    let mut observed = observed(&json!({"suspend": true}), known(&[]));
+    observed.paused = true;
+    observed.deleting = true;
+    let plan = plan(&observed, now());
+    assert!(!plan.status_due && plan.status == observed.status, "{plan:?}");
+}
+
+#[test]
+fn a_pause_is_written_when_the_limit_of_one_write_a_second_allows_it() {
+    let mut observed = observed(&json!({"suspend": true}), known(&[]));
+    observed.status_written_at = Some(now());
+    let early = plan(&observed, now());
+    assert!(!early.status_due, "{early:?}");
+    let later = now() + jiff::SignedDuration::from_secs(1);
+    let due = plan(&observed, later);
+    assert!(due.status_due, "{due:?}");
+    observed.status = due.status;
+    assert_eq!(plan(&observed, later).status, observed.status);
+}
