@@ -3,8 +3,12 @@
 use std::fmt::Write as _;
 use std::{env, fs, path::PathBuf};
 
-use crds::manifests::custom_resource_definitions;
+use crds::{
+    conditions::{ConditionType, Reason},
+    manifests::custom_resource_definitions,
+};
 use serde_json::Value;
+use strum::IntoEnumIterator;
 
 /// It is among the objects that the API server has to accept.
 const EXAMPLE: &str = include_str!("objects/good/stack-example.yaml");
@@ -23,11 +27,31 @@ fn the_reference_of_the_api_is_the_generated_one() {
     );
 }
 
+/// Each has a row that says what to do, or is named as one that this version does not use.
+#[test]
+fn every_word_of_a_condition_is_explained() {
+    let guide = include_str!("../../docs/reference/operating.md");
+    let explained = |word: &str| {
+        let rows = guide
+            .lines()
+            .filter(|line| line.starts_with(&format!("| `{word}` |")))
+            .count();
+        let is_for_later = [format!("`{word}`,"), format!("`{word}`.")]
+            .iter()
+            .any(|named| guide.contains(named));
+        rows == 1 || rows == 0 && is_for_later || word == "Paused" && rows == 2
+    };
+    let types = ConditionType::iter().map(ConditionType::as_str);
+    let words = types.chain(Reason::iter().map(Reason::as_str));
+    let missing: Vec<_> = words.filter(|word| !explained(word)).collect();
+    assert_eq!(missing, Vec::<&str>::new(), "in docs/reference/operating.md");
+}
+
 fn reference() -> String {
     let mut text = format!(
         "# Reference of the API\n\n<!-- Generated from the crate crds; do not edit. -->\n\n\
          What a provider of clusters writes:\n\n```yaml\n{EXAMPLE}```\n\n\
-         `kubectl get clusterstacks,clusterstackreleases` shows what comes of it; [status.md](status.md) says what the words there mean, and \
+         `kubectl get clusterstacks,clusterstackreleases` shows what comes of it; [operating.md](operating.md) says what the words there mean, and \
          what to do.\n\n\
          Fields marked * are required. A path ending in `[]` is an item of a list. What is marked \"Not in this version\" can be written, \
          because later versions act on it.\n"

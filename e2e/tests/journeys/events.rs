@@ -37,6 +37,11 @@ where
             event.reporting_component.as_deref() == Some("clusterstack.x-k8s.io/core-operator"),
             "{event:?}"
         );
+        let reason = event.reason.clone().unwrap_or_default();
+        ensure!(
+            include_str!("../../../docs/reference/operating.md").contains(&format!("| `{reason}` |")),
+            "docs/reference/operating.md does not explain {reason}"
+        );
         found.push((
             event.type_.unwrap_or_default(),
             event.reason.unwrap_or_default(),

@@ -44,6 +44,13 @@ fn endpoints_and_logs_tell_everything_but_secrets() -> Result<()> {
         };
         let (typed, helped) = (named("# TYPE "), named("# HELP "));
         ensure!(typed == helped, "without help: {:?}", typed.difference(&helped));
+        let guide = include_str!("../../../docs/reference/operating.md");
+        for name in &typed {
+            let explained = [format!("| `{name}` |"), format!("| `{name}_total` |")]
+                .iter()
+                .any(|row| guide.contains(row));
+            ensure!(explained, "docs/reference/operating.md does not explain {name}");
+        }
         let metrics = operator.metrics().await?;
         for name in ["process_resident_memory_bytes", "process_cpu_seconds_total"] {
             ensure!(
@@ -51,6 +58,13 @@ fn endpoints_and_logs_tell_everything_but_secrets() -> Result<()> {
                 "{name}: {page}"
             );
         }
+        for kind in ["stackwright_cluster_stacks", "stackwright_cluster_stack_releases"] {
+            let [ready, not_ready] = ["true", "false"].map(|ready| metrics.sum(kind, &[("ready", ready)]));
+            // The stack says so a moment after its release.
+            ensure!(ready.zip(not_ready).map(|(ready, not)| ready + not) == Some(1.0), "{kind}: {page}");
+        }
+        let ready = metrics.sum("stackwright_cluster_stack_releases", &[("ready", "true")]);
+        ensure!(ready == Some(1.0), "{page}");
         let applied = [
             ("verb", "apply"),
             ("resource", "clusterclasses.cluster.x-k8s.io"),
