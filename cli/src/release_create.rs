@@ -1,6 +1,9 @@
 //! `release create`: hands the work to the rooms `release` and `rendering` and prints what came out.
 
-use std::{error::Error, io::Write};
+use std::{
+    error::Error,
+    io::{ErrorKind, Write},
+};
 
 use release::{
     FileRef,
@@ -26,7 +29,12 @@ pub(crate) fn run(arguments: &CreateRelease, out: &mut impl Write) -> Result<(),
     match pack::prepare(stack, output, &versioning)? {
         Preparation::Prepared(prepared) => {
             let class = class::render(&prepared)?;
-            print(&prepared.write()?, &class, out)?;
+            let packed = prepared.write()?;
+            match print(&packed, &class, out) {
+                // Who reads no further has seen enough; the release is there.
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+                printed => printed?,
+            }
         }
         Preparation::Unchanged { since } => writeln!(
             out,

@@ -158,6 +158,23 @@ mod journeys {
     }
 
     #[test]
+    fn reader_who_stops_after_the_first_line_is_no_mistake() {
+        let output = TempDir::new().unwrap();
+        // Ends before the command writes anything.
+        let script = "\"$0\" release create \"$1\" --output \"$2\" | :; echo \"${PIPESTATUS[0]}\"";
+        let stack = format!("{STACKS}/v1");
+        let arguments = [
+            script,
+            env!("CARGO_BIN_EXE_kubectl-stacks"),
+            &stack,
+            path(output.path()),
+        ];
+        let told = Command::new("bash").arg("-c").args(arguments).output().unwrap();
+        assert_eq!((text(&told.stdout), text(&told.stderr)), ("0\n", ""));
+        assert!(output.path().join("docker-harbor-1-34-v1/metadata.yaml").is_file());
+    }
+
+    #[test]
     fn umask_time_zone_and_working_directory_do_not_show() {
         let output = TempDir::new().unwrap();
         let made = |name: &str, umask: &str, time_zone: &str| {
