@@ -86,7 +86,7 @@ pub(crate) struct Args {
     #[arg(long, default_value = "15s", value_parser = duration, value_name = "DURATION")]
     pub(crate) lease_duration: Duration,
 
-    /// Address of /metrics; "0" serves none.
+    /// Address of /metrics (stacks and releases by readiness, requests to the API server, memory, processor time); "0" serves none.
     #[arg(long, default_value = ":8080", value_parser = address, value_name = "ADDRESS")]
     pub(crate) metrics_bind_address: Address,
 

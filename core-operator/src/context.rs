@@ -23,6 +23,7 @@ use rendering::{RenderRequest, Rendered, Renderer};
 
 use crate::clusters::Clusters;
 use crate::freshest::Freshest;
+use crate::looking::Looking;
 use crate::providers::Providers;
 use crate::release::Memories;
 use crate::sources::Sources;
@@ -42,6 +43,7 @@ pub(crate) struct Context {
     pub(crate) releases: Freshest<ClusterStackRelease>,
     pub(crate) memories: Memories,
     pub(crate) stack_memories: StackMemories,
+    pub(crate) looking: Looking,
     pub(crate) events: Events,
     pub(crate) recorder: Option<Recorder>,
 }

@@ -1,11 +1,14 @@
 //! The core operator: ClusterStacks become releases, releases become usable ClusterClasses.
 
 mod args;
+mod census;
 mod clusters;
 mod context;
 mod freshest;
+mod looking;
 mod operator;
 mod providers;
+mod readiness;
 mod release;
 mod run;
 mod sources;
@@ -17,6 +20,7 @@ use std::process::ExitCode;
 use std::{io, thread};
 
 use clap::Parser;
+use operator_kit::failure::chain;
 use tokio::runtime::{Builder, Runtime};
 
 #[global_allocator]
@@ -58,11 +62,12 @@ async fn operate(arguments: args::Args) -> ExitCode {
     match run::run(arguments).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
+            let error = chain(error.as_ref());
             // Whoever reads JSON lines reads nothing else.
             if tracing::enabled!(tracing::Level::ERROR) {
-                tracing::error!(error = format!("{error:#}"), "the operator ended");
+                tracing::error!(error, "the operator ended");
             } else {
-                eprintln!("core-operator: {error:#}");
+                eprintln!("core-operator: {error}");
             }
             ExitCode::FAILURE
         }

@@ -19,18 +19,20 @@ use kube::{Api, Client, Resource, ResourceExt};
 use operator_kit::crd_watch::CrdWatch;
 use operator_kit::discovery::Discovery;
 use operator_kit::events::Events;
-use operator_kit::failure::words_of_watch;
 use operator_kit::objects::ObjectWatches;
 use operator_kit::record::{RecordLimits, Recorder};
 use operator_kit::telemetry::Gate;
+use operator_kit::watch_log::WatchLog;
 use rendering::Renderer;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
+use crate::census::Census;
 use crate::clusters::Clusters;
 use crate::context::Context;
 use crate::freshest::Freshest;
+use crate::looking::Looking;
 use crate::providers::Providers;
 use crate::release::Memories;
 use crate::sources::Sources;
@@ -49,17 +51,25 @@ const RECORD_LIMITS: RecordLimits = RecordLimits {
 /// A panic in one reconcile is a bug; the object is looked at again after this long, the others go on.
 const AFTER_PANIC: Duration = Duration::from_mins(1);
 
-/// What has to be there before the process calls itself ready.
+/// What the process tells of its work from outside.
 #[derive(Clone)]
-pub(crate) struct Gates {
-    /// The first lists of our own kinds.
+pub(crate) struct Tidings {
+    /// The first lists of our own kinds, which have to be there before it calls itself ready.
     pub(crate) watches: Gate,
+    /// Counts our own kinds.
+    pub(crate) census: Census,
 }
 
 /// Works until `stop`.
-pub(crate) async fn operate(args: &Args, client: Client, gates: Gates, stop: CancellationToken) -> anyhow::Result<()> {
+pub(crate) async fn operate(
+    args: &Args,
+    client: Client,
+    tidings: Tidings,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
     let (stack_store, stack_writer) = store();
     let (release_store, release_writer) = store();
+    tidings.census.count(&stack_store, &release_store);
     let handles = (Freshest::new(stack_store.clone()), Freshest::new(release_store.clone()));
     let (triggers, queues) = Triggers::new();
     let context = assemble(args, &client, handles, &triggers, &stop)?;
@@ -82,7 +92,12 @@ pub(crate) async fn operate(args: &Args, client: Client, gates: Gates, stop: Can
     };
     let ready = async {
         tokio::join!(context.stacks.listed(), context.releases.listed());
-        gates.watches.open();
+        tidings.watches.open();
+        tracing::info!(
+            stacks = context.stacks.watched().len(),
+            releases = context.releases.watched().len(),
+            "at work"
+        );
     };
     let work = async {
         tokio::join!(
@@ -133,6 +148,7 @@ fn assemble(
         releases,
         memories: Memories::default(),
         stack_memories: StackMemories::default(),
+        looking: Looking::new(stop.clone()),
         events: Events::start(client.clone(), "clusterstack.x-k8s.io/core-operator", "core-operator"),
         recorder: recorder(args)?,
     });
@@ -174,17 +190,11 @@ where
     if !args.watch_filter.is_empty() {
         config = config.labels(&format!("{}={}", labels::WATCH_FILTER, args.watch_filter));
     }
-    watcher(api, config)
+    let mut log = WatchLog::new(K::kind(&()));
+    let heard = watcher(api, config)
         .default_backoff()
-        .filter_map(|event| async move { event.map(readable).inspect_err(watch_failed::<K>).transpose() })
-}
-
-fn watch_failed<K: Resource<DynamicType = ()>>(error: &watcher::Error) {
-    tracing::warn!(
-        object.kind = %K::kind(&()),
-        error = words_of_watch(error),
-        "unable to watch; install the CRDs if the API server does not know the kind; tried again by itself"
-    );
+        .inspect(move |event| log.heard(event));
+    heard.filter_map(|event| async move { event.map(readable).transpose() })
 }
 
 fn readable<K: Resource<DynamicType = ()> + Clone>(event: Event<DeserializeGuard<K>>) -> Option<Event<K>> {
@@ -195,7 +205,12 @@ fn readable<K: Resource<DynamicType = ()> + Clone>(event: Event<DeserializeGuard
             Some(object)
         }
         Err(invalid) => {
-            tracing::warn!(name = ?invalid.metadata.name, namespace = ?invalid.metadata.namespace, error = %invalid.error, "unable to read an object");
+            let place = format!(
+                "{}/{}",
+                invalid.metadata.namespace.unwrap_or_default(),
+                invalid.metadata.name.unwrap_or_default()
+            );
+            tracing::warn!(object = place, error = %invalid.error, "unable to read an object");
             None
         }
     };

@@ -27,6 +27,7 @@ use self::execute::{Outcome, Pass, write_status};
 use self::memory::ReleaseMemory;
 use self::observe::{Sight, lock, observe};
 use crate::context::Context;
+use crate::readiness::log_refusal;
 
 /// Rounds of one reconcile. An installation takes one, a repair two (look, then write); whatever needs more goes on in the next reconcile.
 const ROUNDS: usize = 3;
@@ -41,7 +42,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
     };
     let memory = context.memories.of(&part_of, &ObjectRef::from_obj(release.as_ref()));
     for _ in 0..ROUNDS {
-        let sight = observe(context, &release, &part_of, &memory).await;
+        let sight = look(context, &release, &part_of, &memory).await?;
         let plan = decide(context, &sight.observed);
         if plan.steps.is_empty() {
             break;
@@ -56,15 +57,21 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
         tell_corrections(context, &release, &sight, &plan.steps, &memory);
         match outcome {
             Outcome::Current(current) => release = current,
-            Outcome::Overtaken => return Some(after_refusal(&memory)),
+            Outcome::Refused { message } => return Some(after_refusal(&release, &memory, &message)),
         }
         if release.finalizers().is_empty() && release.metadata.deletion_timestamp.is_some() {
+            tracing::info!(
+                kind = "ClusterStackRelease",
+                namespace,
+                name,
+                "gone, with everything that it brought"
+            );
             context.releases.bury(&release);
             context.memories.forget(&part_of);
             return None;
         }
     }
-    let sight = observe(context, &release, &part_of, &memory).await;
+    let sight = look(context, &release, &part_of, &memory).await?;
     let plan = decide(context, &sight.observed);
     if !plan.steps.is_empty() {
         // The status would tell of a moment.
@@ -84,18 +91,32 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
             lock(&memory).refusals = 0;
         }
         Err(message) => {
-            tracing::info!(release = %name, namespace, error = message, "the status could not be written");
-            return Some(after_refusal(&memory));
+            return Some(after_refusal(&release, &memory, &message));
         }
     }
     context.until(plan.next)
 }
 
+async fn look(
+    context: &Context,
+    release: &ClusterStackRelease,
+    part_of: &str,
+    memory: &Mutex<ReleaseMemory>,
+) -> Option<Sight> {
+    let (namespace, name) = (release.namespace().unwrap_or_default(), release.name_any());
+    let looking = observe(context, release, part_of, memory);
+    context
+        .looking
+        .at("ClusterStackRelease", &namespace, &name, looking)
+        .await
+}
+
 /// When to look again after the release object could not be written. Where somebody else wrote it, the watch usually tells before; where the
 /// API server refuses, asking again at once would only be noise.
-fn after_refusal(memory: &Mutex<ReleaseMemory>) -> Duration {
+fn after_refusal(release: &ClusterStackRelease, memory: &Mutex<ReleaseMemory>, message: &str) -> Duration {
     let mut memory = lock(memory);
     memory.refusals = memory.refusals.saturating_add(1);
+    log_refusal(release, memory.refusals, message);
     Duration::from_secs(retry_delay_seconds(memory.refusals).unsigned_abs())
 }
 

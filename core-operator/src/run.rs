@@ -14,7 +14,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Args, LogFormat};
-use crate::operator::{Gates, operate};
+use crate::census::Census;
+use crate::operator::{Tidings, operate};
 
 /// How long the drivers may take to finish what they are doing once the process was asked to stop.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -26,6 +27,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         LogFormat::Text => telemetry::LogFormat::Text,
     };
     let log_level = init_logging(format, &args.log_level)?;
+    introduce(&args);
     let mut registry = registry();
     let traffic = Traffic::register(&mut registry);
     let options = ClientOptions {
@@ -39,8 +41,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
     let readiness = Readiness::default();
-    let gates = Gates {
+    let tidings = Tidings {
         watches: readiness.gate("watches of ClusterStacks and ClusterStackReleases"),
+        census: Census::register(&mut registry),
     };
     let servers = CancellationToken::new();
     if let Some(address) = args.metrics_bind_address.0 {
@@ -54,12 +57,24 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         listening("health", health.0);
     }
     let outcome = if args.leader_elect {
-        lead(&args, client, gates, &stop).await
+        lead(&args, client, tidings, &stop).await
     } else {
-        operate(&args, client, gates, stop).await
+        operate(&args, client, tidings, stop).await
     };
     servers.cancel();
-    outcome
+    outcome.inspect(|()| tracing::info!("stopped"))
+}
+
+fn introduce(args: &Args) {
+    let or_all = |text: &str| if text.is_empty() { "all" } else { text }.to_owned();
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        source = %args.release_dir.display(),
+        namespace = or_all(&args.namespace),
+        watch_filter = or_all(&args.watch_filter),
+        leader_election = args.leader_elect,
+        "core-operator"
+    );
 }
 
 fn listening(what: &str, address: SocketAddr) {
@@ -67,7 +82,7 @@ fn listening(what: &str, address: SocketAddr) {
 }
 
 /// Waits for leadership and works while it lasts. A process that lost it ends: whatever it still had in flight must not race with the next.
-async fn lead(args: &Args, client: Client, gates: Gates, stop: &CancellationToken) -> anyhow::Result<()> {
+async fn lead(args: &Args, client: Client, tidings: Tidings, stop: &CancellationToken) -> anyhow::Result<()> {
     let options = LeaseOptions {
         namespace: lease_namespace(args),
         name: args.leader_elect_name.clone(),
@@ -77,7 +92,7 @@ async fn lead(args: &Args, client: Client, gates: Gates, stop: &CancellationToke
     let election = CancellationToken::new();
     let (mut leadership, standing) = elect(client.clone(), options, election.clone());
     // A standby is ready too: it is there to take over.
-    gates.watches.open();
+    tidings.watches.open();
     tracing::info!(
         namespace = lease_namespace(args),
         name = args.leader_elect_name,
@@ -91,12 +106,12 @@ async fn lead(args: &Args, client: Client, gates: Gates, stop: &CancellationToke
         }
         led = leadership.wait_for(|state| *state == Leadership::Leading) => {
             led.context("the election ended")?;
-            gates.watches.close();
+            tidings.watches.close();
             tracing::info!("leading");
         }
     }
     let work = stop.child_token();
-    let working = operate(args, client, gates, work.clone());
+    let working = operate(args, client, tidings, work.clone());
     tokio::pin!(working);
     let outcome = tokio::select! {
         outcome = &mut working => outcome,
@@ -147,5 +162,6 @@ async fn stop_on_signal(stop: CancellationToken) {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
+    tracing::warn!("gave up what was still being written; the next process finds out and goes on");
     std::process::exit(1);
 }

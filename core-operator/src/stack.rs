@@ -19,6 +19,7 @@ pub(crate) use self::memory::StackMemories;
 use self::execute::execute;
 use self::observe::observe;
 use crate::context::Context;
+use crate::readiness::{log_readiness, log_refusal};
 
 /// Reconciles one stack; `None` means that only a change can change the decision.
 pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: String) -> Option<Duration> {
@@ -26,7 +27,13 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
     context.releases.listed().await;
     let stack = context.stacks.get(namespace, name)?;
     let now = context.now();
-    let observed = observe(context, &stack).await;
+    let look = |stack| async move {
+        let looking = context
+            .looking
+            .at("ClusterStack", namespace, name, observe(context, stack));
+        looking.await
+    };
+    let observed = look(&stack).await?;
     let plan = plan(&observed, now);
     if let Some(recorder) = &context.recorder {
         recorder.record("stack", &observed, now, &plan);
@@ -37,7 +44,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
     }
     let acted = !plan.actions.is_empty();
     let plan = if acted {
-        planning::stack::plan(&observe(context, &stack).await, context.now())
+        planning::stack::plan(&look(&stack).await?, context.now())
     } else {
         plan
     };
@@ -67,6 +74,7 @@ async fn write_status(context: &Context, stack: &ClusterStack, plan: &StackPlan)
         Ok(StatusWrite::Written(written)) => {
             let uid = stack.uid().unwrap_or_default();
             context.stack_memories.status_written(&uid, context.now());
+            log_readiness(stack, &before.conditions, &plan.status.conditions, None, context.now());
             context.warn(&stack.object_ref(&()), &before.conditions, &plan.status.conditions);
             context.stacks.note(*written);
             true
@@ -74,7 +82,12 @@ async fn write_status(context: &Context, stack: &ClusterStack, plan: &StackPlan)
         Ok(StatusWrite::Unchanged | StatusWrite::Gone) => true,
         Ok(StatusWrite::Conflict) => false,
         Err(error) => {
-            tracing::info!(stack = %stack.name_any(), error = chain(&error), "the status could not be written");
+            let uid = stack.uid().unwrap_or_default();
+            log_refusal(
+                stack,
+                context.stack_memories.of(&uid).status_refusals + 1,
+                &chain(&error),
+            );
             false
         }
     }

@@ -22,8 +22,9 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::discovery::{Discovery, DiscoveryError, Resolved};
-use crate::failure::{chain, words_of_watch};
+use crate::failure::chain;
 use crate::object::GroupKind;
+use crate::watch_log::WatchLog;
 
 /// What may be served now that was not, or no longer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,21 +133,18 @@ impl Watching {
         let api = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(client);
         let mut events = pin!(watcher(api, watcher::Config::default().page_size(PAGE_SIZE)).default_backoff());
         let mut pending = Pending::default();
+        let mut log = WatchLog::new("CustomResourceDefinition");
         while let Some(turn) = next_turn(&mut events, &mut doubted, pending.due()).await {
             match turn {
                 Turn::Event(event) => {
+                    log.heard(&event);
+                    let Ok(event) = *event else { continue };
                     let mut names = BTreeSet::new();
-                    self.sights.send_modify(|sights| names = sights.take(*event));
+                    self.sights.send_modify(|sights| names = sights.take(event));
                     if !names.is_empty() {
                         self.discovery.invalidate();
                         pending.add(names, Instant::now());
                     }
-                }
-                Turn::Interrupted(error) => {
-                    tracing::warn!(
-                        error = words_of_watch(&error),
-                        "watch of CRDs interrupted; it starts again by itself"
-                    );
                 }
                 Turn::Doubt => {
                     let mut groups = BTreeSet::new();
@@ -188,8 +186,7 @@ impl Watching {
 type CrdEvent = Event<PartialObjectMeta<CustomResourceDefinition>>;
 
 enum Turn {
-    Event(Box<CrdEvent>),
-    Interrupted(watcher::Error),
+    Event(Box<watcher::Result<CrdEvent>>),
     Doubt,
     Read,
 }
@@ -211,10 +208,7 @@ where
     tokio::select! {
         // Events first: a burst of CRDs is one reading.
         biased;
-        event = events.next() => Some(match event? {
-            Ok(event) => Turn::Event(Box::new(event)),
-            Err(error) => Turn::Interrupted(error),
-        }),
+        event = events.next() => Some(Turn::Event(Box::new(event?))),
         Ok(()) = doubted.changed() => Some(Turn::Doubt),
         () = reading => Some(Turn::Read),
     }
@@ -449,9 +443,10 @@ mod tests {
                     "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
                     "metadata": { "resourceVersion": "6" }, "items": [crd],
                 });
-                return match asked.query.contains("watch=true") {
-                    true => Answer::Watch(Vec::new()),
-                    false => (200, list).into(),
+                return if asked.query.contains("watch=true") {
+                    Answer::Watch(Vec::new())
+                } else {
+                    (200, list).into()
                 };
             }
             let (code, mut answer) = stub::discovery(asked).expect("nothing else is asked");

@@ -95,21 +95,34 @@ const WRONG_TYPES: &str = "errors:\n";
 
 /// The chain of causes in one line, outermost first.
 ///
-/// A link whose text its parent already contains is left out: kube's errors display their source.
-pub fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut parent = text.clone();
-    let mut next = error.source();
+/// A link whose text its parent already contains is left out: kube's errors display their source. Of an answer of the API server only its
+/// words are told: kube's text for it ends in a dump.
+pub fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = String::new();
+    let mut parent = String::new();
+    let mut next = Some(error);
     while let Some(link) = next {
-        let words = link.to_string();
-        if !parent.contains(&words) {
+        let answer = answer_of(link);
+        let words = answer.map_or_else(|| link.to_string(), message_of);
+        if text.is_empty() {
+            text.clone_from(&words);
+        } else if !parent.contains(&words) {
             text.push_str(": ");
             text.push_str(&words);
         }
         parent = words;
-        next = link.source();
+        next = link.source().filter(|_| answer.is_none());
     }
     text
+}
+
+/// The API server's answer, if that is what a link of a chain is, boxed or not.
+fn answer_of<'a>(link: &'a (dyn Error + 'static)) -> Option<&'a Status> {
+    let boxed = || link.downcast_ref::<Box<kube::Error>>().map(Box::as_ref);
+    match link.downcast_ref::<kube::Error>().or_else(boxed)? {
+        kube::Error::Api(status) if !status.message.is_empty() => Some(status),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -177,6 +190,26 @@ mod tests {
     fn chain_says_each_thing_once() {
         let error = Outer(Inner(std::io::Error::other("disk")));
         assert_eq!(chain(&error), "outer: inner: disk");
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("failed to write the status")]
+    struct Refused(#[source] Box<kube::Error>);
+
+    #[test]
+    fn chain_tells_the_words_of_the_api_server_and_no_dump() {
+        let refusal = || {
+            kube::Error::Api(
+                Status::failure("pods \"x\" not found", "NotFound")
+                    .with_code(404)
+                    .boxed(),
+            )
+        };
+        assert_eq!(chain(&refusal()), "pods \"x\" not found");
+        assert_eq!(
+            chain(&Refused(Box::new(refusal()))),
+            "failed to write the status: pods \"x\" not found"
+        );
     }
 
     #[test]

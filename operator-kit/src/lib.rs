@@ -21,6 +21,7 @@ pub mod record;
 pub mod status;
 pub mod takeover;
 pub mod telemetry;
+pub mod watch_log;
 
 #[cfg(test)]
 mod stub;

@@ -20,8 +20,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::crd_watch::{CrdWatch, Serving};
 use crate::discovery::{Discovery, DiscoveryError, Resolved};
-use crate::failure::{chain, words_of_watch};
+use crate::failure::chain;
 use crate::object::GroupKind;
+use crate::watch_log::WatchLog;
 
 /// Namespace (empty for cluster-scoped kinds) and name.
 pub type Place = (String, String);
@@ -152,6 +153,7 @@ where
     F: Fn(&DynamicObject) -> Option<T> + Send + Sync,
 {
     async fn run(self) -> Result<(), ReaderGone> {
+        let mut log = WatchLog::new(&self.kind);
         let mut refused: Option<Resolved> = None;
         let mut pause = FIRST_PAUSE;
         loop {
@@ -160,7 +162,7 @@ where
             match self.look(refused.as_ref()).await {
                 Ok(Serving::Served(resolved)) if refused.as_ref() != Some(&resolved) => {
                     self.mark_synced(false);
-                    self.follow(&resolved).await?;
+                    self.follow(&resolved, &mut log).await?;
                     if self.mark_synced(false) {
                         pause = FIRST_PAUSE;
                     }
@@ -168,6 +170,7 @@ where
                     continue;
                 }
                 Ok(Serving::NotServed) => {
+                    log.not_served();
                     self.keep_only(&HashSet::new()).await?;
                     self.synced().await?;
                     pause = FIRST_PAUSE;
@@ -176,7 +179,7 @@ where
                 }
                 unsure => {
                     if let Err(error) = unsure {
-                        tracing::warn!(object.kind = %self.kind, error = %chain(&error), "failed to look up a kind to watch");
+                        tracing::warn!(kind = %self.kind, error = %chain(&error), "failed to look up a kind to watch");
                     }
                     let _ = timeout(pause, changes.recv()).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
@@ -199,11 +202,15 @@ where
 
     /// Follows the kind until it is no longer served in this version. What was seen of it stays: it may be served in
     /// another one.
-    async fn follow(&self, resolved: &Resolved) -> Result<(), ReaderGone> {
+    async fn follow(&self, resolved: &Resolved, log: &mut WatchLog) -> Result<(), ReaderGone> {
         let api = Api::<DynamicObject>::all_with(self.client.clone(), &resolved.resource);
         let mut events = pin!(watcher(api, watcher::Config::default().page_size(PAGE_SIZE)).default_backoff());
         let mut listed = HashSet::new();
         while let Some(event) = events.next().await {
+            if event.as_ref().is_err_and(is_not_served) {
+                return Ok(());
+            }
+            log.heard(&event);
             match event {
                 Ok(Event::Init) => listed.clear(),
                 Ok(Event::InitApply(object)) => {
@@ -216,10 +223,7 @@ where
                 }
                 Ok(Event::Apply(object)) => self.set(place_of(&object), (self.project)(&object)).await?,
                 Ok(Event::Delete(object)) => self.set(place_of(&object), None).await?,
-                Err(error) if is_not_served(&error) => return Ok(()),
-                Err(error) => {
-                    tracing::warn!(object.kind = %self.kind, error = words_of_watch(&error), "watch interrupted; it starts again by itself");
-                }
+                Err(_) => {}
             }
         }
         Ok(())

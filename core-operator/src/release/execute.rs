@@ -29,6 +29,7 @@ use super::memory::ReleaseMemory;
 use super::observe::{Sight, lock, render, sight};
 use super::provider;
 use crate::context::Context;
+use crate::readiness::log_readiness;
 
 /// How many requests of one release are under way at once.
 const SIDE_BY_SIDE: usize = 8;
@@ -48,8 +49,11 @@ pub(crate) struct Pass<'a> {
 pub(crate) enum Outcome {
     /// It is as in the last answer.
     Current(Arc<ClusterStackRelease>),
-    /// Somebody else wrote it, or it is gone: the watch will tell, and this pass is over.
-    Overtaken,
+    /// It could not be written, because somebody else did or it is gone: the watch will tell, and this pass is over.
+    Refused {
+        /// Why.
+        message: String,
+    },
 }
 
 /// An action that failed. What concerns one object is remembered in its memory; this is for the log.
@@ -76,7 +80,7 @@ impl Pass<'_> {
                     .map(|action| self.perform(&release, action, bodies.as_deref()));
                 answers.extend(join_all(performing).await);
             }
-            let mut failed = false;
+            let mut failed = None;
             for answer in answers {
                 match answer {
                     Ok(Some(newer)) => {
@@ -85,12 +89,18 @@ impl Pass<'_> {
                     }
                     Ok(None) => {}
                     Err(Failed(message)) => {
-                        tracing::info!(release = %release.name_any(), namespace = ?release.namespace(), error = message, "an action failed");
-                        failed = true;
+                        // What lasts is in the conditions, and told with them.
+                        tracing::debug!(
+                            namespace = release.namespace(),
+                            name = release.name_any(),
+                            error = message,
+                            "an action failed"
+                        );
+                        failed = Some(message);
                     }
                 }
             }
-            if failed && step.gate {
+            if let Some(message) = failed.filter(|_| step.gate) {
                 let own = step.actions.iter().any(|action| {
                     matches!(
                         action,
@@ -101,7 +111,7 @@ impl Pass<'_> {
                     )
                 });
                 return if own {
-                    Outcome::Overtaken
+                    Outcome::Refused { message }
                 } else {
                     Outcome::Current(current)
                 };
@@ -113,10 +123,13 @@ impl Pass<'_> {
     /// The bodies of the objects; rendered again here, because only their digests are kept.
     async fn bodies(&self, release: &ClusterStackRelease) -> Option<Arc<Intents>> {
         let files = self.sight.files.as_ref()?;
-        render(self.context, release, files, self.part_of)
-            .await
-            .ok()
-            .map(Arc::new)
+        let (namespace, name) = (release.namespace().unwrap_or_default(), release.name_any());
+        let rendering = render(self.context, release, files, self.part_of);
+        let looking = self
+            .context
+            .looking
+            .at("ClusterStackRelease", &namespace, &name, rendering);
+        looking.await?.ok().map(Arc::new)
     }
 
     async fn perform(
@@ -459,7 +472,18 @@ pub(crate) async fn write_status(
         status.conditions
     );
     match replace_status(&api(context, release), release, &wanted, labels::STATUS_FIELD_MANAGER).await {
-        Ok(StatusWrite::Written(written)) => Ok(*written),
+        Ok(StatusWrite::Written(written)) => {
+            let before = release.status.as_ref().map(|status| status.conditions.as_slice());
+            let objects = Some(status.resources.len());
+            log_readiness(
+                release,
+                before.unwrap_or_default(),
+                &status.conditions,
+                objects,
+                context.now(),
+            );
+            Ok(*written)
+        }
         Ok(StatusWrite::Unchanged) => Ok(release.clone()),
         Ok(StatusWrite::Conflict) => Err("somebody else wrote the release in between".to_owned()),
         Ok(StatusWrite::Gone) => Err("the release is gone".to_owned()),

@@ -3,8 +3,9 @@
 use crds::cluster_stack_release::{FOREIGN_PROVIDER_REF, provider_kind};
 use crds::{ClusterStackRelease, PROVIDER_GROUP};
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
+use kube::{Resource, ResourceExt};
+use operator_kit::events::EventType;
 use operator_kit::failure::{chain, words_of};
 use operator_kit::object::{GroupKind, ObjectKey};
 use planning::release::Provider;
@@ -58,6 +59,15 @@ pub(crate) fn group_kind(reference: &ObjectReference) -> Option<GroupKind> {
 
 /// Makes the release the controlling owner of the provider's object, so that the object goes when the release goes.
 pub(super) async fn control(context: &Context, release: &ClusterStackRelease) -> Result<(), String> {
+    take_control(context, release).await.inspect_err(|error| {
+        // The status, which would tell, is not written before this has been done.
+        let message = format!("unable to take the provider's object under control: {error}");
+        let (about, events) = (release.object_ref(&()), &context.events);
+        events.publish(about, EventType::Warning, "ProviderNotControlled", &message);
+    })
+}
+
+async fn take_control(context: &Context, release: &ClusterStackRelease) -> Result<(), String> {
     let reference = release
         .spec
         .provider_ref

@@ -27,7 +27,13 @@ pub(super) async fn execute(context: &Context, stack: &ClusterStack, actions: &[
         let outcomes = join_all(actions.iter().map(|action| perform(context, stack, action))).await;
         for (action, outcome) in actions.iter().zip(outcomes) {
             if let Err(message) = &outcome {
-                tracing::info!(stack = %stack.name_any(), error = message, "an action failed");
+                // What lasts is in the conditions, and told with them.
+                tracing::debug!(
+                    namespace = stack.namespace(),
+                    name = stack.name_any(),
+                    error = message,
+                    "an action failed"
+                );
                 failed = true;
             }
             context.stack_memories.acted(&uid, action, outcome, context.now());
@@ -72,13 +78,17 @@ async fn create(
     release.meta_mut().finalizers = Some(vec![labels::RELEASE_FINALIZER.to_owned()]);
     release.meta_mut().owner_references = Some(stack.owner_ref(&()).into_iter().collect());
     release.meta_mut().labels = Some(wanted_labels.clone()).filter(|labels| !labels.is_empty());
-    release.meta_mut().annotations = kinds(context, &release).await;
+    let namespace = stack.namespace().unwrap_or_default();
+    let looking = kinds(context, &release);
+    let looking = context.looking.at("ClusterStackRelease", &namespace, tag, looking);
+    release.meta_mut().annotations = looking.await.flatten();
     let params = PostParams {
         field_manager: Some(labels::FIELD_MANAGER.to_owned()),
         ..PostParams::default()
     };
     match api(context, stack).create(&params, &release).await {
         Ok(created) => {
+            tracing::info!(stack = stack.name_any(), namespace, release = tag, "release created");
             context.releases.note(created);
             Ok(())
         }
@@ -148,6 +158,12 @@ async fn delete(context: &Context, stack: &ClusterStack, tag: &str, uid: &str) -
     };
     match api(context, stack).delete(tag, &params).await {
         Ok(either) => {
+            tracing::info!(
+                stack = stack.name_any(),
+                namespace = stack.namespace(),
+                release = tag,
+                "release deleted"
+            );
             if let Some(terminating) = either.left() {
                 context.releases.note(terminating);
             }

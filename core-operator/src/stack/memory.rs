@@ -14,7 +14,7 @@ pub(super) struct StackMemory {
     /// When its status was last written.
     pub(super) status_written_at: Option<Timestamp>,
     /// How often in a row its status could not be written.
-    status_refusals: u32,
+    pub(super) status_refusals: u32,
     /// What failed last, by the subject of the action.
     pub(super) failures: BTreeMap<String, ActionFailure>,
 }

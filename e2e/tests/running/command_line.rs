@@ -96,6 +96,7 @@ fn without_a_cluster_the_operator_says_where_it_looked() -> Result<()> {
                 "{arguments:?} {environment:?}: {words:?} is not in {errors}"
             );
         }
+        ensure!(errors.matches("No such file").count() <= 1, "told twice: {errors}");
         each_line_is_json(&errors)?;
     }
     Ok(())

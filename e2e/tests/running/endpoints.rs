@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
-use e2e::journey::journey;
+use e2e::{
+    Metrics, eventually,
+    journey::{SOON, journey},
+};
 use http::StatusCode;
 
 use crate::{log_lines, subscribe};
@@ -33,6 +36,20 @@ fn endpoints_and_logs_tell_everything_but_secrets() -> Result<()> {
         let (status, _) = operator.health("/metrics").await?;
         ensure!(status == StatusCode::NOT_FOUND, "metrics have a port of their own");
 
+        // The watches tell a moment after the API server has answered us.
+        let lines = log_lines(operator.log())?;
+        let up = lines.iter().find(|line| line["message"] == "metrics endpoint is up");
+        let address = up.and_then(|line| line["address"].as_str());
+        let url = format!("http://{}/metrics", address.context("no address is told")?);
+        eventually(SOON, "one stack and one release to count as ready", async || {
+            let metrics = Metrics::read(&url).await?;
+            for kind in ["stackwright_cluster_stacks", "stackwright_cluster_stack_releases"] {
+                let counts = ["true", "false"].map(|ready| metrics.sum(kind, &[("ready", ready)]));
+                ensure!(counts == [Some(1.0), Some(0.0)], "{kind}: {counts:?}");
+            }
+            Ok(())
+        })
+        .await?;
         let page = operator.metrics_page().await?;
         let named = |keyword: &str| -> BTreeSet<String> {
             let lines = page.lines().filter_map(|line| line.strip_prefix(keyword));
@@ -58,13 +75,6 @@ fn endpoints_and_logs_tell_everything_but_secrets() -> Result<()> {
                 "{name}: {page}"
             );
         }
-        for kind in ["stackwright_cluster_stacks", "stackwright_cluster_stack_releases"] {
-            let [ready, not_ready] = ["true", "false"].map(|ready| metrics.sum(kind, &[("ready", ready)]));
-            // The stack says so a moment after its release.
-            ensure!(ready.zip(not_ready).map(|(ready, not)| ready + not) == Some(1.0), "{kind}: {page}");
-        }
-        let ready = metrics.sum("stackwright_cluster_stack_releases", &[("ready", "true")]);
-        ensure!(ready == Some(1.0), "{page}");
         let applied = [
             ("verb", "apply"),
             ("resource", "clusterclasses.cluster.x-k8s.io"),
@@ -77,7 +87,7 @@ fn endpoints_and_logs_tell_everything_but_secrets() -> Result<()> {
         for (place, text) in [("metrics", &page), ("log", &log)] {
             ensure!(!text.contains(&token), "the token is in the {place}");
         }
-        let levels: BTreeSet<String> = log_lines(operator)?
+        let levels: BTreeSet<String> = log_lines(operator.log())?
             .iter()
             .filter_map(|line| Some(line["level"].as_str()?.to_owned()))
             .collect();

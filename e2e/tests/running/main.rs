@@ -3,14 +3,18 @@
 mod command_line;
 mod endpoints;
 mod guards;
+mod logs;
 mod replicas;
 mod shutdown;
 mod weather;
 
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, ensure};
-use e2e::{FaultProxy, Identity, Journey, Operator, OperatorOptions, eventually};
+use e2e::{FaultProxy, Identity, Journey, OperatorOptions, eventually};
 use serde_json::{Value, json};
 
 /// The name of the stack in every journey.
@@ -47,8 +51,8 @@ async fn elapse(duration: Duration) -> Result<()> {
 }
 
 /// Every line of an operator's log, each of which must be a JSON object with what a reader of logs expects.
-fn log_lines(operator: &Operator) -> Result<Vec<Value>> {
-    let text = std::fs::read_to_string(operator.log())?;
+fn log_lines(log: &Path) -> Result<Vec<Value>> {
+    let text = std::fs::read_to_string(log)?;
     let line = |line: &str| -> Result<Value> {
         let value: Value = serde_json::from_str(line).with_context(|| format!("not JSON: {line}"))?;
         for key in ["timestamp", "level", "message", "target"] {

@@ -157,7 +157,7 @@ fn a_leader_that_is_cut_off_ends_before_another_leads() -> Result<()> {
         leads(journey, &second.operator).await?;
         ensure!(first.check().is_err(), "two replicas work");
         ensure!(first.ended(SOON).await? == Ended::Status(1));
-        let last = log_lines(&first)?.pop().context("an empty log")?;
+        let last = log_lines(first.log())?.pop().context("an empty log")?;
         let words = last["error"].as_str().unwrap_or_default();
         ensure!(words.contains("lost the Lease"), "{last}");
         Ok(())

@@ -18,7 +18,7 @@ fn sigterm_ends_an_operator_that_has_been_idle_with_status_0() -> Result<()> {
         elapse(Duration::from_secs(12)).await?;
         let operator = Operator::start(journey.lab(), &journey.options)?;
         let idle = std::mem::replace(journey.operator()?, operator);
-        let lines = log_lines(&idle)?;
+        let lines = log_lines(idle.log())?;
         ensure!(idle.stop().await? == Ended::Status(0));
         ensure!(lines.iter().all(|line| line["level"] == "INFO"), "{lines:#?}");
         Ok(())

@@ -66,6 +66,7 @@ pub fn elect(
         seen: None,
         certain: false,
         renewed: None,
+        troubled: false,
     };
     (receiver, tokio::spawn(candidate.run(cancel)))
 }
@@ -79,7 +80,12 @@ struct Candidate {
     certain: bool,
     /// When our last successful write was sent; only while leading.
     renewed: Option<Instant>,
+    /// The last look failed, and that was said.
+    troubled: bool,
 }
+
+/// What is said of a call without an answer.
+const TOO_LATE: &str = "no answer in time";
 
 struct Seen {
     /// Without a resourceVersion: there is no lease.
@@ -141,9 +147,12 @@ impl Candidate {
 
     async fn look(&mut self) {
         match timeout(self.patience(), self.api.get_opt(&self.options.name)).await {
-            Ok(Ok(lease)) => self.saw(lease.unwrap_or_default()),
-            Ok(Err(error)) => tracing::warn!(error = %chain(&error), "failed to read the lease"),
-            Err(_) => tracing::warn!("failed to read the lease in time"),
+            Ok(Ok(lease)) => {
+                self.troubled = false;
+                self.saw(lease.unwrap_or_default());
+            }
+            Ok(Err(error)) => self.failed("failed to read the lease", &chain(&error)),
+            Err(_) => self.failed("failed to read the lease", TOO_LATE),
         }
     }
 
@@ -170,14 +179,24 @@ impl Candidate {
                 self.saw(lease);
                 self.renewed = Some(sent);
                 self.certain = true;
+                self.troubled = false;
                 return;
             }
             // Somebody was faster; the next look tells who.
             Ok(Err(kube::Error::Api(status))) if status.code == 409 => tracing::debug!("the lease changed under us"),
-            Ok(Err(error)) => tracing::warn!(error = %chain(&error), "failed to write the lease"),
-            Err(_) => tracing::warn!("failed to write the lease in time"),
+            Ok(Err(error)) => self.failed("failed to write the lease", &chain(&error)),
+            Err(_) => self.failed("failed to write the lease", TOO_LATE),
         }
         self.certain = false;
+    }
+
+    /// Tried again in seconds, so that only the first failure in a row is said aloud.
+    fn failed(&mut self, what: &str, error: &str) {
+        if std::mem::replace(&mut self.troubled, true) {
+            tracing::debug!(error, "{what}");
+        } else {
+            tracing::warn!(error, "{what}; it is tried again by itself");
+        }
     }
 
     async fn put(&self, lease: &Lease) -> kube::Result<Lease> {

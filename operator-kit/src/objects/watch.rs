@@ -14,8 +14,8 @@ use kube::runtime::watcher::{self, Event, watcher};
 use super::seen::Seen;
 use super::{Inner, Notice};
 use crate::discovery::Resolved;
-use crate::failure::words_of_watch;
 use crate::object::{GroupKind, ObjectKey};
+use crate::watch_log::WatchLog;
 
 /// Objects per page where lists cannot be streamed: metadata is about two kilobytes each with managedFields.
 const PAGE_SIZE: u32 = 250;
@@ -54,7 +54,16 @@ async fn follow(inner: &Inner, kind: &GroupKind, resolved: &Resolved) -> End {
     }
     let mut events = pin!(watcher(api, config).default_backoff());
     let mut listed = HashSet::new();
+    let mut log = WatchLog::new(kind);
     while let Some(event) = events.next().await {
+        let end = event
+            .as_ref()
+            .err()
+            .and_then(|error| end_of(error, inner.wants_pages()));
+        if let Some(end) = end {
+            return end;
+        }
+        log.heard(&event);
         let heard = match event {
             Ok(Event::Init) => {
                 listed.clear();
@@ -72,13 +81,7 @@ async fn follow(inner: &Inner, kind: &GroupKind, resolved: &Resolved) -> End {
             }
             Ok(Event::Apply(object)) => put(inner, key_of(kind, &object.metadata), &object.metadata).await,
             Ok(Event::Delete(object)) => remove(inner, &key_of(kind, &object.metadata)).await,
-            Err(error) => {
-                if let Some(end) = end_of(&error, inner.wants_pages()) {
-                    return end;
-                }
-                tracing::warn!(object.kind = %kind, error = words_of_watch(&error), "watch interrupted; it starts again by itself");
-                true
-            }
+            Err(_) => true,
         };
         if !heard {
             return End::Cancelled;

@@ -1,0 +1,81 @@
+//! How many stacks and releases there are, ready and not: counted when somebody asks for the metrics.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use crds::conditions::{ConditionType, is_true};
+use crds::{ClusterStack, ClusterStackRelease};
+use kube::runtime::reflector::{Lookup, Store};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+/// Two series for each of our kinds, by the label `ready`. None as long as this process does not work, as a standby does not.
+#[derive(Clone, Default)]
+pub(crate) struct Census {
+    stores: Arc<OnceLock<(Store<ClusterStack>, Store<ClusterStackRelease>)>>,
+}
+
+impl Census {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let census = Self::default();
+        registry.register_collector(Box::new(census.clone()));
+        census
+    }
+
+    /// Counts what is in these stores from now on.
+    pub(crate) fn count(&self, stacks: &Store<ClusterStack>, releases: &Store<ClusterStackRelease>) {
+        // A process works once.
+        let _ = self.stores.set((stacks.clone(), releases.clone()));
+    }
+}
+
+impl Collector for Census {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let Some((stacks, releases)) = self.stores.get() else {
+            return Ok(());
+        };
+        let stacks = tally(stacks, |stack| {
+            let conditions = stack.status.as_ref().map(|status| status.conditions.as_slice());
+            is_true(conditions.unwrap_or_default(), ConditionType::Ready)
+        });
+        let releases = tally(releases, |release| {
+            release.status.as_ref().is_some_and(|status| status.ready)
+        });
+        let families = [
+            ("stackwright_cluster_stacks", "ClusterStacks by readiness", stacks),
+            (
+                "stackwright_cluster_stack_releases",
+                "ClusterStackReleases by readiness",
+                releases,
+            ),
+        ];
+        for (name, help, [not_ready, ready]) in families {
+            let metric_type = ConstGauge::new(ready).metric_type();
+            let mut family = encoder.encode_descriptor(name, help, None, metric_type)?;
+            for (label, count) in [("true", ready), ("false", not_ready)] {
+                ConstGauge::new(count).encode(family.encode_family(&[("ready", label)])?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many are not ready, and how many are.
+fn tally<K>(store: &Store<K>, is_ready: impl Fn(&K) -> bool) -> [i64; 2]
+where
+    K: Lookup<DynamicType = ()> + Clone + 'static,
+{
+    let mut tally = [0, 0];
+    for object in store.state() {
+        tally[usize::from(is_ready(&object))] += 1;
+    }
+    tally
+}
+
+impl fmt::Debug for Census {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Census").finish_non_exhaustive()
+    }
+}
