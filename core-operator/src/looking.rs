@@ -34,7 +34,7 @@ impl Looking {
             biased;
             found = look => Some(found),
             () = end => {
-                tracing::info!(kind, namespace, name, "gave up a look that does not end; nothing was being written");
+                tracing::info!(kind, namespace, name, "gave up a look that does not end");
                 None
             }
         }
