@@ -8,7 +8,7 @@ use super::{Listing, StackObserved, StackPlan, plan};
 
 const TAG: &str = "docker-harbor-1-34-";
 
-fn observed(spec: &Value, listing: Listing) -> StackObserved {
+fn observed(spec: &Value, listing: &Listing) -> StackObserved {
     let mut whole = json!({
         "provider": "docker", "name": "harbor", "kubernetesVersion": "1.34", "noProvider": true, "autoSubscribe": false,
     });
@@ -56,7 +56,7 @@ fn the_source_is_named_as_the_spec_has_it() {
         (&["v1", "v2", "v10"][..], "v10, v2, v1"),
         (&[], "no release of docker-harbor-1-34"),
     ] {
-        let plan = plan(&observed(&spec, known(offered)), now());
+        let plan = plan(&observed(&spec, &known(offered)), now());
         let expected = format!("{TAG}v3 is not at the source, directory \"teams/harbor\"; the source lists: {words}");
         assert_eq!(ready(&plan).message.as_ref(), Some(&expected));
     }
@@ -64,11 +64,11 @@ fn the_source_is_named_as_the_spec_has_it() {
 
 #[test]
 fn a_stack_of_listed_versions_needs_a_source_for_what_it_does_not_have() {
-    let unusable = || Listing::Unusable {
+    let unusable = Listing::Unusable {
         message: "use another one".to_owned(),
     };
     let spec = json!({"versions": ["v1"]});
-    let mut observed = observed(&spec, unusable());
+    let mut observed = observed(&spec, &unusable);
     let words = |observed: &StackObserved| {
         let plan = plan(observed, now());
         (ready(&plan).reason.clone(), ready(&plan).severity)
@@ -83,7 +83,7 @@ fn a_stack_of_listed_versions_needs_a_source_for_what_it_does_not_have() {
 #[test]
 fn what_follows_the_words_of_a_release_is_kept_however_long_they_are() {
     let spec = json!({"versions": ["v1", "v2"]});
-    let mut observed = observed(&spec, known(&["v1", "v2"]));
+    let mut observed = observed(&spec, &known(&["v1", "v2"]));
     for version in ["v1", "v2"] {
         let broken = json!({
             "type": "Ready", "status": "False", "severity": "Error", "lastTransitionTime": "2026-11-21T10:00:00Z",
@@ -107,7 +107,7 @@ fn what_follows_the_words_of_a_release_is_kept_however_long_they_are() {
 
 #[test]
 fn a_stack_that_is_being_deleted_says_nothing_of_a_pause() {
-    let mut observed = observed(&json!({"suspend": true}), known(&[]));
+    let mut observed = observed(&json!({"suspend": true}), &known(&[]));
     observed.paused = true;
     observed.deleting = true;
     let plan = plan(&observed, now());
@@ -116,7 +116,7 @@ fn a_stack_that_is_being_deleted_says_nothing_of_a_pause() {
 
 #[test]
 fn a_pause_is_written_when_the_limit_of_one_write_a_second_allows_it() {
-    let mut observed = observed(&json!({"suspend": true}), known(&[]));
+    let mut observed = observed(&json!({"suspend": true}), &known(&[]));
     observed.status_written_at = Some(now());
     let early = plan(&observed, now());
     assert!(!early.status_due, "{early:?}");

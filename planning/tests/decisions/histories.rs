@@ -20,6 +20,9 @@ use crate::world::marks::{mark, marked};
 const LONG: SignedDuration = SignedDuration::from_mins(15);
 const TAG: &str = "docker-harbor-1-34-";
 
+const PAUSE: &str = "cluster.x-k8s.io/paused";
+const GO_ON: &str = "-cluster.x-k8s.io/paused";
+
 /// A change of the world, how many passes of the drivers follow at once, and what goes wrong in them.
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
@@ -109,6 +112,10 @@ fn command() -> impl Strategy<Value = String> {
         1 => Just("template images size=small".to_owned()),
         1 => Just("crash".to_owned()),
         1 => Just("lose status".to_owned()),
+        1 => any::<bool>().prop_map(|suspend| format!("apply stack harbor suspend={suspend}")),
+        1 => prop::sample::select(vec![PAUSE, GO_ON]).prop_map(|pause| format!("annotate stack harbor {pause}")),
+        1 => (version(), prop::sample::select(vec![PAUSE, GO_ON]))
+            .prop_map(|(tag, pause)| format!("annotate release {tag} {pause}")),
     ]
 }
 
@@ -143,6 +150,16 @@ pub(crate) fn history() -> impl Strategy<Value = Vec<Turn>> {
         .prop_map(|(publish, stack, turns)| [publish, stack].into_iter().chain(turns).collect())
 }
 
+/// Whether a command speaks of an object that is not there.
+fn is_about_nothing(world: &World, command: &str) -> bool {
+    match command.split(' ').collect::<Vec<_>>().as_slice() {
+        ["provider", _, tag, ..] => !world.api.providers.contains_key(*tag),
+        ["annotate", "stack", name, _] => !world.api.stacks.contains_key(*name),
+        ["annotate", "release", tag, _] => !world.api.releases.contains_key(*tag),
+        _ => false,
+    }
+}
+
 pub(crate) fn live_through(world: &mut World, history: &[Turn]) {
     for Turn {
         command,
@@ -150,11 +167,7 @@ pub(crate) fn live_through(world: &mut World, history: &[Turn]) {
         faults,
     } in history
     {
-        let absent_provider = command
-            .strip_prefix("provider ")
-            .and_then(|rest| rest.split(' ').nth(1))
-            .is_some_and(|tag| !world.api.providers.contains_key(tag));
-        if !absent_provider {
+        if !is_about_nothing(world, command) {
             world.command(command);
         }
         world.faults.coming = faults.iter().copied().collect();
@@ -187,6 +200,15 @@ fn heal(world: &mut World) {
         });
     }
     world.api.objects.retain(|_, live| !live.deleting);
+    for stack in world.api.stacks.values_mut() {
+        stack.annotations.clear();
+    }
+    for release in world.api.releases.values_mut() {
+        release.annotations.clear();
+    }
+    if world.api.stacks.contains_key("harbor") {
+        world.command("apply stack harbor suspend=false");
+    }
     world.settle(LONG);
     for provider in world.api.providers.values_mut() {
         provider.ready = true;
