@@ -76,16 +76,15 @@ fn wanted_row(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync, object: 
         ..kept_row(observed, key, object)
     };
     match &sync.state {
+        // No longer so, and nothing else is known yet.
+        SyncState::Unverified | SyncState::Pending if is_start_of(&row.error, &unserved(key)) => with_error(row, ""),
         SyncState::Unverified | SyncState::Pending => row,
         SyncState::Held { .. } if row.status == Some(SyncStatus::Synced) => row,
         SyncState::Held { release } => with_error(
             row,
             &format!("the object belongs to release {release}, which has not said yet what it applied"),
         ),
-        SyncState::KindMissing => without_object(
-            row,
-            &format!("the API server does not serve the kind {}", key.group_kind()),
-        ),
+        SyncState::KindMissing => without_object(row, &unserved(key)),
         SyncState::Missing { message } => without_object(row, message),
         SyncState::Failed { message } | SyncState::Contested { message } => with_error(row, message),
         SyncState::Synced | SyncState::Drifted { .. } => {
@@ -103,6 +102,15 @@ fn wanted_row(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync, object: 
             }
         }
     }
+}
+
+fn unserved(key: &ObjectKey) -> String {
+    format!("the API server does not serve the kind {}", key.group_kind())
+}
+
+/// Whether an error is this text, perhaps shortened.
+fn is_start_of(error: &str, text: &str) -> bool {
+    !error.is_empty() && text.starts_with(error)
 }
 
 /// What the status said stands until somebody has looked.
