@@ -177,6 +177,49 @@ fn a_kind_that_is_missing_is_waited_for_and_the_wait_ends_by_itself() -> Result<
     })
 }
 
+/// So many objects of a kind that nothing serves.
+fn crates(number: usize) -> String {
+    format!(
+        "{{{{- range $number := until {number} }}}}\n---\napiVersion: {{{{ $.Release.Namespace }}}}.example.com/v1\nkind: Crate\nmetadata:\n  \
+         name: a-crate-with-a-name-of-some-fifty-letters-{{{{ $number }}}}\n{{{{- end }}}}\n"
+    )
+}
+
+#[test]
+fn the_inventory_of_a_large_release_is_stored_and_that_of_a_larger_one_refused_before_anything_is_applied() -> Result<()>
+{
+    journey(async |journey| {
+        let large = publish_with(journey, &crates(2_000))?;
+        let source = StackSource::harbor("v2")?;
+        source.write("cluster-class/templates/further.yaml", &crates(6_000))?;
+        let larger = journey.releases.publish_stack(&source.path(), "v2")?;
+        journey.operate().await?;
+        journey.stack("harbor", json!({ "versions": ["v1", "v2"] })).await?;
+        let told = |release: &ClusterStackRelease| {
+            let (reason, message) = said(&status(release), ConditionType::HelmChartApplied);
+            reason == "KindNotFound" && message.contains("(2000 objects)")
+        };
+        let release = journey.until_release(&large, "waiting for the kind", told).await?;
+        assert!(status(&release).resources.len() > 2_000);
+        let refused = |release: &ClusterStackRelease| {
+            let (_, message) = said(&status(release), ConditionType::HelmChartTemplated);
+            message.contains("at most 896 KiB fit")
+        };
+        let release = journey.until_release(&larger, "refused", refused).await?;
+        let (reason, message) = said(&status(&release), ConditionType::Stalled);
+        assert_eq!(reason, "RenderFailed", "{message}");
+        assert!(status(&release).resources.is_empty());
+        assert!(
+            journey
+                .objects("cluster.x-k8s.io/v1beta1", "ClusterClass")
+                .get_opt(&larger)
+                .await?
+                .is_none()
+        );
+        Ok(())
+    })
+}
+
 /// One object of each wave, unordered, and one of a kind that the same chart brings.
 const WAVES: &str = "
 apiVersion: admissionregistration.k8s.io/v1
