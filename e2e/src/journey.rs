@@ -3,6 +3,8 @@
 //!
 //! The control plane ends with the process. When a journey fails, what it leaves is dumped for a person.
 
+mod steps;
+
 use std::{
     collections::BTreeMap,
     fmt::Debug,

@@ -2,40 +2,18 @@
 
 use anyhow::{Context, Result};
 use crds::{ClusterStack, ClusterStackRelease, labels};
-use e2e::{Journey, journey::status, releases::StackSource};
+use e2e::{journey::status, releases::StackSource};
 use serde_json::json;
 
 use crate::journey;
 
-/// Asks for a look and returns the release when it was answered.
-pub(crate) async fn reconcile_now(journey: &Journey, tag: &str, word: &str) -> Result<ClusterStackRelease> {
-    journey
-        .annotate::<ClusterStackRelease>(tag, labels::REQUESTED_AT, Some(word))
-        .await?;
-    let answered = |release: &ClusterStackRelease| status(release).last_handled_reconcile_at.as_deref() == Some(word);
-    journey.until_release(tag, "the request answered", answered).await
-}
-
 #[test]
 fn a_request_to_reconcile_is_answered_in_the_status_of_stack_and_release() -> Result<()> {
     journey(async |journey| {
-        let tag = journey.releases.publish_harbor("v1", "v1")?;
-        journey.operate().await?;
-        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
-        journey.release_ready(&tag).await?;
+        let tag = journey.installed().await?;
         for word in ["2026-11-21T12:00:00Z", "again"] {
-            reconcile_now(journey, &tag, word).await?;
-            journey
-                .annotate::<ClusterStack>("harbor", labels::REQUESTED_AT, Some(word))
-                .await?;
-            let answered = |stack: &ClusterStack| {
-                stack
-                    .status
-                    .as_ref()
-                    .and_then(|status| status.last_handled_reconcile_at.as_deref())
-                    == Some(word)
-            };
-            journey.until_stack("harbor", "the request answered", answered).await?;
+            journey.ask_release(&tag, word).await?;
+            journey.ask_stack("harbor", word).await?;
         }
         Ok(())
     })
@@ -44,10 +22,7 @@ fn a_request_to_reconcile_is_answered_in_the_status_of_stack_and_release() -> Re
 #[test]
 fn a_paused_release_is_left_alone_until_the_pause_ends() -> Result<()> {
     journey(async |journey| {
-        let tag = journey.releases.publish_harbor("v1", "v1")?;
-        journey.operate().await?;
-        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
-        journey.release_ready(&tag).await?;
+        let tag = journey.installed().await?;
         journey
             .annotate::<ClusterStackRelease>(&tag, labels::PAUSED, Some(""))
             .await?;
@@ -55,17 +30,7 @@ fn a_paused_release_is_left_alone_until_the_pause_ends() -> Result<()> {
         let classes = journey.objects("cluster.x-k8s.io/v1beta1", "ClusterClass");
         classes.delete(&tag, &kube::api::DeleteParams::default()).await?;
         // The stack is not paused: it answers after it has seen everything that was written before.
-        journey
-            .annotate::<ClusterStack>("harbor", labels::REQUESTED_AT, Some("now"))
-            .await?;
-        let answered = |stack: &ClusterStack| {
-            stack
-                .status
-                .as_ref()
-                .and_then(|status| status.last_handled_reconcile_at.as_deref())
-                == Some("now")
-        };
-        journey.until_stack("harbor", "the request answered", answered).await?;
+        journey.ask_stack("harbor", "now").await?;
         let classes_written = |events: e2e::audit::AuditEvents| {
             events.writes().filter(|event| {
                 event

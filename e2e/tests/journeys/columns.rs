@@ -10,7 +10,7 @@ use e2e::{Journey, audit::Mark, eventually, journey::SOON, releases::harbor_tag}
 use kube::Resource;
 use serde_json::{Value, json};
 
-use crate::{asking::reconcile_now, events::described, journey};
+use crate::journey;
 
 /// The cells of one object in the table that the API server makes for `kubectl get`.
 async fn columns(journey: &Journey, plural: &str, name: &str) -> Result<(String, String)> {
@@ -52,7 +52,7 @@ fn is_ready(stack: &ClusterStack) -> bool {
 
 /// The messages of the warnings with this reason.
 async fn warnings(journey: &Journey, stack: &ClusterStack, reason: &str) -> Result<Vec<String>> {
-    let events = described(journey, stack).await?;
+    let events = journey.events_of(stack).await?;
     let events = events
         .into_iter()
         .filter(|(kind, found, _)| kind == "Warning" && found == reason);
@@ -64,15 +64,7 @@ async fn time_passes(journey: &Journey, word: &str) -> Result<()> {
     journey
         .stack("other", json!({ "kubernetesVersion": "1.33", "versions": ["v9"] }))
         .await?;
-    journey
-        .annotate::<ClusterStack>("other", labels::REQUESTED_AT, Some(word))
-        .await?;
-    let answered = |stack: &ClusterStack| {
-        let status = stack.status.as_ref();
-        status.and_then(|status| status.last_handled_reconcile_at.as_deref()) == Some(word)
-    };
-    let looked_at = journey.until_stack("other", "looked at", answered).await;
-    looked_at.map(drop)
+    journey.ask_stack("other", word).await.map(drop)
 }
 
 /// How often the operator has written the status of this object since then.
@@ -239,7 +231,7 @@ fn a_paused_release_says_so_with_one_write_and_takes_it_back_with_another() -> R
         assert_eq!(shows("").await?, "");
         time_passes(journey, "resumed").await?;
         assert_eq!(writes(journey, mark, &tag).await?, 2);
-        let after = reconcile_now(journey, &tag, "now").await?;
+        let after = journey.ask_release(&tag, "now").await?;
         assert_eq!(after.meta().generation, before.meta().generation);
         let conditions = |release: &ClusterStackRelease| release.status.clone().unwrap_or_default().conditions;
         assert_eq!(conditions(&after), conditions(&before));

@@ -12,7 +12,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{apply::publish_with, asking::reconcile_now, journey};
+use crate::{apply::publish_with, journey};
 
 fn classes(journey: &Journey) -> Api<DynamicObject> {
     journey.objects("cluster.x-k8s.io/v1beta1", "ClusterClass")
@@ -173,12 +173,7 @@ fn a12_with_ignore_nobody_looks() -> Result<()> {
         let mark = journey.mark().await?;
         set_image(journey, &worker, "registry.example.com/somebody:else").await?;
         // Answered after the change was seen or not at all.
-        journey
-            .annotate::<ClusterStackRelease>(&tag, labels::REQUESTED_AT, Some("now"))
-            .await?;
-        let answered =
-            |release: &ClusterStackRelease| status(release).last_handled_reconcile_at.as_deref() == Some("now");
-        let release = journey.until_release(&tag, "the request answered", answered).await?;
+        let release = journey.ask_release(&tag, "now").await?;
         assert!(status(&release).ready);
         assert!(
             status(&release).resources.iter().all(|row| row.error.is_empty()),
@@ -277,7 +272,7 @@ fn labels_and_annotations_of_others_cost_a_look_and_no_write() -> Result<()> {
             Ok::<_, anyhow::Error>(())
         })
         .await?;
-        reconcile_now(journey, &tag, "now").await?;
+        journey.ask_release(&tag, "now").await?;
         assert_eq!(
             classes(journey).get(&tag).await?.resource_version(),
             patched.resource_version()

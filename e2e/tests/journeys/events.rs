@@ -1,55 +1,19 @@
 //! What `kubectl describe` shows below Events: what happened, once.
 
 use anyhow::{Result, ensure};
-use crds::{ClusterStack, ClusterStackRelease, labels};
+use crds::ClusterStackRelease;
 use e2e::{
     Journey, eventually,
     journey::{SOON, USER, status},
 };
-use k8s_openapi::api::core::v1::Event;
 use kube::{
-    Api, Resource,
-    api::{ListParams, Patch, PatchParams},
+    Resource,
+    api::{Patch, PatchParams},
     core::NamespaceResourceScope,
 };
 use serde_json::json;
 
-use crate::{asking::reconcile_now, journey};
-
-/// The events of an object as `kubectl describe` asks for them: type, reason and message.
-pub(crate) async fn described<K>(journey: &Journey, object: &K) -> Result<Vec<(String, String, String)>>
-where
-    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
-{
-    let meta = object.meta();
-    let selector = format!(
-        "involvedObject.name={},involvedObject.namespace={},involvedObject.kind={},involvedObject.uid={}",
-        meta.name.as_deref().unwrap_or_default(),
-        journey.namespace,
-        K::kind(&()),
-        meta.uid.as_deref().unwrap_or_default(),
-    );
-    let events = Api::<Event>::namespaced(journey.client.clone(), &journey.namespace);
-    let mut found = Vec::new();
-    for event in events.list(&ListParams::default().fields(&selector)).await? {
-        ensure!(event.event_time.is_some(), "no age: {event:?}");
-        ensure!(
-            event.reporting_component.as_deref() == Some("clusterstack.x-k8s.io/core-operator"),
-            "{event:?}"
-        );
-        let reason = event.reason.clone().unwrap_or_default();
-        ensure!(
-            include_str!("../../../docs/reference/operating.md").contains(&format!("| `{reason}` |")),
-            "docs/reference/operating.md does not explain {reason}"
-        );
-        found.push((
-            event.type_.unwrap_or_default(),
-            event.reason.unwrap_or_default(),
-            event.message.unwrap_or_default(),
-        ));
-    }
-    Ok(found)
-}
+use crate::journey;
 
 /// Waits until an object has an event for which `holds`, and returns all of the object.
 async fn told<K>(
@@ -62,7 +26,7 @@ where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
 {
     eventually(SOON, format!("the event {what}"), async || {
-        let events = described(journey, object).await?;
+        let events = journey.events_of(object).await?;
         ensure!(events.iter().any(&holds), "{events:#?}");
         Ok::<_, anyhow::Error>(events)
     })
@@ -89,25 +53,15 @@ fn a_stack_tells_which_releases_it_made_and_deleted_once() -> Result<()> {
         assert_eq!(events, [created, deleted]);
         // Nothing happened since, whatever is asked or started again.
         for word in ["once", "twice"] {
-            reconcile_now(journey, &two, word).await?;
-            journey
-                .annotate::<ClusterStack>("harbor", labels::REQUESTED_AT, Some(word))
-                .await?;
-            let answered = |stack: &ClusterStack| {
-                stack
-                    .status
-                    .as_ref()
-                    .and_then(|status| status.last_handled_reconcile_at.as_deref())
-                    == Some(word)
-            };
-            journey.until_stack("harbor", "the request answered", answered).await?;
+            journey.ask_release(&two, word).await?;
+            journey.ask_stack("harbor", word).await?;
             journey.restart_operator().await?;
         }
-        let mut again = described(journey, &stack).await?;
+        let mut again = journey.events_of(&stack).await?;
         again.sort();
         assert_eq!(again, events);
         let release = journey.release_ready(&two).await?;
-        assert_eq!(described(journey, &release).await?, []);
+        assert_eq!(journey.events_of(&release).await?, []);
         Ok(())
     })
 }
@@ -162,11 +116,11 @@ fn what_is_wrong_with_a_release_is_a_warning_and_told_once() -> Result<()> {
         };
         let events = told(journey, &release, "of the broken file", broken).await?;
         for word in ["once", "twice"] {
-            let release = reconcile_now(journey, &tag, word).await?;
+            let release = journey.ask_release(&tag, word).await?;
             ensure!(!status(&release).ready, "it is broken");
             journey.restart_operator().await?;
         }
-        assert_eq!(described(journey, &release).await?, events);
+        assert_eq!(journey.events_of(&release).await?, events);
         assert_eq!(events.len(), 1, "{events:#?}");
         Ok(())
     })

@@ -1,7 +1,7 @@
 //! Objects of other people, also odd ones, in the same management cluster.
 
 use anyhow::{Context, Result};
-use crds::{ClusterStack, ClusterStackRelease, conditions, labels};
+use crds::{ClusterStack, ClusterStackRelease, conditions};
 use e2e::{
     Journey, eventually,
     journey::{SOON, USER, status},
@@ -82,10 +82,7 @@ async fn works(journey: &mut Journey) -> Result<()> {
 #[test]
 fn f21_a_stack_that_gets_and_loses_its_provider_says_so_on_its_releases() -> Result<()> {
     journey(async |journey| {
-        let tag = journey.releases.publish_harbor("v1", "v1")?;
-        journey.operate().await?;
-        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
-        journey.release_ready(&tag).await?;
+        let tag = journey.installed().await?;
         let reference = json!({
             "apiVersion": "infrastructure.clusterstack.x-k8s.io/v1alpha1", "kind": "NowhereClusterStackReleaseTemplate", "name": "none",
         });
@@ -128,10 +125,7 @@ fn with_map() -> Result<StackSource> {
 #[test]
 fn a_copy_of_our_class_belongs_to_whoever_made_it() -> Result<()> {
     journey(async |journey| {
-        let tag = journey.releases.publish_harbor("v1", "v1")?;
-        journey.operate().await?;
-        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
-        journey.release_ready(&tag).await?;
+        let tag = journey.installed().await?;
         let classes = journey.objects("cluster.x-k8s.io/v1beta1", "ClusterClass");
         let mut copy = classes.get(&tag).await?;
         // As `kubectl get -o yaml`, an editor and `kubectl create` make it: with all labels.
@@ -142,7 +136,7 @@ fn a_copy_of_our_class_belongs_to_whoever_made_it() -> Result<()> {
             ..ObjectMeta::default()
         };
         classes.create(&PostParams::default(), &copy).await?;
-        reconcile_now(journey, &tag).await?;
+        journey.ask_release(&tag, "now").await?;
         journey.restart_operator().await?;
         journey.release_ready(&tag).await?;
         classes.get("mine").await?;
@@ -154,18 +148,6 @@ fn a_copy_of_our_class_belongs_to_whoever_made_it() -> Result<()> {
             .map(drop)
             .context("the copy went with the release")
     })
-}
-
-/// Waits until the operator has looked at a release once more.
-async fn reconcile_now(journey: &Journey, tag: &str) -> Result<()> {
-    journey
-        .annotate::<ClusterStackRelease>(tag, labels::REQUESTED_AT, Some("now"))
-        .await?;
-    let answered = |release: &ClusterStackRelease| status(release).last_handled_reconcile_at.as_deref() == Some("now");
-    journey
-        .until_release(tag, "the request answered", answered)
-        .await
-        .map(drop)
 }
 
 #[test]

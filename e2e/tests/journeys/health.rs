@@ -169,7 +169,7 @@ fn status_writes_cause_no_checks_and_one_read_in_ten_seconds_at_most() -> Result
             says(&classes, &tag, progress).await?;
         }
         // Answered after the last of them was seen.
-        crate::asking::reconcile_now(journey, &tag, "now").await?;
+        journey.ask_release(&tag, "now").await?;
         let events = journey.requests_since(mark).await?;
         let intervals = begin.elapsed().as_secs() / 10 + 1;
         let of_classes = events.filter(|event| {

@@ -323,13 +323,7 @@ fn f21_no_patch_of_a_living_object_ends_the_process() -> Result<()> {
                 .await;
             // Looked at before the next one comes.
             let word = format!("after {number}");
-            journey
-                .annotate::<ClusterStackRelease>(&tag, labels::REQUESTED_AT, Some(&word))
-                .await?;
-            let answered = |release: &ClusterStackRelease| {
-                status(release).last_handled_reconcile_at.as_deref() == Some(word.as_str())
-            };
-            journey.until_release(&tag, "the request answered", answered).await?;
+            journey.ask_release(&tag, &word).await?;
         }
         works(journey, "v0-sha.works").await?;
         let release = journey.release_ready(&tag).await?;

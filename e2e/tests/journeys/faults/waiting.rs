@@ -4,9 +4,8 @@ use std::{collections::BTreeMap, fs};
 
 use anyhow::{Context, Result};
 use crds::{
-    ClusterStack, ClusterStackRelease,
+    ClusterStackRelease,
     conditions::{ConditionType, find},
-    labels,
 };
 use e2e::{Journey, journey::status, releases::StackSource};
 use kube::api::DeleteParams;
@@ -84,10 +83,10 @@ fn f35_what_is_awaited_is_told_by_a_watch_and_asked_for_by_nobody() -> Result<()
                 says(release, ConditionType::Reconciling, "InUse")
             })
             .await?;
-        reconcile_now(journey, "first").await?;
+        journey.ask_stack("harbor", "first").await?;
         let start = journey.mark().await?;
         for word in ["second", "third"] {
-            reconcile_now(journey, word).await?;
+            journey.ask_stack("harbor", word).await?;
         }
         let asked = journey.requests_since(start).await?.reads_other_than_watch();
         assert!(asked.is_empty(), "{asked:#?}");
@@ -112,22 +111,4 @@ fn f35_what_is_awaited_is_told_by_a_watch_and_asked_for_by_nobody() -> Result<()
         journey.until_release(&three, "made again", again).await?;
         Ok(())
     })
-}
-
-/// Waits until the operator has looked at the stack and at its releases once more.
-async fn reconcile_now(journey: &Journey, word: &str) -> Result<()> {
-    journey
-        .annotate::<ClusterStack>("harbor", labels::REQUESTED_AT, Some(word))
-        .await?;
-    let answered = |stack: &ClusterStack| {
-        stack
-            .status
-            .as_ref()
-            .and_then(|status| status.last_handled_reconcile_at.as_deref())
-            == Some(word)
-    };
-    journey
-        .until_stack("harbor", "the request answered", answered)
-        .await
-        .map(drop)
 }

@@ -1,0 +1,80 @@
+//! Steps that many journeys take: what most begin with, asking the operator for a look, reading what it told.
+
+use anyhow::{Result, ensure};
+use crds::{ClusterStack, ClusterStackRelease, labels};
+use k8s_openapi::api::core::v1::Event;
+use kube::{Api, Resource, api::ListParams, core::NamespaceResourceScope};
+use serde_json::json;
+
+use super::{Journey, status};
+
+/// What explains every word of the operator.
+const GUIDE: &str = include_str!("../../../docs/reference/operating.md");
+
+impl Journey {
+    /// The first version of our own stack, asked for by the ClusterStack `harbor` and ready. The answer is its tag.
+    pub async fn installed(&mut self) -> Result<String> {
+        let tag = self.releases.publish_harbor("v1", "v1")?;
+        self.operate().await?;
+        self.stack("harbor", json!({ "versions": ["v1"] })).await?;
+        self.release_ready(&tag).await?;
+        Ok(tag)
+    }
+
+    /// Asks for a look at a release and returns it when it was answered. Whatever was changed before was seen then. `word` is another one
+    /// each time.
+    pub async fn ask_release(&self, tag: &str, word: &str) -> Result<ClusterStackRelease> {
+        self.annotate::<ClusterStackRelease>(tag, labels::REQUESTED_AT, Some(word))
+            .await?;
+        let answered =
+            |release: &ClusterStackRelease| status(release).last_handled_reconcile_at.as_deref() == Some(word);
+        self.until_release(tag, "the request answered", answered).await
+    }
+
+    /// The same for a stack.
+    pub async fn ask_stack(&self, name: &str, word: &str) -> Result<ClusterStack> {
+        self.annotate::<ClusterStack>(name, labels::REQUESTED_AT, Some(word))
+            .await?;
+        let answered = |stack: &ClusterStack| {
+            let status = stack.status.as_ref();
+            status.and_then(|status| status.last_handled_reconcile_at.as_deref()) == Some(word)
+        };
+        self.until_stack(name, "the request answered", answered).await
+    }
+
+    /// The events of an object as `kubectl describe` asks for them: type, reason and message. Each has an age and a sender, and its reason
+    /// is one that the reference explains.
+    pub async fn events_of<K>(&self, object: &K) -> Result<Vec<(String, String, String)>>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        let meta = object.meta();
+        let selector = format!(
+            "involvedObject.name={},involvedObject.namespace={},involvedObject.kind={},involvedObject.uid={}",
+            meta.name.as_deref().unwrap_or_default(),
+            self.namespace,
+            K::kind(&()),
+            meta.uid.as_deref().unwrap_or_default(),
+        );
+        let events = Api::<Event>::namespaced(self.client.clone(), &self.namespace);
+        let mut found = Vec::new();
+        for event in events.list(&ListParams::default().fields(&selector)).await? {
+            ensure!(event.event_time.is_some(), "no age: {event:?}");
+            ensure!(
+                event.reporting_component.as_deref() == Some("clusterstack.x-k8s.io/core-operator"),
+                "{event:?}"
+            );
+            let reason = event.reason.unwrap_or_default();
+            ensure!(
+                GUIDE.contains(&format!("| `{reason}` |")),
+                "docs/reference/operating.md does not explain {reason}"
+            );
+            found.push((
+                event.type_.unwrap_or_default(),
+                reason,
+                event.message.unwrap_or_default(),
+            ));
+        }
+        Ok(found)
+    }
+}
