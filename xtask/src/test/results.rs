@@ -17,13 +17,13 @@ pub(super) struct Results {
 impl Results {
     pub(super) fn read(text: &str) -> Self {
         let mut results = Self::default();
-        let mut program = "";
+        let mut program = String::new();
         for line in text.lines() {
             if let Some(target) = line
                 .strip_prefix("     Running ")
                 .or_else(|| line.strip_prefix("   Doc-tests "))
             {
-                program = target.split(" (").next().unwrap_or(target);
+                program = program_of(target);
             } else if let Some(counts) = line.strip_prefix("test result: ") {
                 results.add(counts);
             } else if let Some(test) = line
@@ -81,6 +81,16 @@ impl Results {
     }
 }
 
+/// `unittests src/lib.rs (target/debug/deps/crds-0123)` is one of many such: only the file that is run names the crate.
+fn program_of(target: &str) -> String {
+    let (source, file) = target.split_once(" (").unwrap_or((target, ""));
+    let name = file.rsplit('/').next().and_then(|name| name.rsplit_once('-'));
+    match name {
+        Some((name, _)) if source.starts_with("unittests ") => format!("{name} {source}"),
+        _ => source.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,7 +122,7 @@ error: 1 target failed:
     #[test]
     fn failed_test_is_named_with_its_program_and_its_command() {
         let results = Results::read(OUTPUT);
-        assert_eq!(results.failed_tests, ["unittests src/lib.rs: names::dot"]);
+        assert_eq!(results.failed_tests, ["crds unittests src/lib.rs: names::dot"]);
         assert_eq!(results.selections, ["-p crds --lib"]);
     }
 }
