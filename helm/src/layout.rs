@@ -5,10 +5,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::chart::dependencies::{Instance, table};
 use crate::objects::{ChartObject, Files};
+use crate::options::RenderOptions;
 use crate::profile::Profile;
-use crate::render::{CrdFile, RenderOptions};
 use crate::template::{ParseError, Templates};
 use crate::value::{Map, Value};
+
+/// A file of `crds/`. It may hold several documents and is never a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrdFile {
+    /// Its path, from the root chart on.
+    pub source: String,
+    /// Its bytes.
+    pub data: Arc<[u8]>,
+}
 
 /// The Go type of the root and of values.
 pub(crate) const VALUES_TYPE: &str = "chartutil.Values";

@@ -14,6 +14,7 @@ mod layout;
 mod manifest;
 mod number;
 mod objects;
+mod options;
 mod plain;
 mod profile;
 mod render;
@@ -25,6 +26,8 @@ pub mod yaml;
 
 pub use bounds::BoundError;
 pub use chart::Chart;
+pub use layout::CrdFile;
 pub use manifest::{Hook, Manifest, ManifestError};
+pub use options::{OtherLanguage, RenderOptions};
 pub use profile::{Build, Profile};
-pub use render::{CrdFile, OtherLanguage, RenderError, RenderOptions, Rendering};
+pub use render::{RenderError, Rendering};

@@ -1,69 +1,22 @@
 //! One render: from a chart, values and a release to manifests, in the steps and with the errors of `helm template`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::rc::Rc;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use regex::Regex;
 
 use crate::chart::Chart;
 use crate::chart::coalesce::{Nulls, coalesce};
 use crate::chart::dependencies::{Instance, is_compatible};
-use crate::layout::{Layout, Template, VALUES_TYPE, base_name};
+use crate::layout::{CrdFile, Layout, Template, VALUES_TYPE, base_name};
 use crate::manifest::{self, Manifest, ManifestError};
 use crate::objects::Capabilities;
+use crate::options::{OtherLanguage, RenderOptions};
 use crate::plain;
-use crate::profile::Profile;
-use crate::template::{ExecError, Executor, Limits, ParseError, StackError, on_deep_stack};
+use crate::template::{ExecError, Executor, ParseError, StackError, on_deep_stack};
 use crate::value::{Map, Value};
 use crate::yaml::Node;
-
-/// What a render is for. [`RenderOptions::new`] gives what `helm template NAME CHART --namespace NS` would use.
-#[derive(Clone, Debug)]
-pub struct RenderOptions {
-    /// The name of the release.
-    pub release_name: String,
-    /// The namespace of the release.
-    pub namespace: String,
-    /// The Kubernetes version to render for; the profile's own when absent.
-    pub kube_version: Option<String>,
-    /// API versions (`group/version` or `group/version/Kind`) besides those of the profile.
-    pub api_versions: Vec<String>,
-    /// The Helm version to be equal to.
-    pub profile: &'static Profile,
-    /// Whether the files of `crds/` are part of the output.
-    pub include_crds: bool,
-    /// What the templates may use up.
-    pub limits: Limits,
-    /// A language that Helm does not know, for some files of `templates/`. Without it all of them are Helm's.
-    pub other_language: Option<Arc<dyn OtherLanguage>>,
-}
-
-/// A template language for the files of one extension. They are executed in Helm's order, and what they write are manifests too.
-pub trait OtherLanguage: fmt::Debug + Send + Sync {
-    /// What the names of its files end with, dot included.
-    fn suffix(&self) -> &str;
-
-    /// Renders a file. `files` are all files of the language in the charts, by path; `root` has what Helm's templates see as `.`.
-    fn render(&self, files: &[(&str, &[u8])], path: &str, root: &Node) -> Result<Vec<u8>, String>;
-}
-
-impl RenderOptions {
-    /// Options for a release with the newest profile that is complete, and no other wishes.
-    pub fn new(release_name: impl Into<String>, namespace: impl Into<String>) -> Self {
-        Self {
-            release_name: release_name.into(),
-            namespace: namespace.into(),
-            kube_version: None,
-            api_versions: Vec::new(),
-            profile: Profile::V3_19,
-            include_crds: false,
-            limits: Limits::default(),
-            other_language: None,
-        }
-    }
-}
 
 /// What came out.
 #[derive(Clone, Debug, Default)]
@@ -76,15 +29,6 @@ pub struct Rendering {
     pub hooks: Vec<Manifest>,
     /// What Helm would say on its error output.
     pub warnings: Vec<String>,
-}
-
-/// A file of `crds/`. It may hold several documents and is never a template.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CrdFile {
-    /// Its path, from the root chart on.
-    pub source: String,
-    /// Its bytes.
-    pub data: Arc<[u8]>,
 }
 
 impl Rendering {
