@@ -4,7 +4,6 @@ use anyhow::{Context, Result};
 use crds::{
     ClusterStack, ClusterStackRelease, PROVIDER_GROUP,
     conditions::{Condition, ConditionType, find},
-    labels,
 };
 use e2e::{
     Journey,
@@ -12,9 +11,10 @@ use e2e::{
     eventually,
     journey::{SOON, status},
 };
+use k8s_openapi::api::events::v1::Event;
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, DynamicObject, Patch, PatchParams},
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
@@ -331,17 +331,7 @@ fn a4_an_object_that_somebody_else_controls_is_left_to_them_and_they_are_named()
             .await?;
         let seen = journey.mark().await?;
         for word in ["one", "two", "three"] {
-            journey
-                .annotate::<ClusterStack>("harbor", labels::REQUESTED_AT, Some(word))
-                .await?;
-            let answered = |stack: &ClusterStack| {
-                stack
-                    .status
-                    .as_ref()
-                    .and_then(|status| status.last_handled_reconcile_at.as_deref())
-                    == Some(word)
-            };
-            journey.until_stack("harbor", "the request answered", answered).await?;
+            journey.ask_stack("harbor", word).await?;
         }
         let of_the_kind = |event: &AuditEvent| event.object.as_ref().is_some_and(|object| object.name == tag);
         let writes = journey.requests_since(seen).await?.writes().filter(of_the_kind);
@@ -399,5 +389,69 @@ fn a_release_becomes_the_owner_only_of_the_object_that_is_named_like_it() -> Res
         journey.gone::<ClusterStackRelease>(&other).await?;
         provider.objects().get("somebodys").await?;
         Ok(())
+    })
+}
+
+#[test]
+fn an_object_that_cannot_be_taken_under_control_is_told_in_an_event() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        let provider = Provider {
+            journey,
+            kind: "LaunchRelease",
+        };
+        provider.install().await?;
+        provider.template(json!({})).await?;
+        // Somebody's policy, as there are many: no owners here.
+        let name = format!("no-owners-{}", journey.namespace);
+        let resources = json!([{
+            "apiGroups": [PROVIDER_GROUP], "apiVersions": ["*"], "operations": ["*"], "resources": ["launchreleases"],
+        }]);
+        journey
+            .apply_for_all(json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": { "name": name },
+                "spec": {
+                    "matchConstraints": { "resourceRules": resources },
+                    "validations": [{ "expression": "!has(object.metadata.ownerReferences)", "message": "no owners here" }],
+                },
+            }))
+            .await?;
+        journey
+            .apply_for_all(json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": { "name": name },
+                "spec": { "policyName": name, "validationActions": ["Deny"] },
+            }))
+            .await?;
+        let owned = json!({
+            "apiVersion": API_VERSION, "kind": provider.kind,
+            "metadata": { "name": "probe", "ownerReferences": [{ "apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "y" }] },
+        });
+        eventually(SOON, "the policy to be in force", async || {
+            match journey.apply(owned.clone()).await {
+                Ok(_) => Err("it is not"),
+                Err(_) => Ok(()),
+            }
+        })
+        .await?;
+        journey
+            .apply(json!({ "apiVersion": API_VERSION, "kind": provider.kind, "metadata": { "name": tag } }))
+            .await?;
+        journey
+            .apply(json!({
+                "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStackRelease", "metadata": { "name": tag },
+                "spec": { "providerRef": { "apiVersion": API_VERSION, "kind": provider.kind, "name": tag } },
+            }))
+            .await?;
+        journey.operate().await?;
+        let events: Api<Event> = journey.api();
+        eventually(SOON, "the event", async || {
+            let events = events.list(&ListParams::default()).await?.items;
+            let told = |event: &&Event| event.reason.as_deref() == Some("ProviderNotControlled");
+            let event = events.iter().find(told).context("nothing is told")?;
+            let note = event.note.as_deref().unwrap_or_default();
+            anyhow::ensure!(note.contains("no owners here"), "{note}");
+            Ok(())
+        })
+        .await
     })
 }
