@@ -102,6 +102,8 @@ fn command() -> impl Strategy<Value = String> {
         1 => of_object("hold", ""),
         1 => of_object("hide", "you may not read this"),
         1 => of_object("reveal", ""),
+        1 => of_object("refuse", "you may not write this"),
+        1 => of_object("accept", ""),
         1 => of_object("let-go", ""),
         2 => version().prop_map(|tag| format!("cluster stacks/near uses {}", tag.replace("sha-", "sha."))),
         1 => Just("delete cluster stacks/near".to_owned()),
@@ -185,6 +187,7 @@ pub(crate) fn live_through(world: &mut World, history: &[Turn]) {
 fn heal(world: &mut World) {
     world.faults.coming.clear();
     world.faults.unreadable.clear();
+    world.faults.refused.clear();
     for command in [
         "source answers",
         "serve DockerClusterTemplate",
