@@ -38,7 +38,12 @@ pub struct AuditLog {
 
 /// A moment in the log.
 #[derive(Clone, Copy, Debug)]
-pub struct Mark(u64);
+pub struct Mark {
+    /// Where in the file the marker request ends.
+    offset: u64,
+    /// When it arrived. A request whose effect was seen already may still be without its line.
+    received: Timestamp,
+}
 
 impl AuditLog {
     /// The log at `path` of the API server that `client` talks to.
@@ -46,32 +51,39 @@ impl AuditLog {
         Self { path, client }
     }
 
-    /// Now: everything answered so far lies before this mark.
+    /// Now: everything that arrived so far lies before this mark.
     pub async fn mark(&self) -> Result<Mark> {
-        Ok(Mark(self.settled(0).await?.1))
+        let text = self.settled(0).await?;
+        let line = text.lines().next_back().context("the marker has no line")?;
+        Ok(Mark {
+            offset: text.len() as u64,
+            received: parse(line)?.request_received_timestamp,
+        })
     }
 
     /// Everything since the start of the API server.
     pub async fn all(&self) -> Result<AuditEvents> {
-        self.since(Mark(0)).await
+        let start = Mark {
+            offset: 0,
+            received: Timestamp::MIN,
+        };
+        self.since(start).await
     }
 
     /// What was asked after `mark`, in the order of the log, complete up to now: each request that was answered
     /// before this call is in it. A watch counts from its beginning.
     pub async fn since(&self, mark: Mark) -> Result<AuditEvents> {
-        let (text, _) = self.settled(mark.0).await?;
-        let events = text.lines().map(|line| {
-            serde_json::from_str::<Line>(line).with_context(|| format!("unable to read the audit event {line:?}"))
-        });
-        let events = events
-            .filter_map(|line| line.map(Line::into_event).transpose())
+        let text = self.settled(mark.offset).await?;
+        let events: Vec<AuditEvent> = text
+            .lines()
+            .filter_map(|line| parse(line).map(Line::into_event).transpose())
             .collect::<Result<_>>()?;
-        Ok(AuditEvents { events })
+        Ok(AuditEvents { events }.filter(|event| event.received >= mark.received))
     }
 
-    /// The log from `start` to a marker request made now, and where that ends. The log has its events in the order in
-    /// which answers ended, so every earlier answer lies before the marker.
-    async fn settled(&self, start: u64) -> Result<(String, u64)> {
+    /// The log from `start` to a marker request made now. The log has its events in the order in which answers ended, so
+    /// every earlier answer lies before the marker.
+    async fn settled(&self, start: u64) -> Result<String> {
         let number = NEXT_MARKER.fetch_add(1, Ordering::Relaxed);
         let marker = format!("{MARKER}{}-{number}\"", std::process::id());
         let path = marker.trim_end_matches('"');
@@ -91,9 +103,12 @@ impl AuditLog {
             Ok::<_, anyhow::Error>(text)
         })
         .await?;
-        let end = start + text.len() as u64;
-        Ok((String::from_utf8(text).context("the audit log is not text")?, end))
+        String::from_utf8(text).context("the audit log is not text")
     }
+}
+
+fn parse(line: &str) -> Result<Line> {
+    serde_json::from_str(line).with_context(|| format!("unable to read the audit event {line:?}"))
 }
 
 /// A list of requests; each method narrows it.
