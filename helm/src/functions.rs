@@ -4,6 +4,8 @@
 //! that need the running templates get the executor.
 
 mod builtin;
+mod chance;
+mod cluster;
 mod compare;
 mod decimals;
 mod defaults;
@@ -26,6 +28,7 @@ mod versions;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use crate::answers::Ask;
 use crate::template::{Executor, Failure, Operand};
 use crate::value::{Signature, Type, Value};
 
@@ -51,6 +54,8 @@ pub(crate) enum Body {
     Operands(fn(&[Operand]) -> Called),
     /// By executing templates.
     Engine(fn(&mut Executor<'_>, &[Value]) -> Result<Value, Failure>),
+    /// From its arguments and what the [answers](crate::answers) of the render say.
+    Asking(fn(Ask<'_>) -> Called),
     /// Never, because no value of Helm's is a function; the error names the first argument.
     Call,
     /// The first argument that is false, or the last one.
@@ -81,6 +86,11 @@ impl Function {
             },
             body: Body::Pure(body),
         }
+    }
+
+    /// It asks, because it is random or reads the world.
+    const fn asking(name: &'static str, parameters: &'static [Type], body: fn(Ask<'_>) -> Called) -> Self {
+        Self::with(name, parameters, false, Body::Asking(body))
     }
 
     const fn with(name: &'static str, parameters: &'static [Type], variadic: bool, body: Body) -> Self {
@@ -117,7 +127,6 @@ const NOT_YET: &[&str] = &[
     "genSelfSignedCertWithKey",
     "genSignedCert",
     "genSignedCertWithKey",
-    "getHostByName",
     "htmlDate",
     "htmlDateInZone",
     "htpasswd",
@@ -125,20 +134,12 @@ const NOT_YET: &[&str] = &[
     "mustToDate",
     "must_date_modify",
     "now",
-    "randAlpha",
-    "randAlphaNum",
-    "randAscii",
-    "randBytes",
-    "randInt",
-    "randNumeric",
-    "shuffle",
     "toDate",
     "toToml",
     "toYamlPretty",
     "unixEpoch",
     "urlJoin",
     "urlParse",
-    "uuidv4",
 ];
 
 /// The functions of one Helm version.
@@ -154,6 +155,8 @@ impl FunctionTable {
         static TABLE: LazyLock<FunctionTable> = LazyLock::new(|| {
             let groups = [
                 builtin::FUNCTIONS,
+                chance::FUNCTIONS,
+                cluster::FUNCTIONS,
                 compare::FUNCTIONS,
                 decimals::FUNCTIONS,
                 defaults::FUNCTIONS,

@@ -1,8 +1,9 @@
 //! Helm charts rendered in-process, byte for byte like `helm template`.
 //!
 //! A pure library: charts and values come as bytes, manifests leave as bytes. It touches no files, network, environment,
-//! clock or randomness.
+//! clock or randomness. What templates want of those, they ask the [`answers`] of the render for.
 
+pub mod answers;
 mod bounds;
 pub mod chart;
 mod fields;

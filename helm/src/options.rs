@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::answers::{Answers, Refusing};
 use crate::profile::Profile;
 use crate::template::Limits;
 use crate::yaml::Node;
@@ -24,6 +25,8 @@ pub struct RenderOptions {
     pub include_crds: bool,
     /// What the templates may use up.
     pub limits: Limits,
+    /// What functions give that are random or read the world. [`Refusing`] unless set.
+    pub answers: Arc<dyn Answers>,
     /// A language that Helm does not know, for some files of `templates/`. Without it all of them are Helm's.
     pub other_language: Option<Arc<dyn OtherLanguage>>,
 }
@@ -48,6 +51,7 @@ impl RenderOptions {
             profile: Profile::V3_19,
             include_crds: false,
             limits: Limits::default(),
+            answers: Arc::new(Refusing),
             other_language: None,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use regex::Regex;
 
@@ -139,7 +139,7 @@ impl RenderError {
         }
     }
 
-    /// The function of Helm's that is not here yet, if that is why there is no rendering: a later version may have it.
+    /// The function of Helm's that is not here yet or that nothing answered, if that is why there is no rendering.
     pub fn lacks(&self) -> Option<&'static str> {
         match self {
             Self::Parse(error) => error.lacks,
@@ -225,7 +225,8 @@ impl Render<'_> {
             .parsed()
             .get(layout, self.options.profile)
             .map_err(RenderError::Parse)?;
-        let mut executor = Executor::new(&templates, self.options.limits);
+        let answers = Arc::clone(&self.options.answers);
+        let mut executor = Executor::new(&templates, self.options.limits, answers);
         let rendered = self.execute_all(layout, &mut executor);
         executor.dismantle();
         rendered

@@ -22,8 +22,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::with("tpl", &[Str, Any], false, Body::Engine(tpl)),
     Function::new("required", &[Str, Any], required),
     Function::new("fail", &[Str], fail),
-    // Rendering knows no cluster, so nothing is ever found.
-    Function::new("lookup", &[Str, Str, Str, Str], |_| Ok(Value::Map(Map::new()))),
 ];
 
 fn print(arguments: &[Value]) -> Called {

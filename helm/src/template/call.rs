@@ -5,6 +5,7 @@
 use super::exec::{Executed, Executor, Failure, Frame};
 use super::syntax::{NodeId, NodeKind};
 use super::{Operand, is_true};
+use crate::answers::Ask;
 use crate::bounds::take_work;
 use crate::functions::{Body, Function};
 use crate::value::{Element, GoObject, IntType, Signature, Type, Value};
@@ -39,6 +40,15 @@ impl Executor<'_> {
                 body(&values).map_err(Failure)
             }
             Body::Operands(body) => body(&operands).map_err(Failure),
+            Body::Asking(body) => {
+                let arguments: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
+                let ask = Ask {
+                    asker: &mut self.asker,
+                    function: name,
+                    arguments: &arguments,
+                };
+                body(ask).map_err(Failure)
+            }
             Body::Engine(body) => {
                 let values: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
                 body(self, &values)

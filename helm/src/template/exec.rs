@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::syntax::{DOLLAR, Name, NodeId, Source, Tree};
 use super::{Operand, Templates, parse};
+use crate::answers::{Answers, Asker};
 use crate::format;
 use crate::text;
 use crate::value::{Bytes, Map, Value};
@@ -49,7 +50,7 @@ pub struct ExecError {
     text: String,
     /// The file and the line, from 1, of what failed: in the helper, when a helper failed.
     pub(crate) at: Option<(Arc<str>, usize)>,
-    /// See [`ParseError::lacks`](super::ParseError::lacks); for a text given to `tpl`.
+    /// See [`ParseError::lacks`](super::ParseError::lacks); for a text given to `tpl`. Or the function that nothing answered.
     pub(crate) lacks: Option<&'static str>,
 }
 
@@ -127,11 +128,12 @@ pub struct Executor<'t> {
     /// Where the first error came up, in a file. No template can catch it, so it is what the execution fails with.
     failed_at: OnceCell<(Arc<str>, usize)>,
     lacks: Option<&'static str>,
+    pub(super) asker: Asker,
 }
 
 impl<'t> Executor<'t> {
     /// An executor for one render; its limits cover everything it executes.
-    pub fn new(templates: &'t Templates, limits: Limits) -> Self {
+    pub fn new(templates: &'t Templates, limits: Limits, answers: Arc<dyn Answers>) -> Self {
         Self {
             templates,
             scope: None,
@@ -146,6 +148,7 @@ impl<'t> Executor<'t> {
             changed: Vec::new(),
             failed_at: OnceCell::new(),
             lacks: None,
+            asker: Asker::new(answers),
         }
     }
 
@@ -153,12 +156,13 @@ impl<'t> Executor<'t> {
     ///
     /// Must run on a deep stack ([`super::on_deep_stack`]) when the limit of depth is the default.
     pub fn execute(&mut self, name: &str, data: Value) -> Result<Vec<u8>, ExecError> {
+        self.asker.begin(name);
         match self.execute_named(name, data) {
             Ok(output) => Ok(without_marks(&output)),
             Err(Failure(text)) => Err(ExecError {
                 text,
                 at: self.failed_at.take(),
-                lacks: self.lacks.take(),
+                lacks: self.lacks.take().or(self.asker.refused.take()),
             }),
         }
     }
@@ -384,7 +388,7 @@ mod tests {
             templates.parse("t", template.as_bytes()).unwrap();
             let map = Map::new();
             map.insert("inner", Map::new());
-            let mut executor = Executor::new(&templates, Limits::default());
+            let mut executor = Executor::new(&templates, Limits::default(), Arc::new(crate::answers::Refusing));
             executor.execute("t", Value::Map(map.clone())).unwrap();
             assert!(map.is_shared(), "{template}");
             executor.dismantle();
