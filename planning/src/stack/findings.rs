@@ -8,6 +8,10 @@ use super::plan::{StackAction, StackWaiting};
 use super::provider::objection;
 use super::select::{LatestUnknown, Selection};
 
+/// Why a stack that subscribes takes none of several releases.
+const NO_ORDER: &str =
+    "no release is taken by itself: hash releases without a date have no order; name one in spec.versions";
+
 /// Everything there is to say.
 pub(super) fn findings(
     observed: &StackObserved,
@@ -69,9 +73,7 @@ fn subscribed(observed: &StackObserved, selection: &Selection) -> Finding {
             Finding::holds_because(TYPE, Reason::ReleaseNotFound, nothing_listed(observed))
         }
         Some(LatestUnknown::NoOrder) => {
-            let message =
-                "no release is taken by itself: hash releases without a date have no order; name one in spec.versions";
-            Finding::holds_because(TYPE, Reason::Waiting, message)
+            Finding::holds_because(TYPE, Reason::Waiting, NO_ORDER)
         }
         Some(LatestUnknown::SourceSilent) | None => Finding::holds(TYPE),
     }
@@ -212,21 +214,19 @@ fn available(observed: &StackObserved, selection: &Selection, others: &[&Obstacl
     if !observed.spec.auto_subscribe {
         return None;
     }
+    let fails = |severity, reason, message: &str| Some(Finding::fails(TYPE, severity, reason, message));
     match &observed.listing {
         // Without this a new stack would be Ready until the source has answered.
-        Listing::NotAsked => Some(Finding::fails(
-            TYPE,
+        Listing::NotAsked => fails(
             Severity::Info,
             Reason::NotObservedYet,
             "the source has not been asked yet",
-        )),
+        ),
         Listing::Unusable { .. } | Listing::Unavailable { .. } => None,
-        Listing::Known { .. } => Some(Finding::fails(
-            TYPE,
-            Severity::Warning,
-            Reason::ReleaseNotFound,
-            nothing_listed(observed),
-        )),
+        Listing::Known { .. } if selection.latest_unknown == Some(LatestUnknown::NoOrder) => {
+            fails(Severity::Warning, Reason::Waiting, NO_ORDER)
+        }
+        Listing::Known { .. } => fails(Severity::Warning, Reason::ReleaseNotFound, &nothing_listed(observed)),
     }
 }
 

@@ -126,3 +126,15 @@ fn a_pause_is_written_when_the_limit_of_one_write_a_second_allows_it() {
     observed.status = due.status;
     assert_eq!(plan(&observed, later).status, observed.status);
 }
+
+#[test]
+fn a_stack_of_hashes_without_order_says_that_one_has_to_be_named() {
+    let spec = json!({"autoSubscribe": true, "channel": "sha"});
+    let plan = plan(&observed(&spec, &known(&["v0-sha-abc"])), now());
+    let ready = ready(&plan);
+    let words = "no release is taken by itself: hash releases without a date have no order; name one in spec.versions";
+    assert_eq!(
+        (ready.reason.as_deref(), ready.message.as_deref()),
+        (Some("Waiting"), Some(words))
+    );
+}
