@@ -15,6 +15,7 @@ pub mod failure;
 pub mod lease;
 pub mod object;
 pub mod objects;
+pub mod patience;
 pub mod projection;
 pub mod read;
 pub mod record;
@@ -25,3 +26,5 @@ pub mod watch_log;
 
 #[cfg(test)]
 mod stub;
+#[cfg(test)]
+mod told;

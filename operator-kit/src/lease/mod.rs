@@ -80,7 +80,7 @@ struct Candidate {
     certain: bool,
     /// When our last successful write was sent; only while leading.
     renewed: Option<Instant>,
-    /// The last look failed, and that was said.
+    /// A call of the last round failed, and that was said.
     troubled: bool,
 }
 
@@ -107,11 +107,9 @@ impl Candidate {
 
     /// One look or write and the wait after it; false when leadership was lost.
     async fn round(&mut self) -> bool {
-        if !self.certain {
-            self.look().await;
-        }
+        let mut well = self.certain || self.look().await;
         match self.step() {
-            Step::Write => self.write().await,
+            Step::Write => well &= self.write().await,
             Step::Wait => {}
             Step::Resign => {
                 self.renewed = None;
@@ -119,6 +117,7 @@ impl Candidate {
                 return false;
             }
         }
+        self.troubled &= !well;
         self.publish();
         sleep(self.patience().min(self.options.timing.retry_period)).await;
         true
@@ -145,15 +144,17 @@ impl Candidate {
             .map_or(deadline, |renewed| deadline.saturating_sub(renewed.elapsed()))
     }
 
-    async fn look(&mut self) {
+    /// False when it failed.
+    async fn look(&mut self) -> bool {
         match timeout(self.patience(), self.api.get_opt(&self.options.name)).await {
             Ok(Ok(lease)) => {
-                self.troubled = false;
                 self.saw(lease.unwrap_or_default());
+                return true;
             }
             Ok(Err(error)) => self.failed("failed to read the lease", &chain(&error)),
             Err(_) => self.failed("failed to read the lease", TOO_LATE),
         }
+        false
     }
 
     fn saw(&mut self, lease: Lease) {
@@ -170,8 +171,9 @@ impl Candidate {
         }
     }
 
-    async fn write(&mut self) {
-        let Some(seen) = &self.seen else { return };
+    /// False when it failed; that somebody was faster is no failure.
+    async fn write(&mut self) -> bool {
+        let Some(seen) = &self.seen else { return true };
         let claim = claim_on(&seen.lease, &self.options, Timestamp::now());
         let sent = Instant::now();
         match timeout(self.patience(), self.put(&claim)).await {
@@ -179,18 +181,22 @@ impl Candidate {
                 self.saw(lease);
                 self.renewed = Some(sent);
                 self.certain = true;
-                self.troubled = false;
-                return;
+                return true;
             }
-            // Somebody was faster; the next look tells who.
-            Ok(Err(kube::Error::Api(status))) if status.code == 409 => tracing::debug!("the lease changed under us"),
+            Ok(Err(kube::Error::Api(status))) if status.code == 409 => {
+                // The next look tells who was faster.
+                tracing::debug!("the lease changed under us");
+                self.certain = false;
+                return true;
+            }
             Ok(Err(error)) => self.failed("failed to write the lease", &chain(&error)),
             Err(_) => self.failed("failed to write the lease", TOO_LATE),
         }
         self.certain = false;
+        false
     }
 
-    /// Tried again in seconds, so that only the first failure in a row is said aloud.
+    /// Tried again in seconds, so that only the first failure is said aloud until a round goes without one.
     fn failed(&mut self, what: &str, error: &str) {
         if std::mem::replace(&mut self.troubled, true) {
             tracing::debug!(error, "{what}");

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::stub::{self, refusal};
+use crate::told::Told;
 
 /// One Lease as an API server keeps it: with optimistic locking.
 #[derive(Default)]
@@ -13,12 +14,17 @@ struct Kept {
     version: u64,
     /// Every call fails while this is set.
     broken: bool,
+    /// Nobody may write while this is set.
+    read_only: bool,
 }
 
 impl Kept {
     fn answer(&mut self, method: &Method, body: &Value) -> (u16, Value) {
         if self.broken {
             return refusal(500, "InternalError", "broken", &json!({}));
+        }
+        if self.read_only && *method != Method::GET {
+            return refusal(403, "Forbidden", "leases are read-only", &json!({}));
         }
         let stored = self
             .lease
@@ -180,4 +186,21 @@ async fn a_stolen_lease_ends_leadership() {
     }
     first.wait_for(|state| *state == Leadership::Lost).await.unwrap();
     assert_eq!(cluster.holder(), "thief");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_can_be_read_and_not_written_is_told_once_until_a_round_goes_well() {
+    let told = Told::begin();
+    let cluster = Cluster::default();
+    let read_only = |read_only| cluster.0.lock().unwrap().read_only = read_only;
+    read_only(true);
+    let (mut first, _task) = cluster.elect("first", &CancellationToken::new());
+    sleep(Duration::from_mins(1)).await;
+    let once = "WARN failed to write the lease; it is tried again by itself error=\"leases are read-only\"";
+    assert_eq!(told.lines(), [once]);
+    read_only(false);
+    leads(&mut first).await;
+    read_only(true);
+    sleep(Timing::default().renew_deadline / 2).await;
+    assert_eq!(told.lines(), [once, once]);
 }

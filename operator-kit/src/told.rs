@@ -1,0 +1,50 @@
+//! What is said in the log, for unit tests.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+use tracing::subscriber::{DefaultGuard, set_default};
+
+/// The log of this thread from its making on, from level `INFO`.
+pub(crate) struct Told {
+    text: Text,
+    _until_dropped: DefaultGuard,
+}
+
+#[derive(Clone, Default)]
+struct Text(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Text {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no writer panicked").write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Told {
+    pub(crate) fn begin() -> Self {
+        let text = Text::default();
+        let writer = text.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::INFO)
+            .with_writer(move || writer.clone())
+            .without_time()
+            .with_target(false)
+            .with_ansi(false)
+            .finish();
+        Self {
+            text,
+            _until_dropped: set_default(subscriber),
+        }
+    }
+
+    /// Levels and messages.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let text = self.text.0.lock().expect("no writer panicked").clone();
+        let text = String::from_utf8(text).expect("the log is text");
+        text.lines().map(|line| line.trim().to_owned()).collect()
+    }
+}
