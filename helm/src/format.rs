@@ -160,26 +160,39 @@ impl Printer {
             Value::Bytes(bytes) => self.bytes(bytes, verb),
             Value::List(list) => self.list(&list.type_name(), list, verb, depth)?,
             Value::Map(map) => self.map(&map.type_name(), map, verb, depth)?,
-            Value::Obj(object) => self.object(&**object, verb, depth)?,
+            Value::Obj(object) => {
+                if !self.object(&**object, verb, depth)? {
+                    self.wrong_verb(value, verb)?;
+                }
+            }
         }
         Ok(())
     }
 
-    fn object(&mut self, object: &dyn GoObject, verb: char, depth: usize) -> Result<(), FormatError> {
+    /// False for a verb that does not fit.
+    fn object(&mut self, object: &dyn GoObject, verb: char, depth: usize) -> Result<bool, FormatError> {
         let is_stringable = matches!(verb, 'v' | 's' | 'x' | 'X' | 'q') && !self.is_reporting && !self.flags.sharp_v;
         if is_stringable && let Some(text) = object.string() {
             self.text(text.as_bytes(), verb);
-            return Ok(());
+            return Ok(true);
+        }
+        if self.flags.sharp_v
+            && let Some(text) = object.go_string()
+        {
+            self.string(text.as_bytes());
+            return Ok(true);
         }
         match object.shape() {
-            Shape::Struct(fields) => self.structure(&object.type_name(), &fields, verb, depth),
+            Shape::Struct(fields) => self.structure(&object.type_name(), &fields, verb, depth)?,
             Shape::Pointer(fields) => {
                 self.out.push(b'&');
-                self.structure(object.type_name().trim_start_matches('*'), &fields, verb, depth + 1)
+                self.structure(object.type_name().trim_start_matches('*'), &fields, verb, depth + 1)?;
             }
-            Shape::Map(map) => self.map(&object.type_name(), &map, verb, depth),
-            Shape::List(list) => self.list(&object.type_name(), &list, verb, depth),
+            Shape::Map(map) => self.map(&object.type_name(), &map, verb, depth)?,
+            Shape::List(list) => self.list(&object.type_name(), &list, verb, depth)?,
+            Shape::Number(number, int_type) => return Ok(self.integer(number, int_type.is_unsigned(), verb)),
         }
+        Ok(true)
     }
 
     /// An element of a list, map or struct. Inside an interface, nil prints the same for every verb.

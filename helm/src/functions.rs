@@ -7,6 +7,7 @@ mod builtin;
 mod chance;
 mod cluster;
 mod compare;
+mod dates;
 mod decimals;
 mod defaults;
 mod dicts;
@@ -105,19 +106,11 @@ impl Function {
 /// Functions of Helm 3.19 that are not in the table yet: those that need a clock, randomness, cryptography or a network, and some
 /// that no chart known to us calls.
 const NOT_YET: &[&str] = &[
-    "ago",
     "b32dec",
     "bcrypt",
     "buildCustomCert",
-    "date",
-    "dateInZone",
-    "dateModify",
-    "date_in_zone",
-    "date_modify",
     "decryptAES",
     "derivePassword",
-    "duration",
-    "durationRound",
     "encryptAES",
     "fromToml",
     "genCA",
@@ -127,17 +120,9 @@ const NOT_YET: &[&str] = &[
     "genSelfSignedCertWithKey",
     "genSignedCert",
     "genSignedCertWithKey",
-    "htmlDate",
-    "htmlDateInZone",
     "htpasswd",
-    "mustDateModify",
-    "mustToDate",
-    "must_date_modify",
-    "now",
-    "toDate",
     "toToml",
     "toYamlPretty",
-    "unixEpoch",
     "urlJoin",
     "urlParse",
 ];
@@ -158,6 +143,7 @@ impl FunctionTable {
                 chance::FUNCTIONS,
                 cluster::FUNCTIONS,
                 compare::FUNCTIONS,
+                dates::FUNCTIONS,
                 decimals::FUNCTIONS,
                 defaults::FUNCTIONS,
                 dicts::FUNCTIONS,

@@ -22,6 +22,7 @@ mod render;
 pub mod semver;
 pub mod template;
 mod text;
+mod time;
 pub mod value;
 pub mod yaml;
 

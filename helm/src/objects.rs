@@ -3,6 +3,7 @@
 mod capabilities;
 mod chart;
 mod files;
+pub(crate) mod time;
 
 pub(crate) use capabilities::Capabilities;
 pub(crate) use chart::ChartObject;

@@ -25,6 +25,7 @@ fn copied(value: &Value, walk: &mut Walk, depth: usize) -> Result<Node, BoundErr
             Shape::Struct(fields) | Shape::Pointer(fields) => structure(&fields, walk, depth)?,
             Shape::Map(map) => entries(&map, walk, depth)?,
             Shape::List(list) => items(&list, walk, depth)?,
+            Shape::Number(number, _) => Node::Int(number),
         },
     })
 }

@@ -172,6 +172,7 @@ impl Value {
                 Shape::Pointer(_) => "ptr",
                 Shape::Map(_) => "map",
                 Shape::List(_) => "slice",
+                Shape::Number(_, int_type) => int_type.name(),
             },
         }
     }

@@ -36,10 +36,12 @@ fn add(hash: &mut Sha256, value: &Value, walk: &mut Walk, depth: usize) -> Resul
         Value::Str(text) | Value::Bytes(text) => add_bytes(hash, text),
         Value::List(list) => add_list(hash, list.items(), walk, depth)?,
         Value::Map(map) => add_entries(hash, map.to_vec(), walk, depth)?,
+        Value::Obj(object) if let Some(text) = object.string() => add_bytes(hash, text.as_bytes()),
         Value::Obj(object) => match object.shape() {
             Shape::Struct(fields) | Shape::Pointer(fields) => add_entries(hash, fields, walk, depth)?,
             Shape::Map(map) => add_entries(hash, map.to_vec(), walk, depth)?,
             Shape::List(list) => add_list(hash, list.items(), walk, depth)?,
+            Shape::Number(number, _) => hash.update(number.to_be_bytes()),
         },
     }
     Ok(())

@@ -92,7 +92,9 @@ fn len(arguments: &[Operand]) -> Called {
         Value::Obj(object) => match object.shape() {
             Shape::Map(map) => count(map.len()),
             Shape::List(list) => count(list.items().len()),
-            Shape::Struct(_) | Shape::Pointer(_) => Err(format!("len of type {}", object.type_name())),
+            Shape::Struct(_) | Shape::Pointer(_) | Shape::Number(..) => {
+                Err(format!("len of type {}", object.type_name()))
+            }
         },
         other => Err(format!("len of type {}", other.type_name())),
     }
@@ -132,7 +134,9 @@ fn index_one(item: &Value, index: &Value) -> Called {
         Value::Obj(object) => match object.shape() {
             Shape::Map(map) => entry(&map, index),
             Shape::List(list) => index_one(&Value::List(list), index),
-            Shape::Struct(_) | Shape::Pointer(_) => Err(format!("can't index item of type {}", object.type_name())),
+            Shape::Struct(_) | Shape::Pointer(_) | Shape::Number(..) => {
+                Err(format!("can't index item of type {}", object.type_name()))
+            }
         },
         other => Err(format!("can't index item of type {}", other.type_name())),
     }

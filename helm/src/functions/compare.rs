@@ -39,10 +39,23 @@ enum Basic {
 
 fn basic(value: &Value) -> Option<Basic> {
     match value {
+        Value::Obj(_) if integer(value).is_some() => Some(Basic::Integer),
         Value::Bool(_) => Some(Basic::Bool),
         Value::Int(..) => Some(Basic::Integer),
         Value::Float(_) => Some(Basic::Float),
         Value::Str(_) => Some(Basic::Str),
+        _ => None,
+    }
+}
+
+/// The number of an integer of any type.
+fn integer(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int(number, _) => Some(*number),
+        Value::Obj(object) => match object.shape() {
+            Shape::Number(number, _) => Some(number),
+            _ => None,
+        },
         _ => None,
     }
 }
@@ -74,7 +87,7 @@ fn ne(arguments: &[Value]) -> Called {
 fn equal(first: &Value, second: &Value) -> Result<bool, String> {
     match (first, second) {
         (Value::Bool(first), Value::Bool(second)) => Ok(first == second),
-        (Value::Int(first, _), Value::Int(second, _)) => Ok(first == second),
+        (first, second) if let (Some(first), Some(second)) = (integer(first), integer(second)) => Ok(first == second),
         (Value::Float(first), Value::Float(second)) => Ok(first == second),
         (Value::Str(first), Value::Str(second)) => Ok(first == second),
         (Value::Nil, Value::Nil) => Ok(true),
@@ -87,8 +100,8 @@ fn equal(first: &Value, second: &Value) -> Result<bool, String> {
             second.type_name(),
             printed(second, b"%v")?
         )),
-        (Value::Obj(first), Value::Obj(second)) if matches!(first.shape(), Shape::Pointer(_)) => {
-            Ok(std::rc::Rc::ptr_eq(first, second))
+        (Value::Obj(first), Value::Obj(second)) if first.is_comparable() => {
+            Ok(std::rc::Rc::ptr_eq(first, second) || first.is_same(&**second))
         }
         (_, second) => Err(format!(
             "non-comparable type {}: {}",
@@ -117,7 +130,9 @@ fn compared(arguments: &[Value], is_wanted: fn(Ordering) -> bool) -> Called {
         return Err(INCOMPATIBLE.to_owned());
     }
     let ordering = match (first, second) {
-        (Value::Int(first, _), Value::Int(second, _)) => Some(first.cmp(second)),
+        (first, second) if let (Some(first), Some(second)) = (integer(first), integer(second)) => {
+            Some(first.cmp(&second))
+        }
         (Value::Float(first), Value::Float(second)) => first.partial_cmp(second),
         (Value::Str(first), Value::Str(second)) => Some(first.cmp(second)),
         _ => return Err(BAD_TYPE.to_owned()),

@@ -4,6 +4,7 @@ use super::{Called, Function, mismatch};
 use crate::bounds::check_items;
 use crate::format;
 use crate::number::parse_int;
+use crate::objects::time::as_calendar_number;
 use crate::template::literal::{parse_float, without_underscores};
 use crate::text;
 use crate::value::Type::{Any, Float64, Int, Str};
@@ -82,7 +83,7 @@ pub(super) fn to_int64(value: &Value) -> i64 {
             .and_then(|text| without_underscores(without_zero_fraction(text)))
             .and_then(|text| parse_int(&text))
             .unwrap_or(0),
-        _ => 0,
+        other => as_calendar_number(other).unwrap_or(0),
     }
 }
 
@@ -101,7 +102,7 @@ pub(super) fn to_float64(value: &Value) -> f64 {
         Value::Float(number) => *number,
         Value::Bool(flag) => f64::from(u8::from(*flag)),
         Value::Str(text) => str::from_utf8(text).ok().and_then(float_of_text).unwrap_or(0.0),
-        _ => 0.0,
+        other => as_calendar_number(other).map_or(0.0, |number| number as f64),
     }
 }
 

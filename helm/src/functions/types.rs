@@ -72,7 +72,7 @@ fn equal_at(first: &Value, second: &Value, walk: &mut Walk, depth: usize) -> Res
             all_equal(first.items().iter().zip(second.items()), walk, depth)
         }
         (Value::Map(first), Value::Map(second)) => maps_equal(first, second, walk, depth),
-        (Value::Obj(first), Value::Obj(second)) => Ok(std::rc::Rc::ptr_eq(first, second)),
+        (Value::Obj(first), Value::Obj(second)) => Ok(std::rc::Rc::ptr_eq(first, second) || first.is_alike(&**second)),
         _ => Ok(false),
     }
 }

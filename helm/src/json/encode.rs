@@ -77,10 +77,12 @@ impl Encoder {
             Value::Obj(object) => match object.json() {
                 Some(Json::Fields(fields)) => self.fields(&fields, depth)?,
                 Some(Json::Value(value)) => self.value(&value, depth + 1)?,
+                Some(Json::Refused(error)) => return Err(Error::Refused(error)),
                 None => match object.shape() {
                     Shape::Struct(fields) | Shape::Pointer(fields) => self.fields(&fields, depth)?,
                     Shape::Map(map) => self.map(&map, depth)?,
                     Shape::List(list) => self.list(list.items(), depth)?,
+                    Shape::Number(number, _) => self.text.push_str(&number.to_string()),
                 },
             },
         }

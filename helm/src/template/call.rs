@@ -8,6 +8,8 @@ use super::{Operand, is_true};
 use crate::answers::Ask;
 use crate::bounds::take_work;
 use crate::functions::{Body, Function};
+use crate::objects::time::{DURATION, duration};
+use crate::time::Duration;
 use crate::value::{Element, GoObject, IntType, Signature, Type, Value};
 
 impl Executor<'_> {
@@ -82,6 +84,9 @@ impl Executor<'_> {
     ) -> Executed<Operand> {
         let nodes = arguments.get(1..).unwrap_or_default();
         self.check_count(frame, name, signature, nodes, last.is_some())?;
+        if let Some(problem) = receiver.uncallable(name) {
+            return Err(self.error(frame, problem));
+        }
         let operands = self.arguments(frame, dot, signature, nodes, last)?;
         let values: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
         receiver.call(name, &values).map(Operand::from).map_err(|text| {
@@ -196,6 +201,12 @@ impl Executor<'_> {
             (Type::Float64, NodeKind::Number(number)) if let Some(float) = number.float => {
                 return Ok(Operand::from(Value::Float(float)));
             }
+            (Type::Named(name), kind) if name == DURATION => match kind {
+                NodeKind::Number(number) if let Some(int) = number.int => {
+                    return Ok(Operand::from(duration(Duration(int))));
+                }
+                _ => "integer",
+            },
             (Type::Bool, _) => "bool",
             (Type::Str, _) => "string",
             (Type::Int | Type::Int64, _) => "integer",

@@ -16,6 +16,7 @@ pub(crate) fn is_true(value: &Value) -> bool {
             Shape::Struct(_) | Shape::Pointer(_) => true,
             Shape::Map(map) => !map.is_empty(),
             Shape::List(list) => !list.items().is_empty(),
+            Shape::Number(number, _) => number != 0,
         },
     }
 }

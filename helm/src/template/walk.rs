@@ -122,6 +122,7 @@ impl Executor<'_> {
                 Shape::Map(map) => self.iterate(frame, branch, Value::Map(map)),
                 Shape::List(list) => self.iterate(frame, branch, Value::List(list)),
                 Shape::Struct(_) | Shape::Pointer(_) => Err(self.not_iterable(frame, &value)),
+                Shape::Number(count, int_type) => self.iterate_integers(frame, branch, count, int_type),
             },
             Value::Bool(_) | Value::Float(_) | Value::Str(_) => Err(self.not_iterable(frame, &value)),
         }

@@ -1,11 +1,13 @@
 //! Go values with fields and methods, and the declared types of parameters. No concrete type lives here.
 
-use super::{List, Map, Value};
+use std::any::Any;
+
+use super::{IntType, List, Map, Value};
 
 /// A Go value with named fields or methods: `.Chart`, `.Files`, `.Capabilities`, versions, times.
 ///
 /// What a template can do with it is asked here; the executor, the printer and the encoders know no concrete type.
-pub trait GoObject {
+pub trait GoObject: Any {
     /// The full Go type, as `typeOf` prints it: `engine.files`, `*semver.Version`.
     fn type_name(&self) -> String;
 
@@ -18,12 +20,17 @@ pub trait GoObject {
             Shape::Struct(fields) | Shape::Pointer(fields) => fields
                 .into_iter()
                 .find_map(|(field, value)| (field == name).then_some(value)),
-            Shape::Map(_) | Shape::List(_) => None,
+            Shape::Map(_) | Shape::List(_) | Shape::Number(..) => None,
         }
     }
 
     /// The method of that name, pointer methods included.
     fn method(&self, _name: &str) -> Option<Signature> {
+        None
+    }
+
+    /// Why a template cannot call a method although it exists: Go's words about what the method returns.
+    fn uncallable(&self, _name: &str) -> Option<String> {
         None
     }
 
@@ -42,6 +49,26 @@ pub trait GoObject {
         self.string()
     }
 
+    /// What `GoString()` of the type gives; `%#v` uses it.
+    fn go_string(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether Go can compare values of the type by `==`.
+    fn is_comparable(&self) -> bool {
+        matches!(self.shape(), Shape::Pointer(_))
+    }
+
+    /// Whether `==` holds in Go between this value and another one. A value always equals itself.
+    fn is_same(&self, _other: &dyn GoObject) -> bool {
+        false
+    }
+
+    /// Whether `reflect.DeepEqual` holds between this value and another one. A value always equals itself.
+    fn is_alike(&self, other: &dyn GoObject) -> bool {
+        self.is_same(other)
+    }
+
     /// What `encoding/json` writes for it. `None`: by its shape, with Go's field names.
     fn json(&self) -> Option<Json> {
         None
@@ -58,6 +85,8 @@ pub enum Shape {
     Map(Map),
     /// A slice type with methods.
     List(List),
+    /// An integer type with methods.
+    Number(i64, IntType),
 }
 
 /// What `encoding/json` writes for a [`GoObject`].
@@ -66,6 +95,8 @@ pub enum Json {
     Fields(Vec<(&'static str, Value)>),
     /// The encoding of another value.
     Value(Value),
+    /// Nothing: the error.
+    Refused(String),
 }
 
 /// A parameter type of a function or method.
@@ -124,7 +155,7 @@ impl Type {
         matches!(
             self,
             Self::Any | Self::Reflect | Self::Bytes | Self::Strings | Self::List | Self::Map | Self::StringMap
-        )
+        ) || matches!(self, Self::Named(name) if name.as_bytes()[0] == b'*')
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use flate2::read::GzDecoder;
+use helm::answers::{Answers, Refusing};
 use helm::chart::ArchiveLimits;
 use helm::{Chart, RenderOptions, yaml};
 
@@ -33,6 +35,8 @@ pub(crate) struct Call {
     pub(crate) kube_version: Option<&'static str>,
     pub(crate) api_versions: Vec<String>,
     pub(crate) include_crds: bool,
+    /// What our library is told of chance and time.
+    pub(crate) answers: Arc<dyn Answers>,
 }
 
 impl Call {
@@ -47,6 +51,7 @@ impl Call {
             kube_version: None,
             api_versions: Vec::new(),
             include_crds: false,
+            answers: Arc::new(Refusing),
         }
     }
 
@@ -70,6 +75,7 @@ impl Call {
             kube_version: self.kube_version.map(str::to_owned),
             api_versions: self.api_versions.clone(),
             include_crds: self.include_crds,
+            answers: Arc::clone(&self.answers),
             ..RenderOptions::new(&self.release, &self.namespace)
         };
         let values = yaml::parse(self.values.as_bytes()).unwrap();
