@@ -141,8 +141,8 @@ pub struct ClusterStackSpec {
     #[serde(default)]
     pub suspend: bool,
     /// Most objects that one pass may delete because they left a rendering, or releases because they left the source, without the annotation
-    /// clusterstack.x-k8s.io/approve-prune: a number, or a percentage of what there is. Up to 10 objects may always be deleted. What your own edit or
-    /// deletion asks for is not limited.
+    /// clusterstack.x-k8s.io/approve-prune: a number, or a percentage of what there is. Up to 10 objects may always be deleted. What you drop
+    /// from spec.versions while the source has it, and what your own deletion asks for, is not limited.
     #[serde(default)]
     pub prune_limit: PruneLimit,
 }

@@ -4,7 +4,8 @@ use jiff::Timestamp;
 
 use super::{Condition, ConditionStatus, ConditionType, Finding, Reason, cut, find, merge, position};
 
-/// The stored conditions with `Paused`, and a Ready that keeps its status and says the same; without a stored Ready it is Unknown.
+/// The stored conditions without `Reconciling` and with `Paused`, and a Ready that keeps its status and says the same; without a stored Ready it
+/// is Unknown.
 ///
 /// Made from what is stored and from nothing else: the same again changes nothing.
 pub fn paused(stored: &[Condition], reason: Reason, message: &str, now: Timestamp) -> Vec<Condition> {
@@ -26,8 +27,9 @@ pub fn paused(stored: &[Condition], reason: Reason, message: &str, now: Timestam
     ];
     let mut conditions = merge(stored, findings, now);
     let kept = stored.iter().filter(|condition| {
-        let replaced = [ConditionType::Ready, ConditionType::Paused];
-        replaced.iter().all(|type_| condition.type_ != type_.as_str())
+        // Nobody works on it, so nothing goes on.
+        let left_out = [ConditionType::Ready, ConditionType::Paused, ConditionType::Reconciling];
+        left_out.iter().all(|type_| condition.type_ != type_.as_str())
     });
     conditions.extend(kept.cloned());
     conditions.sort_by(|left, right| position(&left.type_).cmp(&position(&right.type_)));

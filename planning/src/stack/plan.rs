@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crds::cluster_stack::{ClusterStackStatus, VERSION_FORM};
 use crds::cluster_stack_release::ClusterStackReleaseSpec;
+use crds::conditions::{Condition, Reason};
 use crds::labels;
 use crds::names::ReleaseTag;
 use jiff::{SignedDuration, Timestamp};
@@ -264,8 +265,14 @@ fn refused(observed: &StackObserved, action: &StackAction) -> Option<StackWaitin
 
 /// Whether something that the status speaks of has not been listed yet by this process.
 fn is_blind(observed: &StackObserved) -> bool {
-    (observed.spec.auto_subscribe && observed.listing == Listing::NotAsked)
+    (observed.listing == Listing::NotAsked && speaks_of_the_list(observed))
         || observed.template == ProviderTemplate::NotListed
+}
+
+/// Whether the status was made from what the source lists: a stack of listed versions says what it did not find there.
+fn speaks_of_the_list(observed: &StackObserved) -> bool {
+    let not_found = |condition: &Condition| condition.reason.as_deref() == Some(Reason::ReleaseNotFound.as_str());
+    observed.spec.auto_subscribe || observed.status.conditions.iter().any(not_found)
 }
 
 /// Nothing to do, and nothing new to say.
@@ -428,7 +435,6 @@ fn waiting(observed: &StackObserved, selection: &Selection) -> Vec<StackWaiting>
     let approval = digest(&selection.left_source);
     if selection.left_source.len() > allowed
         && observed.approved_prune.as_ref() != Some(&approval)
-        && !is_edited(observed)
     {
         waiting.push(StackWaiting::PruneApproval {
             digest: approval,
@@ -437,14 +443,6 @@ fn waiting(observed: &StackObserved, selection: &Selection) -> Vec<StackWaiting>
     }
     waiting.sort();
     waiting
-}
-
-/// Whether the user has changed the spec since the last decision: what an edit asks for is not limited.
-fn is_edited(observed: &StackObserved) -> bool {
-    observed
-        .status
-        .observed_generation
-        .is_some_and(|seen| seen < observed.generation)
 }
 
 /// One event for all releases that are created, and one for all that are deleted: fifty at once are one piece of news.

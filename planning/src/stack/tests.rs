@@ -4,7 +4,7 @@ use crds::conditions::{Condition, ConditionType, MESSAGE_BYTES, Severity, find};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Listing, StackObserved, StackPlan, plan};
+use super::{Listing, StackObserved, StackPlan, StackWaiting, plan};
 
 const TAG: &str = "docker-harbor-1-34-";
 
@@ -137,4 +137,15 @@ fn a_stack_of_hashes_without_order_says_that_one_has_to_be_named() {
         (ready.reason.as_deref(), ready.message.as_deref()),
         (Some("Waiting"), Some(words))
     );
+}
+
+#[test]
+fn what_was_said_of_the_source_stands_until_a_new_process_has_asked_it() {
+    let spec = json!({"versions": ["v3"]});
+    let mut observed = observed(&spec, &known(&["v1"]));
+    observed.status = plan(&observed, now()).status;
+    observed.listing = Listing::NotAsked;
+    let plan = plan(&observed, now());
+    assert_eq!(plan.status, observed.status);
+    assert_eq!(plan.waiting, [StackWaiting::Lists]);
 }
