@@ -12,6 +12,10 @@ use super::select::{LatestUnknown, Selection};
 const NO_ORDER: &str =
     "no release is taken by itself: hash releases without a date have no order; name one in spec.versions";
 
+/// What a stack says that is in line because there is no line.
+const NOTHING_ASKED_FOR: &str =
+    "no release is asked for: name versions in spec.versions, or set spec.autoSubscribe to true";
+
 /// Everything there is to say.
 pub(super) fn findings(
     observed: &StackObserved,
@@ -25,7 +29,7 @@ pub(super) fn findings(
         .iter()
         .partition(|obstacle| selection.listed.contains(obstacle.tag));
     let mut findings = source(observed, selection, &listed);
-    findings.push(releases(observed, waiting, &listed));
+    findings.push(releases(observed, selection, waiting, &listed));
     findings.extend(provider(observed, waiting));
     findings.extend(available(observed, selection, &others));
     let mut findings = with_ready(findings);
@@ -87,7 +91,12 @@ fn nothing_listed(observed: &StackObserved) -> String {
 }
 
 /// The worst of what keeps the release objects from being those that are asked for, and usable.
-fn releases(observed: &StackObserved, waiting: &[StackWaiting], listed: &[&Obstacle]) -> Finding {
+fn releases(
+    observed: &StackObserved,
+    selection: &Selection,
+    waiting: &[StackWaiting],
+    listed: &[&Obstacle],
+) -> Finding {
     const TYPE: ConditionType = ConditionType::ClusterStackReleasesSynced;
     let mut failures: Vec<Finding> = waiting.iter().filter_map(|item| failure(observed, item)).collect();
     if let Some(worst) = listed.first() {
@@ -101,7 +110,13 @@ fn releases(observed: &StackObserved, waiting: &[StackWaiting], listed: &[&Obsta
     failures
         .into_iter()
         .min_by_key(Finding::severity)
-        .unwrap_or_else(|| Finding::holds(TYPE))
+        .unwrap_or_else(|| {
+            if selection.wanted.is_empty() && !observed.spec.auto_subscribe {
+                Finding::holds_because(TYPE, Reason::Waiting, NOTHING_ASKED_FOR)
+            } else {
+                Finding::holds(TYPE)
+            }
+        })
 }
 
 fn failure(observed: &StackObserved, waiting: &StackWaiting) -> Option<Finding> {

@@ -1,6 +1,6 @@
 //! Words of a stack for which the modelled world of the scenarios has no commands.
 
-use crds::conditions::{Condition, ConditionType, MESSAGE_BYTES, Severity, find};
+use crds::conditions::{Condition, ConditionStatus, ConditionType, MESSAGE_BYTES, Severity, find};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -148,4 +148,15 @@ fn what_was_said_of_the_source_stands_until_a_new_process_has_asked_it() {
     let plan = plan(&observed, now());
     assert_eq!(plan.status, observed.status);
     assert_eq!(plan.waiting, [StackWaiting::Lists]);
+}
+
+#[test]
+fn a_stack_that_asks_for_nothing_says_so() {
+    let plan = plan(&observed(&json!({}), &known(&["v1"])), now());
+    let ready = ready(&plan);
+    let words = "no release is asked for: name versions in spec.versions, or set spec.autoSubscribe to true";
+    assert_eq!(
+        (ready.status, ready.reason.as_deref(), ready.message.as_deref()),
+        (ConditionStatus::True, Some("Waiting"), Some(words))
+    );
 }
