@@ -1,5 +1,7 @@
 //! What a failed call to the API server means for the caller: try again, wait for the world, or ask for an edit.
 
+mod guarded;
+
 use std::error::Error;
 
 use http::StatusCode;
@@ -46,6 +48,23 @@ fn class_of_code(code: u16) -> Class {
         ) => Class::Terminal,
         _ => Class::Transient,
     }
+}
+
+/// Whether a right is missing.
+pub fn is_forbidden(error: &watcher::Error) -> bool {
+    code_of(error) == Some(StatusCode::FORBIDDEN)
+}
+
+/// The API server's answer to a watch, if that is what interrupted it.
+pub(crate) fn code_of(error: &watcher::Error) -> Option<StatusCode> {
+    let code = match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => status.code,
+        _ => return None,
+    };
+    StatusCode::from_u16(code).ok()
 }
 
 /// What interrupted a watch, in the API server's words where there are some: the error's own text ends in a dump of the answer.
@@ -96,14 +115,15 @@ const WRONG_TYPES: &str = "errors:\n";
 /// The chain of causes in one line, outermost first.
 ///
 /// A link whose text its parent already contains is left out: kube's errors display their source. Of an answer of the API server only its
-/// words are told: kube's text for it ends in a dump.
+/// words are told: kube's text for it ends in a dump. What may quote a credential is told in words of ours.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
     let mut parent = String::new();
     let mut next = Some(error);
     while let Some(link) = next {
-        let answer = answer_of(link);
-        let words = answer.map_or_else(|| link.to_string(), message_of);
+        let ours = answer_of(link).map(message_of).or_else(|| guarded::told(link));
+        let last = ours.is_some();
+        let words = ours.unwrap_or_else(|| link.to_string());
         if text.is_empty() {
             text.clone_from(&words);
         } else if !parent.contains(&words) {
@@ -111,15 +131,14 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
             text.push_str(&words);
         }
         parent = words;
-        next = link.source().filter(|_| answer.is_none());
+        next = link.source().filter(|_| !last);
     }
     text
 }
 
 /// The API server's answer, if that is what a link of a chain is, boxed or not.
 fn answer_of<'a>(link: &'a (dyn Error + 'static)) -> Option<&'a Status> {
-    let boxed = || link.downcast_ref::<Box<kube::Error>>().map(Box::as_ref);
-    match link.downcast_ref::<kube::Error>().or_else(boxed)? {
+    match guarded::downcast::<kube::Error>(link)? {
         kube::Error::Api(status) if !status.message.is_empty() => Some(status),
         _ => None,
     }

@@ -15,7 +15,7 @@ use k8s_openapi::{
 use kube::{
     Api, Client, Config, ResourceExt,
     api::{ApiResource, DeleteParams, DynamicObject, ListParams},
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use serde_json::Value;
 
@@ -39,7 +39,9 @@ impl Given {
             .canonicalize()
             .with_context(|| format!("unable to find {}", path.display()))?;
         let unreadable = || format!("unable to use the kubeconfig {}", path.display());
-        let read = Kubeconfig::read_from(&kubeconfig).with_context(unreadable)?;
+        let read = Kubeconfig::read_from(&kubeconfig)
+            .map_err(unquoted)
+            .with_context(unreadable)?;
         let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
         let client = Client::try_from(config.with_context(unreadable)?).with_context(unreadable)?;
         Ok(Self {
@@ -151,6 +153,17 @@ impl Given {
         gone_or(api.delete(name, &DeleteParams::default()).await.map(drop))
             .with_context(|| format!("failed to delete the CRD {name}"))?;
         Ok(true)
+    }
+}
+
+/// The parser shows the lines around a mistake, and they may hold a credential.
+fn unquoted(error: KubeconfigError) -> anyhow::Error {
+    match error {
+        KubeconfigError::Parse(error) => match error.location() {
+            Some(place) => anyhow!("its YAML is broken at line {}, column {}", place.line(), place.column()),
+            None => anyhow!("its YAML is broken"),
+        },
+        other => other.into(),
     }
 }
 

@@ -103,6 +103,26 @@ fn without_a_cluster_the_operator_says_where_it_looked() -> Result<()> {
 }
 
 #[test]
+fn a_broken_kubeconfig_is_located_and_never_quoted() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("config").display().to_string();
+    let secret = "ey-very-secret";
+    for mistake in [
+        format!("token: {secret}\n    token: {secret}"),
+        format!("token: {secret}: oops"),
+    ] {
+        std::fs::write(&path, format!("users:\n- name: u\n  user:\n    {mistake}\n"))?;
+        for level in ["--log-level=trace", "--log-level=off"] {
+            let (status, output, errors) = run(&[&format!("--kubeconfig={path}"), level])?;
+            ensure!(status == Some(1), "{status:?}: {errors}");
+            ensure!(errors.contains(&path) && errors.contains(" at line "), "{errors}");
+            ensure!(!errors.contains("secret") && !output.contains("secret"), "{errors}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn an_address_in_use_is_named() -> Result<()> {
     let taken = TcpListener::bind("127.0.0.1:0")?;
     let address = taken.local_addr()?.to_string();
