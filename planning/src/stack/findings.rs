@@ -76,9 +76,7 @@ fn subscribed(observed: &StackObserved, selection: &Selection) -> Finding {
         Some(LatestUnknown::NothingListed) => {
             Finding::holds_because(TYPE, Reason::ReleaseNotFound, nothing_listed(observed))
         }
-        Some(LatestUnknown::NoOrder) => {
-            Finding::holds_because(TYPE, Reason::Waiting, NO_ORDER)
-        }
+        Some(LatestUnknown::NoOrder) => Finding::holds_because(TYPE, Reason::Waiting, NO_ORDER),
         Some(LatestUnknown::SourceSilent) | None => Finding::holds(TYPE),
     }
 }
@@ -107,16 +105,13 @@ fn releases(
             told(observed, listed, ""),
         ));
     }
-    failures
-        .into_iter()
-        .min_by_key(Finding::severity)
-        .unwrap_or_else(|| {
-            if selection.wanted.is_empty() && !observed.spec.auto_subscribe {
-                Finding::holds_because(TYPE, Reason::Waiting, NOTHING_ASKED_FOR)
-            } else {
-                Finding::holds(TYPE)
-            }
-        })
+    failures.into_iter().min_by_key(Finding::severity).unwrap_or_else(|| {
+        if selection.wanted.is_empty() && !observed.spec.auto_subscribe {
+            Finding::holds_because(TYPE, Reason::Waiting, NOTHING_ASKED_FOR)
+        } else {
+            Finding::holds(TYPE)
+        }
+    })
 }
 
 fn failure(observed: &StackObserved, waiting: &StackWaiting) -> Option<Finding> {
@@ -215,7 +210,7 @@ fn available(observed: &StackObserved, selection: &Selection, others: &[&Obstacl
         ));
     }
     if let Some(worst) = others.first() {
-        let message = format!("no release is ready yet; {}: {}", worst.tag, worst.explanation());
+        let message = format!("no release is ready yet; {}", worst.brief_words(observed));
         return Some(Finding::fails(TYPE, worst.severity, worst.reason, message));
     }
     if let Some(tag) = selection.wanted.last() {
@@ -272,7 +267,7 @@ fn activity(
         let message = "nothing changes until the release is mended, or the stack asks for another one";
         return stalled(Reason::BrokenRelease, message);
     }
-    let on_its_way = obstacles.iter().any(|obstacle| obstacle.reason == Reason::Progressing);
+    let on_its_way = obstacles.iter().any(|obstacle| obstacle.severity == Severity::Info);
     let busy = ready.status() != ConditionStatus::True || on_its_way || !actions.is_empty();
     busy.then(|| {
         let message = progress(actions, waiting, obstacles);
@@ -298,6 +293,7 @@ fn progress(actions: &[StackAction], waiting: &[StackWaiting], obstacles: &[Obst
             Some(Reason::ReleaseNotFound) => "waits for a release at the source",
             Some(Reason::BrokenRelease) => "waits until what is in the way of a release is gone",
             Some(Reason::Paused) => "waits until a release is no longer paused",
+            Some(Reason::InUse | Reason::Deleting) => "waits until a release is gone",
             _ => "waits for releases to become ready",
         },
     }

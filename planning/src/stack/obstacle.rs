@@ -64,7 +64,7 @@ pub(super) fn obstacles<'a>(observed: &'a StackObserved, selection: &'a Selectio
     let at_source = at_source(observed);
     let mut obstacles: Vec<Obstacle> = unusable
         .into_iter()
-        .map(|(tag, view)| obstacle(tag, view, at_source.as_ref()))
+        .map(|(tag, view)| obstacle(observed, tag, view, at_source.as_ref()))
         .collect();
     obstacles.sort_by_key(|obstacle| (obstacle.severity, Reverse(obstacle.tag)));
     obstacles
@@ -78,6 +78,7 @@ fn at_source(observed: &StackObserved) -> Option<BTreeSet<&ReleaseTag>> {
 }
 
 fn obstacle<'a>(
+    observed: &StackObserved,
     tag: &'a ReleaseTag,
     view: Option<&'a ReleaseView>,
     at_source: Option<&BTreeSet<&ReleaseTag>>,
@@ -87,9 +88,12 @@ fn obstacle<'a>(
     let failure = find(conditions, ConditionType::Ready)
         .and_then(|ready| ready.severity)
         .filter(|severity| *severity != Severity::Info);
+    let is_deleting = view.is_some_and(|view| view.deleting);
     let (reason, severity) = match failure {
-        _ if is_absent && view.is_none_or(|view| !view.deleting) => (Reason::ReleaseNotFound, Severity::Warning),
+        _ if is_absent && !is_deleting => (Reason::ReleaseNotFound, Severity::Warning),
         _ if is_true(conditions, ConditionType::Paused) => (Reason::Paused, Severity::Warning),
+        _ if is_deleting && users(observed, tag).is_some() => (Reason::InUse, Severity::Info),
+        _ if is_deleting => (Reason::Deleting, Severity::Info),
         Some(severity) => (Reason::BrokenRelease, severity),
         None => (Reason::Progressing, Severity::Info),
     };
@@ -104,18 +108,49 @@ fn obstacle<'a>(
 
 impl Obstacle<'_> {
     /// What the release says of itself.
-    pub(super) fn explanation(&self) -> String {
+    fn explanation(&self) -> String {
         self.view
             .and_then(explanation)
             .unwrap_or_else(|| "not observed yet".to_owned())
     }
 
     fn words(&self, observed: &StackObserved) -> String {
-        if self.reason == Reason::ReleaseNotFound {
-            absence(observed, self.tag)
-        } else {
-            format!("{} cannot be used yet: {}", self.tag, self.explanation())
+        match self.reason {
+            Reason::ReleaseNotFound => absence(observed, self.tag),
+            Reason::InUse | Reason::Deleting => self.brief_words(observed),
+            _ => format!("{} cannot be used yet: {}", self.tag, self.explanation()),
         }
+    }
+
+    /// The same where it has been said already that nothing can be used.
+    pub(super) fn brief_words(&self, observed: &StackObserved) -> String {
+        let tag = self.tag;
+        match (self.reason, users(observed, tag)) {
+            (Reason::InUse, Some(users)) => {
+                let users: Vec<&String> = users.iter().collect();
+                format!(
+                    "{tag} is being deleted: its class stays while Clusters use it: {}",
+                    enumerate(&users)
+                )
+            }
+            (Reason::Deleting, _) => format!("{tag} is being deleted{}", hindrance(self.view)),
+            _ => format!("{tag}: {}", self.explanation()),
+        }
+    }
+}
+
+/// The Clusters that hold the class of a release, as far as they are known.
+fn users<'a>(observed: &'a StackObserved, tag: &ReleaseTag) -> Option<&'a BTreeSet<String>> {
+    let users = observed.used_by.as_ref()?.get(&tag.to_string())?;
+    (!users.is_empty()).then_some(users)
+}
+
+/// What stands in the way of the deletion of a release, in its own words.
+fn hindrance(view: Option<&ReleaseView>) -> String {
+    let stalled = view.and_then(|view| find(&view.conditions, ConditionType::Stalled));
+    match stalled.and_then(|stalled| stalled.message.as_deref()) {
+        Some(message) => format!(": {message}"),
+        None => String::new(),
     }
 }
 

@@ -433,9 +433,7 @@ fn waiting(observed: &StackObserved, selection: &Selection) -> Vec<StackWaiting>
     }
     let allowed = observed.spec.prune_limit.of(observed.releases.len());
     let approval = digest(&selection.left_source);
-    if selection.left_source.len() > allowed
-        && observed.approved_prune.as_ref() != Some(&approval)
-    {
+    if selection.left_source.len() > allowed && observed.approved_prune.as_ref() != Some(&approval) {
         waiting.push(StackWaiting::PruneApproval {
             digest: approval,
             releases: selection.left_source.len(),
