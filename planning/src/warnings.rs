@@ -11,7 +11,7 @@ pub fn warnings<'a>(before: &[Condition], after: &'a [Condition]) -> Vec<(Reason
     let mut told: Vec<(Reason, &str)> = Vec::new();
     for condition in after.iter().filter(|condition| counts(condition)) {
         let Some(reason) = reason_of(condition) else { continue };
-        let about_releases = is_about_releases(reason);
+        let about_releases = is_about_releases(condition, reason);
         let severe = matches!(condition.severity, Some(Severity::Error | Severity::Warning));
         let said = |reason| {
             let mut before = before.iter().filter(|condition| counts(condition));
@@ -38,12 +38,24 @@ fn reason_of(condition: &Condition) -> Option<Reason> {
     condition.reason.as_deref()?.parse().ok()
 }
 
-/// The reasons by which a stack speaks of its releases, also where it can be used without them.
-fn is_about_releases(reason: Reason) -> bool {
-    matches!(
-        reason,
-        Reason::BrokenRelease | Reason::ReleaseOwnedByOtherStack | Reason::ReleaseNotFound
-    )
+/// Whether a stack speaks of one of its releases, also where it can be used without it, and waiting does not mend that.
+fn is_about_releases(condition: &Condition, reason: Reason) -> bool {
+    let of_releases = [
+        ConditionType::ReleasesSynced,
+        ConditionType::ClusterStackReleasesSynced,
+        ConditionType::ClusterStackReleaseAvailable,
+    ];
+    if of_releases.iter().all(|type_| condition.type_ != type_.as_str()) {
+        return false;
+    }
+    match reason {
+        Reason::FailedToSync | Reason::FailedToCreateOrUpdate | Reason::PruneNotApproved => false,
+        Reason::NotObservedYet | Reason::Progressing | Reason::Waiting => false,
+        Reason::Paused | Reason::Deleting | Reason::InUse => false,
+        // The stack's own spec, or that of a release that it can be used without.
+        Reason::InvalidSpec => condition.status == ConditionStatus::True,
+        _ => true,
+    }
 }
 
 #[cfg(test)]
@@ -118,5 +130,13 @@ mod tests {
         assert_eq!(warnings(&newest, &listed), []);
         assert_eq!(warnings(&[], &listed), [(Reason::BrokenRelease, "v2")], "once");
         assert_eq!(warnings(&listed, &well), []);
+        let drifted = [condition(available, ConditionStatus::True, None, Some(Reason::Drifted))];
+        assert_eq!(
+            warnings(&newest, &drifted),
+            [(Reason::Drifted, "ClusterStackReleaseAvailable in words")]
+        );
+        assert_eq!(warnings(&drifted, &drifted), []);
+        let waiting = [condition(available, ConditionStatus::True, None, Some(Reason::InUse))];
+        assert_eq!(warnings(&well, &waiting), [], "time alone mends it");
     }
 }

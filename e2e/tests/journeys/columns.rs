@@ -97,7 +97,7 @@ fn a_stack_tells_which_release_cannot_be_used_and_why() -> Result<()> {
                 .edit(&two, move |folder| Ok(std::fs::write(folder.join(file), text)?))
         };
         damage("metadata.yaml", "broken: [")?;
-        let begin = format!("{two} cannot be used yet: IssueWithReleaseAssets: ");
+        let begin = format!("{two} cannot be used yet: ");
         let stack = told(journey, "BrokenRelease", &begin, "; v1 is used until then").await?;
         assert!(is_ready(&stack), "v1 can be used");
         // The same with other words is no news.

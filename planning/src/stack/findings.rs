@@ -259,13 +259,17 @@ fn activity(
         return stalled(Reason::InvalidSpec, message);
     }
     let idle = actions.is_empty() && waiting.is_empty();
-    if ready.reason() == Some(Reason::BrokenRelease)
+    let about = obstacles
+        .iter()
+        .find(|obstacle| Some(obstacle.reason) == ready.reason());
+    if let Some(worst) = about
         && ready.status() == ConditionStatus::False
         && idle
         && obstacles.iter().all(|obstacle| obstacle.stalled)
     {
-        let message = "nothing changes until the release is mended, or the stack asks for another one";
-        return stalled(Reason::BrokenRelease, message);
+        let message =
+            "nothing changes until what is wrong with the release is mended, or the stack asks for another one";
+        return stalled(worst.reason, message);
     }
     let on_its_way = obstacles.iter().any(|obstacle| obstacle.severity == Severity::Info);
     let busy = ready.status() != ConditionStatus::True || on_its_way || !actions.is_empty();
@@ -289,12 +293,12 @@ fn progress(actions: &[StackAction], waiting: &[StackWaiting], obstacles: &[Obst
             "a write failed and is tried again"
         }
         Some(StackWaiting::PruneApproval { .. }) => "waits until the deletion of releases is approved",
-        _ => match obstacles.last().map(|mildest| mildest.reason) {
-            Some(Reason::ReleaseNotFound) => "waits for a release at the source",
-            Some(Reason::BrokenRelease) => "waits until what is in the way of a release is gone",
-            Some(Reason::Paused) => "waits until a release is no longer paused",
-            Some(Reason::InUse | Reason::Deleting) => "waits until a release is gone",
-            _ => "waits for releases to become ready",
+        _ => match obstacles.last().map(|mildest| (mildest.reason, mildest.severity)) {
+            Some((Reason::ReleaseNotFound, _)) => "waits for a release at the source",
+            Some((Reason::Paused, _)) => "waits until a release is no longer paused",
+            Some((Reason::InUse | Reason::Deleting, _)) => "waits until a release is gone",
+            None | Some((_, Severity::Info)) => "waits for releases to become ready",
+            Some(_) => "waits until what is in the way of a release is gone",
         },
     }
 }

@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use crds::conditions::{ConditionStatus, ConditionType, MESSAGE_BYTES, Reason, Severity, cut, cut_at, find, is_true};
+use crds::conditions::{
+    Condition, ConditionStatus, ConditionType, MESSAGE_BYTES, Reason, Severity, cut, cut_at, find, is_true,
+};
 use crds::names::ReleaseTag;
 
 use super::observed::{Listing, Owner, ReleaseView, StackObserved};
@@ -16,7 +18,7 @@ const NAMED: usize = 5;
 pub(super) struct Obstacle<'a> {
     pub(super) tag: &'a ReleaseTag,
     view: Option<&'a ReleaseView>,
-    /// How bad it is, and in one word; `Info` and `Progressing` while the release is on its way.
+    /// How bad it is, and in one word; `Info` while the release is on its way, or on its way out.
     pub(super) severity: Severity,
     pub(super) reason: Reason,
     /// Whether nothing will change until somebody acts.
@@ -94,7 +96,7 @@ fn obstacle<'a>(
         _ if is_true(conditions, ConditionType::Paused) => (Reason::Paused, Severity::Warning),
         _ if is_deleting && users(observed, tag).is_some() => (Reason::InUse, Severity::Info),
         _ if is_deleting => (Reason::Deleting, Severity::Info),
-        Some(severity) => (Reason::BrokenRelease, severity),
+        Some(severity) => (fault(conditions), severity),
         None => (Reason::Progressing, Severity::Info),
     };
     Obstacle {
@@ -102,15 +104,33 @@ fn obstacle<'a>(
         view,
         severity,
         reason,
-        stalled: reason == Reason::BrokenRelease && is_true(conditions, ConditionType::Stalled),
+        stalled: failure.is_some() && is_true(conditions, ConditionType::Stalled),
+    }
+}
+
+/// What is wrong with a release in one word: its own, unless that only says which part of its files is at fault.
+fn fault(conditions: &[Condition]) -> Reason {
+    let stated = find(conditions, ConditionType::Ready).and_then(|ready| ready.reason.as_deref()?.parse().ok());
+    match stated {
+        None | Some(Reason::IssueWithReleaseAssets) => Reason::BrokenRelease,
+        Some(Reason::TemplateNewClusterStackFailed) => Reason::RenderFailed,
+        Some(reason) => reason,
     }
 }
 
 impl Obstacle<'_> {
-    /// What the release says of itself.
+    /// What the release says of itself; where the reason tells what is wrong, without the word that it was made from.
     fn explanation(&self) -> String {
-        self.view
-            .and_then(explanation)
+        let words = if self.severity == Severity::Info {
+            None
+        } else {
+            self.view.and_then(|view| {
+                let message = find(&view.conditions, ConditionType::Ready)?.message.clone()?;
+                (!message.is_empty()).then_some(message)
+            })
+        };
+        words
+            .or_else(|| self.view.and_then(explanation))
             .unwrap_or_else(|| "not observed yet".to_owned())
     }
 
