@@ -145,7 +145,7 @@ pub enum Reason {
     Contested,
     /// The API server does not know a kind that the release needs; ends by itself when the CRD appears.
     KindNotFound,
-    /// A release cannot be used until somebody mends it, or what is in its way.
+    /// A release cannot be used because of its files.
     BrokenRelease,
     /// A version that is asked for is not at the source.
     ReleaseNotFound,

@@ -241,8 +241,9 @@ impl Picture {
         let ready = status.and_then(|status| find(&status.conditions, ConditionType::Ready));
         ready.is_some_and(|ready| {
             let names = |message: &String| message.contains(&broken.to_string());
+            let at_fault = [Reason::BrokenRelease.as_str(), Reason::RenderFailed.as_str()];
             ready.status == ConditionStatus::True
-                && ready.reason.as_deref() == Some(Reason::BrokenRelease.as_str())
+                && ready.reason.as_deref().is_some_and(|reason| at_fault.contains(&reason))
                 && ready.message.as_ref().is_some_and(names)
         })
     }

@@ -318,6 +318,7 @@ fn ready_stack_shows_what_it_says_about_a_broken_release() {
     for (reason, status, expected) in [
         ("Progressing", "True", false),
         ("BrokenRelease", "False", false),
+        ("RenderFailed", "True", true),
         ("BrokenRelease", "True", true),
     ] {
         let mut ready = condition(status, Some("docker-harbor-1-34-v3 cannot be used yet"));
