@@ -1,6 +1,6 @@
 //! What the conditions of a ClusterStack say: of its source, its releases and its provider, and whether work goes on.
 
-use crds::conditions::{ConditionStatus, ConditionType, Finding, Reason, Severity, with_ready};
+use crds::conditions::{ConditionStatus, ConditionType, Finding, MESSAGE_BYTES, Reason, Severity, cut_at, with_ready};
 
 use super::observed::{Listing, ProviderTemplate, StackObserved};
 use super::obstacle::{Obstacle, explanation, obstacles, told};
@@ -199,10 +199,11 @@ fn available(observed: &StackObserved, selection: &Selection, others: &[&Obstacl
         let Some(worst) = others.first() else {
             return Some(Finding::holds(TYPE));
         };
-        let until_then = match &selection.latest {
+        let mut until_then = match &selection.latest {
             Some(latest) if latest == worst.tag => format!("; {} is used until then", ready.version()),
             _ => String::new(),
         };
+        until_then.push_str(&passed_over(selection, worst));
         return Some(Finding::holds_because(
             TYPE,
             worst.reason,
@@ -210,7 +211,9 @@ fn available(observed: &StackObserved, selection: &Selection, others: &[&Obstacl
         ));
     }
     if let Some(worst) = others.first() {
-        let message = format!("no release is ready yet; {}", worst.brief_words(observed));
+        let after = passed_over(selection, worst);
+        let words = format!("no release is ready yet; {}", worst.brief_words(observed));
+        let message = cut_at(words, MESSAGE_BYTES.saturating_sub(after.len())) + &after;
         return Some(Finding::fails(TYPE, worst.severity, worst.reason, message));
     }
     if let Some(tag) = selection.wanted.last() {
@@ -237,6 +240,19 @@ fn available(observed: &StackObserved, selection: &Selection, others: &[&Obstacl
             fails(Severity::Warning, Reason::Waiting, NO_ORDER)
         }
         Listing::Known { .. } => fails(Severity::Warning, Reason::ReleaseNotFound, &nothing_listed(observed)),
+    }
+}
+
+/// Of a newest release that is not on its way: that the one before it could be used, if somebody asked for it.
+fn passed_over(selection: &Selection, worst: &Obstacle) -> String {
+    match &selection.passed_over {
+        Some(tag) if selection.latest.as_ref() == Some(worst.tag) && worst.severity != Severity::Info => {
+            format!(
+                "; only the newest is taken by itself: to use {0}, add it to spec.versions",
+                tag.version()
+            )
+        }
+        _ => String::new(),
     }
 }
 

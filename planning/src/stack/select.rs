@@ -15,6 +15,8 @@ pub(super) struct Selection {
     pub(super) latest: Option<ReleaseTag>,
     /// Why `latest` is not known though the stack subscribes.
     pub(super) latest_unknown: Option<LatestUnknown>,
+    /// The newest release before `latest` that is newer than what is ready and that nobody asked for: only the newest is taken by itself.
+    pub(super) passed_over: Option<ReleaseTag>,
     /// The newest release that is ready.
     pub(super) latest_ready: Option<ReleaseTag>,
     /// The releases that `spec.versions` asks for.
@@ -84,8 +86,17 @@ pub(super) fn select(observed: &StackObserved, stem: &ReleaseStem, channel: &Cha
             .collect(),
         _ => BTreeSet::new(),
     };
+    let passed_over = latest.as_ref().and_then(|latest| {
+        let tags = published.keys().filter(|tag| {
+            let newer = latest_ready.as_ref().is_none_or(|ready| *tag > ready);
+            newer && *tag < latest && tag.stem() == stem && channel.follows(tag.version().channel())
+        });
+        let orderly = |tag: &&ReleaseTag| has_order(tag.version()) && !wanted.contains(*tag);
+        tags.filter(orderly).max().cloned()
+    });
     Selection {
         latest,
+        passed_over,
         latest_unknown,
         latest_ready,
         listed,
