@@ -3,6 +3,7 @@
 //! A function that is not in the table does not exist: a text that names it does not parse. Functions are pure; those
 //! that need the running templates get the executor.
 
+mod base32;
 mod builtin;
 mod chance;
 mod cluster;
@@ -24,6 +25,7 @@ mod regexes;
 mod split;
 mod strings;
 mod types;
+mod urls;
 mod versions;
 
 use std::collections::HashMap;
@@ -106,7 +108,6 @@ impl Function {
 /// Functions of Helm 3.19 that are not in the table yet: those that need a clock, randomness, cryptography or a network, and some
 /// that no chart known to us calls.
 const NOT_YET: &[&str] = &[
-    "b32dec",
     "bcrypt",
     "buildCustomCert",
     "decryptAES",
@@ -123,8 +124,6 @@ const NOT_YET: &[&str] = &[
     "htpasswd",
     "toToml",
     "toYamlPretty",
-    "urlJoin",
-    "urlParse",
 ];
 
 /// The functions of one Helm version.
@@ -158,6 +157,7 @@ impl FunctionTable {
                 split::FUNCTIONS,
                 strings::FUNCTIONS,
                 types::FUNCTIONS,
+                urls::FUNCTIONS,
                 versions::FUNCTIONS,
             ];
             FunctionTable::of(&groups, NOT_YET)

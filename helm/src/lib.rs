@@ -23,6 +23,7 @@ pub mod semver;
 pub mod template;
 mod text;
 mod time;
+mod url;
 pub mod value;
 pub mod yaml;
 

@@ -16,6 +16,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("b32enc", &[Str], |arguments| {
         of_text(arguments, |text| base32(text).into())
     }),
+    Function::new("b32dec", &[Str], |arguments| {
+        of_text(arguments, |text| match super::base32::decoded(text) {
+            Ok(bytes) => Value::from(bytes),
+            Err(position) => Value::from(format!("illegal base32 data at input byte {position}")),
+        })
+    }),
     Function::new("sha1sum", &[Str], |arguments| {
         of_text(arguments, |text| hex::encode(sha1(text)).into())
     }),
