@@ -33,7 +33,7 @@ pub(super) fn findings(
     findings.extend(provider(observed, waiting));
     findings.extend(available(observed, selection, &others));
     let mut findings = with_ready(findings);
-    findings.extend(activity(&findings, actions, waiting, &obstacles));
+    findings.extend(activity(observed, &findings, actions, waiting, &obstacles));
     findings
 }
 
@@ -258,6 +258,7 @@ fn passed_over(selection: &Selection, worst: &Obstacle) -> String {
 
 /// `Stalled` when only somebody's action helps, `Reconciling` while Ready is not True, a release is on its way or something is about to be done.
 fn activity(
+    observed: &StackObserved,
     findings: &[Finding],
     actions: &[StackAction],
     waiting: &[StackWaiting],
@@ -273,6 +274,12 @@ fn activity(
     });
     if let Some(message) = broken {
         return stalled(Reason::InvalidSpec, message);
+    }
+    if let Listing::Unusable { message } = &observed.listing
+        && ready.reason() == Some(Reason::FailedCreateAssetsClient)
+        && actions.is_empty()
+    {
+        return stalled(Reason::FailedCreateAssetsClient, message);
     }
     let idle = actions.is_empty() && waiting.is_empty();
     let about = obstacles

@@ -160,3 +160,18 @@ fn a_stack_that_asks_for_nothing_says_so() {
         (ConditionStatus::True, Some("Waiting"), Some(words))
     );
 }
+
+#[test]
+fn a_source_that_cannot_be_used_is_nothing_to_wait_for() {
+    let unusable = Listing::Unusable {
+        message: "use another one".to_owned(),
+    };
+    let plan = plan(&observed(&json!({"autoSubscribe": true}), &unusable), now());
+    let conditions = &plan.status.conditions;
+    assert_eq!(find(conditions, ConditionType::Reconciling), None);
+    let stalled = find(conditions, ConditionType::Stalled).expect("Stalled");
+    assert_eq!(
+        (stalled.reason.as_deref(), stalled.message.as_deref()),
+        (Some("FailedCreateAssetsClient"), Some("use another one"))
+    );
+}
