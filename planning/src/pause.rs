@@ -3,6 +3,9 @@
 use crds::conditions::{Condition, Reason, paused};
 use jiff::Timestamp;
 
+/// What is shown besides may have changed meanwhile.
+const BEFORE: &str = "and the rest of the status is from before";
+
 /// How the work on an object was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pause {
@@ -19,13 +22,13 @@ impl Pause {
     pub(crate) fn conditions(self, stored: &[Condition], now: Timestamp) -> Vec<Condition> {
         let annotation = |left: &str| {
             let name = crds::labels::PAUSED;
-            format!("the annotation {name} is set: {left}; remove it to go on")
+            format!("the annotation {name} is set: {left}, {BEFORE}; remove it to go on")
         };
         let releases = "no release is created, changed or deleted";
         match self {
             Self::Stack => paused(stored, Reason::Paused, &annotation(releases), now),
             Self::Suspension => {
-                let message = format!("spec.suspend is true: {releases}; set it to false to go on");
+                let message = format!("spec.suspend is true: {releases}, {BEFORE}; set it to false to go on");
                 paused(stored, Reason::Suspended, &message, now)
             }
             Self::Release => {

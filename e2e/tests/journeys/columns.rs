@@ -167,7 +167,8 @@ fn a_stack_that_is_stopped_says_so_with_one_write_and_keeps_the_rest() -> Result
 
         let mark = journey.mark().await?;
         journey.stack("harbor", spec(true)).await?;
-        let suspended = "spec.suspend is true: no release is created, changed or deleted; set it to false to go on";
+        let suspended = "spec.suspend is true: no release is created, changed or deleted, and the rest of the status is from before; \
+                         set it to false to go on";
         let stack = told(journey, "Suspended", suspended, suspended).await?;
         assert!(is_ready(&stack), "it was ready");
         let status = stack.status.context("a status")?;
@@ -186,7 +187,8 @@ fn a_stack_that_is_stopped_says_so_with_one_write_and_keeps_the_rest() -> Result
         journey
             .annotate::<ClusterStack>("harbor", labels::PAUSED, Some(""))
             .await?;
-        let paused = "the annotation cluster.x-k8s.io/paused is set: no release is created, changed or deleted; remove it to go on";
+        let paused = "the annotation cluster.x-k8s.io/paused is set: no release is created, changed or deleted, and the rest of the status \
+                      is from before; remove it to go on";
         told(journey, "Paused", paused, paused).await?;
         journey.annotate::<ClusterStack>("harbor", labels::PAUSED, None).await?;
         told(journey, "Suspended", suspended, suspended).await?;
