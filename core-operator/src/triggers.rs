@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crds::conditions::{ConditionType, find};
 use crds::{ClusterStack, ClusterStackRelease};
 use futures::StreamExt;
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
@@ -214,11 +215,18 @@ pub(crate) async fn follow_sources(
         }
         let names: HashSet<String> = change.tags.iter().map(ToString::to_string).collect();
         triggers.releases_where(&context, |release| {
-            let ready = release.status.as_ref().is_some_and(|status| status.ready);
-            names.contains(&release.name_any()) || (change.unready && !ready)
+            names.contains(&release.name_any()) || (change.unready && awaits_files(release))
         });
         end_idle_followers(&context);
     }
+}
+
+/// Whether a release could be better off with files that it does not have: one that is not ready, and one that is without its files.
+fn awaits_files(release: &ClusterStackRelease) -> bool {
+    release.status.as_ref().is_none_or(|status| {
+        let downloaded = find(&status.conditions, ConditionType::ClusterStackReleaseDownloaded);
+        !status.ready || downloaded.is_some_and(|downloaded| downloaded.reason.is_some())
+    })
 }
 
 /// Every follower tells of a change now and then, so that this is often enough to end those that nobody names any more.

@@ -15,6 +15,7 @@ mod prune;
 mod rows;
 mod status;
 mod waiting;
+mod without_files;
 mod wording;
 
 pub use action::{ApplyReason, ReleaseAction, Step};

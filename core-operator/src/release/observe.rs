@@ -12,6 +12,7 @@ use kube::core::GroupVersionKind;
 use operator_kit::object::{GroupKind, ObjectKey, group_kind};
 use operator_kit::objects;
 use planning::release::{Assets, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, key_of};
+use planning::stack::Listing;
 
 use super::inherited::locate;
 use super::intent::{Intents, intents};
@@ -161,7 +162,14 @@ async fn assets(context: &Context, release: &ClusterStackRelease) -> (Assets, Op
             };
             (assets, Some(files))
         }
-        Opened::Missing { message } => (Assets::Missing { message }, None),
+        Opened::Missing { message } => {
+            let listing = context.sources.listing(release.spec.source.as_ref());
+            let withdrawn = match listing {
+                Listing::Known { releases, .. } => releases.iter().all(|listed| listed.tag != tag),
+                _ => false,
+            };
+            (Assets::Missing { message, withdrawn }, None)
+        }
         Opened::Broken { message } => (Assets::Broken { message }, None),
     }
 }

@@ -10,6 +10,7 @@ use super::objects::{Objects, may_install, moved_from};
 use super::observed::{Assets, Provider, ReleaseObserved, Rendering};
 use super::prune::Fate;
 use super::waiting::Waiting;
+use super::without_files::{self, is_without_files};
 use super::wording::{awaited_kinds, missing_kinds, refusals, summary};
 use crate::object_key::ObjectKey;
 
@@ -33,7 +34,10 @@ fn downloaded(observed: &ReleaseObserved) -> Finding {
     match &observed.assets {
         Assets::Ready { .. } => Finding::holds(TYPE),
         Assets::Broken { message } => Finding::fails(TYPE, Severity::Error, Reason::IssueWithReleaseAssets, message),
-        Assets::Missing { message } => {
+        Assets::Missing { message, withdrawn } if is_without_files(observed) => {
+            without_files::downloaded(message, *withdrawn)
+        }
+        Assets::Missing { message, .. } => {
             Finding::fails(TYPE, Severity::Info, Reason::ReleaseAssetsNotDownloadedYet, message)
         }
         Assets::NotRead if observed.status.assets.is_some() => Finding::holds(TYPE),
@@ -109,10 +113,7 @@ fn applied(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> 
             deleting_message(observed, objects),
         ));
     }
-    if !matches!(observed.rendering, Rendering::Rendered { .. })
-        || !may_install(observed)
-        || moved_from(observed).is_some()
-    {
+    if !is_compared(observed) {
         return uncompared(rows);
     }
     if let Some(message) = failing(observed, objects, rows) {
@@ -149,6 +150,14 @@ fn applied(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> 
         ));
     }
     Some(installed(rows))
+}
+
+/// Whether the objects were looked at one by one.
+fn is_compared(observed: &ReleaseObserved) -> bool {
+    is_without_files(observed)
+        || matches!(observed.rendering, Rendering::Rendered { .. })
+            && may_install(observed)
+            && moved_from(observed).is_none()
 }
 
 /// What is not as wanted, objects of kinds that are not served by their kinds.

@@ -98,7 +98,7 @@ pub fn decide(
     if !object.watched {
         return Sync::still(SyncState::Unverified);
     }
-    if let Some(wait) = backing_off(intent, object, now) {
+    if let Some(wait) = refused(intent, object, now).or_else(|| failed_look(object, now)) {
         return wait;
     }
     match &object.seen {
@@ -113,19 +113,27 @@ pub fn decide(
     }
 }
 
-/// The wait after a failure, while it lasts.
-fn backing_off(intent: &Intent, object: &ObjectObserved, now: Timestamp) -> Option<Sync> {
+/// The wait after the intent was refused, while it lasts.
+fn refused(intent: &Intent, object: &ObjectObserved, now: Timestamp) -> Option<Sync> {
     let failure = object.memory.failure.as_ref()?;
     let retry_at = retry_at(failure).filter(|at| now < *at)?;
-    let state = match &failure.tried {
-        Attempt::Intent { digest } if *digest != intent.digest => return None,
-        Attempt::Deletion => return None,
-        Attempt::Look if failure.attempts < TOLD_LOOKS => SyncState::Unverified,
-        Attempt::Intent { .. } | Attempt::Look => SyncState::Failed {
+    let same = matches!(&failure.tried, Attempt::Intent { digest } if *digest == intent.digest);
+    let message = failure.message.clone();
+    same.then(|| Sync::until(SyncState::Failed { message }, retry_at))
+}
+
+/// The wait after a look that failed, while it lasts.
+pub(super) fn failed_look(object: &ObjectObserved, now: Timestamp) -> Option<Sync> {
+    let failure = object.memory.failure.as_ref()?;
+    let retry_at = retry_at(failure).filter(|at| now < *at)?;
+    let state = if failure.attempts < TOLD_LOOKS {
+        SyncState::Unverified
+    } else {
+        SyncState::Failed {
             message: failure.message.clone(),
-        },
+        }
     };
-    Some(Sync::until(state, retry_at))
+    (failure.tried == Attempt::Look).then(|| Sync::until(state, retry_at))
 }
 
 /// When what failed may be tried again.
@@ -219,7 +227,7 @@ fn marked(
 }
 
 /// Nothing has to be written; only the health may still have to be looked at.
-fn settled(key: &ObjectKey, object: &ObjectObserved, seen: &Seen, now: Timestamp) -> Sync {
+pub(super) fn settled(key: &ObjectKey, object: &ObjectObserved, seen: &Seen, now: Timestamp) -> Sync {
     if !health::matters(&key.group_kind()) {
         return Sync::still(SyncState::Synced);
     }
@@ -334,7 +342,7 @@ pub(super) fn drift_message(fields: &[String], managers: &[String]) -> String {
 }
 
 impl Sync {
-    fn still(state: SyncState) -> Self {
+    pub(super) fn still(state: SyncState) -> Self {
         Self {
             action: None,
             state,
@@ -342,7 +350,7 @@ impl Sync {
         }
     }
 
-    fn until(state: SyncState, at: Timestamp) -> Self {
+    pub(super) fn until(state: SyncState, at: Timestamp) -> Self {
         Self {
             action: None,
             state,
@@ -350,7 +358,7 @@ impl Sync {
         }
     }
 
-    fn look(action: ReleaseAction) -> Self {
+    pub(super) fn look(action: ReleaseAction) -> Self {
         Self {
             action: Some(action),
             state: SyncState::Unverified,

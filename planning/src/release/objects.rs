@@ -9,6 +9,7 @@ use super::inventory::inventoried;
 use super::object::{Sync, SyncState, decide};
 use super::observed::{Assets, ObjectObserved, Provider, ReleaseObserved, Rendering};
 use super::prune::{Fate, fate, within_limit};
+use super::without_files::{is_without_files, watched};
 use crate::object_key::ObjectKey;
 
 /// What was decided about the objects, before it becomes steps and a status.
@@ -44,6 +45,9 @@ pub(super) fn moved_from(observed: &ReleaseObserved) -> Option<&str> {
 
 /// What becomes of the objects of a release that is wanted.
 pub(super) fn installation(observed: &ReleaseObserved, now: Timestamp) -> Objects {
+    if is_without_files(observed) {
+        return watched(observed, now);
+    }
     let Rendering::Rendered { intents } = &observed.rendering else {
         return Objects::default();
     };

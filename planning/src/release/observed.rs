@@ -64,6 +64,9 @@ pub enum Assets {
     Missing {
         /// The source's words.
         message: String,
+        /// Whether the source answers and has no such release.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        withdrawn: bool,
     },
     /// The release is there and cannot be used until somebody mends it.
     Broken {

@@ -130,9 +130,11 @@ fn intent<'a>(observed: &'a ReleaseObserved, key: &ObjectKey) -> Option<&'a Inte
 }
 
 fn version(observed: &ReleaseObserved, key: &ObjectKey) -> String {
-    intent(observed, key)
-        .map(|intent| intent.object.version.clone())
-        .unwrap_or_default()
+    let named = |row: &Resource| row.version.clone();
+    match intent(observed, key) {
+        Some(intent) => intent.object.version.clone(),
+        None => row(observed, key).map(named).unwrap_or_default(),
+    }
 }
 
 fn digest(observed: &ReleaseObserved, key: &ObjectKey) -> Option<String> {

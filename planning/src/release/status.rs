@@ -9,6 +9,7 @@ use super::objects::{Objects, moved_from};
 use super::observed::{Assets, ReleaseObserved, Rendering};
 use super::rows::rows;
 use super::waiting::Waiting;
+use super::without_files::is_without_files;
 
 /// The status that follows from what was seen and decided.
 pub(super) fn status(
@@ -23,7 +24,7 @@ pub(super) fn status(
         .iter()
         .any(|finding| finding.condition_type() == ConditionType::Ready && finding.status() == ConditionStatus::True)
         && !observed.deleting
-        && matches!(observed.rendering, Rendering::Rendered { .. });
+        && (matches!(observed.rendering, Rendering::Rendered { .. }) || is_without_files(observed));
     findings.extend(findings::activity(observed, objects, waiting, ready));
     let (assets, kubernetes_version) = pins(observed);
     ClusterStackReleaseStatus {

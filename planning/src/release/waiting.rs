@@ -9,6 +9,7 @@ use super::object::SyncState;
 use super::objects::{Objects, moved_from};
 use super::observed::{Assets, Provider, ReleaseObserved, Rendering};
 use super::prune::{Fate, prune_digest};
+use super::without_files::is_without_files;
 use crate::object_key::{GroupKind, ObjectKey};
 
 /// Why nothing more happens, as data.
@@ -152,6 +153,7 @@ fn settled(objects: &Objects) -> bool {
 fn waiting_for_inputs(observed: &ReleaseObserved) -> Vec<Waiting> {
     let assets = match &observed.assets {
         _ if moved_from(observed).is_some() => Some(Waiting::DigestChanged),
+        Assets::Missing { .. } if is_without_files(observed) => None,
         Assets::Missing { .. } => Some(Waiting::Assets),
         Assets::Broken { .. } => Some(Waiting::BrokenRelease),
         Assets::Ready { .. } | Assets::NotRead => None,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::observed::{ReleaseObserved, Rendering};
+use super::observed::ReleaseObserved;
 use crate::object_key::{GroupKind, ObjectKey};
 
 /// How many things a message names before it only counts.
@@ -67,12 +67,9 @@ pub(super) fn missing_kinds<'a>(
     observed: &ReleaseObserved,
     keys: impl Iterator<Item = &'a ObjectKey>,
 ) -> Option<String> {
-    let Rendering::Rendered { intents } = &observed.rendering else {
-        return None;
-    };
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
     for key in keys {
-        let version = intents.get(key).map_or("", |intent| &intent.object.version);
+        let version = observed.objects.get(key).map_or("", |object| &object.version);
         let name = [key.kind.as_str(), version, key.group.as_str()].join(".");
         *kinds.entry(name.trim_end_matches('.').to_owned()).or_default() += 1;
     }

@@ -84,6 +84,7 @@ impl World {
                     .outage
                     .clone()
                     .unwrap_or_else(|| format!("there is no release {tag} at the source")),
+                withdrawn: self.source.outage.is_none(),
             },
             Some(Files {
                 flaw: Some(Flaw::Files(message)),
