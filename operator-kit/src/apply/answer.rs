@@ -3,9 +3,10 @@
 use http::StatusCode;
 use kube::core::GroupVersionKind;
 use kube::core::response::{Status, StatusCause};
+use serde_json::Value;
 
 use super::ownership::LISTED_FIELDS;
-use super::{ApplyError, FieldConflict};
+use super::{ApplyError, FieldConflict, secrets};
 use crate::failure::{message_of, words_of};
 
 /// `metav1.CauseTypeFieldManagerConflict`.
@@ -13,19 +14,30 @@ const FIELD_MANAGER_CONFLICT: &str = "FieldManagerConflict";
 
 /// What server-side apply says, with a bare 500, of an object that does not fit the schema of its kind
 /// (`k8s.io/apimachinery/pkg/util/managedfields`, seen with 1.36).
-const WRONG_TYPE: &str = "failed to create typed patch object";
+pub(super) const WRONG_TYPE: &str = "failed to create typed patch object";
 
 /// The cause of a refusal to create something in a namespace that is being deleted.
 const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-pub(super) fn classify(error: kube::Error, gvk: GroupVersionKind) -> ApplyError {
+/// What came of applying `intent`.
+pub(super) fn classify(error: kube::Error, gvk: GroupVersionKind, intent: &Value) -> ApplyError {
+    let secret = secrets::holds_secrets(&gvk);
     let kube::Error::Api(status) = error else {
+        let words = words_of(&error);
         return ApplyError::Transient {
-            message: words_of(&error),
+            message: if secret {
+                secrets::without_values(words, intent)
+            } else {
+                words
+            },
             source: Box::new(error),
         };
     };
-    let message = message_of(&status);
+    let message = if secret {
+        secrets::words_about(&status, intent)
+    } else {
+        message_of(&status)
+    };
     match StatusCode::from_u16(status.code) {
         Ok(StatusCode::NOT_FOUND) if is_about_namespace(&status) => ApplyError::NamespaceMissing { message },
         Ok(StatusCode::NOT_FOUND) => ApplyError::KindMissing { gvk },
@@ -49,13 +61,17 @@ pub(super) fn classify(error: kube::Error, gvk: GroupVersionKind) -> ApplyError 
         ) => ApplyError::Invalid { message },
         _ if message.starts_with(WRONG_TYPE) => ApplyError::Invalid { message },
         _ => ApplyError::Transient {
+            source: Box::new(kube::Error::Api(Box::new(Status {
+                message: message.clone(),
+                details: None,
+                ..*status
+            }))),
             message,
-            source: Box::new(kube::Error::Api(status)),
         },
     }
 }
 
-fn causes(status: &Status) -> &[StatusCause] {
+pub(super) fn causes(status: &Status) -> &[StatusCause] {
     status.details.as_ref().map_or(&[], |details| &details.causes)
 }
 

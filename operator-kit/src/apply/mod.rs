@@ -5,6 +5,7 @@
 
 mod answer;
 mod ownership;
+mod secrets;
 
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::client::Client;
@@ -53,7 +54,7 @@ pub struct FieldConflict {
     pub field: String,
 }
 
-/// The object was not applied. `message` is always what the API server said.
+/// The object was not applied. `message` is always what the API server said, of a Secret without its values.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// Not a Kubernetes object at all.
@@ -180,7 +181,7 @@ pub async fn apply(
         field_validation: None,
     };
     let mut live = api.patch(name, &params, &Patch::Apply(intent)).await.map_err(|error| {
-        let error = answer::classify(error, gvk);
+        let error = answer::classify(error, gvk, intent);
         if matches!(error, ApplyError::KindMissing { .. }) {
             discovery.invalidate();
         }
