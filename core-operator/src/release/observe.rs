@@ -89,12 +89,14 @@ pub(crate) async fn observe(
     Sight { observed, files }
 }
 
-/// Bytes other than the pinned ones are not rendered: nobody may apply them by mistake.
+/// Bytes other than those that were applied are not rendered: nobody may apply them by mistake.
 fn moved(assets: &Assets, status: &ClusterStackReleaseStatus) -> bool {
-    match (assets, &status.assets) {
-        (Assets::Ready { digest, .. }, Some(pinned)) => *digest != pinned.digest,
-        _ => false,
-    }
+    let applied = status.resources.iter().any(|row| !row.digest.is_empty());
+    applied
+        && match (assets, &status.assets) {
+            (Assets::Ready { digest, .. }, Some(pinned)) => *digest != pinned.digest,
+            _ => false,
+        }
 }
 
 fn marked_kinds(release: &ClusterStackRelease) -> BTreeSet<GroupKind> {

@@ -26,7 +26,7 @@ fn downloaded(observed: &ReleaseObserved) -> Finding {
     const TYPE: ConditionType = ConditionType::ClusterStackReleaseDownloaded;
     if let Some(pinned) = moved_from(observed) {
         let message = format!(
-            "the source now holds other bytes under this tag than {pinned}, which this release is pinned to; what is applied stays; \
+            "the source now holds other bytes under this tag than those that were applied, {pinned}, which stay; \
              publish a new version, or delete this ClusterStackRelease to accept the new bytes"
         );
         return Finding::fails(TYPE, Severity::Error, Reason::DigestChanged, message);

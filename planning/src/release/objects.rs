@@ -34,8 +34,21 @@ pub(super) fn may_install(observed: &ReleaseObserved) -> bool {
     }
 }
 
-/// The digest that the status pins, when the source now holds another one.
+/// Whether anything of the release may have been written. What the inventory only names was not, once a watch would show it and does not.
+pub(super) fn may_be_applied(observed: &ReleaseObserved) -> bool {
+    let written = |object: &ObjectObserved| {
+        let ours = object.seen.as_ref().is_some_and(|seen| seen.ours);
+        ours || object.served && !object.watched
+    };
+    let rows = &observed.status.resources;
+    rows.iter().any(|row| !row.digest.is_empty()) || observed.objects.values().any(written)
+}
+
+/// The digest that the status pins, when something was applied and the source now holds another one.
 pub(super) fn moved_from(observed: &ReleaseObserved) -> Option<&str> {
+    if !may_be_applied(observed) {
+        return None;
+    }
     let pinned = observed.status.assets.as_ref()?.digest.as_str();
     match &observed.assets {
         Assets::Ready { digest, .. } if digest != pinned => Some(pinned),

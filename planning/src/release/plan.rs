@@ -133,17 +133,17 @@ fn refers_to_its_own(observed: &ReleaseObserved) -> bool {
     reference.is_some_and(|reference| reference.name.as_deref() == Some(observed.tag.as_str()))
 }
 
-/// Puts the write of the inventory before the first write of an object that the inventory does not name.
+/// Puts the write of the inventory before the first write of an object that the inventory does not name, or of files that it does not name.
 fn insert_inventory(
     observed: &ReleaseObserved,
     objects: &Objects,
     steps: &mut Vec<Step>,
     status: &ClusterStackReleaseStatus,
 ) {
-    let unrecorded = objects.wanted.iter().any(|(key, sync)| {
-        matches!(sync.action, Some(ReleaseAction::Apply { .. })) && inventoried(observed, key) == Inventoried::No
-    });
-    if !unrecorded {
+    let pins = |status: &ClusterStackReleaseStatus| status.assets.as_ref().map(|assets| assets.digest.clone());
+    let unpinned = pins(status) != pins(&observed.status);
+    let mut applied = objects.wanted.iter().filter(|(_, sync)| sync.is_apply());
+    if !applied.any(|(key, _)| unpinned || inventoried(observed, key) == Inventoried::No) {
         return;
     }
     let first_write = steps
@@ -238,6 +238,10 @@ impl Fate {
 }
 
 impl Sync {
+    pub(super) fn is_apply(&self) -> bool {
+        matches!(self.action, Some(ReleaseAction::Apply { .. }))
+    }
+
     /// Whether the object will not stand when this plan has been performed. An apply holds the later waves by failing.
     fn holds_later_waves(&self) -> bool {
         match self.state {

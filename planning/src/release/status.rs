@@ -41,7 +41,7 @@ pub(super) fn status(
     }
 }
 
-/// What the status pins: the first digest that was used stays, whatever the source says later.
+/// What the status pins: from the first write of an object on the digest stays, whatever the source says later.
 fn pins(observed: &ReleaseObserved) -> (Option<ReleaseAssets>, Option<String>) {
     match &observed.assets {
         Assets::Ready {

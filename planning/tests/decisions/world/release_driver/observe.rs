@@ -19,12 +19,14 @@ pub(super) fn body_digest(body: &Body) -> String {
     format!("{body:?}")
 }
 
-/// Other bytes than the pinned ones are not rendered.
+/// Other bytes than those that were applied are not rendered.
 fn is_moved(assets: &Assets, release: &ReleaseObject) -> bool {
-    match (assets, &release.status.assets) {
-        (Assets::Ready { digest, .. }, Some(pinned)) => *digest != pinned.digest,
-        _ => false,
-    }
+    let applied = release.status.resources.iter().any(|row| !row.digest.is_empty());
+    applied
+        && match (assets, &release.status.assets) {
+            (Assets::Ready { digest, .. }, Some(pinned)) => *digest != pinned.digest,
+            _ => false,
+        }
 }
 
 fn version(key: &ObjectKey) -> String {
