@@ -4,6 +4,7 @@
 
 mod action;
 mod bounds;
+mod class;
 mod findings;
 mod inventory;
 mod news;

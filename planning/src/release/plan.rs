@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::action::{ReleaseAction, Step};
 use super::bounds::too_large;
+use super::class::misnamed;
 use super::inventory::{Inventoried, inventoried};
 use super::object::{Sync, SyncState};
 use super::objects::{Objects, installation, removal};
-use super::observed::{Intent, Provider, ReleaseObserved, Rendering};
+use super::observed::{Assets, Intent, Provider, ReleaseObserved, Rendering};
 use super::prune::Fate;
 use super::status;
 use super::waiting::{self, Waiting};
@@ -35,15 +36,17 @@ pub struct ReleasePlan {
 
 /// Decides about a release.
 pub fn plan(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
+    let unusable = |assets: Assets, rendering: Rendering| ReleaseObserved {
+        assets,
+        rendering,
+        ..observed.clone()
+    };
+    if let Some(message) = misnamed(observed) {
+        return decided(&unusable(Assets::Broken { message }, Rendering::NotRendered), now);
+    }
     match too_large(observed) {
         None => decided(observed, now),
-        Some(message) => {
-            let unusable = ReleaseObserved {
-                rendering: Rendering::Failed { message },
-                ..observed.clone()
-            };
-            decided(&unusable, now)
-        }
+        Some(message) => decided(&unusable(observed.assets.clone(), Rendering::Failed { message }), now),
     }
 }
 

@@ -239,7 +239,7 @@ impl World {
 
     fn publish(&mut self, tag: &str, options: &[&str]) {
         let revision = self.source.releases.get(tag).map_or(1, |files| files.revision + 1);
-        let mut objects = class_chart(tag);
+        let mut objects = class_chart(option(options, "chart").unwrap_or(tag));
         objects.extend(
             list(option(options, "objects").unwrap_or_default())
                 .iter()
