@@ -20,6 +20,7 @@ pub use metadata::{Dependency, ImportValues, Maintainer, Metadata};
 pub use values::merge_values;
 
 use crate::layout::ParsedTemplates;
+use crate::schema::Schema;
 use crate::yaml::Node;
 
 /// A loaded chart. Immutable, cheap to clone, shared between threads.
@@ -80,7 +81,7 @@ pub(crate) struct Loaded {
     pub(crate) values: Node,
     pub(crate) templates: Vec<File>,
     pub(crate) files: Arc<[File]>,
-    /// There is a `values.schema.json`.
-    pub(crate) has_schema: bool,
+    /// What `values.schema.json` demands of the values.
+    pub(crate) schema: Option<Schema>,
     pub(crate) dependencies: Vec<Arc<Self>>,
 }

@@ -6,7 +6,7 @@ mod quote;
 mod scalar;
 mod verbs;
 
-pub(crate) use quote::quote;
+pub(crate) use quote::{quote, quote_char, quoted};
 pub(crate) use verbs::sprintf;
 
 use crate::bounds::{BoundError, MAX_DEPTH, check_bytes};

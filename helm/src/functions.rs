@@ -20,7 +20,7 @@ mod lists;
 mod merge;
 mod numbers;
 mod paths;
-mod patterns;
+pub(crate) mod patterns;
 mod regexes;
 mod split;
 mod strings;

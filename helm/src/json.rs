@@ -4,6 +4,7 @@ mod decode;
 mod encode;
 
 pub use decode::decode;
+pub(crate) use decode::{Build, decode_first};
 pub use encode::{Escape, encode, encode_pretty};
 
 use crate::bounds::BoundError;

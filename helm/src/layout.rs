@@ -32,7 +32,6 @@ pub(crate) struct Layout {
     /// In order of parsing and executing.
     templates: Vec<Template>,
     pub(crate) crds: Vec<CrdFile>,
-    pub(crate) has_schema: bool,
 }
 
 /// One template file.
@@ -61,7 +60,6 @@ impl Layout {
         let mut layout = Self {
             templates: Vec::new(),
             crds: Vec::new(),
-            has_schema: false,
         };
         let shared = Shared {
             release,
@@ -101,7 +99,6 @@ impl Layout {
         root.insert("Capabilities", shared.capabilities.clone());
         root.insert("Values", values.named(VALUES_TYPE));
         root.insert("Subcharts", subcharts.clone());
-        self.has_schema |= chart.has_schema();
         if shared.include_crds {
             self.add_crds(chart, path);
         }

@@ -19,6 +19,7 @@ mod options;
 mod plain;
 mod profile;
 mod render;
+mod schema;
 pub mod semver;
 pub mod template;
 mod text;

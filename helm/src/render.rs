@@ -14,6 +14,7 @@ use crate::manifest::{self, Manifest, ManifestError};
 use crate::objects::Capabilities;
 use crate::options::{OtherLanguage, RenderOptions};
 use crate::plain;
+use crate::schema;
 use crate::template::{ExecError, Executor, ParseError, StackError, on_deep_stack};
 use crate::value::{Map, Value};
 use crate::yaml::Node;
@@ -187,6 +188,7 @@ impl Render<'_> {
         };
         chart.process(&values, &mut warnings).map_err(RenderError::Values)?;
         let values = coalesce(&chart, &values, Nulls::Delete, &mut warnings).map_err(RenderError::Values)?;
+        schema::check(&chart, &values).map_err(RenderError::Values)?;
         let wanted = &chart.metadata.kube_version;
         if !wanted.is_empty() && !is_compatible(wanted, capabilities.kube_version()) {
             return Err(RenderError::IncompatibleKubeVersion {
@@ -195,9 +197,6 @@ impl Render<'_> {
             });
         }
         let mut layout = Layout::new(&chart, self.options, Value::Obj(Rc::new(capabilities)), &values);
-        if layout.has_schema {
-            warnings.push("values.schema.json is not checked".to_owned());
-        }
         let files = self.execute(&layout)?;
         let sorted = manifest::sort(&files, self.options.profile, &mut warnings).map_err(RenderError::Manifest)?;
         Ok(Rendering {

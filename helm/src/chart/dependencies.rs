@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::coalesce::{Nulls, coalesce, copy_map, merge_tables};
 use super::metadata::{Dependency, Metadata};
 use super::{File, Loaded};
+use crate::schema::Schema;
 use crate::semver::{Constraints, Version};
 use crate::value::{Map, Value};
 
@@ -56,8 +57,8 @@ impl Instance {
         &self.chart.files
     }
 
-    pub(crate) fn has_schema(&self) -> bool {
-        self.chart.has_schema
+    pub(crate) fn schema(&self) -> Option<&Schema> {
+        self.chart.schema.as_ref()
     }
 
     /// Names of `Chart.yaml` for which there is no chart at all.

@@ -8,6 +8,7 @@ use super::archive::{self, ArchiveLimits, Budget};
 use super::ignore::{IgnoreError, Rules};
 use super::metadata::Metadata;
 use super::{File, Loaded, values};
+use crate::schema::Schema;
 use crate::yaml::{self, Node};
 
 /// Why a chart cannot be loaded.
@@ -157,7 +158,7 @@ impl Loaded {
             values: parts.values,
             templates: parts.templates,
             files: parts.files.into(),
-            has_schema: parts.has_schema,
+            schema: parts.schema,
             dependencies,
         })
     }
@@ -169,7 +170,7 @@ struct Parts {
     values: Node,
     templates: Vec<File>,
     files: Vec<File>,
-    has_schema: bool,
+    schema: Option<Schema>,
     subcharts: BTreeMap<String, Files>,
 }
 
@@ -185,7 +186,7 @@ impl Parts {
                 let file = "values.yaml";
                 self.values = values::read(&data).map_err(|problem| LoadError::ReadFile { file, problem })?;
             }
-            "values.schema.json" => self.has_schema = true,
+            "values.schema.json" => self.schema = Some(Schema::new(data)),
             "requirements.yaml" => {
                 update(metadata, "requirements.yaml", &data)?;
                 self.keep_if(first_version, name, data);

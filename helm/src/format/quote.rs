@@ -7,6 +7,16 @@ pub(crate) fn quote(text: &[u8]) -> Vec<u8> {
     quote_with(text, '"', is_print)
 }
 
+/// The same for text.
+pub(crate) fn quoted(text: &str) -> String {
+    String::from_utf8_lossy(&quote(text.as_bytes())).into_owned()
+}
+
+/// A character in single quotes, for messages.
+pub(crate) fn quote_char(character: char) -> String {
+    String::from_utf8_lossy(&quote_rune(character, false)).into_owned()
+}
+
 /// The same with every rune outside ASCII escaped.
 pub(super) fn quote_ascii(text: &[u8]) -> Vec<u8> {
     quote_with(text, '"', |character| character.is_ascii() && is_print(character))

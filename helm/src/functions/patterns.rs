@@ -6,10 +6,10 @@
 use regex::Regex;
 
 /// A translated pattern.
-pub(super) struct Pattern {
-    pub(super) rust: String,
+pub(crate) struct Pattern {
+    pub(crate) rust: String,
     /// The pattern means the same as in Go only for ASCII text.
-    pub(super) needs_ascii: bool,
+    pub(crate) needs_ascii: bool,
 }
 
 const MAX_REPEAT: u32 = 1_000;
@@ -17,7 +17,7 @@ const MAX_REPEAT: u32 = 1_000;
 const MAX_NESTING: usize = 1_000;
 
 /// The error is Go's text without the words before it.
-pub(super) fn translate(pattern: &str) -> Result<Pattern, String> {
+pub(crate) fn translate(pattern: &str) -> Result<Pattern, String> {
     let mut translator = Translator {
         whole: pattern,
         rest: pattern,

@@ -8,12 +8,7 @@ use crate::yaml::Node;
 
 /// Reads a text that holds one JSON value; every number is a float.
 pub fn decode(text: &[u8]) -> Result<Node, Error> {
-    let mut decoder = Decoder {
-        text,
-        position: 0,
-        walk: Walk::copying(),
-    };
-    decoder.skip_space();
+    let mut decoder = Decoder::new(text, "unexpected end of JSON input");
     let node = decoder.value(0)?;
     decoder.skip_space();
     match decoder.peek() {
@@ -22,13 +17,82 @@ pub fn decode(text: &[u8]) -> Result<Node, Error> {
     }
 }
 
+/// Reads the value that a text begins with, as Go's `json.Decoder` does, and gives its length.
+pub(crate) fn decode_first<T: Build>(text: &[u8]) -> Result<(T, usize), Error> {
+    let mut decoder = Decoder::new(text, "unexpected EOF");
+    if decoder.peek().is_none() {
+        return Err(Error::Refused("EOF".to_owned()));
+    }
+    let value = decoder.value(0)?;
+    Ok((value, decoder.position))
+}
+
+/// What JSON is read into.
+pub(crate) trait Build: Sized {
+    /// `null`
+    fn null() -> Self;
+    /// `true` or `false`
+    fn bool(value: bool) -> Self;
+    /// A number as written; nothing when it is out of range.
+    fn number(text: &str) -> Option<Self>;
+    /// A string.
+    fn text(text: String) -> Self;
+    /// An array.
+    fn list(items: Vec<Self>) -> Self;
+    /// An object. Of equal keys the last counts.
+    fn map(entries: BTreeMap<String, Self>) -> Self;
+}
+
+impl Build for Node {
+    fn null() -> Self {
+        Self::Null
+    }
+
+    fn bool(value: bool) -> Self {
+        Self::Bool(value)
+    }
+
+    fn number(text: &str) -> Option<Self> {
+        text.parse()
+            .ok()
+            .filter(|number: &f64| number.is_finite())
+            .map(Self::Float)
+    }
+
+    fn text(text: String) -> Self {
+        Self::Text(text)
+    }
+
+    fn list(items: Vec<Self>) -> Self {
+        Self::List(items)
+    }
+
+    fn map(entries: BTreeMap<String, Self>) -> Self {
+        Self::Map(entries)
+    }
+}
+
 struct Decoder<'a> {
     text: &'a [u8],
     position: usize,
     walk: Walk,
+    /// What Go says of a text that ends too early.
+    too_short: &'static str,
 }
 
-impl Decoder<'_> {
+impl<'a> Decoder<'a> {
+    /// A decoder at the first value of a text.
+    fn new(text: &'a [u8], too_short: &'static str) -> Self {
+        let mut decoder = Self {
+            text,
+            position: 0,
+            walk: Walk::copying(),
+            too_short,
+        };
+        decoder.skip_space();
+        decoder
+    }
+
     fn peek(&self) -> Option<u8> {
         self.text.get(self.position).copied()
     }
@@ -42,7 +106,7 @@ impl Decoder<'_> {
     /// The error for the byte at the position, or for the end of the text.
     fn unexpected(&self, place: &str) -> Error {
         Error::Refused(match self.peek() {
-            None => "unexpected end of JSON input".to_owned(),
+            None => self.too_short.to_owned(),
             Some(byte) => format!("invalid character {} {place}", quote(byte)),
         })
     }
@@ -55,34 +119,34 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn value(&mut self, depth: usize) -> Result<Node, Error> {
+    fn value<T: Build>(&mut self, depth: usize) -> Result<T, Error> {
         self.walk.visit(depth).map_err(Error::Bound)?;
         match self.peek() {
             Some(b'{') => self.object(depth),
             Some(b'[') => self.array(depth),
-            Some(b'"') => self.string().map(Node::Text),
+            Some(b'"') => self.string().map(T::text),
             Some(b'-' | b'0'..=b'9') => self.number(),
-            Some(b't') => self.literal("true", Node::Bool(true)),
-            Some(b'f') => self.literal("false", Node::Bool(false)),
-            Some(b'n') => self.literal("null", Node::Null),
+            Some(b't') => self.literal("true", T::bool(true)),
+            Some(b'f') => self.literal("false", T::bool(false)),
+            Some(b'n') => self.literal("null", T::null()),
             _ => Err(self.unexpected("looking for beginning of value")),
         }
     }
 
-    fn literal(&mut self, word: &str, node: Node) -> Result<Node, Error> {
+    fn literal<T>(&mut self, word: &str, value: T) -> Result<T, Error> {
         for byte in word.bytes() {
             self.expect(byte, &format!("in literal {word} (expecting {})", quote(byte)))?;
         }
-        Ok(node)
+        Ok(value)
     }
 
-    fn object(&mut self, depth: usize) -> Result<Node, Error> {
+    fn object<T: Build>(&mut self, depth: usize) -> Result<T, Error> {
         self.position += 1;
         let mut entries = BTreeMap::new();
         self.skip_space();
         if self.peek() == Some(b'}') {
             self.position += 1;
-            return Ok(Node::Map(entries));
+            return Ok(T::map(entries));
         }
         loop {
             self.skip_space();
@@ -98,19 +162,19 @@ impl Decoder<'_> {
             self.skip_space();
             if self.peek() == Some(b'}') {
                 self.position += 1;
-                return Ok(Node::Map(entries));
+                return Ok(T::map(entries));
             }
             self.expect(b',', "after object key:value pair")?;
         }
     }
 
-    fn array(&mut self, depth: usize) -> Result<Node, Error> {
+    fn array<T: Build>(&mut self, depth: usize) -> Result<T, Error> {
         self.position += 1;
         let mut items = Vec::new();
         self.skip_space();
         if self.peek() == Some(b']') {
             self.position += 1;
-            return Ok(Node::List(items));
+            return Ok(T::list(items));
         }
         loop {
             self.skip_space();
@@ -118,13 +182,13 @@ impl Decoder<'_> {
             self.skip_space();
             if self.peek() == Some(b']') {
                 self.position += 1;
-                return Ok(Node::List(items));
+                return Ok(T::list(items));
             }
             self.expect(b',', "after array element")?;
         }
     }
 
-    fn number(&mut self) -> Result<Node, Error> {
+    fn number<T: Build>(&mut self) -> Result<T, Error> {
         let start = self.position;
         if self.peek() == Some(b'-') {
             self.position += 1;
@@ -146,12 +210,11 @@ impl Decoder<'_> {
             self.digits("in exponent of numeric literal")?;
         }
         let text = String::from_utf8_lossy(&self.text[start..self.position]);
-        match text.parse::<f64>() {
-            Ok(number) if number.is_finite() => Ok(Node::Float(number)),
-            _ => Err(Error::Refused(format!(
+        T::number(&text).ok_or_else(|| {
+            Error::Refused(format!(
                 "json: cannot unmarshal number {text} into Go value of type float64"
-            ))),
-        }
+            ))
+        })
     }
 
     fn digits(&mut self, place: &str) -> Result<(), Error> {

@@ -12,5 +12,7 @@ mod cluster_classes;
 mod lab;
 mod one_liners;
 mod own_charts;
+mod recorded;
+mod schemas;
 mod survey;
 mod table;

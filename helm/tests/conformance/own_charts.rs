@@ -39,6 +39,9 @@ fn own_calls() -> Vec<Call> {
         ),
         own("order", "order"),
         own("sequence", "sequence"),
+        own("schemas", "schemas"),
+        own("schemas-of-parent", "schemas").with_values("twig: {port: 1}"),
+        own("schemas-satisfied", "schemas").with_values("{name: x, twig: {port: 1}, leaf: {port: 2}}"),
         own("files", "files"),
         own("values", "values"),
         own("values-of-user", "values").with_values(

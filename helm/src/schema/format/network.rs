@@ -1,0 +1,155 @@
+//! Formats of addresses.
+
+use std::net::Ipv6Addr;
+
+use super::{integer, refuse};
+use crate::format::{quote_char, quoted};
+use crate::schema::address::Url;
+
+pub(super) fn ipv4(text: &str) -> Result<(), String> {
+    let groups: Vec<&str> = text.split('.').collect();
+    if groups.len() != 4 {
+        return refuse("expected four decimals");
+    }
+    for group in groups {
+        if group.len() > 1 && group.starts_with('0') {
+            return refuse("leading zeros");
+        }
+        if !(0..=255).contains(&integer(group)?) {
+            return refuse("decimal must be between 0 and 255");
+        }
+    }
+    Ok(())
+}
+
+/// Helm names the place of a mistake, we only that there is one.
+pub(super) fn ipv6(text: &str) -> Result<(), String> {
+    if !text.contains(':') {
+        return refuse("missing colon");
+    }
+    let (address, zone) = text
+        .split_once('%')
+        .map_or((text, None), |(address, zone)| (address, Some(zone)));
+    if address.parse::<Ipv6Addr>().is_err() || zone == Some("") {
+        return Err(format!("ParseAddr({}): unable to parse IP", quoted(text)));
+    }
+    match zone {
+        Some(_) => refuse("zone id is not a part of ipv6 address"),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn host_name(text: &str) -> Result<(), String> {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    if text.len() > 253 {
+        return refuse("more than 253 characters long");
+    }
+    for label in text.split('.') {
+        if !(1..=63).contains(&label.len()) {
+            return refuse("label must be 1 to 63 characters long");
+        }
+        if label.starts_with('-') {
+            return refuse("label starts with hyphen");
+        }
+        if label.ends_with('-') {
+            return refuse("label ends with hyphen");
+        }
+        let is_plain = |character: char| character.is_ascii_alphanumeric() || character == '-';
+        if let Some(other) = label.chars().find(|character| !is_plain(*character)) {
+            return Err(format!("invalid character {}", quote_char(other)));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn email(text: &str) -> Result<(), String> {
+    if text.len() > 254 {
+        return refuse("more than 255 characters long");
+    }
+    let Some((local, domain)) = text.rsplit_once('@') else {
+        return refuse("missing @");
+    };
+    if local.len() > 64 {
+        return refuse("local part more than 64 characters long");
+    }
+    match local.strip_prefix('"').filter(|rest| !rest.is_empty()) {
+        Some(rest) => {
+            let mut inner = rest.chars();
+            inner.next_back();
+            if inner.as_str().contains(['\\', '"']) {
+                return refuse("backslash and quote are not allowed within quoted local part");
+            }
+        }
+        None => unquoted(local)?,
+    }
+    if let Some(address) = domain.strip_prefix('[').and_then(|domain| domain.strip_suffix(']')) {
+        return match address.strip_prefix("IPv6:") {
+            Some(address) => ipv6(address).map_err(|problem| format!("invalid ipv6 address: {problem}")),
+            None => ipv4(address).map_err(|problem| format!("invalid ipv4 address: {problem}")),
+        };
+    }
+    host_name(domain).map_err(|problem| format!("invalid domain: {problem}"))
+}
+
+fn unquoted(local: &str) -> Result<(), String> {
+    if local.starts_with('.') {
+        return refuse("starts with dot");
+    }
+    if local.ends_with('.') {
+        return refuse("ends with dot");
+    }
+    if local.contains("..") {
+        return refuse("consecutive dots");
+    }
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || ".!#$%&'*+-/=?^_`{|}~".contains(character);
+    match local.chars().find(|character| !is_plain(*character)) {
+        Some(other) => Err(format!("invalid character {}", quote_char(other))),
+        None => Ok(()),
+    }
+}
+
+fn url(text: &str) -> Result<Url<'_>, String> {
+    let url = Url::parse(text)?;
+    let host = url.host_name();
+    if host.contains(':') {
+        if !url
+            .authority
+            .is_some_and(|authority| authority.contains('[') && authority.contains(']'))
+        {
+            return Err("ipv6 address not enclosed in brackets".to_owned());
+        }
+        ipv6(host).map_err(|problem| format!("invalid ipv6 address: {problem}"))?;
+    }
+    Ok(url)
+}
+
+pub(super) fn uri(text: &str) -> Result<(), String> {
+    if url(text)?.is_absolute() {
+        Ok(())
+    } else {
+        refuse("relative url")
+    }
+}
+
+pub(super) fn uri_reference(text: &str) -> Result<(), String> {
+    if text.contains('\\') {
+        return refuse("contains \\");
+    }
+    url(text).map(|_| ())
+}
+
+pub(super) fn uri_template(text: &str) -> Result<(), String> {
+    for part in url(text)?.path().split('/') {
+        let mut is_open = false;
+        for brace in part.chars().filter(|character| matches!(character, '{' | '}')) {
+            if (brace == '{') == is_open {
+                return refuse("nested curly braces");
+            }
+            is_open = !is_open;
+        }
+        if is_open {
+            return refuse("no matching closing brace");
+        }
+    }
+    Ok(())
+}
