@@ -123,7 +123,6 @@ const NOT_YET: &[&str] = &[
     "genSignedCertWithKey",
     "htpasswd",
     "toToml",
-    "toYamlPretty",
 ];
 
 /// The functions of one Helm version.

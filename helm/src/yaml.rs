@@ -5,6 +5,7 @@ mod emit;
 mod error;
 mod node;
 mod order;
+mod pretty;
 mod resolve;
 mod scan;
 mod style;
@@ -13,6 +14,7 @@ pub use decode::Decoded;
 pub use emit::emit;
 pub use error::Error;
 pub use node::Node;
+pub(crate) use pretty::to_yaml_pretty;
 
 use crate::bounds::BoundError;
 use crate::json;

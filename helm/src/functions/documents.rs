@@ -8,6 +8,10 @@ use crate::yaml::{self, Node};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("toYaml", &[Any], |arguments| encoded_or_empty(arguments, yaml::to_yaml)),
+    Function::new("toYamlPretty", &[Any], |arguments| match arguments {
+        [value] => yaml::to_yaml_pretty(value).map(Value::from),
+        _ => Err(mismatch()),
+    }),
     Function::new("fromYaml", &[Str], |arguments| {
         decoded(arguments, |text| Ok(yaml::from_yaml(text)?))
     }),

@@ -40,6 +40,13 @@ pub(crate) fn as_calendar_number(value: &Value) -> Option<i64> {
         .map(|number| number.value)
 }
 
+/// The text of a duration, nothing for other values.
+pub(crate) fn as_duration_text(value: &Value) -> Option<String> {
+    inside::<Number>(value)
+        .filter(|number| number.number_type == NumberType::Duration)
+        .map(Number::text)
+}
+
 fn inside<T: 'static>(value: &Value) -> Option<&T> {
     let Value::Obj(object) = value else { return None };
     let object: &dyn Any = &**object;

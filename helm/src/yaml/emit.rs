@@ -1,19 +1,42 @@
-//! From plain data to text: go-yaml v2's block style with keys in natural order and lines folded at 80 columns.
+//! From plain data to text: the block style of go-yaml, with keys in natural order.
 
 use super::node::Node;
 use super::order;
 use super::style::{self, Style, is_break, is_printable, is_space};
 use crate::number;
 
-/// Scalars are folded at a space beyond this column.
-const WIDTH: usize = 80;
 const INDENT: usize = 2;
 /// Longer keys are written with `? `.
 const MAX_SIMPLE_KEY: usize = 128;
 
+/// What the two versions of go-yaml write differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    /// Scalars are folded, and lists stand at the column of their key.
+    V2,
+    /// Lists stand deeper than their key, and only tabs in scalars of several lines are no reason for quotes.
+    V3,
+}
+
+impl Version {
+    /// Scalars are folded at a space beyond this column.
+    const fn width(self) -> usize {
+        match self {
+            Self::V2 => 80,
+            Self::V3 => usize::MAX,
+        }
+    }
+}
+
 /// Writes one document; it ends with a line break.
 pub fn emit(node: &Node) -> String {
+    emit_as(Version::V2, node)
+}
+
+/// Writes one document as a version does.
+pub(super) fn emit_as(version: Version, node: &Node) -> String {
     let mut emitter = Emitter {
+        version,
         text: String::new(),
         column: 0,
         whitespace: true,
@@ -62,6 +85,7 @@ impl Place {
 }
 
 struct Emitter {
+    version: Version,
     text: String,
     /// Characters since the last line break.
     column: usize,
@@ -83,8 +107,7 @@ impl Emitter {
             Node::List(items) if items.is_empty() => self.indicator("[]", true, false),
             Node::Map(entries) if entries.is_empty() => self.indicator("{}", true, false),
             Node::List(items) => {
-                // A list below a key stands at the column of the key.
-                let item = if place.role == Role::Value && !self.indention {
+                let item = if self.version == Version::V2 && place.role == Role::Value && !self.indention {
                     place.with(Role::Item)
                 } else {
                     place.inner(Role::Item)
@@ -98,7 +121,7 @@ impl Emitter {
             Node::Map(entries) => {
                 let entry = place.inner(Role::Key);
                 let keys = entries.iter().map(|(key, node)| (key.as_str(), node)).collect();
-                for (key, node) in order::sorted(keys) {
+                for (key, node) in order::sorted(keys, self.version) {
                     self.break_line_to(entry.columns());
                     self.entry(key, node, entry);
                 }
@@ -120,7 +143,7 @@ impl Emitter {
     }
 
     fn string(&mut self, text: &str, place: Place) {
-        match style::of_string(text, place.role == Role::Key) {
+        match style::of_string(text, place.role == Role::Key, self.version) {
             Style::Plain => self.plain(text, place),
             Style::SingleQuoted => self.single_quoted(text, place),
             Style::DoubleQuoted => self.double_quoted(text, place),
@@ -250,7 +273,7 @@ impl Emitter {
     }
 
     fn may_fold(&self, place: Place, after_space: bool) -> bool {
-        place.role != Role::Key && !after_space && self.column > WIDTH
+        place.role != Role::Key && !after_space && self.column > self.version.width()
     }
 
     /// Starts a new line unless this one holds nothing but the wanted indentation.

@@ -1,23 +1,24 @@
-//! The order of keys in emitted mappings: go-yaml v2's natural order, where `a2` comes before `a10`.
+//! The order of keys in emitted mappings: go-yaml's natural order, where `a2` comes before `a10`.
 
 use std::cmp::Ordering;
 
+use super::emit::Version;
 use crate::text::{is_digit, is_letter};
 
 /// Sorts keys. The comparison is not transitive (`a10 < a1b2 < a2 < a10`), which the sorts of the standard library may answer with a
 /// panic; a merge sort gives *some* fixed order for such keys, where Go's own changes from run to run.
-pub(super) fn sorted<T>(keys: Vec<(&str, T)>) -> Vec<(&str, T)> {
+pub(super) fn sorted<T>(keys: Vec<(&str, T)>, version: Version) -> Vec<(&str, T)> {
     if keys.len() < 2 {
         return keys;
     }
     let mut left = keys;
     let right = left.split_off(left.len() / 2);
-    let mut left = sorted(left).into_iter().peekable();
-    let mut right = sorted(right).into_iter().peekable();
+    let mut left = sorted(left, version).into_iter().peekable();
+    let mut right = sorted(right, version).into_iter().peekable();
     let mut merged = Vec::with_capacity(left.len() + right.len());
     loop {
         let take_right = match (left.peek(), right.peek()) {
-            (Some((left, _)), Some((right, _))) => compare(right, left) == Ordering::Less,
+            (Some((left, _)), Some((right, _))) => compare(right, left, version) == Ordering::Less,
             (None, Some(_)) => true,
             (_, None) => false,
         };
@@ -29,7 +30,7 @@ pub(super) fn sorted<T>(keys: Vec<(&str, T)>) -> Vec<(&str, T)> {
 }
 
 /// Compares two keys at the first rune where they differ.
-pub(super) fn compare(left: &str, right: &str) -> Ordering {
+pub(super) fn compare(left: &str, right: &str, version: Version) -> Ordering {
     if let Some(order) = compare_without_digits(left, right) {
         return order;
     }
@@ -38,9 +39,13 @@ pub(super) fn compare(left: &str, right: &str) -> Ordering {
         return left.len().cmp(&right.len());
     };
     let (first, second) = (left[position], right[position]);
+    // Behind a digit the third version lets a letter come first: a number ends there.
+    let ends_number = version == Version::V3 && position > 0 && is_digit(left[position - 1]);
     match (is_letter(first), is_letter(second)) {
         (true, true) => return first.cmp(&second),
+        (true, false) if ends_number => return Ordering::Less,
         (true, false) => return Ordering::Greater,
+        (false, true) if ends_number => return Ordering::Greater,
         (false, true) => return Ordering::Less,
         (false, false) => {}
     }
@@ -65,7 +70,8 @@ fn compare_without_digits(left: &str, right: &str) -> Option<Ordering> {
         return Some(left.len().cmp(&right.len()));
     };
     let (first, second) = (left[position], right[position]);
-    if !first.is_ascii() || !second.is_ascii() || first.is_ascii_digit() || second.is_ascii_digit() {
+    let follows_digit = position > 0 && (left[position - 1].is_ascii_digit() || !left[position - 1].is_ascii());
+    if follows_digit || !first.is_ascii() || !second.is_ascii() || first.is_ascii_digit() || second.is_ascii_digit() {
         return None;
     }
     Some(match (first.is_ascii_alphabetic(), second.is_ascii_alphabetic()) {

@@ -1,5 +1,6 @@
 //! How a scalar may be written: what its characters allow, and what the style is then.
 
+use super::emit::Version;
 use super::resolve::{Resolved, is_base_60, resolve};
 
 /// The styles that the emitter uses.
@@ -12,8 +13,8 @@ pub(super) enum Style {
 }
 
 /// Chooses the style of a string.
-pub(super) fn of_string(text: &str, simple_key: bool) -> Style {
-    let allowed = Allowed::by(text);
+pub(super) fn of_string(text: &str, simple_key: bool, version: Version) -> Style {
+    let allowed = Allowed::by(text, version);
     let wanted = if text.contains('\n') {
         Style::Literal
     } else if resolve(text) == Resolved::Text && !is_base_60(text) {
@@ -46,10 +47,11 @@ struct Allowed {
 }
 
 impl Allowed {
-    fn by(text: &str) -> Self {
+    fn by(text: &str, version: Version) -> Self {
         let facts = Facts::of(text);
         let at_edge = |test: fn(char) -> bool| text.starts_with(test) || text.ends_with(test);
-        let unwritable = facts.space_before_break || facts.special;
+        let unwritable = facts.space_before_break || facts.special || facts.tabs;
+        let unwritable_as_block = facts.space_before_break || facts.special || facts.tabs && version == Version::V2;
         Self {
             multiline: facts.breaks,
             plain: !(text.is_empty()
@@ -59,7 +61,7 @@ impl Allowed {
                 || facts.indicators
                 || unwritable),
             single_quoted: !(facts.space_after_break || unwritable),
-            literal: !(text.is_empty() || text.ends_with(' ') || unwritable),
+            literal: !(text.is_empty() || text.ends_with(' ') || unwritable_as_block),
         }
     }
 }
@@ -70,6 +72,7 @@ struct Facts {
     indicators: bool,
     breaks: bool,
     special: bool,
+    tabs: bool,
     space_after_break: bool,
     space_before_break: bool,
 }
@@ -93,7 +96,8 @@ impl Facts {
                 (Some(before), '#') => is_blank_or_break(before),
                 _ => false,
             };
-            facts.special |= !is_printable(character);
+            facts.tabs |= character == '\t';
+            facts.special |= !is_printable(character) && character != '\t';
             facts.breaks |= is_break(character);
             facts.space_after_break |= is_space(character) && previous.is_some_and(is_break);
             facts.space_before_break |= is_break(character) && previous.is_some_and(is_space);

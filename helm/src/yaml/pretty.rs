@@ -1,0 +1,53 @@
+//! The function `toYamlPretty`: a value by go-yaml v3, without the way through JSON that `toYaml` takes.
+
+use super::emit::{Version, emit_as};
+use super::node::Node;
+use crate::bounds::Walk;
+use crate::objects::time::as_duration_text;
+use crate::value::{Json, Map, Shape, Value};
+
+/// The YAML of a value, without the last line break. What is not supported is an error, never another text.
+pub(crate) fn to_yaml_pretty(value: &Value) -> Result<String, String> {
+    let mut text = emit_as(Version::V3, &node(value, &mut Walk::copying(), 0)?);
+    text.pop();
+    Ok(text)
+}
+
+fn node(value: &Value, walk: &mut Walk, depth: usize) -> Result<Node, String> {
+    walk.visit(depth)?;
+    Ok(match value {
+        Value::Nil => Node::Null,
+        Value::Bool(value) => Node::Bool(*value),
+        Value::Int(number, _) => Node::Int(*number),
+        Value::Float(number) => Node::Float(*number),
+        Value::Str(text) => Node::Text(self::text(text)?),
+        Value::Bytes(bytes) => Node::List(bytes.iter().map(|byte| Node::Int(i64::from(*byte))).collect()),
+        Value::List(list) => items(list.items(), walk, depth)?,
+        Value::Map(map) => entries(map, walk, depth)?,
+        Value::Obj(object) => match (object.shape(), object.json()) {
+            (Shape::Number(number, _), _) => as_duration_text(value).map_or(Node::Int(number), Node::Text),
+            (Shape::Map(map), None) => entries(&map, walk, depth)?,
+            (Shape::List(list), None) => items(list.items(), walk, depth)?,
+            (Shape::Pointer(_), Some(Json::Value(Value::Str(text)))) => Node::Text(self::text(&text)?),
+            _ => return Err(format!("toYamlPretty of {} is not supported", object.type_name())),
+        },
+    })
+}
+
+fn text(text: &[u8]) -> Result<String, String> {
+    let text = str::from_utf8(text).map_err(|_| "toYamlPretty of binary data is not supported")?;
+    Ok(text.to_owned())
+}
+
+fn items(items: &[Value], walk: &mut Walk, depth: usize) -> Result<Node, String> {
+    let items = items.iter().map(|item| node(item, walk, depth + 1));
+    Ok(Node::List(items.collect::<Result<_, _>>()?))
+}
+
+fn entries(map: &Map, walk: &mut Walk, depth: usize) -> Result<Node, String> {
+    let entries = map.entries();
+    let entries = entries
+        .iter()
+        .map(|(key, value)| Ok((text(key)?, node(value, walk, depth + 1)?)));
+    Ok(Node::Map(entries.collect::<Result<_, String>>()?))
+}
