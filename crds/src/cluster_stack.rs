@@ -102,7 +102,8 @@ pub struct ClusterStackSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "versions")]
     pub versions: Vec<String>,
-    /// Whether the newest release of the channel is taken as soon as it appears.
+    /// Whether the newest release of the channel is taken as soon as it appears; only that one, so it hides those before it while it is broken.
+    /// The one before goes when the new one is ready, unless spec.versions lists it or a Cluster uses it.
     #[serde(default = "yes")]
     pub auto_subscribe: bool,
     /// Whether the releases need nothing of a provider, such as node images.
@@ -128,9 +129,9 @@ pub struct ClusterStackSpec {
     /// How signatures of releases are checked. Without it they are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<Verification>,
-    /// What happens when somebody changes or deletes objects of a release. Correct: fields are put back, deleted objects made again. Warn: the
-    /// status says so, and they stay as they are; a release without one of its objects is not ready. Ignore: as Warn, but changed fields are not
-    /// looked at. Under all three an object that loses the operator's label is written anew, because it could not be watched without.
+    /// What happens when somebody changes or deletes objects of a release. Correct: fields that the release sets are put back, deleted
+    /// objects made again; what others add stays. Warn: the status says so, and they stay as they are; a release without one of its objects is not
+    /// ready. Ignore: as Warn, but changed fields are not looked at. Under all three an object that loses the operator's label is written anew, because it could not be watched without.
     #[serde(default)]
     pub drift: DriftPolicy,
     /// Whose behaviour the rendering of charts follows: v3.19 (as the Go operator), v4.1, v4.2 or v4.3.

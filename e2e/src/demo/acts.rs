@@ -138,7 +138,7 @@ impl Play<'_> {
         let after = |id: &Id| self.picture.repaired_after(id).map(short).unwrap_or_default();
         let [template, class] = damaged.each_ref().map(after);
         self.screen.good(&format!(
-            "The template was back after {template}, the class as before after {class}."
+            "The template was back after {template}, the fields of the class after {class}."
         ));
         Ok(())
     }
