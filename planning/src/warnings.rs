@@ -6,7 +6,7 @@ use crds::conditions::{Condition, ConditionStatus, ConditionType, Reason, Severi
 /// tells nothing new.
 ///
 /// Of what a stack says about its releases only the beginning is news, told by what its conditions said `before`: their words change with every
-/// release, and the releases tell them themselves.
+/// release, and the releases tell them themselves. So it is of differences that the drift policy leaves.
 pub fn warnings<'a>(before: &[Condition], after: &'a [Condition]) -> Vec<(Reason, &'a str)> {
     let mut told: Vec<(Reason, &str)> = Vec::new();
     for condition in after.iter().filter(|condition| counts(condition)) {
@@ -17,7 +17,8 @@ pub fn warnings<'a>(before: &[Condition], after: &'a [Condition]) -> Vec<(Reason
             let mut before = before.iter().filter(|condition| counts(condition));
             before.any(|condition| reason_of(condition) == Some(reason))
         };
-        let is_news = if about_releases {
+        let is_left = reason == Reason::Drifted && condition.status == ConditionStatus::True;
+        let is_news = if about_releases || is_left {
             !said(reason) && told.iter().all(|(other, _)| *other != reason)
         } else {
             severe && condition.status == ConditionStatus::False
@@ -109,6 +110,17 @@ mod tests {
         ];
         assert_eq!(warnings(&[], &conditions), told);
         assert_eq!(warnings(&conditions, &conditions), told);
+    }
+
+    #[test]
+    fn that_objects_are_left_as_somebody_changed_them_is_told_once() {
+        let drifted = |message: &str| Condition {
+            message: Some(message.to_owned()),
+            ..condition("HelmChartApplied", ConditionStatus::True, None, Some(Reason::Drifted))
+        };
+        let (one, two) = ([drifted("one field")], [drifted("two fields")]);
+        assert_eq!(warnings(&[], &one), [(Reason::Drifted, "one field")]);
+        assert_eq!(warnings(&one, &two), []);
     }
 
     #[test]

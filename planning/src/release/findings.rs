@@ -9,6 +9,7 @@ use super::object::{Sync, SyncState};
 use super::objects::{Objects, may_install, moved_from};
 use super::observed::{Assets, Provider, ReleaseObserved, Rendering};
 use super::prune::Fate;
+use super::rows::{is_left_drifted, stands};
 use super::waiting::Waiting;
 use super::without_files::{self, is_without_files};
 use super::wording::{awaited_kinds, missing_kinds, refusals, summary};
@@ -114,7 +115,7 @@ fn applied(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> 
         ));
     }
     if !is_compared(observed) {
-        return uncompared(rows);
+        return uncompared(observed, rows);
     }
     if let Some(message) = failing(observed, objects, rows) {
         return Some(Finding::fails(
@@ -168,7 +169,8 @@ fn failing(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> 
     };
     let refused = rows
         .iter()
-        .filter(|row| row.status == Some(SyncStatus::NotSynced) && !row.error.is_empty() && !unserved(&key_of(row)))
+        .filter(|row| row.status == Some(SyncStatus::NotSynced) && !row.error.is_empty())
+        .filter(|row| !is_left_drifted(observed, row) && !unserved(&key_of(row)))
         .map(told);
     let refused = Some(refusals(refused)).filter(|words| !words.is_empty());
     let missing = missing_kinds(observed, objects.wanted.keys().filter(|key| unserved(key)));
@@ -191,12 +193,12 @@ fn installed(rows: &[Resource]) -> Finding {
 }
 
 /// Nothing could be compared: what was applied is taken to be there still. Without anything applied there is nothing to say.
-fn uncompared(rows: &[Resource]) -> Option<Finding> {
+fn uncompared(observed: &ReleaseObserved, rows: &[Resource]) -> Option<Finding> {
     const TYPE: ConditionType = ConditionType::HelmChartApplied;
     if rows.is_empty() {
         return None;
     }
-    if rows.iter().all(|row| row.status == Some(SyncStatus::Synced)) {
+    if rows.iter().all(|row| stands(observed, row)) {
         return Some(installed(rows));
     }
     let message = "objects of the release are there that could not be compared with it yet";
@@ -205,7 +207,7 @@ fn uncompared(rows: &[Resource]) -> Option<Finding> {
 
 /// Whether it is open how an object is. One that was in line and has not been looked at since a restart is taken to be so still.
 fn is_unknown(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync) -> bool {
-    sync.state == SyncState::Unverified && row(observed, key).is_none_or(|row| row.status != Some(SyncStatus::Synced))
+    sync.state == SyncState::Unverified && row(observed, key).is_none_or(|row| !stands(observed, row))
 }
 
 /// The most telling reason among the objects that are not in line.

@@ -34,6 +34,9 @@ const HOLDER_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 /// What is said of an object that carries another release's mark.
 const FOREIGN: &str = "the object belongs to another release";
 
+/// How words about a difference begin.
+pub(super) const DRIFTED: &str = "differs from the release at";
+
 /// What the decision about one object came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sync {
@@ -329,7 +332,7 @@ fn contested_until(object: &ObjectObserved, now: Timestamp) -> Option<Timestamp>
 pub(super) fn drift_message(fields: &[String], managers: &[String]) -> String {
     const SHOWN: usize = 5;
     let mut message = format!(
-        "differs from the release at {}",
+        "{DRIFTED} {}",
         fields.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ")
     );
     if fields.len() > SHOWN {

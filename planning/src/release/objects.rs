@@ -56,6 +56,12 @@ pub(super) fn moved_from(observed: &ReleaseObserved) -> Option<&str> {
     }
 }
 
+/// What becomes of fields that somebody else changes.
+pub(super) fn drift_policy(observed: &ReleaseObserved) -> DriftPolicy {
+    let policy = observed.spec.policy.as_ref();
+    policy.map_or(DriftPolicy::default(), |policy| policy.drift)
+}
+
 /// What becomes of the objects of a release that is wanted.
 pub(super) fn installation(observed: &ReleaseObserved, now: Timestamp) -> Objects {
     if is_without_files(observed) {
@@ -67,11 +73,7 @@ pub(super) fn installation(observed: &ReleaseObserved, now: Timestamp) -> Object
     if !may_install(observed) || moved_from(observed).is_some() {
         return Objects::default();
     }
-    let policy = observed
-        .spec
-        .policy
-        .as_ref()
-        .map_or(DriftPolicy::default(), |policy| policy.drift);
+    let policy = drift_policy(observed);
     let nothing = ObjectObserved::default();
     let wanted: BTreeMap<ObjectKey, Sync> = intents
         .iter()

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use crds::conditions::cut;
+use crds::policy::DriftPolicy;
 use crds::resource::{Health, Resource, SyncStatus};
 
 use super::bounds::shorten_errors;
 use super::inventory::{key_of, row};
-use super::object::{Sync, SyncState};
-use super::objects::Objects;
+use super::object::{DRIFTED, Sync, SyncState};
+use super::objects::{Objects, drift_policy};
 use super::observed::{Intent, ObjectObserved, ReleaseObserved, Rendering};
 use super::prune::Fate;
 use crate::health::matters;
@@ -39,6 +40,16 @@ pub(super) fn rows(observed: &ReleaseObserved, objects: &Objects) -> Vec<Resourc
         .collect();
     shorten_errors(&mut rows);
     rows
+}
+
+/// Whether the object of a row was seen to be as the release wants it, or as the drift policy leaves it.
+pub(super) fn stands(observed: &ReleaseObserved, row: &Resource) -> bool {
+    row.status == Some(SyncStatus::Synced) || is_left_drifted(observed, row)
+}
+
+/// Whether a row tells of a difference that the drift policy leaves. Also after a restart, when nobody has looked yet.
+pub(super) fn is_left_drifted(observed: &ReleaseObserved, row: &Resource) -> bool {
+    drift_policy(observed) == DriftPolicy::Warn && row.error.starts_with(DRIFTED)
 }
 
 /// The row as it stands, or a new one of an object that nothing was applied to.
@@ -79,7 +90,7 @@ fn wanted_row(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync, object: 
         // No longer so, and nothing else is known yet.
         SyncState::Unverified | SyncState::Pending if is_start_of(&row.error, &unserved(key)) => with_error(row, ""),
         SyncState::Unverified | SyncState::Pending => row,
-        SyncState::Held { .. } if row.status == Some(SyncStatus::Synced) => row,
+        SyncState::Held { .. } if stands(observed, &row) => row,
         SyncState::Held { release } => with_error(
             row,
             &format!("the object belongs to release {release}, which has not said yet what it applied"),
@@ -88,12 +99,12 @@ fn wanted_row(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync, object: 
         SyncState::Missing { message } => without_object(row, message),
         SyncState::Failed { message } | SyncState::Contested { message } => with_error(row, message),
         SyncState::Synced | SyncState::Drifted { .. } => {
-            let error = match &sync.state {
-                SyncState::Drifted { message } => cut(message.clone()),
-                _ => String::new(),
+            let (status, error) = match &sync.state {
+                SyncState::Drifted { message } => (SyncStatus::NotSynced, cut(message.clone())),
+                _ => (SyncStatus::Synced, String::new()),
             };
             Resource {
-                status: Some(SyncStatus::Synced),
+                status: Some(status),
                 error,
                 digest: digest(observed, key).unwrap_or_else(|| row.digest.clone()),
                 health: Some(health(key, object)),
