@@ -41,6 +41,8 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
         return None;
     };
     let memory = context.memories.of(&part_of, &ObjectRef::from_obj(release.as_ref()));
+    let requested_at = release.annotations().get(labels::REQUESTED_AT);
+    lock(&memory).hear(requested_at.map(String::as_str));
     for _ in 0..ROUNDS {
         let sight = look(context, &release, &part_of, &memory).await?;
         let plan = decide(context, &sight.observed);

@@ -18,6 +18,45 @@ pub(crate) struct ReleaseMemory {
     pub(crate) rendering: Option<(String, Arc<BTreeMap<ObjectKey, Intent>>)>,
     /// How often in a row the release object itself could not be written.
     pub(crate) refusals: u32,
+    /// The last wish for a reconcile that was heard.
+    requested_at: Option<String>,
+}
+
+impl ReleaseMemory {
+    /// Who asks for a reconcile wants to see what becomes of it now: waits after failures and fights end.
+    pub(crate) fn hear(&mut self, requested_at: Option<&str>) {
+        if requested_at.is_none() || self.requested_at.as_deref() == requested_at {
+            return;
+        }
+        self.requested_at = requested_at.map(str::to_owned);
+        for object in self.objects.values_mut() {
+            object.failure = None;
+            object.reversals.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wish_for_a_reconcile_ends_waits_once() {
+        let key = ObjectKey::new("", "Secret", "fleet", "a");
+        let mut memory = ReleaseMemory::default();
+        let fight = |memory: &mut ReleaseMemory| {
+            let reversals = &mut memory.objects.entry(key.clone()).or_default().reversals;
+            reversals.push(jiff::Timestamp::UNIX_EPOCH);
+        };
+        fight(&mut memory);
+        memory.hear(None);
+        assert_eq!(memory.objects[&key].reversals.len(), 1);
+        memory.hear(Some("now"));
+        assert!(memory.objects[&key].reversals.is_empty());
+        fight(&mut memory);
+        memory.hear(Some("now"));
+        assert_eq!(memory.objects[&key].reversals.len(), 1);
+    }
 }
 
 /// Memories of all releases, by the value of the label that marks their objects.

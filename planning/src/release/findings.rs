@@ -319,6 +319,8 @@ fn stall(waiting: &Waiting, objects: &Objects, deleting: bool) -> Option<(Reason
             Reason::RenderFailed,
             "the class chart has to be mended at the source".to_owned(),
         )),
+        // Time alone brings the next attempt.
+        Waiting::Object { key, .. } if is_contested(objects, key) => None,
         Waiting::Object { key, message } => {
             let reason = if deleting {
                 Reason::FailedToDeleteObjects
@@ -331,12 +333,18 @@ fn stall(waiting: &Waiting, objects: &Objects, deleting: bool) -> Option<(Reason
     }
 }
 
+fn is_contested(objects: &Objects, key: &ObjectKey) -> bool {
+    let sync = objects.wanted.get(key);
+    sync.is_some_and(|sync| matches!(sync.state, SyncState::Contested { .. }))
+}
+
 fn progress(waiting: &[Waiting]) -> String {
     match waiting.first() {
         None => "objects are being applied".to_owned(),
         Some(Waiting::Assets) => "waits for the files of the release".to_owned(),
         Some(Waiting::Provider) => "waits for the provider".to_owned(),
         Some(Waiting::Health { .. }) => "waits until objects are healthy".to_owned(),
+        Some(Waiting::Object { key, .. }) => format!("{} {} is put back again by itself", key.kind, key.name),
         Some(Waiting::Holder { release }) => format!("waits until release {release} says what it applied"),
         Some(Waiting::Kind { .. }) => awaited_kinds(waiting.iter().filter_map(|item| match item {
             Waiting::Kind { group_kind } => Some(group_kind),

@@ -316,7 +316,8 @@ fn put_back(key: &ObjectKey, object: &ObjectObserved, force: bool, message: &str
 /// The end of a fight, for a while.
 fn contested(object: &ObjectObserved, message: &str, now: Timestamp) -> Option<Sync> {
     let until = contested_until(object, now)?;
-    let message = format!("{message}; put back {CONTEST_REVERSALS} times in ten minutes, now left alone for a while");
+    let until_when = until.strftime("%H:%M UTC");
+    let message = format!("{message}; put back {CONTEST_REVERSALS} times in ten minutes, left alone until {until_when}");
     Some(Sync::until(SyncState::Contested { message }, until))
 }
 
