@@ -8,6 +8,7 @@ mod live;
 mod memory;
 mod observe;
 mod provider;
+mod refusal;
 mod sharing;
 
 use std::sync::{Arc, Mutex};

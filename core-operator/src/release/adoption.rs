@@ -11,6 +11,7 @@ use planning::release::Belongs;
 use serde_json::{Value, json};
 
 use super::live::{belongs, other_managers};
+use super::refusal::refusal;
 use crate::context::Context;
 
 /// The mark is a statement of its own, so that the next apply of the object does not take it back.
@@ -57,7 +58,7 @@ pub(super) async fn keep_what_is_there(
     // What conflicts is not shared, and told without a trace on the object.
     apply(&context.client, &context.discovery, body, &rehearsal)
         .await
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| refusal(&error))?;
     apply(&context.client, &context.discovery, &mark, &options)
         .await
         .map_err(|error| format!("unable to mark an object that was there before, so it is left alone: {error}"))?;

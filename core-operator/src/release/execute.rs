@@ -28,6 +28,7 @@ use super::live::{belongs, judged, other_managers};
 use super::memory::ReleaseMemory;
 use super::observe::{Sight, lock, render, sight};
 use super::provider;
+use super::refusal::refusal;
 use crate::context::Context;
 use crate::readiness::log_readiness;
 
@@ -233,7 +234,7 @@ impl Pass<'_> {
                 }
                 Ok(())
             }
-            Err(error) => Err(self.refused(key, digest, &error.to_string())),
+            Err(error) => Err(self.refused(key, digest, &refusal(&error))),
         }
     }
 
@@ -275,7 +276,7 @@ impl Pass<'_> {
         let options = self.options(true, true);
         let dry_run = match apply(&self.context.client, &self.context.discovery, body, &options).await {
             Ok(dry_run) => dry_run,
-            Err(error) => return Err(self.refused(key, digest, &error.to_string())),
+            Err(error) => return Err(self.refused(key, digest, &refusal(&error))),
         };
         let wanted = serde_json::to_value(&dry_run.live).unwrap_or_default();
         let Some(live) = self.look(key).await? else {
