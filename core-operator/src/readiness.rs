@@ -20,7 +20,7 @@ enum News<'a> {
     },
 }
 
-/// Logs what is new in the conditions of an object that was just written. `objects` is how many it has brought.
+/// Logs what is new in the conditions of an object that was just written. `objects` is how many it has brought, if it is one that brings any.
 pub(crate) fn log_readiness<K>(
     object: &K,
     before: &[Condition],
@@ -35,7 +35,7 @@ pub(crate) fn log_readiness<K>(
     let created = object.creation_timestamp().map_or(now, |created| created.0);
     // `message` is the line's own field.
     let words = |cause: &Condition| (cause.reason.clone(), cause.message.clone());
-    match news(before, after, created) {
+    match news(before, after, created, objects.is_some()) {
         Some(News::Ready { since }) => {
             let seconds = now.duration_since(since).as_secs().max(0);
             tracing::info!(kind, namespace, name, objects, seconds, "ready");
@@ -79,7 +79,8 @@ where
     }
 }
 
-fn news<'a>(before: &[Condition], after: &'a [Condition], created: Timestamp) -> Option<News<'a>> {
+/// `by_words`: other words are another cause. Not so of a stack, whose words change with each of its releases.
+fn news<'a>(before: &[Condition], after: &'a [Condition], created: Timestamp, by_words: bool) -> Option<News<'a>> {
     let (before, after) = (find(before, ConditionType::Ready), find(after, ConditionType::Ready)?);
     let was_ready = before.is_some_and(|before| before.status == ConditionStatus::True);
     match (was_ready, after.status) {
@@ -88,9 +89,9 @@ fn news<'a>(before: &[Condition], after: &'a [Condition], created: Timestamp) ->
         }),
         (true, ConditionStatus::False) => Some(News::NoLongerReady { cause: after }),
         (false, ConditionStatus::False) if is_severe(after) => {
-            // Of a stack, the words change with each of its releases.
-            let said = before.is_some_and(|before| before.reason == after.reason);
-            (!said).then_some(News::CannotBeReady { cause: after })
+            let said =
+                |before: &Condition| before.reason == after.reason && (!by_words || before.message == after.message);
+            (!before.is_some_and(said)).then_some(News::CannotBeReady { cause: after })
         }
         _ => None,
     }
@@ -137,12 +138,24 @@ mod tests {
             (&holds, &broken, Some(News::NoLongerReady { cause: &broken[0] })),
             (&vec![], &goes_on, None),
             (&vec![], &broken, Some(News::CannotBeReady { cause: &broken[0] })),
-            (&broken, &more, None),
             (&broken, &otherwise, Some(News::CannotBeReady { cause: &otherwise[0] })),
             (&broken, &goes_on, None),
         ];
         for (before, after, expected) in table {
-            assert_eq!(news(before, after, CREATED), expected, "{before:?} {after:?}");
+            for by_words in [false, true] {
+                assert_eq!(news(before, after, CREATED, by_words), expected, "{before:?} {after:?}");
+            }
         }
+        let another = Some(News::CannotBeReady { cause: &more[0] });
+        assert_eq!(
+            news(&broken, &more, CREATED, true),
+            another,
+            "a release is broken in another way"
+        );
+        assert_eq!(
+            news(&broken, &more, CREATED, false),
+            None,
+            "a stack has one more release"
+        );
     }
 }
