@@ -135,6 +135,14 @@ fn tell_corrections(
     let done = corrections(steps).filter(|key| memory.objects.get(key).is_some_and(|object| object.verified.is_some()));
     if let Some(message) = corrected(&sight.observed, done) {
         let about = release.object_ref(&());
+        let (namespace, name) = (&about.namespace, &about.name);
+        tracing::info!(
+            kind = "ClusterStackRelease",
+            namespace,
+            name,
+            what = message,
+            "drift corrected"
+        );
         context
             .events
             .publish(about, EventType::Normal, "DriftCorrected", &message);

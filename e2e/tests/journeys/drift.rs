@@ -122,6 +122,18 @@ fn a12_what_happens_while_the_operator_is_down_is_noticed_when_it_is_back() -> R
             classes(journey).get(&tag).await?;
             Ok::<_, anyhow::Error>(())
         })
+        .await?;
+        let log = journey.operator()?.log().to_owned();
+        eventually(SOON, "the log to tell what was put back", async || {
+            let log = std::fs::read_to_string(&log)?;
+            let told: Vec<_> = log.lines().filter(|line| line.contains("drift corrected")).collect();
+            let names = |words: &[&str]| told.iter().any(|line| words.iter().all(|word| line.contains(word)));
+            anyhow::ensure!(
+                names(&[&worker, IMAGE, USER]) && names(&["ClusterClass", &tag]),
+                "{told:#?}"
+            );
+            Ok::<_, anyhow::Error>(())
+        })
         .await
     })
 }
