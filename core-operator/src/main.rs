@@ -13,6 +13,7 @@ mod release;
 mod run;
 mod sources;
 mod stack;
+mod surroundings;
 mod triggers;
 
 use std::future::Future;

@@ -20,8 +20,9 @@ use operator_kit::crd_watch::CrdWatch;
 use operator_kit::discovery::Discovery;
 use operator_kit::events::Events;
 use operator_kit::objects::ObjectWatches;
+use operator_kit::patience::patiently;
 use operator_kit::record::{RecordLimits, Recorder};
-use operator_kit::telemetry::Gate;
+use operator_kit::telemetry::{Gate, Readiness};
 use operator_kit::watch_log::WatchLog;
 use rendering::Renderer;
 use serde::de::DeserializeOwned;
@@ -37,6 +38,7 @@ use crate::providers::Providers;
 use crate::release::Memories;
 use crate::sources::Sources;
 use crate::stack::StackMemories;
+use crate::surroundings::look_around;
 use crate::triggers::{self, Triggers};
 
 /// Memory for rendered charts that may be asked for again soon.
@@ -56,6 +58,8 @@ const AFTER_PANIC: Duration = Duration::from_mins(1);
 pub(crate) struct Tidings {
     /// The first lists of our own kinds, which have to be there before it calls itself ready.
     pub(crate) watches: Gate,
+    /// Closed too where a right is missing without which nothing can be done.
+    pub(crate) readiness: Readiness,
     /// Counts our own kinds.
     pub(crate) census: Census,
 }
@@ -67,14 +71,20 @@ pub(crate) async fn operate(
     tidings: Tidings,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
+    let surroundings = look_around(args.clone(), client.clone());
+    tokio::spawn(stop.clone().run_until_cancelled_owned(surroundings));
     let (stack_store, stack_writer) = store();
     let (release_store, release_writer) = store();
     tidings.census.count(&stack_store, &release_store);
     let handles = (Freshest::new(stack_store.clone()), Freshest::new(release_store.clone()));
     let (triggers, queues) = Triggers::new();
-    let context = assemble(args, &client, handles, &triggers, &stop)?;
-    let stack_events = stack_events(&context, reflector(stack_writer, watch::<ClusterStack>(args, &client)));
-    let releases = reflector(release_writer, watch::<ClusterStackRelease>(args, &client));
+    let context = assemble(args, &client, &tidings.readiness, handles, &triggers, &stop)?;
+    let stacks = reflector(stack_writer, watch::<ClusterStack>(args, &client, &tidings.readiness));
+    let stack_events = stack_events(&context, stacks);
+    let releases = reflector(
+        release_writer,
+        watch::<ClusterStackRelease>(args, &client, &tidings.readiness),
+    );
     let release_events = release_events(&context, &triggers, releases);
     let stacks = Driver {
         events: stack_events,
@@ -90,20 +100,11 @@ pub(crate) async fn operate(
         concurrency: args.clusterstackrelease_concurrency.unwrap_or(args.concurrency),
         reconcile: |release, context| reconcile(release.as_ref(), context, crate::release::reconcile),
     };
-    let ready = async {
-        tokio::join!(context.stacks.listed(), context.releases.listed());
-        tidings.watches.open();
-        tracing::info!(
-            stacks = context.stacks.watched().len(),
-            releases = context.releases.watched().len(),
-            "at work"
-        );
-    };
     let work = async {
         tokio::join!(
             stacks.run(&context, &stop).boxed(),
             releases.run(&context, &stop).boxed(),
-            stop.run_until_cancelled(ready)
+            stop.run_until_cancelled(announce(&context, &tidings.watches))
         )
     };
     // Drivers that still wait for their first list have nothing to finish, and would not notice the end.
@@ -120,16 +121,28 @@ pub(crate) async fn operate(
     Ok(())
 }
 
+/// Says that the process is ready when our own kinds have been listed.
+async fn announce(context: &Context, watches: &Gate) {
+    tokio::join!(context.stacks.listed(), context.releases.listed());
+    watches.open();
+    tracing::info!(
+        stacks = context.stacks.watched().len(),
+        releases = context.releases.watched().len(),
+        "at work"
+    );
+}
+
 /// Makes the handles, and starts what turns their news into triggers.
 fn assemble(
     args: &Args,
     client: &Client,
+    readiness: &Readiness,
     (stacks, releases): (Freshest<ClusterStack>, Freshest<ClusterStackRelease>),
     triggers: &Triggers,
     stop: &CancellationToken,
 ) -> anyhow::Result<Arc<Context>> {
     let discovery = Discovery::new(client.clone());
-    let crds = CrdWatch::start(client.clone(), discovery.clone(), stop.clone());
+    let crds = CrdWatch::start(client.clone(), discovery.clone(), readiness, stop.clone());
     let (objects, object_notices) =
         ObjectWatches::new(client.clone(), discovery.clone(), labels::PART_OF, stop.clone());
     let (clusters, cluster_notices) = Clusters::start(client.clone(), discovery.clone(), &crds, stop.clone());
@@ -171,7 +184,11 @@ fn recorder(args: &Args) -> anyhow::Result<Option<Recorder>> {
 }
 
 /// The watch of one of our kinds. An object that cannot be read is reported and passed over: it must not stop the others.
-fn watch<K>(args: &Args, client: &Client) -> impl Stream<Item = watcher::Result<Event<K>>> + Send + use<K>
+fn watch<K>(
+    args: &Args,
+    client: &Client,
+    readiness: &Readiness,
+) -> impl Stream<Item = watcher::Result<Event<K>>> + Send + use<K>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
@@ -190,10 +207,8 @@ where
     if !args.watch_filter.is_empty() {
         config = config.labels(&format!("{}={}", labels::WATCH_FILTER, args.watch_filter));
     }
-    let mut log = WatchLog::new(K::kind(&()));
-    let heard = watcher(api, config)
-        .default_backoff()
-        .inspect(move |event| log.heard(event));
+    let mut log = WatchLog::essential(K::kind(&()), readiness);
+    let heard = patiently(watcher(api, config)).inspect(move |event| log.heard(event));
     heard.filter_map(|event| async move { event.map(readable).transpose() })
 }
 

@@ -11,6 +11,7 @@ use operator_kit::client::{ClientOptions, Traffic, connect};
 use operator_kit::lease::{Leadership, LeaseOptions, Timing, elect};
 use operator_kit::telemetry::{self, LogLevel, Readiness, init_logging, registry, serve_health, serve_metrics};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Args, LogFormat};
@@ -43,6 +44,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let readiness = Readiness::default();
     let tidings = Tidings {
         watches: readiness.gate("watches of ClusterStacks and ClusterStackReleases"),
+        readiness: readiness.clone(),
         census: Census::register(&mut registry),
     };
     let servers = CancellationToken::new();
@@ -62,7 +64,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         operate(&args, client, tidings, stop).await
     };
     servers.cancel();
-    outcome.inspect(|()| tracing::info!("stopped"))
+    outcome?;
+    tracing::info!("stopped");
+    // The connections end with the process, and nobody needs to hear that of each watch.
+    log_level.set("off")?;
+    Ok(())
 }
 
 fn introduce(args: &Args) {
@@ -104,7 +110,7 @@ async fn lead(args: &Args, client: Client, tidings: Tidings, stop: &Cancellation
             standing.await.context("the election ended abnormally")?;
             return Ok(());
         }
-        led = leadership.wait_for(|state| *state == Leadership::Leading) => {
+        led = led(&mut leadership) => {
             led.context("the election ended")?;
             tidings.watches.close();
             tracing::info!("leading");
@@ -123,6 +129,20 @@ async fn lead(args: &Args, client: Client, tidings: Tidings, stop: &Cancellation
     election.cancel();
     standing.await.context("the election ended abnormally")?;
     outcome
+}
+
+/// Returns when this process leads, and says whom it waits for.
+async fn led(leadership: &mut watch::Receiver<Leadership>) -> Result<(), watch::error::RecvError> {
+    loop {
+        match &*leadership.borrow_and_update() {
+            Leadership::Leading => return Ok(()),
+            Leadership::Standby { holder: Some(holder) } => {
+                tracing::info!(holder, "standing by; another replica holds the Lease");
+            }
+            Leadership::Standby { holder: None } | Leadership::Lost => {}
+        }
+        leadership.changed().await?;
+    }
 }
 
 fn lease_namespace(args: &Args) -> String {

@@ -15,7 +15,6 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::Api;
 use kube::client::Client;
 use kube::core::{ObjectMeta, PartialObjectMeta};
-use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
@@ -24,6 +23,8 @@ use tokio_util::sync::CancellationToken;
 use crate::discovery::{Discovery, DiscoveryError, Resolved};
 use crate::failure::chain;
 use crate::object::GroupKind;
+use crate::patience::patiently;
+use crate::telemetry::Readiness;
 use crate::watch_log::WatchLog;
 
 /// What may be served now that was not, or no longer.
@@ -82,8 +83,8 @@ pub enum Serving {
 }
 
 impl CrdWatch {
-    /// Starts watching; ends with `cancel`.
-    pub fn start(client: Client, discovery: Discovery, cancel: CancellationToken) -> Self {
+    /// Starts watching; ends with `cancel`. Without the right to, the process is not ready: whether a kind is served would never be sure.
+    pub fn start(client: Client, discovery: Discovery, readiness: &Readiness, cancel: CancellationToken) -> Self {
         let (changes, _) = broadcast::channel(CHANGES_WAITING);
         let (sights, seen) = watch::channel(Sights::default());
         let doubts = watch::Sender::new(BTreeSet::new());
@@ -93,7 +94,8 @@ impl CrdWatch {
             sights,
             doubts: doubts.clone(),
         };
-        tokio::spawn(cancel.run_until_cancelled_owned(Box::pin(watching.run(client))));
+        let log = WatchLog::essential("CustomResourceDefinition", readiness);
+        tokio::spawn(cancel.run_until_cancelled_owned(Box::pin(watching.run(client, log))));
         Self {
             changes,
             sights: seen,
@@ -128,12 +130,11 @@ struct Watching {
 }
 
 impl Watching {
-    async fn run(self, client: Client) {
+    async fn run(self, client: Client, mut log: WatchLog) {
         let mut doubted = self.doubts.subscribe();
         let api = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(client);
-        let mut events = pin!(watcher(api, watcher::Config::default().page_size(PAGE_SIZE)).default_backoff());
+        let mut events = pin!(patiently(watcher(api, watcher::Config::default().page_size(PAGE_SIZE))));
         let mut pending = Pending::default();
-        let mut log = WatchLog::new("CustomResourceDefinition");
         while let Some(turn) = next_turn(&mut events, &mut doubted, pending.due()).await {
             match turn {
                 Turn::Event(event) => {
@@ -459,7 +460,12 @@ mod tests {
             (code, answer).into()
         });
         let discovery = Discovery::new(client.clone());
-        let crds = CrdWatch::start(client, discovery.clone(), CancellationToken::new());
+        let crds = CrdWatch::start(
+            client,
+            discovery.clone(),
+            &Readiness::default(),
+            CancellationToken::new(),
+        );
         (crds, discovery)
     }
 

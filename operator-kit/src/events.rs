@@ -67,6 +67,7 @@ impl Events {
             instance: instance.to_owned(),
             said: HashMap::new(),
             occurrences: HashMap::new(),
+            troubled: false,
         };
         tokio::spawn(reporter.run(news));
         Self { queue }
@@ -103,6 +104,8 @@ struct Reporter {
     said: HashMap<Topic, Topic>,
     /// How often the same was said with something else in between: each time it is news again.
     occurrences: HashMap<Topic, u32>,
+    /// The last event could not be published, and that was said.
+    troubled: bool,
 }
 
 impl Reporter {
@@ -113,12 +116,19 @@ impl Reporter {
             let namespace = event.metadata.namespace.clone().unwrap_or_default();
             let api = Api::<Event>::namespaced(self.client.clone(), &namespace);
             match api.create(&PostParams::default(), &event).await {
-                Ok(_) => {}
-                Err(kube::Error::Api(status)) if status.is_already_exists() => {}
-                Err(error) => {
-                    tracing::info!(error = %chain(&error), reason = event.reason, "failed to publish an event");
-                }
+                Ok(_) => self.troubled = false,
+                Err(kube::Error::Api(status)) if status.is_already_exists() => self.troubled = false,
+                Err(error) => self.failed(&chain(&error), event.reason.as_deref()),
             }
+        }
+    }
+
+    /// A missing right or a full API server fails every event alike.
+    fn failed(&mut self, error: &str, reason: Option<&str>) {
+        if std::mem::replace(&mut self.troubled, true) {
+            tracing::debug!(error, reason, "failed to publish an event");
+        } else {
+            tracing::warn!(error, reason, "failed to publish an event; the status tells the same");
         }
     }
 

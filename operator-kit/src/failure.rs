@@ -55,6 +55,21 @@ pub fn is_forbidden(error: &watcher::Error) -> bool {
     code_of(error) == Some(StatusCode::FORBIDDEN)
 }
 
+/// Whether there was no answer at all, which the client tells once for all requests.
+pub(crate) fn is_unanswered(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(link) = next {
+        if matches!(
+            guarded::downcast(link),
+            Some(kube::Error::Service(_) | kube::Error::HyperError(_))
+        ) {
+            return true;
+        }
+        next = link.source();
+    }
+    false
+}
+
 /// The API server's answer to a watch, if that is what interrupted it.
 pub(crate) fn code_of(error: &watcher::Error) -> Option<StatusCode> {
     let code = match error {

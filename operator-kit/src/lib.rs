@@ -15,6 +15,7 @@ pub mod failure;
 pub mod lease;
 pub mod object;
 pub mod objects;
+pub mod patience;
 pub mod projection;
 pub mod read;
 pub mod record;

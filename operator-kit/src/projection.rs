@@ -12,7 +12,6 @@ use std::time::Duration;
 use futures::StreamExt;
 use kube::api::{Api, DynamicObject};
 use kube::client::Client;
-use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -20,8 +19,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::crd_watch::{CrdWatch, Serving};
 use crate::discovery::{Discovery, DiscoveryError, Resolved};
-use crate::failure::chain;
+use crate::failure::{chain, is_unanswered};
 use crate::object::GroupKind;
+use crate::patience::patiently;
 use crate::watch_log::WatchLog;
 
 /// Namespace (empty for cluster-scoped kinds) and name.
@@ -178,7 +178,9 @@ where
                     let _ = changes.recv().await;
                 }
                 unsure => {
-                    if let Err(error) = unsure {
+                    if let Err(error) = unsure
+                        && !is_unanswered(&error)
+                    {
                         tracing::warn!(kind = %self.kind, error = %chain(&error), "failed to look up a kind to watch");
                     }
                     let _ = timeout(pause, changes.recv()).await;
@@ -204,7 +206,7 @@ where
     /// another one.
     async fn follow(&self, resolved: &Resolved, log: &mut WatchLog) -> Result<(), ReaderGone> {
         let api = Api::<DynamicObject>::all_with(self.client.clone(), &resolved.resource);
-        let mut events = pin!(watcher(api, watcher::Config::default().page_size(PAGE_SIZE)).default_backoff());
+        let mut events = pin!(patiently(watcher(api, watcher::Config::default().page_size(PAGE_SIZE))));
         let mut listed = HashSet::new();
         while let Some(event) = events.next().await {
             if event.as_ref().is_err_and(is_not_served) {

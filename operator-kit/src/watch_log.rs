@@ -1,12 +1,13 @@
 //! What the log says of a watch: its first failure aloud, those that follow quietly, and that it goes on. What the API server does in its
-//! normal course is no failure.
+//! normal course is no failure. Where the process cannot work without a watch, a missing right shows in its readiness too.
 
 use std::fmt::Display;
 
 use http::StatusCode;
 use kube::runtime::watcher::{self, Event};
 
-use crate::failure::words_of_watch;
+use crate::failure::{code_of, is_unanswered, words_of_watch};
+use crate::telemetry::{Gate, Readiness};
 
 /// The tale of one watch.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub struct WatchLog {
     kind: String,
     /// Something was said aloud, and that it is over was not.
     troubled: bool,
+    /// Closed while the right to watch is missing.
+    right: Option<Gate>,
 }
 
 impl WatchLog {
@@ -22,6 +25,15 @@ impl WatchLog {
         Self {
             kind: kind.to_string(),
             troubled: false,
+            right: None,
+        }
+    }
+
+    /// Of the watch of a kind that the process cannot do without.
+    pub fn essential(kind: impl Display, readiness: &Readiness) -> Self {
+        Self {
+            right: Some(readiness.open_gate(&format!("the right to watch {kind}"))),
+            ..Self::new(kind)
         }
     }
 
@@ -48,19 +60,29 @@ impl WatchLog {
     fn interrupted(&mut self, error: &watcher::Error) {
         let (kind, words) = (&self.kind, words_of_watch(error));
         let code = code_of(error);
-        if self.troubled || code.is_some_and(is_usual) {
+        if let (Some(StatusCode::FORBIDDEN), Some(right)) = (code, &self.right) {
+            right.close_for(&words);
+        }
+        if self.troubled || code.is_some_and(is_usual) || is_unanswered(error) {
             tracing::debug!(kind, error = words, "watch interrupted; it starts again by itself");
             return;
         }
         self.troubled = true;
-        if code == Some(StatusCode::NOT_FOUND) {
-            tracing::warn!(kind, error = words, "unable to watch; install the CRD of the kind");
-        } else {
-            tracing::warn!(kind, error = words, "watch interrupted; it is tried again by itself");
+        match code {
+            Some(StatusCode::NOT_FOUND) => {
+                tracing::warn!(kind, error = words, "unable to watch; install the CRD of the kind");
+            }
+            Some(StatusCode::FORBIDDEN) => {
+                tracing::warn!(kind, error = words, "not allowed to watch; give the operator the right");
+            }
+            _ => tracing::warn!(kind, error = words, "watch interrupted; it is tried again by itself"),
         }
     }
 
     fn goes_on(&mut self) {
+        if let Some(right) = &self.right {
+            right.open();
+        }
         if std::mem::take(&mut self.troubled) {
             tracing::info!(kind = self.kind, "watching");
         }
@@ -70,17 +92,6 @@ impl WatchLog {
 /// A history that was cut short, and a storage that is made for a CRD that has just come or changed.
 fn is_usual(code: StatusCode) -> bool {
     matches!(code, StatusCode::GONE | StatusCode::TOO_MANY_REQUESTS)
-}
-
-fn code_of(error: &watcher::Error) -> Option<StatusCode> {
-    let code = match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => status.code,
-        _ => return None,
-    };
-    StatusCode::from_u16(code).ok()
 }
 
 #[cfg(test)]
@@ -120,6 +131,37 @@ mod tests {
                 "INFO watching kind=\"Lathe.example.org\"",
             ]
         );
+    }
+
+    #[test]
+    fn a_right_that_is_missing_is_told_once_and_shows_where_the_process_needs_it() {
+        let readiness = Readiness::default();
+        let told = Told::begin();
+        let mut log = WatchLog::essential("Lathe", &readiness);
+        assert_eq!(readiness.missing(), [""; 0]);
+        let words = "lathes.example.org is forbidden: cannot list resource \"lathes\" in API group \"example.org\"";
+        for _ in 0..3 {
+            log.heard(&Ok(Event::<()>::Init));
+            log.heard(&refused(403, words));
+        }
+        assert_eq!(readiness.missing(), [format!("the right to watch Lathe: {words}")]);
+        log.heard(&Ok(Event::<()>::InitDone));
+        assert_eq!(readiness.missing(), [""; 0]);
+        let lines = told.lines();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(
+            lines[0].starts_with("WARN not allowed to watch; give the operator the right kind=\"Lathe\""),
+            "{lines:?}"
+        );
+    }
+
+    #[test]
+    fn an_api_server_that_is_away_is_not_told_per_kind() {
+        let told = lines(|log| {
+            let away = kube::Error::Service("connection refused".into());
+            log.heard(&Err::<Event<()>, _>(watcher::Error::InitialListFailed(away)));
+        });
+        assert_eq!(told, [""; 0]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use http::{Request, Response};
 use kube::client::Body;
+use operator_kit::telemetry::Readiness;
 use serde_json::json;
 use tokio::sync::watch;
 use tower::service_fn;
@@ -51,7 +52,7 @@ async fn objects_that_were_not_listed_yet_do_not_count_as_missing() {
     let client = client(listable);
     let discovery = Discovery::new(client.clone());
     let cancel = CancellationToken::new();
-    let crds = CrdWatch::start(client.clone(), discovery.clone(), cancel.clone());
+    let crds = CrdWatch::start(client.clone(), discovery.clone(), &Readiness::default(), cancel.clone());
     let (providers, mut changes) = Providers::new(client, discovery, crds, cancel);
     let kind = GroupKind::new(crds::PROVIDER_GROUP, KIND);
     assert_eq!(providers.within(&kind, "fleet"), None);

@@ -5,6 +5,7 @@ mod endpoints;
 mod guards;
 mod logs;
 mod replicas;
+mod rights;
 mod secrets;
 mod shutdown;
 mod weather;

@@ -16,10 +16,16 @@ fn sigterm_ends_an_operator_that_has_been_idle_with_status_0() -> Result<()> {
         journey.release_ready(&tag).await?;
         // Idle streams are not polled: a shutdown that waits for them shows only now.
         elapse(Duration::from_secs(12)).await?;
+        journey.options.log = journey.folder().join("second.log");
         let operator = Operator::start(journey.lab(), &journey.options)?;
         let idle = std::mem::replace(journey.operator()?, operator);
-        let lines = log_lines(idle.log())?;
+        let (lines, log) = (log_lines(idle.log())?, idle.log().to_owned());
         ensure!(idle.stop().await? == Ended::Status(0));
+        let last = log_lines(&log)?.pop();
+        ensure!(
+            last.as_ref().is_some_and(|last| last["message"] == "stopped"),
+            "{last:?}"
+        );
         ensure!(lines.iter().all(|line| line["level"] == "INFO"), "{lines:#?}");
         Ok(())
     })

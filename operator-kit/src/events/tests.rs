@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::stub::{self, refusal};
+use crate::told::Told;
 
 type Stored = Arc<Mutex<BTreeMap<String, Value>>>;
 
@@ -40,6 +41,7 @@ async fn say(stored: &Stored, notes: &[&str]) {
         instance: "pod".to_owned(),
         said: HashMap::new(),
         occurrences: HashMap::new(),
+        troubled: false,
     };
     let events = Events { queue };
     for note in notes {
@@ -92,4 +94,28 @@ async fn publishing_never_waits() {
     for number in 0..10 {
         events.publish(web(), EventType::Warning, "Failed", &number.to_string());
     }
+}
+
+#[tokio::test]
+async fn events_that_nobody_takes_are_told_once_in_the_log() {
+    let told = Told::begin();
+    let client = stub::client(|_| refusal(403, "Forbidden", "cannot create resource \"events\"", &json!({})));
+    let (queue, news) = mpsc::channel(WAITING);
+    let reporter = Reporter {
+        client,
+        controller: "example.org/operator".to_owned(),
+        instance: "pod".to_owned(),
+        said: HashMap::new(),
+        occurrences: HashMap::new(),
+        troubled: false,
+    };
+    let events = Events { queue };
+    for note in ["a", "b", "c"] {
+        events.publish(web(), EventType::Normal, "Applied", note);
+    }
+    drop(events);
+    reporter.run(news).await;
+    let lines = told.lines();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].starts_with("WARN failed to publish an event"), "{lines:?}");
 }

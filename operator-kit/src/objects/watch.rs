@@ -8,13 +8,13 @@ use std::sync::atomic::Ordering;
 use futures::StreamExt;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ObjectMeta, PartialObjectMeta};
-use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 
 use super::seen::Seen;
 use super::{Inner, Notice};
 use crate::discovery::Resolved;
 use crate::object::{GroupKind, ObjectKey};
+use crate::patience::patiently;
 use crate::watch_log::WatchLog;
 
 /// Objects per page where lists cannot be streamed: metadata is about two kilobytes each with managedFields.
@@ -52,7 +52,7 @@ async fn follow(inner: &Inner, kind: &GroupKind, resolved: &Resolved) -> End {
     if !inner.wants_pages() {
         config = config.streaming_lists();
     }
-    let mut events = pin!(watcher(api, config).default_backoff());
+    let mut events = pin!(patiently(watcher(api, config)));
     let mut listed = HashSet::new();
     let mut log = WatchLog::new(kind);
     while let Some(event) = events.next().await {

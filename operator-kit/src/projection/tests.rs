@@ -4,6 +4,7 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::stub::{self, Answer, Asked, refusal};
+use crate::telemetry::Readiness;
 
 /// Replicas of Deployments: a change of anything else is no change.
 fn replicas(object: &DynamicObject) -> Option<i64> {
@@ -44,7 +45,12 @@ fn start_with(
 ) -> (ProjectedWatch<i64>, mpsc::Receiver<Notice<i64>>) {
     let client = stub::client(answer);
     let discovery = Discovery::new(client.clone());
-    let crds = CrdWatch::start(client.clone(), discovery.clone(), CancellationToken::new());
+    let crds = CrdWatch::start(
+        client.clone(),
+        discovery.clone(),
+        &Readiness::default(),
+        CancellationToken::new(),
+    );
     let kind = GroupKind::new("apps", "Deployment");
     ProjectedWatch::start(client, discovery, &crds, kind, replicas, CancellationToken::new())
 }

@@ -93,9 +93,9 @@ fn filter(level: &str) -> Result<EnvFilter, LoggingError> {
     if let Some(word) = level.split(',').find(|word| !is_level(word)) {
         return Err(LoggingError::Word { word: word.to_owned() });
     }
-    // kube logs every refused request as an error, also those that we expect, and answers whole, with what is in Secrets; ours say more. A later
-    // directive wins.
-    let directives = format!("kube_client::client=off,{level}");
+    // kube logs every refused request as an error, also those that we expect, every attempt of a watch that is not allowed, and answers whole, with
+    // what is in Secrets; ours say more. A later directive wins.
+    let directives = format!("kube_client::client=off,kube_runtime::watcher=off,{level}");
     EnvFilter::builder()
         .parse(directives)
         .map_err(|source| LoggingError::Level {

@@ -1,57 +1,66 @@
 //! Whether the process is ready, and what it still waits for.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A set of gates that all must be open. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness {
-    gates: Arc<Mutex<BTreeMap<&'static str, bool>>>,
+    closed: Arc<Mutex<BTreeMap<String, Option<String>>>>,
 }
 
-/// One thing that must be done before the process is ready. Dropping it leaves it as it is.
+/// One thing that must hold while the process is ready. Dropping it leaves it as it is.
 #[derive(Clone, Debug)]
 pub struct Gate {
     readiness: Readiness,
-    name: &'static str,
+    name: String,
 }
 
 impl Readiness {
     /// Adds a closed gate. The name says what is waited for, in words for `/readyz`: `watches of cluster stacks`.
-    pub fn gate(&self, name: &'static str) -> Gate {
-        self.set(name, false);
+    pub fn gate(&self, name: &str) -> Gate {
+        let gate = self.open_gate(name);
+        gate.close();
+        gate
+    }
+
+    /// Adds an open gate, for what is taken for granted until the contrary shows.
+    pub fn open_gate(&self, name: &str) -> Gate {
         Gate {
             readiness: self.clone(),
-            name,
+            name: name.to_owned(),
         }
     }
 
-    /// The names of the gates that are still closed, sorted. Ready means: none.
-    pub fn missing(&self) -> Vec<&'static str> {
-        let gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
-        gates
-            .iter()
-            .filter(|(_, open)| !**open)
-            .map(|(name, _)| *name)
-            .collect()
+    /// What is still waited for, sorted, with the cause where one is known. Ready means: nothing.
+    pub fn missing(&self) -> Vec<String> {
+        let told = |(name, cause): (&String, &Option<String>)| match cause {
+            Some(cause) => format!("{name}: {cause}"),
+            None => name.clone(),
+        };
+        self.closed().iter().map(told).collect()
     }
 
-    fn set(&self, name: &'static str, open: bool) {
-        self.gates
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(name, open);
+    fn closed(&self) -> MutexGuard<'_, BTreeMap<String, Option<String>>> {
+        self.closed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Gate {
     /// What was waited for is there. Opening again does nothing.
     pub fn open(&self) {
-        self.readiness.set(self.name, true);
+        self.readiness.closed().remove(&self.name);
     }
 
     /// What is waited for has to come again.
     pub fn close(&self) {
-        self.readiness.set(self.name, false);
+        self.readiness.closed().insert(self.name.clone(), None);
+    }
+
+    /// What is waited for cannot come, for this cause.
+    pub fn close_for(&self, cause: &str) {
+        self.readiness
+            .closed()
+            .insert(self.name.clone(), Some(cause.to_owned()));
     }
 }
