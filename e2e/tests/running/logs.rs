@@ -1,11 +1,16 @@
 //! What a person reads at the usual level: the story in few lines, and nothing twice.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use crds::{ClusterStack, ClusterStackRelease};
-use e2e::{Ended, Operator, journey::journey};
+use e2e::{
+    Ended, Operator, eventually,
+    journey::{SOON, journey},
+};
 use serde_json::Value;
 
-use crate::{STACK, log_lines, subscribe};
+use crate::{STACK, elapse, log_lines, subscribe};
 
 /// The lines with this message.
 fn said<'a>(lines: &'a [Value], message: &str) -> Vec<&'a Value> {
@@ -93,5 +98,54 @@ fn a_release_that_cannot_be_used_is_told_once_with_its_reason() -> Result<()> {
         let why = told[0]["why"].as_str().unwrap_or_default();
         ensure!(why.contains("metadata.yaml"), "{why}");
         Ok(())
+    })
+}
+
+#[test]
+fn what_looks_like_a_mistake_is_told_at_the_start() -> Result<()> {
+    journey(async |journey| {
+        journey.options.namespace = "nowhere-at-all".to_owned();
+        journey.options.release_dir = journey.folder().join("not-there");
+        let operator = Operator::start(journey.lab(), &journey.options)?;
+        eventually(SOON, "both to be told", async || {
+            let lines = log_lines(operator.log())?;
+            let told = |message: &str| {
+                lines.iter().any(|line| {
+                    line["level"] == "WARN" && line["message"].as_str().is_some_and(|told| told.starts_with(message))
+                })
+            };
+            ensure!(told("the release directory does not exist"), "{lines:#?}");
+            ensure!(told("the namespace does not exist"), "{lines:#?}");
+            Ok(())
+        })
+        .await?;
+        operator.kill().await
+    })
+}
+
+#[test]
+fn an_api_server_that_is_not_there_is_told_once() -> Result<()> {
+    journey(async |journey| {
+        let kubeconfig = journey.folder().join("nobody-listens");
+        std::fs::write(
+            &kubeconfig,
+            "clusters: [{ name: c, cluster: { server: 'https://me:secret@127.0.0.1:1' } }]\nusers: [{ name: u, user: {} }]\n\
+             contexts: [{ name: lab, context: { cluster: c, user: u } }]\ncurrent-context: lab\n",
+        )?;
+        journey.options.kubeconfig = kubeconfig;
+        let operator = Operator::start(journey.lab(), &journey.options)?;
+        elapse(Duration::from_secs(6)).await?;
+        let lines = log_lines(operator.log())?;
+        let loud: Vec<_> = lines.iter().filter(|line| line["level"] != "INFO").collect();
+        ensure!(loud.len() == 1, "{loud:#?}");
+        ensure!(
+            loud[0]["message"] == "unable to reach the API server https://127.0.0.1:1",
+            "{loud:#?}"
+        );
+        ensure!(
+            !std::fs::read_to_string(operator.log())?.contains("secret"),
+            "{lines:#?}"
+        );
+        operator.kill().await
     })
 }

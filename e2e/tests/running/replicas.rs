@@ -140,6 +140,21 @@ fn a_standby_ends_at_once_and_leaves_the_lease_alone() -> Result<()> {
         leads(journey, &first.operator).await?;
         let mut second = Replica::start(journey, "second", "10m").await?;
         second.operator.ready().await?;
+        let log = second.operator.log().to_owned();
+        let named = async || {
+            let leases: Api<Lease> = journey.api();
+            let lease = leases.get("clusterstack.x-k8s.io").await?;
+            let held = lease.spec.and_then(|spec| spec.holder_identity);
+            let lines = log_lines(&log)?;
+            let told = |line: &&serde_json::Value| line["message"] == "standing by; another replica holds the Lease";
+            let told: Vec<_> = lines.iter().filter(told).collect();
+            ensure!(
+                told.len() == 1 && told[0]["holder"].as_str() == held.as_deref(),
+                "{held:?} {lines:#?}"
+            );
+            Ok(())
+        };
+        eventually(SOON, "the standby to say for whom it stands by", named).await?;
         ensure!(second.operator.stop().await? == Ended::Status(0));
         leads(journey, &first.operator).await
     })

@@ -5,6 +5,7 @@
 mod connections;
 mod limits;
 mod pacing;
+mod reach;
 mod request;
 mod traffic;
 
@@ -22,6 +23,7 @@ pub use self::traffic::{RequestLabels, Traffic};
 use self::connections::ConnectionsLayer;
 use self::limits::LimitsLayer;
 use self::pacing::PacingLayer;
+use self::reach::ReachLayer;
 use self::traffic::TrafficLayer;
 
 /// How to reach the API server, and how hard to push it.
@@ -85,10 +87,12 @@ pub async fn connect(options: &ClientOptions, traffic: &Traffic) -> Result<Clien
     })?;
     config.headers.push((USER_AGENT, user_agent));
     config.default_retry = false;
+    let reach = ReachLayer::new(&config.cluster_url);
     let builder = ClientBuilder::try_from(config).map_err(|source| ConnectError::Build(Box::new(source)))?;
     // Inside out: what waits for its turn is neither counted yet nor under its deadline.
     Ok(builder
         .with_layer(&LimitsLayer)
+        .with_layer(&reach)
         .with_layer(&TrafficLayer::new(traffic.clone()))
         .with_layer(&ConnectionsLayer::new(CONNECTIONS))
         .with_layer(&PacingLayer::new(options.qps, options.burst))
