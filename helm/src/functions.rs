@@ -5,6 +5,7 @@
 
 mod base32;
 mod builtin;
+mod certificates;
 mod chance;
 mod cluster;
 mod compare;
@@ -22,6 +23,7 @@ mod numbers;
 mod paths;
 pub(crate) mod patterns;
 mod regexes;
+mod secrets;
 mod split;
 mod strings;
 mod types;
@@ -108,20 +110,7 @@ impl Function {
 /// Functions of Helm 3.19 that are not in the table yet: those that need a clock, randomness, cryptography or a network, and some
 /// that no chart known to us calls.
 const NOT_YET: &[&str] = &[
-    "bcrypt",
-    "buildCustomCert",
-    "decryptAES",
-    "derivePassword",
-    "encryptAES",
     "fromToml",
-    "genCA",
-    "genCAWithKey",
-    "genPrivateKey",
-    "genSelfSignedCert",
-    "genSelfSignedCertWithKey",
-    "genSignedCert",
-    "genSignedCertWithKey",
-    "htpasswd",
     "toToml",
 ];
 
@@ -138,6 +127,7 @@ impl FunctionTable {
         static TABLE: LazyLock<FunctionTable> = LazyLock::new(|| {
             let groups = [
                 builtin::FUNCTIONS,
+                certificates::FUNCTIONS,
                 chance::FUNCTIONS,
                 cluster::FUNCTIONS,
                 compare::FUNCTIONS,
@@ -153,6 +143,7 @@ impl FunctionTable {
                 numbers::FUNCTIONS,
                 paths::FUNCTIONS,
                 regexes::FUNCTIONS,
+                secrets::FUNCTIONS,
                 split::FUNCTIONS,
                 strings::FUNCTIONS,
                 types::FUNCTIONS,

@@ -4,6 +4,7 @@
 //! clock or randomness. What templates want of those, they ask the [`answers`] of the render for.
 
 pub mod answers;
+mod base64_text;
 mod bounds;
 pub mod chart;
 mod fields;
@@ -11,6 +12,7 @@ mod format;
 pub mod functions;
 mod glob;
 pub mod json;
+mod keys;
 mod layout;
 mod manifest;
 mod number;
@@ -21,6 +23,7 @@ mod profile;
 mod render;
 mod schema;
 pub mod semver;
+mod sha1;
 pub mod template;
 mod text;
 mod time;

@@ -83,9 +83,8 @@ fn shuffle(mut ask: Ask<'_>) -> Called {
     let [Value::Str(text)] = ask.arguments else {
         return Err(mismatch());
     };
-    let text = text::lossy(text);
     let text = ask.text(|draw| {
-        let mut characters: Vec<char> = text.chars().collect();
+        let mut characters: Vec<char> = text::runes(text).map(text::Rune::or_replacement).collect();
         for last in (1..characters.len()).rev() {
             characters.swap(last, index(draw, last + 1));
         }

@@ -207,9 +207,14 @@ impl Executor<'_> {
                 }
                 _ => "integer",
             },
+            (Type::Uint32, NodeKind::Number(number)) if let Some(uint) = number.uint => {
+                // Go drops what does not fit.
+                return Ok(Operand::from(Value::int64((uint & u64::from(u32::MAX)).cast_signed())));
+            }
             (Type::Bool, _) => "bool",
             (Type::Str, _) => "string",
             (Type::Int | Type::Int64, _) => "integer",
+            (Type::Uint32, _) => "unsigned integer",
             (Type::Float64, _) => "float",
             _ => {
                 let described = frame.source.describe(node);

@@ -112,6 +112,8 @@ pub enum Type {
     Int,
     /// `int64`
     Int64,
+    /// `uint32`; a template has no such value but a constant.
+    Uint32,
     /// `float64`
     Float64,
     /// `string`
@@ -139,6 +141,7 @@ impl Type {
             Self::Bool => "bool",
             Self::Int => "int",
             Self::Int64 => "int64",
+            Self::Uint32 => "uint32",
             Self::Float64 => "float64",
             Self::Str => "string",
             Self::Bytes => "[]uint8",
