@@ -11,7 +11,7 @@ use crds::names::ReleaseTag;
 use crds::source::Source;
 use operator_kit::failure::chain;
 use planning::stack::{ListedRelease, Listing};
-use release::source::{Change, DirectorySource, DirectoryWatch, Notifications, ReleaseSource};
+use release::source::{Change, DirectorySource, DirectoryWatch, Notifications, RELEASES_DIRECTORY, ReleaseSource};
 use release::{Digest, ErrorClass, Release};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -106,6 +106,17 @@ impl Sources {
         match self.follower(source) {
             Ok(follower) => lock(&follower.listing).clone(),
             Err(message) => Listing::Unusable { message },
+        }
+    }
+
+    /// What a source is and where, for people.
+    pub(crate) fn described(&self, source: Option<&Source>) -> String {
+        match (source, self.path(source)) {
+            (Some(source), Err(_)) => source.to_string(),
+            (_, path) => {
+                let releases = path.as_ref().unwrap_or(&self.root).join(RELEASES_DIRECTORY);
+                format!("directory {}", releases.display())
+            }
         }
     }
 

@@ -3,7 +3,6 @@
 use std::fs;
 
 use release::pack::{self, Versioning};
-use release::source::RELEASES_DIRECTORY;
 use tempfile::TempDir;
 
 use super::*;
@@ -104,4 +103,22 @@ async fn source_that_nobody_names_any_more_is_not_followed() {
     while follower.upgrade().is_some() {
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn a_source_is_named_by_what_it_is() {
+    let (sources, _changes) = Sources::new(
+        PathBuf::from("/releases"),
+        Duration::from_hours(1),
+        CancellationToken::new(),
+    );
+    let described = |json| {
+        let source: Source = serde_json::from_value(json).unwrap();
+        sources.described(Some(&source))
+    };
+    assert_eq!(sources.described(None), "directory /releases/cluster-stacks");
+    let below = serde_json::json!({"directory": {"path": "teams/harbor"}});
+    assert_eq!(described(below), "directory /releases/teams/harbor/cluster-stacks");
+    let elsewhere = serde_json::json!({"github": {"owner": "them", "repository": "stacks"}});
+    assert_eq!(described(elsewhere), "repository them/stacks");
 }

@@ -81,7 +81,10 @@ fn a_stack_tells_which_release_cannot_be_used_and_why() -> Result<()> {
         journey.operate().await?;
         let (two, nine) = (harbor_tag("v2"), harbor_tag("v9"));
         journey.stack("harbor", json!({ "versions": ["v1", "v9"] })).await?;
-        let mistyped = format!("{nine} is not at the source that the operator was started with; the source lists: v1");
+        let source = journey.releases.folder_of("");
+        let source = source.display().to_string();
+        let source = source.trim_end_matches('/');
+        let mistyped = format!("{nine} is not in directory {source}, which has: v1");
         let stack = told(journey, "ReleaseNotFound", &mistyped, &mistyped).await?;
         assert!(!is_ready(&stack));
 
@@ -223,7 +226,8 @@ fn a_paused_release_says_so_with_one_write_and_takes_it_back_with_another() -> R
             .await?;
         assert_eq!(
             shows("Paused").await?,
-            "the annotation cluster.x-k8s.io/paused is set: no object is applied, put back or deleted; remove it to go on"
+            "the annotation cluster.x-k8s.io/paused is set: no object is applied, put back or deleted, and the rest \
+             of the status is from before; remove it to go on"
         );
         time_passes(journey, "paused").await?;
         assert_eq!(writes(journey, mark, &tag).await?, 1);

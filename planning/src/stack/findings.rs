@@ -3,7 +3,7 @@
 use crds::conditions::{ConditionStatus, ConditionType, Finding, MESSAGE_BYTES, Reason, Severity, cut_at, with_ready};
 
 use super::observed::{Listing, ProviderTemplate, StackObserved};
-use super::obstacle::{Obstacle, explanation, obstacles, told};
+use super::obstacle::{Obstacle, explanation, nothing_listed, obstacles, told};
 use super::plan::{StackAction, StackWaiting};
 use super::provider::objection;
 use super::select::{LatestUnknown, Selection};
@@ -79,13 +79,6 @@ fn subscribed(observed: &StackObserved, selection: &Selection) -> Finding {
         Some(LatestUnknown::NoOrder) => Finding::holds_because(TYPE, Reason::Waiting, NO_ORDER),
         Some(LatestUnknown::SourceSilent) | None => Finding::holds(TYPE),
     }
-}
-
-fn nothing_listed(observed: &StackObserved) -> String {
-    format!(
-        "the source lists no release of {}-{} for Kubernetes {} in channel {}",
-        observed.spec.provider, observed.spec.name, observed.spec.kubernetes_version, observed.spec.channel
-    )
 }
 
 /// The worst of what keeps the release objects from being those that are asked for, and usable.

@@ -38,6 +38,9 @@ pub struct StackObserved {
     pub status: ClusterStackStatus,
     /// When this process last wrote the status.
     pub status_written_at: Option<Timestamp>,
+    /// What the source is and where, in words that complete "it is not in ..."; "the source" where nobody says.
+    #[serde(default = "unnamed")]
+    pub source: String,
     /// What the source lists.
     pub listing: Listing,
     /// The releases in the namespace that are the stack's, or have a name that the stack could want.
@@ -51,6 +54,10 @@ pub struct StackObserved {
     /// Actions of this process that failed last, by their subject ([`StackAction::subject`](super::StackAction::subject)).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failures: BTreeMap<String, ActionFailure>,
+}
+
+fn unnamed() -> String {
+    "the source".to_owned()
 }
 
 /// An action that failed.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crds::conditions::{
     Condition, ConditionStatus, ConditionType, MESSAGE_BYTES, Reason, Severity, cut, cut_at, find, is_true,
 };
-use crds::names::ReleaseTag;
+use crds::names::{ReleaseStem, ReleaseTag};
 
 use super::observed::{Listing, Owner, ReleaseView, StackObserved};
 use super::select::Selection;
@@ -136,7 +136,7 @@ impl Obstacle<'_> {
 
     fn words(&self, observed: &StackObserved) -> String {
         match self.reason {
-            Reason::ReleaseNotFound => absence(observed, self.tag),
+            Reason::ReleaseNotFound => absence(observed, self.tag, self.view),
             Reason::InUse | Reason::Deleting => self.brief_words(observed),
             _ => format!("{} cannot be used yet: {}", self.tag, self.explanation()),
         }
@@ -175,24 +175,53 @@ fn hindrance(view: Option<&ReleaseView>) -> String {
 }
 
 /// That the source does not hold the release, and what it does hold: the version may be mistyped.
-fn absence(observed: &StackObserved, tag: &ReleaseTag) -> String {
-    let source = match &observed.spec.source {
-        Some(source) => format!(", {source}"),
-        None => " that the operator was started with".to_owned(),
-    };
-    let at_source = at_source(observed).unwrap_or_default();
-    let offered: Vec<String> = at_source
-        .into_iter()
-        .rev()
-        .filter(|listed| listed.stem() == tag.stem())
-        .map(|listed| listed.version().to_string())
-        .collect();
+fn absence(observed: &StackObserved, tag: &ReleaseTag, view: Option<&ReleaseView>) -> String {
+    let was_there = view.is_some_and(|view| view.digest.is_some());
+    let no_longer = if was_there { "no longer" } else { "not" };
+    let source = &observed.source;
+    let tags = at_source(observed).unwrap_or_default();
+    let offered: Vec<String> = versions(&tags, tag.stem());
     let offered = if offered.is_empty() {
-        format!("no release of {}", tag.stem())
+        format!(" no release of {}{}", tag.stem(), stems(&tags))
     } else {
-        enumerate(&offered)
+        format!(": {}", enumerate(&offered))
     };
-    format!("{tag} is not at the source{source}; the source lists: {offered}")
+    format!("{tag} is {no_longer} in {source}, which has{offered}")
+}
+
+/// That the source holds nothing that the stack follows, and what it holds instead: a field of the spec may be wrong.
+pub(super) fn nothing_listed(observed: &StackObserved) -> String {
+    let StackObserved { spec, source, .. } = observed;
+    let tags = at_source(observed).unwrap_or_default();
+    let others = spec.stem().map_or_else(|_| Vec::new(), |stem| versions(&tags, &stem));
+    let instead = if others.is_empty() {
+        stems(&tags)
+    } else {
+        format!(", but {}", enumerate(&others))
+    };
+    format!(
+        "{source} has no release of {}-{} for Kubernetes {} in channel {}{instead}",
+        spec.provider, spec.name, spec.kubernetes_version, spec.channel
+    )
+}
+
+/// The versions of a stack among these, newest first.
+fn versions(tags: &BTreeSet<&ReleaseTag>, stem: &ReleaseStem) -> Vec<String> {
+    let newest_first = tags.iter().rev();
+    newest_first
+        .filter(|tag| tag.stem() == stem)
+        .map(|tag| tag.version().to_string())
+        .collect()
+}
+
+/// Of which stacks there are releases among these.
+fn stems(tags: &BTreeSet<&ReleaseTag>) -> String {
+    let stems: BTreeSet<String> = tags.iter().map(|tag| tag.stem().to_string()).collect();
+    if stems.is_empty() {
+        return ", nor any other".to_owned();
+    }
+    let stems: Vec<String> = stems.into_iter().collect();
+    format!(", but of {}", enumerate(&stems))
 }
 
 /// The first of these in words, and the versions of the others; `after` follows what is said of the first. Whatever is too long is cut from the

@@ -18,15 +18,19 @@ fn observed(spec: &Value, listing: &Listing) -> StackObserved {
     let observed = json!({
         "name": "harbor", "namespace": "stacks", "uid": "a", "generation": 1, "deleting": false, "paused": false,
         "requested_at": null, "approved_prune": null, "labels": {}, "annotations": {}, "spec": whole, "status": {},
-        "status_written_at": null, "listing": listing, "releases": {}, "used_by": {}, "template": "NotWanted",
+        "status_written_at": null, "source": "directory /releases", "listing": listing, "releases": {}, "used_by": {}, "template": "NotWanted",
         "provider_objects": {},
     });
     serde_json::from_value(observed).expect("a look at a stack")
 }
 
 fn known(versions: &[&str]) -> Listing {
-    let listed = |version: &&str| json!({"tag": format!("{TAG}{version}")});
-    let releases: Vec<Value> = versions.iter().map(listed).collect();
+    let tags: Vec<String> = versions.iter().map(|version| format!("{TAG}{version}")).collect();
+    lists(&tags)
+}
+
+fn lists(tags: &[String]) -> Listing {
+    let releases: Vec<Value> = tags.iter().map(|tag| json!({"tag": tag})).collect();
     serde_json::from_value(json!({"Known": {"releases": releases, "foreign": 0}})).expect("a listing")
 }
 
@@ -49,15 +53,35 @@ fn now() -> Timestamp {
 }
 
 #[test]
-fn the_source_is_named_as_the_spec_has_it() {
-    let source = json!({"directory": {"path": "teams/harbor"}});
-    let spec = json!({"versions": ["v3"], "source": source});
-    for (offered, words) in [
-        (&["v1", "v2", "v10"][..], "v10, v2, v1"),
-        (&[], "no release of docker-harbor-1-34"),
+fn what_is_not_at_the_source_is_told_with_what_is() {
+    let spec = json!({"versions": ["v3"]});
+    let harbor = |versions: &[&str]| versions.iter().map(|version| format!("{TAG}{version}")).collect();
+    let table: [(Vec<String>, &str); 3] = [
+        (harbor(&["v1", "v2", "v10"]), ": v10, v2, v1"),
+        (
+            vec!["docker-ferrol-1-34-v3".to_owned(), "docker-ferrol-1-34-v4".to_owned()],
+            " no release of docker-harbor-1-34, but of docker-ferrol-1-34",
+        ),
+        (vec![], " no release of docker-harbor-1-34, nor any other"),
+    ];
+    for (tags, words) in table {
+        let plan = plan(&observed(&spec, &lists(&tags)), now());
+        let expected = format!("{TAG}v3 is not in directory /releases, which has{words}");
+        assert_eq!(ready(&plan).message.as_ref(), Some(&expected));
+    }
+}
+
+#[test]
+fn a_stack_that_follows_nothing_is_told_what_there_is_instead() {
+    let spec = json!({"autoSubscribe": true, "channel": "alpha"});
+    for (tag, instead) in [
+        ("docker-harbor-1-34-v2", "but v2"),
+        ("docker-ferrol-1-33-v2", "but of docker-ferrol-1-33"),
     ] {
-        let plan = plan(&observed(&spec, &known(offered)), now());
-        let expected = format!("{TAG}v3 is not at the source, directory \"teams/harbor\"; the source lists: {words}");
+        let plan = plan(&observed(&spec, &lists(&[tag.to_owned()])), now());
+        let expected = format!(
+            "directory /releases has no release of docker-harbor for Kubernetes 1.34 in channel alpha, {instead}"
+        );
         assert_eq!(ready(&plan).message.as_ref(), Some(&expected));
     }
 }

@@ -93,6 +93,7 @@ impl World {
             spec: stack.spec.clone(),
             status: stack.status.clone(),
             status_written_at: self.process.status_written_at.get(name).copied(),
+            source: "directory /releases".to_owned(),
             listing: if known { self.listing() } else { Listing::NotAsked },
             releases: self
                 .api
