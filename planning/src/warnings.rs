@@ -50,9 +50,15 @@ fn is_about_releases(condition: &Condition, reason: Reason) -> bool {
         return false;
     }
     match reason {
-        Reason::FailedToSync | Reason::FailedToCreateOrUpdate | Reason::PruneNotApproved => false,
-        Reason::NotObservedYet | Reason::Progressing | Reason::Waiting => false,
-        Reason::Paused | Reason::Deleting | Reason::InUse => false,
+        Reason::FailedToSync
+        | Reason::FailedToCreateOrUpdate
+        | Reason::PruneNotApproved
+        | Reason::NotObservedYet
+        | Reason::Progressing
+        | Reason::Waiting
+        | Reason::Paused
+        | Reason::Deleting
+        | Reason::InUse => false,
         // The stack's own spec, or that of a release that it can be used without.
         Reason::InvalidSpec => condition.status == ConditionStatus::True,
         _ => true,

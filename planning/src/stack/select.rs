@@ -96,8 +96,8 @@ pub(super) fn select(observed: &StackObserved, stem: &ReleaseStem, channel: &Cha
     });
     Selection {
         latest,
-        passed_over,
         latest_unknown,
+        passed_over,
         latest_ready,
         listed,
         invalid,
