@@ -7,8 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crds::ClusterStackRelease;
 use crds::names::ReleaseTag;
+use crds::policy::VerificationMode;
 use crds::source::Source;
+use kube::ResourceExt;
 use operator_kit::failure::chain;
 use planning::stack::{ListedRelease, Listing};
 use release::source::{Change, DirectorySource, DirectoryWatch, Notifications, RELEASES_DIRECTORY, ReleaseSource};
@@ -120,8 +123,25 @@ impl Sources {
         }
     }
 
+    /// The files of a release whose policy allows to use them as they are; of any other nothing may be read.
+    pub(crate) async fn of(&self, release: &ClusterStackRelease) -> Opened {
+        if requires_signatures(release) {
+            let message = "the mode of verification is Require, and this version of the operator does not look at signatures; \
+                           set it to \"Off\" if the source can be trusted";
+            return Opened::Broken {
+                message: message.to_owned(),
+            };
+        }
+        match release.name_any().parse() {
+            Ok(tag) => self.open(release.spec.source.as_ref(), &tag).await,
+            Err(error) => Opened::Broken {
+                message: format!("the name is no release tag: {error}"),
+            },
+        }
+    }
+
     /// One release of a source, verified. What was opened once is not read again until the source reports a change.
-    pub(crate) async fn open(&self, source: Option<&Source>, tag: &ReleaseTag) -> Opened {
+    async fn open(&self, source: Option<&Source>, tag: &ReleaseTag) -> Opened {
         let follower = match self.follower(source) {
             Ok(follower) => follower,
             Err(message) => return Opened::Missing { message },
@@ -176,6 +196,13 @@ impl Sources {
             ),
         }
     }
+}
+
+/// Then nothing may be used that nobody has verified.
+fn requires_signatures(release: &ClusterStackRelease) -> bool {
+    let policy = release.spec.policy.as_ref();
+    let verification = policy.and_then(|policy| policy.verification.as_ref());
+    verification.is_some_and(|verification| verification.mode == VerificationMode::Require)
 }
 
 /// A relative path without `..`, below the root. The CRD has the same rule; a status may be older than a rule.

@@ -19,7 +19,7 @@ pub const NOT_YET: &[(&str, &str)] = &[
     ("source.oci", DIRECTORIES_ONLY),
     (
         "verification",
-        "Not in this version: nobody looks at signatures. With the mode Require every release is refused.",
+        "Not in this version: nobody looks at signatures. With the mode Require every release is refused, with Warn each says that nobody looked.",
     ),
 ];
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crds::labels;
 use crds::names::ReleaseTag;
-use crds::policy::{HelmProfile, VerificationMode};
+use crds::policy::HelmProfile;
 use crds::{ClusterStackRelease, ClusterStackReleaseStatus};
 use kube::ResourceExt;
 use kube::core::GroupVersionKind;
@@ -134,28 +134,7 @@ fn used_by(context: &Context, namespace: &str, tag: &str) -> Option<BTreeSet<Str
 }
 
 async fn assets(context: &Context, release: &ClusterStackRelease) -> (Assets, Option<Arc<release::Release>>) {
-    let tag: ReleaseTag = match release.name_any().parse() {
-        Ok(tag) => tag,
-        Err(error) => {
-            return (
-                Assets::Broken {
-                    message: format!("the name is no release tag: {error}"),
-                },
-                None,
-            );
-        }
-    };
-    if requires_signatures(release) {
-        return (
-            Assets::Broken {
-                message: "the mode of verification is Require, and this version of the operator does not look at signatures; \
-                          set it to \"Off\" if the source can be trusted"
-                    .to_owned(),
-            },
-            None,
-        );
-    }
-    match context.sources.open(release.spec.source.as_ref(), &tag).await {
+    match context.sources.of(release).await {
         Opened::Ready { source, files } => {
             let assets = Assets::Ready {
                 digest: files.digest.to_string(),
@@ -167,7 +146,10 @@ async fn assets(context: &Context, release: &ClusterStackRelease) -> (Assets, Op
         Opened::Missing { message } => {
             let listing = context.sources.listing(release.spec.source.as_ref());
             let withdrawn = match listing {
-                Listing::Known { releases, .. } => releases.iter().all(|listed| listed.tag != tag),
+                Listing::Known { releases, .. } => {
+                    let name = release.name_any();
+                    releases.iter().all(|listed| listed.tag.to_string() != name)
+                }
                 _ => false,
             };
             (Assets::Missing { message, withdrawn }, None)
@@ -204,13 +186,6 @@ async fn rendering(
         }
         Err(message) => Rendering::Failed { message },
     }
-}
-
-/// Then nothing may be used that nobody has verified.
-fn requires_signatures(release: &ClusterStackRelease) -> bool {
-    let policy = release.spec.policy.as_ref();
-    let verification = policy.and_then(|policy| policy.verification.as_ref());
-    verification.is_some_and(|verification| verification.mode == VerificationMode::Require)
 }
 
 /// The rendering profile of a release.

@@ -1,6 +1,7 @@
 //! Performs the actions of a stack's plan. Decides nothing.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crds::cluster_stack_release::FOREIGN_PROVIDER_REF;
 use crds::{ClusterStack, ClusterStackRelease, ClusterStackReleaseSpec, labels};
@@ -11,6 +12,7 @@ use kube::{Api, Resource, ResourceExt};
 use operator_kit::failure::{chain, words_of};
 use planning::stack::StackAction;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::context::Context;
 use crate::release::{group_kind, owner_reference};
@@ -18,6 +20,9 @@ use crate::sources::Opened;
 
 /// How many requests of one stack are under way at once.
 const SIDE_BY_SIDE: usize = 16;
+
+/// How long the creation of a release waits for the kinds of its objects: long enough for a chart that renders as charts do.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Performs all actions and remembers how they ended; true when one of them failed.
 pub(super) async fn execute(context: &Context, stack: &ClusterStack, actions: &[StackAction]) -> bool {
@@ -79,9 +84,8 @@ async fn create(
     release.meta_mut().owner_references = Some(stack.owner_ref(&()).into_iter().collect());
     release.meta_mut().labels = Some(wanted_labels.clone()).filter(|labels| !labels.is_empty());
     let namespace = stack.namespace().unwrap_or_default();
-    let looking = kinds(context, &release);
-    let looking = context.looking.at("ClusterStackRelease", &namespace, tag, looking);
-    release.meta_mut().annotations = looking.await.flatten();
+    // No chart and no storage may hold up a stack.
+    release.meta_mut().annotations = timeout(PATIENCE, kinds(context, &release)).await.ok().flatten();
     let params = PostParams {
         field_manager: Some(labels::FIELD_MANAGER.to_owned()),
         ..PostParams::default()
@@ -96,11 +100,10 @@ async fn create(
     }
 }
 
-/// The annotation with the kinds of the objects that a release asks for, where its chart can be rendered by now. Otherwise the release says it
-/// before it applies its first object, by a write of its own.
+/// The annotation with the kinds of the objects that a release asks for, where its chart may and can be rendered by now. Otherwise the release
+/// says it before it applies its first object, by a write of its own.
 async fn kinds(context: &Context, release: &ClusterStackRelease) -> Option<BTreeMap<String, String>> {
-    let tag = release.name_any().parse().ok()?;
-    let Opened::Ready { files, .. } = context.sources.open(release.spec.source.as_ref(), &tag).await else {
+    let Opened::Ready { files, .. } = context.sources.of(release).await else {
         return None;
     };
     let policy = release.spec.policy.as_ref();

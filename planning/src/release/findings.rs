@@ -2,6 +2,7 @@
 
 use crds::cluster_stack_release::FOREIGN_PROVIDER_REF;
 use crds::conditions::{ConditionType, Finding, Reason, Severity};
+use crds::policy::VerificationMode;
 use crds::resource::{Health, Resource, SyncStatus};
 
 use super::inventory::{key_of, row};
@@ -33,6 +34,9 @@ fn downloaded(observed: &ReleaseObserved) -> Finding {
         return Finding::fails(TYPE, Severity::Error, Reason::DigestChanged, message);
     }
     match &observed.assets {
+        Assets::Ready { .. } if wants_warnings(observed) => {
+            Finding::holds_because(TYPE, Reason::VerificationFailed, UNVERIFIED)
+        }
         Assets::Ready { .. } => Finding::holds(TYPE),
         Assets::Broken { message } => Finding::fails(TYPE, Severity::Error, Reason::IssueWithReleaseAssets, message),
         Assets::Missing { message, withdrawn } if is_without_files(observed) => {
@@ -49,6 +53,16 @@ fn downloaded(observed: &ReleaseObserved) -> Finding {
             "assets not downloaded yet",
         ),
     }
+}
+
+/// What a release says that is to be used with a warning.
+const UNVERIFIED: &str =
+    "used as it is: the mode of verification is Warn, and this version of the operator does not look at signatures";
+
+fn wants_warnings(observed: &ReleaseObserved) -> bool {
+    let policy = observed.spec.policy.as_ref();
+    let verification = policy.and_then(|policy| policy.verification.as_ref());
+    verification.is_some_and(|verification| verification.mode == VerificationMode::Warn)
 }
 
 fn provider(observed: &ReleaseObserved) -> Finding {
