@@ -9,7 +9,7 @@ pub(crate) mod dependencies;
 mod ignore;
 mod load;
 mod metadata;
-mod values;
+pub(crate) mod values;
 
 use std::sync::Arc;
 

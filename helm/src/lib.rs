@@ -7,6 +7,7 @@ pub mod answers;
 mod base64_text;
 mod bounds;
 pub mod chart;
+pub mod command_line;
 mod fields;
 mod format;
 pub mod functions;

@@ -1,5 +1,7 @@
 //! Numbers as text, by the rules of Go's `strconv`. Decides digits and exponents; knows no values and no documents.
 
+use crate::format::quoted;
+
 /// The shortest text that reads back as the same `f64`: `strconv.FormatFloat(x, 'g', -1, 64)`.
 ///
 /// The exponent form begins at 1e+06 and below 1e-04, as `{{ }}`, `print` and the YAML emitter show floats.
@@ -88,6 +90,18 @@ pub(crate) fn parse_int(text: &str) -> Option<i64> {
         }
         None => i64::try_from(parse_uint(text.strip_prefix('+').unwrap_or(text))?).ok(),
     }
+}
+
+/// `strconv.Atoi`. The error is Go's.
+pub(crate) fn parse_decimal(text: &str) -> Result<i64, String> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let problem = if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        "invalid syntax"
+    } else {
+        "value out of range"
+    };
+    text.parse()
+        .map_err(|_| format!("strconv.Atoi: parsing {}: {problem}", quoted(text)))
 }
 
 /// `strconv.ParseUint(text, 0, 64)` of a text without underscores.

@@ -154,7 +154,8 @@ const RELEASE_NAME: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]
 const MAX_RELEASE_NAME: usize = 53;
 
 impl Chart {
-    /// Renders the chart. `values` is what the user sets over the defaults: a mapping, or null for nothing.
+    /// Renders the chart. `values` is what the user sets over the defaults: a mapping, or null for nothing. Numbers of documents are
+    /// floats there ([`crate::yaml::parse`]); integers are what only [`crate::command_line`] gives.
     ///
     /// Runs on a thread of its own, because templates may nest deeply, and returns when it is done.
     pub fn render(&self, values: &Node, options: &RenderOptions) -> Result<Rendering, RenderError> {
@@ -183,7 +184,7 @@ impl Render<'_> {
         let capabilities = self.capabilities()?;
         let mut chart = Instance::new(self.chart.root());
         check_installable(&chart)?;
-        let Value::Map(values) = values_or_empty(values).to_value() else {
+        let Value::Map(values) = values_or_empty(values).to_user_value() else {
             return Err(RenderError::Values("values must be a mapping".to_owned()));
         };
         chart.process(&values, &mut warnings).map_err(RenderError::Values)?;

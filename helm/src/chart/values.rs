@@ -20,8 +20,8 @@ pub fn merge_values(base: &mut Node, over: Node) {
     }
 }
 
-/// Reads `values.yaml`; only its first document counts. The error is Helm's text.
-pub(super) fn read(text: &[u8]) -> Result<Node, String> {
+/// Reads a file of values. Only its first document counts: later versions than 3.19 lay them over each other. The error is Helm's text.
+pub(crate) fn read(text: &[u8]) -> Result<Node, String> {
     match yaml::parse(text).map_err(yaml::convert_error)? {
         Node::Null => Ok(Node::empty_map()),
         values @ Node::Map(_) => Ok(values),

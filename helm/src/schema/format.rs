@@ -5,7 +5,7 @@ mod time;
 
 use super::document::Json;
 use super::keywords::Pattern;
-use crate::format::{quote_char, quoted};
+use crate::format::quote_char;
 
 /// A format that a string may have to follow.
 #[derive(Debug)]
@@ -159,14 +159,4 @@ fn semver(text: &str) -> Result<(), String> {
         return Err(format!("{name} {problem}"));
     }
     Ok(())
-}
-
-/// Go's `strconv.Atoi`.
-fn integer(text: &str) -> Result<i64, String> {
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if digits.is_empty() || leading_digits(digits) < digits.len() {
-        return Err(format!("strconv.Atoi: parsing {}: invalid syntax", quoted(text)));
-    }
-    text.parse()
-        .map_err(|_| format!("strconv.Atoi: parsing {}: value out of range", quoted(text)))
 }

@@ -90,18 +90,28 @@ impl Node {
     /// A fresh value for templates; changes to it are not seen here. Integers become floats, see [`Node::with_float_numbers`].
     #[expect(clippy::cast_precision_loss, reason = "the loss above 2^53 is Helm's too")]
     pub fn to_value(&self) -> Value {
+        self.value(&|number| Value::Float(number as f64))
+    }
+
+    /// The same for values that a user set: their integers are Go's `int64`.
+    pub(crate) fn to_user_value(&self) -> Value {
+        self.value(&Value::int64)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "the loss above 2^53 is Helm's too")]
+    fn value(&self, integer: &impl Fn(i64) -> Value) -> Value {
         match self {
             Self::Null => Value::Nil,
             Self::Bool(value) => Value::Bool(*value),
-            Self::Int(number) => Value::Float(*number as f64),
+            Self::Int(number) => integer(*number),
             Self::Uint(number) => Value::Float(*number as f64),
             Self::Float(number) => Value::Float(*number),
             Self::Text(text) => Value::from(text.as_str()),
-            Self::List(items) => Value::List(List::new(items.iter().map(Self::to_value).collect())),
+            Self::List(items) => Value::List(List::new(items.iter().map(|item| item.value(integer)).collect())),
             Self::Map(entries) => Value::Map(
                 entries
                     .iter()
-                    .map(|(key, node)| (key.as_str(), node.to_value()))
+                    .map(|(key, node)| (key.as_str(), node.value(integer)))
                     .collect::<Map>(),
             ),
         }

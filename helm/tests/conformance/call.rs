@@ -154,7 +154,7 @@ pub(crate) fn files_in(archive: &Path) -> Files {
     files
 }
 
-fn write_files(folder: &Path, files: &Files) {
+pub(crate) fn write_files(folder: &Path, files: &Files) {
     for (path, text) in files {
         let path = folder.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

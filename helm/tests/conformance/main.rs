@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops here")]
 
+mod arguments;
 mod broken_charts;
 mod call;
 mod cluster_classes;

@@ -2,8 +2,9 @@
 
 use std::net::Ipv6Addr;
 
-use super::{integer, refuse};
+use super::refuse;
 use crate::format::{quote_char, quoted};
+use crate::number::parse_decimal;
 use crate::schema::address::Url;
 
 pub(super) fn ipv4(text: &str) -> Result<(), String> {
@@ -15,7 +16,7 @@ pub(super) fn ipv4(text: &str) -> Result<(), String> {
         if group.len() > 1 && group.starts_with('0') {
             return refuse("leading zeros");
         }
-        if !(0..=255).contains(&integer(group)?) {
+        if !(0..=255).contains(&parse_decimal(group)?) {
             return refuse("decimal must be between 0 and 255");
         }
     }
