@@ -4,6 +4,7 @@
 
 mod action;
 mod bounds;
+mod claim;
 mod class;
 mod findings;
 mod inventory;
@@ -20,6 +21,7 @@ mod without_files;
 mod wording;
 
 pub use action::{ApplyReason, ReleaseAction, Step};
+pub use claim::{Claim, holder};
 pub use inventory::{Inventoried, key_of};
 pub use news::{corrected, corrections};
 pub use object::{Sync, SyncState, decide};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crds::{ClusterStackRelease, labels};
 use kube::ResourceExt;
 use operator_kit::object::ObjectKey;
-use planning::release::{Holder, ObjectObserved, Rendering};
+use planning::release::{Claim, ObjectObserved, Rendering, holder};
 
 use super::inherited::key_among;
 use crate::context::Context;
@@ -27,6 +27,7 @@ pub(super) fn observe_sharing(
     let stays = |other: &ClusterStackRelease| {
         other.metadata.deletion_timestamp.is_none() && other.metadata.uid != release.metadata.uid
     };
+    let mut claims: BTreeMap<ObjectKey, Vec<Claim>> = BTreeMap::new();
     for other in context.releases.select_everywhere(stays) {
         let named = named(&other, objects);
         let mark = labels::part_of(
@@ -34,31 +35,41 @@ pub(super) fn observe_sharing(
             &other.namespace().unwrap_or_default(),
             &other.name_any(),
         );
-        // Before its first status nobody knows what a release has applied.
-        let unknown = other
+        let silent = other
             .status
             .as_ref()
             .is_none_or(|status| status.observed_generation.is_none());
+        if named.is_empty() && !silent {
+            continue;
+        }
         for (key, object) in objects.iter_mut() {
             let digest = named.get(key);
             if digest.is_some() && !wanted(key) {
                 object.shared_with.insert(other.name_any());
             }
-            let marked = || context.objects.get(key).is_some_and(|seen| *seen.part_of == *mark);
-            if (digest.is_some() || unknown) && marked() {
-                object.holder = Some(Holder {
+            if digest.is_some() || silent {
+                claims.entry(key.clone()).or_default().push(Claim {
                     release: other.name_any(),
-                    digest: digest.cloned().unwrap_or_default(),
+                    marked: context.objects.get(key).is_some_and(|seen| *seen.part_of == *mark),
+                    digest: digest.cloned(),
+                    silent,
                 });
             }
         }
     }
+    let ours = named(release, objects);
+    for (key, claims) in claims {
+        let applied = ours.get(&key).is_some_and(|digest| !digest.is_empty());
+        if let Some(object) = objects.get_mut(&key) {
+            object.holder = holder(claims, applied);
+        }
+    }
 }
 
-/// What another release says it applied, as far as it is among these objects.
-fn named(other: &ClusterStackRelease, objects: &BTreeMap<ObjectKey, ObjectObserved>) -> BTreeMap<ObjectKey, String> {
-    let namespace = other.namespace().unwrap_or_default();
-    let rows = other.status.iter().flat_map(|status| &status.resources);
+/// What a release says it applied, as far as it is among these objects.
+fn named(release: &ClusterStackRelease, objects: &BTreeMap<ObjectKey, ObjectObserved>) -> BTreeMap<ObjectKey, String> {
+    let namespace = release.namespace().unwrap_or_default();
+    let rows = release.status.iter().flat_map(|status| &status.resources);
     rows.map(|row| (key_among(objects, &namespace, row), row.digest.clone()))
         .filter(|(key, _)| objects.contains_key(key))
         .collect()

@@ -6,7 +6,9 @@ use crds::cluster_stack_release::provider_kind;
 use crds::labels;
 use planning::digest::digest_of_everything;
 use planning::object_key::{GroupKind, ObjectKey, ObjectRef};
-use planning::release::{Assets, Holder, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, key_of};
+use planning::release::{
+    Assets, Claim, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, holder, key_of,
+};
 use planning::waves::wave_of;
 
 use crate::world::api::{NAMESPACE, ReleaseObject};
@@ -220,27 +222,28 @@ impl World {
 
     /// Other releases that stay and name the same objects, or hold them.
     fn share(&self, tag: &str, rendering: &Rendering, objects: &mut BTreeMap<ObjectKey, ObjectObserved>) {
-        let others = self
-            .api
-            .releases
-            .iter()
-            .filter(|(other, release)| *other != tag && !release.deleting);
-        for (other, release) in others {
-            for (key, object) in objects.iter_mut() {
-                let row = release.status.resources.iter().find(|row| key_of(row) == *key);
-                let wanted = matches!(rendering, Rendering::Rendered { intents } if intents.contains_key(key));
-                if row.is_some() && !wanted {
-                    object.shared_with.insert(other.clone());
-                }
-                let live = self.api.objects.get(key);
-                let marked = live.is_some_and(|live| live.value(&label(labels::PART_OF)) == Some(&mark(other)));
-                if marked && (row.is_some() || release.status.observed_generation.is_none()) {
-                    object.holder = Some(Holder {
-                        release: other.clone(),
-                        digest: row.map(|row| row.digest.clone()).unwrap_or_default(),
-                    });
-                }
+        let named = |tag: &str, key: &ObjectKey| {
+            let rows = self.api.releases.get(tag).map(|release| &release.status.resources);
+            let row = rows.and_then(|rows| rows.iter().find(|row| key_of(row) == *key));
+            row.map(|row| row.digest.clone())
+        };
+        let stays = |(other, release): &(&String, &ReleaseObject)| *other != tag && !release.deleting;
+        for (key, object) in objects.iter_mut() {
+            let live = self.api.objects.get(key);
+            let others = self.api.releases.iter().filter(stays);
+            let claims: Vec<Claim> = others
+                .map(|(other, release)| Claim {
+                    release: other.clone(),
+                    marked: live.is_some_and(|live| live.value(&label(labels::PART_OF)) == Some(&mark(other))),
+                    digest: named(other, key),
+                    silent: release.status.observed_generation.is_none(),
+                })
+                .collect();
+            if !matches!(rendering, Rendering::Rendered { intents } if intents.contains_key(key)) {
+                let sharing = claims.iter().filter(|claim| claim.digest.is_some());
+                object.shared_with.extend(sharing.map(|claim| claim.release.clone()));
             }
+            object.holder = holder(claims, named(tag, key).is_some_and(|digest| !digest.is_empty()));
         }
     }
 }
