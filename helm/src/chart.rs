@@ -9,6 +9,7 @@ pub(crate) mod dependencies;
 mod ignore;
 mod load;
 mod metadata;
+pub(crate) mod schemas;
 pub(crate) mod values;
 
 use std::sync::Arc;

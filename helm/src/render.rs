@@ -9,12 +9,12 @@ use regex::Regex;
 use crate::chart::Chart;
 use crate::chart::coalesce::{Nulls, coalesce};
 use crate::chart::dependencies::{Instance, is_compatible};
+use crate::chart::schemas::check_schemas;
 use crate::layout::{CrdFile, Layout, Template, VALUES_TYPE, base_name};
 use crate::manifest::{self, Manifest, ManifestError};
 use crate::objects::Capabilities;
 use crate::options::{OtherLanguage, RenderOptions};
 use crate::plain;
-use crate::schema;
 use crate::template::{ExecError, Executor, ParseError, StackError, on_deep_stack};
 use crate::value::{Map, Value};
 use crate::yaml::Node;
@@ -189,7 +189,7 @@ impl Render<'_> {
         };
         chart.process(&values, &mut warnings).map_err(RenderError::Values)?;
         let values = coalesce(&chart, &values, Nulls::Delete, &mut warnings).map_err(RenderError::Values)?;
-        schema::check(&chart, &values).map_err(RenderError::Values)?;
+        check_schemas(&chart, &values).map_err(RenderError::Values)?;
         let wanted = &chart.metadata.kube_version;
         if !wanted.is_empty() && !is_compatible(wanted, capabilities.kube_version()) {
             return Err(RenderError::IncompatibleKubeVersion {

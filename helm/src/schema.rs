@@ -19,7 +19,6 @@ use std::sync::{Arc, OnceLock};
 use compile::{Compiled, compile};
 use document::Json;
 
-use crate::chart::dependencies::{Instance, table};
 use crate::value::Map;
 
 /// The schema of a chart. Compiled when it is first needed, because Helm finds its mistakes only then.
@@ -38,7 +37,7 @@ impl Schema {
     }
 
     /// What is wrong with values or with the schema, in Helm's words.
-    fn problem(&self, values: &Map) -> Option<String> {
+    pub(crate) fn problem(&self, values: &Map) -> Option<String> {
         let compiled = match self.compiled.get_or_init(|| compile(&self.text)) {
             Ok(compiled) => compiled,
             Err(problem) => return Some(problem.clone()),
@@ -48,27 +47,4 @@ impl Schema {
             Err(problem) => Some(problem),
         }
     }
-}
-
-/// Checks the coalesced values of a chart and all below it. The error is Helm's text.
-pub(crate) fn check(chart: &Instance, values: &Map) -> Result<(), String> {
-    let problems = problems(chart, values);
-    if problems.is_empty() {
-        return Ok(());
-    }
-    Err(format!(
-        "values don't meet the specifications of the schema(s) in the following chart(s):\n{problems}"
-    ))
-}
-
-fn problems(chart: &Instance, values: &Map) -> String {
-    let mut text = String::new();
-    if let Some(problem) = chart.schema().and_then(|schema| schema.problem(values)) {
-        text = format!("{}:\n{problem}", chart.metadata.name);
-    }
-    for child in &chart.dependencies {
-        let section = table(values, &child.metadata.name).unwrap_or_default();
-        text.push_str(&problems(child, &section));
-    }
-    text
 }

@@ -1,6 +1,6 @@
 //! Private keys and certificates for charts that bring their own authority.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 use std::rc::Rc;
 
 use super::{Called, Function, mismatch};

@@ -1,6 +1,6 @@
 //! Certificates of X.509 (RFC 5280) as sprig makes them: written here, and read as far as another one is signed by them.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use num_bigint::BigUint;
 

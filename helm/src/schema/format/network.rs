@@ -1,6 +1,6 @@
 //! Formats of addresses.
 
-use std::net::Ipv6Addr;
+use core::net::Ipv6Addr;
 
 use super::refuse;
 use crate::format::{quote_char, quoted};
