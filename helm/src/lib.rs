@@ -28,6 +28,7 @@ mod sha1;
 pub mod template;
 mod text;
 mod time;
+mod toml;
 mod url;
 pub mod value;
 pub mod yaml;

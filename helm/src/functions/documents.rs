@@ -2,12 +2,22 @@
 
 use super::{Called, Function, mismatch};
 use crate::json::{self, Escape};
+use crate::toml;
 use crate::value::Type::{Any, Str};
 use crate::value::{List, Map, Value};
 use crate::yaml::{self, Node};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("toYaml", &[Any], |arguments| encoded_or_empty(arguments, yaml::to_yaml)),
+    Function::new("toToml", &[Any], |arguments| match arguments {
+        [Value::Nil] => Err("reflect: call of reflect.Value.Type on zero Value".to_owned()),
+        [value] => match toml::encode(value) {
+            Ok(text) => Ok(Value::from(text)),
+            Err(toml::Error::Refused(problem)) => Ok(Value::from(problem)),
+            Err(toml::Error::Unsupported(problem)) => Err(problem),
+        },
+        _ => Err(mismatch()),
+    }),
     Function::new("toYamlPretty", &[Any], |arguments| match arguments {
         [value] => yaml::to_yaml_pretty(value).map(Value::from),
         _ => Err(mismatch()),
