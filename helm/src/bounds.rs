@@ -30,6 +30,9 @@ pub enum BoundError {
     /// A function would look at too much.
     #[error("values take more than {MAX_VISITS} steps to compare")]
     Visits,
+    /// A function would do more than the render has steps left for.
+    #[error("function takes more steps than are left")]
+    Steps,
 }
 
 impl From<BoundError> for String {
@@ -59,11 +62,28 @@ pub(crate) fn check_items(items: usize) -> Result<(), BoundError> {
 thread_local! {
     /// What functions did on this thread that their arguments and results do not show.
     static WORK: Cell<u64> = const { Cell::new(0) };
+    /// How much of it the render has left.
+    static ALLOWED: Cell<u64> = const { Cell::new(u64::MAX) };
 }
 
 /// Notes work of about that many steps of a template.
 pub(crate) fn note_work(steps: u64) {
-    WORK.set(WORK.get() + steps);
+    WORK.set(WORK.get().saturating_add(steps));
+}
+
+/// Says how many steps the next functions on this thread may take before [`spend`] stops them.
+pub(crate) fn allow_work(steps: u64) {
+    ALLOWED.set(steps);
+}
+
+/// Notes work before it is done. For functions whose work may be far more than a render has steps left: an error ends them in time.
+pub(crate) fn spend(steps: u64) -> Result<(), BoundError> {
+    note_work(steps);
+    if WORK.get() > ALLOWED.get() {
+        Err(BoundError::Steps)
+    } else {
+        Ok(())
+    }
 }
 
 /// The work noted since the last call. Templates run on one thread, so it is theirs.

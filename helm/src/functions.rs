@@ -3,6 +3,7 @@
 //! A function that is not in the table does not exist: a text that names it does not parse. Functions are pure; those
 //! that need the running templates get the executor.
 
+mod automaton;
 mod base32;
 mod builtin;
 mod certificates;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::answers::{Answers, Refusing};
 use crate::profile::Profile;
@@ -25,6 +26,8 @@ pub struct RenderOptions {
     pub include_crds: bool,
     /// What the templates may use up.
     pub limits: Limits,
+    /// Ends the render when it is raised, at the next step of a template ([`RenderError::is_cancelled`](crate::RenderError::is_cancelled)).
+    pub cancelled: Arc<AtomicBool>,
     /// What functions give that are random or read the world. [`Refusing`] unless set.
     pub answers: Arc<dyn Answers>,
     /// A language that Helm does not know, for some files of `templates/`. Without it all of them are Helm's.
@@ -51,6 +54,7 @@ impl RenderOptions {
             profile: Profile::V3_19,
             include_crds: false,
             limits: Limits::default(),
+            cancelled: Arc::default(),
             answers: Arc::new(Refusing),
             other_language: None,
         }

@@ -140,6 +140,11 @@ impl RenderError {
         }
     }
 
+    /// Whether the templates were stopped by [`RenderOptions::cancelled`]: nothing may be wrong with them.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Execute(error) if error.is_cancelled)
+    }
+
     /// The function of Helm's that is not here yet or that nothing answered, if that is why there is no rendering.
     pub fn lacks(&self) -> Option<&'static str> {
         match self {
@@ -226,7 +231,8 @@ impl Render<'_> {
             .get(layout, self.options.profile)
             .map_err(RenderError::Parse)?;
         let answers = Arc::clone(&self.options.answers);
-        let mut executor = Executor::new(&templates, self.options.limits, answers);
+        let mut executor =
+            Executor::new(&templates, self.options.limits, answers).cancelled_by(Arc::clone(&self.options.cancelled));
         let rendered = self.execute_all(layout, &mut executor);
         executor.dismantle();
         rendered

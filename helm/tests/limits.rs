@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
 
+use std::sync::atomic::Ordering;
+
 use helm::chart::ArchiveLimits;
 use helm::template::Limits;
 use helm::yaml::Node;
@@ -109,6 +111,44 @@ const ATTACKS: &[(&str, &str, &str)] = &[
         OUTPUT,
     ),
     ("", "{{ uniq (until 5000) }}", VISITS),
+    // A simulation of all states takes half a minute and a gigabyte.
+    (
+        "",
+        r#"{{ regexMatch (repeat 3000 "(a+)+") (repeat 30000 "a") }}"#,
+        STEPS,
+    ),
+    (
+        "",
+        r#"{{ regexFindAll (repeat 3000 "(a+)+") (repeat 30000 "a") -1 }}"#,
+        STEPS,
+    ),
+    // Each state of the automaton is new.
+    (
+        "",
+        r#"{{ $a := "x" }}{{ range until 12 }}{{ $a = printf "%s%sb%s" $a $a $a }}{{ end }}{{ regexMatch "x[xb]{400}c" $a }}"#,
+        STEPS,
+    ),
+    // Each search reads to the end and finds a letter.
+    (
+        "",
+        r#"{{ regexFindAll ".*[^A-Z]|[A-Z]" (repeat 100000 "A") -1 }}"#,
+        STEPS,
+    ),
+    (
+        "",
+        r#"{{ regexReplaceAll (repeat 3000 "(a?)") "a" "$1" }}"#,
+        "regular expression has too many groups (3000)",
+    ),
+    (
+        "",
+        r#"{{ regexReplaceAll (repeat 300 "(a?)") (repeat 30000 "a") "$1" }}"#,
+        STEPS,
+    ),
+    (
+        "",
+        r#"{{ regexMatch (repeat 70000 "a") "a" }}"#,
+        "regular expression is longer than 65536 bytes",
+    ),
     (
         "",
         "{{ regexMatch \"((a{1000}){1000}){1000}\" \"x\" }}",
@@ -116,7 +156,7 @@ const ATTACKS: &[(&str, &str, &str)] = &[
     ),
     (
         "",
-        "{{ regexMatch (repeat 1000000 \"(\") \"x\" }}{{ regexFind (repeat 1000000 \"(\") \"x\" }}",
+        "{{ regexMatch (repeat 60000 \"(\") \"x\" }}{{ regexFind (repeat 60000 \"(\") \"x\" }}",
         "expression nests too deeply",
     ),
     (LONG, "{{ replace \"\" $s $s }}", BYTES),
@@ -128,8 +168,8 @@ const ATTACKS: &[(&str, &str, &str)] = &[
     (LONG, "{{ wrapWith 1 $s $s }}", BYTES),
     (LONG, "{{ splitList \"\" $m }}", ITEMS),
     (LONG, "{{ split \"<\" $m }}", ITEMS),
-    (LONG, "{{ regexSplit \"<\" $m -1 }}", ITEMS),
-    (LONG, "{{ regexFindAll \"<\" $m -1 }}", ITEMS),
+    (LONG, "{{ regexSplit \"<\" $m -1 }}", STEPS),
+    (LONG, "{{ regexFindAll \"<\" $m -1 }}", STEPS),
     (LONG, "{{ toJson $l }}", OUTPUT),
     (LONG, "{{ printf \"%s%s\" $l $l }}", OUTPUT),
     (LONG, "{{ $l }}{{ $l }}{{ $l }}{{ $l }}", OUTPUT),
@@ -209,4 +249,43 @@ fn long_texts_are_templates() {
     assert!(error.contains("nil pointer evaluating"), "{error}");
     let branches = format!("{{{{ if 0 }}}}{}{{{{ end }}}}", "{{ else if 0 }}".repeat(900));
     assert!(render(&branches, Limits::default()).is_ok());
+}
+
+#[test]
+fn a_pattern_finds_no_more_than_a_list_may_hold() {
+    for template in ["{{ regexSplit \"<\" $m -1 }}", "{{ regexFindAll \"<\" $m -1 }}"] {
+        let error = render(&format!("{LONG}{template}"), Limits::default()).unwrap_err();
+        assert!(error.contains(ITEMS), "{template}: {error}");
+    }
+}
+
+#[test]
+fn a_limit_of_steps_is_told_with_the_line_that_broke_it() {
+    let template = "\n\n{{ $x := regexMatch (repeat 3000 \"(a+)+\") (repeat 30000 \"a\") }}";
+    let limits = Limits {
+        steps: 400_000,
+        ..Limits::default()
+    };
+    let error = render(template, limits).unwrap_err();
+    assert!(error.contains("_t.tpl:3:9: executing"), "{error}");
+    assert!(error.contains("at <regexMatch"), "{error}");
+    assert!(error.contains(STEPS), "{error}");
+}
+
+#[test]
+fn a_cancelled_render_stops_at_its_next_step() {
+    let text = "{{ range 1000000000000 }}{{ end }}".as_bytes().to_vec();
+    let files = vec![
+        (
+            "Chart.yaml".to_owned(),
+            b"apiVersion: v2\nname: c\nversion: 1.0.0\n".to_vec(),
+        ),
+        ("templates/a.yaml".to_owned(), text),
+    ];
+    let chart = Chart::from_files(files, &ArchiveLimits::default()).unwrap();
+    let options = RenderOptions::new("r", "ns");
+    options.cancelled.store(true, Ordering::Relaxed);
+    let error = chart.render(&Node::Null, &options).unwrap_err();
+    assert!(error.is_cancelled(), "{error}");
+    assert_eq!(error.place(), Some(("c/templates/a.yaml", Some(1))));
 }

@@ -1,23 +1,29 @@
-//! Regular expressions. Patterns have Go's syntax ([`super::patterns`] translates them); matching is linear in the text.
+//! Regular expressions. Patterns have Go's syntax ([`super::patterns`] translates them); [`super::automaton`] searches.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 
-use regex::{Captures, Regex};
-
+use super::automaton::Automaton;
 use super::patterns::{Pattern, translate};
 use super::{Called, Function, mismatch};
-use crate::bounds::{check_bytes, check_items, note_work};
+use crate::bounds::{check_bytes, check_items, spend};
 use crate::format::quote;
 use crate::text;
 use crate::value::Type::{Int, Str};
 use crate::value::{List, Value};
 
 /// How many compiled patterns a thread keeps.
-const MAX_COMPILED: usize = 256;
+const MAX_COMPILED: usize = 64;
 
-/// How many steps of a template take about as long as compiling a pattern.
+/// How much memory the patterns that a thread keeps may take when another one is added.
+const MAX_COMPILED_BYTES: usize = 16 << 20;
+
+/// The longest pattern. Its text is read into some hundred times its size.
+const MAX_PATTERN: usize = 64 << 10;
+
+/// How many steps of a template take about as long as compiling a short pattern.
 const STEPS_TO_COMPILE: u64 = 1_000;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -65,7 +71,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 
 /// A compiled pattern and what it was made from.
 struct Matcher {
-    regex: Regex,
+    automaton: Automaton,
     needs_ascii: bool,
 }
 
@@ -119,10 +125,11 @@ fn compiled(pattern: &[u8]) -> Compiled {
         if let Some(result) = known.get(pattern) {
             return result.clone();
         }
-        if known.len() >= MAX_COMPILED {
+        let memory: usize = known.values().flatten().map(|matcher| matcher.automaton.memory()).sum();
+        if known.len() >= MAX_COMPILED || memory > MAX_COMPILED_BYTES {
             known.clear();
         }
-        note_work(STEPS_TO_COMPILE);
+        spend(STEPS_TO_COMPILE).map_err(|bound| Refusal::Ours(bound.to_string().into()))?;
         let result = compile(pattern);
         known.insert(pattern.to_vec(), result.clone());
         result
@@ -130,15 +137,20 @@ fn compiled(pattern: &[u8]) -> Compiled {
 }
 
 fn compile(pattern: &[u8]) -> Compiled {
+    if pattern.len() > MAX_PATTERN {
+        return Err(Refusal::Ours(
+            format!("regular expression is longer than {MAX_PATTERN} bytes").into(),
+        ));
+    }
     let refused = |error: String| Refusal::Go(Rc::new((pattern.to_vec(), error)));
     let Ok(text) = str::from_utf8(pattern) else {
         return Err(refused("error parsing regexp: invalid UTF-8".to_owned()));
     };
     let Pattern { rust, needs_ascii } =
         translate(text).map_err(|error| refused(format!("error parsing regexp: {error}")))?;
-    let regex = Regex::new(&rust)
+    let automaton = Automaton::compile(&rust)
         .map_err(|error| Refusal::Ours(format!("regular expression `{text}` is not supported: {error}").into()))?;
-    Ok(Rc::new(Matcher { regex, needs_ascii }))
+    Ok(Rc::new(Matcher { automaton, needs_ascii }))
 }
 
 impl Matcher {
@@ -169,61 +181,67 @@ fn panicking(arguments: &[Value], matching: Match) -> Called {
 }
 
 fn is_match(matcher: &Matcher, text: &[u8]) -> Called {
-    Ok(Value::Bool(matcher.regex.is_match(matcher.searchable(text)?)))
+    Ok(Value::Bool(matcher.automaton.is_match(matcher.searchable(text)?)?))
 }
 
 fn find(matcher: &Matcher, text: &[u8]) -> Called {
-    Ok(Value::from(
-        matcher
-            .regex
-            .find(matcher.searchable(text)?)
-            .map_or("", |found| found.as_str()),
-    ))
+    let text = matcher.searchable(text)?;
+    let found = matcher.automaton.find(text, 0)?;
+    Ok(Value::from(found.map_or("", |found| &text[found])))
 }
 
+type Parts<'t> = Result<Vec<&'t str>, String>;
+
 /// Runs a function whose third argument is the largest number of results, without limit when negative.
-fn counted(arguments: &[Value], refused: fn(Refusal) -> String, run: fn(&Regex, &str, usize) -> Vec<String>) -> Called {
+fn counted(
+    arguments: &[Value],
+    refused: fn(Refusal) -> String,
+    run: for<'t> fn(&Automaton, &'t str, usize) -> Parts<'t>,
+) -> Called {
     let [Value::Str(pattern), Value::Str(text), Value::Int(limit, _)] = arguments else {
         return Err(mismatch());
     };
     let matcher = compiled(pattern).map_err(refused)?;
     let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
-    let parts = run(&matcher.regex, matcher.searchable(text)?, limit);
-    check_items(parts.len())?;
-    Ok(Value::List(List::strings(parts.into_iter().map(String::into_bytes))))
+    let parts = run(&matcher.automaton, matcher.searchable(text)?, limit)?;
+    Ok(Value::List(List::strings(parts.into_iter().map(str::as_bytes))))
 }
 
-fn find_all(regex: &Regex, text: &str, limit: usize) -> Vec<String> {
-    regex
-        .find_iter(text)
-        .take(limit)
-        .map(|found| found.as_str().to_owned())
-        .collect()
-}
-
-fn split(regex: &Regex, text: &str, limit: usize) -> Vec<String> {
-    if limit == 0 {
-        return Vec::new();
+fn find_all<'t>(automaton: &Automaton, text: &'t str, limit: usize) -> Parts<'t> {
+    let mut parts = Vec::new();
+    for found in automaton.find_all(text).take(limit) {
+        parts.push(&text[found?]);
+        check_items(parts.len())?;
     }
-    if text.is_empty() && !regex.as_str().is_empty() {
-        return vec![String::new()];
+    Ok(parts)
+}
+
+fn split<'t>(automaton: &Automaton, text: &'t str, limit: usize) -> Parts<'t> {
+    if limit == 0 {
+        return Ok(Vec::new());
+    }
+    if text.is_empty() && !automaton.is_empty() {
+        return Ok(vec![""]);
     }
     let (mut parts, mut start, mut end) = (Vec::new(), 0, 0);
-    for found in regex.find_iter(text).take(limit) {
+    for found in automaton.find_all(text).take(limit) {
         if parts.len() + 1 == limit {
             break;
         }
-        end = found.start();
+        let found = found?;
+        end = found.start;
         // An empty match at the very start separates nothing.
-        if found.end() != 0 {
-            parts.push(text[start..end].to_owned());
+        if found.end != 0 {
+            parts.push(&text[start..end]);
+            check_items(parts.len())?;
         }
-        start = found.end();
+        start = found.end;
     }
     if end != text.len() {
-        parts.push(text[start..].to_owned());
+        parts.push(&text[start..]);
     }
-    parts
+    check_items(parts.len())?;
+    Ok(parts)
 }
 
 fn replaced(arguments: &[Value], refused: fn(Refusal) -> String, expands: bool) -> Called {
@@ -232,44 +250,70 @@ fn replaced(arguments: &[Value], refused: fn(Refusal) -> String, expands: bool) 
     };
     let matcher = compiled(pattern).map_err(refused)?;
     let text = matcher.searchable(text)?;
+    let pieces = if expands {
+        pieces(replacement)
+    } else {
+        vec![Piece::Text(replacement)]
+    };
+    let has_groups = pieces.iter().any(|piece| matches!(piece, Piece::Group(_)));
     let mut out = Vec::with_capacity(text.len());
     let mut end = 0;
-    for captures in matcher.regex.captures_iter(text) {
-        let Some(found) = captures.get(0) else { continue };
-        out.extend_from_slice(&text.as_bytes()[end..found.start()]);
-        if expands {
-            expand(replacement, &captures, &mut out);
+    for found in matcher.automaton.find_all(text) {
+        let found = found?;
+        let groups = if has_groups {
+            matcher.automaton.groups(text, &found)?
         } else {
-            out.extend_from_slice(replacement);
+            Vec::new()
+        };
+        out.extend_from_slice(&text.as_bytes()[end..found.start]);
+        for piece in &pieces {
+            match piece {
+                Piece::Text(piece) => out.extend_from_slice(piece),
+                Piece::Group(name) => out.extend_from_slice(group(&matcher.automaton, name, text, &groups)),
+            }
+            check_bytes(out.len())?;
         }
-        check_bytes(out.len())?;
-        end = found.end();
+        end = found.end;
     }
     out.extend_from_slice(&text.as_bytes()[end..]);
     Ok(Value::from(out))
 }
 
-/// Writes a replacement: `$1`, `${1}`, `$name`, `${name}` and `$$`. A name is as long as it can be.
-fn expand(template: &[u8], captures: &Captures<'_>, out: &mut Vec<u8>) {
-    let mut rest = template;
+/// A part of a replacement.
+enum Piece<'r> {
+    Text(&'r [u8]),
+    Group(&'r str),
+}
+
+/// Reads a replacement: `$1`, `${1}`, `$name`, `${name}` and `$$`. A name is as long as it can be.
+fn pieces(replacement: &[u8]) -> Vec<Piece<'_>> {
+    let (mut pieces, mut rest) = (Vec::new(), replacement);
     while let Some(dollar) = memchr::memchr(b'$', rest) {
-        out.extend_from_slice(&rest[..dollar]);
-        rest = &rest[dollar + 1..];
-        if let Some(after) = rest.strip_prefix(b"$") {
-            out.push(b'$');
+        pieces.push(Piece::Text(&rest[..dollar]));
+        let after = &rest[dollar + 1..];
+        if let Some(after) = after.strip_prefix(b"$") {
+            pieces.push(Piece::Text(b"$"));
             rest = after;
-        } else if let Some((name, after)) = reference(rest) {
-            let group = match name.parse::<usize>() {
-                Ok(number) if name == "0" || !name.starts_with('0') => captures.get(number),
-                _ => captures.name(name),
-            };
-            out.extend_from_slice(group.map_or(b"", |group| group.as_str().as_bytes()));
+        } else if let Some((name, after)) = reference(after) {
+            pieces.push(Piece::Group(name));
             rest = after;
         } else {
-            out.push(b'$');
+            pieces.push(Piece::Text(b"$"));
+            rest = after;
         }
     }
-    out.extend_from_slice(rest);
+    pieces.push(Piece::Text(rest));
+    pieces
+}
+
+/// What a group of a match holds; nothing when there is no such group.
+fn group<'t>(automaton: &Automaton, name: &str, text: &'t str, groups: &[Option<Range<usize>>]) -> &'t [u8] {
+    let number = match name.parse::<usize>() {
+        Ok(number) if name == "0" || !name.starts_with('0') => Some(number),
+        _ => automaton.named(name),
+    };
+    let found = number.and_then(|number| groups.get(number)?.clone());
+    found.map_or(b"", |found| text[found].as_bytes())
 }
 
 /// The name after a dollar sign, and what follows it.

@@ -6,7 +6,6 @@ use super::exec::{Executed, Executor, Failure, Frame};
 use super::syntax::{NodeId, NodeKind};
 use super::{Operand, is_true};
 use crate::answers::Ask;
-use crate::bounds::take_work;
 use crate::functions::{Body, Function};
 use crate::objects::time::{DURATION, duration};
 use crate::time::Duration;
@@ -57,7 +56,7 @@ impl Executor<'_> {
             }
             Body::Call | Body::And | Body::Or => Err(Failure(not_callable(frame, nodes, operands.first()))),
         };
-        self.count_steps(frame, take_work())?;
+        self.count_work(frame, node)?;
         match result {
             Ok(value) => {
                 self.count_made(frame, &value)?;

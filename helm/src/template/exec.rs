@@ -5,10 +5,12 @@ use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::syntax::{DOLLAR, Name, NodeId, Source, Tree};
 use super::{Operand, Templates, parse};
 use crate::answers::{Answers, Asker};
+use crate::bounds::{allow_work, take_work};
 use crate::format;
 use crate::text;
 use crate::value::{Bytes, Map, Value};
@@ -52,6 +54,8 @@ pub struct ExecError {
     pub(crate) at: Option<(Arc<str>, usize)>,
     /// See [`ParseError::lacks`](super::ParseError::lacks); for a text given to `tpl`. Or the function that nothing answered.
     pub(crate) lacks: Option<&'static str>,
+    /// It did nothing wrong, but had to stop.
+    pub(crate) is_cancelled: bool,
 }
 
 impl ExecError {
@@ -128,6 +132,8 @@ pub struct Executor<'t> {
     /// Where the first error came up, in a file. No template can catch it, so it is what the execution fails with.
     failed_at: OnceCell<(Arc<str>, usize)>,
     lacks: Option<&'static str>,
+    cancelled: Arc<AtomicBool>,
+    is_cancelled: bool,
     pub(super) asker: Asker,
 }
 
@@ -148,8 +154,16 @@ impl<'t> Executor<'t> {
             changed: Vec::new(),
             failed_at: OnceCell::new(),
             lacks: None,
+            cancelled: Arc::default(),
+            is_cancelled: false,
             asker: Asker::new(answers),
         }
+    }
+
+    /// Stops at the next step after the flag was raised.
+    #[must_use]
+    pub fn cancelled_by(self, cancelled: Arc<AtomicBool>) -> Self {
+        Self { cancelled, ..self }
     }
 
     /// Executes a template; gives its output without the `<no value>` marks of missing values, as Helm does.
@@ -163,6 +177,7 @@ impl<'t> Executor<'t> {
                 text,
                 at: self.failed_at.take(),
                 lacks: self.lacks.take().or(self.asker.refused.take()),
+                is_cancelled: self.is_cancelled,
             }),
         }
     }
@@ -299,9 +314,13 @@ impl<'t> Executor<'t> {
     }
 
     pub(super) fn count_steps(&mut self, frame: &Frame, steps: u64) -> Executed<()> {
-        self.steps += steps;
+        self.steps = self.steps.saturating_add(steps);
         if self.steps > self.limits.steps {
             return Err(self.error(frame, format!("template takes more than {} steps", self.limits.steps)));
+        }
+        if self.cancelled.load(Ordering::Relaxed) {
+            self.is_cancelled = true;
+            return Err(self.error(frame, "the render was cancelled"));
         }
         Ok(())
     }
@@ -349,10 +368,25 @@ impl<'t> Executor<'t> {
         Ok(())
     }
 
-    /// Counts what a function was given, because a step that reads megabytes is more than one.
+    /// Counts what a function was given, because a step that reads megabytes is more than one, and allows it what is left.
     pub(super) fn count_given(&mut self, frame: &Frame, arguments: &[Operand]) -> Executed<()> {
         let bytes: usize = arguments.iter().map(|argument| argument.value.own_bytes()).sum();
-        self.count_steps(frame, bytes as u64 / BYTES_PER_STEP)
+        self.count_steps(frame, bytes as u64 / BYTES_PER_STEP)?;
+        allow_work(self.limits.steps - self.steps);
+        Ok(())
+    }
+
+    /// Counts what a function noted besides. A function that failed in templates within has no more to count, and its error is the one to tell.
+    pub(super) fn count_work(&mut self, frame: &Frame, function: NodeId) -> Executed<()> {
+        match take_work() {
+            0 => Ok(()),
+            steps => {
+                let argument = frame.at.replace(function);
+                self.count_steps(frame, steps)?;
+                frame.at.set(argument);
+                Ok(())
+            }
+        }
     }
 
     /// Counts what a function made, so that templates cannot fill the memory without writing.

@@ -212,33 +212,39 @@ impl Reader<'_, '_> {
             }
             EventData::SequenceStart { anchor, tag, .. } => {
                 let id = self.push(anchor, tag, Content::List(Vec::new()));
-                let mut items = Vec::new();
-                loop {
-                    let event = self.event()?;
-                    if matches!(event.data, EventData::SequenceEnd) {
-                        break;
-                    }
-                    items.push(self.node(event, depth + 1)?);
-                }
-                self.nodes[id].content = Content::List(items);
+                self.nodes[id].content = Content::List(self.items(depth + 1)?);
                 Ok(id)
             }
             EventData::MappingStart { anchor, tag, .. } => {
                 let id = self.push(anchor, tag, Content::Map(Vec::new()));
-                let mut entries = Vec::new();
-                loop {
-                    let event = self.event()?;
-                    if matches!(event.data, EventData::MappingEnd) {
-                        break;
-                    }
-                    let key = self.node(event, depth + 1)?;
-                    let event = self.event()?;
-                    entries.push((key, self.node(event, depth + 1)?));
-                }
-                self.nodes[id].content = Content::Map(entries);
+                self.nodes[id].content = Content::Map(self.entries(depth + 1)?);
                 Ok(id)
             }
             _ => Err(syntax(None, "unknown problem parsing YAML content")),
+        }
+    }
+
+    fn items(&mut self, depth: usize) -> Result<Vec<Id>, Error> {
+        let mut items = Vec::new();
+        loop {
+            let event = self.event()?;
+            if matches!(event.data, EventData::SequenceEnd) {
+                return Ok(items);
+            }
+            items.push(self.node(event, depth)?);
+        }
+    }
+
+    fn entries(&mut self, depth: usize) -> Result<Vec<(Id, Id)>, Error> {
+        let mut entries = Vec::new();
+        loop {
+            let event = self.event()?;
+            if matches!(event.data, EventData::MappingEnd) {
+                return Ok(entries);
+            }
+            let key = self.node(event, depth)?;
+            let event = self.event()?;
+            entries.push((key, self.node(event, depth)?));
         }
     }
 
