@@ -4,12 +4,16 @@
 //! cluster nor a disk: the bytes of a chart come from the caller, and only when they are needed.
 
 mod cache;
+mod deadline;
 mod digest;
 mod objects;
 mod tera;
 
 use std::error::Error;
+use std::io;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crds::policy::HelmProfile;
 use helm::chart::{ArchiveLimits, LoadError};
@@ -21,11 +25,16 @@ use tera::TeraLanguage;
 
 pub use objects::ObjectError;
 
+/// How long the templates of one chart may run. Real charts take milliseconds; their steps are limited too, so only a machine that has
+/// no time for them, or steps that take far longer than usual, come this far.
+const DEADLINE: Duration = Duration::from_secs(20);
+
 /// Renders charts, and keeps what it rendered up to a number of bytes. One for the whole process.
 pub struct Renderer {
     cache: Cache,
     /// Held while templates run. Renderings take milliseconds, and one at a time takes a tenth of the memory of eight.
     turn: Mutex<()>,
+    deadline: Duration,
     tera: Arc<dyn OtherLanguage>,
 }
 
@@ -115,6 +124,20 @@ pub enum RenderError {
         #[source]
         source: helm::RenderError,
     },
+    /// The templates ran too long.
+    #[error("the templates of release {release:?} did not end within {limit:?}, so they were stopped")]
+    Deadline {
+        /// The name of the release.
+        release: String,
+        /// How long they had.
+        limit: Duration,
+        /// Where they were stopped.
+        #[source]
+        source: helm::RenderError,
+    },
+    /// The system has no thread for the deadline.
+    #[error("unable to watch how long templates run")]
+    Watch(#[source] io::Error),
     /// A manifest is no object that can be applied.
     #[error("unable to use what the chart renders")]
     UseManifest(#[source] ObjectError),
@@ -133,7 +156,7 @@ impl RenderError {
     /// Whether trying again can help.
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::ReadChart { .. } => ErrorClass::Transient,
+            Self::ReadChart { .. } | Self::Deadline { .. } | Self::Watch(_) => ErrorClass::Transient,
             Self::UnsupportedProfile(_)
             | Self::LoadChart { .. }
             | Self::MissingFunction { .. }
@@ -145,9 +168,11 @@ impl RenderError {
     /// The template that the error is about, as `chart/templates/name.yaml`, and the line in it where one is known, from 1.
     pub fn place(&self) -> Option<(&str, Option<usize>)> {
         match self {
-            Self::MissingFunction { source, .. } | Self::RenderChart { source, .. } => source.place(),
+            Self::MissingFunction { source, .. } | Self::RenderChart { source, .. } | Self::Deadline { source, .. } => {
+                source.place()
+            }
             Self::UseManifest(source) => Some((source.template(), None)),
-            Self::UnsupportedProfile(_) | Self::ReadChart { .. } | Self::LoadChart { .. } => None,
+            Self::UnsupportedProfile(_) | Self::ReadChart { .. } | Self::LoadChart { .. } | Self::Watch(_) => None,
         }
     }
 }
@@ -158,12 +183,19 @@ impl Renderer {
         Self {
             cache: Cache::new(cache_bytes),
             turn: Mutex::default(),
+            deadline: DEADLINE,
             tera: Arc::new(TeraLanguage),
         }
     }
 
+    /// The same renderer, but with another time for the templates of one chart; 20 seconds otherwise.
+    #[must_use]
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self { deadline, ..self }
+    }
+
     /// Renders a chart, or finds what it rendered before. Blocks while templates run, also those of others: one
-    /// chart is rendered at a time.
+    /// chart is rendered at a time, and none longer than the deadline.
     pub fn render(&self, request: &RenderRequest<'_>) -> Result<Arc<Rendered>, RenderError> {
         let key = Key::of(request);
         if let Some(rendered) = self.cache.get(&key) {
@@ -193,19 +225,28 @@ impl Renderer {
                 digest: digest(),
                 source,
             })?;
+        let over = Arc::<AtomicBool>::default();
         let options = RenderOptions {
             kube_version: request.kubernetes_version.map(str::to_owned),
             api_versions: request.api_versions.to_vec(),
             profile,
             other_language: Some(Arc::clone(&self.tera)),
+            cancelled: Arc::clone(&over),
             ..RenderOptions::new(request.release_name, request.namespace)
         };
-        let rendering = chart
-            .render(&objects::to_node(request.values), &options)
+        let values = objects::to_node(request.values);
+        let release = || request.release_name.to_owned();
+        let rendering = deadline::within(self.deadline, &over, || chart.render(&values, &options))
+            .map_err(RenderError::Watch)?
             .map_err(|source| match source.lacks() {
+                _ if source.is_cancelled() => RenderError::Deadline {
+                    release: release(),
+                    limit: self.deadline,
+                    source,
+                },
                 Some(function) => RenderError::MissingFunction { function, source },
                 None => RenderError::RenderChart {
-                    release: request.release_name.to_owned(),
+                    release: release(),
                     source,
                 },
             })?;

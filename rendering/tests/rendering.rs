@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use crds::policy::HelmProfile;
 use flate2::Compression;
@@ -415,4 +416,22 @@ fn threads_that_ask_for_the_same_render_it_once() {
     });
     assert!(renderings.iter().all(|rendered| Arc::ptr_eq(rendered, &renderings[0])));
     assert_eq!(reads.into_inner(), 1);
+}
+
+#[test]
+fn templates_that_run_too_long_are_stopped_and_the_next_chart_is_rendered() {
+    // Few steps, each of which takes long.
+    let slow = "\n{{ $text := repeat 16000000 \"a\" }}{{ range until 1000 }}\n{{ sha256sum $text }}{{ end }}";
+    let quick = "apiVersion: v1\nkind: A\nmetadata: {name: a}\n";
+    let renderer = Renderer::new(0).with_deadline(Duration::from_secs(1));
+    let slow = renderer.render(&request(&|| Ok(archive(&[("templates/slow.yaml", slow)]))));
+    let error = slow.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the templates of release \"docker-scs-1-30\" did not end within 1s, so they were stopped"
+    );
+    assert_eq!(error.class(), ErrorClass::Transient);
+    assert_eq!(error.place().unwrap().0, "c/templates/slow.yaml");
+    let quick = renderer.render(&request(&|| Ok(archive(&[("templates/quick.yaml", quick)]))));
+    assert_eq!(quick.unwrap().objects.len(), 1);
 }
