@@ -87,7 +87,8 @@ Exit status:
   0  the release is there and its first line on standard output names it, or there is nothing to release:
      the line then begins with \"nothing changed since\" and the newest release
   1  no release was made; standard error says why
-  2  wrong usage";
+  2  wrong usage
+  3  the release is there, but standard output could not be written";
 
 #[cfg(test)]
 mod tests {

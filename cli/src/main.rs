@@ -10,7 +10,10 @@ use clap::Parser;
 
 use self::arguments::{Arguments, Command, ReleaseCommand};
 
-/// 0: done. 1: not done, and the message says why. 2 (from clap): the command was not understood.
+/// What was asked for is done, but standard output does not tell it.
+const UNTOLD: u8 = 3;
+
+/// 0: done. 1: not done, and the message says why. 2 (from clap): the command was not understood. 3: done and not told.
 fn main() -> ExitCode {
     let Arguments { command } = Arguments::parse();
     let mut out = io::stdout().lock();
@@ -21,7 +24,11 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", chain(error.as_ref()));
-            ExitCode::FAILURE
+            if error.is::<release_create::Untold>() {
+                UNTOLD.into()
+            } else {
+                ExitCode::FAILURE
+            }
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::{
     error::Error,
-    io::{ErrorKind, Write},
+    io::{self, ErrorKind, Write},
+    path::PathBuf,
 };
 
 use release::{
@@ -14,6 +15,15 @@ use crate::{
     arguments::CreateRelease,
     class::{self, Class},
 };
+
+/// The release was made, and then standard output could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("the release is in {}, but standard output cannot be written", directory.display())]
+pub(crate) struct Untold {
+    directory: PathBuf,
+    #[source]
+    source: io::Error,
+}
 
 pub(crate) fn run(arguments: &CreateRelease, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     let CreateRelease {
@@ -33,7 +43,10 @@ pub(crate) fn run(arguments: &CreateRelease, out: &mut impl Write) -> Result<(),
             match print(&packed, &class, out) {
                 // Who reads no further has seen enough; the release is there.
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
-                printed => printed?,
+                printed => printed.map_err(|source| Untold {
+                    directory: packed.directory.clone(),
+                    source,
+                })?,
             }
         }
         Preparation::Unchanged { since } => writeln!(
@@ -44,7 +57,7 @@ pub(crate) fn run(arguments: &CreateRelease, out: &mut impl Write) -> Result<(),
     Ok(())
 }
 
-fn print(packed: &Packed, class: &Class, out: &mut impl Write) -> std::io::Result<()> {
+fn print(packed: &Packed, class: &Class, out: &mut impl Write) -> io::Result<()> {
     let Class { objects, warnings } = class;
     for warning in warnings {
         eprintln!("warning: {warning}");

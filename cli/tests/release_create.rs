@@ -175,6 +175,26 @@ mod journeys {
     }
 
     #[test]
+    fn full_standard_output_after_a_release_was_made_is_status_3() {
+        let output = TempDir::new().unwrap();
+        let stack = format!("{STACKS}/v1");
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let made = Command::new(env!("CARGO_BIN_EXE_kubectl-stacks"))
+            .args(["release", "create", &stack, "--output", path(output.path())])
+            .stdout(full)
+            .output()
+            .unwrap();
+        assert_eq!(made.status.code(), Some(3), "{}", text(&made.stderr));
+        let release = output.path().join("docker-harbor-1-34-v1");
+        assert!(release.join("metadata.yaml").is_file());
+        let told = format!(
+            "error: the release is in {}, but standard output cannot be written",
+            release.display()
+        );
+        assert!(text(&made.stderr).starts_with(&told), "{}", text(&made.stderr));
+    }
+
+    #[test]
     fn umask_time_zone_and_working_directory_do_not_show() {
         let output = TempDir::new().unwrap();
         let made = |name: &str, umask: &str, time_zone: &str| {
