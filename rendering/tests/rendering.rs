@@ -211,8 +211,8 @@ fn an_error_has_the_place_of_what_failed() {
 }
 
 #[test]
-fn a_function_that_only_helm_has_yet_is_no_mistake_of_the_chart() {
-    for template in ["a: {{ genCA \"a\" 1 }}\n", "a: {{ tpl \"{{ genCA }}\" . }}\n"] {
+fn a_function_that_nothing_answers_is_no_mistake_of_the_chart() {
+    for template in ["a: {{ genCA \"a\" 1 }}\n", "a: {{ tpl \"{{ genCA `a` 1 }}\" . }}\n"] {
         let error = render(&[("templates/a.yaml", template)]).unwrap_err();
         assert!(
             matches!(error, RenderError::MissingFunction { function: "genCA", .. }),

@@ -190,13 +190,24 @@ fn rsa_fields(bytes: &[u8]) -> Result<(Vec<BigUint>, &[u8]), String> {
     Ok((numbers, rest))
 }
 
-fn elliptic_fields(bytes: &[u8]) -> Result<(&[u8], &[u8], Option<&[u8]>), String> {
+/// An `ECPrivateKey`.
+struct EllipticFields<'a> {
+    version: &'a [u8],
+    secret: &'a [u8],
+    curve: Option<&'a [u8]>,
+}
+
+fn elliptic_fields(bytes: &[u8]) -> Result<EllipticFields<'_>, String> {
     let (mut fields, _) = structure(bytes, "ecPrivateKey")?;
     let version = field(&mut fields, der::INTEGER, "int")?;
     let secret = field(&mut fields, der::OCTET_STRING, "")?;
     let curve = fields.take(der::context(0));
     let curve = curve.and_then(|curve| Reader(curve.content).take(der::OBJECT));
-    Ok((version, secret, curve.map(|curve| curve.content)))
+    Ok(EllipticFields {
+        version,
+        secret,
+        curve: curve.map(|curve| curve.content),
+    })
 }
 
 fn pkcs8_fields(bytes: &[u8]) -> Result<(Reader<'_>, &[u8]), String> {
@@ -265,7 +276,11 @@ fn read_pkcs1(bytes: &[u8]) -> Result<PrivateKey, String> {
 
 /// `named` is the curve that stands outside of the structure.
 fn read_sec1(bytes: &[u8], named: Option<&[u8]>) -> Result<PrivateKey, String> {
-    let (version, secret, own) = elliptic_fields(bytes).map_err(|error| {
+    let EllipticFields {
+        version,
+        secret,
+        curve: own,
+    } = elliptic_fields(bytes).map_err(|error| {
         if pkcs8_fields(bytes).is_ok() {
             use_instead("ParsePKCS8PrivateKey")
         } else if rsa_fields(bytes).is_ok() {
