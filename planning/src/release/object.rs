@@ -163,7 +163,9 @@ fn held(
         let soon = now.saturating_add(HOLDER_INTERVAL).unwrap_or(Timestamp::MAX);
         return Sync::until(SyncState::Held { release }, soon);
     }
-    let message = format!("the object belongs to release {release}, which wants it otherwise");
+    let message = format!(
+        "the object belongs to release {release}, which wants it otherwise; put the version into its name, as the class has it, or make it the same in both"
+    );
     Sync::still(SyncState::Failed { message })
 }
 
@@ -317,7 +319,8 @@ fn put_back(key: &ObjectKey, object: &ObjectObserved, force: bool, message: &str
 fn contested(object: &ObjectObserved, message: &str, now: Timestamp) -> Option<Sync> {
     let until = contested_until(object, now)?;
     let until_when = until.strftime("%H:%M UTC");
-    let message = format!("{message}; put back {CONTEST_REVERSALS} times in ten minutes, left alone until {until_when}");
+    let message =
+        format!("{message}; put back {CONTEST_REVERSALS} times in ten minutes, left alone until {until_when}");
     Some(Sync::until(SyncState::Contested { message }, until))
 }
 
