@@ -137,6 +137,9 @@ const EMPTY_NAMES: &[&str] = &[
 
 const LONGEST_FILE: usize = 500;
 
+/// Lines of code between the braces.
+const LONGEST_FUNCTION: usize = 60;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -339,6 +342,19 @@ fn files_are_short_enough_to_be_read_at_once() {
 }
 
 #[test]
+fn functions_are_short_enough_to_be_read_at_once() {
+    let mut wrong = Vec::new();
+    for source in all_sources() {
+        for (line, length) in source.functions() {
+            if length > LONGEST_FUNCTION {
+                wrong.push(source.at(line, &format!("a function of {length} lines, split it by decision")));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
 fn modules_say_what_they_are_for_and_have_names_that_say_something() {
     let mut wrong = Vec::new();
     for source in all_sources() {
@@ -381,6 +397,28 @@ impl Source {
     fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         self.without_tests()
             .filter(|(_, line)| !line.trim_start().starts_with("//"))
+    }
+
+    /// The first line of every function, and how many lines its body has. Formatted code closes a body at the depth where it was begun.
+    fn functions(&self) -> impl Iterator<Item = (usize, usize)> {
+        let lines: Vec<_> = self.code().filter(|(_, line)| !line.trim().is_empty()).collect();
+        let starts = (0..lines.len()).filter({
+            let lines = lines.clone();
+            move |start| {
+                let code = lines[*start].1.trim_start();
+                code.starts_with("fn ")
+                    || (code.starts_with("pub") || code.starts_with("async ") || code.starts_with("const "))
+                        && code.contains(" fn ")
+            }
+        });
+        starts.filter_map(move |start| {
+            let (number, line) = lines[start];
+            let closing = format!("{}}}", &line[..line.len() - line.trim_start().len()]);
+            let rest = &lines[start..];
+            let opened = rest.iter().position(|(_, line)| line.ends_with(['{', '}', ';']))?;
+            let length = rest[opened..].iter().position(|(_, line)| *line == closing)?;
+            rest[opened].1.ends_with('{').then(|| (number, length - 1))
+        })
     }
 
     fn at(&self, line: usize, what: &str) -> String {

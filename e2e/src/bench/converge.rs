@@ -129,8 +129,6 @@ async fn measure_on(
     let chains = recording::chains(writes.iter())?;
     let objects = recording::of_charts(&chains);
     let mut raw = async |name: &str, chains: &Chains| {
-        let count = chains.iter().map(|(_, writes)| writes.len()).sum::<usize>();
-        progress.step(&format!("the raw writer makes {count} writes"));
         let target = namespace(name).await?;
         let stacks = create_stacks(ground, &target, &stock).await?;
         let place = Move {
@@ -138,8 +136,7 @@ async fn measure_on(
             to: &target,
             stacks: &stacks,
         };
-        let seconds = replay(&ground.client, chains, &place, arguments.connections.into()).await?;
-        Ok::<_, anyhow::Error>((seconds.as_secs_f64(), count))
+        write_raw(ground, chains, &place, arguments.connections.into(), progress).await
     };
     let (raw_seconds, raw_writes) = raw("raw", &chains).await?;
     let (raw_objects_seconds, raw_objects_writes) = raw("raw-objects", &objects).await?;
@@ -167,6 +164,20 @@ async fn measure_on(
         cpu_seconds: rounded(cpu, 2),
         cpu_milliseconds_per_release: rounded(per_release(cpu * 1000.0), 2),
     })
+}
+
+/// Makes the writes of the operator again, without an operator. Gives the seconds that they took, and how many they were.
+async fn write_raw(
+    ground: &Ground,
+    chains: &Chains,
+    place: &Move<'_>,
+    connections: usize,
+    progress: &Progress,
+) -> Result<(f64, usize)> {
+    let count = chains.iter().map(|(_, writes)| writes.len()).sum::<usize>();
+    progress.step(&format!("the raw writer makes {count} writes"));
+    let took = replay(&ground.client, chains, place, connections).await?;
+    Ok((took.as_secs_f64(), count))
 }
 
 fn count_to_f64(count: usize) -> f64 {
