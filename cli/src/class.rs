@@ -48,7 +48,7 @@ pub(crate) fn render(prepared: &Prepared) -> Result<Class, Unrenderable> {
         Err(error @ RenderError::MissingFunction { function, .. }) => Ok(Class {
             objects: None,
             warnings: vec![format!(
-                "{}: the class chart was not tried out, because this version does not have Helm's function {function:?} yet; operators of \
+                "{}: the class chart was not tried out, because this version does not answer Helm's function {function:?} yet; operators of \
                  this version cannot use the release, later ones may",
                 at(prepared, &error)
             )],

@@ -80,23 +80,30 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
         // The status would tell of a moment.
         return Some(Duration::ZERO);
     }
-    match write_status(context, &release, &plan.status).await {
-        Ok(written) => {
-            if written.resource_version() != release.resource_version() {
-                let before = release.status.as_ref().map(|status| status.conditions.as_slice());
-                context.warn(
-                    &release.object_ref(&()),
-                    before.unwrap_or_default(),
-                    &plan.status.conditions,
-                );
-            }
-            context.releases.note(written);
-            lock(&memory).refusals = 0;
-        }
-        Err(message) => {
-            return Some(after_refusal(&release, &memory, &message));
-        }
+    settle(context, &release, &memory, &plan).await
+}
+
+/// Writes the status that follows, and tells what it says for the first time.
+async fn settle(
+    context: &Context,
+    release: &ClusterStackRelease,
+    memory: &Mutex<ReleaseMemory>,
+    plan: &ReleasePlan,
+) -> Option<Duration> {
+    let written = match write_status(context, release, &plan.status).await {
+        Ok(written) => written,
+        Err(message) => return Some(after_refusal(release, memory, &message)),
+    };
+    if written.resource_version() != release.resource_version() {
+        let before = release.status.as_ref().map(|status| status.conditions.as_slice());
+        context.warn(
+            &release.object_ref(&()),
+            before.unwrap_or_default(),
+            &plan.status.conditions,
+        );
     }
+    context.releases.note(written);
+    lock(memory).refusals = 0;
     context.until(plan.next)
 }
 
