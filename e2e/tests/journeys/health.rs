@@ -27,14 +27,12 @@ async fn says(objects: &Api<DynamicObject>, name: &str, conditions: Value) -> Re
 async fn unready_over(journey: &Journey, tag: &str, kind: &str, name: &str, health: Health, words: &str) -> Result<()> {
     let told = |release: &ClusterStackRelease| {
         let status = status(release);
-        !status.ready && row(&status, kind, name).is_ok_and(|row| row.health == Some(health))
+        let (reason, message) = said(&status, ConditionType::HelmChartApplied);
+        // Before all objects were looked at, the condition says that.
+        let is_told = reason == "ObjectsNotHealthy" && message.contains(words) && message.contains(name);
+        !status.ready && is_told && row(&status, kind, name).is_ok_and(|row| row.health == Some(health))
     };
-    let release = journey.until_release(tag, words, told).await?;
-    let (reason, message) = said(&status(&release), ConditionType::HelmChartApplied);
-    ensure!(
-        reason == "ObjectsNotHealthy" && message.contains(words) && message.contains(name),
-        "{reason}: {message}"
-    );
+    journey.until_release(tag, words, told).await?;
     journey.usable("harbor", "").await?;
     Ok(())
 }

@@ -118,6 +118,34 @@ fn f24_other_bytes_under_a_tag_are_refused_until_the_release_is_made_again() -> 
 }
 
 #[test]
+fn a_release_stays_usable_when_the_operator_starts_without_its_directory() -> Result<()> {
+    const TYPE: ConditionType = ConditionType::ClusterStackReleaseDownloaded;
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        journey.operate().await?;
+        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+        journey.release_ready(&tag).await?;
+        let objects = journey.inventory(&tag).await?;
+        let ready_and_told = |release: &ClusterStackRelease, reason: Option<&str>| {
+            let status = status(release);
+            let told = find(&status.conditions, TYPE).map(|condition| condition.reason.as_deref());
+            status.ready && told == Some(reason)
+        };
+        let (root, away) = (journey.releases.root().to_owned(), journey.folder().join("away"));
+        fs::rename(&root, &away)?;
+        journey.restart_operator().await?;
+        let without = |release: &ClusterStackRelease| ready_and_told(release, Some("SourceUnavailable"));
+        journey.until_release(&tag, "ready without its files", without).await?;
+        assert_eq!(journey.inventory(&tag).await?, objects);
+        fs::rename(&away, &root)?;
+        let with = |release: &ClusterStackRelease| ready_and_told(release, None);
+        journey.until_release(&tag, "ready with its files", with).await?;
+        assert_eq!(journey.inventory(&tag).await?, objects);
+        Ok(())
+    })
+}
+
+#[test]
 fn a10_f43_the_words_of_a_chart_that_fails_are_in_the_status_and_a_later_release_recovers() -> Result<()> {
     journey(async |journey| {
         let failing = StackSource::harbor("v1")?;

@@ -89,6 +89,8 @@ fn f35_what_is_awaited_is_told_by_a_watch_and_asked_for_by_nobody() -> Result<()
             journey.ask_stack("harbor", word).await?;
         }
         let asked = journey.requests_since(start).await?.reads_other_than_watch();
+        // Discovery is read when CRDs change, and other journeys change theirs.
+        let asked = asked.filter(|event| event.object.is_some());
         assert!(asked.is_empty(), "{asked:#?}");
         let next = next_looks(journey)?;
         assert_eq!(
