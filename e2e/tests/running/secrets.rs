@@ -56,7 +56,7 @@ const WORDS: [&str; 4] = [
     ".stringData.password: expected string",
     ".stringData: expected map",
     "Secret \\\"type\\\" is invalid: data[.dockerconfigjson]: Invalid value",
-    "conflict with",
+    "conflicts with the release at",
 ];
 
 #[test]
