@@ -108,11 +108,8 @@ impl Function {
     }
 }
 
-/// Functions of Helm 3.19 that are not in the table yet: those that need a clock, randomness, cryptography or a network, and some
-/// that no chart known to us calls.
-const NOT_YET: &[&str] = &[
-    "fromToml",
-];
+/// Functions of Helm 3.19 that are not in the table yet.
+const NOT_YET: &[&str] = &["fromToml"];
 
 /// The functions of one Helm version.
 #[derive(Debug)]
