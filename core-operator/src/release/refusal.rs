@@ -15,6 +15,7 @@ pub(super) fn refusal(error: &ApplyError) -> String {
 
 fn conflict(conflicts: &[FieldConflict]) -> String {
     let mut managers: Vec<&str> = conflicts.iter().map(|conflict| conflict.manager.as_str()).collect();
+    managers.sort_unstable();
     managers.dedup();
     let fields: Vec<&str> = conflicts.iter().map(|conflict| conflict.field.as_str()).collect();
     let named = fields[..fields.len().min(NAMED)].join(", ");
@@ -35,17 +36,23 @@ mod tests {
 
     #[test]
     fn a_conflict_names_fields_and_owners_and_says_what_helps() {
-        let conflict = |field: &str| FieldConflict {
-            manager: "kubectl".to_owned(),
+        let conflict = |(manager, field): (&str, &str)| FieldConflict {
+            manager: manager.to_owned(),
             field: field.to_owned(),
         };
+        let fields = [
+            ("kubectl", ".data.a"),
+            ("helm", ".data.b"),
+            ("kubectl", ".data.c"),
+            ("helm", ".data.d"),
+        ];
         let error = ApplyError::Conflict {
-            conflicts: [".data.a", ".data.b", ".data.c", ".data.d"].map(conflict).into(),
+            conflicts: fields.map(conflict).into(),
             message: "Apply failed with 4 conflicts".to_owned(),
         };
         assert_eq!(
             refusal(&error),
-            "the object was there before, and conflicts with the release at .data.a, .data.b, .data.c and 1 more, written by kubectl; \
+            "the object was there before, and conflicts with the release at .data.a, .data.b, .data.c and 1 more, written by helm, kubectl; \
              delete the object, or take these fields out of it"
         );
     }
