@@ -38,8 +38,8 @@ pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<Duration> {
     let cache = Cache::lock(&workspace.cache)?;
     let go = Go::find(workspace, &cache)?;
     // What takes seconds comes first: a machine that lacks something says so before ten minutes of building, not after.
-    let helm = helm::fetch(workspace, &cache)?;
     let crds = crds::fetch(workspace, &cache, &go)?;
+    let helm = helm::fetch(workspace, &cache, &go)?;
     let controlplane = controlplane::build(workspace, &cache, &go)?;
     let lab = Lab {
         controlplane,
