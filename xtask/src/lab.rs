@@ -1,5 +1,6 @@
-//! The chores that show and measure: each makes the lab complete, builds, and becomes the binary `lab` of the crate `e2e`, which has the
-//! words and the terminal from then on. What they take is defined in the lab's own `arguments.rs`.
+//! The chores that show, measure and compare: each makes the lab complete, builds, and becomes the binary `lab` of the crate `e2e` or
+//! `helm-oracle` of the crate of that name, which has the words and the terminal from then on. What they take is defined in the programs' own
+//! `arguments.rs`.
 
 use std::{
     env,
@@ -22,6 +23,9 @@ pub(crate) const BINARIES: [&str; 7] = [
     "--bins",
 ];
 
+/// The real Helm is not slowed down, so ours is not either.
+const ORACLE: [&str; 5] = ["--package", "helm", "--package", "helm-oracle", "--bins"];
+
 /// What cargo builds with, and the folder it builds into.
 #[derive(Clone, Copy)]
 pub(crate) enum Profile {
@@ -33,9 +37,30 @@ pub(crate) enum Profile {
 /// Makes the lab complete and replaces this process by it, with the arguments of this process, which are understood already. So signals
 /// and the exit code are the lab's: it has processes to end when it is interrupted.
 pub(crate) fn become_lab(workspace: &Workspace, profile: Profile) -> anyhow::Result<ExitCode> {
+    become_program(workspace, "the lab and the operator", &BINARIES, profile, "lab")
+}
+
+/// The same with the program that compares our chart engine with the real Helm.
+pub(crate) fn become_oracle(workspace: &Workspace) -> anyhow::Result<ExitCode> {
+    become_program(
+        workspace,
+        "helm-template and its oracle",
+        &ORACLE,
+        Profile::Release,
+        "helm-oracle",
+    )
+}
+
+fn become_program(
+    workspace: &Workspace,
+    title: &str,
+    what: &[&str],
+    profile: Profile,
+    program: &str,
+) -> anyhow::Result<ExitCode> {
     setup::run(workspace)?;
     let mut cargo = workspace.cargo();
-    cargo.arg("build").args(BINARIES);
+    cargo.arg("build").args(what);
     let folder = match profile {
         Profile::Debug => "debug",
         Profile::Release => {
@@ -43,10 +68,10 @@ pub(crate) fn become_lab(workspace: &Workspace, profile: Profile) -> anyhow::Res
             "release"
         }
     };
-    Step::new(workspace, &format!("build the lab and the operator ({folder})"), cargo)
+    Step::new(workspace, &format!("build {title} ({folder})"), cargo)
         .silent_when_quick()
         .run()?;
-    let program = workspace.built(folder).join("lab");
+    let program = workspace.built(folder).join(program);
     let error = Command::new(&program).args(env::args_os().skip(1)).exec();
     Err(error).with_context(|| format!("failed to run {}", program.display()))
 }

@@ -3,11 +3,13 @@
 //! This file knows the words of the command line and the exit codes. What a chore consists of is decided in its own module; how a step is
 //! run and shown, in [`step`].
 
-// The lab's own: what is wrong with them is said before anything is built.
+// The programs' own: what is wrong with them is said before anything is built.
 #[path = "../../e2e/src/arguments.rs"]
 mod arguments;
 mod check;
 mod lab;
+#[path = "../../helm/oracle/src/arguments.rs"]
+mod oracle_arguments;
 mod process;
 mod regenerate;
 mod screen;
@@ -24,6 +26,7 @@ use clap::{Parser, Subcommand};
 use crate::{
     arguments::{BenchCommand, ControlPlaneCommand, DemoArguments},
     lab::Profile,
+    oracle_arguments::{ConformanceArguments, FuzzCommand, OracleBenchCommand},
     step::MissingTool,
     workspace::Workspace,
 };
@@ -39,7 +42,7 @@ use crate::{
 #[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 120)]
 #[command(
     after_help = "Exit codes: 0 all good, 1 a step failed, 2 wrong arguments, 3 this machine lacks a program.\n\
-                        demo, bench and control-plane end with the exit code of the lab."
+                        demo, bench, control-plane, conformance and fuzz end with the exit code of what they run."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -63,12 +66,26 @@ enum Chore {
     Demo(DemoArguments),
     /// Measure: prints a table, and with `--json FILE` writes the same as JSON
     #[command(subcommand)]
-    Bench(BenchCommand),
+    Bench(Bench),
+    /// Render charts with the real Helm and with ours, and compare what they answer
+    Conformance(ConformanceArguments),
+    /// Search for differences with generated charts
+    #[command(subcommand)]
+    Fuzz(FuzzCommand),
     /// A control plane to play with: etcd, kube-apiserver and kube-controller-manager as plain processes
     #[command(subcommand)]
     ControlPlane(ControlPlaneCommand),
     /// Write the generated files anew (CRDs, roles, golden files); the tests compare them
     Regenerate,
+}
+
+/// The benchmarks of two programs under one word.
+#[derive(Subcommand)]
+enum Bench {
+    #[command(flatten)]
+    Lab(BenchCommand),
+    #[command(flatten)]
+    Oracle(OracleBenchCommand),
 }
 
 fn main() -> ExitCode {
@@ -95,7 +112,8 @@ fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
         Chore::Test(arguments) => test::run(&workspace, arguments),
         Chore::Check => check::run(&workspace),
         Chore::Demo(_) | Chore::ControlPlane(_) => lab::become_lab(&workspace, Profile::Debug),
-        Chore::Bench(_) => lab::become_lab(&workspace, Profile::Release),
+        Chore::Bench(Bench::Lab(_)) => lab::become_lab(&workspace, Profile::Release),
+        Chore::Bench(Bench::Oracle(_)) | Chore::Conformance(_) | Chore::Fuzz(_) => lab::become_oracle(&workspace),
         Chore::Regenerate => regenerate::run(&workspace),
     }
 }
@@ -113,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mistakes_in_what_the_lab_takes_are_found_before_anything_is_built() {
+    fn mistakes_in_what_the_programs_take_are_found_before_anything_is_built() {
         for (line, words) in [
             ("demo --releases /nowhere", "there is no such directory"),
             ("demo --namespace Demo", "small letters, digits and -"),
@@ -122,6 +140,13 @@ mod tests {
             ("bench converge --releases 0", "0 is not in 1..=100000"),
             ("bench", "Usage: cargo xtask bench <COMMAND>"),
             ("control-plane up now", "unexpected argument 'now'"),
+            ("conformance --charts /nowhere", "there is no such directory"),
+            (
+                "conformance --profile v2.17",
+                "possible values: v3.19, v4.1, v4.2, v4.3",
+            ),
+            ("fuzz helm --minutes 0", "0 is not in 1..=10000"),
+            ("bench render --nonsense", "unexpected argument '--nonsense'"),
         ] {
             let understood = Arguments::try_parse_from(["xtask"].into_iter().chain(line.split(' ')));
             let Err(error) = understood else {

@@ -1,0 +1,1 @@
+//! Our chart engine beside the real Helm: what needs the real binaries, and nothing that ships.
