@@ -47,6 +47,20 @@ pub struct Function {
     pub(crate) name: &'static str,
     pub(crate) signature: Signature,
     pub(crate) body: Body,
+    since: FunctionSet,
+}
+
+/// The functions that Helm versions have had, in order of time. A set is named by the first version that had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum FunctionSet {
+    V3_19,
+    V4_0,
+    V4_2,
+    V4_3,
+}
+
+impl FunctionSet {
+    const ALL: [Self; 4] = [Self::V3_19, Self::V4_0, Self::V4_2, Self::V4_3];
 }
 
 /// How a function is computed.
@@ -72,26 +86,12 @@ pub(crate) enum Body {
 
 impl Function {
     const fn new(name: &'static str, parameters: &'static [Type], body: fn(&[Value]) -> Called) -> Self {
-        Self {
-            name,
-            signature: Signature {
-                parameters,
-                variadic: false,
-            },
-            body: Body::Pure(body),
-        }
+        Self::with(name, parameters, false, Body::Pure(body))
     }
 
     /// The last parameter may be given any number of times.
     const fn variadic(name: &'static str, parameters: &'static [Type], body: fn(&[Value]) -> Called) -> Self {
-        Self {
-            name,
-            signature: Signature {
-                parameters,
-                variadic: true,
-            },
-            body: Body::Pure(body),
-        }
+        Self::with(name, parameters, true, Body::Pure(body))
     }
 
     /// It asks, because it is random or reads the world.
@@ -104,65 +104,92 @@ impl Function {
             name,
             signature: Signature { parameters, variadic },
             body,
+            since: FunctionSet::V3_19,
         }
+    }
+
+    /// Earlier sets do not have it.
+    const fn since(self, since: FunctionSet) -> Self {
+        Self { since, ..self }
+    }
+
+    fn is_in(&self, set: FunctionSet) -> bool {
+        self.since <= set
     }
 }
 
-/// Functions of Helm 3.19 that are not in the table yet.
-const NOT_YET: &[&str] = &["fromToml"];
+/// Functions that some Helm version has and no table yet.
+const NOT_YET: &[(&str, FunctionSet)] = &[
+    ("fromToml", FunctionSet::V3_19),
+    ("mustToToml", FunctionSet::V4_2),
+    ("mustToDuration", FunctionSet::V4_3),
+    ("durationSeconds", FunctionSet::V4_3),
+    ("durationMilliseconds", FunctionSet::V4_3),
+    ("durationMicroseconds", FunctionSet::V4_3),
+    ("durationNanoseconds", FunctionSet::V4_3),
+    ("durationMinutes", FunctionSet::V4_3),
+    ("durationHours", FunctionSet::V4_3),
+    ("durationDays", FunctionSet::V4_3),
+    ("durationWeeks", FunctionSet::V4_3),
+    ("durationRoundTo", FunctionSet::V4_3),
+    ("durationTruncateTo", FunctionSet::V4_3),
+];
+
+/// All functions by family; each says which sets have it.
+const FAMILIES: &[&[Function]] = &[
+    builtin::FUNCTIONS,
+    certificates::FUNCTIONS,
+    chance::FUNCTIONS,
+    cluster::FUNCTIONS,
+    compare::FUNCTIONS,
+    dates::FUNCTIONS,
+    decimals::FUNCTIONS,
+    defaults::FUNCTIONS,
+    dicts::FUNCTIONS,
+    documents::FUNCTIONS,
+    encoding::FUNCTIONS,
+    escape::FUNCTIONS,
+    letters::FUNCTIONS,
+    lists::FUNCTIONS,
+    numbers::FUNCTIONS,
+    paths::FUNCTIONS,
+    regexes::FUNCTIONS,
+    secrets::FUNCTIONS,
+    split::FUNCTIONS,
+    strings::FUNCTIONS,
+    types::FUNCTIONS,
+    urls::FUNCTIONS,
+    versions::FUNCTIONS,
+];
 
 /// The functions of one Helm version.
 #[derive(Debug)]
 pub struct FunctionTable {
     functions: HashMap<&'static [u8], &'static Function>,
-    not_yet: &'static [&'static str],
+    not_yet: Vec<&'static str>,
 }
 
 impl FunctionTable {
-    /// The functions of Helm 3.19 that are deterministic and supported.
-    pub fn v3_19() -> &'static Self {
-        static TABLE: LazyLock<FunctionTable> = LazyLock::new(|| {
-            let groups = [
-                builtin::FUNCTIONS,
-                certificates::FUNCTIONS,
-                chance::FUNCTIONS,
-                cluster::FUNCTIONS,
-                compare::FUNCTIONS,
-                dates::FUNCTIONS,
-                decimals::FUNCTIONS,
-                defaults::FUNCTIONS,
-                dicts::FUNCTIONS,
-                documents::FUNCTIONS,
-                encoding::FUNCTIONS,
-                escape::FUNCTIONS,
-                letters::FUNCTIONS,
-                lists::FUNCTIONS,
-                numbers::FUNCTIONS,
-                paths::FUNCTIONS,
-                regexes::FUNCTIONS,
-                secrets::FUNCTIONS,
-                split::FUNCTIONS,
-                strings::FUNCTIONS,
-                types::FUNCTIONS,
-                urls::FUNCTIONS,
-                versions::FUNCTIONS,
-            ];
-            FunctionTable::of(&groups, NOT_YET)
-        });
-        &TABLE
+    pub(crate) fn of(set: FunctionSet) -> &'static Self {
+        static TABLES: LazyLock<[FunctionTable; 4]> = LazyLock::new(|| FunctionSet::ALL.map(FunctionTable::new));
+        &TABLES[set as usize]
     }
 
-    fn of(groups: &[&'static [Function]], not_yet: &'static [&'static str]) -> Self {
-        let functions = groups.iter().copied().flatten();
+    fn new(set: FunctionSet) -> Self {
+        let functions = FAMILIES.iter().copied().flatten();
+        let not_yet = NOT_YET.iter().filter(|(_, since)| *since <= set);
         Self {
-            functions: functions.map(|function| (function.name.as_bytes(), function)).collect(),
-            not_yet,
+            functions: functions
+                .filter(|function| function.is_in(set))
+                .map(|function| (function.name.as_bytes(), function))
+                .collect(),
+            not_yet: not_yet.map(|(name, _)| *name).collect(),
         }
     }
 
     /// Names that this Helm version has a function for and this table has not.
-    pub fn not_yet(&self) -> &'static [&'static str] {
-        self.not_yet
+    pub fn not_yet(&self) -> &[&'static str] {
+        &self.not_yet
     }
 
     pub(crate) fn find(&self, name: &[u8]) -> Option<&'static Function> {

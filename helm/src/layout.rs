@@ -179,7 +179,7 @@ impl ParsedTemplates {
         {
             return Ok(Arc::clone(&parsed.templates));
         }
-        let mut templates = Templates::new((profile.functions)());
+        let mut templates = Templates::new(profile.functions());
         for template in layout.in_helms_language() {
             templates.parse(&template.path, &template.text)?;
         }

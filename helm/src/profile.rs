@@ -1,9 +1,15 @@
 //! What differs between Helm versions, as data. A profile is an argument of every render, never a global.
+//!
+//! Whoever needs to know what a Helm version does asks a field; nobody compares names. `docs/reference/helm-profiles.md` says the same for
+//! people, and how to add a profile.
 
-use crate::functions::FunctionTable;
+mod api_versions;
+mod kind_order;
+
+use crate::functions::{FunctionSet, FunctionTable};
 
 /// One version of Helm as far as its output tells it from others.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Profile {
     /// The name users give: `v3.19`.
     pub name: &'static str,
@@ -15,18 +21,23 @@ pub struct Profile {
     pub api_versions: &'static [&'static str],
     /// The order in which kinds are installed; other kinds follow by name.
     pub kind_order: &'static [&'static str],
-    pub(crate) functions: fn() -> &'static FunctionTable,
+    /// Which functions templates have.
+    pub(crate) functions: FunctionSet,
 }
 
 /// How a Helm binary was built.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Build {
     /// The full version with a `v`.
     pub version: &'static str,
-    /// The commit it was built from.
+    /// The commit it was built from; empty where the build was not told.
     pub git_commit: &'static str,
+    /// Whether that commit was all; empty where the build was not told.
+    pub git_tree_state: &'static str,
     /// The version of Go.
     pub go_version: &'static str,
+    /// The Kubernetes minor of its client library, which Helm says from version 4 on.
+    pub kube_client_version: Option<&'static str>,
 }
 
 impl Profile {
@@ -36,115 +47,76 @@ impl Profile {
         build: Build {
             version: "v3.19.0",
             git_commit: "3d8990f0836691f0229297773f3524598f46bda6",
+            git_tree_state: "clean",
             go_version: "go1.24.7",
+            kube_client_version: None,
         },
         kube_version: "v1.34.0",
-        api_versions: API_VERSIONS_1_34,
-        kind_order: KIND_ORDER_V3,
-        functions: FunctionTable::v3_19,
+        api_versions: api_versions::API_VERSIONS_1_34,
+        kind_order: kind_order::KIND_ORDER_V3,
+        functions: FunctionSet::V3_19,
     };
+
+    /// Helm 4.1.4.
+    pub const V4_1: &'static Self = &Self {
+        name: "v4.1",
+        build: Build {
+            version: "v4.1.4",
+            git_commit: "05fa37973dc9e42b76e1d2883494c87174b6074f",
+            git_tree_state: "clean",
+            go_version: "go1.25.9",
+            kube_client_version: Some("v1.35"),
+        },
+        kube_version: "v1.35.0",
+        api_versions: api_versions::API_VERSIONS_1_35,
+        kind_order: kind_order::KIND_ORDER_V4,
+        functions: FunctionSet::V4_0,
+    };
+
+    /// Helm 4.2.3.
+    pub const V4_2: &'static Self = &Self {
+        name: "v4.2",
+        build: Build {
+            version: "v4.2.3",
+            git_commit: "43e8b7feece8beb0fcba47059ec9b522fd929a64",
+            git_tree_state: "clean",
+            go_version: "go1.26.5",
+            kube_client_version: Some("v1.36"),
+        },
+        kube_version: "v1.36.0",
+        api_versions: api_versions::API_VERSIONS_1_36,
+        functions: FunctionSet::V4_2,
+        ..*Self::V4_1
+    };
+
+    /// Helm 4.3.1, built from its Go module, which does not tell the commit.
+    pub const V4_3: &'static Self = &Self {
+        name: "v4.3",
+        build: Build {
+            version: "v4.3.1",
+            git_commit: "",
+            git_tree_state: "",
+            go_version: "go1.26.8",
+            kube_client_version: Some("v1.37"),
+        },
+        kube_version: "v1.37.0",
+        api_versions: api_versions::API_VERSIONS_1_37,
+        functions: FunctionSet::V4_3,
+        ..*Self::V4_2
+    };
+
+    /// Every profile, from the oldest to the newest.
+    pub const fn all() -> &'static [&'static Self] {
+        &[Self::V3_19, Self::V4_1, Self::V4_2, Self::V4_3]
+    }
 
     /// The profile of a name.
     pub fn by_name(name: &str) -> Option<&'static Self> {
-        [Self::V3_19].into_iter().find(|profile| profile.name == name)
+        Self::all().iter().copied().find(|profile| profile.name == name)
+    }
+
+    /// The functions that templates have.
+    pub fn functions(&self) -> &'static FunctionTable {
+        FunctionTable::of(self.functions)
     }
 }
-
-const API_VERSIONS_1_34: &[&str] = &[
-    "v1",
-    "admissionregistration.k8s.io/v1",
-    "admissionregistration.k8s.io/v1alpha1",
-    "admissionregistration.k8s.io/v1beta1",
-    "internal.apiserver.k8s.io/v1alpha1",
-    "apps/v1",
-    "apps/v1beta1",
-    "apps/v1beta2",
-    "authentication.k8s.io/v1",
-    "authentication.k8s.io/v1alpha1",
-    "authentication.k8s.io/v1beta1",
-    "authorization.k8s.io/v1",
-    "authorization.k8s.io/v1beta1",
-    "autoscaling/v1",
-    "autoscaling/v2",
-    "autoscaling/v2beta1",
-    "autoscaling/v2beta2",
-    "batch/v1",
-    "batch/v1beta1",
-    "certificates.k8s.io/v1",
-    "certificates.k8s.io/v1beta1",
-    "certificates.k8s.io/v1alpha1",
-    "coordination.k8s.io/v1alpha2",
-    "coordination.k8s.io/v1beta1",
-    "coordination.k8s.io/v1",
-    "discovery.k8s.io/v1",
-    "discovery.k8s.io/v1beta1",
-    "events.k8s.io/v1",
-    "events.k8s.io/v1beta1",
-    "extensions/v1beta1",
-    "flowcontrol.apiserver.k8s.io/v1",
-    "flowcontrol.apiserver.k8s.io/v1beta1",
-    "flowcontrol.apiserver.k8s.io/v1beta2",
-    "flowcontrol.apiserver.k8s.io/v1beta3",
-    "networking.k8s.io/v1",
-    "networking.k8s.io/v1beta1",
-    "node.k8s.io/v1",
-    "node.k8s.io/v1alpha1",
-    "node.k8s.io/v1beta1",
-    "policy/v1",
-    "policy/v1beta1",
-    "rbac.authorization.k8s.io/v1",
-    "rbac.authorization.k8s.io/v1beta1",
-    "rbac.authorization.k8s.io/v1alpha1",
-    "resource.k8s.io/v1",
-    "resource.k8s.io/v1beta2",
-    "resource.k8s.io/v1beta1",
-    "resource.k8s.io/v1alpha3",
-    "scheduling.k8s.io/v1alpha1",
-    "scheduling.k8s.io/v1beta1",
-    "scheduling.k8s.io/v1",
-    "storage.k8s.io/v1beta1",
-    "storage.k8s.io/v1",
-    "storage.k8s.io/v1alpha1",
-    "storagemigration.k8s.io/v1alpha1",
-    "apiextensions.k8s.io/v1beta1",
-    "apiextensions.k8s.io/v1",
-];
-
-const KIND_ORDER_V3: &[&str] = &[
-    "PriorityClass",
-    "Namespace",
-    "NetworkPolicy",
-    "ResourceQuota",
-    "LimitRange",
-    "PodSecurityPolicy",
-    "PodDisruptionBudget",
-    "ServiceAccount",
-    "Secret",
-    "SecretList",
-    "ConfigMap",
-    "StorageClass",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "CustomResourceDefinition",
-    "ClusterRole",
-    "ClusterRoleList",
-    "ClusterRoleBinding",
-    "ClusterRoleBindingList",
-    "Role",
-    "RoleList",
-    "RoleBinding",
-    "RoleBindingList",
-    "Service",
-    "DaemonSet",
-    "Pod",
-    "ReplicationController",
-    "ReplicaSet",
-    "Deployment",
-    "HorizontalPodAutoscaler",
-    "StatefulSet",
-    "Job",
-    "CronJob",
-    "IngressClass",
-    "Ingress",
-    "APIService",
-];

@@ -1,6 +1,6 @@
 //! Functions between values and YAML or JSON text. Most of them swallow errors, as in Helm.
 
-use super::{Called, Function, mismatch};
+use super::{Called, Function, FunctionSet, mismatch};
 use crate::json::{self, Escape};
 use crate::toml;
 use crate::value::Type::{Any, Str};
@@ -9,6 +9,7 @@ use crate::yaml::{self, Node};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("toYaml", &[Any], |arguments| encoded_or_empty(arguments, yaml::to_yaml)),
+    Function::new("mustToYaml", &[Any], |arguments| encoded(arguments, yaml::to_yaml)).since(FunctionSet::V4_0),
     Function::new("toToml", &[Any], |arguments| match arguments {
         [Value::Nil] => Err("reflect: call of reflect.Value.Type on zero Value".to_owned()),
         [value] => match toml::encode(value) {

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use crate::profile::Profile;
-use crate::value::{GoObject, List, Shape, Signature, Type, Value};
+use crate::profile::{Build, Profile};
+use crate::value::{GoObject, Json, List, Shape, Signature, Type, Value};
 
 /// `*chartutil.Capabilities`
 pub(crate) struct Capabilities {
@@ -22,11 +22,7 @@ impl Capabilities {
             api_versions: Rc::new(VersionSet(
                 known.chain(more.iter().map(String::as_str)).map(Value::from).collect(),
             )),
-            build: Rc::new(BuildInfo {
-                version: profile.build.version,
-                git_commit: profile.build.git_commit,
-                go_version: profile.build.go_version,
-            }),
+            build: Rc::new(BuildInfo(profile.build)),
         })
     }
 
@@ -130,15 +126,26 @@ impl GoObject for VersionSet {
 }
 
 /// `version.BuildInfo`
-struct BuildInfo {
-    version: &'static str,
-    git_commit: &'static str,
-    go_version: &'static str,
-}
+struct BuildInfo(Build);
 
 impl BuildInfo {
-    fn values(&self) -> [Value; 4] {
-        [self.version, self.git_commit, "clean", self.go_version].map(Value::from)
+    /// Go's name of each field, the one in JSON, the value.
+    fn fields(&self) -> Vec<(&'static str, &'static str, &'static str)> {
+        let Build {
+            version,
+            git_commit,
+            git_tree_state,
+            go_version,
+            kube_client_version,
+        } = self.0;
+        let mut fields = vec![
+            ("Version", "version", version),
+            ("GitCommit", "git_commit", git_commit),
+            ("GitTreeState", "git_tree_state", git_tree_state),
+            ("GoVersion", "go_version", go_version),
+        ];
+        fields.extend(kube_client_version.map(|version| ("KubeClientVersion", "kube_client_version", version)));
+        fields
     }
 }
 
@@ -148,14 +155,14 @@ impl GoObject for BuildInfo {
     }
 
     fn shape(&self) -> Shape {
-        let names = ["Version", "GitCommit", "GitTreeState", "GoVersion"];
-        Shape::Struct(names.into_iter().zip(self.values()).collect())
+        let fields = self.fields().into_iter();
+        Shape::Struct(fields.map(|(name, _, value)| (name, Value::from(value))).collect())
     }
 
-    fn json(&self) -> Option<crate::value::Json> {
-        let names = ["version", "git_commit", "git_tree_state", "go_version"];
-        Some(crate::value::Json::Fields(
-            names.into_iter().zip(self.values()).collect(),
+    fn json(&self) -> Option<Json> {
+        let fields = self.fields().into_iter().filter(|(.., value)| !value.is_empty());
+        Some(Json::Fields(
+            fields.map(|(_, name, value)| (name, Value::from(value))).collect(),
         ))
     }
 }

@@ -409,7 +409,7 @@ pub(super) fn quoted(text: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::functions::FunctionTable;
+    use crate::Profile;
 
     #[test]
     fn a_map_that_a_template_put_into_itself_is_freed() {
@@ -418,7 +418,7 @@ mod tests {
             r#"{{ $_ := set . "list" (list (dict "self" .)) }}"#,
             r#"{{ $_ := merge . (dict "inner" (dict "self" .)) }}"#,
         ] {
-            let mut templates = Templates::new(FunctionTable::v3_19());
+            let mut templates = Templates::new(Profile::V3_19.functions());
             templates.parse("t", template.as_bytes()).unwrap();
             let map = Map::new();
             map.insert("inner", Map::new());

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use helm::functions::FunctionTable;
+use helm::Profile;
 
 use crate::call::{Call, Files, Source, compare, files_below, files_in};
 use crate::lab;
@@ -293,7 +293,7 @@ fn damage_in_a_cluster_class_is_told_as_helm_tells_it() {
 
 #[test]
 fn a_function_that_only_helm_has_is_named_with_its_file_and_line() {
-    let functions = FunctionTable::v3_19().not_yet();
+    let functions = Profile::V3_19.functions().not_yet();
     for function in functions {
         let template = format!("{{{{ {function} }}}}");
         let chart = with_mistake(&own_class(), (CLASS, "apiVersion", &template));
