@@ -19,7 +19,8 @@ struct Room {
     rooms: &'static [&'static str],
     /// Crates that must not be among its dependencies, however deep.
     without: &'static [&'static str],
-    /// Nothing but computing: see [`IMPURE`].
+    /// Nothing but computing: see [`IMPURE`]. Only a program in `src/bin` may touch the world, and what it needs for that comes with a
+    /// default feature, which rooms that use the library leave out.
     pure: bool,
 }
 
@@ -206,7 +207,7 @@ fn rooms_do_not_bring_what_they_may_not_touch() {
     let wrong: Vec<_> = ROOMS
         .iter()
         .flat_map(|room| {
-            let brought = brought_along(room.name);
+            let brought = brought_along(room);
             assert!(
                 brought.contains(room.name),
                 "cargo tree says nothing about {}",
@@ -226,8 +227,8 @@ fn rooms_do_not_bring_what_they_may_not_touch() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The names of all crates that are linked into `room` when it is built alone.
-fn brought_along(room: &str) -> BTreeSet<String> {
+/// The names of all crates that are linked into `room` when it is built alone; into the library, when it is pure.
+fn brought_along(room: &Room) -> BTreeSet<String> {
     let output = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .current_dir(root())
         .args([
@@ -240,8 +241,9 @@ fn brought_along(room: &str) -> BTreeSet<String> {
             "--format",
             "{p}",
             "--package",
-            room,
+            room.name,
         ])
+        .args(room.pure.then_some("--no-default-features"))
         .output()
         .expect("cargo tree");
     assert!(
@@ -254,6 +256,25 @@ fn brought_along(room: &str) -> BTreeSet<String> {
         .filter_map(|line| line.split_whitespace().next())
         .map(str::to_owned)
         .collect()
+}
+
+#[test]
+fn users_of_pure_rooms_leave_out_what_their_programs_need() {
+    let metadata = metadata();
+    let members = metadata.workspace_packages();
+    let has_programs = |name: &str| {
+        let mut pure = members
+            .iter()
+            .filter(|package| room(package).is_some_and(|room| room.pure));
+        pure.any(|package| package.name.as_str() == name && package.features.contains_key("default"))
+    };
+    let wrong: Vec<_> = members
+        .iter()
+        .flat_map(|package| package.dependencies.iter().map(move |dependency| (package, dependency)))
+        .filter(|(_, dependency)| has_programs(&dependency.name) && dependency.uses_default_features)
+        .map(|(package, dependency)| format!("{} takes {} with default features", package.name, dependency.name))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]
@@ -322,7 +343,7 @@ fn pure_rooms_touch_no_file_no_clock_no_environment_and_no_network() {
         if !room(package).is_some_and(|room| room.pure) {
             continue;
         }
-        for source in sources(package) {
+        for source in sources(package).iter().filter(|source| !source.is_program()) {
             for (number, line) in source.code() {
                 wrong.extend(
                     IMPURE
@@ -394,6 +415,14 @@ struct Source {
 impl Source {
     fn is_test(&self) -> bool {
         self.path.ends_with("tests.rs") || self.path.iter().any(|part| part == "tests")
+    }
+
+    /// Part of a program beside the library of its room.
+    fn is_program(&self) -> bool {
+        self.path
+            .iter()
+            .zip(self.path.iter().skip(1))
+            .any(|parts| parts == ("src".as_ref(), "bin".as_ref()))
     }
 
     /// Lines up to the tests at the end; a file of tests has none.

@@ -15,7 +15,7 @@ pub(crate) mod values;
 use std::sync::Arc;
 
 pub use archive::ArchiveLimits;
-pub use ignore::IgnoreError;
+pub use ignore::{IgnoreError, IgnoreRules};
 pub use load::LoadError;
 pub use metadata::{Dependency, ImportValues, Maintainer, Metadata};
 pub use values::merge_values;

@@ -12,7 +12,7 @@ pub enum IgnoreError {
 }
 
 /// The rules of one `.helmignore` with Helm's default rule.
-pub(super) struct Rules(Vec<Rule>);
+pub struct IgnoreRules(Vec<Rule>);
 
 struct Rule {
     pattern: String,
@@ -29,8 +29,9 @@ enum Scope {
     Path,
 }
 
-impl Rules {
-    pub(super) fn parse(text: &[u8]) -> Result<Self, IgnoreError> {
+impl IgnoreRules {
+    /// Reads the text of a `.helmignore`.
+    pub fn parse(text: &[u8]) -> Result<Self, IgnoreError> {
         let text = String::from_utf8_lossy(text);
         let text = text.trim_start_matches('\u{feff}');
         let mut rules = Vec::new();
@@ -44,10 +45,12 @@ impl Rules {
     /// Whether a file is left out, by its own name or by that of a directory above it.
     pub(super) fn ignore(&self, file: &str) -> bool {
         let directories = file.match_indices('/').map(|(end, _)| &file[..end]);
-        directories.into_iter().any(|directory| self.hits(directory, true)) || self.hits(file, false)
+        directories.into_iter().any(|directory| self.ignores(directory, true)) || self.ignores(file, false)
     }
 
-    fn hits(&self, path: &str, is_directory: bool) -> bool {
+    /// Whether a rule is about that path, from the chart on with `/`. What lies in a directory that is left out is left out too, whatever
+    /// the rules say about it.
+    pub fn ignores(&self, path: &str, is_directory: bool) -> bool {
         self.0.iter().any(|rule| {
             if rule.negated {
                 (rule.directories_only && !is_directory) || !rule.matches(path)
@@ -155,7 +158,7 @@ mod tests {
             ("!*.yaml", "notes.md", true),
         ] {
             assert_eq!(
-                Rules::parse(rules.as_bytes()).unwrap().ignore(file),
+                IgnoreRules::parse(rules.as_bytes()).unwrap().ignore(file),
                 ignored,
                 "{rules:?} {file}"
             );
@@ -164,7 +167,7 @@ mod tests {
 
     #[test]
     fn double_stars_and_broken_brackets_are_refused() {
-        assert_eq!(Rules::parse(b"a/**").err(), Some(IgnoreError::DoubleStar));
-        assert!(matches!(Rules::parse(b"[a").err(), Some(IgnoreError::Syntax(_))));
+        assert_eq!(IgnoreRules::parse(b"a/**").err(), Some(IgnoreError::DoubleStar));
+        assert!(matches!(IgnoreRules::parse(b"[a").err(), Some(IgnoreError::Syntax(_))));
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::archive::{self, ArchiveLimits, Budget};
-use super::ignore::{IgnoreError, Rules};
+use super::ignore::{IgnoreError, IgnoreRules};
 use super::metadata::Metadata;
 use super::{File, Loaded, values};
 use crate::schema::Schema;
@@ -118,7 +118,7 @@ impl Loaded {
             }
         }
         let written = files.iter().find(|(name, _)| name == ".helmignore");
-        let rules = Rules::parse(written.map_or(&[], |(_, data)| data)).map_err(LoadError::Ignore)?;
+        let rules = IgnoreRules::parse(written.map_or(&[], |(_, data)| data)).map_err(LoadError::Ignore)?;
         let files = files.into_iter().filter(|(name, _)| !rules.ignore(name)).collect();
         Self::from_files(files, &mut budget, 0)
     }
