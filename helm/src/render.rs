@@ -99,7 +99,7 @@ pub enum RenderError {
     #[error("{}", .0.helm_text())]
     Parse(ParseError),
     /// A template failed.
-    #[error("{}", .0.helm_text())]
+    #[error("{0}")]
     Execute(ExecError),
     /// A template of another language failed.
     #[error("{template}: {problem}")]
@@ -133,7 +133,7 @@ impl RenderError {
     pub fn place(&self) -> Option<(&str, Option<usize>)> {
         match self {
             Self::Parse(error) => Some((&error.file, Some(error.line))),
-            Self::Execute(error) => error.at.as_ref().map(|(file, line)| (&**file, Some(*line))),
+            Self::Execute(error) => error.place().map(|place| (&*place.file, Some(place.line))),
             Self::Manifest(error) => Some((&error.source_file, None)),
             Self::OtherLanguage { template, .. } => Some((template, None)),
             _ => None,
@@ -142,14 +142,14 @@ impl RenderError {
 
     /// Whether the templates were stopped by [`RenderOptions::cancelled`]: nothing may be wrong with them.
     pub fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Execute(error) if error.is_cancelled)
+        matches!(self, Self::Execute(error) if error.is_cancelled())
     }
 
     /// The function of Helm's that is not here yet or that nothing answered, if that is why there is no rendering.
     pub fn lacks(&self) -> Option<&'static str> {
         match self {
             Self::Parse(error) => error.lacks,
-            Self::Execute(error) => error.lacks,
+            Self::Execute(error) => error.lacks(),
             _ => None,
         }
     }

@@ -7,6 +7,7 @@
 mod call;
 mod evaluate;
 mod exec;
+mod failure;
 mod item;
 mod lex;
 pub(crate) mod literal;
@@ -20,8 +21,9 @@ mod walk;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub use exec::{ExecError, Executor, Limits};
-pub(crate) use exec::{Failure, marked_error};
+pub use exec::{Executor, Limits};
+pub use failure::{ExecError, Place};
+pub(crate) use failure::{Failure, marked_error};
 pub(crate) use operand::Operand;
 pub use parse::ParseError;
 pub use stack::{StackError, on_deep_stack};

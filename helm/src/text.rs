@@ -245,3 +245,25 @@ pub(crate) fn split<'a>(text: &'a [u8], separator: &[u8], limit: i64) -> Vec<&'a
 pub(crate) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
+
+/// Where the lines of a text begin.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    /// The byte behind each line break.
+    starts: Vec<usize>,
+}
+
+impl Lines {
+    pub(crate) fn of(text: &[u8]) -> Self {
+        Self {
+            starts: memchr::memchr_iter(b'\n', text).map(|newline| newline + 1).collect(),
+        }
+    }
+
+    /// The line of a byte, from 1, and its place in that line, from 0.
+    pub(crate) fn position(&self, offset: usize) -> (usize, usize) {
+        let before = self.starts.partition_point(|start| *start <= offset);
+        let start = before.checked_sub(1).map_or(0, |line| self.starts[line]);
+        (before + 1, offset - start)
+    }
+}

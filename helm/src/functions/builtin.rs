@@ -47,14 +47,14 @@ fn printf(arguments: &[Value]) -> Called {
 
 fn include(executor: &mut Executor<'_>, arguments: &[Value]) -> Result<Value, Failure> {
     let [Value::Str(name), data] = arguments else {
-        return Err(Failure(mismatch()));
+        return Err(Failure::from(mismatch()));
     };
     executor.include(name, data.clone())
 }
 
 fn tpl(executor: &mut Executor<'_>, arguments: &[Value]) -> Result<Value, Failure> {
     let [Value::Str(template), data] = arguments else {
-        return Err(Failure(mismatch()));
+        return Err(Failure::from(mismatch()));
     };
     executor.expand(template, data.clone())
 }

@@ -2,7 +2,8 @@
 //!
 //! All error texts that Go's reflection would give come from here; a function never sees an argument of a wrong type.
 
-use super::exec::{Executed, Executor, Failure, Frame};
+use super::exec::{Executed, Executor, Frame};
+use super::failure::Failure;
 use super::syntax::{NodeId, NodeKind};
 use super::{Operand, is_true};
 use crate::answers::Ask;
@@ -33,14 +34,14 @@ impl Executor<'_> {
         let result = match function.body {
             Body::Pure(body) => {
                 let values: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
-                body(&values).map_err(Failure)
+                body(&values).map_err(Failure::from)
             }
             Body::Changing(body) => {
                 let values: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
                 self.remember_changed(&values);
-                body(&values).map_err(Failure)
+                body(&values).map_err(Failure::from)
             }
-            Body::Operands(body) => body(&operands).map_err(Failure),
+            Body::Operands(body) => body(&operands).map_err(Failure::from),
             Body::Asking(body) => {
                 let arguments: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
                 let ask = Ask {
@@ -48,13 +49,13 @@ impl Executor<'_> {
                     function: name,
                     arguments: &arguments,
                 };
-                body(ask).map_err(Failure)
+                body(ask).map_err(Failure::from)
             }
             Body::Engine(body) => {
                 let values: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
                 body(self, &values)
             }
-            Body::Call | Body::And | Body::Or => Err(Failure(not_callable(frame, nodes, operands.first()))),
+            Body::Call | Body::And | Body::Or => Err(Failure::from(not_callable(frame, nodes, operands.first()))),
         };
         self.count_work(frame, node)?;
         match result {
@@ -62,10 +63,7 @@ impl Executor<'_> {
                 self.count_made(frame, &value)?;
                 Ok(Operand::from(value))
             }
-            Err(Failure(text)) => {
-                frame.at.set(node);
-                Err(self.error(frame, format!("error calling {name}: {text}")))
-            }
+            Err(failure) => Err(failure.at(&frame.name, &frame.source, node, Some(name))),
         }
     }
 
@@ -88,10 +86,8 @@ impl Executor<'_> {
         }
         let operands = self.arguments(frame, dot, signature, nodes, last)?;
         let values: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
-        receiver.call(name, &values).map(Operand::from).map_err(|text| {
-            frame.at.set(node);
-            self.error(frame, format!("error calling {name}: {text}"))
-        })
+        let result = receiver.call(name, &values).map(Operand::from);
+        result.map_err(|text| Failure::from(text).at(&frame.name, &frame.source, node, Some(name)))
     }
 
     fn check_count(

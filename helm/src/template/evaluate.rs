@@ -2,6 +2,7 @@
 
 use super::Operand;
 use super::exec::{Executed, Executor, Frame};
+use super::failure::Failure;
 use super::syntax::{Name, NodeId, NodeKind, Number};
 use crate::value::{Map, Shape, Value};
 
@@ -167,15 +168,16 @@ impl Executor<'_> {
         arguments: &[NodeId],
         last: Option<Operand>,
     ) -> Executed<Operand> {
-        let Some((final_field, fields)) = fields.split_last() else {
-            return Ok(receiver);
-        };
-        for field in fields {
-            receiver = self.field(frame, dot, &receiver, *field, node, &[], None)?;
+        for end in 1..fields.len() {
+            receiver = self.field(frame, dot, &receiver, &fields[..end], node, &[], None)?;
         }
-        self.field(frame, dot, &receiver, *final_field, node, arguments, last)
+        if fields.is_empty() {
+            return Ok(receiver);
+        }
+        self.field(frame, dot, &receiver, fields, node, arguments, last)
     }
 
+    /// The last field of a path.
     #[expect(
         clippy::too_many_arguments,
         reason = "the receiver, its field and the arguments of a method"
@@ -185,16 +187,19 @@ impl Executor<'_> {
         frame: &Frame,
         dot: &Operand,
         receiver: &Operand,
-        field: Name,
+        path: &[Name],
         node: NodeId,
         arguments: &[NodeId],
         last: Option<Operand>,
     ) -> Executed<Operand> {
-        let name = frame.source.name_of(field);
+        let Some(name) = path.last().map(|field| frame.source.name_of(*field)) else {
+            return Ok(receiver.clone());
+        };
         let has_arguments = arguments.len() > 1 || last.is_some();
         match &receiver.value {
             Value::Nil if receiver.is_boxed => {
-                return Err(self.error(frame, format!("nil pointer evaluating interface {{}}.{name}")));
+                let message = format!("nil pointer evaluating interface {{}}.{name}");
+                return Err(self.unreadable(frame, node, path, message));
             }
             Value::Nil => return Ok(Operand::default()),
             Value::Map(map) if map.name().is_some() && VALUES_METHODS.contains(&name) => {
@@ -218,10 +223,13 @@ impl Executor<'_> {
             }
             _ => {}
         }
-        Err(self.error(
-            frame,
-            format!("can't evaluate field {name} in type {}", receiver.type_name()),
-        ))
+        let message = format!("can't evaluate field {name} in type {}", receiver.type_name());
+        Err(self.unreadable(frame, node, path, message))
+    }
+
+    fn unreadable(&self, frame: &Frame, node: NodeId, path: &[Name], message: String) -> Failure {
+        self.error(frame, message)
+            .of_value(frame.source.describe_path(node, path))
     }
 
     fn entry(&self, frame: &Frame, map: &Map, name: &str, has_arguments: bool) -> Executed<Operand> {

@@ -1,12 +1,13 @@
 //! The state of one render's executions: output, variables, the templates in sight, and the limits of all of it. Nodes are walked in
 //! `walk`, expressions evaluated in `evaluate`, functions called in `call`.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::failure::{EXPANDED, ExecError, Failure};
 use super::syntax::{DOLLAR, Name, NodeId, Source, Tree};
 use super::{Operand, Templates, parse};
 use crate::answers::{Answers, Asker};
@@ -14,9 +15,6 @@ use crate::bounds::{allow_work, take_work};
 use crate::format;
 use crate::text;
 use crate::value::{Bytes, Map, Value};
-
-/// What Go calls a text that is given to `tpl`: it is in no file.
-const EXPANDED: &str = "gotpl";
 
 /// How often one name may be included within itself.
 const MAX_NESTED_INCLUDES: usize = 1_000;
@@ -42,58 +40,6 @@ impl Default for Limits {
             depth: 20_000,
             output: 64 << 20,
         }
-    }
-}
-
-/// A template that failed while it ran. Displays with Go's text, as Helm 3 shows it.
-#[derive(Debug, thiserror::Error)]
-#[error("{text}")]
-pub struct ExecError {
-    text: String,
-    /// The file and the line, from 1, of what failed: in the helper, when a helper failed.
-    pub(crate) at: Option<(Arc<str>, usize)>,
-    /// See [`ParseError::lacks`](super::ParseError::lacks); for a text given to `tpl`. Or the function that nothing answered.
-    pub(crate) lacks: Option<&'static str>,
-    /// It did nothing wrong, but had to stop.
-    pub(crate) is_cancelled: bool,
-}
-
-impl ExecError {
-    /// The error as Helm prints it: of `fail` and `required` only the place and the message remain.
-    pub fn helm_text(&self) -> String {
-        let mut parts = self.text.splitn(3, ": ").skip(1);
-        if let (Some(location), Some(rest)) = (parts.next(), parts.next())
-            && let Some(start) = rest.find(ERROR_START)
-            && let Some(end) = rest.rfind(ERROR_END)
-            && let Some(message) = rest.get(start + ERROR_START.len()..end)
-        {
-            return format!("execution error at ({location}): {message}");
-        }
-        self.text.clone()
-    }
-}
-
-const ERROR_START: &str = "HELM_ERR_START";
-const ERROR_END: &str = "HELM_ERR_END";
-
-/// Marks the message of `fail` or `required`, so that it can be told from the places it passes on its way up.
-pub(crate) fn marked_error(message: &[u8]) -> String {
-    format!("{ERROR_START}{}{ERROR_END}", text::lossy(message))
-}
-
-/// Why an execution stopped: the text that the next template up wraps.
-#[derive(Debug)]
-pub(crate) struct Failure(pub(crate) String);
-
-impl From<String> for Failure {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
-
-impl From<format::FormatError> for Failure {
-    fn from(error: format::FormatError) -> Self {
-        Self(error.to_string())
     }
 }
 
@@ -129,8 +75,6 @@ pub struct Executor<'t> {
     parsed: HashMap<Bytes, Rc<[Tree]>>,
     /// Maps that may have come to contain themselves.
     changed: Vec<Map>,
-    /// Where the first error came up, in a file. No template can catch it, so it is what the execution fails with.
-    failed_at: OnceCell<(Arc<str>, usize)>,
     lacks: Option<&'static str>,
     cancelled: Arc<AtomicBool>,
     is_cancelled: bool,
@@ -152,7 +96,6 @@ impl<'t> Executor<'t> {
             included: HashMap::new(),
             parsed: HashMap::new(),
             changed: Vec::new(),
-            failed_at: OnceCell::new(),
             lacks: None,
             cancelled: Arc::default(),
             is_cancelled: false,
@@ -173,12 +116,10 @@ impl<'t> Executor<'t> {
         self.asker.begin(name);
         match self.execute_named(name, data) {
             Ok(output) => Ok(without_marks(&output)),
-            Err(Failure(text)) => Err(ExecError {
-                text,
-                at: self.failed_at.take(),
-                lacks: self.lacks.take().or(self.asker.refused.take()),
-                is_cancelled: self.is_cancelled,
-            }),
+            Err(failure) => {
+                let lacks = self.lacks.take().or(self.asker.refused.take());
+                Err(ExecError::new(failure, lacks, self.is_cancelled))
+            }
         }
     }
 
@@ -207,7 +148,7 @@ impl<'t> Executor<'t> {
 
     fn execute_named(&mut self, name: &str, data: Value) -> Executed<Vec<u8>> {
         let Some(tree) = self.find(name) else {
-            return Err(Failure(format!(
+            return Err(Failure::from(format!(
                 "template: no template {} associated with template \"gotpl\"",
                 quoted(name.as_bytes())
             )));
@@ -252,7 +193,7 @@ impl<'t> Executor<'t> {
     pub(crate) fn include(&mut self, name: &Bytes, data: Value) -> Executed<Value> {
         let nested = self.included.entry(name.clone()).or_default();
         if *nested > MAX_NESTED_INCLUDES {
-            return Err(Failure(format!(
+            return Err(Failure::from(format!(
                 "rendering template has a nested reference name: {}: unable to execute template",
                 text::lossy(name)
             )));
@@ -284,12 +225,7 @@ impl<'t> Executor<'t> {
         }));
         let result = self.capture(tree, data);
         self.scope = outer;
-        let output = result.map_err(|Failure(text)| {
-            Failure(format!(
-                "error during tpl function execution for {}: {text}",
-                quoted(template)
-            ))
-        })?;
+        let output = result.map_err(|failure| failure.expanding(template))?;
         Ok(Value::from(without_marks(&output)))
     }
 
@@ -301,7 +237,7 @@ impl<'t> Executor<'t> {
         let trees: Rc<[Tree]> = parse::parse(EXPANDED, template, self.templates.functions)
             .map_err(|error| {
                 self.lacks = error.lacks;
-                Failure(format!("cannot parse template {}: {error}", quoted(template)))
+                Failure::from(format!("cannot parse template {}: {error}", quoted(template)))
             })?
             .into();
         self.parsed.insert(template.clone(), trees.clone());
@@ -340,19 +276,8 @@ impl<'t> Executor<'t> {
     }
 
     /// An error at the current node, in Go's words.
-    pub(super) fn error(&self, frame: &Frame, message: impl AsRef<str>) -> Failure {
-        let node = frame.at.get();
-        if &*frame.source.name != EXPANDED {
-            self.failed_at
-                .get_or_init(|| (frame.source.name.clone(), frame.source.line(node)));
-        }
-        Failure(format!(
-            "template: {}: executing {} at <{}>: {}",
-            frame.source.location(node),
-            quoted(frame.name.as_bytes()),
-            frame.source.describe(node),
-            message.as_ref()
-        ))
+    pub(super) fn error(&self, frame: &Frame, message: impl Into<String>) -> Failure {
+        Failure::from(message.into()).at(&frame.name, &frame.source, frame.at.get(), None)
     }
 
     pub(super) fn write(&mut self, frame: &Frame, bytes: &[u8]) -> Executed<()> {

@@ -9,7 +9,7 @@ use crate::functions::Function;
 use crate::text;
 
 /// A node of the arena of its [`Source`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NodeId(pub(super) u32);
 
 /// A name of the name table of its [`Source`]: a variable (`$x`) or a field.
@@ -100,26 +100,27 @@ impl Source {
         &self.names[name.0 as usize]
     }
 
-    /// Where a node stands: `file:line:column`, the column being the byte offset in the line.
-    pub(super) fn location(&self, node: NodeId) -> String {
-        let before = self.before(node);
-        let column = before.len() - memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1);
-        format!("{}:{}:{column}", self.name, self.line(node))
-    }
-
-    /// The line of a node, from 1.
-    pub(super) fn line(&self, node: NodeId) -> usize {
-        1 + memchr::memchr_iter(b'\n', self.before(node)).count()
-    }
-
-    fn before(&self, node: NodeId) -> &[u8] {
-        &self.text[..self.nodes[node.0 as usize].position as usize]
+    /// Where a node begins: its byte in the text.
+    pub(super) fn offset(&self, node: NodeId) -> usize {
+        self.nodes[node.0 as usize].position as usize
     }
 
     /// The node written out again, as error texts quote it.
     pub(super) fn describe(&self, node: NodeId) -> String {
         let mut written = String::new();
         self.write(node, &mut written);
+        written
+    }
+
+    /// A field, a variable or a chain written out again, but only as far as the path goes.
+    pub(super) fn describe_path(&self, node: NodeId, path: &[Name]) -> String {
+        let mut written = String::new();
+        match self.kind(node) {
+            NodeKind::Variable { name, .. } => written.push_str(self.name_of(*name)),
+            NodeKind::Chain { node, .. } => self.write_operand(*node, &mut written),
+            _ => {}
+        }
+        self.write_fields(path, &mut written);
         written
     }
 

@@ -1,7 +1,8 @@
 //! Walks the nodes of a template: what is written, which branch is taken, how often a body runs, which variables there are.
 //! Knows nothing of how an expression gets its value: that is decided in `evaluate`.
 
-use super::exec::{Executed, Executor, Failure, Frame, NO_VALUE, quoted};
+use super::exec::{Executed, Executor, Frame, NO_VALUE, quoted};
+use super::failure::Failure;
 use super::syntax::{Branch, Name, NodeId, NodeKind};
 use super::{Operand, is_true};
 use crate::format;
