@@ -18,6 +18,7 @@ pub use archive::ArchiveLimits;
 pub use ignore::{IgnoreError, IgnoreRules};
 pub use load::LoadError;
 pub use metadata::{Dependency, ImportValues, Maintainer, Metadata};
+pub use schemas::{SchemaError, SchemaFinding};
 pub use values::merge_values;
 
 use crate::layout::ParsedTemplates;

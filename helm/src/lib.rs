@@ -39,4 +39,4 @@ pub use layout::CrdFile;
 pub use manifest::{Hook, Manifest, ManifestError};
 pub use options::{OtherLanguage, RenderOptions};
 pub use profile::{Build, Profile};
-pub use render::{RenderError, Rendering};
+pub use render::{RenderError, RenderProblem, Rendering};

@@ -43,6 +43,8 @@ pub struct Hook {
 pub struct ManifestError {
     /// The template that it came from.
     pub source_file: String,
+    /// The line in it, from 1, that wrote what is wrong, where that is known.
+    pub line: Option<usize>,
     /// What is wrong with it.
     pub problem: String,
 }
@@ -118,6 +120,7 @@ fn split(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn read(source: &str, text: &[u8], warnings: &mut Vec<String>) -> Result<Option<Manifest>, ManifestError> {
     let failed = |problem| ManifestError {
         source_file: source.to_owned(),
+        line: None,
         problem,
     };
     // Helm prints and applies a document with a line break behind it, which a block scalar at its end keeps. Its errors are those of

@@ -7,6 +7,7 @@ mod api_versions;
 mod kind_order;
 
 use crate::functions::{FunctionSet, FunctionTable};
+use crate::render::ErrorWords;
 
 /// One version of Helm as far as its output tells it from others.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +24,19 @@ pub struct Profile {
     pub kind_order: &'static [&'static str],
     /// Which functions templates have.
     pub(crate) functions: FunctionSet,
+    /// How errors of templates are laid out.
+    pub(crate) error_form: ErrorForm,
+    /// What is said around errors.
+    pub(crate) error_words: ErrorWords,
+}
+
+/// How errors of templates are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorForm {
+    /// As Go's `text/template` says them, in one line.
+    OneLine,
+    /// A block of lines for each template on the stack, where all of them can be told apart.
+    Blocks,
 }
 
 /// How a Helm binary was built.
@@ -55,6 +69,12 @@ impl Profile {
         api_versions: api_versions::API_VERSIONS_1_34,
         kind_order: kind_order::KIND_ORDER_V3,
         functions: FunctionSet::V3_19,
+        error_form: ErrorForm::OneLine,
+        error_words: ErrorWords {
+            release_name: "",
+            missing_dependencies: "An error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch missing dependencies",
+            dependencies: "",
+        },
     };
 
     /// Helm 4.1.4.
@@ -71,6 +91,12 @@ impl Profile {
         api_versions: api_versions::API_VERSIONS_1_35,
         kind_order: kind_order::KIND_ORDER_V4,
         functions: FunctionSet::V4_0,
+        error_form: ErrorForm::Blocks,
+        error_words: ErrorWords {
+            release_name: "release name check failed: ",
+            missing_dependencies: "an error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch missing dependencies",
+            dependencies: "chart dependencies processing failed: ",
+        },
     };
 
     /// Helm 4.2.3.
@@ -86,6 +112,10 @@ impl Profile {
         kube_version: "v1.36.0",
         api_versions: api_versions::API_VERSIONS_1_36,
         functions: FunctionSet::V4_2,
+        error_words: ErrorWords {
+            missing_dependencies: "an error occurred while checking for chart dependencies. You may need to run 'helm dependency build' to fetch missing dependencies",
+            ..Self::V4_1.error_words
+        },
         ..*Self::V4_1
     };
 

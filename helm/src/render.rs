@@ -1,5 +1,7 @@
 //! One render: from a chart, values and a release to manifests, in the steps and with the errors of `helm template`.
 
+mod error;
+
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
@@ -11,13 +13,17 @@ use crate::chart::coalesce::{Nulls, coalesce};
 use crate::chart::dependencies::{Instance, is_compatible};
 use crate::chart::schemas::check_schemas;
 use crate::layout::{CrdFile, Layout, Template, VALUES_TYPE, base_name};
-use crate::manifest::{self, Manifest, ManifestError};
+use crate::manifest::{self, Manifest};
 use crate::objects::Capabilities;
 use crate::options::{OtherLanguage, RenderOptions};
 use crate::plain;
-use crate::template::{ExecError, Executor, ParseError, StackError, on_deep_stack};
+use crate::template::{Executor, on_deep_stack};
 use crate::value::{Map, Value};
 use crate::yaml::Node;
+
+pub(crate) use error::ErrorWords;
+use error::RELEASE_NAME;
+pub use error::{RenderError, RenderProblem};
 
 /// What came out.
 #[derive(Clone, Debug, Default)]
@@ -58,104 +64,6 @@ impl Rendering {
     }
 }
 
-/// Why a chart does not render. Displays as Helm's error without `Error: `.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RenderError {
-    /// The name of the release is empty, too long or not made of DNS labels.
-    #[error(
-        "release name {0:?}: invalid release name, must match regex {RELEASE_NAME} and the length must not be longer than 53"
-    )]
-    ReleaseName(String),
-    /// The Kubernetes version is none.
-    #[error("invalid kube version '{version}': {problem}")]
-    KubeVersion {
-        /// The version as given.
-        version: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// A library chart only defines templates for other charts.
-    #[error("library charts are not installable")]
-    Library,
-    /// `Chart.yaml` names charts that the archive does not have.
-    #[error(
-        "An error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch missing dependencies: found in Chart.yaml, but missing in charts/ directory: {}",
-        .0.join(", ")
-    )]
-    MissingDependencies(Vec<String>),
-    /// The values do not go together with the charts.
-    #[error("{0}")]
-    Values(String),
-    /// The chart is for other Kubernetes versions.
-    #[error("chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {actual}")]
-    IncompatibleKubeVersion {
-        /// The range that the chart wants.
-        wanted: String,
-        /// The version rendered for.
-        actual: String,
-    },
-    /// A file of `templates/` is no template.
-    #[error("{}", .0.helm_text())]
-    Parse(ParseError),
-    /// A template failed.
-    #[error("{0}")]
-    Execute(ExecError),
-    /// A template of another language failed.
-    #[error("{template}: {problem}")]
-    OtherLanguage {
-        /// The path of the template.
-        template: String,
-        /// What its engine says.
-        problem: String,
-    },
-    /// What a template wrote is no manifest.
-    #[error("{0}")]
-    Manifest(ManifestError),
-    /// The system has no thread for the templates.
-    #[error("unable to render")]
-    Thread(#[source] StackError),
-}
-
-impl RenderError {
-    /// What `helm template` writes to its error output, without log lines.
-    pub fn stderr(&self) -> String {
-        let hint = match self {
-            Self::IncompatibleKubeVersion { .. } | Self::Parse(_) | Self::Execute(_) | Self::Manifest(_) => {
-                "\n\nUse --debug flag to render out invalid YAML"
-            }
-            _ => "",
-        };
-        format!("Error: {self}{hint}\n")
-    }
-
-    /// The template that the error is about, as `chart/templates/name.yaml`, and the line in it where one is known, from 1.
-    pub fn place(&self) -> Option<(&str, Option<usize>)> {
-        match self {
-            Self::Parse(error) => Some((&error.file, Some(error.line))),
-            Self::Execute(error) => error.place().map(|place| (&*place.file, Some(place.line))),
-            Self::Manifest(error) => Some((&error.source_file, None)),
-            Self::OtherLanguage { template, .. } => Some((template, None)),
-            _ => None,
-        }
-    }
-
-    /// Whether the templates were stopped by [`RenderOptions::cancelled`]: nothing may be wrong with them.
-    pub fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Execute(error) if error.is_cancelled())
-    }
-
-    /// The function of Helm's that is not here yet or that nothing answered, if that is why there is no rendering.
-    pub fn lacks(&self) -> Option<&'static str> {
-        match self {
-            Self::Parse(error) => error.lacks,
-            Self::Execute(error) => error.lacks(),
-            _ => None,
-        }
-    }
-}
-
-const RELEASE_NAME: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 const MAX_RELEASE_NAME: usize = 53;
 
 impl Chart {
@@ -164,17 +72,19 @@ impl Chart {
     ///
     /// Runs on a thread of its own, because templates may nest deeply, and returns when it is done.
     pub fn render(&self, values: &Node, options: &RenderOptions) -> Result<Rendering, RenderError> {
-        check_release_name(&options.release_name)?;
-        on_deep_stack(|| Render { chart: self, options }.run(values)).map_err(RenderError::Thread)?
+        let rendering = check_release_name(&options.release_name).and_then(|()| {
+            on_deep_stack(|| Render { chart: self, options }.run(values)).map_err(RenderProblem::Thread)?
+        });
+        rendering.map_err(|problem| RenderError::new(problem, options.profile))
     }
 }
 
-fn check_release_name(name: &str) -> Result<(), RenderError> {
+fn check_release_name(name: &str) -> Result<(), RenderProblem> {
     static PATTERN: LazyLock<Regex> = LazyLock::new(|| Regex::new(RELEASE_NAME).expect("a constant pattern compiles"));
     if name.len() <= MAX_RELEASE_NAME && PATTERN.is_match(name) {
         return Ok(());
     }
-    Err(RenderError::ReleaseName(name.to_owned()))
+    Err(RenderProblem::ReleaseName(name.to_owned()))
 }
 
 /// Everything the steps of one render share.
@@ -184,27 +94,29 @@ struct Render<'a> {
 }
 
 impl Render<'_> {
-    fn run(&self, values: &Node) -> Result<Rendering, RenderError> {
+    fn run(&self, values: &Node) -> Result<Rendering, RenderProblem> {
         let mut warnings = Vec::new();
         let capabilities = self.capabilities()?;
         let mut chart = Instance::new(self.chart.root());
         check_installable(&chart)?;
         let Value::Map(values) = values_or_empty(values).to_user_value() else {
-            return Err(RenderError::Values("values must be a mapping".to_owned()));
+            return Err(RenderProblem::Values("values must be a mapping".to_owned()));
         };
-        chart.process(&values, &mut warnings).map_err(RenderError::Values)?;
-        let values = coalesce(&chart, &values, Nulls::Delete, &mut warnings).map_err(RenderError::Values)?;
-        check_schemas(&chart, &values).map_err(RenderError::Values)?;
+        chart
+            .process(&values, &mut warnings)
+            .map_err(RenderProblem::Dependencies)?;
+        let values = coalesce(&chart, &values, Nulls::Delete, &mut warnings).map_err(RenderProblem::Values)?;
+        check_schemas(&chart, &values).map_err(RenderProblem::Schema)?;
         let wanted = &chart.metadata.kube_version;
         if !wanted.is_empty() && !is_compatible(wanted, capabilities.kube_version()) {
-            return Err(RenderError::IncompatibleKubeVersion {
+            return Err(RenderProblem::IncompatibleKubeVersion {
                 wanted: wanted.clone(),
                 actual: capabilities.kube_version().to_owned(),
             });
         }
         let mut layout = Layout::new(&chart, self.options, Value::Obj(Rc::new(capabilities)), &values);
         let files = self.execute(&layout)?;
-        let sorted = manifest::sort(&files, self.options.profile, &mut warnings).map_err(RenderError::Manifest)?;
+        let sorted = manifest::sort(&files, self.options.profile, &mut warnings).map_err(RenderProblem::Manifest)?;
         Ok(Rendering {
             crds: std::mem::take(&mut layout.crds),
             manifests: sorted.manifests,
@@ -213,10 +125,10 @@ impl Render<'_> {
         })
     }
 
-    fn capabilities(&self) -> Result<Capabilities, RenderError> {
+    fn capabilities(&self) -> Result<Capabilities, RenderProblem> {
         let kube_version = self.options.kube_version.as_deref();
         Capabilities::new(self.options.profile, kube_version, &self.options.api_versions).map_err(|problem| {
-            RenderError::KubeVersion {
+            RenderProblem::KubeVersion {
                 version: kube_version.unwrap_or_default().to_owned(),
                 problem,
             }
@@ -224,12 +136,12 @@ impl Render<'_> {
     }
 
     /// Executes the templates and gives what goes into manifests by path.
-    fn execute(&self, layout: &Layout) -> Result<BTreeMap<String, Vec<u8>>, RenderError> {
+    fn execute(&self, layout: &Layout) -> Result<BTreeMap<String, Vec<u8>>, RenderProblem> {
         let templates = self
             .chart
             .parsed()
             .get(layout, self.options.profile)
-            .map_err(RenderError::Parse)?;
+            .map_err(RenderProblem::Parse)?;
         let answers = Arc::clone(&self.options.answers);
         let mut executor =
             Executor::new(&templates, self.options.limits, answers).cancelled_by(Arc::clone(&self.options.cancelled));
@@ -243,7 +155,7 @@ impl Render<'_> {
         &self,
         layout: &Layout,
         executor: &mut Executor<'_>,
-    ) -> Result<BTreeMap<String, Vec<u8>>, RenderError> {
+    ) -> Result<BTreeMap<String, Vec<u8>>, RenderProblem> {
         let mut rendered = BTreeMap::new();
         for template in layout.all() {
             if base_name(&template.path).starts_with('_') {
@@ -256,7 +168,7 @@ impl Render<'_> {
             let root = Value::Map(template.root.named(VALUES_TYPE));
             let output = match &self.options.other_language {
                 Some(language) if template.is_other => other(&**language, layout, template, &root)?,
-                _ => executor.execute(&template.path, root).map_err(RenderError::Execute)?,
+                _ => executor.execute(&template.path, root).map_err(RenderProblem::Execute)?,
             };
             if !template.path.ends_with("NOTES.txt") {
                 rendered.insert(template.path.clone(), output);
@@ -271,7 +183,7 @@ fn other(
     layout: &Layout,
     template: &Template,
     root: &Value,
-) -> Result<Vec<u8>, RenderError> {
+) -> Result<Vec<u8>, RenderProblem> {
     let others = layout.all().filter(|template| template.is_other);
     let files: Vec<(&str, &[u8])> = others
         .map(|template| (template.path.as_str(), &*template.text))
@@ -279,7 +191,7 @@ fn other(
     plain::data(root)
         .map_err(|bound| bound.to_string())
         .and_then(|root| language.render(&files, &template.path, &root))
-        .map_err(|problem| RenderError::OtherLanguage {
+        .map_err(|problem| RenderProblem::OtherLanguage {
             template: template.path.clone(),
             problem,
         })
@@ -292,15 +204,15 @@ fn values_or_empty(values: &Node) -> std::borrow::Cow<'_, Node> {
     }
 }
 
-fn check_installable(chart: &Instance) -> Result<(), RenderError> {
+fn check_installable(chart: &Instance) -> Result<(), RenderProblem> {
     if chart.metadata.is_library() {
-        return Err(RenderError::Library);
+        return Err(RenderProblem::Library);
     }
     let missing = chart.missing_dependencies();
     if missing.is_empty() {
         return Ok(());
     }
-    Err(RenderError::MissingDependencies(
+    Err(RenderProblem::MissingDependencies(
         missing.into_iter().map(str::to_owned).collect(),
     ))
 }

@@ -36,15 +36,36 @@ impl Schema {
         }
     }
 
-    /// What is wrong with values or with the schema, in Helm's words.
-    pub(crate) fn problem(&self, values: &Map) -> Option<String> {
+    /// What is wrong with values or with the schema.
+    pub(crate) fn problem(&self, values: &Map) -> Option<Problem> {
         let compiled = match self.compiled.get_or_init(|| compile(&self.text)) {
             Ok(compiled) => compiled,
-            Err(problem) => return Some(problem.clone()),
+            Err(problem) => return Some(Problem::of_schema(problem.clone())),
         };
-        match validate::problems(compiled, &Json::of_map(values)) {
-            Ok(lines) => lines.map(|lines| lines + "\n"),
-            Err(problem) => Some(problem),
+        match validate::failure(compiled, &Json::of_map(values)) {
+            Ok(failure) => failure.map(|failure| Problem {
+                findings: failure.findings(),
+                text: failure.lines() + "\n",
+            }),
+            Err(problem) => Some(Problem::of_schema(problem)),
+        }
+    }
+}
+
+/// Why values are refused.
+pub(crate) struct Problem {
+    /// In Helm's words.
+    pub(crate) text: String,
+    /// The values, as JSON pointers, with what is wrong with them.
+    pub(crate) findings: Vec<(String, String)>,
+}
+
+impl Problem {
+    /// The schema cannot be used.
+    fn of_schema(text: String) -> Self {
+        Self {
+            text,
+            findings: Vec::new(),
         }
     }
 }

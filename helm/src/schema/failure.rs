@@ -67,6 +67,14 @@ impl Failure {
         text.strip_prefix('\n').map_or(text.clone(), str::to_owned)
     }
 
+    /// The innermost findings: where they are, and what is wrong there.
+    pub(super) fn findings(&self) -> Vec<(String, String)> {
+        match &self.kind {
+            Kind::Words(words) if self.causes.is_empty() => vec![(self.at.clone(), words.clone())],
+            _ => self.causes.iter().flat_map(Self::findings).collect(),
+        }
+    }
+
     fn write(&self, indent: usize, text: &mut String) {
         let is_hidden = matches!(self.kind, Kind::Reference) && self.causes.len() == 1;
         if !is_hidden {

@@ -7,7 +7,8 @@ use std::rc::Rc;
 use super::address::{self, Url};
 use super::document::{Json, PointerError, escape};
 use super::draft::{self, Draft, Place};
-use super::validate::problems;
+use super::failure::Failure;
+use super::validate::failure;
 use crate::format::quoted;
 
 /// How many bytes all pointers of a schema may have together.
@@ -320,7 +321,7 @@ impl Root {
     fn check(&self, pointer: &str, node: &Json) -> Result<(), String> {
         let draft = self.resource(pointer).map_or(Draft::LATEST, |resource| resource.draft);
         let metaschema = draft.metaschema()?;
-        match problems(metaschema, node)? {
+        match failure(metaschema, node)?.map(Failure::lines) {
             None => Ok(()),
             Some(lines) => Err(format!(
                 "{} is not valid against metaschema: jsonschema validation failed with '{}'\n{lines}",

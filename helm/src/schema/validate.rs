@@ -26,13 +26,13 @@ const MAX_DEPTH: usize = 2_000;
 /// How many bytes of a message take about as long as looking at a value.
 const BYTES_PER_STEP: u64 = 4;
 
-/// The lines about what is wrong with a value, if anything is; the error is why that cannot be told.
-pub(super) fn problems(compiled: &Compiled, value: &Json) -> Result<Option<String>, String> {
+/// What is wrong with a value, if anything is; the error is why that cannot be told.
+pub(super) fn failure(compiled: &Compiled, value: &Json) -> Result<Option<Failure>, String> {
     let work = Work::default();
     let found = whole(compiled, 0, value, &work, 0);
     match work.refused.take() {
         Some(reason) => Err(reason),
-        None => Ok(found.err().map(Failure::lines)),
+        None => Ok(found.err()),
     }
 }
 

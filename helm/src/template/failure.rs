@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::exec::quoted;
 use super::syntax::{NodeId, Source};
+use crate::profile::ErrorForm;
 use crate::text::{self, Lines};
 use crate::value::Bytes;
 
@@ -71,7 +72,13 @@ impl From<String> for Failure {
 
 impl Failure {
     /// The failure as seen from a node of a template; of a function called there, if one is named.
-    pub(super) fn at(mut self, template: &Arc<str>, source: &Arc<Source>, node: NodeId, function: Option<&str>) -> Self {
+    pub(super) fn at(
+        mut self,
+        template: &Arc<str>,
+        source: &Arc<Source>,
+        node: NodeId,
+        function: Option<&str>,
+    ) -> Self {
         let level = Level {
             template: Arc::clone(template),
             source: Arc::clone(source),
@@ -123,23 +130,13 @@ impl Place {
     }
 }
 
-/// How an error is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorForm {
-    /// Go's text: one line that names all places.
-    Raw,
-    /// Three lines for each place, where all errors on the way are those of templates; else Go's text.
-    Lines,
-}
-
-/// A template that failed while it ran. Displays as Helm prints it, in the form of the profile.
+/// A template that failed while it ran. Displays as Go says it.
 #[derive(Debug)]
 pub struct ExecError {
     /// Outermost first.
     places: Vec<Place>,
     message: String,
     value: Option<String>,
-    form: ErrorForm,
     lacks: Option<&'static str>,
     is_cancelled: bool,
 }
@@ -148,7 +145,7 @@ impl std::error::Error for ExecError {}
 
 impl fmt::Display for ExecError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.helm_text())
+        formatter.write_str(&Chain::new(self).text)
     }
 }
 
@@ -161,15 +158,9 @@ impl ExecError {
             places,
             message: raised.message,
             value: raised.value,
-            form: ErrorForm::Raw,
             lacks,
             is_cancelled,
         }
-    }
-
-    #[must_use]
-    pub(crate) fn in_form(self, form: ErrorForm) -> Self {
-        Self { form, ..self }
     }
 
     /// The places that it passed, outermost first: each but the last one includes, or gives to `tpl`, the template of the next.
@@ -202,8 +193,8 @@ impl ExecError {
         self.is_cancelled
     }
 
-    /// Of `fail` and `required` only the outermost place and the message remain.
-    fn helm_text(&self) -> String {
+    /// The error as Helm prints it: of `fail` and `required` only the outermost place and the message remain.
+    pub(crate) fn helm_text(&self, form: ErrorForm) -> String {
         let chain = Chain::new(self);
         let mut parts = chain.text.splitn(3, ": ").skip(1);
         if let (Some(location), Some(rest)) = (parts.next(), parts.next())
@@ -211,9 +202,9 @@ impl ExecError {
         {
             return format!("execution error at ({location}): {message}");
         }
-        match self.form {
-            ErrorForm::Raw => chain.text,
-            ErrorForm::Lines => chain.in_lines().unwrap_or(chain.text),
+        match form {
+            ErrorForm::OneLine => chain.text,
+            ErrorForm::Blocks => chain.in_blocks().unwrap_or(chain.text),
         }
     }
 }
@@ -295,7 +286,7 @@ impl Chain {
     }
 
     /// A block of lines for each error; nothing if one of them is not from a template.
-    fn in_lines(&self) -> Option<String> {
+    fn in_blocks(&self) -> Option<String> {
         let mut lines = String::new();
         let mut last = None;
         for start in &self.starts {

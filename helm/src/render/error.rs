@@ -1,0 +1,183 @@
+//! Why a chart does not render: what is wrong, where, and how each Helm version says so.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::chart::schemas::SchemaError;
+use crate::manifest::ManifestError;
+use crate::profile::Profile;
+use crate::template::{ExecError, ParseError, StackError};
+
+pub(super) const RELEASE_NAME: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
+
+/// Why a chart does not render. Displays as the Helm version of the profile says it, without `Error: `; [`RenderError::problem`] is the
+/// same as data.
+#[derive(Debug)]
+pub struct RenderError {
+    problem: Box<RenderProblem>,
+    profile: &'static Profile,
+}
+
+/// What is wrong with a chart, its values or what it is rendered for.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RenderProblem {
+    /// The name of the release is empty, too long or not made of DNS labels.
+    ReleaseName(String),
+    /// The Kubernetes version is none.
+    KubeVersion {
+        /// The version as given.
+        version: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A library chart only defines templates for other charts.
+    Library,
+    /// `Chart.yaml` names charts that the archive does not have.
+    MissingDependencies(Vec<String>),
+    /// Dependencies cannot be switched or their values imported.
+    Dependencies(String),
+    /// The values do not go together with the charts.
+    Values(String),
+    /// The values do not satisfy the schemas of the charts.
+    Schema(SchemaError),
+    /// The chart is for other Kubernetes versions.
+    IncompatibleKubeVersion {
+        /// The range that the chart wants.
+        wanted: String,
+        /// The version rendered for.
+        actual: String,
+    },
+    /// A file of `templates/` is no template.
+    Parse(ParseError),
+    /// A template failed.
+    Execute(ExecError),
+    /// A template of another language failed.
+    OtherLanguage {
+        /// The path of the template.
+        template: String,
+        /// What its engine says.
+        problem: String,
+    },
+    /// What a template wrote is no manifest.
+    Manifest(ManifestError),
+    /// The system has no thread for the templates.
+    Thread(StackError),
+}
+
+/// What Helm versions say differently around errors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ErrorWords {
+    /// Before a release name that is none.
+    pub(crate) release_name: &'static str,
+    /// Before the names of missing dependencies.
+    pub(crate) missing_dependencies: &'static str,
+    /// Before what is wrong with dependencies.
+    pub(crate) dependencies: &'static str,
+}
+
+impl RenderError {
+    pub(super) fn new(problem: RenderProblem, profile: &'static Profile) -> Self {
+        Self {
+            problem: Box::new(problem),
+            profile,
+        }
+    }
+
+    /// What is wrong.
+    pub fn problem(&self) -> &RenderProblem {
+        &self.problem
+    }
+
+    /// What `helm template` writes to its error output, without log lines.
+    pub fn stderr(&self) -> String {
+        let hint = match &*self.problem {
+            RenderProblem::IncompatibleKubeVersion { .. }
+            | RenderProblem::Parse(_)
+            | RenderProblem::Execute(_)
+            | RenderProblem::OtherLanguage { .. }
+            | RenderProblem::Manifest(_) => "\n\nUse --debug flag to render out invalid YAML",
+            _ => "",
+        };
+        format!("Error: {self}{hint}\n")
+    }
+
+    /// The template that the error is about, as `chart/templates/name.yaml`, and the line in it where one is known, from 1.
+    pub fn place(&self) -> Option<(&str, Option<usize>)> {
+        match &*self.problem {
+            RenderProblem::Parse(error) => Some((&error.file, Some(error.line))),
+            RenderProblem::Execute(error) => error.place().map(|place| (&*place.file, Some(place.line))),
+            RenderProblem::Manifest(error) => Some((&error.source_file, error.line)),
+            RenderProblem::OtherLanguage { template, .. } => Some((template, None)),
+            _ => None,
+        }
+    }
+
+    /// The value that is missing or wrong, where that is known: as a template reads it (`.Values.image.tag`, `$image.tag`), or from the
+    /// root of the values when a schema refuses it (`.Values.image.tag`). Of several, the first.
+    pub fn value_path(&self) -> Option<String> {
+        match &*self.problem {
+            RenderProblem::Execute(error) => error.value_path().map(str::to_owned),
+            RenderProblem::Schema(error) => error.findings().first().map(|finding| finding.value_path()),
+            _ => None,
+        }
+    }
+
+    /// Whether the templates were stopped by [`RenderOptions::cancelled`](crate::RenderOptions::cancelled): nothing may be wrong with them.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(&*self.problem, RenderProblem::Execute(error) if error.is_cancelled())
+    }
+
+    /// The function of Helm's that is not here yet or that nothing answered, if that is why there is no rendering.
+    pub fn lacks(&self) -> Option<&'static str> {
+        match &*self.problem {
+            RenderProblem::Parse(error) => error.lacks,
+            RenderProblem::Execute(error) => error.lacks(),
+            _ => None,
+        }
+    }
+}
+
+impl Error for RenderError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &*self.problem {
+            RenderProblem::Thread(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for RenderError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = &self.profile.error_words;
+        match &*self.problem {
+            RenderProblem::ReleaseName(name) => write!(
+                formatter,
+                "{}release name {name:?}: invalid release name, must match regex {RELEASE_NAME} and the length must not be longer than 53",
+                words.release_name
+            ),
+            RenderProblem::KubeVersion { version, problem } => {
+                write!(formatter, "invalid kube version '{version}': {problem}")
+            }
+            RenderProblem::Library => formatter.write_str("library charts are not installable"),
+            RenderProblem::MissingDependencies(names) => write!(
+                formatter,
+                "{}: found in Chart.yaml, but missing in charts/ directory: {}",
+                words.missing_dependencies,
+                names.join(", ")
+            ),
+            RenderProblem::Dependencies(problem) => write!(formatter, "{}{problem}", words.dependencies),
+            RenderProblem::Values(problem) => formatter.write_str(problem),
+            RenderProblem::Schema(error) => error.fmt(formatter),
+            RenderProblem::IncompatibleKubeVersion { wanted, actual } => write!(
+                formatter,
+                "chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {actual}"
+            ),
+            RenderProblem::Parse(error) => formatter.write_str(&error.helm_text()),
+            RenderProblem::Execute(error) => formatter.write_str(&error.helm_text(self.profile.error_form)),
+            RenderProblem::OtherLanguage { template, problem } => write!(formatter, "{template}: {problem}"),
+            RenderProblem::Manifest(error) => error.fmt(formatter),
+            RenderProblem::Thread(_) => formatter.write_str("unable to render"),
+        }
+    }
+}
