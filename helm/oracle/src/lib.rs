@@ -1,1 +1,12 @@
 //! Our chart engine beside the real Helm: what needs the real binaries, and nothing that ships.
+
+mod answer;
+mod charts;
+pub mod conformance;
+mod lab;
+pub mod likeness;
+mod process;
+
+pub use answer::{Answer, Helm};
+pub use charts::{Chart, Variant};
+pub use lab::Lab;

@@ -4,10 +4,19 @@
 
 mod arguments;
 
-use std::process::ExitCode;
+use std::{
+    fs,
+    io::{Write as _, stdout},
+    process::ExitCode,
+};
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use clap::{Parser, Subcommand};
+
+use helm_oracle::{
+    Lab,
+    conformance::{self, Settings},
+};
 
 use self::arguments::{ConformanceArguments, FuzzCommand, OracleBenchCommand};
 
@@ -43,8 +52,39 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Conformance(_) => bail!("conformance is not built yet"),
+        Command::Conformance(arguments) => conformance(arguments),
         Command::Bench(OracleBenchCommand::Render(_)) => bail!("bench render is not built yet"),
         Command::Fuzz(FuzzCommand::Helm(_)) => bail!("fuzz helm is not built yet"),
     }
+}
+
+fn conformance(arguments: ConformanceArguments) -> anyhow::Result<ExitCode> {
+    let ConformanceArguments {
+        profiles,
+        charts,
+        names,
+        json,
+        keep,
+    } = arguments;
+    let settings = Settings {
+        profiles,
+        charts,
+        names,
+        keep,
+        remember: true,
+    };
+    let report = conformance::run(&settings, &Lab::load()?)?;
+    write!(stdout(), "{report}").context("failed to write to standard output")?;
+    if let Some(file) = json {
+        let text = serde_json::to_string_pretty(&report).context("failed to write the report as JSON")?;
+        fs::write(&file, text + "\n").with_context(|| format!("failed to write {}", file.display()))?;
+    }
+    if report.total.renders == 0 {
+        eprintln!("error: there is no chart to render");
+    }
+    Ok(if report.is_good() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
