@@ -118,24 +118,7 @@ impl Function {
     }
 }
 
-/// Functions that some Helm version has and no table yet.
-const NOT_YET: &[(&str, FunctionSet)] = &[
-    ("fromToml", FunctionSet::V3_19),
-    ("mustToToml", FunctionSet::V4_2),
-    ("mustToDuration", FunctionSet::V4_3),
-    ("durationSeconds", FunctionSet::V4_3),
-    ("durationMilliseconds", FunctionSet::V4_3),
-    ("durationMicroseconds", FunctionSet::V4_3),
-    ("durationNanoseconds", FunctionSet::V4_3),
-    ("durationMinutes", FunctionSet::V4_3),
-    ("durationHours", FunctionSet::V4_3),
-    ("durationDays", FunctionSet::V4_3),
-    ("durationWeeks", FunctionSet::V4_3),
-    ("durationRoundTo", FunctionSet::V4_3),
-    ("durationTruncateTo", FunctionSet::V4_3),
-];
-
-/// All functions by family; each says which sets have it.
+/// All functions by family; each says since which set it is there. A later one of the same name takes the place of the earlier.
 const FAMILIES: &[&[Function]] = &[
     builtin::FUNCTIONS,
     certificates::FUNCTIONS,
@@ -166,7 +149,6 @@ const FAMILIES: &[&[Function]] = &[
 #[derive(Debug)]
 pub struct FunctionTable {
     functions: HashMap<&'static [u8], &'static Function>,
-    not_yet: Vec<&'static str>,
 }
 
 impl FunctionTable {
@@ -177,19 +159,12 @@ impl FunctionTable {
 
     fn new(set: FunctionSet) -> Self {
         let functions = FAMILIES.iter().copied().flatten();
-        let not_yet = NOT_YET.iter().filter(|(_, since)| *since <= set);
         Self {
             functions: functions
                 .filter(|function| function.is_in(set))
                 .map(|function| (function.name.as_bytes(), function))
                 .collect(),
-            not_yet: not_yet.map(|(name, _)| *name).collect(),
         }
-    }
-
-    /// Names that this Helm version has a function for and this table has not.
-    pub fn not_yet(&self) -> &[&'static str] {
-        &self.not_yet
     }
 
     pub(crate) fn find(&self, name: &[u8]) -> Option<&'static Function> {

@@ -1,264 +1,25 @@
-//! Writing TOML as the encoder of Helm does: values first, then tables two columns deeper, keys in byte order.
+//! TOML: reading it as the decoder of Helm reads it, and writing it as the encoder does.
 
-use std::borrow::Cow;
+mod cursor;
+mod encode;
+mod numbers;
+mod read;
+mod strings;
+mod tables;
 
-use crate::bounds::{Walk, check_bytes};
-use crate::objects::time::{as_duration_text, as_time};
-use crate::time::RFC_3339_NANO;
-use crate::value::{Json, Map, Shape, Value};
+pub(crate) use encode::{Error, encode};
+pub(crate) use read::{Unread, read};
 
-/// Why there is no text.
-pub(crate) enum Error {
-    /// The encoder refuses the value; its text is what a template gets.
-    Refused(&'static str),
-    /// We refuse it.
-    Unsupported(String),
+/// The two versions of the TOML library that Helm versions have. They differ in what they read and how they write floats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// TOML 1.0, by version 1.5 of the library.
+    V1_0,
+    /// TOML 1.1, by version 1.6 of the library.
+    V1_1,
 }
 
-/// The TOML of a value. Anything but a map is written as it would stand behind a key.
-pub(crate) fn encode(value: &Value) -> Result<Vec<u8>, Error> {
-    let mut encoder = Encoder {
-        out: Vec::new(),
-        walk: Walk::copying(),
-    };
-    encoder.encode(&mut Vec::new(), value)?;
-    Ok(encoder.out)
-}
-
-/// What decides where a value stands.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Nil,
-    /// Behind its key.
-    Plain,
-    Table,
-    /// A list of tables alone.
-    Tables,
-}
-
-/// A value, as far as TOML tells it from others.
-enum Form<'v> {
-    Nil,
-    Text(Vec<u8>),
-    Time(Vec<u8>),
-    Verbatim(String),
-    List(Vec<Value>),
-    Map(Cow<'v, Map>),
-}
-
-fn form(value: &Value) -> Result<Form<'_>, Error> {
-    if let Some(time) = as_time(value) {
-        return Ok(Form::Time(time.format(RFC_3339_NANO)));
-    }
-    Ok(match value {
-        Value::Nil => Form::Nil,
-        Value::Bool(value) => Form::Verbatim(value.to_string()),
-        Value::Int(number, _) => Form::Verbatim(number.to_string()),
-        Value::Float(number) => Form::Verbatim(float(*number)),
-        Value::Str(text) => Form::Text(text.to_vec()),
-        Value::Bytes(bytes) => Form::List(bytes.iter().map(|byte| Value::int(i64::from(*byte))).collect()),
-        Value::List(list) => Form::List(list.items().to_vec()),
-        Value::Map(map) => Form::Map(Cow::Borrowed(map)),
-        Value::Obj(object) => match (object.shape(), object.json()) {
-            (Shape::Number(number, _), _) => match as_duration_text(value) {
-                Some(text) => Form::Text(text.into_bytes()),
-                None => Form::Verbatim(number.to_string()),
-            },
-            (Shape::Map(map), None) => Form::Map(Cow::Owned(map)),
-            (Shape::List(list), None) => Form::List(list.items().to_vec()),
-            (Shape::Pointer(_), Some(Json::Value(Value::Str(text)))) => Form::Text(text.to_vec()),
-            _ => {
-                return Err(Error::Unsupported(format!(
-                    "toToml of {} is not supported",
-                    object.type_name()
-                )));
-            }
-        },
-    })
-}
-
-/// A float always has a point.
-fn float(number: f64) -> String {
-    if number.is_nan() {
-        return if number.is_sign_negative() { "-nan" } else { "nan" }.to_owned();
-    }
-    if number.is_infinite() {
-        return if number < 0.0 { "-inf" } else { "inf" }.to_owned();
-    }
-    let text = number.to_string();
-    if text.contains('.') { text } else { format!("{text}.0") }
-}
-
-struct Encoder {
-    out: Vec<u8>,
-    walk: Walk,
-}
-
-impl Encoder {
-    fn visit(&mut self, depth: usize) -> Result<(), Error> {
-        self.walk
-            .visit(depth)
-            .and_then(|()| check_bytes(self.out.len()))
-            .map_err(|bound| Error::Unsupported(bound.to_string()))
-    }
-
-    fn kind(&mut self, value: &Value, depth: usize) -> Result<Kind, Error> {
-        self.visit(depth)?;
-        Ok(match form(value)? {
-            Form::Nil => Kind::Nil,
-            Form::Text(_) | Form::Time(_) | Form::Verbatim(_) => Kind::Plain,
-            Form::Map(_) => Kind::Table,
-            Form::List(items) => {
-                let mut kind = if items.is_empty() { Kind::Plain } else { Kind::Tables };
-                for item in &items {
-                    match self.kind(item, depth + 1)? {
-                        Kind::Nil => return Err(Error::Refused("toml: cannot encode array with nil element")),
-                        Kind::Table => {}
-                        Kind::Plain | Kind::Tables => kind = Kind::Plain,
-                    }
-                }
-                kind
-            }
-        })
-    }
-
-    fn encode(&mut self, path: &mut Vec<Vec<u8>>, value: &Value) -> Result<(), Error> {
-        self.visit(path.len())?;
-        match (form(value)?, self.kind(value, path.len())?) {
-            (Form::Nil, _) => Ok(()),
-            (Form::Map(map), _) => self.table(path, &map),
-            (Form::List(items), Kind::Tables) => self.tables(path, &items),
-            (form, _) => {
-                let depth = path.len();
-                let Some(key) = path.last() else {
-                    return self.element(form, depth);
-                };
-                let key = quoted_key(key);
-                self.indent(depth);
-                self.out.extend_from_slice(&key);
-                self.out.extend_from_slice(b" = ");
-                self.element(form, depth)?;
-                self.new_line();
-                Ok(())
-            }
-        }
-    }
-
-    fn table(&mut self, path: &mut Vec<Vec<u8>>, map: &Map) -> Result<(), Error> {
-        if path.len() == 1 {
-            self.new_line();
-        }
-        if !path.is_empty() {
-            self.header(path, "[", "]");
-        }
-        self.entries(path, map)
-    }
-
-    fn tables(&mut self, path: &mut Vec<Vec<u8>>, items: &[Value]) -> Result<(), Error> {
-        if path.is_empty() {
-            return Err(Error::Refused("toml: top-level values must be Go maps or structs"));
-        }
-        for item in items {
-            if let Form::Map(map) = form(item)? {
-                self.new_line();
-                self.header(path, "[[", "]]");
-                self.entries(path, &map)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn header(&mut self, path: &[Vec<u8>], open: &str, close: &str) {
-        self.indent(path.len());
-        self.out.extend_from_slice(open.as_bytes());
-        let keys: Vec<Vec<u8>> = path.iter().map(|key| quoted_key(key)).collect();
-        self.out.extend_from_slice(&keys.join(&b'.'));
-        self.out.extend_from_slice(close.as_bytes());
-        self.new_line();
-    }
-
-    /// What stands behind its key comes before the tables.
-    fn entries(&mut self, path: &mut Vec<Vec<u8>>, map: &Map) -> Result<(), Error> {
-        let (plain, tables) = self.sorted(map, path.len())?;
-        for (key, value) in plain.into_iter().chain(tables) {
-            path.push(key);
-            self.encode(path, &value)?;
-            path.pop();
-        }
-        Ok(())
-    }
-
-    #[expect(clippy::type_complexity, reason = "the same entries twice")]
-    fn sorted(&mut self, map: &Map, depth: usize) -> Result<(Vec<(Vec<u8>, Value)>, Vec<(Vec<u8>, Value)>), Error> {
-        let (mut plain, mut tables) = (Vec::new(), Vec::new());
-        for (key, value) in map.to_vec() {
-            let entries = match self.kind(&value, depth + 1)? {
-                Kind::Nil | Kind::Plain => &mut plain,
-                Kind::Table | Kind::Tables => &mut tables,
-            };
-            entries.push((key.to_vec(), value));
-        }
-        Ok((plain, tables))
-    }
-
-    /// A value behind its key or in a list.
-    fn element(&mut self, form: Form<'_>, depth: usize) -> Result<(), Error> {
-        self.visit(depth)?;
-        match form {
-            Form::Nil => {}
-            Form::Text(text) => self.out.extend_from_slice(&quoted(&text)),
-            Form::Time(text) => self.out.extend_from_slice(&text),
-            Form::Verbatim(text) => self.out.extend_from_slice(text.as_bytes()),
-            Form::List(items) => {
-                self.out.push(b'[');
-                for (position, item) in items.iter().enumerate() {
-                    if position > 0 {
-                        self.out.extend_from_slice(b", ");
-                    }
-                    self.element(self::form(item)?, depth + 1)?;
-                }
-                self.out.push(b']');
-            }
-            Form::Map(map) => {
-                let (plain, tables) = self.sorted(&map, depth)?;
-                self.out.push(b'{');
-                self.inline(&plain, !tables.is_empty(), depth)?;
-                self.inline(&tables, false, depth)?;
-                self.out.push(b'}');
-            }
-        }
-        Ok(())
-    }
-
-    /// Entries of a table on one line. A comma follows an entry unless it is the last, also when only nil comes after it.
-    fn inline(&mut self, entries: &[(Vec<u8>, Value)], more_follow: bool, depth: usize) -> Result<(), Error> {
-        for (position, (key, value)) in entries.iter().enumerate() {
-            let form = form(value)?;
-            if matches!(form, Form::Nil) {
-                continue;
-            }
-            self.out.extend_from_slice(&quoted_key(key));
-            self.out.extend_from_slice(b" = ");
-            self.element(form, depth + 1)?;
-            if more_follow || position + 1 < entries.len() {
-                self.out.extend_from_slice(b", ");
-            }
-        }
-        Ok(())
-    }
-
-    fn indent(&mut self, depth: usize) {
-        self.out.extend(std::iter::repeat_n(b' ', 2 * depth.saturating_sub(1)));
-    }
-
-    /// Nothing at the start of the text.
-    fn new_line(&mut self) {
-        if !self.out.is_empty() {
-            self.out.push(b'\n');
-        }
-    }
-}
-
+/// A key as TOML writes it: bare where it can be.
 fn quoted_key(key: &[u8]) -> Vec<u8> {
     let is_bare = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if !key.is_empty() && key.iter().all(is_bare) {
@@ -267,6 +28,7 @@ fn quoted_key(key: &[u8]) -> Vec<u8> {
     quoted(key)
 }
 
+/// A string between double quotes.
 fn quoted(text: &[u8]) -> Vec<u8> {
     let mut quoted = vec![b'"'];
     for byte in text {

@@ -106,9 +106,9 @@ pub enum RenderError {
         #[source]
         source: LoadError,
     },
-    /// The chart may be right, but the function is not in the engine, or it is random or tells the time: nobody answers that here, because
+    /// The chart may be right, but the function is random or tells the time: nobody answers that here, because
     /// every rendering has to give the same bytes.
-    #[error("the chart needs Helm's function {function:?}, which this version does not answer yet")]
+    #[error("the chart needs Helm's function {function:?}, which is not answered here")]
     MissingFunction {
         /// The name of the function.
         function: &'static str,

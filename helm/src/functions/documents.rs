@@ -2,7 +2,7 @@
 
 use super::{Called, Function, FunctionSet, mismatch};
 use crate::json::{self, Escape};
-use crate::toml;
+use crate::toml::{self, Dialect};
 use crate::value::Type::{Any, Str};
 use crate::value::{List, Map, Value};
 use crate::yaml::{self, Node};
@@ -10,15 +10,11 @@ use crate::yaml::{self, Node};
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("toYaml", &[Any], |arguments| encoded_or_empty(arguments, yaml::to_yaml)),
     Function::new("mustToYaml", &[Any], |arguments| encoded(arguments, yaml::to_yaml)).since(FunctionSet::V4_0),
-    Function::new("toToml", &[Any], |arguments| match arguments {
-        [Value::Nil] => Err("reflect: call of reflect.Value.Type on zero Value".to_owned()),
-        [value] => match toml::encode(value) {
-            Ok(text) => Ok(Value::from(text)),
-            Err(toml::Error::Refused(problem)) => Ok(Value::from(problem)),
-            Err(toml::Error::Unsupported(problem)) => Err(problem),
-        },
-        _ => Err(mismatch()),
-    }),
+    Function::new("toToml", &[Any], |arguments| to_toml(arguments, Dialect::V1_0)),
+    Function::new("toToml", &[Any], |arguments| to_toml(arguments, Dialect::V1_1)).since(FunctionSet::V4_0),
+    Function::new("mustToToml", &[Any], must_to_toml).since(FunctionSet::V4_2),
+    Function::new("fromToml", &[Str], |arguments| from_toml(arguments, Dialect::V1_0)),
+    Function::new("fromToml", &[Str], |arguments| from_toml(arguments, Dialect::V1_1)).since(FunctionSet::V4_0),
     Function::new("toYamlPretty", &[Any], |arguments| match arguments {
         [value] => yaml::to_yaml_pretty(value).map(Value::from),
         _ => Err(mismatch()),
@@ -111,4 +107,43 @@ fn from_json_array(text: &[u8]) -> Called {
         Err(json::Error::Bound(bound)) => return Err(bound.to_string()),
     };
     Ok(Value::List(List::new(vec![Value::from(error)])))
+}
+
+/// The text of a value, or that of the encoder's error.
+fn to_toml(arguments: &[Value], dialect: Dialect) -> Called {
+    match toml_of(arguments, dialect) {
+        Ok(text) => Ok(Value::from(text)),
+        Err(toml::Error::Refused(problem)) => Ok(Value::from(problem)),
+        Err(toml::Error::Unsupported(problem)) => Err(problem),
+    }
+}
+
+fn must_to_toml(arguments: &[Value]) -> Called {
+    match toml_of(arguments, Dialect::V1_1) {
+        Ok(text) => Ok(Value::from(text)),
+        Err(toml::Error::Refused(problem)) => Err(problem.to_owned()),
+        Err(toml::Error::Unsupported(problem)) => Err(problem),
+    }
+}
+
+fn toml_of(arguments: &[Value], dialect: Dialect) -> Result<Vec<u8>, toml::Error> {
+    match arguments {
+        [Value::Nil] => Err(toml::Error::Unsupported(
+            "reflect: call of reflect.Value.Type on zero Value".to_owned(),
+        )),
+        [value] => toml::encode(value, dialect),
+        _ => Err(toml::Error::Unsupported(mismatch())),
+    }
+}
+
+/// The table that a text holds, or one with the only key `Error`.
+fn from_toml(arguments: &[Value], dialect: Dialect) -> Called {
+    let [Value::Str(text)] = arguments else {
+        return Err(mismatch());
+    };
+    match toml::read(text, dialect) {
+        Ok(table) => Ok(Value::Map(table)),
+        Err(toml::Unread::Wrong(error)) => Ok(Value::Map([("Error", error)].into_iter().collect())),
+        Err(toml::Unread::Failed(problem)) => Err(problem),
+    }
 }

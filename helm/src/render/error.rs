@@ -128,10 +128,9 @@ impl RenderError {
         matches!(&*self.problem, RenderProblem::Execute(error) if error.is_cancelled())
     }
 
-    /// The function of Helm's that is not here yet or that nothing answered, if that is why there is no rendering.
+    /// The function of Helm's that nothing answered, if that is why there is no rendering.
     pub fn lacks(&self) -> Option<&'static str> {
         match &*self.problem {
-            RenderProblem::Parse(error) => error.lacks,
             RenderProblem::Execute(error) => error.lacks(),
             _ => None,
         }

@@ -75,7 +75,6 @@ pub struct Executor<'t> {
     parsed: HashMap<Bytes, Rc<[Tree]>>,
     /// Maps that may have come to contain themselves.
     changed: Vec<Map>,
-    lacks: Option<&'static str>,
     cancelled: Arc<AtomicBool>,
     is_cancelled: bool,
     pub(super) asker: Asker,
@@ -96,7 +95,6 @@ impl<'t> Executor<'t> {
             included: HashMap::new(),
             parsed: HashMap::new(),
             changed: Vec::new(),
-            lacks: None,
             cancelled: Arc::default(),
             is_cancelled: false,
             asker: Asker::new(answers),
@@ -117,7 +115,7 @@ impl<'t> Executor<'t> {
         match self.execute_named(name, data) {
             Ok(output) => Ok(without_marks(&output)),
             Err(failure) => {
-                let lacks = self.lacks.take().or(self.asker.refused.take());
+                let lacks = self.asker.refused.take();
                 Err(ExecError::new(failure, lacks, self.is_cancelled))
             }
         }
@@ -235,10 +233,7 @@ impl<'t> Executor<'t> {
             return Ok(trees.clone());
         }
         let trees: Rc<[Tree]> = parse::parse(EXPANDED, template, self.templates.functions)
-            .map_err(|error| {
-                self.lacks = error.lacks;
-                Failure::from(format!("cannot parse template {}: {error}", quoted(template)))
-            })?
+            .map_err(|error| Failure::from(format!("cannot parse template {}: {error}", quoted(template))))?
             .into();
         self.parsed.insert(template.clone(), trees.clone());
         Ok(trees)

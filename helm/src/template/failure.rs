@@ -183,7 +183,7 @@ impl ExecError {
         self.value.as_deref()
     }
 
-    /// See [`ParseError::lacks`](super::ParseError::lacks); for a text given to `tpl`. Or the function that nothing answered.
+    /// The function that nothing answered.
     pub(crate) fn lacks(&self) -> Option<&'static str> {
         self.lacks
     }

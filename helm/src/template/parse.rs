@@ -33,8 +33,6 @@ pub struct ParseError {
     pub line: usize,
     /// What is wrong.
     pub message: String,
-    /// The function that Helm has and the table has not, if that is what is wrong.
-    pub lacks: Option<&'static str>,
 }
 
 impl ParseError {
@@ -55,7 +53,6 @@ pub(super) fn parse(file: &str, text: &[u8], functions: &'static FunctionTable) 
             file: file.to_owned(),
             line: parser.items[0].line,
             message,
-            lacks: parser.lacks,
         }),
     }
 }
@@ -89,7 +86,6 @@ struct Parser<'a> {
     definitions: Vec<(Arc<str>, NodeId)>,
     scope: Scope,
     nesting: usize,
-    lacks: Option<&'static str>,
 }
 
 /// What belongs to one template and is set aside while a definition inside it is parsed.
@@ -122,7 +118,6 @@ impl<'a> Parser<'a> {
             definitions: Vec::new(),
             scope: Scope::default(),
             nesting: 0,
-            lacks: None,
         };
         let dollar = parser.intern(b"$");
         parser.scope.variables.push(dollar);

@@ -101,7 +101,7 @@ impl Location {
     }
 }
 
-/// Go keeps one location for each whole hour without a name.
+/// Go keeps one location for each whole hour without a name, and TOML one for each kind of time without a zone.
 fn is_shared((name, offset): &(Vec<u8>, i64)) -> bool {
-    name.is_empty() && offset % 3600 == 0 && (-12 * 3600..=14 * 3600).contains(offset)
+    name.ends_with(b"-local") || name.is_empty() && offset % 3600 == 0 && (-12 * 3600..=14 * 3600).contains(offset)
 }

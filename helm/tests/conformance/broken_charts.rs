@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use helm::Profile;
 
 use crate::call::{Call, Files, Source, compare, files_below, files_in};
 use crate::lab;
@@ -289,26 +288,4 @@ fn damage_in_a_cluster_class_is_told_as_helm_tells_it() {
         calls.len()
     ));
     assert!(refused > 40, "only {refused} of {} were refused", calls.len());
-}
-
-#[test]
-fn a_function_that_only_helm_has_is_named_with_its_file_and_line() {
-    let functions = Profile::V3_19.functions().not_yet();
-    for function in functions {
-        let template = format!("{{{{ {function} }}}}");
-        let chart = with_mistake(&own_class(), (CLASS, "apiVersion", &template));
-        let error = call((*function).to_owned(), chart).ours();
-        let place = "docker-harbor-1-34-cluster-class/templates/cluster-class.yaml:2";
-        let expected = format!("Error: parse error at ({place}): function \"{function}\" not defined\n");
-        assert!(error.starts_with(&expected), "{error}");
-    }
-    let known = functions
-        .iter()
-        .map(|function| format!("{{{{ if false }}}}{{{{ {function} }}}}{{{{ end }}}}"));
-    let chart = with_mistake(
-        &own_class(),
-        (CLASS, "apiVersion", &(known.collect::<String>() + "apiVersion")),
-    );
-    let theirs = call("all functions".to_owned(), chart).theirs(&lab::helm());
-    assert!(theirs.starts_with("---\n"), "{theirs}");
 }

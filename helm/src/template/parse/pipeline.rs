@@ -178,8 +178,6 @@ impl<'a> Parser<'a> {
         let kind = match item.kind {
             ItemKind::Identifier => {
                 let Some(function) = self.functions.find(&item.text) else {
-                    let not_yet = self.functions.not_yet().iter();
-                    self.lacks = not_yet.copied().find(|name| *name.as_bytes() == *item.text);
                     return Err(format!("function {} not defined", quoted(&text::lossy(&item.text))));
                 };
                 NodeKind::Identifier(function)
