@@ -15,6 +15,7 @@ mod decimals;
 mod defaults;
 mod dicts;
 mod documents;
+mod durations;
 mod encoding;
 mod escape;
 mod letters;
@@ -130,6 +131,7 @@ const FAMILIES: &[&[Function]] = &[
     defaults::FUNCTIONS,
     dicts::FUNCTIONS,
     documents::FUNCTIONS,
+    durations::FUNCTIONS,
     encoding::FUNCTIONS,
     escape::FUNCTIONS,
     letters::FUNCTIONS,
@@ -165,6 +167,11 @@ impl FunctionTable {
                 .map(|function| (function.name.as_bytes(), function))
                 .collect(),
         }
+    }
+
+    /// The names that templates can call, in no particular order.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.functions.values().map(|function| function.name)
     }
 
     pub(crate) fn find(&self, name: &[u8]) -> Option<&'static Function> {

@@ -9,7 +9,7 @@ use crate::yaml::{self, Node};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("toYaml", &[Any], |arguments| encoded_or_empty(arguments, yaml::to_yaml)),
-    Function::new("mustToYaml", &[Any], |arguments| encoded(arguments, yaml::to_yaml)).since(FunctionSet::V4_0),
+    Function::new("mustToYaml", &[Any], must_to_yaml).since(FunctionSet::V4_0),
     Function::new("toToml", &[Any], |arguments| to_toml(arguments, Dialect::V1_0)),
     Function::new("toToml", &[Any], |arguments| to_toml(arguments, Dialect::V1_1)).since(FunctionSet::V4_0),
     Function::new("mustToToml", &[Any], must_to_toml).since(FunctionSet::V4_2),
@@ -59,6 +59,15 @@ fn raw(value: &Value) -> Encoded {
 fn encoded(arguments: &[Value], encode: impl Fn(&Value) -> Encoded) -> Called {
     let [value] = arguments else { return Err(mismatch()) };
     encode(value).map(Value::from).map_err(|error| error.to_string())
+}
+
+/// The text goes through JSON, and an error says so.
+fn must_to_yaml(arguments: &[Value]) -> Called {
+    let [value] = arguments else { return Err(mismatch()) };
+    yaml::to_yaml(value).map(Value::from).map_err(|error| match error {
+        json::Error::Refused(problem) => format!("error marshaling into JSON: {problem}"),
+        json::Error::Bound(bound) => bound.to_string(),
+    })
 }
 
 /// Nothing for what Go refuses. What we refuse is never taken for nothing.

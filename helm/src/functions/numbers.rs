@@ -106,7 +106,7 @@ pub(super) fn to_float64(value: &Value) -> f64 {
     }
 }
 
-fn float_of_text(text: &str) -> Option<f64> {
+pub(super) fn float_of_text(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text).to_ascii_lowercase();
     let special = match &*unsigned {
         "inf" | "infinity" => f64::INFINITY,

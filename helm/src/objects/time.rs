@@ -40,11 +40,11 @@ pub(crate) fn as_calendar_number(value: &Value) -> Option<i64> {
         .map(|number| number.value)
 }
 
-/// The text of a duration, nothing for other values.
-pub(crate) fn as_duration_text(value: &Value) -> Option<String> {
+/// The duration in a value.
+pub(crate) fn as_duration(value: &Value) -> Option<Duration> {
     inside::<Number>(value)
         .filter(|number| number.number_type == NumberType::Duration)
-        .map(Number::text)
+        .map(|number| Duration(number.value))
 }
 
 fn inside<T: 'static>(value: &Value) -> Option<&T> {
@@ -194,9 +194,9 @@ impl TimeObject {
     fn calculated(&self, name: &str, first: &Value, rest: &[Value]) -> Called {
         let Self(time) = self;
         Ok(match name {
-            "Add" => self::time(time.add(as_duration(first)?)),
-            "Round" => self::time(time.rounded(as_duration(first)?)),
-            "Truncate" => self::time(time.truncated(as_duration(first)?)),
+            "Add" => self::time(time.add(duration_argument(first)?)),
+            "Round" => self::time(time.rounded(duration_argument(first)?)),
+            "Truncate" => self::time(time.truncated(duration_argument(first)?)),
             "AddDate" => match (first, rest) {
                 (Value::Int(years, _), [Value::Int(months, _), Value::Int(days, _)]) => {
                     self::time(time.add_date([*years, *months, *days]))
@@ -301,8 +301,8 @@ fn number(number_type: NumberType, value: i64) -> Value {
     Value::Obj(Rc::new(Number { number_type, value }))
 }
 
-fn as_duration(value: &Value) -> Result<Duration, String> {
-    argument(inside::<Number>(value)).map(|number| Duration(number.value))
+fn duration_argument(value: &Value) -> Result<Duration, String> {
+    argument(as_duration(value))
 }
 
 impl GoObject for Number {
@@ -342,7 +342,7 @@ impl GoObject for Number {
     fn call(&self, name: &str, arguments: &[Value]) -> Called {
         let this = Duration(self.value);
         if let [multiple] = arguments {
-            let multiple = as_duration(multiple)?;
+            let multiple = duration_argument(multiple)?;
             return Ok(duration(if name == "Round" {
                 this.rounded(multiple)
             } else {

@@ -6,7 +6,7 @@ use super::numbers::local_layout;
 use super::{Dialect, quoted, quoted_key};
 use crate::bounds::{Walk, check_bytes};
 use crate::number::format_float;
-use crate::objects::time::{as_duration_text, as_time};
+use crate::objects::time::{as_duration, as_time};
 use crate::time::{Location, RFC_3339_NANO};
 use crate::value::{Json, Map, Shape, Value};
 
@@ -68,8 +68,8 @@ fn form(value: &Value) -> Result<Form<'_>, Error> {
         Value::List(list) => Form::List(list.items().to_vec()),
         Value::Map(map) => Form::Map(Cow::Borrowed(map)),
         Value::Obj(object) => match (object.shape(), object.json()) {
-            (Shape::Number(number, _), _) => match as_duration_text(value) {
-                Some(text) => Form::Text(text.into_bytes()),
+            (Shape::Number(number, _), _) => match as_duration(value) {
+                Some(duration) => Form::Text(duration.to_string().into_bytes()),
                 None => Form::Verbatim(number.to_string()),
             },
             (Shape::Map(map), None) => Form::Map(Cow::Owned(map)),
@@ -97,7 +97,11 @@ fn float(number: f64, dialect: Dialect) -> String {
         Dialect::V1_0 => number.to_string(),
         Dialect::V1_1 => format_float(number),
     };
-    if text.contains(['.', 'e']) { text } else { format!("{text}.0") }
+    if text.contains(['.', 'e']) {
+        text
+    } else {
+        format!("{text}.0")
+    }
 }
 
 struct Encoder {

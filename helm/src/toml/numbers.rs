@@ -40,7 +40,6 @@ pub(super) fn unsigned(cursor: &mut Cursor<'_>, dialect: Dialect) -> Read<Value>
     if cursor.next()? == '0' {
         match cursor.peek()? {
             '0'..='9' => {}
-            '_' => return decimal(cursor, start),
             base @ ('b' | 'o' | 'x') => return with_base(cursor, start, base),
             _ => return decimal(cursor, start),
         }
@@ -126,17 +125,23 @@ pub(super) fn float(cursor: &Cursor<'_>, start: usize) -> Read<Value> {
     if let Some(first) = parts.first() {
         check_zeroes(cursor, first, &text, "float")?;
     }
-    let is_point_alone = |(position, _): (usize, &str)| {
-        !text[position + 1..].starts_with(|character: char| character.is_ascii_digit())
-    };
+    let is_point_alone =
+        |(position, _): (usize, &str)| !text[position + 1..].starts_with(|character: char| character.is_ascii_digit());
     if text.match_indices('.').any(is_point_alone) {
-        let problem = format!("Invalid float {}: '.' must be followed by one or more digits", quoted(&text));
+        let problem = format!(
+            "Invalid float {}: '.' must be followed by one or more digits",
+            quoted(&text)
+        );
         return Err(cursor.wrong(problem));
     }
     let digits = text.replace('_', "");
     let magnitude = digits.trim_start_matches(['+', '-']);
     match digits.parse::<f64>() {
-        _ if magnitude == "nan" => Ok(Value::Float(f64::NAN.copysign(if digits.starts_with('-') { -1.0 } else { 1.0 }))),
+        _ if magnitude == "nan" => Ok(Value::Float(f64::NAN.copysign(if digits.starts_with('-') {
+            -1.0
+        } else {
+            1.0
+        }))),
         Ok(number) if number.is_infinite() && magnitude != "inf" => {
             Err(cursor.wrong(format!("{text} is out of range for float64")))
         }
@@ -197,7 +202,11 @@ fn date(cursor: &mut Cursor<'_>, start: usize, dialect: Dialect) -> Read<Value> 
             Location::fixed(zone, 0)
         };
         if let Ok(found) = time::parse(layout.as_bytes(), text.as_bytes(), &location) {
-            return if is_short(&text, layout) { Err(problem()) } else { Ok(time(found)) };
+            return if is_short(&text, layout) {
+                Err(problem())
+            } else {
+                Ok(time(found))
+            };
         }
     }
     Err(problem())

@@ -124,7 +124,10 @@ impl Reader<'_> {
                 '.' => {}
                 ']' => break,
                 other => {
-                    let problem = format!("expected '.' or ']' to end table name, but got {} instead", shown(other));
+                    let problem = format!(
+                        "expected '.' or ']' to end table name, but got {} instead",
+                        shown(other)
+                    );
                     return Err(self.cursor.wrong_about(other, problem));
                 }
             }
@@ -307,9 +310,7 @@ impl Reader<'_> {
     /// The error about the next rune.
     fn unexpected(&mut self, before: &str, after: &str) -> Problem {
         match self.cursor.next() {
-            Ok(END) => self
-                .cursor
-                .wrong_about(END, format!("{before} end of file{after}")),
+            Ok(END) => self.cursor.wrong_about(END, format!("{before} end of file{after}")),
             Ok(other) => self.cursor.wrong(format!("{before} '{other}'{after}")),
             Err(problem) => problem,
         }

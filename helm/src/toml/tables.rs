@@ -16,7 +16,7 @@ pub(super) type Table = Rc<RefCell<BTreeMap<Bytes, Node>>>;
 #[derive(Clone)]
 pub(super) enum Node {
     Plain(Value),
-    List(Rc<Vec<Node>>),
+    List(Rc<Vec<Self>>),
     Table(Table),
     /// What double brackets fill.
     Tables(Rc<RefCell<Vec<Table>>>),
@@ -178,7 +178,8 @@ impl Tables {
         }
         let is_list = self.lists.contains(&name);
         let was_implicit = self.implicit.remove(&name);
-        if !was_implicit && !(is_list && self.dialect == Dialect::V1_0) {
+        let may_replace = was_implicit || is_list && self.dialect == Dialect::V1_0;
+        if !may_replace {
             return Err(self.taken(format!("Key '{}' has already been defined.", lossy(&name))));
         }
         if is_list {

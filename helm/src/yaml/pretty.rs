@@ -3,7 +3,7 @@
 use super::emit::{Version, emit_as};
 use super::node::Node;
 use crate::bounds::Walk;
-use crate::objects::time::as_duration_text;
+use crate::objects::time::as_duration;
 use crate::value::{Json, Map, Shape, Value};
 
 /// The YAML of a value, without the last line break. What is not supported is an error, never another text.
@@ -25,7 +25,9 @@ fn node(value: &Value, walk: &mut Walk, depth: usize) -> Result<Node, String> {
         Value::List(list) => items(list.items(), walk, depth)?,
         Value::Map(map) => entries(map, walk, depth)?,
         Value::Obj(object) => match (object.shape(), object.json()) {
-            (Shape::Number(number, _), _) => as_duration_text(value).map_or(Node::Int(number), Node::Text),
+            (Shape::Number(number, _), _) => {
+                as_duration(value).map_or(Node::Int(number), |duration| Node::Text(duration.to_string()))
+            }
             (Shape::Map(map), None) => entries(&map, walk, depth)?,
             (Shape::List(list), None) => items(list.items(), walk, depth)?,
             (Shape::Pointer(_), Some(Json::Value(Value::Str(text)))) => Node::Text(self::text(&text)?),

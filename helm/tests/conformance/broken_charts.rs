@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-
 use crate::call::{Call, Files, Source, compare, files_below, files_in};
 use crate::lab;
 
