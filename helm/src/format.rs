@@ -1,7 +1,8 @@
 //! Go's `fmt`: how values print, in `{{ }}`, `print`, `printf` and wherever a function turns a value into text.
 //!
-//! Decides the shape of compound values here, single values in `scalar`, format strings in `verbs`, quoting in `quote`.
+//! Decides the shape of compound values here, single values in `scalar` and `float`, format strings in `verbs`, quoting in `quote`.
 
+mod float;
 mod quote;
 mod scalar;
 mod verbs;
@@ -18,8 +19,6 @@ pub(crate) enum FormatError {
     /// Go goes on, and overflows its stack on a value that contains itself.
     #[error(transparent)]
     Bound(BoundError),
-    #[error("printf verb %{0} of a float is not supported")]
-    UnsupportedVerb(char),
     #[error("printf width or precision is larger than {}", verbs::MAX_NUMBER)]
     TooWide,
 }
@@ -95,6 +94,9 @@ pub(crate) fn texts(
     Ok(texts)
 }
 
+/// What `%p` gives: Go's differs in each run.
+const ADDRESS: &[u8] = b"0xc000012000";
+
 /// The flags of one verb.
 #[derive(Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one flag of the format language")]
@@ -126,6 +128,8 @@ impl Printer {
         match (value, verb) {
             (Value::Nil, 'T' | 'v') => self.pad(b"<nil>"),
             (_, 'T') => self.string(value.type_name().as_bytes()),
+            (Value::List(_) | Value::Map(_) | Value::Obj(_), 'w') => self.wrong_verb(value, verb)?,
+            (Value::List(_) | Value::Map(_) | Value::Bytes(_), 'p') => self.pad(ADDRESS),
             _ => self.value(value, verb, 0)?,
         }
         Ok(())
@@ -148,7 +152,7 @@ impl Printer {
                 }
             }
             Value::Float(number) => {
-                if !self.float(*number, verb)? {
+                if !self.float(*number, verb) {
                     self.wrong_verb(value, verb)?;
                 }
             }
@@ -157,7 +161,7 @@ impl Printer {
                     self.wrong_verb(value, verb)?;
                 }
             }
-            Value::Bytes(bytes) => self.bytes(bytes, verb),
+            Value::Bytes(bytes) => self.bytes(bytes, verb)?,
             Value::List(list) => self.list(&list.type_name(), list, verb, depth)?,
             Value::Map(map) => self.map(&map.type_name(), map, verb, depth)?,
             Value::Obj(object) => {

@@ -1,9 +1,9 @@
-//! Numbers and strings under a verb with its flags: bases, signs, precision, padding.
+//! Integers and strings under a verb with its flags: bases, signs, precision, padding.
 
 use super::quote::{quote, quote_ascii, quote_rune};
 use super::{FormatError, Printer};
-use crate::number::format_float;
 use crate::text::{self, runes};
+use crate::value::{IntType, Value};
 
 impl Printer {
     /// Pads to the width, counted in runes.
@@ -18,7 +18,7 @@ impl Printer {
         }
     }
 
-    fn padding(&mut self, count: usize) {
+    pub(super) fn padding(&mut self, count: usize) {
         // Zeros stand only on the left.
         let byte = if self.flags.zero && !self.flags.minus {
             b'0'
@@ -28,7 +28,7 @@ impl Printer {
         self.out.resize(self.out.len() + count, byte);
     }
 
-    fn pad_with_spaces(&mut self, text: &[u8]) {
+    pub(super) fn pad_with_spaces(&mut self, text: &[u8]) {
         let zero = std::mem::take(&mut self.flags.zero);
         self.pad(text);
         self.flags.zero = zero;
@@ -58,31 +58,29 @@ impl Printer {
         true
     }
 
-    pub(super) fn bytes(&mut self, bytes: &[u8], verb: char) {
+    pub(super) fn bytes(&mut self, bytes: &[u8], verb: char) -> Result<(), FormatError> {
         match verb {
             's' | 'q' | 'x' | 'X' => {
                 self.text(bytes, verb);
             }
             _ => {
-                let (open, separator): (&[u8], &[u8]) = if self.flags.sharp_v {
-                    (b"[]byte{", b", ")
-                } else {
-                    (b"[", b" ")
+                let (open, separator): (&[u8], &[u8]) = match (self.flags.sharp_v, verb) {
+                    (true, 'v') => (b"[]byte{", b", "),
+                    (true, _) => (b"[]uint8{", b", "),
+                    (false, _) => (b"[", b" "),
                 };
                 self.out.extend_from_slice(open);
                 for (index, byte) in bytes.iter().enumerate() {
                     if index > 0 {
                         self.out.extend_from_slice(separator);
                     }
-                    self.integer(
-                        i64::from(*byte),
-                        true,
-                        if verb == 'v' || verb == 'd' { 'v' } else { verb },
-                    );
+                    let byte = Value::Int(i64::from(*byte), IntType::Uint8);
+                    self.value(&byte, verb, 0)?;
                 }
                 self.out.push(if self.flags.sharp_v { b'}' } else { b']' });
             }
         }
+        Ok(())
     }
 
     fn quoted(&mut self, text: &[u8]) {
@@ -126,7 +124,7 @@ impl Printer {
     pub(super) fn integer(&mut self, value: i64, is_unsigned: bool, verb: char) -> bool {
         let magnitude = value.unsigned_abs();
         let digits = match verb {
-            'v' if self.flags.sharp_v && is_unsigned => format!("{magnitude:#x}"),
+            'v' if self.flags.sharp_v && is_unsigned => format!("{magnitude:x}"),
             'v' | 'd' => magnitude.to_string(),
             'b' => format!("{magnitude:b}"),
             'o' | 'O' => format!("{magnitude:o}"),
@@ -146,11 +144,18 @@ impl Printer {
             }
             _ => return false,
         };
-        self.signed_digits(digits, value < 0, verb);
+        let prefix = match verb {
+            'v' if self.flags.sharp_v && is_unsigned => "0x",
+            'b' if self.flags.sharp => "0b",
+            'x' if self.flags.sharp => "0x",
+            'X' if self.flags.sharp => "0X",
+            _ => "",
+        };
+        self.signed_digits(digits, prefix, value < 0, verb);
         true
     }
 
-    fn signed_digits(&mut self, mut digits: String, is_negative: bool, verb: char) {
+    fn signed_digits(&mut self, mut digits: String, prefix: &str, is_negative: bool, verb: char) {
         let has_sign = is_negative || self.flags.plus || self.flags.space;
         let least = match self.flags.precision {
             Some(0) if digits == "0" => {
@@ -166,15 +171,10 @@ impl Printer {
         if digits.len() < least {
             digits.insert_str(0, &"0".repeat(least - digits.len()));
         }
-        if self.flags.sharp {
-            match verb {
-                'b' => digits.insert_str(0, "0b"),
-                'o' if !digits.starts_with('0') => digits.insert(0, '0'),
-                'x' => digits.insert_str(0, "0x"),
-                'X' => digits.insert_str(0, "0X"),
-                _ => {}
-            }
+        if self.flags.sharp && matches!(verb, 'o' | 'O') && !digits.starts_with('0') {
+            digits.insert(0, '0');
         }
+        digits.insert_str(0, prefix);
         if verb == 'O' {
             digits.insert_str(0, "0o");
         }
@@ -199,64 +199,6 @@ impl Printer {
         }
         self.pad_with_spaces(written.as_bytes());
     }
-
-    /// A float under a verb; false when the verb does not fit.
-    pub(super) fn float(&mut self, value: f64, verb: char) -> Result<bool, FormatError> {
-        let precision = self.flags.precision;
-        let magnitude = value.abs();
-        let unsigned = match verb {
-            _ if !value.is_finite() && matches!(verb, 'v' | 'g' | 'G' | 'e' | 'E' | 'f' | 'F') => {
-                if value.is_nan() {
-                    "NaN".to_owned()
-                } else {
-                    "Inf".to_owned()
-                }
-            }
-            'v' | 'g' | 'G' => match precision {
-                None => format_float(magnitude),
-                Some(precision) => general(magnitude, precision.max(1)),
-            },
-            'e' | 'E' => exponent_form(magnitude, precision.unwrap_or(6)),
-            'f' | 'F' => format!("{magnitude:.*}", precision.unwrap_or(6)),
-            'b' | 'x' | 'X' => return Err(FormatError::UnsupportedVerb(verb)),
-            _ => return Ok(false),
-        };
-        let unsigned = if matches!(verb, 'E' | 'G') {
-            unsigned.to_uppercase()
-        } else {
-            unsigned
-        };
-        let unsigned = if self.flags.sharp && value.is_finite() {
-            with_point(&unsigned, verb, precision)
-        } else {
-            unsigned
-        };
-        self.signed_float(value, &unsigned);
-        Ok(true)
-    }
-
-    fn signed_float(&mut self, value: f64, unsigned: &str) {
-        let is_negative = value.is_sign_negative() && !value.is_nan();
-        let sign = match (is_negative, self.flags.plus, self.flags.space) {
-            (true, ..) => "-",
-            (false, true, _) => "+",
-            (false, false, true) => " ",
-            (false, false, false) if value.is_infinite() => "+",
-            (false, false, false) => "",
-        };
-        let written = format!("{sign}{unsigned}");
-        if !value.is_finite() {
-            self.pad_with_spaces(written.as_bytes());
-        } else if !sign.is_empty() && self.flags.zero && !self.flags.minus {
-            // The sign stands before the zeros.
-            self.out.extend_from_slice(sign.as_bytes());
-            let missing = self.flags.width.unwrap_or(0).saturating_sub(written.len());
-            self.padding(missing);
-            self.out.extend_from_slice(unsigned.as_bytes());
-        } else {
-            self.pad(written.as_bytes());
-        }
-    }
 }
 
 fn character(code: i64) -> char {
@@ -271,76 +213,4 @@ fn can_backquote(text: &[u8]) -> bool {
         None | Some('\u{feff}' | '`' | '\u{7f}') => false,
         Some(character) => character >= ' ' || character == '\t',
     })
-}
-
-/// Rust's exponent form with Go's exponent: a sign and at least two digits.
-fn exponent_form(value: f64, precision: usize) -> String {
-    let written = format!("{value:.precision$e}");
-    let (digits, exponent) = written.split_once('e').unwrap_or((&written, "0"));
-    let (sign, exponent) = exponent
-        .strip_prefix('-')
-        .map_or(('+', exponent), |exponent| ('-', exponent));
-    format!("{digits}e{sign}{exponent:0>2}")
-}
-
-/// `%g` with a precision: so many significant digits, without the zeros at the end.
-fn general(value: f64, precision: usize) -> String {
-    let scientific = exponent_form(value, precision - 1);
-    let (mantissa, exponent_text) = scientific.split_once('e').unwrap_or((&scientific, "+00"));
-    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
-    let digits = digits.trim_end_matches('0');
-    let exponent: i32 = exponent_text.parse().unwrap_or(0);
-    let whole_digits = usize::try_from(exponent + 1).unwrap_or(0);
-    // The threshold is the number of digits when all of them stand before the point.
-    let threshold = if precision > digits.len() && digits.len() >= whole_digits {
-        digits.len()
-    } else {
-        precision
-    };
-    if exponent < -4 || usize::try_from(exponent).is_ok_and(|exponent| exponent >= threshold) {
-        let mantissa = if mantissa.contains('.') {
-            trim_fraction(mantissa)
-        } else {
-            mantissa
-        };
-        return format!("{mantissa}e{exponent_text}");
-    }
-    let decimals = usize::try_from(i32::try_from(precision).unwrap_or(i32::MAX) - 1 - exponent).unwrap_or(0);
-    let plain = format!("{value:.decimals$}");
-    if plain.contains('.') {
-        trim_fraction(&plain).to_owned()
-    } else {
-        plain
-    }
-}
-
-fn trim_fraction(number: &str) -> &str {
-    number.trim_end_matches('0').trim_end_matches('.')
-}
-
-/// The sharp flag: always a decimal point, and `%g` keeps the zeros at the end.
-fn with_point(number: &str, verb: char, precision: Option<usize>) -> String {
-    let exponent_at = number.find(['e', 'E']).unwrap_or(number.len());
-    let (digits, tail) = number.split_at(exponent_at);
-    let wanted = if matches!(verb, 'v' | 'g' | 'G') {
-        precision.unwrap_or(6)
-    } else {
-        0
-    };
-    let significant = digits
-        .chars()
-        .filter(char::is_ascii_digit)
-        .skip_while(|digit| *digit == '0')
-        .count();
-    let mut written = digits.to_owned();
-    let mut missing = wanted.saturating_sub(significant);
-    if !digits.contains('.') {
-        if digits == "0" {
-            missing = missing.saturating_sub(1);
-        }
-        written.push('.');
-    }
-    written.push_str(&"0".repeat(missing));
-    written.push_str(tail);
-    written
 }

@@ -187,7 +187,7 @@ impl Formatter<'_> {
         } else if let Some(operand) = self.operands.get(self.next) {
             self.next += 1;
             let flags = &mut self.printer.flags;
-            if verb == 'v' {
+            if matches!(verb, 'v' | 'w') {
                 flags.sharp_v = std::mem::take(&mut flags.sharp);
                 flags.plus_v = std::mem::take(&mut flags.plus);
             }

@@ -163,7 +163,7 @@ pub(crate) fn write_files(folder: &Path, files: &Files) {
 }
 
 /// Does something for each call, several at once; gives the results in the order of the calls.
-pub(crate) fn for_each<T: Send>(calls: &[Call], work: impl Fn(&Call) -> T + Sync) -> Vec<T> {
+pub(crate) fn for_each<C: Sync, T: Send>(calls: &[C], work: impl Fn(&C) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let worker = || {
         let mut results = Vec::new();

@@ -17,3 +17,4 @@ mod recorded;
 mod schemas;
 mod survey;
 mod table;
+mod tables;

@@ -115,3 +115,46 @@ fn record(lines: &mut [Line], theirs: &(impl Fn(&str, &Path) -> String + Sync)) 
         }
     });
 }
+
+/// As [`compare`], with all questions of a file at once, each beside its recorded answer.
+pub(crate) fn compare_together(
+    files: &[PathBuf],
+    at_least: usize,
+    answers: impl Fn(&[(&str, &str)], Option<&Path>) -> Vec<String>,
+) {
+    let recording = std::env::var_os("STACKWRIGHT_REGENERATE");
+    let (mut differences, mut count) = (String::new(), 0);
+    for path in files {
+        let mut lines = read(path);
+        let is_named = |file: &OsString| file == "1" || path.file_name() == Some(file);
+        if recording.as_ref().is_some_and(is_named) {
+            let theirs = answers(&cases(&lines), Some(&lab::helm()));
+            let slots = lines.iter_mut().filter_map(|line| match line {
+                Line::Case { answer, .. } => Some(answer),
+                Line::Other(_) => None,
+            });
+            slots.zip(theirs).for_each(|(slot, answer)| *slot = answer);
+            write(path, &lines);
+        }
+        let cases = cases(&lines);
+        count += cases.len();
+        for ((question, answer), found) in cases.iter().zip(answers(&cases, None)) {
+            if found != *answer {
+                let file = path.file_name().unwrap().display();
+                writeln!(differences, "{file}: {question}\n  helm: {answer}\n  ours: {found}").unwrap();
+            }
+        }
+    }
+    assert!(differences.is_empty(), "of {count} cases these differ:\n{differences}");
+    assert!(count >= at_least, "only {count} cases were found");
+}
+
+fn cases(lines: &[Line]) -> Vec<(&str, &str)> {
+    lines
+        .iter()
+        .filter_map(|line| match line {
+            Line::Case { question, answer } => Some((question.as_str(), answer.as_str())),
+            Line::Other(_) => None,
+        })
+        .collect()
+}

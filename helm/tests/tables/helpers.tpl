@@ -1,0 +1,1 @@
+{{- define "find" }}{{ $p := first . }}{{ range $p := list $p (printf "^(?:%s)$" $p) (printf "^(?:%s)" $p) (printf "(?:%s)$" $p) }}{{ range rest $ }}{{ regexMatch $p . }} {{ printf "%q" (regexFindAll $p . -1) }} {{ regexReplaceAll $p . "<$1,$2,$3>" | quote }}; {{ end }}{{ end }}{{ end }}
