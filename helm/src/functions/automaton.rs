@@ -13,6 +13,7 @@ use regex_automata::hybrid::dfa::{Cache, Config, DFA};
 use regex_automata::nfa::thompson::pikevm::{self, PikeVM};
 use regex_automata::nfa::thompson::{self, WhichCaptures};
 use regex_automata::util::primitives::NonMaxUsize;
+use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchKind};
 
 use crate::bounds::{BoundError, spend};
@@ -129,6 +130,8 @@ impl Automaton {
 
 fn program(pattern: &str, config: thompson::Config) -> Searched<thompson::NFA> {
     thompson::Compiler::new()
+        // The bounds of ASCII words lie within characters too; `find` passes over such places.
+        .syntax(syntax::Config::new().utf8(false))
         .configure(config.nfa_size_limit(Some(MAX_PROGRAM)))
         .build(pattern)
         .map_err(|error| match error.size_limit() {
@@ -169,9 +172,7 @@ impl Reader {
         let config = Config::new()
             .match_kind(kind)
             .cache_capacity(MAX_STATES)
-            .skip_cache_capacity_check(true)
-            // What is not ASCII would be refused; patterns that ask for such bounds are not tried on it.
-            .unicode_word_boundary(true);
+            .skip_cache_capacity_check(true);
         let automaton = DFA::builder()
             .configure(config)
             .build_from_nfa(program)

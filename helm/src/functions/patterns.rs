@@ -5,19 +5,12 @@
 
 use regex::Regex;
 
-/// A translated pattern.
-pub(crate) struct Pattern {
-    pub(crate) rust: String,
-    /// The pattern means the same as in Go only for ASCII text.
-    pub(crate) needs_ascii: bool,
-}
-
 const MAX_REPEAT: u32 = 1_000;
 /// Where Go gives up on groups within groups.
 const MAX_NESTING: usize = 1_000;
 
 /// The error is Go's text without the words before it.
-pub(crate) fn translate(pattern: &str) -> Result<Pattern, String> {
+pub(crate) fn translate(pattern: &str) -> Result<String, String> {
     let mut translator = Translator {
         whole: pattern,
         rest: pattern,
@@ -25,13 +18,9 @@ pub(crate) fn translate(pattern: &str) -> Result<Pattern, String> {
         open: 0,
         has_operand: false,
         last_repeat: None,
-        needs_ascii: false,
     };
     translator.run()?;
-    Ok(Pattern {
-        rust: translator.out,
-        needs_ascii: translator.needs_ascii,
-    })
+    Ok(translator.out)
 }
 
 struct Translator<'a> {
@@ -44,7 +33,6 @@ struct Translator<'a> {
     has_operand: bool,
     /// What follows from the repetition just read.
     last_repeat: Option<&'a str>,
-    needs_ascii: bool,
 }
 
 fn error(code: &str, part: &str) -> String {
@@ -216,10 +204,7 @@ impl<'a> Translator<'a> {
             Some(b'A') => self.operand(r"\A"),
             Some(b'z') => self.operand(r"\z"),
             Some(b'b') => self.operand(r"(?-u:\b)"),
-            Some(b'B') => {
-                self.needs_ascii = true;
-                self.operand(r"\B");
-            }
+            Some(b'B') => self.operand(r"(?-u:\B)"),
             Some(b'C') => return Err(error("invalid escape sequence", r"\C")),
             Some(b'Q') => {
                 let (quoted, rest) = rest[2..].split_once(r"\E").unwrap_or((&rest[2..], ""));

@@ -1,12 +1,13 @@
 //! Regular expressions. Patterns have Go's syntax ([`super::patterns`] translates them); [`super::automaton`] searches.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
 use super::automaton::Automaton;
-use super::patterns::{Pattern, translate};
+use super::patterns::translate;
 use super::{Called, Function, mismatch};
 use crate::bounds::{check_bytes, check_items, spend};
 use crate::format::quote;
@@ -32,7 +33,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
             return Err(mismatch());
         };
         match compiled(pattern) {
-            Ok(matcher) => is_match(&matcher, text),
+            Ok(automaton) => is_match(&automaton, &Subject::new(text)),
             Err(Refusal::Go(_)) => Ok(Value::Bool(false)),
             Err(refusal) => Err(refusal.returned()),
         }
@@ -69,10 +70,41 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("regexQuoteMeta", &[Str], quote_meta),
 ];
 
-/// A compiled pattern and what it was made from.
-struct Matcher {
-    automaton: Automaton,
-    needs_ascii: bool,
+/// A text to search in. Go reads each byte that is not UTF-8 as the replacement character.
+struct Subject<'t> {
+    read: Cow<'t, str>,
+    original: &'t [u8],
+    /// Where in the original each character of what is read begins, by its place there; nothing when both are the same.
+    places: Vec<usize>,
+}
+
+impl<'t> Subject<'t> {
+    fn new(original: &'t [u8]) -> Self {
+        if let Ok(text) = str::from_utf8(original) {
+            return Self {
+                read: Cow::Borrowed(text),
+                original,
+                places: Vec::new(),
+            };
+        }
+        let (mut read, mut places, mut place) = (String::new(), Vec::new(), 0);
+        for rune in text::runes(original) {
+            read.push(rune.or_replacement());
+            places.resize(read.len(), place);
+            place += rune.bytes.len();
+        }
+        places.push(place);
+        Self {
+            read: Cow::Owned(read),
+            original,
+            places,
+        }
+    }
+
+    fn part(&self, range: Range<usize>) -> &'t [u8] {
+        let place = |at: usize| self.places.get(at).copied().unwrap_or(at);
+        &self.original[place(range.start)..place(range.end)]
+    }
 }
 
 /// Why a pattern was not compiled.
@@ -115,7 +147,7 @@ impl Refusal {
     }
 }
 
-type Compiled = Result<Rc<Matcher>, Refusal>;
+type Compiled = Result<Rc<Automaton>, Refusal>;
 
 fn compiled(pattern: &[u8]) -> Compiled {
     thread_local! {
@@ -125,7 +157,7 @@ fn compiled(pattern: &[u8]) -> Compiled {
         if let Some(result) = known.get(pattern) {
             return result.clone();
         }
-        let memory: usize = known.values().flatten().map(|matcher| matcher.automaton.memory()).sum();
+        let memory: usize = known.values().flatten().map(|automaton| automaton.memory()).sum();
         if known.len() >= MAX_COMPILED || memory > MAX_COMPILED_BYTES {
             known.clear();
         }
@@ -143,88 +175,76 @@ fn compile(pattern: &[u8]) -> Compiled {
         ));
     }
     let refused = |error: String| Refusal::Go(Rc::new((pattern.to_vec(), error)));
-    let Ok(text) = str::from_utf8(pattern) else {
-        return Err(refused("error parsing regexp: invalid UTF-8".to_owned()));
-    };
-    let Pattern { rust, needs_ascii } =
-        translate(text).map_err(|error| refused(format!("error parsing regexp: {error}")))?;
+    let text = str::from_utf8(pattern).map_err(|error| {
+        let rest = text::lossy(&pattern[error.valid_up_to()..]);
+        refused(format!("error parsing regexp: invalid UTF-8: `{rest}`"))
+    })?;
+    let rust = translate(text).map_err(|error| refused(format!("error parsing regexp: {error}")))?;
     let automaton = Automaton::compile(&rust)
         .map_err(|error| Refusal::Ours(format!("regular expression `{text}` is not supported: {error}").into()))?;
-    Ok(Rc::new(Matcher { automaton, needs_ascii }))
+    Ok(Rc::new(automaton))
 }
 
-impl Matcher {
-    /// The text to match, if this pattern means the same for it as in Go.
-    fn searchable<'t>(&self, text: &'t [u8]) -> Result<&'t str, String> {
-        let text = str::from_utf8(text).map_err(|_| "matching text that is not UTF-8 is not supported".to_owned())?;
-        if self.needs_ascii && !text.is_ascii() {
-            return Err("matching \\B in text that is not ASCII is not supported".to_owned());
-        }
-        Ok(text)
-    }
-}
-
-type Match = fn(&Matcher, &[u8]) -> Called;
+type Match = fn(&Automaton, &Subject) -> Called;
 
 fn returning(arguments: &[Value], matching: Match) -> Called {
     let [Value::Str(pattern), Value::Str(text)] = arguments else {
         return Err(mismatch());
     };
-    matching(&*compiled(pattern).map_err(Refusal::returned)?, text)
+    matching(&*compiled(pattern).map_err(Refusal::returned)?, &Subject::new(text))
 }
 
 fn panicking(arguments: &[Value], matching: Match) -> Called {
     let [Value::Str(pattern), Value::Str(text)] = arguments else {
         return Err(mismatch());
     };
-    matching(&*compiled(pattern).map_err(Refusal::panicked)?, text)
+    matching(&*compiled(pattern).map_err(Refusal::panicked)?, &Subject::new(text))
 }
 
-fn is_match(matcher: &Matcher, text: &[u8]) -> Called {
-    Ok(Value::Bool(matcher.automaton.is_match(matcher.searchable(text)?)?))
+fn is_match(automaton: &Automaton, text: &Subject) -> Called {
+    Ok(Value::Bool(automaton.is_match(&text.read)?))
 }
 
-fn find(matcher: &Matcher, text: &[u8]) -> Called {
-    let text = matcher.searchable(text)?;
-    let found = matcher.automaton.find(text, 0)?;
-    Ok(Value::from(found.map_or("", |found| &text[found])))
+fn find(automaton: &Automaton, text: &Subject) -> Called {
+    let found = automaton.find(&text.read, 0)?;
+    Ok(Value::from(found.map_or(&b""[..], |found| text.part(found))))
 }
 
-type Parts<'t> = Result<Vec<&'t str>, String>;
+type Parts<'t> = Result<Vec<&'t [u8]>, String>;
 
 /// Runs a function whose third argument is the largest number of results, without limit when negative.
 fn counted(
     arguments: &[Value],
     refused: fn(Refusal) -> String,
-    run: for<'t> fn(&Automaton, &'t str, usize) -> Parts<'t>,
+    run: for<'t> fn(&Automaton, &Subject<'t>, usize) -> Parts<'t>,
 ) -> Called {
     let [Value::Str(pattern), Value::Str(text), Value::Int(limit, _)] = arguments else {
         return Err(mismatch());
     };
-    let matcher = compiled(pattern).map_err(refused)?;
+    let automaton = compiled(pattern).map_err(refused)?;
     let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
-    let parts = run(&matcher.automaton, matcher.searchable(text)?, limit)?;
-    Ok(Value::List(List::strings(parts.into_iter().map(str::as_bytes))))
+    let parts = run(&automaton, &Subject::new(text), limit)?;
+    Ok(Value::List(List::strings(parts)))
 }
 
-fn find_all<'t>(automaton: &Automaton, text: &'t str, limit: usize) -> Parts<'t> {
+fn find_all<'t>(automaton: &Automaton, text: &Subject<'t>, limit: usize) -> Parts<'t> {
     let mut parts = Vec::new();
-    for found in automaton.find_all(text).take(limit) {
-        parts.push(&text[found?]);
+    for found in automaton.find_all(&text.read).take(limit) {
+        parts.push(text.part(found?));
         check_items(parts.len())?;
     }
     Ok(parts)
 }
 
-fn split<'t>(automaton: &Automaton, text: &'t str, limit: usize) -> Parts<'t> {
+fn split<'t>(automaton: &Automaton, text: &Subject<'t>, limit: usize) -> Parts<'t> {
     if limit == 0 {
         return Ok(Vec::new());
     }
-    if text.is_empty() && !automaton.is_empty() {
-        return Ok(vec![""]);
+    if text.original.is_empty() && !automaton.is_empty() {
+        return Ok(vec![b""]);
     }
     let (mut parts, mut start, mut end) = (Vec::new(), 0, 0);
-    for found in automaton.find_all(text).take(limit) {
+    for found in automaton.find_all(&text.read).take(limit) {
         if parts.len() + 1 == limit {
             break;
         }
@@ -232,13 +252,13 @@ fn split<'t>(automaton: &Automaton, text: &'t str, limit: usize) -> Parts<'t> {
         end = found.start;
         // An empty match at the very start separates nothing.
         if found.end != 0 {
-            parts.push(&text[start..end]);
+            parts.push(text.part(start..end));
             check_items(parts.len())?;
         }
         start = found.end;
     }
-    if end != text.len() {
-        parts.push(&text[start..]);
+    if end != text.read.len() {
+        parts.push(text.part(start..text.read.len()));
     }
     check_items(parts.len())?;
     Ok(parts)
@@ -248,34 +268,34 @@ fn replaced(arguments: &[Value], refused: fn(Refusal) -> String, expands: bool) 
     let [Value::Str(pattern), Value::Str(text), Value::Str(replacement)] = arguments else {
         return Err(mismatch());
     };
-    let matcher = compiled(pattern).map_err(refused)?;
-    let text = matcher.searchable(text)?;
+    let automaton = compiled(pattern).map_err(refused)?;
+    let text = Subject::new(text);
     let pieces = if expands {
         pieces(replacement)
     } else {
         vec![Piece::Text(replacement)]
     };
     let has_groups = pieces.iter().any(|piece| matches!(piece, Piece::Group(_)));
-    let mut out = Vec::with_capacity(text.len());
+    let mut out = Vec::with_capacity(text.original.len());
     let mut end = 0;
-    for found in matcher.automaton.find_all(text) {
+    for found in automaton.find_all(&text.read) {
         let found = found?;
         let groups = if has_groups {
-            matcher.automaton.groups(text, &found)?
+            automaton.groups(&text.read, &found)?
         } else {
             Vec::new()
         };
-        out.extend_from_slice(&text.as_bytes()[end..found.start]);
+        out.extend_from_slice(text.part(end..found.start));
         for piece in &pieces {
             match piece {
                 Piece::Text(piece) => out.extend_from_slice(piece),
-                Piece::Group(name) => out.extend_from_slice(group(&matcher.automaton, name, text, &groups)),
+                Piece::Group(name) => out.extend_from_slice(group(&automaton, name, &text, &groups)),
             }
             check_bytes(out.len())?;
         }
         end = found.end;
     }
-    out.extend_from_slice(&text.as_bytes()[end..]);
+    out.extend_from_slice(text.part(end..text.read.len()));
     Ok(Value::from(out))
 }
 
@@ -307,13 +327,13 @@ fn pieces(replacement: &[u8]) -> Vec<Piece<'_>> {
 }
 
 /// What a group of a match holds; nothing when there is no such group.
-fn group<'t>(automaton: &Automaton, name: &str, text: &'t str, groups: &[Option<Range<usize>>]) -> &'t [u8] {
+fn group<'t>(automaton: &Automaton, name: &str, text: &Subject<'t>, groups: &[Option<Range<usize>>]) -> &'t [u8] {
     let number = match name.parse::<usize>() {
         Ok(number) if name == "0" || !name.starts_with('0') => Some(number),
         _ => automaton.named(name),
     };
     let found = number.and_then(|number| groups.get(number)?.clone());
-    found.map_or(b"", |found| text[found].as_bytes())
+    found.map_or(b"", |found| text.part(found))
 }
 
 /// The name after a dollar sign, and what follows it.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-use regex::Regex;
+use regex::bytes::{Regex, RegexBuilder};
 
 use super::document::Json;
 use super::draft::Draft;
@@ -241,7 +241,6 @@ impl Types {
 pub(super) struct Pattern {
     pub(super) text: String,
     rust: String,
-    needs_ascii: bool,
     compiled: OnceLock<Option<Regex>>,
 }
 
@@ -251,11 +250,10 @@ const MAX_REGEX_BYTES: usize = 4 << 20;
 impl Pattern {
     /// The error is Go's.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let translated = patterns::translate(text).map_err(|error| format!("error parsing regexp: {error}"))?;
+        let rust = patterns::translate(text).map_err(|error| format!("error parsing regexp: {error}"))?;
         Ok(Self {
             text: text.to_owned(),
-            rust: translated.rust,
-            needs_ascii: translated.needs_ascii,
+            rust,
             compiled: OnceLock::new(),
         })
     }
@@ -272,10 +270,12 @@ impl Pattern {
     /// Whether the text has a match; nothing when the pattern cannot be used here.
     pub(super) fn is_match(&self, text: &str) -> Option<bool> {
         let compile = || {
-            let mut builder = regex::RegexBuilder::new(&self.rust);
+            let mut builder = RegexBuilder::new(&self.rust);
             builder.size_limit(MAX_REGEX_BYTES).build().ok()
         };
         let regex = self.compiled.get_or_init(compile).as_ref()?;
-        (!self.needs_ascii || text.is_ascii()).then(|| regex.is_match(text))
+        // The bounds of ASCII words lie within characters too, where Go does not look.
+        let mut found = regex.find_iter(text.as_bytes());
+        Some(found.any(|found| text.is_char_boundary(found.start())))
     }
 }

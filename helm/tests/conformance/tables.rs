@@ -3,6 +3,8 @@
 //! The rows state what Go's packages and Helm's libraries do, family by family. Rows that write something are rendered many at a time,
 //! as files of one chart; rows that fail are charts of their own.
 
+use std::fmt::Write as _;
+
 use crate::call::{Call, Files, Source, for_each};
 use crate::{lab, recorded};
 
@@ -17,26 +19,38 @@ fn file(path: &str, text: &str) -> (String, Vec<u8>) {
     (path.to_owned(), text.as_bytes().to_vec())
 }
 
-/// A chart that writes what each of its rows makes, encoded, on a line of its own.
-fn call(rows: &[&str]) -> Call {
-    let mut output = String::new();
-    let mut files: Files = vec![
+fn chart(templates: Files) -> Source {
+    let mut files = vec![
         file("Chart.yaml", CHART),
         file("values.yaml", VALUES),
         file("note.txt", "l1\nl2\n"),
         file("templates/_helpers.tpl", HELPERS),
     ];
+    files.extend(templates);
+    Source::Files(files)
+}
+
+/// Writes what each of the rows makes, encoded, on a line of its own.
+fn encoding(rows: &[&str]) -> Call {
+    let mut output = String::new();
+    let mut files: Files = Vec::new();
     for (position, row) in rows.iter().enumerate() {
         let path = format!("templates/_{position}.tpl");
-        output.push_str(&format!("a{position}: {{{{ include \"t/{path}\" . | b64enc | quote }}}}\n"));
+        writeln!(output, "a{position}: {{{{ include \"t/{path}\" . | b64enc | quote }}}}").unwrap();
         files.push(file(&path, row));
     }
     files.push(file("templates/out.yaml", &output));
-    Call::new(rows[0], Source::Files(files))
+    Call::new(rows[0], chart(files))
+}
+
+/// Renders a row as a file of its own.
+fn plain(row: &str) -> Call {
+    Call::new(row, chart(vec![file("templates/row.yaml", row)]))
 }
 
 fn error(result: &str) -> String {
-    format!("! {}", result.lines().next().unwrap_or_default().escape_debug())
+    let message = result.split("\n\nUse --debug flag").next().unwrap_or_default();
+    format!("! {}", message.trim_end().escape_debug())
 }
 
 fn answers(result: &str) -> Option<Vec<String>> {
@@ -74,7 +88,7 @@ fn answer_together(rows: &[&str], render: &(impl Fn(&Call) -> String + Sync)) ->
             return answered.into_iter().flatten().collect();
         }
         let texts: Vec<&str> = open.iter().map(|row| rows[*row]).collect();
-        let result = render(&call(&texts));
+        let result = render(&encoding(&texts));
         if let Some(all) = answers(&result) {
             for (row, answer) in open.iter().zip(all) {
                 answered[*row] = Some(answer);
@@ -88,9 +102,16 @@ fn answer_together(rows: &[&str], render: &(impl Fn(&Call) -> String + Sync)) ->
     }
 }
 
+/// The answer to a row that fails, or else changes what others see.
 fn answer_alone(row: &str, render: &(impl Fn(&Call) -> String + Sync)) -> String {
-    let result = render(&call(&[row]));
-    answers(&result).map_or_else(|| error(&result), |mut all| all.remove(0))
+    let result = render(&plain(row));
+    if result.starts_with("Error: ") && !result.starts_with("Error: YAML parse error") {
+        return error(&result);
+    }
+    match answers(&render(&encoding(&[row]))) {
+        Some(mut all) => all.remove(0),
+        None => error(&result),
+    }
 }
 
 #[test]
@@ -104,6 +125,9 @@ fn rows_render_as_helm_rendered_them() {
         let mut groups: Vec<Vec<usize>> = apart.into_iter().map(|row| vec![row]).collect();
         groups.extend(together.chunks(BATCH).map(<[usize]>::to_vec));
         let answered = for_each(&groups, |group| {
+            if let [row] = group[..] {
+                return vec![answer_alone(rows[row].0, &render)];
+            }
             let texts: Vec<&str> = group.iter().map(|row| rows[*row].0).collect();
             answer_together(&texts, &render)
         });
