@@ -56,18 +56,24 @@ pub(crate) fn print_action(value: &Value, out: &mut Vec<u8>) -> Result<(), Forma
     match value {
         Value::Str(text) => out.extend_from_slice(text),
         Value::Obj(object) if let Some(text) = object.pointer_string() => out.extend_from_slice(text.as_bytes()),
-        _ => {
-            let mut printer = Printer::default();
-            match value {
-                Value::Obj(object) if let Shape::Pointer(fields) = object.shape() => {
-                    printer.structure(&object.type_name(), &fields, 'v', 1)
-                }
-                _ => printer.argument(value, 'v'),
-            }?;
-            out.extend_from_slice(&printer.out);
-        }
+        _ => out.extend_from_slice(&sprint_target(value)?),
     }
     Ok(())
+}
+
+/// What a value prints as after its pointer was followed.
+pub(crate) fn sprint_target(value: &Value) -> Result<Vec<u8>, FormatError> {
+    let mut printer = Printer::default();
+    match value {
+        Value::Obj(object)
+            if let Shape::Pointer(fields) = object.shape()
+                && object.string().is_none() =>
+        {
+            printer.structure(&object.type_name(), &fields, 'v', 1)
+        }
+        _ => printer.argument(value, 'v'),
+    }?;
+    Ok(printer.out)
 }
 
 /// Sprig's `strval`: strings and bytes as they are, everything else as `%v`.
@@ -188,6 +194,17 @@ impl Printer {
         }
         match object.shape() {
             Shape::Struct(fields) => self.structure(&object.type_name(), &fields, verb, depth)?,
+            Shape::Complex(real, imaginary) => return Ok(self.complex(real, imaginary, verb)),
+            Shape::Pointer(_) if depth > 0 => {
+                // Go follows a pointer only where it begins.
+                let address = String::from_utf8_lossy(ADDRESS);
+                let written = if self.flags.sharp_v {
+                    format!("({})({address})", object.type_name())
+                } else {
+                    address.into_owned()
+                };
+                self.out.extend_from_slice(written.as_bytes());
+            }
             Shape::Pointer(fields) => {
                 self.out.push(b'&');
                 self.structure(object.type_name().trim_start_matches('*'), &fields, verb, depth + 1)?;

@@ -2,9 +2,11 @@
 
 mod capabilities;
 mod chart;
+mod complex;
 mod files;
 pub(crate) mod time;
 
 pub(crate) use capabilities::Capabilities;
 pub(crate) use chart::ChartObject;
+pub(crate) use complex::Complex;
 pub(crate) use files::Files;

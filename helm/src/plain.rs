@@ -26,6 +26,7 @@ fn copied(value: &Value, walk: &mut Walk, depth: usize) -> Result<Node, BoundErr
             Shape::Map(map) => entries(&map, walk, depth)?,
             Shape::List(list) => items(&list, walk, depth)?,
             Shape::Number(number, _) => Node::Int(number),
+            Shape::Complex(real, _) => Node::Float(real),
         },
     })
 }

@@ -83,6 +83,62 @@ impl Version {
         &self.metadata
     }
 
+    /// The release that comes next when its number, counted from the first, is raised. A prerelease is followed by its release.
+    pub(crate) fn raised(&self, number: usize) -> Self {
+        let (major, minor, patch) = match number {
+            0 => (self.major.wrapping_add(1), 0, 0),
+            1 => (self.major, self.minor.wrapping_add(1), 0),
+            _ if self.prerelease.is_empty() => (self.major, self.minor, self.patch.wrapping_add(1)),
+            _ => self.numbers(),
+        };
+        let version = Self {
+            original: String::new(),
+            major,
+            minor,
+            patch,
+            prerelease: String::new(),
+            metadata: String::new(),
+        };
+        version.rewritten(&self.original)
+    }
+
+    /// The same version with another prerelease. The error is Go's text.
+    pub(crate) fn with_prerelease(&self, prerelease: &str) -> Result<Self, String> {
+        for identifier in prerelease.split('.').filter(|_| !prerelease.is_empty()) {
+            if has_leading_zero(identifier) {
+                return Err("version segment starts with 0".to_owned());
+            }
+            if !is_identifier(identifier) {
+                return Err("invalid prerelease string".to_owned());
+            }
+        }
+        let version = Self {
+            prerelease: prerelease.to_owned(),
+            ..self.clone()
+        };
+        Ok(version.rewritten(&self.original))
+    }
+
+    /// The same version with other metadata. The error is Go's text.
+    pub(crate) fn with_metadata(&self, metadata: &str) -> Result<Self, String> {
+        if !metadata.split('.').all(is_identifier) {
+            return Err("invalid metadata string".to_owned());
+        }
+        let version = Self {
+            metadata: metadata.to_owned(),
+            ..self.clone()
+        };
+        Ok(version.rewritten(&self.original))
+    }
+
+    fn rewritten(self, original: &str) -> Self {
+        let prefix = if original.starts_with('v') { "v" } else { "" };
+        Self {
+            original: format!("{prefix}{self}"),
+            ..self
+        }
+    }
+
     fn numbers(&self) -> (u64, u64, u64) {
         (self.major, self.minor, self.patch)
     }
@@ -121,6 +177,10 @@ impl Ord for Version {
             .cmp(&other.numbers())
             .then_with(|| compare_prereleases(&self.prerelease, &other.prerelease))
     }
+}
+
+fn is_identifier(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 fn has_leading_zero(identifier: &str) -> bool {

@@ -173,6 +173,7 @@ impl Value {
                 Shape::Map(_) => "map",
                 Shape::List(_) => "slice",
                 Shape::Number(_, int_type) => int_type.name(),
+                Shape::Complex(..) => "complex128",
             },
         }
     }

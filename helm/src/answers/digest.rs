@@ -42,6 +42,10 @@ fn add(hash: &mut Sha256, value: &Value, walk: &mut Walk, depth: usize) -> Resul
             Shape::Map(map) => add_entries(hash, map.to_vec(), walk, depth)?,
             Shape::List(list) => add_list(hash, list.items(), walk, depth)?,
             Shape::Number(number, _) => hash.update(number.to_be_bytes()),
+            Shape::Complex(real, imaginary) => {
+                hash.update(real.to_bits().to_be_bytes());
+                hash.update(imaginary.to_bits().to_be_bytes());
+            }
         },
     }
     Ok(())

@@ -35,6 +35,20 @@ impl Printer {
         true
     }
 
+    /// A complex number under a verb; false when the verb does not fit.
+    pub(super) fn complex(&mut self, real: f64, imaginary: f64, verb: char) -> bool {
+        if !matches!(verb, 'v' | 'b' | 'g' | 'G' | 'x' | 'X' | 'f' | 'F' | 'e' | 'E') {
+            return false;
+        }
+        self.out.push(b'(');
+        self.float(real, verb);
+        let plus = std::mem::replace(&mut self.flags.plus, true);
+        self.float(imaginary, verb);
+        self.flags.plus = plus;
+        self.out.extend_from_slice(b"i)");
+        true
+    }
+
     fn signed_float(&mut self, value: f64, unsigned: &str) {
         let is_negative = value.is_sign_negative() && !value.is_nan();
         let sign = match (is_negative, self.flags.plus, self.flags.space) {

@@ -92,7 +92,7 @@ fn len(arguments: &[Operand]) -> Called {
         Value::Obj(object) => match object.shape() {
             Shape::Map(map) => count(map.len()),
             Shape::List(list) => count(list.items().len()),
-            Shape::Struct(_) | Shape::Pointer(_) | Shape::Number(..) => {
+            Shape::Struct(_) | Shape::Pointer(_) | Shape::Number(..) | Shape::Complex(..) => {
                 Err(format!("len of type {}", object.type_name()))
             }
         },
@@ -134,7 +134,7 @@ fn index_one(item: &Value, index: &Value) -> Called {
         Value::Obj(object) => match object.shape() {
             Shape::Map(map) => entry(&map, index),
             Shape::List(list) => index_one(&Value::List(list), index),
-            Shape::Struct(_) | Shape::Pointer(_) | Shape::Number(..) => {
+            Shape::Struct(_) | Shape::Pointer(_) | Shape::Number(..) | Shape::Complex(..) => {
                 Err(format!("can't index item of type {}", object.type_name()))
             }
         },

@@ -35,11 +35,13 @@ enum Basic {
     Integer,
     Float,
     Str,
+    Complex,
 }
 
 fn basic(value: &Value) -> Option<Basic> {
     match value {
         Value::Obj(_) if integer(value).is_some() => Some(Basic::Integer),
+        Value::Obj(object) if matches!(object.shape(), Shape::Complex(..)) => Some(Basic::Complex),
         Value::Bool(_) => Some(Basic::Bool),
         Value::Int(..) => Some(Basic::Integer),
         Value::Float(_) => Some(Basic::Float),

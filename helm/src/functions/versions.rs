@@ -18,9 +18,10 @@ fn semver(arguments: &[Value]) -> Called {
     let [Value::Str(version)] = arguments else {
         return Err(mismatch());
     };
-    Ok(Value::Obj(Rc::new(VersionObject(Version::parse(&text::lossy(
-        version,
-    ))?))))
+    Ok(Value::Obj(Rc::new(VersionObject {
+        version: Version::parse(&text::lossy(version))?,
+        is_pointer: true,
+    })))
 }
 
 fn semver_compare(arguments: &[Value]) -> Called {
@@ -32,12 +33,22 @@ fn semver_compare(arguments: &[Value]) -> Called {
     Ok(Value::Bool(constraints.check(&version)))
 }
 
-const TYPE_NAME: &str = "*semver.Version";
+const POINTER: &str = "*semver.Version";
 
-/// A version as templates see it.
-struct VersionObject(Version);
+/// A version as templates see it: `semver` gives a pointer, methods give the struct.
+struct VersionObject {
+    version: Version,
+    is_pointer: bool,
+}
 
 impl VersionObject {
+    fn structure(version: Version) -> Value {
+        Value::Obj(Rc::new(Self {
+            version,
+            is_pointer: false,
+        }))
+    }
+
     /// The version in another value; the executor has checked its type.
     fn other(value: Option<&Value>) -> Result<Version, String> {
         let Some(Value::Obj(object)) = value else {
@@ -57,18 +68,36 @@ fn number(value: u64) -> Value {
 
 impl GoObject for VersionObject {
     fn type_name(&self) -> String {
-        TYPE_NAME.to_owned()
+        let name = if self.is_pointer { POINTER } else { &POINTER[1..] };
+        name.to_owned()
     }
 
     fn shape(&self) -> Shape {
-        Shape::Pointer(Vec::new())
+        if self.is_pointer {
+            Shape::Pointer(Vec::new())
+        } else {
+            Shape::Struct(Vec::new())
+        }
+    }
+
+    fn hidden_fields(&self) -> &'static [&'static str] {
+        &["major", "minor", "patch", "pre", "metadata", "original"]
+    }
+
+    fn is_comparable(&self) -> bool {
+        true
     }
 
     fn method(&self, name: &str) -> Option<Signature> {
         let parameters: &[_] = match name {
-            "Major" | "Minor" | "Patch" | "Prerelease" | "Metadata" | "Original" | "String" => &[],
-            "Compare" | "Equal" | "LessThan" | "GreaterThan" | "LessThanEqual" | "GreaterThanEqual" => {
-                &[Named(TYPE_NAME)]
+            "Major" | "Minor" | "Patch" | "Prerelease" | "Metadata" | "String" | "IncMajor" | "IncMinor"
+            | "IncPatch" => &[],
+            "SetPrerelease" | "SetMetadata" => &[Str],
+            "Original" if self.is_pointer => &[],
+            "Compare" | "Equal" | "LessThan" | "GreaterThan" | "LessThanEqual" | "GreaterThanEqual"
+                if self.is_pointer =>
+            {
+                &[Named(POINTER)]
             }
             _ => return None,
         };
@@ -79,7 +108,11 @@ impl GoObject for VersionObject {
     }
 
     fn call(&self, name: &str, arguments: &[Value]) -> Called {
-        let Self(version) = self;
+        let version = &self.version;
+        let text = match arguments {
+            [Value::Str(text)] => text::lossy(text),
+            _ => String::new(),
+        };
         Ok(match name {
             "Major" => number(version.major()),
             "Minor" => number(version.minor()),
@@ -88,6 +121,11 @@ impl GoObject for VersionObject {
             "Metadata" => Value::from(version.metadata()),
             "Original" => Value::from(version.original()),
             "String" => Value::from(version.to_string()),
+            "IncMajor" => Self::structure(version.raised(0)),
+            "IncMinor" => Self::structure(version.raised(1)),
+            "IncPatch" => Self::structure(version.raised(2)),
+            "SetPrerelease" => Self::structure(version.with_prerelease(&text)?),
+            "SetMetadata" => Self::structure(version.with_metadata(&text)?),
             _ => {
                 let ordering = version.cmp(&Self::other(arguments.first())?);
                 match name {
@@ -103,10 +141,10 @@ impl GoObject for VersionObject {
     }
 
     fn string(&self) -> Option<String> {
-        Some(self.0.to_string())
+        Some(self.version.to_string())
     }
 
     fn json(&self) -> Option<Json> {
-        Some(Json::Value(Value::from(self.0.to_string())))
+        Some(Json::Value(Value::from(self.version.to_string())))
     }
 }

@@ -83,6 +83,7 @@ impl Encoder {
                     Shape::Map(map) => self.map(&map, depth)?,
                     Shape::List(list) => self.list(list.items(), depth)?,
                     Shape::Number(number, _) => self.text.push_str(&number.to_string()),
+                    Shape::Complex(..) => return Err(Error::Refused("json: unsupported type: complex128".to_owned())),
                 },
             },
         }

@@ -69,6 +69,10 @@ impl GoObject for TimeObject {
         Shape::Struct(Vec::new())
     }
 
+    fn hidden_fields(&self) -> &'static [&'static str] {
+        &["wall", "ext", "loc"]
+    }
+
     fn method(&self, name: &str) -> Option<Signature> {
         let parameters: &[Type] = match name {
             "Add" | "Round" | "Truncate" => ONE_DURATION,

@@ -1,9 +1,12 @@
 //! Evaluates pipelines, commands and operands: constants, variables, fields, chains. Calls are decided in `call`.
 
+use std::rc::Rc;
+
 use super::Operand;
 use super::exec::{Executed, Executor, Frame};
 use super::failure::Failure;
 use super::syntax::{Name, NodeId, NodeKind, Number};
+use crate::objects::Complex;
 use crate::value::{Map, Shape, Value};
 
 /// Methods of Helm's values type. They exist in Go, so a key of that name cannot be read with a dot.
@@ -91,6 +94,9 @@ impl Executor<'_> {
             matches!(text, [b'0', b'x' | b'X', _, ..]) && !text.iter().any(|byte| matches!(byte, b'p' | b'P'));
         let is_character = text.starts_with(b"'");
         let looks_float = text.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E' | b'p' | b'P'));
+        if let Some((real, imaginary)) = number.complex {
+            return Ok(Operand::from(Value::Obj(Rc::new(Complex(real, imaginary)))));
+        }
         match (number.float, number.int) {
             (Some(float), _) if !is_hexadecimal_integer && !is_character && looks_float => {
                 Ok(Operand::from(Value::Float(float)))
@@ -219,6 +225,11 @@ impl Executor<'_> {
                         return Err(self.error(frame, message));
                     }
                     return Ok(Operand::from(value));
+                }
+                if object.hidden_fields().contains(&name) {
+                    let type_name = object.type_name();
+                    let message = format!("{name} is an unexported field of struct type {type_name}");
+                    return Err(self.error(frame, message));
                 }
             }
             _ => {}

@@ -96,8 +96,8 @@ pub(super) fn character(text: &[u8]) -> Result<Number, String> {
 #[expect(clippy::cast_precision_loss, reason = "Go converts the same way")]
 pub(super) fn number(text: &[u8]) -> Result<Number, String> {
     let text = str::from_utf8(text).map_err(|_| INVALID)?;
-    if text.ends_with('i') {
-        return Err(format!("complex number {text} is not supported"));
+    if let Some(imaginary) = text.strip_suffix('i').and_then(parse_float) {
+        return Ok(complex_number(0.0, imaginary));
     }
     let mut number = Number::default();
     if let Some(digits) = without_underscores(text) {
@@ -131,6 +131,33 @@ pub(super) fn number(text: &[u8]) -> Result<Number, String> {
         return Err(format!("illegal number syntax: {text:?}"));
     }
     Ok(number)
+}
+
+/// A constant with a real and an imaginary part, `1+2i`.
+pub(super) fn complex(text: &[u8]) -> Result<Number, String> {
+    let text = str::from_utf8(text).map_err(|_| INVALID)?;
+    let is_sign = |at: &usize| matches!(text.as_bytes()[*at], b'+' | b'-') && !text[..*at].ends_with(['e', 'E', 'p', 'P']);
+    let parts = (1..text.len()).find(is_sign).map(|at| text.split_at(at));
+    let read = |(real, imaginary): (&str, &str)| {
+        let imaginary = imaginary.strip_suffix('i')?;
+        Some(complex_number(parse_float(real)?, parse_float(imaginary)?))
+    };
+    parts
+        .and_then(read)
+        .ok_or_else(|| "syntax error scanning complex number".to_owned())
+}
+
+/// Without an imaginary part it also reads as a number of another kind.
+fn complex_number(real: f64, imaginary: f64) -> Number {
+    let float = (imaginary == 0.0).then_some(real);
+    let int = float.and_then(integral);
+    Number {
+        float,
+        int,
+        uint: int.and_then(|int| u64::try_from(int).ok()),
+        complex: Some((real, imaginary)),
+        ..Number::default()
+    }
 }
 
 #[expect(

@@ -89,6 +89,8 @@ pub(super) struct Number {
     pub(super) int: Option<i64>,
     pub(super) uint: Option<u64>,
     pub(super) float: Option<f64>,
+    /// The real and the imaginary part of a constant that is written with an `i`.
+    pub(super) complex: Option<(f64, f64)>,
 }
 
 impl Source {

@@ -17,6 +17,7 @@ pub(crate) fn is_true(value: &Value) -> bool {
             Shape::Map(map) => !map.is_empty(),
             Shape::List(list) => !list.items().is_empty(),
             Shape::Number(number, _) => number != 0,
+            Shape::Complex(real, imaginary) => real != 0.0 || imaginary != 0.0,
         },
     }
 }

@@ -122,7 +122,7 @@ impl Executor<'_> {
             Value::Obj(ref object) => match object.shape() {
                 Shape::Map(map) => self.iterate(frame, branch, Value::Map(map)),
                 Shape::List(list) => self.iterate(frame, branch, Value::List(list)),
-                Shape::Struct(_) | Shape::Pointer(_) => Err(self.not_iterable(frame, &value)),
+                Shape::Struct(_) | Shape::Pointer(_) | Shape::Complex(..) => Err(self.not_iterable(frame, &value)),
                 Shape::Number(count, int_type) => self.iterate_integers(frame, branch, count, int_type),
             },
             Value::Bool(_) | Value::Float(_) | Value::Str(_) => Err(self.not_iterable(frame, &value)),
@@ -130,7 +130,7 @@ impl Executor<'_> {
     }
 
     fn not_iterable(&self, frame: &Frame, value: &Value) -> Failure {
-        match format::sprint(std::slice::from_ref(value)) {
+        match format::sprint_target(value) {
             Ok(printed) => self.error(frame, format!("range can't iterate over {}", text::lossy(&printed))),
             Err(error) => self.error(frame, error.to_string()),
         }

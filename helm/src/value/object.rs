@@ -20,8 +20,13 @@ pub trait GoObject: Any {
             Shape::Struct(fields) | Shape::Pointer(fields) => fields
                 .into_iter()
                 .find_map(|(field, value)| (field == name).then_some(value)),
-            Shape::Map(_) | Shape::List(_) | Shape::Number(..) => None,
+            Shape::Map(_) | Shape::List(_) | Shape::Number(..) | Shape::Complex(..) => None,
         }
+    }
+
+    /// The names of fields that are there, but not for templates.
+    fn hidden_fields(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// The method of that name, pointer methods included.
@@ -87,6 +92,8 @@ pub enum Shape {
     List(List),
     /// An integer type with methods.
     Number(i64, IntType),
+    /// A complex number: its real and its imaginary part.
+    Complex(f64, f64),
 }
 
 /// What `encoding/json` writes for a [`GoObject`].

@@ -1,1 +1,2 @@
 {{- define "find" }}{{ $p := first . }}{{ range $p := list $p (printf "^(?:%s)$" $p) (printf "^(?:%s)" $p) (printf "(?:%s)$" $p) }}{{ range rest $ }}{{ regexMatch $p . }} {{ printf "%q" (regexFindAll $p . -1) }} {{ regexReplaceAll $p . "<$1,$2,$3>" | quote }}; {{ end }}{{ end }}{{ end }}
+{{- define "probe" }}{{ $p := . }}{{ range list "" "a" "abc" "aXb1 é☺_-/" "x{2}\n.+*?^$|()[]\\" "KkſΣσς ⠋" }}{{ mustRegexFindAll $p . -1 | toJson }} {{ end }}{{ end }}

@@ -188,7 +188,8 @@ impl<'a> Parser<'a> {
             ItemKind::Field => NodeKind::Field([self.intern(&item.text[1..])].into()),
             ItemKind::Bool => NodeKind::Bool(*item.text == *b"true"),
             ItemKind::CharConstant => number_node(literal::character(&item.text)?, &item),
-            ItemKind::Complex | ItemKind::Number => number_node(literal::number(&item.text)?, &item),
+            ItemKind::Complex => number_node(literal::complex(&item.text)?, &item),
+            ItemKind::Number => number_node(literal::number(&item.text)?, &item),
             ItemKind::LeftParenthesis => {
                 let pipe =
                     self.nested(|parser| parser.pipeline("parenthesized pipeline", ItemKind::RightParenthesis))?;
