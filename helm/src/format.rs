@@ -167,7 +167,7 @@ impl Printer {
                     self.wrong_verb(value, verb)?;
                 }
             }
-            Value::Bytes(bytes) => self.bytes(bytes, verb)?,
+            Value::Bytes(bytes) => self.bytes(bytes, verb, depth)?,
             Value::List(list) => self.list(&list.type_name(), list, verb, depth)?,
             Value::Map(map) => self.map(&map.type_name(), map, verb, depth)?,
             Value::Obj(object) => {
@@ -230,6 +230,10 @@ impl Printer {
     }
 
     fn list(&mut self, type_name: &str, list: &List, verb: char, depth: usize) -> Result<(), FormatError> {
+        if list.is_nil() && self.flags.sharp_v {
+            self.out.extend_from_slice(format!("{type_name}(nil)").as_bytes());
+            return Ok(());
+        }
         let (open, separator, close) = self.brackets(type_name, '[', ']');
         self.out.extend_from_slice(open.as_bytes());
         for (index, item) in list.items().iter().enumerate() {

@@ -187,7 +187,11 @@ fn with_point(number: &str, verb: char, precision: Option<usize>) -> String {
         _ => 0,
     };
     // Go counts the x of 0x among the digits.
-    let significant = digits.chars().filter(|digit| *digit != '.').skip_while(|digit| *digit == '0').count();
+    let significant = digits
+        .chars()
+        .filter(|digit| *digit != '.')
+        .skip_while(|digit| *digit == '0')
+        .count();
     let mut written = digits.to_owned();
     let mut missing = wanted.saturating_sub(significant);
     if !digits.contains('.') {

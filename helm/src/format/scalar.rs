@@ -58,14 +58,14 @@ impl Printer {
         true
     }
 
-    pub(super) fn bytes(&mut self, bytes: &[u8], verb: char) -> Result<(), FormatError> {
+    pub(super) fn bytes(&mut self, bytes: &[u8], verb: char, depth: usize) -> Result<(), FormatError> {
         match verb {
             's' | 'q' | 'x' | 'X' => {
                 self.text(bytes, verb);
             }
             _ => {
                 let (open, separator): (&[u8], &[u8]) = match (self.flags.sharp_v, verb) {
-                    (true, 'v') => (b"[]byte{", b", "),
+                    (true, 'v') if depth == 0 => (b"[]byte{", b", "),
                     (true, _) => (b"[]uint8{", b", "),
                     (false, _) => (b"[", b" "),
                 };

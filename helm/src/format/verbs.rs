@@ -85,6 +85,11 @@ impl Formatter<'_> {
             return;
         }
         self.is_reordered = true;
+        if self.rest.len() < "[1]".len() {
+            self.is_good_index = false;
+            self.rest = &self.rest[1..];
+            return;
+        }
         let Some(end) = self.rest.iter().position(|byte| *byte == b']') else {
             self.is_good_index = false;
             self.rest = &self.rest[1..];
@@ -92,6 +97,7 @@ impl Formatter<'_> {
         };
         let number = str::from_utf8(&self.rest[1..end])
             .ok()
+            .filter(|number| !number.starts_with('+'))
             .and_then(|number| number.parse::<usize>().ok());
         self.rest = &self.rest[end + 1..];
         self.follows_index = number.is_some();

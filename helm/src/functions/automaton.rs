@@ -16,6 +16,7 @@ use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchKind};
 
+use super::patterns::Pattern;
 use crate::bounds::{BoundError, spend};
 
 /// The largest program, in bytes. Room for some ten classes of Unicode or a thousand times any character.
@@ -35,6 +36,7 @@ const FOLLOWED_PER_STEP: usize = 8;
 /// A pattern that can be searched for.
 pub(super) struct Automaton {
     pattern: String,
+    names: Vec<(String, usize)>,
     forward: RefCell<Reader>,
     backward: RefCell<Reader>,
     groups: RefCell<Option<Groups>>,
@@ -44,12 +46,13 @@ pub(super) struct Automaton {
 pub(super) type Searched<T> = Result<T, String>;
 
 impl Automaton {
-    /// Compiles a pattern in the syntax of the crate `regex`.
-    pub(super) fn compile(pattern: &str) -> Searched<Self> {
+    /// Compiles a pattern.
+    pub(super) fn compile(Pattern { rust: pattern, names }: Pattern) -> Searched<Self> {
         let automaton = Self {
-            pattern: pattern.to_owned(),
-            forward: RefCell::new(Reader::new(pattern, false)?),
-            backward: RefCell::new(Reader::new(pattern, true)?),
+            forward: RefCell::new(Reader::new(&pattern, false)?),
+            backward: RefCell::new(Reader::new(&pattern, true)?),
+            pattern,
+            names,
             groups: RefCell::default(),
         };
         spend(to_steps(automaton.memory(), PROGRAM_PER_STEP))?;
@@ -120,11 +123,10 @@ impl Automaton {
         groups.within(text, found)
     }
 
-    /// The number of a group that has a name.
-    pub(super) fn named(&self, name: &str) -> Option<usize> {
-        let groups = self.groups.borrow();
-        let program = groups.as_ref()?.machine.get_nfa();
-        program.group_info().to_index(regex_automata::PatternID::ZERO, name)
+    /// The numbers of the groups that have a name.
+    pub(super) fn named(&self, name: &str) -> impl Iterator<Item = usize> {
+        let named = self.names.iter().filter(move |(of_group, _)| of_group == name);
+        named.map(|(_, number)| *number)
     }
 }
 

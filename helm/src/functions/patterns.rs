@@ -3,32 +3,53 @@
 //! The two differ in small ways: which classes are ASCII, what is special within brackets, which escapes exist. Every
 //! literal is written as a number, so nothing that is plain in Go can be special afterwards.
 
+mod escapes;
+
+use escapes::escaped;
 use regex::Regex;
 
 const MAX_REPEAT: u32 = 1_000;
 /// Where Go gives up on groups within groups.
 const MAX_NESTING: usize = 1_000;
 
+/// A translated pattern. Its groups have no names there, because Go lets several share one.
+pub(crate) struct Pattern {
+    pub(crate) rust: String,
+    /// The names of groups, with their numbers.
+    pub(crate) names: Vec<(String, usize)>,
+}
+
 /// The error is Go's text without the words before it.
-pub(crate) fn translate(pattern: &str) -> Result<String, String> {
+pub(crate) fn translate(pattern: &str) -> Result<Pattern, String> {
     let mut translator = Translator {
         whole: pattern,
         rest: pattern,
         out: String::with_capacity(pattern.len() * 2),
-        open: 0,
+        repeats: vec![1],
+        last_repeats: 1,
+        groups: 0,
+        names: Vec::new(),
         has_operand: false,
         last_repeat: None,
     };
     translator.run()?;
-    Ok(translator.out)
+    Ok(Pattern {
+        rust: translator.out,
+        names: translator.names,
+    })
 }
 
 struct Translator<'a> {
     whole: &'a str,
     rest: &'a str,
     out: String,
-    /// How many groups are open.
-    open: usize,
+    /// For the whole and each open group: how often something in it is repeated, repetitions of repetitions multiplied.
+    repeats: Vec<u32>,
+    /// The same for the last operand.
+    last_repeats: u32,
+    /// How many groups were opened that hold what they match.
+    groups: usize,
+    names: Vec<(String, usize)>,
     /// Whether a repetition would have something to repeat.
     has_operand: bool,
     /// What follows from the repetition just read.
@@ -76,7 +97,7 @@ impl<'a> Translator<'a> {
             }
             self.last_repeat = is_repeat.then_some(before);
         }
-        if self.open == 0 {
+        if self.repeats.len() == 1 {
             Ok(())
         } else {
             Err(error("missing closing )", self.whole))
@@ -90,6 +111,15 @@ impl<'a> Translator<'a> {
     fn operand(&mut self, written: &str) {
         self.out.push_str(written);
         self.has_operand = true;
+        self.last_repeats = 1;
+    }
+
+    /// Notes how often the last operand is repeated.
+    fn repeated(&mut self, times: u32) {
+        self.last_repeats = times;
+        if let Some(most) = self.repeats.last_mut() {
+            *most = times.max(*most);
+        }
     }
 
     fn literal(&mut self, character: char) {
@@ -97,30 +127,32 @@ impl<'a> Translator<'a> {
     }
 
     fn group(&mut self) -> Result<(), String> {
-        if self.open >= MAX_NESTING {
+        if self.repeats.len() > MAX_NESTING {
             return Err(error("expression nests too deeply", self.whole));
         }
         if self.rest.starts_with("(?") {
             return self.special_group();
         }
         self.skip(1);
+        self.groups += 1;
         self.open_group("(");
         Ok(())
     }
 
     fn open_group(&mut self, written: &str) {
         self.out.push_str(written);
-        self.open += 1;
+        self.repeats.push(1);
         self.has_operand = false;
     }
 
     fn close(&mut self) -> Result<(), String> {
-        if self.open == 0 {
+        if self.repeats.len() == 1 {
             return Err(error("unexpected )", self.whole));
         }
-        self.open -= 1;
+        let repeats = self.repeats.pop().unwrap_or(1);
         self.skip(1);
         self.operand(")");
+        self.repeated(repeats);
         Ok(())
     }
 
@@ -133,11 +165,13 @@ impl<'a> Translator<'a> {
                 .split_once('>')
                 .ok_or_else(|| error("invalid named capture", start))?;
             let is_valid = !name.is_empty() && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
-            if !is_valid || self.out.contains(&format!("(?P<{name}>")) {
+            if !is_valid {
                 return Err(error("invalid named capture", read(start, rest)));
             }
             self.rest = rest;
-            self.open_group(&format!("(?P<{name}>"));
+            self.groups += 1;
+            self.names.push((name.to_owned(), self.groups));
+            self.open_group("(");
             return Ok(());
         }
         let mut rest = &start[2..];
@@ -195,6 +229,13 @@ impl<'a> Translator<'a> {
         }
         self.rest = rest;
         self.repeat(before, read(before, rest))?;
+        let times = most.flatten().or(least).unwrap_or(0);
+        let repeats = self.last_repeats.saturating_mul(times);
+        if times >= 2 && repeats > MAX_REPEAT {
+            return Err(error("invalid repeat count", read(before, self.rest)));
+        }
+        // What is there no time at all may repeat as it likes.
+        self.repeated(if most == Some(Some(0)) { 1 } else { repeats.max(1) });
         Ok(true)
     }
 
@@ -359,9 +400,8 @@ fn unicode_class(text: &str) -> Result<Option<(String, &str)>, String> {
     let Some(body) = text.strip_prefix(r"\p").or_else(|| text.strip_prefix(r"\P")) else {
         return Ok(None);
     };
-    let Some(first) = body.chars().next() else {
-        return Ok(None);
-    };
+    let first = body.chars().next();
+    let first = first.ok_or_else(|| error("invalid character class range", text))?;
     let (name, rest) = if first == '{' {
         body[1..]
             .split_once('}')
@@ -399,65 +439,4 @@ fn is_category(name: &str) -> bool {
         _ => return false,
     };
     name.len() == 1 || (name.len() == 2 && minor.contains(&name[1..]))
-}
-
-/// The character that an escape stands for.
-fn escaped(text: &str) -> Result<(char, &str), String> {
-    let mut characters = text[1..].chars();
-    let Some(first) = characters.next() else {
-        return Err(error("trailing backslash at end of expression", ""));
-    };
-    let mut rest = characters.as_str();
-    let character = match first {
-        'a' => Some('\u{7}'),
-        'f' => Some('\u{c}'),
-        'n' => Some('\n'),
-        'r' => Some('\r'),
-        't' => Some('\t'),
-        'v' => Some('\u{b}'),
-        '0' | '1'..='7' if first == '0' || rest.starts_with(|digit: char| digit.is_digit(8)) => {
-            let length = rest
-                .bytes()
-                .take(2)
-                .take_while(|digit| (b'0'..=b'7').contains(digit))
-                .count();
-            let digits = &text[1..2 + length];
-            rest = &rest[length..];
-            u32::from_str_radix(digits, 8).ok().and_then(char::from_u32)
-        }
-        'x' => {
-            let (code, after) = hexadecimal(rest);
-            rest = after;
-            code
-        }
-        _ if first.is_ascii() && !first.is_ascii_alphanumeric() => Some(first),
-        _ => None,
-    };
-    match character {
-        Some(character) => Ok((character, rest)),
-        None => Err(error("invalid escape sequence", read(text, rest))),
-    }
-}
-
-/// `41` or `{1F600}`, and how far Go reads before it gives up.
-fn hexadecimal(text: &str) -> (Option<char>, &str) {
-    let Some(body) = text.strip_prefix('{') else {
-        let end = text.char_indices().nth(2).map_or(text.len(), |(end, _)| end);
-        let (digits, rest) = text.split_at(end);
-        let code = if digits.len() == 2 {
-            u32::from_str_radix(digits, 16).ok()
-        } else {
-            None
-        };
-        return (code.and_then(char::from_u32), rest);
-    };
-    let length = body.bytes().take_while(u8::is_ascii_hexdigit).count();
-    let (digits, rest) = body.split_at(length);
-    let code = u32::from_str_radix(digits, 16).ok().and_then(char::from_u32);
-    let after = rest.char_indices().nth(1).map_or("", |(next, _)| &rest[next..]);
-    if rest.starts_with('}') {
-        (code, after)
-    } else {
-        (None, after)
-    }
 }

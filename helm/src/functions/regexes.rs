@@ -13,7 +13,7 @@ use crate::bounds::{check_bytes, check_items, spend};
 use crate::format::quote;
 use crate::text;
 use crate::value::Type::{Int, Str};
-use crate::value::{List, Value};
+use crate::value::{Element, List, Value};
 
 /// How many compiled patterns a thread keeps.
 const MAX_COMPILED: usize = 64;
@@ -179,8 +179,8 @@ fn compile(pattern: &[u8]) -> Compiled {
         let rest = text::lossy(&pattern[error.valid_up_to()..]);
         refused(format!("error parsing regexp: invalid UTF-8: `{rest}`"))
     })?;
-    let rust = translate(text).map_err(|error| refused(format!("error parsing regexp: {error}")))?;
-    let automaton = Automaton::compile(&rust)
+    let pattern = translate(text).map_err(|error| refused(format!("error parsing regexp: {error}")))?;
+    let automaton = Automaton::compile(pattern)
         .map_err(|error| Refusal::Ours(format!("regular expression `{text}` is not supported: {error}").into()))?;
     Ok(Rc::new(automaton))
 }
@@ -210,7 +210,8 @@ fn find(automaton: &Automaton, text: &Subject) -> Called {
     Ok(Value::from(found.map_or(&b""[..], |found| text.part(found))))
 }
 
-type Parts<'t> = Result<Vec<&'t [u8]>, String>;
+/// Nothing stands for the slice that Go never makes.
+type Parts<'t> = Result<Option<Vec<&'t [u8]>>, String>;
 
 /// Runs a function whose third argument is the largest number of results, without limit when negative.
 fn counted(
@@ -224,7 +225,9 @@ fn counted(
     let automaton = compiled(pattern).map_err(refused)?;
     let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
     let parts = run(&automaton, &Subject::new(text), limit)?;
-    Ok(Value::List(List::strings(parts)))
+    Ok(Value::List(
+        parts.map_or_else(|| List::nil(Element::Str), List::strings),
+    ))
 }
 
 fn find_all<'t>(automaton: &Automaton, text: &Subject<'t>, limit: usize) -> Parts<'t> {
@@ -233,15 +236,15 @@ fn find_all<'t>(automaton: &Automaton, text: &Subject<'t>, limit: usize) -> Part
         parts.push(text.part(found?));
         check_items(parts.len())?;
     }
-    Ok(parts)
+    Ok((!parts.is_empty()).then_some(parts))
 }
 
 fn split<'t>(automaton: &Automaton, text: &Subject<'t>, limit: usize) -> Parts<'t> {
     if limit == 0 {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     if text.original.is_empty() && !automaton.is_empty() {
-        return Ok(vec![b""]);
+        return Ok(Some(vec![b""]));
     }
     let (mut parts, mut start, mut end) = (Vec::new(), 0, 0);
     for found in automaton.find_all(&text.read).take(limit) {
@@ -261,7 +264,7 @@ fn split<'t>(automaton: &Automaton, text: &Subject<'t>, limit: usize) -> Parts<'
         parts.push(text.part(start..text.read.len()));
     }
     check_items(parts.len())?;
-    Ok(parts)
+    Ok(Some(parts))
 }
 
 fn replaced(arguments: &[Value], refused: fn(Refusal) -> String, expands: bool) -> Called {
@@ -328,11 +331,11 @@ fn pieces(replacement: &[u8]) -> Vec<Piece<'_>> {
 
 /// What a group of a match holds; nothing when there is no such group.
 fn group<'t>(automaton: &Automaton, name: &str, text: &Subject<'t>, groups: &[Option<Range<usize>>]) -> &'t [u8] {
-    let number = match name.parse::<usize>() {
-        Ok(number) if name == "0" || !name.starts_with('0') => Some(number),
-        _ => automaton.named(name),
+    let taking_part = |number: usize| groups.get(number)?.clone();
+    let found = match name.parse::<usize>() {
+        Ok(number) if name == "0" || !name.starts_with('0') => taking_part(number),
+        _ => automaton.named(name).find_map(taking_part),
     };
-    let found = number.and_then(|number| groups.get(number)?.clone());
     found.map_or(b"", |found| text.part(found))
 }
 

@@ -250,10 +250,10 @@ const MAX_REGEX_BYTES: usize = 4 << 20;
 impl Pattern {
     /// The error is Go's.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let rust = patterns::translate(text).map_err(|error| format!("error parsing regexp: {error}"))?;
+        let pattern = patterns::translate(text).map_err(|error| format!("error parsing regexp: {error}"))?;
         Ok(Self {
             text: text.to_owned(),
-            rust,
+            rust: pattern.rust,
             compiled: OnceLock::new(),
         })
     }

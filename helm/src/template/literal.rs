@@ -136,7 +136,8 @@ pub(super) fn number(text: &[u8]) -> Result<Number, String> {
 /// A constant with a real and an imaginary part, `1+2i`.
 pub(super) fn complex(text: &[u8]) -> Result<Number, String> {
     let text = str::from_utf8(text).map_err(|_| INVALID)?;
-    let is_sign = |at: &usize| matches!(text.as_bytes()[*at], b'+' | b'-') && !text[..*at].ends_with(['e', 'E', 'p', 'P']);
+    let is_sign =
+        |at: &usize| matches!(text.as_bytes()[*at], b'+' | b'-') && !text[..*at].ends_with(['e', 'E', 'p', 'P']);
     let parts = (1..text.len()).find(is_sign).map(|at| text.split_at(at));
     let read = |(real, imaginary): (&str, &str)| {
         let imaginary = imaginary.strip_suffix('i')?;

@@ -59,6 +59,8 @@ pub struct List {
 
 struct Items {
     elements: Vec<Value>,
+    /// Go's nil of a slice type: a slice that was never made.
+    is_nil: bool,
     /// The same elements after the one change that exists.
     sorted: OnceCell<Vec<Value>>,
 }
@@ -81,9 +83,27 @@ impl List {
             element,
             items: Rc::new(Items {
                 elements: items,
+                is_nil: false,
                 sorted: OnceCell::new(),
             }),
         }
+    }
+
+    /// A slice that was never made: empty, and null in JSON.
+    pub fn nil(element: Element) -> Self {
+        Self {
+            element,
+            items: Rc::new(Items {
+                elements: Vec::new(),
+                is_nil: true,
+                sorted: OnceCell::new(),
+            }),
+        }
+    }
+
+    /// Whether the slice was never made.
+    pub fn is_nil(&self) -> bool {
+        self.items.is_nil
     }
 
     /// A `[]string`.
