@@ -6,7 +6,7 @@
 mod archive;
 pub(crate) mod coalesce;
 pub(crate) mod dependencies;
-mod ignore;
+pub(crate) mod ignore;
 mod load;
 mod metadata;
 pub(crate) mod schemas;

@@ -50,8 +50,8 @@ impl Layout {
         let release: Map = [
             ("Name", Value::from(options.release_name.as_str())),
             ("Namespace", Value::from(options.namespace.as_str())),
-            ("IsUpgrade", Value::Bool(false)),
-            ("IsInstall", Value::Bool(true)),
+            ("IsUpgrade", Value::Bool(options.is_upgrade)),
+            ("IsInstall", Value::Bool(!options.is_upgrade)),
             ("Revision", Value::int(1)),
             ("Service", Value::from("Helm")),
         ]

@@ -26,6 +26,14 @@ pub struct Manifest {
     kind: String,
 }
 
+impl Manifest {
+    /// Whether it is a hook that runs as a test.
+    pub(crate) fn is_test(&self) -> bool {
+        let is_test = |event: &String| TEST_EVENTS.contains(&event.as_str());
+        self.hook.as_ref().is_some_and(|hook| hook.events.iter().any(is_test))
+    }
+}
+
 /// When a hook runs, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hook {
@@ -47,6 +55,30 @@ pub struct ManifestError {
     pub line: Option<usize>,
     /// What is wrong with it.
     pub problem: String,
+    /// All that was rendered, as Helm shows it on demand.
+    rendered: Vec<u8>,
+}
+
+impl ManifestError {
+    /// Adds what was rendered, by template path.
+    pub(crate) fn with(mut self, files: &BTreeMap<String, Vec<u8>>) -> Self {
+        for (source, text) in files.iter().filter(|(_, text)| !trim_space(text).is_empty()) {
+            write(&mut self.rendered, source, text);
+        }
+        self
+    }
+
+    /// See [`crate::RenderError::debug_output`].
+    pub(crate) fn debug_output(&self) -> Vec<u8> {
+        [trim_space(&self.rendered), b"\n"].concat()
+    }
+}
+
+/// Adds a document to what is printed.
+pub(crate) fn write(out: &mut Vec<u8>, source: &str, text: &[u8]) {
+    for part in [b"---\n# Source: ", source.as_bytes(), b"\n", text, b"\n"] {
+        out.extend_from_slice(part);
+    }
 }
 
 /// The manifests of a release, and what was dropped on the way.
@@ -69,6 +101,9 @@ const EVENTS: [&str; 10] = [
     "test",
     "test-success",
 ];
+
+/// The second is how Helm 2 wrote the first.
+const TEST_EVENTS: [&str; 2] = ["test", "test-success"];
 
 /// Splits and sorts the rendered files, which are given by template path.
 pub(crate) fn sort(
@@ -108,6 +143,11 @@ fn place<'k>(order: &HashMap<&str, usize>, kind: &'k str) -> (usize, &'k str) {
     }
 }
 
+/// The documents of a text, as a profile separates them.
+pub(crate) fn documents<'t>(text: &'t [u8], _profile: &Profile) -> Vec<&'t [u8]> {
+    split(text).collect()
+}
+
 /// The documents of a file. A separator right behind another one stays in the document, as in Helm.
 fn split(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     static SEPARATOR: LazyLock<Regex> =
@@ -122,6 +162,7 @@ fn read(source: &str, text: &[u8], warnings: &mut Vec<String>) -> Result<Option<
         source_file: source.to_owned(),
         line: None,
         problem,
+        rendered: Vec::new(),
     };
     // Helm prints and applies a document with a line break behind it, which a block scalar at its end keeps. Its errors are those of
     // the document without.

@@ -24,6 +24,10 @@ pub struct RenderOptions {
     pub profile: &'static Profile,
     /// Whether the files of `crds/` are part of the output.
     pub include_crds: bool,
+    /// Whether `.Release.IsUpgrade` is set instead of `.Release.IsInstall`.
+    pub is_upgrade: bool,
+    /// Whether the values must satisfy the schemas of the charts.
+    pub check_schemas: bool,
     /// What the templates may use up.
     pub limits: Limits,
     /// Ends the render when it is raised, at the next step of a template ([`RenderError::is_cancelled`](crate::RenderError::is_cancelled)).
@@ -53,6 +57,8 @@ impl RenderOptions {
             api_versions: Vec::new(),
             profile: Profile::V3_19,
             include_crds: false,
+            is_upgrade: false,
+            check_schemas: true,
             limits: Limits::default(),
             cancelled: Arc::default(),
             answers: Arc::new(Refusing),

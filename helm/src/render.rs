@@ -4,9 +4,7 @@ mod error;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::{Arc, LazyLock};
-
-use regex::Regex;
+use std::sync::Arc;
 
 use crate::chart::Chart;
 use crate::chart::coalesce::{Nulls, coalesce};
@@ -17,12 +15,12 @@ use crate::manifest::{self, Manifest};
 use crate::objects::Capabilities;
 use crate::options::{OtherLanguage, RenderOptions};
 use crate::plain;
+use crate::release_name;
 use crate::template::{Executor, on_deep_stack};
 use crate::value::{Map, Value};
 use crate::yaml::Node;
 
 pub(crate) use error::ErrorWords;
-use error::RELEASE_NAME;
 pub use error::{RenderError, RenderProblem};
 
 /// What came out.
@@ -38,53 +36,35 @@ pub struct Rendering {
     pub warnings: Vec<String>,
 }
 
-impl Rendering {
-    /// What `helm template` writes to its standard output, byte for byte.
-    pub fn stdout(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        let mut write = |source: &str, text: &[u8]| {
-            out.extend_from_slice(b"---\n# Source: ");
-            out.extend_from_slice(source.as_bytes());
-            out.push(b'\n');
-            out.extend_from_slice(text);
-            out.push(b'\n');
-        };
-        for crd in &self.crds {
-            write(&crd.source, &crd.data);
-        }
-        for manifest in &self.manifests {
-            write(&manifest.source, manifest.text.as_bytes());
-        }
-        let mut out = crate::text::trim_space(&out).to_vec();
-        out.push(b'\n');
-        for hook in &self.hooks {
-            out.extend_from_slice(format!("---\n# Source: {}\n{}\n", hook.source, hook.text).as_bytes());
-        }
-        out
-    }
-}
-
-const MAX_RELEASE_NAME: usize = 53;
-
 impl Chart {
     /// Renders the chart. `values` is what the user sets over the defaults: a mapping, or null for nothing. Numbers of documents are
     /// floats there ([`crate::yaml::parse`]); integers are what only [`crate::command_line`] gives.
     ///
     /// Runs on a thread of its own, because templates may nest deeply, and returns when it is done.
     pub fn render(&self, values: &Node, options: &RenderOptions) -> Result<Rendering, RenderError> {
-        let rendering = check_release_name(&options.release_name).and_then(|()| {
-            on_deep_stack(|| Render { chart: self, options }.run(values)).map_err(RenderProblem::Thread)?
-        });
+        let rendering = on_deep_stack(|| Render { chart: self, options }.run(values))
+            .map_err(RenderProblem::Thread)
+            .flatten();
         rendering.map_err(|problem| RenderError::new(problem, options.profile))
     }
 }
 
-fn check_release_name(name: &str) -> Result<(), RenderProblem> {
-    static PATTERN: LazyLock<Regex> = LazyLock::new(|| Regex::new(RELEASE_NAME).expect("a constant pattern compiles"));
-    if name.len() <= MAX_RELEASE_NAME && PATTERN.is_match(name) {
-        return Ok(());
+impl RenderOptions {
+    /// Whether the Kubernetes version is one: what a render finds out first, without a chart.
+    pub fn check_kube_version(&self) -> Result<(), RenderError> {
+        let checked = capabilities(self).map(|_| ());
+        checked.map_err(|problem| RenderError::new(problem, self.profile))
     }
-    Err(RenderProblem::ReleaseName(name.to_owned()))
+}
+
+fn capabilities(options: &RenderOptions) -> Result<Capabilities, RenderProblem> {
+    let kube_version = options.kube_version.as_deref();
+    Capabilities::new(options.profile, kube_version, &options.api_versions).map_err(|problem| {
+        RenderProblem::KubeVersion {
+            version: kube_version.unwrap_or_default().to_owned(),
+            problem,
+        }
+    })
 }
 
 /// Everything the steps of one render share.
@@ -96,9 +76,12 @@ struct Render<'a> {
 impl Render<'_> {
     fn run(&self, values: &Node) -> Result<Rendering, RenderProblem> {
         let mut warnings = Vec::new();
-        let capabilities = self.capabilities()?;
+        let capabilities = capabilities(self.options)?;
         let mut chart = Instance::new(self.chart.root());
         check_installable(&chart)?;
+        if !release_name::is_allowed(&self.options.release_name) {
+            return Err(RenderProblem::ReleaseName(self.options.release_name.clone()));
+        }
         let Value::Map(values) = values_or_empty(values).to_user_value() else {
             return Err(RenderProblem::Values("values must be a mapping".to_owned()));
         };
@@ -106,7 +89,9 @@ impl Render<'_> {
             .process(&values, &mut warnings)
             .map_err(RenderProblem::Dependencies)?;
         let values = coalesce(&chart, &values, Nulls::Delete, &mut warnings).map_err(RenderProblem::Values)?;
-        check_schemas(&chart, &values).map_err(RenderProblem::Schema)?;
+        if self.options.check_schemas {
+            check_schemas(&chart, &values).map_err(RenderProblem::Schema)?;
+        }
         let wanted = &chart.metadata.kube_version;
         if !wanted.is_empty() && !is_compatible(wanted, capabilities.kube_version()) {
             return Err(RenderProblem::IncompatibleKubeVersion {
@@ -116,22 +101,13 @@ impl Render<'_> {
         }
         let mut layout = Layout::new(&chart, self.options, Value::Obj(Rc::new(capabilities)), &values);
         let files = self.execute(&layout)?;
-        let sorted = manifest::sort(&files, self.options.profile, &mut warnings).map_err(RenderProblem::Manifest)?;
+        let sorted = manifest::sort(&files, self.options.profile, &mut warnings)
+            .map_err(|error| RenderProblem::Manifest(error.with(&files)))?;
         Ok(Rendering {
             crds: std::mem::take(&mut layout.crds),
             manifests: sorted.manifests,
             hooks: sorted.hooks,
             warnings,
-        })
-    }
-
-    fn capabilities(&self) -> Result<Capabilities, RenderProblem> {
-        let kube_version = self.options.kube_version.as_deref();
-        Capabilities::new(self.options.profile, kube_version, &self.options.api_versions).map_err(|problem| {
-            RenderProblem::KubeVersion {
-                version: kube_version.unwrap_or_default().to_owned(),
-                problem,
-            }
         })
     }
 

@@ -7,7 +7,7 @@ pub enum IgnoreError {
     #[error("double-star (**) syntax is not supported")]
     DoubleStar,
     /// A bracket expression or an escape without an end.
-    #[error("syntax error in pattern {0:?}")]
+    #[error("syntax error in pattern")]
     Syntax(String),
 }
 
@@ -96,7 +96,7 @@ impl Rule {
 }
 
 /// Go's `filepath.Match`; nothing for a pattern that is malformed.
-fn matches_whole(pattern: &str, name: &str) -> Option<bool> {
+pub(crate) fn matches_whole(pattern: &str, name: &str) -> Option<bool> {
     let mut regex = String::from("(?s)^");
     let mut characters = pattern.chars().peekable();
     while let Some(character) = characters.next() {

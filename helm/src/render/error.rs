@@ -6,9 +6,8 @@ use std::fmt;
 use crate::chart::schemas::SchemaError;
 use crate::manifest::ManifestError;
 use crate::profile::Profile;
+use crate::release_name;
 use crate::template::{ExecError, ParseError, StackError};
-
-pub(super) const RELEASE_NAME: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 
 /// Why a chart does not render. Displays as the Helm version of the profile says it, without `Error: `; [`RenderError::problem`] is the
 /// same as data.
@@ -91,15 +90,23 @@ impl RenderError {
 
     /// What `helm template` writes to its error output, without log lines.
     pub fn stderr(&self) -> String {
-        let hint = match &*self.problem {
+        let hint = match self.debug_output() {
+            Some(_) => "\n\nUse --debug flag to render out invalid YAML",
+            None => "",
+        };
+        format!("Error: {self}{hint}\n")
+    }
+
+    /// What `helm template --debug` writes to its standard output although there is an error; nothing for an error before the templates.
+    pub fn debug_output(&self) -> Option<Vec<u8>> {
+        match &*self.problem {
             RenderProblem::IncompatibleKubeVersion { .. }
             | RenderProblem::Parse(_)
             | RenderProblem::Execute(_)
-            | RenderProblem::OtherLanguage { .. }
-            | RenderProblem::Manifest(_) => "\n\nUse --debug flag to render out invalid YAML",
-            _ => "",
-        };
-        format!("Error: {self}{hint}\n")
+            | RenderProblem::OtherLanguage { .. } => Some(b"\n".to_vec()),
+            RenderProblem::Manifest(error) => Some(error.debug_output()),
+            _ => None,
+        }
     }
 
     /// The template that the error is about, as `chart/templates/name.yaml`, and the line in it where one is known, from 1.
@@ -152,8 +159,9 @@ impl fmt::Display for RenderError {
         match &*self.problem {
             RenderProblem::ReleaseName(name) => write!(
                 formatter,
-                "{}release name {name:?}: invalid release name, must match regex {RELEASE_NAME} and the length must not be longer than 53",
-                words.release_name
+                "{}release name {name:?}: {}",
+                words.release_name,
+                release_name::problem(name)
             ),
             RenderProblem::KubeVersion { version, problem } => {
                 write!(formatter, "invalid kube version '{version}': {problem}")

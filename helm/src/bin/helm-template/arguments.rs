@@ -1,147 +1,189 @@
-//! What the words of the command line ask for.
+//! What the words of the command line ask for, in the order in which Helm looks at them.
 
 use std::env;
+use std::sync::Arc;
 
-use helm::Profile;
-use helm::answers::Moment;
+use helm::answers::{Answers, Moment};
 use helm::command_line::ValueArguments;
+use helm::{Printing, Profile, RenderOptions};
 
 use crate::Failure;
-use crate::flags::{Flag, Given, Kind};
+use crate::chance;
+use crate::flags::Given;
+use crate::table;
 
 /// What was asked for.
 pub(crate) enum Request {
     /// A text about the program.
-    Help(String),
+    Help,
     /// A render.
     Render(Box<Arguments>),
 }
 
 /// A render as asked for.
 pub(crate) struct Arguments {
-    pub(crate) release_name: String,
     pub(crate) chart: String,
-    pub(crate) namespace: String,
-    pub(crate) profile: &'static Profile,
-    pub(crate) kube_version: Option<String>,
-    pub(crate) api_versions: Vec<String>,
-    pub(crate) include_crds: bool,
     pub(crate) values: ValueArguments,
-    /// In place of the system's randomness.
-    pub(crate) seed: Option<u64>,
-    /// In place of the clock.
-    pub(crate) now: Option<Moment>,
+    pub(crate) options: RenderOptions,
+    pub(crate) printing: Printing,
+    pub(crate) output: Output,
 }
 
-const fn flag(name: &'static str, kind: Kind) -> Flag {
-    Flag { name, short: None, kind }
+/// Where manifests go besides the standard output.
+pub(crate) struct Output {
+    /// The folder to write files to.
+    pub(crate) folder: Option<String>,
+    /// Whether they lie in a folder named like the release.
+    pub(crate) by_release: bool,
+    /// What is not valid is written too.
+    pub(crate) debug: bool,
 }
 
-const fn short(letter: char, name: &'static str, kind: Kind) -> Flag {
-    Flag {
-        name,
-        short: Some(letter),
-        kind,
-    }
-}
-
-const FLAGS: &[Flag] = &[
-    short('a', "api-versions", Kind::List),
-    short('f', "values", Kind::List),
-    short('h', "help", Kind::Switch),
-    short('n', "namespace", Kind::Text),
-    flag("include-crds", Kind::Switch),
-    flag("kube-version", Kind::Text),
-    flag("now", Kind::Text),
-    flag("profile", Kind::Text),
-    flag("seed", Kind::Text),
-    flag("set", Kind::Texts),
-    flag("set-file", Kind::Texts),
-    flag("set-json", Kind::Texts),
-    flag("set-literal", Kind::Texts),
-    flag("set-string", Kind::Texts),
-];
-
-const HELP: &str = "Renders a chart as helm template does: the same bytes, the same errors.
-
-Usage:
-  helm-template [NAME] CHART [flags]
-";
-
-/// The name of a release for which none is given.
+/// The name of a release for which none is given. Helm generates none here either.
 const NO_NAME: &str = "release-name";
 
 impl Request {
     /// Reads the words after the name of the program.
     pub(crate) fn read(words: Vec<String>) -> Result<Self, Failure> {
-        let given = Given::read(FLAGS, words).map_err(Failure)?;
+        let (given, profile) = table::read(words)?;
         if given.is_on("help") {
-            return Ok(Self::Help(HELP.to_owned()));
+            return Ok(Self::Help);
         }
-        Arguments::read(&given).map(Box::new).map(Self::Render)
+        Arguments::read(&given, profile).map(Box::new).map(Self::Render)
     }
 }
 
 impl Arguments {
-    fn read(given: &Given) -> Result<Self, Failure> {
-        let (release_name, chart) = match given.words.as_slice() {
-            [] => {
-                return Err(Failure(
-                    "\"helm template\" requires at least 1 argument\n\nUsage:  helm template [NAME] [CHART] [flags]"
-                        .to_owned(),
-                ));
-            }
-            [chart] => (NO_NAME, chart),
-            [name, chart] => (name.as_str(), chart),
-            [_, _, others @ ..] => {
-                return Err(Failure(format!(
-                    "expected at most two arguments, unexpected arguments: {}",
-                    others.join(", ")
-                )));
-            }
-        };
-        let number = |name: &str| match given.text(name) {
-            None => Ok(None),
-            Some(text) => text
-                .parse()
-                .map(Some)
-                .map_err(|_| Failure(format!("--{name} is not a number: {text:?}"))),
-        };
-        let now: Option<u64> = number("now")?;
-        Ok(Self {
-            release_name: release_name.to_owned(),
-            chart: chart.clone(),
-            namespace: namespace(given),
-            profile: profile(given)?,
-            kube_version: given.text("kube-version").filter(|text| !text.is_empty()).map(str::to_owned),
+    fn read(given: &Given, profile: &'static Profile) -> Result<Self, Failure> {
+        if given.words.is_empty() {
+            return Err(Failure(
+                "\"helm template\" requires at least 1 argument\n\nUsage:  helm template [NAME] [CHART] [flags]"
+                    .to_owned(),
+            ));
+        }
+        table::refuse(given)?;
+        let mut options = RenderOptions {
+            kube_version: given
+                .text("kube-version")
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned),
             api_versions: given.all("api-versions"),
             include_crds: given.is_on("include-crds"),
-            values: ValueArguments {
-                files: given.all("values"),
-                set_json: given.all("set-json"),
-                set: given.all("set"),
-                set_string: given.all("set-string"),
-                set_file: given.all("set-file"),
-                set_literal: given.all("set-literal"),
+            is_upgrade: given.is_on("is-upgrade"),
+            check_schemas: !given.is_on("skip-schema-validation"),
+            profile,
+            answers: answers(given)?,
+            ..RenderOptions::new(NO_NAME, namespace(given))
+        };
+        options.check_kube_version()?;
+        check_dry_run(given, profile)?;
+        let chart = name_and_chart(given, &mut options)?;
+        Ok(Self {
+            chart,
+            values: values(given),
+            options,
+            printing: Printing {
+                hooks: !given.is_on("no-hooks"),
+                tests: !given.is_on("skip-tests"),
+                only: given.all("show-only"),
             },
-            seed: number("seed")?,
-            now: now.map(|seconds| Moment {
-                seconds: seconds.try_into().unwrap_or(i64::MAX),
-                nanoseconds: 0,
-            }),
+            output: Output {
+                folder: given
+                    .text("output-dir")
+                    .filter(|folder| !folder.is_empty())
+                    .map(str::to_owned),
+                by_release: given.is_on("release-name"),
+                debug: given.is_on("debug"),
+            },
         })
     }
 }
 
+/// Sets the name of the release and gives the chart.
+fn name_and_chart(given: &Given, options: &mut RenderOptions) -> Result<String, Failure> {
+    let name_template = given.text("name-template").filter(|text| !text.is_empty());
+    let (name, chart) = match (given.words.as_slice(), name_template) {
+        ([chart], None) => (NO_NAME.to_owned(), chart),
+        ([chart], Some(template)) => (options.name_from(template)?, chart),
+        ([name, chart], None) if !given.is_on("generate-name") => (name.clone(), chart),
+        ([_, _], _) => {
+            let flag = if given.is_on("generate-name") {
+                "generate-name"
+            } else {
+                "name-template"
+            };
+            return Err(Failure(format!("cannot set --{flag} and also specify a name")));
+        }
+        (words, _) => {
+            let others = words.get(2..).unwrap_or_default().join(", ");
+            return Err(Failure(format!(
+                "expected at most two arguments, unexpected arguments: {others}"
+            )));
+        }
+    };
+    options.release_name = name;
+    Ok(chart.clone())
+}
+
+/// A render is always a dry run; what would ask a cluster during it is refused.
+fn check_dry_run(given: &Given, profile: &Profile) -> Result<(), Failure> {
+    let Some(run) = given.text("dry-run") else {
+        return Ok(());
+    };
+    let fault = if table::is_helm_3(profile) {
+        match run {
+            "" | "unset" | "client" | "true" => return Ok(()),
+            "server" | "none" | "false" => None,
+            _ => Some(
+                "Invalid dry-run flag. Flag must one of the following: false, true, none, client, server".to_owned(),
+            ),
+        }
+    } else {
+        match run {
+            "unset" | "client" | "1" | "t" | "T" | "true" | "TRUE" | "True" => return Ok(()),
+            "server" => None,
+            "none" | "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(format!(
+                "invalid dry-run value ({run:?}). Must be \"server\" or \"client\""
+            )),
+            _ => Some(format!(
+                "invalid dry-run value ({run:?}). Must be \"none\", \"server\", or \"client\""
+            )),
+        }
+    };
+    let asks = || format!("--dry-run={run} asks a cluster, which is never done here");
+    Err(Failure(fault.unwrap_or_else(asks)))
+}
+
+fn values(given: &Given) -> ValueArguments {
+    ValueArguments {
+        files: given.all("values"),
+        set_json: given.all("set-json"),
+        set: given.all("set"),
+        set_string: given.all("set-string"),
+        set_file: given.all("set-file"),
+        set_literal: given.all("set-literal"),
+    }
+}
+
+fn answers(given: &Given) -> Result<Arc<dyn Answers>, Failure> {
+    let number = |name: &str| match given.text(name).map(str::parse) {
+        None => Ok(None),
+        Some(Ok(number)) => Ok(Some(number)),
+        Some(Err(_)) => Err(Failure(format!("--{name} wants a number"))),
+    };
+    let now: Option<u64> = number("now")?;
+    let now = now.map(|seconds| Moment {
+        seconds: seconds.try_into().unwrap_or(i64::MAX),
+        nanoseconds: 0,
+    });
+    chance::answers(number("seed")?, now)
+}
+
+/// As Helm without a configuration of clients, which is not read here.
 fn namespace(given: &Given) -> String {
     let asked = given.text("namespace").map(str::to_owned);
     let asked = asked.or_else(|| env::var("HELM_NAMESPACE").ok());
-    asked.filter(|name| !name.is_empty()).unwrap_or_else(|| "default".to_owned())
-}
-
-fn profile(given: &Given) -> Result<&'static Profile, Failure> {
-    let Some(name) = given.text("profile") else {
-        return Ok(Profile::V3_19);
-    };
-    Profile::by_name(name).ok_or_else(|| Failure(format!("there is no profile {name:?}")))
+    asked
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "default".to_owned())
 }

@@ -1,33 +1,41 @@
-//! The files of a chart's folder. Links are followed, what `.helmignore` names is not even read.
+//! The files of a chart's folder. Links are followed, and what `.helmignore` names is not even read.
 
 use std::fs;
 use std::path::Path;
 
-use helm::chart::IgnoreRules;
+use helm::Profile;
+use helm::chart::{ArchiveLimits, IgnoreRules, LoadError};
 
-use crate::Failure;
 use crate::inputs::{opened, reason};
-
-/// Helm's bound on one file.
-const MAX_FILE_BYTES: u64 = 5 << 20;
+use crate::{Failure, table};
 
 /// Names in the chart with contents.
 type Files = Vec<(String, Vec<u8>)>;
 
-/// Reads the folder of a chart.
-pub(crate) fn read(folder: &Path) -> Result<Files, Failure> {
-    let folder = std::path::absolute(folder).map_err(|error| Failure(opened(folder, &error)))?;
+/// Reads the folder of a chart, which is an absolute path.
+pub(crate) fn read(folder: &Path, profile: &Profile) -> Result<Files, Failure> {
     let rules = fs::read(folder.join(".helmignore")).unwrap_or_default();
+    let limits = ArchiveLimits::default();
     let mut walk = Walk {
         rules: IgnoreRules::parse(&rules)?,
+        bytes: limits.total_bytes,
+        limits,
+        entries: 0,
+        is_helm_3: table::is_helm_3(profile),
         files: Vec::new(),
     };
-    walk.enter(&folder, "")?;
+    walk.enter(folder, "")?;
     Ok(walk.files)
 }
 
 struct Walk {
     rules: IgnoreRules,
+    limits: ArchiveLimits,
+    /// How many more may be read. Helm 3 and 4.1 would read on until memory ends.
+    bytes: u64,
+    /// How many were visited: links can make a folder endless.
+    entries: usize,
+    is_helm_3: bool,
     files: Files,
 }
 
@@ -36,10 +44,11 @@ impl Walk {
         let failed = |error| Failure(opened(folder, &error));
         let mut entries = Vec::new();
         for entry in fs::read_dir(folder).map_err(failed)? {
-            entries.push(entry.map_err(failed)?.file_name());
+            let entry = entry.map_err(failed)?;
+            entries.push((entry.file_name(), entry.file_type().map_err(failed)?.is_symlink()));
         }
         entries.sort();
-        for entry in entries {
+        for (entry, is_link) in entries {
             let path = folder.join(&entry);
             let entry = entry.to_string_lossy();
             let name = if name.is_empty() {
@@ -47,14 +56,22 @@ impl Walk {
             } else {
                 format!("{name}/{entry}")
             };
+            if is_link {
+                self.note_link(&path)?;
+            }
             self.visit(&path, name)?;
         }
         Ok(())
     }
 
     fn visit(&mut self, path: &Path, name: String) -> Result<(), Failure> {
-        let about = fs::metadata(path)
-            .map_err(|error| Failure(format!("error evaluating symlink {}: {}", path.display(), reason(&error))))?;
+        self.entries += 1;
+        if self.entries > self.limits.entries {
+            let limit = self.limits.entries;
+            return Err(LoadError::TooManyEntries { limit }.into());
+        }
+        let about =
+            fs::metadata(path).map_err(|error| Failure(format!("lstat {}: {}", path.display(), reason(&error))))?;
         if self.rules.ignores(&name, about.is_dir()) {
             return Ok(());
         }
@@ -67,14 +84,48 @@ impl Walk {
                 path.display()
             )));
         }
-        if about.len() > MAX_FILE_BYTES {
-            let base = name.rsplit('/').next().unwrap_or_default();
+        let text = self.read(path, &name, about.len())?;
+        self.files.push((name, text));
+        Ok(())
+    }
+
+    fn read(&mut self, path: &Path, name: &str, size: u64) -> Result<Vec<u8>, Failure> {
+        let limit = self.limits.file_bytes;
+        if size > limit {
+            let resolved = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+            let base = resolved.file_name().unwrap_or_default().to_string_lossy();
             return Err(Failure(format!(
-                "chart file {base:?} is larger than the maximum file size {MAX_FILE_BYTES}"
+                "chart file {base:?} is larger than the maximum file size {limit}"
             )));
         }
-        let text = fs::read(path).map_err(|error| Failure(format!("error reading {name}: {}", opened(path, &error))))?;
-        self.files.push((name, text));
+        let limit = self.limits.total_bytes;
+        self.bytes = self.bytes.checked_sub(size).ok_or(LoadError::TooLarge { limit })?;
+        fs::read(path).map_err(|error| Failure(format!("error reading {name}: {}", opened(path, &error))))
+    }
+
+    /// Says where a link leads, as Helm does.
+    fn note_link(&self, path: &Path) -> Result<(), Failure> {
+        let resolved = fs::canonicalize(path).map_err(|error| {
+            let target = fs::read_link(path).unwrap_or_default();
+            let target = path
+                .parent()
+                .map_or_else(|| target.clone(), |parent| parent.join(&target));
+            let (path, target) = (path.display(), target.display());
+            Failure(format!(
+                "error evaluating symlink {path}: lstat {target}: {}",
+                reason(&error)
+            ))
+        })?;
+        let (path, resolved) = (path.display(), resolved.display());
+        if self.is_helm_3 {
+            eprintln!(
+                "walk.go:75: found symbolic link in path: {path} resolves to {resolved}. Contents of linked file included and used"
+            );
+        } else {
+            eprintln!(
+                "level=INFO msg=\"found symbolic link in path. Contents of linked file included and used\" path={path} resolved={resolved}"
+            );
+        }
         Ok(())
     }
 }

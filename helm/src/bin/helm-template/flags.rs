@@ -3,21 +3,24 @@
 use std::collections::HashMap;
 
 /// What a flag takes.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Nothing, or `=true` and its like.
     Switch,
     /// One argument; the last one counts.
     Text,
-    /// One argument, or none and then this one.
+    /// One argument behind `=`, or none and then this one.
     TextOr(&'static str),
     /// One argument each time.
     Texts,
-    /// A line of comma-separated values each time.
+    /// Comma-separated values each time.
     List,
+    /// Comma-separated `key=value` each time.
+    Pairs,
 }
 
 /// One flag.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Flag {
     pub(crate) name: &'static str,
     pub(crate) short: Option<char>,
@@ -25,7 +28,7 @@ pub(crate) struct Flag {
 }
 
 /// What was given.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Given {
     /// Everything that is no flag.
     pub(crate) words: Vec<String>,
@@ -34,7 +37,7 @@ pub(crate) struct Given {
 
 impl Given {
     /// Reads words. The error is pflag's text.
-    pub(crate) fn read(table: &'static [Flag], words: Vec<String>) -> Result<Self, String> {
+    pub(crate) fn read(table: &[Flag], words: Vec<String>) -> Result<Self, String> {
         let mut given = Self::default();
         let mut words = words.into_iter();
         while let Some(word) = words.next() {
@@ -49,6 +52,11 @@ impl Given {
             }
         }
         Ok(given)
+    }
+
+    /// Whether a flag was given at all.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.flags.contains_key(name)
     }
 
     /// Whether a switch is on.
@@ -68,7 +76,7 @@ impl Given {
 
     fn read_long(
         &mut self,
-        table: &'static [Flag],
+        table: &[Flag],
         word: &str,
         long: &str,
         rest: &mut impl Iterator<Item = String>,
@@ -86,12 +94,12 @@ impl Given {
             .or_else(|| flag.default().map(str::to_owned))
             .or_else(|| rest.next())
             .ok_or_else(|| format!("flag needs an argument: {word}"))?;
-        self.set(flag, argument)
+        self.set(flag, &argument)
     }
 
     fn read_letters(
         &mut self,
-        table: &'static [Flag],
+        table: &[Flag],
         letters: &str,
         rest: &mut impl Iterator<Item = String>,
     ) -> Result<(), String> {
@@ -100,42 +108,33 @@ impl Given {
             let after = &left[letter.len_utf8()..];
             let flag = table.iter().find(|flag| flag.short == Some(letter));
             let flag = flag.ok_or_else(|| format!("unknown shorthand flag: {letter:?} in -{left}"))?;
-            let argument = if let Some(argument) = after.strip_prefix('=').filter(|argument| !argument.is_empty()) {
-                left = "";
-                argument.to_owned()
-            } else if let Some(default) = flag.default() {
-                left = after;
-                default.to_owned()
-            } else if after.is_empty() {
-                let argument = rest.next();
-                let argument = argument.ok_or_else(|| format!("flag needs an argument: {letter:?} in -{left}"))?;
-                left = "";
-                argument
-            } else {
-                left = "";
-                after.to_owned()
+            let written = after.strip_prefix('=').filter(|argument| !argument.is_empty());
+            let argument = match (written, flag.default()) {
+                (Some(argument), _) => argument.to_owned(),
+                (None, Some(default)) => {
+                    self.set(flag, default)?;
+                    left = after;
+                    continue;
+                }
+                (None, None) if after.is_empty() => rest
+                    .next()
+                    .ok_or_else(|| format!("flag needs an argument: {letter:?} in -{left}"))?,
+                (None, None) => after.to_owned(),
             };
-            self.set(flag, argument)?;
+            return self.set(flag, &argument);
         }
         Ok(())
     }
 
-    fn set(&mut self, flag: &'static Flag, argument: String) -> Result<(), String> {
-        let all = self.flags.entry(flag.name).or_default();
-        match flag.kind {
-            Kind::Switch => match argument.as_str() {
-                "1" | "t" | "T" | "true" | "TRUE" | "True" => all.push("true".to_owned()),
-                "0" | "f" | "F" | "false" | "FALSE" | "False" => all.push("false".to_owned()),
-                _ => {
-                    return Err(format!(
-                        "invalid argument {argument:?} for {:?} flag: strconv.ParseBool: parsing {argument:?}: invalid syntax",
-                        flag.title()
-                    ));
-                }
-            },
-            Kind::Text | Kind::TextOr(_) | Kind::Texts => all.push(argument),
-            Kind::List => all.extend(argument.split(',').filter(|_| !argument.is_empty()).map(str::to_owned)),
-        }
+    fn set(&mut self, flag: &Flag, argument: &str) -> Result<(), String> {
+        let refused = |problem: String| format!("invalid argument {argument:?} for {:?} flag: {problem}", flag.title());
+        let parts = match flag.kind {
+            Kind::Switch => vec![truth(argument).map_err(refused)?.to_owned()],
+            Kind::Text | Kind::TextOr(_) | Kind::Texts => vec![argument.to_owned()],
+            Kind::List => fields(argument).map_err(refused)?,
+            Kind::Pairs => pairs(argument).map_err(refused)?,
+        };
+        self.flags.entry(flag.name).or_default().extend(parts);
         Ok(())
     }
 }
@@ -146,7 +145,7 @@ impl Flag {
         match self.kind {
             Kind::Switch => Some("true"),
             Kind::TextOr(default) => Some(default),
-            Kind::Text | Kind::Texts | Kind::List => None,
+            Kind::Text | Kind::Texts | Kind::List | Kind::Pairs => None,
         }
     }
 
@@ -155,6 +154,77 @@ impl Flag {
         match self.short {
             Some(letter) => format!("-{letter}, --{}", self.name),
             None => format!("--{}", self.name),
+        }
+    }
+}
+
+/// Go's `strconv.ParseBool`.
+fn truth(text: &str) -> Result<&'static str, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok("true"),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok("false"),
+        _ => Err(format!("strconv.ParseBool: parsing {text:?}: invalid syntax")),
+    }
+}
+
+/// Pairs of keys and values; a comma belongs to the value where there is only one pair.
+fn pairs(argument: &str) -> Result<Vec<String>, String> {
+    let pairs = match argument.matches('=').count() {
+        0 | 1 => vec![argument.to_owned()],
+        _ => fields(argument)?,
+    };
+    match pairs.iter().find(|pair| !pair.contains('=')) {
+        Some(pair) => Err(format!("{pair} must be formatted as key=value")),
+        None => Ok(pairs),
+    }
+}
+
+/// The fields of the first line of comma-separated values, where quotes protect commas.
+fn fields(line: &str) -> Result<Vec<String>, String> {
+    let mut fields = Vec::new();
+    let mut left = line.lines().find(|line| !line.is_empty());
+    while let Some(text) = left {
+        let column = line.len() - text.len();
+        if let Some(quoted) = text.strip_prefix('"') {
+            let (field, rest) = quoted_field(quoted).ok_or_else(|| {
+                format!(
+                    "parse error on line 1, column {}: extraneous or missing \" in quoted-field",
+                    line.len() + 1
+                )
+            })?;
+            fields.push(field);
+            left = rest.strip_prefix(',');
+            continue;
+        }
+        let (field, rest) = text
+            .split_once(',')
+            .map_or((text, None), |(field, rest)| (field, Some(rest)));
+        if let Some(quote) = field.find('"') {
+            let column = column + quote + 1;
+            return Err(format!(
+                "parse error on line 1, column {column}: bare \" in non-quoted-field"
+            ));
+        }
+        fields.push(field.to_owned());
+        left = rest;
+    }
+    Ok(fields)
+}
+
+/// A field up to its closing quote, with what follows; two quotes are one within.
+fn quoted_field(text: &str) -> Option<(String, &str)> {
+    let mut field = String::new();
+    let mut left = text;
+    loop {
+        let (part, rest) = left.split_once('"')?;
+        field.push_str(part);
+        match rest.strip_prefix('"') {
+            Some(more) => {
+                field.push('"');
+                left = more;
+            }
+            None if rest.is_empty() || rest.starts_with(',') => return Some((field, rest)),
+            None => return None,
         }
     }
 }

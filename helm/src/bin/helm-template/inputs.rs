@@ -4,20 +4,28 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use helm::Chart;
-use helm::chart::ArchiveLimits;
+use helm::chart::{ArchiveLimits, LoadError};
+use helm::{Chart, Profile};
 
-use crate::{Failure, directory};
+use crate::{Failure, directory, table};
+
+/// Beginnings of names that Helm would download from.
+const REMOTE: [&str; 3] = ["http://", "https://", "oci://"];
 
 /// Where a chart is, by the rules and the words of Helm without repositories.
 pub(crate) fn locate(name: &str) -> Result<PathBuf, Failure> {
     let name = name.trim();
     let path = Path::new(name);
     if fs::metadata(path).is_ok() {
-        return Ok(path.to_owned());
+        return std::path::absolute(path).map_err(|error| Failure(opened(path, &error)));
     }
     if path.is_absolute() || name.starts_with('.') {
         return Err(Failure(format!("path {name:?} not found")));
+    }
+    if REMOTE.iter().any(|start| name.starts_with(start)) {
+        return Err(Failure(format!(
+            "{name} is not downloaded here: fetch the chart first, with helm pull"
+        )));
     }
     Err(Failure(match name.split_once('/') {
         Some((repository, _)) => format!("repo {repository} not found"),
@@ -26,13 +34,73 @@ pub(crate) fn locate(name: &str) -> Result<PathBuf, Failure> {
 }
 
 /// Loads the chart of a folder or an archive.
-pub(crate) fn load(path: &Path) -> Result<Chart, Failure> {
+pub(crate) fn load(path: &Path, profile: &Profile) -> Result<Chart, Failure> {
     let limits = ArchiveLimits::default();
-    if path.is_dir() {
-        return Ok(Chart::from_files(directory::read(path)?, &limits)?);
+    let is_helm_3 = table::is_helm_3(profile);
+    let chart = if path.is_dir() {
+        if !is_helm_3 {
+            let file = path.join("Chart.yaml");
+            fs::read(&file).map_err(|error| {
+                Failure(format!(
+                    "unable to detect chart at {}: {}",
+                    file.display(),
+                    opened(&file, &error)
+                ))
+            })?;
+        }
+        Chart::from_files(directory::read(path, profile)?, &limits)?
+    } else {
+        let archive = fs::read(path).map_err(|error| Failure(opened(path, &error)))?;
+        check_archive(path, &archive)?;
+        Chart::from_archive(&archive, &limits).map_err(|error| match error {
+            LoadError::NoMetadata if !is_helm_3 => {
+                Failure("unable to detect chart version, no Chart.yaml found".to_owned())
+            }
+            LoadError::ReadArchive(_) if !is_helm_3 => Failure("unable to load chart archive".to_owned()),
+            LoadError::ReadArchive(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => {
+                Failure("unexpected EOF".to_owned())
+            }
+            error => error.into(),
+        })?
+    };
+    match chart.metadata().api_version.as_str() {
+        "v1" | "v2" => Ok(chart),
+        _ if is_helm_3 => Ok(chart),
+        "v3" => Err(Failure(
+            "charts of apiVersion v3 are an experiment of Helm's and are not rendered here".to_owned(),
+        )),
+        _ => Err(Failure("unsupported chart version".to_owned())),
     }
-    let archive = fs::read(path).map_err(|error| Failure(opened(path, &error)))?;
-    Ok(Chart::from_archive(&archive, &limits)?)
+}
+
+/// How many bytes Helm looks at to know an archive.
+const SNIFFED: usize = 512;
+
+/// Says what a file is that is no archive, as Helm does before it unpacks anything.
+fn check_archive(path: &Path, archive: &[u8]) -> Result<(), Failure> {
+    if archive.starts_with(b"\x1f\x8b\x08") {
+        return Ok(());
+    }
+    let file = path.display();
+    if path
+        .extension()
+        .is_some_and(|extension| extension == "yaml" || extension == "yml")
+    {
+        return Err(Failure(format!(
+            "file '{file}' seems to be a YAML file, but expected a gzipped archive"
+        )));
+    }
+    let is_binary = |byte: &u8| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
+    // Behind a shorter file Helm sees zeros.
+    let is_text = archive.len() >= SNIFFED && !archive[..SNIFFED].iter().any(is_binary);
+    let found = if is_text {
+        "text/plain; charset=utf-8"
+    } else {
+        "application/octet-stream"
+    };
+    Err(Failure(format!(
+        "file '{file}' does not appear to be a gzipped archive; got '{found}'"
+    )))
 }
 
 /// A file of values by its name, or the standard input as `-`. The error is Go's text.
@@ -40,9 +108,18 @@ pub(crate) fn read_values(name: &str) -> Result<Vec<u8>, String> {
     if name.trim() == "-" {
         let mut text = Vec::new();
         let read = io::stdin().read_to_end(&mut text);
-        return read.map(|_| text).map_err(|error| format!("read /dev/stdin: {}", reason(&error)));
+        return read
+            .map(|_| text)
+            .map_err(|error| format!("read /dev/stdin: {}", reason(&error)));
     }
-    fs::read(name).map_err(|error| opened(Path::new(name), &error))
+    if REMOTE.iter().any(|start| name.starts_with(start)) {
+        return Err(format!("{name} is not downloaded here: fetch the file first"));
+    }
+    let path = Path::new(name);
+    if path.is_dir() {
+        return Err(format!("read {name}: is a directory"));
+    }
+    fs::read(path).map_err(|error| opened(path, &error))
 }
 
 /// What Go says of a file that cannot be opened.

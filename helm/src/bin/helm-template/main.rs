@@ -1,24 +1,26 @@
 //! `helm-template`: what `helm template` writes, without Helm.
 //!
-//! The library computes; this program reads the files that the arguments name, the clock and the system's randomness, and writes what comes out.
-//! It never talks to a cluster, a registry or a repository, and starts no other program.
+//! The library computes; this program reads the files that the arguments name, the clock and the system's randomness, and writes what comes
+//! out. It never talks to a cluster, a registry or a repository, and starts no other program.
 
 mod arguments;
 mod chance;
 mod directory;
 mod flags;
 mod inputs;
+mod output;
+mod table;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
-
-use helm::RenderOptions;
 
 use self::arguments::{Arguments, Request};
 
 /// Rendering allocates in small pieces by the hundred thousand.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const HELP: &str = include_str!("help.txt");
 
 /// Why nothing was rendered: what Helm writes after `Error: `, or our own words.
 struct Failure(String);
@@ -34,10 +36,7 @@ fn main() -> ExitCode {
     let words = std::env::args_os().skip(1);
     let words = words.map(|word| word.to_string_lossy().into_owned()).collect();
     match run(words) {
-        Ok(output) => match io::stdout().lock().write_all(&output) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
-        },
+        Ok(()) => ExitCode::SUCCESS,
         Err(Failure(text)) => {
             eprintln!("Error: {text}");
             ExitCode::FAILURE
@@ -45,31 +44,51 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(words: Vec<String>) -> Result<Vec<u8>, Failure> {
+fn run(words: Vec<String>) -> Result<(), Failure> {
     match Request::read(words)? {
-        Request::Help(text) => Ok(text.into_bytes()),
+        Request::Help => write(HELP.as_bytes()),
         Request::Render(arguments) => render(&arguments),
     }
 }
 
-fn render(arguments: &Arguments) -> Result<Vec<u8>, Failure> {
-    let path = inputs::locate(&arguments.chart)?;
-    let values = arguments.values.values(&mut inputs::read_values)?;
-    let chart = inputs::load(&path)?;
-    let options = RenderOptions {
-        kube_version: arguments.kube_version.clone(),
-        api_versions: arguments.api_versions.clone(),
-        profile: arguments.profile,
-        include_crds: arguments.include_crds,
-        answers: chance::answers(arguments.seed, arguments.now)?,
-        ..RenderOptions::new(&arguments.release_name, &arguments.namespace)
+fn render(arguments: &Arguments) -> Result<(), Failure> {
+    let Arguments {
+        chart,
+        values,
+        options,
+        printing,
+        output,
+    } = arguments;
+    let path = inputs::locate(chart)?;
+    let values = values.values(&mut inputs::read_values)?;
+    let chart = inputs::load(&path, options.profile)?;
+    let rendering = match chart.render(&values, options) {
+        Ok(rendering) => rendering,
+        Err(error) if output.debug => {
+            if let Some(output) = error.debug_output() {
+                write(&output)?;
+            }
+            return Err(error.into());
+        }
+        Err(error) => {
+            let text = error.stderr();
+            let text = text.strip_prefix("Error: ").unwrap_or(&text);
+            return Err(Failure(text.strip_suffix('\n').unwrap_or(text).to_owned()));
+        }
     };
-    let rendering = chart.render(&values, &options).map_err(|error| {
-        let text = error.stderr();
-        Failure(text.trim_start_matches("Error: ").trim_end().to_owned())
-    })?;
     for warning in &rendering.warnings {
         eprintln!("{warning}");
     }
-    Ok(rendering.stdout())
+    match &output.folder {
+        None => write(&rendering.print(printing, options.profile)?),
+        Some(folder) => output::write(&rendering, folder.as_ref(), arguments),
+    }
+}
+
+/// Writes to the standard output. Nobody is told when it is closed.
+fn write(text: &[u8]) -> Result<(), Failure> {
+    io::stdout()
+        .lock()
+        .write_all(text)
+        .map_err(|error| Failure(format!("unable to write: {}", inputs::reason(&error))))
 }

@@ -1,0 +1,1 @@
+{{ define "shared.say" }}{{ .Chart.Name }} in {{ .Template.Name }}{{ end }}

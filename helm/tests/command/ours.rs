@@ -1,0 +1,86 @@
+//! What Helm does not have: refusals, the help, reproducible chance.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn call(arguments: &[&str]) -> Output {
+    let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/charts");
+    Command::new(env!("CARGO_BIN_EXE_helm-template"))
+        .args(arguments)
+        .current_dir(charts)
+        .env_clear()
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    str::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn what_would_reach_out_is_refused() {
+    for (arguments, reason) in [
+        (["plain", "--validate"], "asks a cluster"),
+        (["plain", "--dry-run=server"], "asks a cluster"),
+        (["plain", "--repo=http://charts.invalid"], "downloads"),
+        (["plain", "--dependency-update"], "downloads"),
+        (["plain", "--post-renderer=cat"], "starts another program"),
+        (["plain", "--enable-dns"], "asks name servers"),
+        (["plain", "--verify"], "only signatures"),
+        (
+            ["plain", "--values=https://charts.invalid/values.yaml"],
+            "is not downloaded here",
+        ),
+        (["oci://charts.invalid/plain", "--debug"], "is not downloaded here"),
+        (
+            ["https://charts.invalid/plain.tgz", "--debug"],
+            "is not downloaded here",
+        ),
+    ] {
+        let output = call(&arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(text(&output.stderr).starts_with("Error: "), "{arguments:?}");
+        assert!(
+            text(&output.stderr).contains(reason),
+            "{arguments:?}: {}",
+            text(&output.stderr)
+        );
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_seed_and_a_time_make_random_charts_reproducible() {
+    let with = |seed: &str| call(&["chance", "--seed", seed, "--now", "1700000000"]).stdout;
+    let first = with("1");
+    assert!(text(&first).contains("at: 2023-11-14"), "{}", text(&first));
+    assert_eq!(first, with("1"));
+    assert_ne!(first, with("2"));
+    assert_ne!(call(&["chance"]).stdout, call(&["chance"]).stdout);
+}
+
+#[test]
+fn the_help_names_every_flag_that_does_something() {
+    for flag in ["-h", "--help"] {
+        let output = call(&[flag]);
+        assert!(output.status.success());
+        let help = text(&output.stdout);
+        for name in [
+            "--profile",
+            "--show-only",
+            "--set-json",
+            "--name-template",
+            "--output-dir",
+            "--seed",
+        ] {
+            assert!(help.contains(name), "{name}");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_profile_is_told_which_there_are() {
+    let output = call(&["plain", "--profile", "v2"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("v3.19, v4.1"), "{}", text(&output.stderr));
+}
