@@ -1,5 +1,6 @@
 //! Calls of the built program and of the real Helm.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -116,7 +117,8 @@ fn written(work: &Path) -> String {
             inner.sort();
             pending.extend(inner.into_iter().rev());
         } else if let Ok(file) = std::fs::read_to_string(&path) {
-            text += &format!("== {}\n{file}", path.strip_prefix(work).unwrap().display());
+            let name = path.strip_prefix(work).unwrap().display();
+            write!(text, "== {name}\n{file}").unwrap();
         }
     }
     text
