@@ -31,17 +31,20 @@ impl fmt::Display for Answer {
 pub(crate) struct Fact {
     /// Comments and empty lines before it.
     before: String,
+    /// Its place among the facts.
+    number: usize,
     pub(crate) words: String,
     pub(crate) input: String,
     pub(crate) answers: Vec<(Vec<String>, Answer)>,
 }
 
 impl Fact {
-    pub(crate) fn by_profile(&self) -> Vec<(String, Answer)> {
-        let answers = self.answers.iter();
-        let each =
-            answers.flat_map(|(profiles, answer)| profiles.iter().map(move |name| (name.clone(), answer.clone())));
-        each.collect()
+    /// Each answer with one of the profiles that gave it, which take turns.
+    pub(crate) fn samples(&self) -> impl Iterator<Item = (&str, &Answer)> {
+        let turn = |profiles: &[String]| self.number % profiles.len();
+        self.answers
+            .iter()
+            .map(move |(profiles, answer)| (profiles[turn(profiles)].as_str(), answer))
     }
 }
 
@@ -65,6 +68,7 @@ pub(crate) fn read(name: &str) -> Facts {
         if let Some(words) = line.strip_prefix("$ ") {
             facts.push(Fact {
                 before: std::mem::take(&mut before),
+                number: facts.len(),
                 words: words.trim_end().to_owned(),
                 ..Fact::default()
             });
@@ -100,6 +104,7 @@ impl Facts {
         for fact in &self.facts {
             let Fact {
                 before,
+                number: _,
                 words,
                 input,
                 answers,

@@ -31,12 +31,9 @@ fn hold(name: &str) {
     }
     let found = std::sync::Mutex::new(String::new());
     run::for_each(&mut facts.facts, |fact| {
-        for (profile, helm) in fact.by_profile() {
-            if !HELD.contains(&profile.as_str()) {
-                continue;
-            }
-            let ours = run::ours(fact, &profile, &folder);
-            if ours != helm {
+        for (profile, helm) in fact.samples().filter(|(profile, _)| HELD.contains(profile)) {
+            let ours = run::ours(fact, profile, &folder);
+            if ours != *helm {
                 let words = &fact.words;
                 writeln!(found.lock().unwrap(), "{profile} $ {words}\nhelm: {helm}ours: {ours}").unwrap();
             }

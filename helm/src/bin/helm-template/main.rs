@@ -62,6 +62,9 @@ fn render(arguments: &Arguments) -> Result<(), Failure> {
     let path = inputs::locate(chart)?;
     let values = values.values(&mut inputs::read_values)?;
     let chart = inputs::load(&path, options.profile)?;
+    if chart.metadata().deprecated {
+        eprintln!("{}", table::deprecated_chart(options.profile));
+    }
     let rendering = match chart.render(&values, options) {
         Ok(rendering) => rendering,
         Err(error) if output.debug => {

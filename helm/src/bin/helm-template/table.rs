@@ -162,6 +162,15 @@ pub(crate) fn is_helm_3(profile: &Profile) -> bool {
     profile.name.starts_with("v3.")
 }
 
+/// What is said of a chart that is deprecated.
+pub(crate) fn deprecated_chart(profile: &Profile) -> &'static str {
+    if is_helm_3(profile) {
+        "WARNING: This chart is deprecated"
+    } else {
+        "level=WARN msg=\"this chart is deprecated\""
+    }
+}
+
 /// Reads words by the flags of the profile that they name.
 pub(crate) fn read(words: Vec<String>) -> Result<(Given, &'static Profile), Failure> {
     let profile = profile(&words)?;
