@@ -1,7 +1,77 @@
 //! Helm charts rendered in-process, byte for byte like `helm template`.
 //!
-//! A pure library: charts and values come as bytes, manifests leave as bytes. It touches no files, network, environment,
-//! clock or randomness. What templates want of those, they ask the [`answers`] of the render for.
+//! Load a [`Chart`] once, render it as often as there are releases. What comes out is a [`Rendering`]: the bytes that `helm template` writes,
+//! and the same as manifests with their data, their template and the line in it. What goes wrong is a [`RenderError`]: the words of Helm,
+//! and the same as data.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use helm::answers::{Moment, Seeded};
+//! use helm::{ArchiveLimits, Chart, Limits, Profile, RenderOptions, RenderProblem, yaml};
+//!
+//! // From a directory's files here; `Chart::from_archive` takes the bytes of a `.tgz`.
+//! let text = |name: &str, text: &str| (name.to_owned(), text.as_bytes().to_vec());
+//! let files = vec![
+//!     text("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+//!     text("values.yaml", "hosts: []\nimage: {tag: stable}\n"),
+//!     text("templates/hosts.yaml", "{{- range .Values.hosts }}\n---\nkind: Host\nmetadata:\n  name: {{ . }}\n{{- end }}\n"),
+//!     text("templates/token.yaml", "kind: Token\ntoken: {{ randAlphaNum 8 | quote }}\ntag: {{ .Values.image.tag }}\n"),
+//! ];
+//! let chart = Chart::from_files(files, &ArchiveLimits::default())?;
+//!
+//! // Charts are shared, not copied: each release only brings its own values and options.
+//! let options = RenderOptions {
+//!     profile: Profile::V4_2,
+//!     kube_version: Some("1.33.0".to_owned()),
+//!     api_versions: vec!["monitoring.coreos.com/v1".to_owned()],
+//!     limits: Limits { steps: 1_000_000, ..Limits::default() },
+//!     answers: Arc::new(Seeded::new([7; 32], Moment { seconds: 1_764_000_000, nanoseconds: 0 })),
+//!     ..RenderOptions::new("shop", "production")
+//! };
+//! let values = yaml::parse(b"hosts: [a.example, b.example]")?;
+//! let rendering = chart.render(&values, &options)?;
+//!
+//! assert!(rendering.stdout().starts_with(b"---\n# Source: web/templates/hosts.yaml\nkind: Host\n"));
+//! let second = &rendering.manifests[1];
+//! assert_eq!(second.source, "web/templates/hosts.yaml");
+//! assert_eq!(second.line(), Some(3));
+//! assert_eq!(second.template_line(3), Some(5), "`  name: b.example` comes from line 5 of the template");
+//! let metadata = second.document.get("metadata").and_then(|metadata| metadata.get("name"));
+//! assert_eq!(metadata.and_then(yaml::Node::as_text), Some("b.example"));
+//! assert_eq!(rendering.stdout(), chart.render(&values, &options)?.stdout(), "the same in, the same out");
+//!
+//! // `image: null` takes the default away.
+//! let error = chart.render(&yaml::parse(b"image: null")?, &options).unwrap_err();
+//! assert_eq!(error.place(), Some(("web/templates/token.yaml", Some(3))));
+//! assert_eq!(error.value_path().as_deref(), Some(".Values.image.tag"));
+//! let RenderProblem::Execute(failure) = error.problem() else { unreachable!() };
+//! assert_eq!(failure.message(), "nil pointer evaluating interface {}.tag");
+//! assert!(error.stderr().starts_with("Error: web/templates/token.yaml:3:21\n  executing \"web/templates/token.yaml\" at <.Values.image.tag>:"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Guarantees
+//!
+//! - **Equal**: the bytes, and of errors the words, are those of the Helm version that the [`Profile`] names.
+//! - **Hermetic**: no files, network, environment, clock or randomness. Charts and values come as bytes; what templates ask of the world
+//!   (`randAlphaNum`, `genCA`, `now`, `lookup`), the [`answers`] of the render give, and by default nothing does.
+//! - **Deterministic**: equal chart, values and options give equal bytes, with [`answers::Seeded`] and [`answers::Memo`] too.
+//! - **Bounded**: any bytes may be given. [`ArchiveLimits`] bound what a chart may unpack to, [`Limits`] what its templates may use up,
+//!   [`RenderOptions::cancelled`] ends a render at once; beyond them there is an error, never a panic.
+//! - **Parallel**: a [`Chart`] is cheap to clone and `Send + Sync`; renders of it share nothing that changes what they give.
+//!
+//! # Where what is
+//!
+//! | | |
+//! |---|---|
+//! | a chart: files or archive, metadata, default values | [`Chart`], [`chart`] |
+//! | what a render is for: release, Kubernetes, profile, limits, answers | [`RenderOptions`] |
+//! | the Helm version to be equal to | [`Profile`] |
+//! | values: YAML documents as data, `-f` and `--set` as Helm takes them | [`yaml`], [`command_line`] |
+//! | randomness, time and cluster objects | [`answers`] |
+//! | what came out: text, data, template and line, hooks | [`Rendering`], [`Manifest`], [`Hook`], [`CrdFile`] |
+//! | what went wrong: places in templates, refused values | [`RenderError`], [`RenderProblem`], [`ExecError`], [`Place`], [`SchemaError`] |
 
 pub mod answers;
 mod base64_text;
@@ -10,8 +80,10 @@ pub mod chart;
 pub mod command_line;
 mod fields;
 mod format;
+#[doc(hidden)]
 pub mod functions;
 mod glob;
+#[doc(hidden)]
 pub mod json;
 mod keys;
 mod layout;
@@ -25,18 +97,21 @@ mod profile;
 mod release_name;
 mod render;
 mod schema;
+#[doc(hidden)]
 pub mod semver;
 mod sha1;
+#[doc(hidden)]
 pub mod template;
 mod text;
 mod time;
 mod toml;
 mod url;
+#[doc(hidden)]
 pub mod value;
 pub mod yaml;
 
 pub use bounds::BoundError;
-pub use chart::Chart;
+pub use chart::{ArchiveLimits, Chart, LoadError, SchemaError, SchemaFinding};
 pub use layout::CrdFile;
 pub use manifest::{Hook, Manifest, ManifestError};
 pub use options::{OtherLanguage, RenderOptions};
@@ -44,3 +119,4 @@ pub use print::{NotInChart, Printing};
 pub use profile::{Build, Profile};
 pub use release_name::NameError;
 pub use render::{RenderError, RenderProblem, Rendering};
+pub use template::{ExecError, Limits, ParseError, Place, StackError};

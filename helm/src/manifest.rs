@@ -1,17 +1,18 @@
 //! From rendered files to manifests: documents, hooks, the order of installation. Knows no templates.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use regex::bytes::Regex;
 
 use crate::fields::Fields;
 use crate::profile::Profile;
+use crate::template::{Origin, Output};
 use crate::text::trim_space;
 use crate::yaml::{self, Node};
 
 /// One document of a rendered file.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Manifest {
     /// The template that it came from: `chart/templates/name.yaml`.
     pub source: String,
@@ -24,6 +25,26 @@ pub struct Manifest {
     /// What `helm.sh/hook` says, when it is a hook.
     pub hook: Option<Hook>,
     kind: String,
+    origin: Arc<Origin>,
+    /// Where the text begins in the output of the template.
+    start: usize,
+}
+
+impl Manifest {
+    /// The line of the template, from 1, that the document begins in; none for a language that does not tell.
+    pub fn line(&self) -> Option<usize> {
+        self.origin.line(self.start)
+    }
+
+    /// The line of the template, from 1, that wrote a line of [`Manifest::text`], also from 1: the line of the text itself, or that of the
+    /// action which printed it or called what did. Takes time in proportion to the template.
+    pub fn template_line(&self, line: usize) -> Option<usize> {
+        let mut lines = self.text.split_inclusive('\n');
+        let before: usize = lines.by_ref().take(line.checked_sub(1)?).map(str::len).sum();
+        let text = lines.next()?;
+        let blanks = text.len() - text.trim_start_matches(' ').len();
+        self.origin.line(self.start + before + blanks)
+    }
 }
 
 impl Manifest {
@@ -51,7 +72,7 @@ pub struct Hook {
 pub struct ManifestError {
     /// The template that it came from.
     pub source_file: String,
-    /// The line in it, from 1, that wrote what is wrong, where that is known.
+    /// The line in it, from 1, that the document begins in; none for a language that does not tell.
     pub line: Option<usize>,
     /// What is wrong with it.
     pub problem: String,
@@ -107,7 +128,7 @@ const TEST_EVENTS: [&str; 2] = ["test", "test-success"];
 
 /// Splits and sorts the rendered files, which are given by template path.
 pub(crate) fn sort(
-    files: &BTreeMap<String, Vec<u8>>,
+    files: &BTreeMap<String, Output>,
     profile: &Profile,
     warnings: &mut Vec<String>,
 ) -> Result<Sorted, ManifestError> {
@@ -115,17 +136,30 @@ pub(crate) fn sort(
         manifests: Vec::new(),
         hooks: Vec::new(),
     };
-    for (source, text) in files {
+    for (source, Output { text, origin }) in files {
         let base = source.rsplit('/').next().unwrap_or_default();
         if base.starts_with('_') || trim_space(text).is_empty() {
             continue;
         }
         for document in split(text) {
-            match read(source, document, warnings)? {
-                Some(manifest) if manifest.hook.is_some() => sorted.hooks.push(manifest),
-                Some(manifest) => sorted.manifests.push(manifest),
-                None => {}
-            }
+            // A document is a part of the text.
+            let start = document.as_ptr().addr() - text.as_ptr().addr();
+            let Some(manifest) = read(source, document, warnings).map_err(|error| ManifestError {
+                line: origin.line(start),
+                ..error
+            })?
+            else {
+                continue;
+            };
+            let list = match manifest.hook {
+                Some(_) => &mut sorted.hooks,
+                None => &mut sorted.manifests,
+            };
+            list.push(Manifest {
+                origin: Arc::clone(origin),
+                start,
+                ..manifest
+            });
         }
     }
     let order: HashMap<&str, usize> = profile.kind_order.iter().copied().zip(0..).collect();
@@ -186,6 +220,8 @@ fn read(source: &str, text: &[u8], warnings: &mut Vec<String>) -> Result<Option<
         duplicate_keys: decoded.duplicate_keys,
         hook,
         kind: head.kind,
+        origin: Arc::default(),
+        start: 0,
     }))
 }
 

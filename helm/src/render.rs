@@ -16,7 +16,7 @@ use crate::objects::Capabilities;
 use crate::options::{OtherLanguage, RenderOptions};
 use crate::plain;
 use crate::release_name;
-use crate::template::{Executor, on_deep_stack};
+use crate::template::{Executor, Origin, Output, on_deep_stack};
 use crate::value::{Map, Value};
 use crate::yaml::Node;
 
@@ -112,7 +112,7 @@ impl Render<'_> {
     }
 
     /// Executes the templates and gives what goes into manifests by path.
-    fn execute(&self, layout: &Layout) -> Result<BTreeMap<String, Vec<u8>>, RenderProblem> {
+    fn execute(&self, layout: &Layout) -> Result<BTreeMap<String, Output>, RenderProblem> {
         let templates = self
             .chart
             .parsed()
@@ -131,7 +131,7 @@ impl Render<'_> {
         &self,
         layout: &Layout,
         executor: &mut Executor<'_>,
-    ) -> Result<BTreeMap<String, Vec<u8>>, RenderProblem> {
+    ) -> Result<BTreeMap<String, Output>, RenderProblem> {
         let mut rendered = BTreeMap::new();
         for template in layout.all() {
             if base_name(&template.path).starts_with('_') {
@@ -143,8 +143,17 @@ impl Render<'_> {
             template.root.insert("Template", about.named(VALUES_TYPE));
             let root = Value::Map(template.root.named(VALUES_TYPE));
             let output = match &self.options.other_language {
-                Some(language) if template.is_other => other(&**language, layout, template, &root)?,
-                _ => executor.execute(&template.path, root).map_err(RenderProblem::Execute)?,
+                Some(language) if template.is_other => Output {
+                    text: other(&**language, layout, template, &root)?,
+                    ..Output::default()
+                },
+                _ => Output {
+                    text: executor.execute(&template.path, root).map_err(RenderProblem::Execute)?,
+                    origin: Arc::new(Origin {
+                        file: Arc::clone(&template.text),
+                        parts: executor.take_origins(),
+                    }),
+                },
             };
             if !template.path.ends_with("NOTES.txt") {
                 rendered.insert(template.path.clone(), output);

@@ -109,12 +109,13 @@ impl RenderError {
         }
     }
 
-    /// The template that the error is about, as `chart/templates/name.yaml`, and the line in it where one is known, from 1.
+    /// The template that the error is about, as `chart/templates/name.yaml`, and the line in it, from 1, when it is the template that is
+    /// wrong and not what it wrote.
     pub fn place(&self) -> Option<(&str, Option<usize>)> {
         match &*self.problem {
             RenderProblem::Parse(error) => Some((&error.file, Some(error.line))),
             RenderProblem::Execute(error) => error.place().map(|place| (&*place.file, Some(place.line))),
-            RenderProblem::Manifest(error) => Some((&error.source_file, error.line)),
+            RenderProblem::Manifest(error) => Some((&error.source_file, None)),
             RenderProblem::OtherLanguage { template, .. } => Some((template, None)),
             _ => None,
         }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::failure::{EXPANDED, ExecError, Failure};
+use super::origin::Origins;
 use super::syntax::{DOLLAR, Name, NodeId, Source, Tree};
 use super::{Operand, Templates, parse};
 use crate::answers::{Answers, Asker};
@@ -59,6 +60,8 @@ pub(super) struct Frame {
     pub(super) at: Cell<NodeId>,
     /// Where its variables begin.
     pub(super) base: usize,
+    /// It is the file that is executed, and not called by a template.
+    is_file: bool,
 }
 
 /// Runs the templates of one render.
@@ -70,6 +73,8 @@ pub struct Executor<'t> {
     depth: usize,
     written: usize,
     pub(super) output: Vec<u8>,
+    /// Who wrote the output of the file.
+    origins: Origins,
     pub(super) variables: Vec<(Name, Operand)>,
     included: HashMap<Bytes, usize>,
     parsed: HashMap<Bytes, Rc<[Tree]>>,
@@ -91,6 +96,7 @@ impl<'t> Executor<'t> {
             depth: 0,
             written: 0,
             output: Vec::new(),
+            origins: Origins::default(),
             variables: Vec::new(),
             included: HashMap::new(),
             parsed: HashMap::new(),
@@ -112,12 +118,31 @@ impl<'t> Executor<'t> {
     /// Must run on a deep stack ([`super::on_deep_stack`]) when the limit of depth is the default.
     pub fn execute(&mut self, name: &str, data: Value) -> Result<Vec<u8>, ExecError> {
         self.asker.begin(name);
-        match self.execute_named(name, data) {
-            Ok(output) => Ok(without_marks(&output)),
+        self.origins = Origins::default();
+        match self.execute_named(name, data, true) {
+            Ok(output) => {
+                let text = without_marks(&output);
+                if text.len() < output.len() {
+                    self.origins.remove(&output, NO_VALUE);
+                }
+                Ok(text)
+            }
             Err(failure) => {
                 let lacks = self.asker.refused.take();
                 Err(ExecError::new(failure, lacks, self.is_cancelled))
             }
+        }
+    }
+
+    /// Which parts of the file wrote the output that [`Executor::execute`] gave last.
+    pub(crate) fn take_origins(&mut self) -> Origins {
+        std::mem::take(&mut self.origins)
+    }
+
+    /// Notes which node writes next, or calls what does.
+    pub(super) fn note_origin(&mut self, frame: &Frame, part: usize, is_text: bool) {
+        if frame.is_file {
+            self.origins.add(self.output.len(), part, is_text);
         }
     }
 
@@ -144,14 +169,14 @@ impl<'t> Executor<'t> {
         }
     }
 
-    fn execute_named(&mut self, name: &str, data: Value) -> Executed<Vec<u8>> {
+    fn execute_named(&mut self, name: &str, data: Value, is_file: bool) -> Executed<Vec<u8>> {
         let Some(tree) = self.find(name) else {
             return Err(Failure::from(format!(
                 "template: no template {} associated with template \"gotpl\"",
                 quoted(name.as_bytes())
             )));
         };
-        self.capture(&tree, data)
+        self.capture(&tree, data, is_file)
     }
 
     pub(super) fn find(&self, name: &str) -> Option<Tree> {
@@ -166,20 +191,21 @@ impl<'t> Executor<'t> {
     }
 
     /// Executes a tree into a buffer of its own.
-    fn capture(&mut self, tree: &Tree, data: Value) -> Executed<Vec<u8>> {
+    fn capture(&mut self, tree: &Tree, data: Value, is_file: bool) -> Executed<Vec<u8>> {
         let outer = std::mem::take(&mut self.output);
-        let result = self.run(tree, &Operand::from(data));
+        let result = self.run(tree, &Operand::from(data), is_file);
         let output = std::mem::replace(&mut self.output, outer);
         result.map(|()| output)
     }
 
-    pub(super) fn run(&mut self, tree: &Tree, dot: &Operand) -> Executed<()> {
+    pub(super) fn run(&mut self, tree: &Tree, dot: &Operand, is_file: bool) -> Executed<()> {
         let base = self.variables.len();
         let frame = Frame {
             name: tree.name.clone(),
             source: tree.source.clone(),
             at: Cell::new(tree.root),
             base,
+            is_file,
         };
         self.variables.push((DOLLAR, dot.clone()));
         let result = self.walk(&frame, dot, tree.root);
@@ -197,7 +223,7 @@ impl<'t> Executor<'t> {
             )));
         }
         *nested += 1;
-        let result = self.execute_named(&text::lossy(name), data);
+        let result = self.execute_named(&text::lossy(name), data, false);
         if let Some(nested) = self.included.get_mut(name) {
             *nested -= 1;
         }
@@ -221,7 +247,7 @@ impl<'t> Executor<'t> {
             own,
             outer: outer.clone(),
         }));
-        let result = self.capture(tree, data);
+        let result = self.capture(tree, data, false);
         self.scope = outer;
         let output = result.map_err(|failure| failure.expanding(template))?;
         Ok(Value::from(without_marks(&output)))

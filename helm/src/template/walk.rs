@@ -22,12 +22,15 @@ impl Executor<'_> {
         self.step(frame, node)?;
         match frame.source.kind(node) {
             NodeKind::List(nodes) => return self.deeper(frame, |executor| executor.walk_list(frame, dot, nodes)),
-            NodeKind::Text(range) => self.write(frame, &frame.source.text[range.clone()])?,
+            NodeKind::Text(range) => {
+                self.note_origin(frame, range.start, true);
+                self.write(frame, &frame.source.text[range.clone()])?;
+            }
             NodeKind::Action(pipe) => self.walk_action(frame, dot, node, *pipe)?,
             NodeKind::If(branch) => return self.walk_branch(frame, dot, branch, false),
             NodeKind::With(branch) => return self.walk_branch(frame, dot, branch, true),
             NodeKind::Range(branch) => self.walk_range(frame, dot, node, branch)?,
-            NodeKind::Template { name, pipe } => self.walk_template(frame, dot, name, *pipe)?,
+            NodeKind::Template { name, pipe } => self.walk_template(frame, dot, node, name, *pipe)?,
             NodeKind::Break => return Ok(Flow::Break),
             NodeKind::Continue => return Ok(Flow::Continue),
             _ => return Err(self.error(frame, "unknown node")),
@@ -51,6 +54,7 @@ impl Executor<'_> {
             return Ok(());
         }
         frame.at.set(node);
+        self.note_origin(frame, frame.source.offset(node), false);
         let before = self.output.len();
         if value.is_invalid() {
             self.output.extend_from_slice(NO_VALUE);
@@ -177,7 +181,14 @@ impl Executor<'_> {
         Ok(flow)
     }
 
-    fn walk_template(&mut self, frame: &Frame, dot: &Operand, name: &str, pipe: Option<NodeId>) -> Executed<()> {
+    fn walk_template(
+        &mut self,
+        frame: &Frame,
+        dot: &Operand,
+        node: NodeId,
+        name: &str,
+        pipe: Option<NodeId>,
+    ) -> Executed<()> {
         let Some(tree) = self.find(name) else {
             return Err(self.error(frame, format!("template {} not defined", quoted(name.as_bytes()))));
         };
@@ -185,7 +196,8 @@ impl Executor<'_> {
             Some(pipe) => self.pipeline(frame, dot, pipe)?,
             None => Operand::default(),
         };
-        self.run(&tree, &data)
+        self.note_origin(frame, frame.source.offset(node), false);
+        self.run(&tree, &data, false)
     }
 
     /// Declares a variable in the current block.
