@@ -24,6 +24,8 @@ pub struct Profile {
     pub kind_order: &'static [&'static str],
     /// Which functions templates have.
     pub(crate) functions: FunctionSet,
+    /// The `apiVersion`s that charts may have; any, where Helm does not look.
+    pub(crate) chart_api_versions: Option<&'static [&'static str]>,
     /// How errors of templates are laid out.
     pub(crate) error_form: ErrorForm,
     /// What is said around errors.
@@ -69,11 +71,15 @@ impl Profile {
         api_versions: api_versions::API_VERSIONS_1_34,
         kind_order: kind_order::KIND_ORDER_V3,
         functions: FunctionSet::V3_19,
+        chart_api_versions: None,
         error_form: ErrorForm::OneLine,
         error_words: ErrorWords {
             release_name: "",
             missing_dependencies: "An error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch missing dependencies",
             dependencies: "",
+            values_document: "",
+            metadata_package: "*chart.",
+            manifest_package: "releaseutil.",
         },
     };
 
@@ -91,11 +97,15 @@ impl Profile {
         api_versions: api_versions::API_VERSIONS_1_35,
         kind_order: kind_order::KIND_ORDER_V4,
         functions: FunctionSet::V4_0,
+        chart_api_versions: Some(&["v1", "v2"]),
         error_form: ErrorForm::Blocks,
         error_words: ErrorWords {
             release_name: "release name check failed: ",
             missing_dependencies: "an error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch missing dependencies",
             dependencies: "chart dependencies processing failed: ",
+            values_document: "cannot unmarshal yaml document: ",
+            metadata_package: "*v2.",
+            manifest_package: "util.",
         },
     };
 

@@ -15,6 +15,7 @@ use crate::manifest::{self, Manifest};
 use crate::objects::Capabilities;
 use crate::options::{OtherLanguage, RenderOptions};
 use crate::plain;
+use crate::profile::Profile;
 use crate::release_name;
 use crate::template::{Executor, Origin, Output, on_deep_stack};
 use crate::value::{Map, Value};
@@ -78,7 +79,7 @@ impl Render<'_> {
         let mut warnings = Vec::new();
         let capabilities = capabilities(self.options)?;
         let mut chart = Instance::new(self.chart.root());
-        check_installable(&chart)?;
+        check_installable(&chart, self.options.profile)?;
         if !release_name::is_allowed(&self.options.release_name) {
             return Err(RenderProblem::ReleaseName(self.options.release_name.clone()));
         }
@@ -189,7 +190,12 @@ fn values_or_empty(values: &Node) -> std::borrow::Cow<'_, Node> {
     }
 }
 
-fn check_installable(chart: &Instance) -> Result<(), RenderProblem> {
+fn check_installable(chart: &Instance, profile: &Profile) -> Result<(), RenderProblem> {
+    let version = &chart.metadata.api_version;
+    let is_known = |known: &[&str]| known.contains(&version.as_str());
+    if !profile.chart_api_versions.is_none_or(is_known) {
+        return Err(RenderProblem::ChartApiVersion(version.clone()));
+    }
     if chart.metadata.is_library() {
         return Err(RenderProblem::Library);
     }

@@ -8,6 +8,7 @@ use super::archive::{self, ArchiveLimits, Budget};
 use super::ignore::{IgnoreError, IgnoreRules};
 use super::metadata::Metadata;
 use super::{File, Loaded, values};
+use crate::profile::Profile;
 use crate::schema::Schema;
 use crate::yaml::{self, Node};
 
@@ -92,6 +93,32 @@ pub enum LoadError {
         /// Why.
         problem: Box<Self>,
     },
+}
+
+impl LoadError {
+    /// What `helm template` of a profile says, without `Error: `. Loading knows no profile, but its words differ.
+    pub fn helm_text(&self, profile: &Profile) -> String {
+        let words = &profile.error_words;
+        match self {
+            Self::ReadFile { file, problem } => {
+                let before = if *file == "values.yaml" {
+                    words.values_document
+                } else {
+                    ""
+                };
+                let problem = problem.replace("*chart.", words.metadata_package);
+                format!("cannot load {file}: {before}{problem}")
+            }
+            Self::Ignore(source) => source.to_string(),
+            Self::Subchart { name, parent, problem } => {
+                format!(
+                    "error unpacking subchart {name} in {parent}: {}",
+                    problem.helm_text(profile)
+                )
+            }
+            _ => self.to_string(),
+        }
+    }
 }
 
 /// Charts nested deeper are refused.

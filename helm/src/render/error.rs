@@ -30,6 +30,8 @@ pub enum RenderProblem {
         /// What is wrong with it.
         problem: String,
     },
+    /// The `apiVersion` of the chart is one that this version of Helm does not render.
+    ChartApiVersion(String),
     /// A library chart only defines templates for other charts.
     Library,
     /// `Chart.yaml` names charts that the archive does not have.
@@ -73,6 +75,12 @@ pub(crate) struct ErrorWords {
     pub(crate) missing_dependencies: &'static str,
     /// Before what is wrong with dependencies.
     pub(crate) dependencies: &'static str,
+    /// Before what is wrong with a document of default values.
+    pub(crate) values_document: &'static str,
+    /// Go's package of the types of `Chart.yaml`.
+    pub(crate) metadata_package: &'static str,
+    /// Go's package of the types of manifests.
+    pub(crate) manifest_package: &'static str,
 }
 
 impl RenderError {
@@ -167,6 +175,10 @@ impl fmt::Display for RenderError {
             RenderProblem::KubeVersion { version, problem } => {
                 write!(formatter, "invalid kube version '{version}': {problem}")
             }
+            RenderProblem::ChartApiVersion(version) if version == "v3" => {
+                formatter.write_str("invalid chart apiVersion")
+            }
+            RenderProblem::ChartApiVersion(_) => formatter.write_str("unsupported chart version"),
             RenderProblem::Library => formatter.write_str("library charts are not installable"),
             RenderProblem::MissingDependencies(names) => write!(
                 formatter,
@@ -184,7 +196,10 @@ impl fmt::Display for RenderError {
             RenderProblem::Parse(error) => formatter.write_str(&error.helm_text()),
             RenderProblem::Execute(error) => formatter.write_str(&error.helm_text(self.profile.error_form)),
             RenderProblem::OtherLanguage { template, problem } => write!(formatter, "{template}: {problem}"),
-            RenderProblem::Manifest(error) => error.fmt(formatter),
+            RenderProblem::Manifest(error) => {
+                let text = error.to_string().replace("releaseutil.", words.manifest_package);
+                formatter.write_str(&text)
+            }
             RenderProblem::Thread(_) => formatter.write_str("unable to render"),
         }
     }

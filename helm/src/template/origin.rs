@@ -31,19 +31,20 @@ impl Origins {
 
     /// Follows the removal of a text wherever it was in the output.
     pub(super) fn remove(&mut self, output: &[u8], removed: &[u8]) {
+        let marks = std::mem::take(&mut self.0);
         let mut places = memchr::memmem::find_iter(output, removed).peekable();
-        let mut before = 0;
-        for mark in &mut self.0 {
-            while places
-                .next_if(|place| place + removed.len() <= mark.output as usize)
-                .is_some()
-            {
-                before += removed.len();
+        let (mut gone, mut gone_to) = (0, 0);
+        let ends = marks.iter().skip(1).map(|mark| mark.output as usize);
+        for (mark, end) in marks.iter().zip(ends.chain([output.len()])) {
+            let start = mark.output as usize;
+            let part = |from: usize| mark.part as usize + if mark.is_text { from - start } else { 0 };
+            let from = start.max(gone_to);
+            self.add(from - gone, part(from), mark.is_text);
+            while let Some(place) = places.next_if(|place| *place < end) {
+                gone += removed.len();
+                gone_to = place + removed.len();
+                self.add(gone_to - gone, part(gone_to), mark.is_text);
             }
-            let inside = places
-                .peek()
-                .map_or(0, |place| (mark.output as usize).saturating_sub(*place));
-            mark.output -= u32::try_from(before + inside).unwrap_or_default();
         }
     }
 

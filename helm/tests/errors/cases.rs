@@ -118,7 +118,7 @@ impl Case {
     pub(crate) fn ours(&self, profile: &'static Profile) -> String {
         let chart = match Chart::from_files(self.all_files(), &ArchiveLimits::default()) {
             Ok(chart) => chart,
-            Err(error) => return format!("Error: {error}\n"),
+            Err(error) => return format!("Error: {}\n", error.helm_text(profile)),
         };
         let option = |name: &str| self.options.iter().find_map(|option| option.strip_prefix(name));
         let options = RenderOptions {
