@@ -47,7 +47,7 @@
 //! assert_eq!(error.value_path().as_deref(), Some(".Values.image.tag"));
 //! let RenderProblem::Execute(failure) = error.problem() else { unreachable!() };
 //! assert_eq!(failure.message(), "nil pointer evaluating interface {}.tag");
-//! assert!(error.stderr().starts_with("Error: web/templates/token.yaml:3:21\n  executing \"web/templates/token.yaml\" at <.Values.image.tag>:"));
+//! assert!(error.stderr().starts_with("Error: web/templates/token.yaml:3:15\n  executing \"web/templates/token.yaml\" at <.Values.image.tag>:"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

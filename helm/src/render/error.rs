@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::chart::schemas::SchemaError;
+use crate::chart::schemas::{SchemaError, SchemaFinding};
 use crate::manifest::ManifestError;
 use crate::profile::Profile;
 use crate::release_name;
@@ -134,7 +134,7 @@ impl RenderError {
     pub fn value_path(&self) -> Option<String> {
         match &*self.problem {
             RenderProblem::Execute(error) => error.value_path().map(str::to_owned),
-            RenderProblem::Schema(error) => error.findings().first().map(|finding| finding.value_path()),
+            RenderProblem::Schema(error) => error.findings().first().map(SchemaFinding::value_path),
             _ => None,
         }
     }

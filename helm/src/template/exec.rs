@@ -297,6 +297,10 @@ impl<'t> Executor<'t> {
     }
 
     /// An error at the current node, in Go's words.
+    #[expect(
+        clippy::unused_self,
+        reason = "called beside the other ends of a step, which change the executor"
+    )]
     pub(super) fn error(&self, frame: &Frame, message: impl Into<String>) -> Failure {
         Failure::from(message.into()).at(&frame.name, &frame.source, frame.at.get(), None)
     }

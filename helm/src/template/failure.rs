@@ -296,7 +296,7 @@ impl Chain {
             }
             last = Some(block);
         }
-        Some(text::trim_space(lines.as_bytes())).map(text::lossy)
+        Some(text::lossy(text::trim_space(lines.as_bytes())))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Errors as data: what a program finds in them.
 
-use helm::{ArchiveLimits, Chart, Place, Profile, RenderError, RenderOptions, RenderProblem, yaml};
+use helm::{ArchiveLimits, Chart, Place, Profile, RenderError, RenderOptions, RenderProblem, SchemaFinding, yaml};
 
 use crate::cases::Case;
 
@@ -123,7 +123,7 @@ fn values_that_a_schema_refuses_are_listed_with_their_paths() {
     let RenderProblem::Schema(findings) = error.problem() else {
         panic!("{error:?}");
     };
-    let paths: Vec<String> = findings.findings().iter().map(|finding| finding.value_path()).collect();
+    let paths: Vec<String> = findings.findings().iter().map(SchemaFinding::value_path).collect();
     assert_eq!(
         paths,
         [".Values.hosts.1", ".Values.port", ".Values.d", ".Values.d.name/x"]
