@@ -82,8 +82,8 @@ pub struct ManifestError {
 
 impl ManifestError {
     /// Adds what was rendered, by template path.
-    pub(crate) fn with(mut self, files: &BTreeMap<String, Vec<u8>>) -> Self {
-        for (source, text) in files.iter().filter(|(_, text)| !trim_space(text).is_empty()) {
+    pub(crate) fn with(mut self, files: &BTreeMap<String, Output>) -> Self {
+        for (source, Output { text, .. }) in files.iter().filter(|(_, output)| !trim_space(&output.text).is_empty()) {
             write(&mut self.rendered, source, text);
         }
         self

@@ -1,6 +1,6 @@
 //! Where manifests come from: the line of the template that each document begins in, and that wrote each of its lines.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops here")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
 
 use std::sync::Arc;
 

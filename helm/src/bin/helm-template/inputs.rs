@@ -48,7 +48,8 @@ pub(crate) fn load(path: &Path, profile: &Profile) -> Result<Chart, Failure> {
                 ))
             })?;
         }
-        Chart::from_files(directory::read(path, profile)?, &limits)?
+        Chart::from_files(directory::read(path, profile)?, &limits)
+            .map_err(|error| Failure(error.helm_text(profile)))?
     } else {
         let archive = fs::read(path).map_err(|error| Failure(opened(path, &error)))?;
         check_archive(path, &archive)?;
@@ -60,7 +61,7 @@ pub(crate) fn load(path: &Path, profile: &Profile) -> Result<Chart, Failure> {
             LoadError::ReadArchive(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => {
                 Failure("unexpected EOF".to_owned())
             }
-            error => error.into(),
+            error => Failure(error.helm_text(profile)),
         })?
     };
     match chart.metadata().api_version.as_str() {
