@@ -23,8 +23,8 @@ pub(crate) const BINARIES: [&str; 7] = [
     "--bins",
 ];
 
-/// The real Helm is not slowed down, so ours is not either.
-const ORACLE: [&str; 5] = ["--package", "helm", "--package", "helm-oracle", "--bins"];
+/// What is compared with the real Helm, and what compares.
+pub(crate) const ORACLE: [&str; 5] = ["--package", "helm", "--package", "helm-oracle", "--bins"];
 
 /// What cargo builds with, and the folder it builds into.
 #[derive(Clone, Copy)]

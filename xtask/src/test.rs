@@ -6,7 +6,7 @@ use std::{env, path::Path, process::ExitCode, time::Duration};
 
 use self::results::Results;
 use crate::{
-    lab::BINARIES,
+    lab::{BINARIES, ORACLE},
     screen, setup,
     step::{Finished, Step, read_log},
     summary::{Outcome, Summary},
@@ -50,21 +50,24 @@ fn check_corpus(summary: &mut Summary) {
     summary.add("corpus", Duration::ZERO, Outcome::Notice, text);
 }
 
-/// The journeys start the operators as a user does, so binaries are built beside the tests. Building all targets of the workspace at once
+/// The journeys start the operators as a user does, and the oracle our `helm-template`, so binaries are built beside the tests. Building all targets of the workspace at once
 /// resolves the same features as testing them: nothing is compiled twice. For one room, what the demo has built is enough.
 fn build(workspace: &Workspace, packages: &[String]) -> anyhow::Result<Duration> {
-    let mut cargo = workspace.cargo();
-    cargo.arg("build");
-    if packages.is_empty() {
-        cargo.args(["--workspace", "--all-targets"]);
-    } else if packages.iter().any(|package| package == "e2e") {
-        cargo.args(BINARIES);
+    let whole: &[&str] = &["--workspace", "--all-targets"];
+    let programs = [("e2e", BINARIES.as_slice()), ("helm-oracle", ORACLE.as_slice())];
+    let started = |(room, _): &(&str, _)| packages.iter().any(|package| package == room);
+    let wanted: Vec<_> = if packages.is_empty() {
+        vec![whole]
     } else {
-        return Ok(Duration::ZERO);
+        programs.into_iter().filter(started).map(|(_, what)| what).collect()
+    };
+    let mut elapsed = Duration::ZERO;
+    for what in wanted {
+        let mut cargo = workspace.cargo();
+        cargo.arg("build").args(what);
+        elapsed += Step::new(workspace, "build", cargo).run()?.elapsed;
     }
-    Step::new(workspace, "build", cargo)
-        .run()
-        .map(|finished| finished.elapsed)
+    Ok(elapsed)
 }
 
 fn test(workspace: &Workspace, arguments: &Arguments, summary: &mut Summary) -> anyhow::Result<()> {

@@ -87,7 +87,7 @@ pub(crate) fn archives(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(archives)
 }
 
-/// Packs the charts that lie below `folder` as folders; gives their archives.
+/// Packs the charts that lie below `folder` as folders into archives below `scratch`, at the same places.
 pub(crate) fn pack(folder: &Path, scratch: &Path) -> Result<()> {
     for path in entries(folder)?.into_iter().filter(|path| path.is_dir()) {
         let target = scratch.join(path.file_name().unwrap_or_default());

@@ -108,7 +108,9 @@ fn charts(settings: &Settings, scratch: &Path) -> Result<Vec<Chart>> {
         folders.push(folder.clone());
     } else {
         let packed = scratch.join("repository");
-        charts::pack(&lab::micro_charts(), &packed)?;
+        for own in lab::own_charts() {
+            charts::pack(&own, &packed)?;
+        }
         folders.push(packed);
         folders.extend(lab::corpus());
     }

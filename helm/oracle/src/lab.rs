@@ -48,13 +48,13 @@ impl Lab {
 }
 
 /// Real charts, where the environment names a corpus.
-pub(crate) fn corpus() -> Option<PathBuf> {
+pub fn corpus() -> Option<PathBuf> {
     env::var_os(CORPUS_VARIABLE).map(|corpus| PathBuf::from(corpus).join("charts"))
 }
 
-/// The folders of the charts that the tests of the engine are made of.
-pub(crate) fn micro_charts() -> PathBuf {
-    workspace().join("helm/tests/charts")
+/// Folders with charts of this repository: what the tests of the engine are made of, and what real charts seldom have in one place.
+pub(crate) fn own_charts() -> [PathBuf; 2] {
+    ["helm/tests/charts", "helm/oracle/charts"].map(|folder| workspace().join(folder))
 }
 
 /// Where what was found out is kept for the next run: `$XDG_CACHE_HOME`, or `~/.cache`.

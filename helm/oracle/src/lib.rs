@@ -3,7 +3,7 @@
 mod answer;
 mod charts;
 pub mod conformance;
-mod lab;
+pub mod lab;
 pub mod likeness;
 mod process;
 

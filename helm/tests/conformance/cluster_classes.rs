@@ -53,11 +53,11 @@ fn class_folders(below: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether an archive is the chart of a cluster class.
-pub(crate) fn is_class(path: &Path) -> bool {
+fn is_class(path: &Path) -> bool {
     path.to_string_lossy().contains("cluster-class") && path.extension().is_some_and(|end| end == "tgz")
 }
 
-pub(crate) fn file_name(path: &Path) -> String {
+fn file_name(path: &Path) -> String {
     path.file_name().unwrap().to_string_lossy().into_owned()
 }
 

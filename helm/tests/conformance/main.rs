@@ -15,6 +15,5 @@ mod one_liners;
 mod own_charts;
 mod recorded;
 mod schemas;
-mod survey;
 mod table;
 mod tables;

@@ -17,7 +17,7 @@ const MASKED_SHARE: f64 = 0.05;
 
 /// So often the real Helm is asked before a place is believed to be fixed, or never to be drawn as we draw it: characters that are rare among
 /// what is drawn show themselves, and a comparison of three answers only becomes one of more where ours is not alike.
-const QUESTIONS: usize = 8;
+const QUESTIONS: usize = 6;
 
 /// Two answers this far apart are of two seconds, so a clock shows.
 const CLOCK: Duration = Duration::from_millis(1100);

@@ -1,0 +1,41 @@
+//! A small part of what `cargo xtask conformance` compares, in all profiles, for every test run.
+
+use std::io::{Write as _, stderr};
+
+use helm_oracle::{
+    Lab,
+    conformance::{self, Settings},
+    lab,
+};
+
+/// Of our own charts: everything that is drawn, values and order of subcharts.
+const OWN: [&str; 3] = ["drawn.tgz", "umbrella.tgz", "sequence.tgz"];
+/// Real ones that render quickly: a cluster class, an add-on whose values take a default away, something drawn, hooks.
+const REAL: [&str; 4] = [
+    "docker_scs_cluster-class",
+    "openstack_scs_cluster-addon_ccm",
+    "charts_podinfo",
+    "prometheus-community_helm-charts__charts_prometheus-pushgateway",
+];
+
+#[test]
+fn a_small_part_of_the_charts_renders_as_every_helm_renders_it() {
+    let corpus = lab::corpus();
+    if corpus.is_none() {
+        // Unlike the macros, this is not captured.
+        stderr()
+            .write_all(b"REDUCED: conformance: STACKWRIGHT_CORPUS is not set, so no real chart is rendered\n")
+            .unwrap();
+    }
+    let names = OWN.iter().chain(REAL.iter().filter(|_| corpus.is_some()));
+    let settings = Settings {
+        names: names.map(ToString::to_string).collect(),
+        ..Settings::default()
+    };
+    let report = conformance::run(&settings, &Lab::load().unwrap()).unwrap();
+    stderr().write_all(report.to_string().as_bytes()).unwrap();
+    assert_eq!(report.total.charts, settings.names.len(), "charts that were rendered");
+    assert_eq!(report.profiles.len(), 4, "profiles of the lab");
+    assert!(report.total.masked_equal > 0, "nothing was drawn");
+    assert!(report.is_good(), "{report}");
+}
