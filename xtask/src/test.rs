@@ -50,8 +50,8 @@ fn check_corpus(summary: &mut Summary) {
     summary.add("corpus", Duration::ZERO, Outcome::Notice, text);
 }
 
-/// The journeys start the operators as a user does, and the oracle our `helm-template`, so binaries are built beside the tests. Building all targets of the workspace at once
-/// resolves the same features as testing them: nothing is compiled twice. For one room, what the demo has built is enough.
+/// The journeys start the operators as a user does, and the oracle starts `helm-template`, so binaries are built beside the tests. Building all
+/// targets of the workspace at once resolves the same features as testing them: nothing is compiled twice. For one room, what it starts is enough.
 fn build(workspace: &Workspace, packages: &[String]) -> anyhow::Result<Duration> {
     let whole: &[&str] = &["--workspace", "--all-targets"];
     let programs = [("e2e", BINARIES.as_slice()), ("helm-oracle", ORACLE.as_slice())];
