@@ -4,7 +4,7 @@ mod decode;
 mod encode;
 
 pub use decode::decode;
-pub(crate) use decode::{Build, decode_first};
+pub(crate) use decode::{Build, decode_first, decode_partly};
 pub use encode::{Escape, encode, encode_pretty};
 
 use crate::bounds::BoundError;

@@ -1,5 +1,7 @@
 //! Functions between values and YAML or JSON text. Most of them swallow errors, as in Helm.
 
+use std::collections::BTreeMap;
+
 use super::{Called, Function, FunctionSet, mismatch};
 use crate::json::{self, Escape};
 use crate::toml::{self, Dialect};
@@ -94,25 +96,40 @@ fn not_a(type_name: &str, node: &Node) -> String {
     )
 }
 
-/// The object that a text holds, or one with the only key `Error`.
+/// A text that is nothing but a number out of range was a number.
+fn or_number(node: Node, out_of_range: Option<&str>) -> Node {
+    match node {
+        Node::Null if out_of_range.is_some() => Node::Float(f64::INFINITY),
+        node => node,
+    }
+}
+
+/// The object that a text holds; what is wrong with the text is its key `Error`.
 fn from_json(text: &[u8]) -> Called {
-    let error = match json::decode(text) {
-        Ok(Node::Null) => return Ok(Value::Map(Map::new())),
-        Ok(node @ Node::Map(_)) => return Ok(node.to_value()),
-        Ok(node) => not_a("map[string]interface {}", &node),
-        Err(json::Error::Refused(error)) => error,
+    let (map, error) = match json::decode_partly(text) {
+        Ok((Node::Map(entries), error)) => (entries, error),
+        Ok((Node::Null, None)) => (BTreeMap::new(), None),
+        Ok((node, error)) => (
+            BTreeMap::new(),
+            Some(not_a("map[string]interface {}", &or_number(node, error.as_deref()))),
+        ),
+        Err(json::Error::Refused(error)) => (BTreeMap::new(), Some(error)),
         Err(json::Error::Bound(bound)) => return Err(bound.to_string()),
     };
-    Ok(Value::Map([("Error", error)].into_iter().collect()))
+    let map: Map = map.iter().map(|(key, node)| (key.as_str(), node.to_value())).collect();
+    if let Some(error) = error {
+        map.insert("Error", error);
+    }
+    Ok(Value::Map(map))
 }
 
 /// The array that a text holds, or one with the error as its only item.
 fn from_json_array(text: &[u8]) -> Called {
-    let error = match json::decode(text) {
-        Ok(Node::Null) => return Ok(Value::List(List::default())),
-        Ok(node @ Node::List(_)) => return Ok(node.to_value()),
-        Ok(node) => not_a("[]interface {}", &node),
-        Err(json::Error::Refused(error)) => error,
+    let error = match json::decode_partly(text) {
+        Ok((Node::List(items), None)) => return Ok(Node::List(items).to_value()),
+        Ok((Node::List(_), Some(error))) | Err(json::Error::Refused(error)) => error,
+        Ok((Node::Null, None)) => return Ok(Value::List(List::default())),
+        Ok((node, error)) => not_a("[]interface {}", &or_number(node, error.as_deref())),
         Err(json::Error::Bound(bound)) => return Err(bound.to_string()),
     };
     Ok(Value::List(List::new(vec![Value::from(error)])))

@@ -86,11 +86,12 @@ fn without_space(text: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Byte by byte, each as the character of its number: Helm's library does not know longer ones.
 fn initials(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut starts_word = true;
-    for rune in runes(text) {
-        let character = rune.or_replacement();
+    for &byte in text {
+        let character = char::from(byte);
         let is_gap = is_space(character);
         if starts_word && !is_gap {
             push_char(&mut out, character);

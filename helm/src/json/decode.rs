@@ -8,11 +8,19 @@ use crate::yaml::Node;
 
 /// Reads a text that holds one JSON value; every number is a float.
 pub fn decode(text: &[u8]) -> Result<Node, Error> {
+    match decode_partly(text)? {
+        (node, None) => Ok(node),
+        (_, Some(error)) => Err(Error::Refused(error)),
+    }
+}
+
+/// Reads what it can: a number that is out of range becomes null, and is what the error is about. Go fills its target in so too.
+pub(crate) fn decode_partly(text: &[u8]) -> Result<(Node, Option<String>), Error> {
     let mut decoder = Decoder::new(text, "unexpected end of JSON input");
     let node = decoder.value(0)?;
     decoder.skip_space();
     match decoder.peek() {
-        None => Ok(node),
+        None => Ok((node, decoder.out_of_range)),
         Some(_) => Err(decoder.unexpected("after top-level value")),
     }
 }
@@ -24,7 +32,10 @@ pub(crate) fn decode_first<T: Build>(text: &[u8]) -> Result<(T, usize), Error> {
         return Err(Error::Refused("EOF".to_owned()));
     }
     let value = decoder.value(0)?;
-    Ok((value, decoder.position))
+    match decoder.out_of_range {
+        None => Ok((value, decoder.position)),
+        Some(error) => Err(Error::Refused(error)),
+    }
 }
 
 /// What JSON is read into.
@@ -78,6 +89,8 @@ struct Decoder<'a> {
     walk: Walk,
     /// What Go says of a text that ends too early.
     too_short: &'static str,
+    /// Of the first number that is out of range.
+    out_of_range: Option<String>,
 }
 
 impl<'a> Decoder<'a> {
@@ -88,6 +101,7 @@ impl<'a> Decoder<'a> {
             position: 0,
             walk: Walk::copying(),
             too_short,
+            out_of_range: None,
         };
         decoder.skip_space();
         decoder
@@ -210,11 +224,11 @@ impl<'a> Decoder<'a> {
             self.digits("in exponent of numeric literal")?;
         }
         let text = String::from_utf8_lossy(&self.text[start..self.position]);
-        T::number(&text).ok_or_else(|| {
-            Error::Refused(format!(
-                "json: cannot unmarshal number {text} into Go value of type float64"
-            ))
-        })
+        Ok(T::number(&text).unwrap_or_else(|| {
+            self.out_of_range
+                .get_or_insert_with(|| format!("json: cannot unmarshal number {text} into Go value of type float64"));
+            T::null()
+        }))
     }
 
     fn digits(&mut self, place: &str) -> Result<(), Error> {

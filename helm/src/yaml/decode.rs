@@ -31,11 +31,15 @@ pub(super) fn decode(source: &Source) -> Result<Decoded, Error> {
         decoded: 0,
         from_aliases: 0,
         duplicate_keys: Vec::new(),
+        not_json: None,
     };
     let node = match source.root() {
         Some(root) => decoder.node(root)?,
         None => Node::Null,
     };
+    if let Some(error) = decoder.not_json {
+        return Err(error);
+    }
     Ok(Decoded {
         node,
         duplicate_keys: decoder.duplicate_keys,
@@ -48,6 +52,8 @@ struct Decoder<'a> {
     decoded: usize,
     from_aliases: usize,
     duplicate_keys: Vec<String>,
+    /// The first key that JSON cannot have. Helm turns to JSON when all is read, so any other error comes first.
+    not_json: Option<Error>,
 }
 
 impl Decoder<'_> {
@@ -116,13 +122,49 @@ impl Decoder<'_> {
             }
             let key = self.node(key)?;
             let node = self.node(value)?;
-            let name = key_text(&key, &node)?;
+            let name = match key_text(&key) {
+                Ok(name) => name,
+                Err(error) => {
+                    let error = error.about(&key, || self.go_syntax(value, &node, false))?;
+                    self.not_json.get_or_insert(error);
+                    continue;
+                }
+            };
             if own && !seen.insert(name.clone()) {
                 self.duplicate_keys.push(name.clone());
             }
             map.insert(name, node);
         }
         Ok(())
+    }
+
+    /// The node as Go's `%#v` prints it, with the keys that it has before they become JSON's. What aliases and merge keys bring is taken
+    /// from the node as read.
+    fn go_syntax(&self, id: Id, node: &Node, nested: bool) -> String {
+        match (&self.source.node(id).content, node) {
+            (Content::List(ids), Node::List(items)) if ids.len() == items.len() => {
+                let pairs = ids.iter().zip(items);
+                go_list(pairs.map(|(&id, item)| self.go_syntax(id, item, true)))
+            }
+            (Content::Map(ids), Node::Map(entries)) if ids.len() == entries.len() => {
+                let keys = ids.iter().filter_map(|&(key, value)| match &self.source.node(key) {
+                    Written {
+                        tag,
+                        content: Content::Scalar { text, plain },
+                    } => Some((scalar(tag, text, *plain).ok()?, value)),
+                    _ => None,
+                });
+                let mut keys: Vec<_> = keys
+                    .filter_map(|(key, value)| Some((key_text(&key).ok()?, key, value)))
+                    .collect();
+                keys.sort_by(|left, right| left.0.cmp(&right.0));
+                go_map(keys.iter().filter_map(|(name, key, value)| {
+                    let node = entries.get(name)?;
+                    Some((go_syntax(key, true), self.go_syntax(*value, node, true)))
+                }))
+            }
+            _ => go_syntax(node, nested),
+        }
     }
 
     fn is_merge(&self, key: Id) -> bool {
@@ -162,14 +204,30 @@ impl Decoder<'_> {
     }
 }
 
+/// Why a key is none.
+enum KeyError {
+    /// In YAML, as Go reads it.
+    Compound,
+    /// In JSON: of this Go type.
+    Unsupported(&'static str),
+}
+
+impl KeyError {
+    /// What Helm says, and whether it says so at once or when all is read.
+    fn about(self, key: &Node, value: impl FnOnce() -> String) -> Result<Error, Error> {
+        let text = go_syntax(key, false);
+        match self {
+            Self::Compound => Err(Error::Content(format!("invalid map key: {text}"))),
+            Self::Unsupported(go_type) => Ok(Error::NotJson(format!(
+                "unsupported map key of type: {go_type}, key: {text}, value: {}",
+                value()
+            ))),
+        }
+    }
+}
+
 /// JSON has string keys only; other scalars give their text.
-fn key_text(key: &Node, value: &Node) -> Result<String, Error> {
-    let unsupported = |go_type: &str| {
-        let (key, value) = (go_syntax(key, false), go_syntax(value, false));
-        Error::NotJson(format!(
-            "unsupported map key of type: {go_type}, key: {key}, value: {value}"
-        ))
-    };
+fn key_text(key: &Node) -> Result<String, KeyError> {
     match key {
         Node::Text(text) => Ok(text.clone()),
         Node::Bool(value) => Ok(value.to_string()),
@@ -177,13 +235,13 @@ fn key_text(key: &Node, value: &Node) -> Result<String, Error> {
         Node::Float(number) if number.is_nan() => Ok(".nan".to_owned()),
         Node::Float(number) if number.is_infinite() => Ok(if *number > 0.0 { ".inf" } else { "-.inf" }.to_owned()),
         Node::Float(number) => Ok(number::format_float32(*number)),
-        Node::Uint(_) => Err(unsupported("uint64")),
-        Node::Null => Err(unsupported("%!s(<nil>)")),
-        Node::List(_) | Node::Map(_) => Err(Error::Content(format!("invalid map key: {}", go_syntax(key, false)))),
+        Node::Uint(_) => Err(KeyError::Unsupported("uint64")),
+        Node::Null => Err(KeyError::Unsupported("%!s(<nil>)")),
+        Node::List(_) | Node::Map(_) => Err(KeyError::Compound),
     }
 }
 
-/// A node as Go's `%#v` prints it, for error texts.
+/// A node as Go's `%#v` prints it, for error texts. The keys of maps are taken for strings.
 fn go_syntax(node: &Node, nested: bool) -> String {
     match node {
         Node::Null if nested => "interface {}(nil)".to_owned(),
@@ -193,20 +251,25 @@ fn go_syntax(node: &Node, nested: bool) -> String {
         Node::Uint(number) => format!("{number:#x}"),
         Node::Float(number) => number::format_float(*number),
         Node::Text(text) => format!("{text:?}"),
-        Node::List(items) => {
-            let items: Vec<_> = items.iter().map(|item| go_syntax(item, true)).collect();
-            format!("[]interface {{}}{{{}}}", items.join(", "))
-        }
-        Node::Map(entries) => {
-            let entries = entries
+        Node::List(items) => go_list(items.iter().map(|item| go_syntax(item, true))),
+        Node::Map(entries) => go_map(
+            entries
                 .iter()
-                .map(|(key, node)| format!("{key:?}:{}", go_syntax(node, true)));
-            format!(
-                "map[interface {{}}]interface {{}}{{{}}}",
-                entries.collect::<Vec<_>>().join(", ")
-            )
-        }
+                .map(|(key, node)| (format!("{key:?}"), go_syntax(node, true))),
+        ),
     }
+}
+
+fn go_list(items: impl Iterator<Item = String>) -> String {
+    format!("[]interface {{}}{{{}}}", items.collect::<Vec<_>>().join(", "))
+}
+
+fn go_map(entries: impl Iterator<Item = (String, String)>) -> String {
+    let entries = entries.map(|(key, value)| format!("{key}:{value}"));
+    format!(
+        "map[interface {{}}]interface {{}}{{{}}}",
+        entries.collect::<Vec<_>>().join(", ")
+    )
 }
 
 fn merge_without_map() -> Error {
