@@ -69,6 +69,12 @@ pub(crate) struct FuzzArguments {
     /// Only this version of Helm; may be repeated
     #[arg(long = "profile", value_name = "PROFILE", value_parser = profile())]
     pub(crate) profiles: Vec<String>,
+    /// Generate the same templates again: the seed that an earlier search printed [default: the time]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Add the smallest template of each difference to this file [default: helm/tests/micro/found.txt]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rows: Option<PathBuf>,
 }
 
 fn directory(text: &str) -> Result<PathBuf, &'static str> {

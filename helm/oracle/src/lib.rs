@@ -3,6 +3,7 @@
 mod answer;
 mod charts;
 pub mod conformance;
+pub mod fuzz;
 pub mod lab;
 pub mod likeness;
 mod process;

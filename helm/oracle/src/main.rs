@@ -7,18 +7,22 @@ mod arguments;
 use std::{
     fs,
     io::{Write as _, stdout},
+    path::Path,
     process::ExitCode,
+    time::{Duration, SystemTime},
 };
 
 use anyhow::{Context as _, bail};
 use clap::{Parser, Subcommand};
 
+use helm::Profile;
 use helm_oracle::{
     Lab,
     conformance::{self, Settings},
+    fuzz::{self, Oracle, Search},
 };
 
-use self::arguments::{ConformanceArguments, FuzzCommand, OracleBenchCommand};
+use self::arguments::{ConformanceArguments, FuzzArguments, FuzzCommand, OracleBenchCommand};
 
 /// Our chart engine beside the real Helm
 ///
@@ -54,7 +58,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Conformance(arguments) => conformance(arguments),
         Command::Bench(OracleBenchCommand::Render(_)) => bail!("bench render is not built yet"),
-        Command::Fuzz(FuzzCommand::Helm(_)) => bail!("fuzz helm is not built yet"),
+        Command::Fuzz(FuzzCommand::Helm(arguments)) => fuzz(&arguments),
     }
 }
 
@@ -87,4 +91,47 @@ fn conformance(arguments: ConformanceArguments) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// 0 when everything is alike, 1 when something is different.
+fn fuzz(arguments: &FuzzArguments) -> anyhow::Result<ExitCode> {
+    let clock = || {
+        SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs())
+    };
+    let room = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let search = Search {
+        time: Duration::from_secs(u64::from(arguments.minutes) * 60),
+        oracles: oracles(&arguments.profiles)?,
+        seed: arguments.seed.unwrap_or_else(clock),
+        rows: arguments
+            .rows
+            .clone()
+            .unwrap_or_else(|| room.join("../tests/micro/found.txt")),
+    };
+    eprintln!("searching for {} min with --seed {}", arguments.minutes, search.seed);
+    let found = fuzz::search(&search)?;
+    writeln!(stdout(), "{}{}", found.differences(), found.summary())?;
+    if found.differences.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprintln!("the templates are in {}", search.rows.display());
+    Ok(ExitCode::FAILURE)
+}
+
+/// The real binaries of these profiles, or of all when none is named.
+fn oracles(profiles: &[String]) -> anyhow::Result<Vec<Oracle>> {
+    let lab = Lab::load()?;
+    let wanted = Profile::all()
+        .iter()
+        .filter(|profile| profiles.is_empty() || profiles.iter().any(|name| name == profile.name));
+    wanted
+        .map(|profile| {
+            Ok(Oracle {
+                profile,
+                binary: lab.helm(profile.name)?.to_owned(),
+            })
+        })
+        .collect()
 }

@@ -1,0 +1,179 @@
+//! Differential fuzzing: templates by grammar, rendered by the real Helm and by ours, until a time is over.
+//!
+//! Hundreds of templates share one run of the real Helm; those that we refuse run alone. A difference is made smaller as long as it stays
+//! one, and kept as a row for the recorded facts of the crate `helm`.
+
+mod duel;
+mod functions;
+mod grammar;
+mod texts;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use helm::Profile;
+
+use worker::Worker;
+
+/// After that many differences the search ends: they will have few causes.
+const ENOUGH: usize = 40;
+
+/// How long differences are made smaller after the search is over.
+const GRACE: Duration = Duration::from_mins(1);
+
+/// How often the progress is shown.
+const PROGRESS: Duration = Duration::from_secs(2);
+
+/// A real Helm.
+#[derive(Debug)]
+pub struct Oracle {
+    /// Whose words it has.
+    pub profile: &'static Profile,
+    /// Its binary.
+    pub binary: PathBuf,
+}
+
+/// What to search.
+#[derive(Debug)]
+pub struct Search {
+    /// How long.
+    pub time: Duration,
+    /// The real binaries, of which each batch takes the next.
+    pub oracles: Vec<Oracle>,
+    /// Equal seeds generate equal templates.
+    pub seed: u64,
+    /// The file that the rows of differences are added to.
+    pub rows: PathBuf,
+}
+
+/// What a search found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Templates that both rendered to the same bytes.
+    pub equal: usize,
+    /// Templates that both refused in the same words.
+    pub refused_alike: usize,
+    /// Templates that we refused and that were not tried with the real Helm, because each takes a run of its own, or because they are
+    /// beyond our limits.
+    pub untried: usize,
+    /// By the smallest template that shows it.
+    pub differences: BTreeMap<String, Difference>,
+}
+
+/// One difference.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// The Helm version.
+    pub profile: &'static str,
+    /// What the real one answers.
+    pub theirs: String,
+    /// What we answer.
+    pub ours: String,
+}
+
+impl Found {
+    /// One line.
+    pub fn summary(&self) -> String {
+        format!(
+            "{} equal, {} refused alike, {} refused and not tried, {} different",
+            self.equal,
+            self.refused_alike,
+            self.untried,
+            self.differences.len()
+        )
+    }
+
+    /// Each difference with both answers.
+    pub fn differences(&self) -> String {
+        let mut text = String::new();
+        for (template, Difference { profile, theirs, ours }) in &self.differences {
+            // Writing to a String does not fail.
+            let _ = writeln!(text, "{profile}: {template}\n  helm: {theirs}\n  ours: {ours}\n");
+        }
+        text
+    }
+}
+
+/// What the workers share.
+struct Shared<'a> {
+    search: &'a Search,
+    end: Instant,
+    found: Mutex<Found>,
+}
+
+impl Shared<'_> {
+    /// Whether no new templates are to be tried: also when there is enough to look at.
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.end || self.found(|found| found.differences.len() >= ENOUGH)
+    }
+
+    /// Whether even what was found is not to be made smaller any more.
+    fn is_late(&self) -> bool {
+        Instant::now() >= self.end + GRACE
+    }
+
+    fn found<T>(&self, change: impl FnOnce(&mut Found) -> T) -> T {
+        change(&mut self.found.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Searches on all processors, with progress on a terminal, and adds a row for each difference to [`Search::rows`].
+///
+/// # Errors
+/// A real binary cannot be run, or a file cannot be written.
+pub fn search(search: &Search) -> anyhow::Result<Found> {
+    let shared = Shared {
+        search,
+        end: Instant::now() + search.time,
+        found: Mutex::default(),
+    };
+    let workers = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    thread::scope(|scope| {
+        let handles: Vec<_> = (0..workers as u64)
+            .map(|number| {
+                let shared = &shared;
+                scope.spawn(move || Worker::new(shared, number).run())
+            })
+            .collect();
+        while std::io::stderr().is_terminal() && handles.iter().any(|handle| !handle.is_finished()) {
+            let left = shared.end.saturating_duration_since(Instant::now()).as_secs();
+            eprint!("\r\x1b[K{left} s left: {}", shared.found(|found| found.summary()));
+            thread::sleep(PROGRESS);
+        }
+        if std::io::stderr().is_terminal() {
+            eprint!("\r\x1b[K");
+        }
+        handles.into_iter().try_for_each(|handle| {
+            handle
+                .join()
+                .unwrap_or_else(|_| Err(anyhow::anyhow!("a thread of the search broke")))
+        })
+    })?;
+    let found = shared.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    keep(search, &found)?;
+    Ok(found)
+}
+
+/// As questions without answers: recording gives them those.
+fn keep(search: &Search, found: &Found) -> anyhow::Result<()> {
+    if found.differences.is_empty() {
+        return Ok(());
+    }
+    let mut file = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&search.rows)
+        .with_context(|| format!("unable to write {}", search.rows.display()))?;
+    for template in found.differences.keys() {
+        writeln!(file, "> {}", template.replace('\n', "\n| "))
+            .with_context(|| format!("unable to write {}", search.rows.display()))?;
+    }
+    Ok(())
+}
