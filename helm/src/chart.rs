@@ -21,7 +21,7 @@ pub use metadata::{Dependency, ImportValues, Maintainer, Metadata};
 pub use schemas::{SchemaError, SchemaFinding};
 pub use values::merge_values;
 
-use crate::layout::ParsedTemplates;
+use crate::parsed::ParsedTemplates;
 use crate::schema::Schema;
 use crate::yaml::Node;
 

@@ -52,7 +52,7 @@ pub struct Function {
 }
 
 /// The functions that Helm versions have had, in order of time. A set is named by the first version that had it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum FunctionSet {
     V3_19,
     V4_0,

@@ -1,13 +1,11 @@
 //! The charts of one render laid out for templates: which files take part, in which order, and what each of them finds.
 
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::chart::dependencies::{Instance, table};
 use crate::objects::{ChartObject, Files};
 use crate::options::RenderOptions;
-use crate::profile::Profile;
-use crate::template::{ParseError, Templates};
 use crate::value::{Map, Value};
 
 /// A file of `crds/`. It may hold several documents and is never a template.
@@ -86,7 +84,7 @@ impl Layout {
     }
 
     /// Those in Helm's language, in order of parsing.
-    fn in_helms_language(&self) -> impl Iterator<Item = &Template> {
+    pub(crate) fn in_helms_language(&self) -> impl Iterator<Item = &Template> {
         self.all().filter(|template| !template.is_other)
     }
 
@@ -154,44 +152,4 @@ struct Shared {
 /// Files in deeper folders come later in this order, and are parsed and executed first.
 fn sort_key(path: &str) -> (usize, &str) {
     (path.matches('/').count(), path)
-}
-
-/// The parsed templates of the last render, kept with the chart: which templates take part depends on the values, but rarely changes.
-#[derive(Debug, Default)]
-pub(crate) struct ParsedTemplates(Mutex<Option<Parsed>>);
-
-#[derive(Debug)]
-struct Parsed {
-    profile: &'static str,
-    paths: Vec<String>,
-    templates: Arc<Templates>,
-}
-
-impl ParsedTemplates {
-    pub(crate) fn get(&self, layout: &Layout, profile: &Profile) -> Result<Arc<Templates>, ParseError> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(parsed) = &*kept
-            && parsed.profile == profile.name
-            && parsed
-                .paths
-                .iter()
-                .eq(layout.in_helms_language().map(|template| &template.path))
-        {
-            return Ok(Arc::clone(&parsed.templates));
-        }
-        let mut templates = Templates::new(profile.functions());
-        for template in layout.in_helms_language() {
-            templates.parse(&template.path, &template.text)?;
-        }
-        let templates = Arc::new(templates);
-        *kept = Some(Parsed {
-            profile: profile.name,
-            paths: layout
-                .in_helms_language()
-                .map(|template| template.path.clone())
-                .collect(),
-            templates: Arc::clone(&templates),
-        });
-        Ok(templates)
-    }
 }

@@ -91,6 +91,7 @@ mod manifest;
 mod number;
 mod objects;
 mod options;
+mod parsed;
 mod plain;
 mod print;
 mod profile;

@@ -1,15 +1,14 @@
 //! From rendered files to manifests: documents, hooks, the order of installation. Knows no templates.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, LazyLock};
-
-use regex::bytes::Regex;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use crate::fields::Fields;
 use crate::profile::Profile;
 use crate::template::{Origin, Output};
 use crate::text::trim_space;
-use crate::yaml::{self, Node};
+use crate::yaml::{self, Decoded, Node};
 
 /// One document of a rendered file.
 #[derive(Clone, Debug)]
@@ -18,16 +17,14 @@ pub struct Manifest {
     pub source: String,
     /// The document as the template wrote it, without space around it.
     pub text: String,
-    /// The document as data, integers kept as integers; null when there are only comments.
-    pub document: Node,
-    /// Keys that a mapping of it has more than once; the last value won.
-    pub duplicate_keys: Vec<String>,
     /// What `helm.sh/hook` says, when it is a hook.
     pub hook: Option<Hook>,
     kind: String,
     origin: Arc<Origin>,
     /// Where the text begins in the output of the template.
     start: usize,
+    /// Read when somebody asks: what prints manifests needs no data.
+    decoded: OnceLock<Decoded>,
 }
 
 impl Manifest {
@@ -45,14 +42,45 @@ impl Manifest {
         let blanks = text.len() - text.trim_start_matches(' ').len();
         self.origin.line(self.start + before + blanks)
     }
-}
 
-impl Manifest {
     /// Whether it is a hook that runs as a test.
     pub(crate) fn is_test(&self) -> bool {
         let is_test = |event: &String| TEST_EVENTS.contains(&event.as_str());
         self.hook.as_ref().is_some_and(|hook| hook.events.iter().any(is_test))
     }
+
+    /// The document as data, integers kept as integers; null when there are only comments.
+    pub fn document(&self) -> &Node {
+        &self.decoded().node
+    }
+
+    /// The same, taken out.
+    pub fn into_document(mut self) -> Node {
+        self.decoded();
+        self.decoded.take().unwrap_or_default().node
+    }
+
+    /// Keys that a mapping of the document has more than once; the last value won.
+    pub fn duplicate_keys(&self) -> &[String] {
+        &self.decoded().duplicate_keys
+    }
+
+    fn decoded(&self) -> &Decoded {
+        // A text that cannot be read became no manifest.
+        let read = || decode(&complete(self.text.as_bytes())).unwrap_or_default();
+        self.decoded.get_or_init(read)
+    }
+}
+
+/// Helm prints and applies a document with a line break behind it, which a block scalar at its end keeps.
+fn complete(text: &[u8]) -> Vec<u8> {
+    [text, b"\n"].concat()
+}
+
+/// Helm's errors are those of the document without the line break.
+fn decode(complete: &[u8]) -> Result<Decoded, yaml::Error> {
+    let text = complete.strip_suffix(b"\n").unwrap_or(complete);
+    yaml::read(complete).or_else(|_| yaml::read(text))
 }
 
 /// When a hook runs, and how.
@@ -184,10 +212,31 @@ pub(crate) fn documents<'t>(text: &'t [u8], _profile: &Profile) -> Vec<&'t [u8]>
 
 /// The documents of a file. A separator right behind another one stays in the document, as in Helm.
 fn split(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    static SEPARATOR: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new(r"(?:^|[\t\n\x0c\r ]*\n)---[\t\n\x0c\r ]*").expect("a constant pattern compiles"));
-    let documents = SEPARATOR.split(trim_space(text));
+    let text = trim_space(text);
+    let mut start = Some(0);
+    let documents = std::iter::from_fn(move || {
+        let from = start?;
+        let separator = separator(text, from);
+        start = separator.as_ref().map(|separator| separator.end);
+        Some(&text[from..separator.map_or(text.len(), |separator| separator.start)])
+    });
     documents.filter(|document| !document.is_empty()).map(trim_space)
+}
+
+/// The first line at or behind a position that begins with `---`, with all space around the dashes. Nothing of the space before them may
+/// lie before the position.
+fn separator(text: &[u8], from: usize) -> Option<Range<usize>> {
+    let is_space = |byte: &u8| matches!(byte, b'\t' | b'\n' | 0x0c | b'\r' | b' ');
+    let begins_line = |dashes: &usize| *dashes == 0 || (*dashes > from && text[*dashes - 1] == b'\n');
+    let mut found = memchr::memmem::find_iter(&text[from..], b"---").map(|at| from + at);
+    let dashes = found.find(begins_line)?;
+    let before = text[from..dashes]
+        .iter()
+        .rev()
+        .take_while(|byte| is_space(byte))
+        .count();
+    let behind = text[dashes + 3..].iter().take_while(|byte| is_space(byte)).count();
+    Some(dashes - before..dashes + 3 + behind)
 }
 
 /// Reads one document; nothing for a hook of an unknown event, which Helm drops.
@@ -198,13 +247,16 @@ fn read(source: &str, text: &[u8], warnings: &mut Vec<String>) -> Result<Option<
         problem,
         rendered: Vec::new(),
     };
-    // Helm prints and applies a document with a line break behind it, which a block scalar at its end keeps. Its errors are those of
-    // the document without.
-    let decoded = yaml::read(&[text, b"\n"].concat())
-        .or_else(|_| yaml::read(text))
-        .map_err(yaml::convert_error)
-        .map_err(failed)?;
-    let head = Head::read(&decoded.node).map_err(failed)?;
+    let complete = complete(text);
+    let decoded = OnceLock::new();
+    let head = match yaml::skim(&complete, Head::wants) {
+        Some(entries) => Head::read(&entries),
+        None => {
+            let document = decode(&complete).map_err(yaml::convert_error).map_err(failed)?;
+            Head::read(&decoded.get_or_init(|| document).node)
+        }
+    };
+    let head = head.map_err(failed)?;
     let mut hook = None;
     if let Some(events) = head.annotations.get("helm.sh/hook") {
         hook = Hook::new(events, &head.annotations);
@@ -216,12 +268,11 @@ fn read(source: &str, text: &[u8], warnings: &mut Vec<String>) -> Result<Option<
     Ok(Some(Manifest {
         source: source.to_owned(),
         text: String::from_utf8_lossy(text).into_owned(),
-        document: decoded.node,
-        duplicate_keys: decoded.duplicate_keys,
         hook,
         kind: head.kind,
         origin: Arc::default(),
         start: 0,
+        decoded,
     }))
 }
 
@@ -236,6 +287,13 @@ struct Head {
 }
 
 impl Head {
+    /// Whether a key of a document can be one of those that are read here; Go takes any case.
+    fn wants(key: &str) -> bool {
+        ["apiVersion", "kind", "metadata"]
+            .iter()
+            .any(|wanted| key.eq_ignore_ascii_case(wanted))
+    }
+
     fn read(document: &Node) -> Result<Self, String> {
         let mut head = Self::default();
         let fields = Fields::of_document("SimpleHead", "releaseutil.SimpleHead", document)?;

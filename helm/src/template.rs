@@ -41,6 +41,10 @@ pub struct Templates {
     trees: HashMap<Arc<str>, Tree>,
 }
 
+/// A parsed text: its own template and those defined in it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct ParsedFile(Arc<[Tree]>);
+
 impl Templates {
     /// No templates yet; texts may use the functions of the table.
     pub fn new(functions: &'static FunctionTable) -> Self {
@@ -54,10 +58,21 @@ impl Templates {
     ///
     /// A template replaces an earlier one of the same name, unless it is nothing but space.
     pub fn parse(&mut self, name: &str, text: &[u8]) -> Result<(), ParseError> {
-        for tree in parse::parse(name, text, self.functions)? {
-            self.add(tree);
-        }
+        let file = self.parse_file(name, text)?;
+        self.add_file(&file);
         Ok(())
+    }
+
+    /// Parses a text without adding anything.
+    pub(crate) fn parse_file(&self, name: &str, text: &[u8]) -> Result<ParsedFile, ParseError> {
+        Ok(ParsedFile(parse::parse(name, text, self.functions)?.into()))
+    }
+
+    /// Adds what parsing a text gave.
+    pub(crate) fn add_file(&mut self, file: &ParsedFile) {
+        for tree in &*file.0 {
+            self.add(tree.clone());
+        }
     }
 
     fn add(&mut self, tree: Tree) {

@@ -33,7 +33,13 @@ pub(crate) fn runes(text: &[u8]) -> impl Iterator<Item = Rune<'_>> {
 
 /// The first rune of a Go string.
 pub(crate) fn first_rune(text: &[u8]) -> Option<Rune<'_>> {
-    runes(&text[..text.len().min(4)]).next()
+    match text.first() {
+        Some(byte) if byte.is_ascii() => Some(Rune {
+            bytes: &text[..1],
+            character: Some(char::from(*byte)),
+        }),
+        _ => runes(&text[..text.len().min(4)]).next(),
+    }
 }
 
 fn class(pattern: &str) -> Option<Regex> {
@@ -174,15 +180,27 @@ pub(crate) fn trim_start(text: &[u8], is_cut: impl Fn(char) -> bool) -> &[u8] {
 
 /// Cuts runes from the end as long as they are in the set.
 pub(crate) fn trim_end(text: &[u8], is_cut: impl Fn(char) -> bool) -> &[u8] {
-    let mut end = 0;
-    let mut length = 0;
-    for rune in runes(text) {
-        length += rune.bytes.len();
-        if !is_cut(rune.or_replacement()) {
-            end = length;
+    let mut rest = text;
+    while let Some(last) = rest.len().checked_sub(1) {
+        // An ASCII byte is a rune of its own, whatever is before it, so what follows one can be read from there.
+        let start = match rest.iter().rposition(u8::is_ascii) {
+            Some(ascii) if ascii == last => last,
+            Some(ascii) => ascii + 1,
+            None => 0,
+        };
+        let (mut kept, mut length) = (0, 0);
+        for rune in runes(&rest[start..]) {
+            length += rune.bytes.len();
+            if !is_cut(rune.or_replacement()) {
+                kept = length;
+            }
         }
+        if kept > 0 {
+            return &rest[..start + kept];
+        }
+        rest = &rest[..start];
     }
-    &text[..end]
+    rest
 }
 
 /// The position of the first occurrence.

@@ -1,5 +1,6 @@
 //! YAML as Helm reads and writes it: the go-yaml v2 dialect on the way through JSON. Decides nothing about charts.
 
+mod convert;
 mod decode;
 mod emit;
 mod error;
@@ -8,6 +9,7 @@ mod order;
 mod pretty;
 mod resolve;
 mod scan;
+mod simple;
 mod style;
 
 pub use decode::Decoded;
@@ -22,9 +24,17 @@ use crate::value::Value;
 
 /// Reads the first document of a text, integers kept as integers, as `sigs.k8s.io/yaml` gives it to Kubernetes clients.
 pub fn read(text: &[u8]) -> Result<Decoded, Error> {
+    if let Some(decoded) = simple::read(text) {
+        return Ok(decoded);
+    }
     let decoded = decode::decode(&scan::Source::read(text)?)?;
     decode::refuse_infinite(&decoded.node)?;
     Ok(decoded)
+}
+
+/// Some entries of the mapping that a text holds, if the text is one that can be checked without reading the others.
+pub(crate) fn skim(text: &[u8], wanted: fn(&str) -> bool) -> Option<Node> {
+    simple::skim(text, wanted)
 }
 
 /// Reads the first document of a text as chart values: every number is a float.
@@ -34,16 +44,23 @@ pub fn parse(text: &[u8]) -> Result<Node, Error> {
 
 /// The function `toYaml`: the YAML of the JSON of a value, without the last line break. Templates see "" for what Go refuses.
 pub fn to_yaml(value: &Value) -> Result<String, json::Error> {
-    let json = json::encode(value, json::Escape::Html)?;
-    let decoded = scan::Source::read(json.as_bytes())
-        .and_then(|source| decode::decode(&source))
-        .map_err(|error| match error {
-            Error::Bound(bound) => json::Error::Bound(bound),
-            error => json::Error::Refused(error.to_string()),
-        })?;
-    let mut text = emit(&decoded.node);
+    let node = match convert::node(value) {
+        Some(node) => node,
+        None => through_json(value)?,
+    };
+    let mut text = emit(&node);
     text.pop();
     Ok(text)
+}
+
+fn through_json(value: &Value) -> Result<Node, json::Error> {
+    let json = json::encode(value, json::Escape::Html)?;
+    let decoded = scan::Source::read(json.as_bytes()).and_then(|source| decode::decode(&source));
+    match decoded {
+        Ok(decoded) => Ok(decoded.node),
+        Err(Error::Bound(bound)) => Err(json::Error::Bound(bound)),
+        Err(error) => Err(json::Error::Refused(error.to_string())),
+    }
 }
 
 /// The function `fromYaml`: the mapping that a text holds, or a mapping with the only key `Error`.

@@ -137,27 +137,21 @@ struct Collection<'a> {
 
 impl Collection<'_> {
     fn add_manifest(&mut self, manifest: Manifest) -> Result<(), ObjectError> {
-        let Manifest {
-            source,
-            document,
-            duplicate_keys,
-            hook,
-            ..
-        } = manifest;
-        if document == Node::Null {
+        if *manifest.document() == Node::Null {
             return Ok(());
         }
-        for key in duplicate_keys {
+        let source = manifest.source.clone();
+        for key in manifest.duplicate_keys() {
             self.warnings.push(format!(
                 "{source} has the key {key:?} more than once, the last value is used"
             ));
         }
-        if hook.is_some() {
+        if manifest.hook.is_some() {
             self.warnings.push(format!(
                 "{source} renders a Helm hook, it is applied like any other object"
             ));
         }
-        self.add(to_json(document), &source)
+        self.add(to_json(manifest.into_document()), &source)
     }
 
     fn add(&mut self, value: Value, source: &str) -> Result<(), ObjectError> {

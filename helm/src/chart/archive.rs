@@ -104,7 +104,8 @@ fn read_entry(
         return Ok(None);
     }
     let name = relative_name(&written)?;
-    let mut data = Vec::new();
+    // A claim is believed up to a size that does no harm.
+    let mut data = Vec::with_capacity(usize::try_from(size.min(1 << 20)).unwrap_or_default());
     let read = entry.read_to_end(&mut data).map_err(LoadError::ReadArchive)?;
     if read as u64 != size {
         return Err(LoadError::ReadArchive(io::ErrorKind::UnexpectedEof.into()));

@@ -71,19 +71,19 @@ impl Node {
 
     /// The same with every number as a float, because Helm reads values through JSON without asking for integers.
     #[must_use]
+    pub fn with_float_numbers(mut self) -> Self {
+        self.make_numbers_floats();
+        self
+    }
+
     #[expect(clippy::cast_precision_loss, reason = "the loss above 2^53 is Helm's too")]
-    pub fn with_float_numbers(self) -> Self {
+    fn make_numbers_floats(&mut self) {
         match self {
-            Self::Int(number) => Self::Float(number as f64),
-            Self::Uint(number) => Self::Float(number as f64),
-            Self::List(items) => Self::List(items.into_iter().map(Self::with_float_numbers).collect()),
-            Self::Map(entries) => Self::Map(
-                entries
-                    .into_iter()
-                    .map(|(key, node)| (key, node.with_float_numbers()))
-                    .collect(),
-            ),
-            other => other,
+            Self::Int(number) => *self = Self::Float(*number as f64),
+            Self::Uint(number) => *self = Self::Float(*number as f64),
+            Self::List(items) => items.iter_mut().for_each(Self::make_numbers_floats),
+            Self::Map(entries) => entries.values_mut().for_each(Self::make_numbers_floats),
+            _ => {}
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a scalar without quotes means: the type rules of go-yaml v2, which are YAML 1.1 with omissions.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -95,10 +96,14 @@ fn number(text: &str) -> Resolved {
     if let Some(number) = special_float(text) {
         return Resolved::Node(Node::Float(number));
     }
-    if is_timestamp(text) {
+    if text.as_bytes().get(4) == Some(&b'-') && is_timestamp(text) {
         return Resolved::Timestamp;
     }
-    let digits = text.replace('_', "");
+    let digits = if text.contains('_') {
+        Cow::Owned(text.replace('_', ""))
+    } else {
+        Cow::Borrowed(text)
+    };
     if let Some(number) = number::parse_int(&digits) {
         return Resolved::Node(Node::Int(number));
     }
@@ -110,7 +115,8 @@ fn number(text: &str) -> Resolved {
 
 /// A decimal float; out of range it is no number, as in Go.
 fn float(text: &str) -> Option<Node> {
-    if !FLOAT.is_match(text) {
+    let is_sign = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
+    if !text.bytes().all(is_sign) || !FLOAT.is_match(text) {
         return None;
     }
     text.parse::<f64>()

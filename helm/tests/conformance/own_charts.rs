@@ -102,7 +102,7 @@ fn documents_are_the_text_as_data() {
     assert!(rendering.manifests.len() > 10);
     for manifest in rendering.manifests.iter().chain(&rendering.hooks) {
         assert_eq!(
-            manifest.document,
+            *manifest.document(),
             yaml::read(manifest.text.as_bytes()).unwrap().node,
             "{}",
             manifest.source
