@@ -284,9 +284,10 @@ fn is_comment(rest: &str) -> bool {
 
 /// No control characters but line breaks and tabs. Nothing here ends early, so that the processor can look at many bytes at once.
 fn has_simple_bytes(text: &[u8]) -> bool {
-    !text.iter().fold(false, |found, byte| {
-        found | (*byte < b' ' && *byte != b'\n' && *byte != b'\t') | (*byte == 0x7f)
-    })
+    let control = text.iter().fold(0, |found, byte| {
+        found | u8::from(matches!(byte, 0..=8 | 11..=31 | 0x7f))
+    });
+    control == 0
 }
 
 /// Whether JSON and YAML show the characters of a text as they are, or as escapes that both know.

@@ -39,10 +39,9 @@ fn colon(content: &str) -> Option<usize> {
 fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
     let begins = match bytes.first() {
-        None | Some(b' ' | b'?' | b':' | b',' | b'[' | b']' | b'{' | b'}' | b'#' | b'&' | b'*' | b'!') => false,
-        Some(b'|' | b'>' | b'\'' | b'"' | b'%' | b'@' | b'`') => false,
         Some(b'-') => !matches!(bytes.get(1), None | Some(b' ')),
-        Some(_) => true,
+        Some(byte) => !b" ?:,[]{}#&*!|>'\"%@`".contains(byte),
+        None => false,
     };
     begins && !text.ends_with(' ') && has_no_tab(text) && comment(text).is_none()
 }
