@@ -1,7 +1,9 @@
 //! How large a value may become and how deeply it may nest. These bounds are ours, not Go's, and far beyond what charts need: what breaks
 //! one is an error of its own, never an answer that Helm would not give.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How deeply values and documents may nest. Far below what the stack of any thread takes; Go stops at 10,000 or never.
 pub(crate) const MAX_DEPTH: usize = 250;
@@ -11,6 +13,13 @@ pub(crate) const MAX_ITEMS: usize = 500_000;
 
 /// How many bytes one text may have.
 pub(crate) const MAX_BYTES: usize = 16 << 20;
+
+/// How much memory one document may take.
+const MAX_DOCUMENT: usize = 48 << 20;
+
+/// How much memory the values or the documents of one render, or those of one chart, may take together. Estimated, and not exceeded by
+/// a tenth of it by any real chart.
+pub(crate) const MAX_HELD: usize = 96 << 20;
 
 /// How many parts one function may look at.
 const MAX_VISITS: usize = 5_000_000;
@@ -33,6 +42,15 @@ pub enum BoundError {
     /// A function would do more than the render has steps left for.
     #[error("function takes more steps than are left")]
     Steps,
+    /// What is kept until the end of a render, or of loading a chart, takes too much memory.
+    #[error("values and documents take more than {MAX_HELD} bytes")]
+    Held,
+    /// A document takes too much memory.
+    #[error("document takes more than {MAX_DOCUMENT} bytes")]
+    Document,
+    /// Somebody raised the flag of the render.
+    #[error("the render was cancelled")]
+    Cancelled,
 }
 
 impl From<BoundError> for String {
@@ -59,11 +77,32 @@ pub(crate) fn check_items(items: usize) -> Result<(), BoundError> {
     }
 }
 
+/// Checks what one document takes.
+pub(crate) fn check_document(bytes: usize) -> Result<(), BoundError> {
+    if bytes > MAX_DOCUMENT {
+        Err(BoundError::Document)
+    } else {
+        Ok(())
+    }
+}
+
 thread_local! {
     /// What functions did on this thread that their arguments and results do not show.
     static WORK: Cell<u64> = const { Cell::new(0) };
     /// How much of it the render has left.
     static ALLOWED: Cell<u64> = const { Cell::new(u64::MAX) };
+    /// Bytes that what is kept takes.
+    static HELD: Cell<usize> = const { Cell::new(0) };
+    /// Whether the render is to end.
+    static CANCELLED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+}
+
+/// Begins a phase of a render on this thread: so many steps for all of it, memory anew, and the flag that ends it.
+pub(crate) fn begin(steps: u64, cancelled: &Arc<AtomicBool>) {
+    WORK.set(0);
+    ALLOWED.set(steps);
+    HELD.set(0);
+    CANCELLED.set(Some(Arc::clone(cancelled)));
 }
 
 /// Notes work of about that many steps of a template.
@@ -80,10 +119,33 @@ pub(crate) fn allow_work(steps: u64) {
 pub(crate) fn spend(steps: u64) -> Result<(), BoundError> {
     note_work(steps);
     if WORK.get() > ALLOWED.get() {
-        Err(BoundError::Steps)
-    } else {
-        Ok(())
+        return Err(BoundError::Steps);
     }
+    let is_raised = |flag: &Option<Arc<AtomicBool>>| flag.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed));
+    if CANCELLED.with_borrow(is_raised) {
+        return Err(BoundError::Cancelled);
+    }
+    Ok(())
+}
+
+/// Notes memory that is kept until the end of the phase, and work of about the time that it takes to fill it. [`check`] tells the rest.
+pub(crate) fn note_held(bytes: usize) {
+    HELD.set(HELD.get().saturating_add(bytes));
+    note_work((bytes / BYTES_PER_STEP) as u64);
+}
+
+/// Whether all that was noted is within the bounds.
+pub(crate) fn check() -> Result<(), BoundError> {
+    if HELD.get() > MAX_HELD {
+        return Err(BoundError::Held);
+    }
+    spend(0)
+}
+
+/// Notes memory that is kept until the end of the phase, before it is taken.
+pub(crate) fn hold(bytes: usize) -> Result<(), BoundError> {
+    note_held(bytes);
+    check()
 }
 
 /// The work noted since the last call. Templates run on one thread, so it is theirs.
@@ -94,10 +156,16 @@ pub(crate) fn take_work() -> u64 {
 /// How many parts a walk looks at in about the time of a step.
 const VISITS_PER_STEP: usize = 16;
 
+/// How many parts a walk looks at before it pays for them.
+const VISITS_PER_PAYMENT: usize = 1 << 10;
+
+/// How many bytes are read in about the time of a step.
+pub(crate) const BYTES_PER_STEP: usize = 256;
+
 /// A walk through values, which may share parts and so unfold to far more than they take.
 pub(crate) struct Walk {
     limit: usize,
-    left: usize,
+    visited: usize,
     exhausted: BoundError,
 }
 
@@ -106,7 +174,7 @@ impl Walk {
     pub(crate) const fn looking() -> Self {
         Self {
             limit: MAX_VISITS,
-            left: MAX_VISITS,
+            visited: 0,
             exhausted: BoundError::Visits,
         }
     }
@@ -115,7 +183,7 @@ impl Walk {
     pub(crate) const fn copying() -> Self {
         Self {
             limit: MAX_ITEMS,
-            left: MAX_ITEMS,
+            visited: 0,
             exhausted: BoundError::Items,
         }
     }
@@ -125,13 +193,27 @@ impl Walk {
         if depth > MAX_DEPTH {
             return Err(BoundError::Depth);
         }
-        self.left = self.left.checked_sub(1).ok_or(self.exhausted)?;
+        self.visited += 1;
+        if self.visited > self.limit {
+            return Err(self.exhausted);
+        }
+        if self.visited.is_multiple_of(VISITS_PER_PAYMENT) {
+            spend((VISITS_PER_PAYMENT / VISITS_PER_STEP) as u64)?;
+        }
         Ok(())
     }
 }
 
 impl Drop for Walk {
     fn drop(&mut self) {
-        note_work(((self.limit - self.left) / VISITS_PER_STEP) as u64);
+        note_work((self.visited % VISITS_PER_PAYMENT / VISITS_PER_STEP) as u64);
+    }
+}
+
+/// Pays for reading a text, unless it is short.
+pub(crate) fn read(bytes: usize) -> Result<(), BoundError> {
+    match bytes / BYTES_PER_STEP {
+        0 => Ok(()),
+        steps => spend(steps as u64),
     }
 }

@@ -86,4 +86,6 @@ pub(crate) struct Loaded {
     /// What `values.schema.json` demands of the values.
     pub(crate) schema: Option<Schema>,
     pub(crate) dependencies: Vec<Arc<Self>>,
+    /// About the bytes that a render takes for it, without those below.
+    pub(crate) memory: usize,
 }

@@ -4,9 +4,25 @@ use std::fmt::Write as _;
 
 use regex::bytes::Regex;
 
-/// Compiles a pattern. One that cannot be read matches everything, as in Helm.
-pub(crate) fn compile(pattern: &str) -> Option<Regex> {
-    translate(pattern).and_then(|regex| Regex::new(&regex).ok())
+use crate::bounds::spend;
+
+/// The longest pattern.
+const MAX_PATTERN: usize = 4 << 10;
+
+/// How many steps of a template take about as long as compiling a byte of a pattern.
+const STEPS_PER_BYTE: u64 = 8;
+
+/// Compiles a pattern. One that cannot be read matches everything, as in Helm; one that is too large is an error.
+pub(crate) fn compile(pattern: &str) -> Result<Option<Regex>, String> {
+    if pattern.len() > MAX_PATTERN {
+        return Err(format!("glob is longer than {MAX_PATTERN} bytes"));
+    }
+    spend(STEPS_PER_BYTE * (1 + pattern.len() as u64))?;
+    let Some(translated) = translate(pattern) else {
+        return Ok(None);
+    };
+    let regex = Regex::new(&translated).map_err(|_| "glob is not supported".to_owned())?;
+    Ok(Some(regex))
 }
 
 fn translate(pattern: &str) -> Option<String> {
@@ -82,10 +98,10 @@ mod tests {
             ("file[!a-c]?", "fileb1", false),
             ("a.b", "axb", false),
         ] {
-            let found = compile(pattern).unwrap().is_match(path.as_bytes());
+            let found = compile(pattern).unwrap().unwrap().is_match(path.as_bytes());
             assert_eq!(found, matches, "{pattern} {path}");
         }
-        assert!(compile("a{b").is_none());
-        assert!(compile("a[b").is_none());
+        assert!(compile("a{b").unwrap().is_none());
+        assert!(compile("a[b").unwrap().is_none());
     }
 }

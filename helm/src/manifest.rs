@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use crate::bounds::hold;
 use crate::fields::Fields;
 use crate::profile::Profile;
 use crate::template::{Origin, Output};
@@ -247,12 +248,14 @@ fn read(source: &str, text: &[u8], warnings: &mut Vec<String>) -> Result<Option<
         problem,
         rendered: Vec::new(),
     };
+    hold(size_of::<Manifest>() + text.len()).map_err(|bound| failed(bound.to_string()))?;
     let complete = complete(text);
     let decoded = OnceLock::new();
     let head = match yaml::skim(&complete, Head::wants) {
         Some(entries) => Head::read(&entries),
         None => {
             let document = decode(&complete).map_err(yaml::convert_error).map_err(failed)?;
+            hold(document.node.memory()).map_err(|bound| failed(bound.to_string()))?;
             Head::read(&decoded.get_or_init(|| document).node)
         }
     };

@@ -78,7 +78,7 @@ impl Kept {
                     file
                 }
             };
-            templates.add_file(&file);
+            templates.add_file(&template.path, &file)?;
         }
         Ok(templates)
     }

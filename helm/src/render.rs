@@ -5,7 +5,9 @@ mod error;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use crate::bounds;
 use crate::chart::Chart;
 use crate::chart::coalesce::{Nulls, coalesce};
 use crate::chart::dependencies::{Instance, is_compatible};
@@ -46,7 +48,15 @@ impl Chart {
         let rendering = on_deep_stack(|| Render { chart: self, options }.run(values))
             .map_err(RenderProblem::Thread)
             .flatten();
-        rendering.map_err(|problem| RenderError::new(problem, options.profile))
+        rendering.map_err(|problem| {
+            let problem = match problem {
+                // Templates say where they were; what else was cancelled has nothing to say.
+                problem @ RenderProblem::Execute(_) => problem,
+                _ if options.cancelled.load(Ordering::Relaxed) => RenderProblem::Cancelled,
+                problem => problem,
+            };
+            RenderError::new(problem, options.profile)
+        })
     }
 }
 
@@ -78,6 +88,7 @@ impl Render<'_> {
     fn run(&self, values: &Node) -> Result<Rendering, RenderProblem> {
         let mut warnings = Vec::new();
         let capabilities = capabilities(self.options)?;
+        self.begin_phase();
         let mut chart = Instance::new(self.chart.root());
         check_installable(&chart, self.options.profile)?;
         if !release_name::is_allowed(&self.options.release_name) {
@@ -102,6 +113,7 @@ impl Render<'_> {
         }
         let mut layout = Layout::new(&chart, self.options, Value::Obj(Rc::new(capabilities)), &values);
         let files = self.execute(&layout)?;
+        self.begin_phase();
         let sorted = manifest::sort(&files, self.options.profile, &mut warnings)
             .map_err(|error| RenderProblem::Manifest(error.with(&files)))?;
         Ok(Rendering {
@@ -110,6 +122,11 @@ impl Render<'_> {
             hooks: sorted.hooks,
             warnings,
         })
+    }
+
+    /// What is no template may take as many steps as templates may.
+    fn begin_phase(&self) {
+        bounds::begin(self.options.limits.steps, &self.options.cancelled);
     }
 
     /// Executes the templates and gives what goes into manifests by path.

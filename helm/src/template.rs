@@ -39,11 +39,16 @@ use syntax::Tree;
 pub struct Templates {
     functions: &'static FunctionTable,
     trees: HashMap<Arc<str>, Tree>,
+    /// About what the texts and their trees take.
+    memory: usize,
 }
 
 /// A parsed text: its own template and those defined in it. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct ParsedFile(Arc<[Tree]>);
+
+/// How much memory the templates of a chart and its subcharts may take once parsed.
+const MAX_TEMPLATES: usize = 128 << 20;
 
 impl Templates {
     /// No templates yet; texts may use the functions of the table.
@@ -51,6 +56,7 @@ impl Templates {
         Self {
             functions,
             trees: HashMap::new(),
+            memory: 0,
         }
     }
 
@@ -59,8 +65,7 @@ impl Templates {
     /// A template replaces an earlier one of the same name, unless it is nothing but space.
     pub fn parse(&mut self, name: &str, text: &[u8]) -> Result<(), ParseError> {
         let file = self.parse_file(name, text)?;
-        self.add_file(&file);
-        Ok(())
+        self.add_file(name, &file)
     }
 
     /// Parses a text without adding anything.
@@ -68,11 +73,20 @@ impl Templates {
         Ok(ParsedFile(parse::parse(name, text, self.functions)?.into()))
     }
 
-    /// Adds what parsing a text gave.
-    pub(crate) fn add_file(&mut self, file: &ParsedFile) {
+    /// Adds what parsing a text gave, unless all texts together take too much memory.
+    pub(crate) fn add_file(&mut self, name: &str, file: &ParsedFile) -> Result<(), ParseError> {
+        self.memory += file.0.first().map_or(0, Tree::memory);
+        if self.memory > MAX_TEMPLATES {
+            return Err(ParseError {
+                file: name.to_owned(),
+                line: 1,
+                message: format!("templates take more than {MAX_TEMPLATES} bytes"),
+            });
+        }
         for tree in &*file.0 {
             self.add(tree.clone());
         }
+        Ok(())
     }
 
     fn add(&mut self, tree: Tree) {

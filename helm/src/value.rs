@@ -110,7 +110,7 @@ impl Value {
             + match self {
                 Self::Str(text) | Self::Bytes(text) => text.len(),
                 Self::List(list) => size_of_val(list.items()),
-                Self::Map(map) => map.len() * size_of::<(Bytes, Self)>(),
+                Self::Map(map) => map.own_bytes(),
                 _ => 0,
             }
     }

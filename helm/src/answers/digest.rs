@@ -3,7 +3,7 @@
 use sha2::{Digest as _, Sha256};
 
 use super::Key;
-use crate::bounds::{BoundError, Walk};
+use crate::bounds::{BoundError, Walk, read};
 use crate::value::{Shape, Value};
 
 /// A seed for one question. It differs from the seeds of all other questions.
@@ -27,6 +27,7 @@ pub(super) fn of_values(values: &[Value]) -> Result<[u8; 32], BoundError> {
 
 fn add(hash: &mut Sha256, value: &Value, walk: &mut Walk, depth: usize) -> Result<(), BoundError> {
     walk.visit(depth)?;
+    read(value.own_bytes())?;
     add_bytes(hash, value.type_name().as_bytes());
     match value {
         Value::Nil => {}

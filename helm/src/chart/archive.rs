@@ -8,6 +8,7 @@ use regex::Regex;
 use tar::{Archive, Entry, EntryType};
 
 use super::load::LoadError;
+use crate::bounds::MAX_HELD;
 
 /// Bounds on what an archive may unpack to. An archive inside an archive counts towards the same sums.
 #[derive(Clone, Debug)]
@@ -36,6 +37,7 @@ pub(super) struct Budget<'a> {
     limits: &'a ArchiveLimits,
     bytes: u64,
     entries: usize,
+    memory: usize,
 }
 
 impl<'a> Budget<'a> {
@@ -44,7 +46,22 @@ impl<'a> Budget<'a> {
             limits,
             bytes: limits.total_bytes,
             entries: limits.entries,
+            memory: MAX_HELD,
         }
+    }
+
+    /// Takes what a chart keeps in memory besides its files.
+    pub(super) fn keep(&mut self, memory: usize) -> Result<(), LoadError> {
+        self.memory = self
+            .memory
+            .checked_sub(memory)
+            .ok_or(LoadError::TooMuchMemory { limit: MAX_HELD })?;
+        Ok(())
+    }
+
+    /// What was kept so far.
+    pub(super) fn kept(&self) -> usize {
+        MAX_HELD - self.memory
     }
 
     /// Takes one entry of that size, which the entry may only claim to have.

@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use super::dependencies::Instance;
+use crate::bounds::{check, note_held, note_work};
 use crate::format;
 use crate::value::{List, Map, Value};
 
@@ -50,6 +51,7 @@ struct Coalescer<'a> {
 impl Coalescer<'_> {
     fn chart(&mut self, chart: &Instance, values: &Map, prefix: &str) -> Result<(), String> {
         let prefix = concat(prefix, &chart.metadata.name);
+        check()?;
         self.defaults(chart, values, &prefix);
         for subchart in &chart.dependencies {
             let name = &subchart.metadata.name;
@@ -63,6 +65,7 @@ impl Coalescer<'_> {
                 Some(other) => return Err(format!("type mismatch on {name}: {}", printed_as_bool(&other))),
             };
             self.globals(&section, values, &prefix);
+            check()?;
             self.chart(subchart, &section, &prefix)?;
         }
         Ok(())
@@ -112,6 +115,7 @@ impl Coalescer<'_> {
                 (Value::Map(value), existing) => {
                     // The first level is copied, everything below stays shared with the parent.
                     let table: Map = value.to_vec().into_iter().collect();
+                    note_held(table.own_bytes());
                     match existing {
                         Some(Value::Map(existing)) => {
                             self.tables(&table, &existing, &concat(prefix, &lossy(&key)), Nulls::Keep);
@@ -137,6 +141,7 @@ impl Coalescer<'_> {
     }
 
     fn tables(&mut self, over: &Map, base: &Map, prefix: &str, nulls: Nulls) {
+        note_work(base.len() as u64);
         for (key, value) in base.to_vec() {
             let full = || concat(prefix, &lossy(&key));
             match (over.get(&key), value) {
@@ -167,12 +172,14 @@ impl Coalescer<'_> {
     }
 
     fn warn(&mut self, warning: String) {
+        note_held(warning.len());
         self.warnings.push(warning);
     }
 }
 
 /// A copy that shares nothing with the original.
 pub(crate) fn copy_map(map: &Map) -> Map {
+    note_work(map.len() as u64);
     map.to_vec()
         .into_iter()
         .map(|(key, value)| (key, copy(&value)))

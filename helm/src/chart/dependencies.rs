@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::coalesce::{Nulls, coalesce, copy_map, merge_tables};
 use super::metadata::{Dependency, Metadata};
 use super::{File, Loaded};
+use crate::bounds::{BYTES_PER_STEP, BoundError, MAX_DEPTH, check, hold, note_work};
 use crate::schema::Schema;
 use crate::semver::{Constraints, Version};
 use crate::value::{Map, Value};
@@ -49,6 +50,13 @@ impl Instance {
         }
     }
 
+    /// About the bytes that a render takes for it and all charts below it.
+    fn memory(&self) -> usize {
+        let below = self.dependencies.iter().map(Self::memory).sum::<usize>();
+        note_work(1);
+        self.chart.memory + below
+    }
+
     pub(crate) fn templates(&self) -> &[File] {
         &self.chart.templates
     }
@@ -80,7 +88,7 @@ impl Instance {
         if self.metadata.dependencies.is_empty() {
             return Ok(());
         }
-        self.use_declared();
+        self.use_declared()?;
         let values = coalesce(self, values, Nulls::Delete, warnings)?;
         for dependency in &mut self.metadata.dependencies {
             dependency.enabled = by_tags(dependency, &values, warnings);
@@ -107,7 +115,7 @@ impl Instance {
     }
 
     /// Keeps charts that nobody declared, then takes one chart per declaration, under its alias.
-    fn use_declared(&mut self) {
+    fn use_declared(&mut self) -> Result<(), BoundError> {
         let declared = &mut self.metadata.dependencies;
         let is_declared = |chart: &Self| declared.iter().any(|wanted| chart.satisfies(wanted));
         let mut used: Vec<Self> = self
@@ -118,6 +126,7 @@ impl Instance {
             .collect();
         for wanted in declared {
             let found = self.dependencies.iter().find(|chart| chart.satisfies(wanted));
+            hold(found.map_or(0, Self::memory))?;
             let found = found.cloned().map(|mut chart| {
                 if !wanted.alias.is_empty() {
                     chart.metadata.name.clone_from(&wanted.alias);
@@ -130,6 +139,7 @@ impl Instance {
             }
         }
         self.dependencies = used;
+        Ok(())
     }
 
     fn import(&mut self, warnings: &mut Vec<String>) -> Result<(), String> {
@@ -143,6 +153,10 @@ impl Instance {
         let imported = Map::new();
         for dependency in &self.metadata.dependencies {
             for import in &dependency.import_values {
+                check()?;
+                if import.parent.split('.').count() > MAX_DEPTH {
+                    return Err(format!("import-values of {} nest too deeply", dependency.name));
+                }
                 let path = format!("{}.{}", dependency.name, import.child);
                 match table(&values, &path) {
                     Some(child) => merge_tables(&imported, &nested(&import.parent, child), warnings),
@@ -193,6 +207,10 @@ fn by_condition(dependency: &Dependency, values: &Map, path: &str, warnings: &mu
         .split(',')
         .filter(|condition| !condition.is_empty());
     for condition in conditions {
+        note_work(1 + (path.len() / BYTES_PER_STEP) as u64);
+        if check().is_err() {
+            return None;
+        }
         match value_at(values, &format!("{path}{condition}")) {
             Some(Value::Bool(enabled)) => return Some(enabled),
             Some(_) => warnings.push(format!(

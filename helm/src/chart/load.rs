@@ -36,6 +36,12 @@ pub enum LoadError {
         /// The limit in bytes.
         limit: u64,
     },
+    /// The values of all charts together take too much memory.
+    #[error("values of the charts take more than {limit} bytes")]
+    TooMuchMemory {
+        /// The limit, about what they may take once read.
+        limit: usize,
+    },
     /// Too many files and directories.
     #[error("chart has more than {limit} files")]
     TooManyEntries {
@@ -124,6 +130,10 @@ impl LoadError {
 /// Charts nested deeper are refused.
 const MAX_DEPTH: usize = 20;
 
+/// About what a chart takes in a render besides its values and templates, and a template besides its text.
+const PER_CHART: usize = 8 << 10;
+const PER_TEMPLATE: usize = 1 << 10;
+
 type Files = Vec<(String, Vec<u8>)>;
 
 impl Loaded {
@@ -161,17 +171,24 @@ impl Loaded {
                 data.drain(..3);
             }
         }
+        let kept_before = budget.kept();
         let mut parts = Parts::default();
         let mut metadata = None;
         for (_, data) in files.iter().filter(|(name, _)| name == "Chart.yaml") {
-            update(metadata.get_or_insert_with(Metadata::default), "Chart.yaml", data)?;
+            update(
+                metadata.get_or_insert_with(Metadata::default),
+                "Chart.yaml",
+                data,
+                budget,
+            )?;
         }
+        let described = budget.kept() - kept_before;
         let mut metadata = metadata.ok_or(LoadError::NoMetadata)?;
         if metadata.api_version.is_empty() {
             "v1".clone_into(&mut metadata.api_version);
         }
         for (name, data) in files {
-            parts.add(name, data, &mut metadata)?;
+            parts.add(name, data, &mut metadata, budget)?;
         }
         metadata.validate().map_err(LoadError::Invalid)?;
         let mut dependencies = Vec::new();
@@ -180,7 +197,9 @@ impl Loaded {
                 dependencies.push(Arc::new(chart));
             }
         }
+        let memory = described + parts.values.memory() + PER_CHART + PER_TEMPLATE * parts.templates.len();
         Ok(Self {
+            memory,
             metadata,
             values: parts.values,
             templates: parts.templates,
@@ -202,24 +221,31 @@ struct Parts {
 }
 
 impl Parts {
-    fn add(&mut self, name: String, data: Vec<u8>, metadata: &mut Metadata) -> Result<(), LoadError> {
+    fn add(
+        &mut self,
+        name: String,
+        data: Vec<u8>,
+        metadata: &mut Metadata,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), LoadError> {
         let first_version = metadata.api_version == "v1";
         match name.as_str() {
             "Chart.yaml" => {}
             "Chart.lock" => {
-                document("Chart.lock", &data)?;
+                document("Chart.lock", &data, budget)?;
             }
             "values.yaml" => {
                 let file = "values.yaml";
                 self.values = values::read(&data).map_err(|problem| LoadError::ReadFile { file, problem })?;
+                budget.keep(self.values.memory())?;
             }
             "values.schema.json" => self.schema = Some(Schema::new(data)),
             "requirements.yaml" => {
-                update(metadata, "requirements.yaml", &data)?;
+                update(metadata, "requirements.yaml", &data, budget)?;
                 self.keep_if(first_version, name, data);
             }
             "requirements.lock" => {
-                document("requirements.lock", &data)?;
+                document("requirements.lock", &data, budget)?;
                 self.keep_if(first_version, name, data);
             }
             _ if name.starts_with("templates/") => self.templates.push(File {
@@ -251,17 +277,20 @@ fn has_extension(name: &str, extension: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, found)| found == extension)
 }
 
-fn update(metadata: &mut Metadata, file: &'static str, data: &[u8]) -> Result<(), LoadError> {
-    let document = document(file, data)?;
+fn update(metadata: &mut Metadata, file: &'static str, data: &[u8], budget: &mut Budget<'_>) -> Result<(), LoadError> {
+    let document = document(file, data, budget)?;
     metadata
         .update(&document)
         .map_err(|problem| LoadError::ReadFile { file, problem })?;
     Metadata::refuse_null_items(&document).map_err(LoadError::Invalid)
 }
 
-fn document(file: &'static str, data: &[u8]) -> Result<Node, LoadError> {
+fn document(file: &'static str, data: &[u8], budget: &mut Budget<'_>) -> Result<Node, LoadError> {
     match yaml::read(data) {
-        Ok(decoded) => Ok(decoded.node),
+        Ok(decoded) => {
+            budget.keep(decoded.node.memory())?;
+            Ok(decoded.node)
+        }
         Err(error) => Err(LoadError::ReadFile {
             file,
             problem: yaml::convert_error(error),

@@ -159,7 +159,7 @@ impl Formatter<'_> {
         let operand = self.operands.get(self.next)?;
         self.next += 1;
         match operand {
-            Value::Int(number, _) if number.abs() <= MAX_NUMBER => Some(*number),
+            Value::Int(number, _) if number.unsigned_abs() <= MAX_NUMBER.unsigned_abs() => Some(*number),
             _ => None,
         }
     }

@@ -2,6 +2,7 @@
 
 use super::merge::merge;
 use super::{Body, Called, Function, mismatch};
+use crate::bounds::{check_items, spend};
 use crate::format;
 use crate::value::Type::{Any, Map as MapType, Str};
 use crate::value::{List, Map, Value};
@@ -23,6 +24,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::with("mergeOverwrite", &[MapType, MapType], true, MERGE_OVERWRITE),
     Function::with("mustMergeOverwrite", &[MapType, MapType], true, MERGE_OVERWRITE),
 ];
+
+/// How many keys are compared in about the time of a step.
+const COMPARISONS_PER_STEP: u64 = 64;
 
 const MERGE: Body = Body::Changing(|arguments| merged(arguments, false));
 const MERGE_OVERWRITE: Body = Body::Changing(|arguments| merged(arguments, true));
@@ -92,6 +96,7 @@ fn keys(arguments: &[Value]) -> Called {
     let mut keys = Vec::new();
     for map in arguments {
         keys.extend(map_of(map)?.entries().keys().cloned());
+        check_items(keys.len())?;
     }
     Ok(Value::List(List::strings(keys)))
 }
@@ -122,7 +127,9 @@ fn omit(arguments: &[Value]) -> Called {
         return Err(mismatch());
     };
     let kept = Map::new();
-    for (key, value) in map_of(map)?.to_vec() {
+    let entries = map_of(map)?.to_vec();
+    spend(entries.len().saturating_mul(keys.len()) as u64 / COMPARISONS_PER_STEP)?;
+    for (key, value) in entries {
         if !keys.iter().any(|omitted| omitted.as_str() == Some(&*key)) {
             kept.insert(key, value);
         }

@@ -1,7 +1,7 @@
 //! Merging maps as the Go library mergo does it, with its odd ideas of what is empty.
 
 use super::defaults::is_empty;
-use crate::bounds::{BoundError, Walk};
+use crate::bounds::{BoundError, Walk, read};
 use crate::value::{Map, Value};
 
 /// Merges `source` into `target`, in place.
@@ -16,6 +16,7 @@ pub(super) fn merge(target: &Map, source: &Map, overwrites: bool) -> Result<(), 
 fn merge_at(target: &Map, source: &Map, overwrites: bool, walk: &mut Walk, depth: usize) -> Result<(), BoundError> {
     for (key, value) in source.to_vec() {
         walk.visit(depth)?;
+        read(key.len())?;
         let existing = target.get(&key);
         match (&value, &existing) {
             (Value::Nil, _) => {

@@ -1,7 +1,7 @@
 //! Functions between strings and lists of strings.
 
 use super::{Called, Function, mismatch};
-use crate::bounds::{check_bytes, check_items};
+use crate::bounds::{BoundError, check_bytes, check_items, read};
 use crate::format;
 use crate::text;
 use crate::value::Type::{Any, Int, Str};
@@ -79,11 +79,13 @@ fn sort_alpha(arguments: &[Value]) -> Called {
     match arguments {
         // Go sorts a list of strings where it stands: who else holds it sees it sorted.
         [Value::List(list)] if list.element() == Element::Str => {
+            pay_for_sorting(list.items().iter().filter_map(Value::as_str))?;
             list.sort_strings();
             Ok(Value::List(list.clone()))
         }
         [value] if super::lists::elements(value).is_some() => {
             let mut sorted = texts(value)?;
+            pay_for_sorting(sorted.iter().map(Vec::as_slice))?;
             sorted.sort();
             Ok(Value::List(List::strings(sorted)))
         }
@@ -93,4 +95,13 @@ fn sort_alpha(arguments: &[Value]) -> Called {
         }
         _ => Err(mismatch()),
     }
+}
+
+/// Texts may have long beginnings in common.
+fn pay_for_sorting<'t>(texts: impl Iterator<Item = &'t [u8]>) -> Result<(), BoundError> {
+    let (count, bytes) = texts.fold((0_usize, 0_usize), |(count, bytes), text| {
+        (count + 1, bytes + text.len() + size_of::<Value>())
+    });
+    let rounds = count.checked_ilog2().unwrap_or_default() as usize;
+    read(bytes.saturating_mul(rounds))
 }

@@ -1,5 +1,7 @@
 //! Functions that cut, pad, search and replace in strings. Positions and lengths are bytes, as in Go.
 
+use std::collections::HashSet;
+
 use super::{Called, Function, mismatch};
 use crate::bounds::check_bytes;
 use crate::format::{self, quote as go_quote};
@@ -106,7 +108,7 @@ fn trim_all(arguments: &[Value]) -> Called {
     let [Value::Str(cutset), Value::Str(text)] = arguments else {
         return Err(mismatch());
     };
-    let cutset: Vec<char> = text::runes(cutset).map(text::Rune::or_replacement).collect();
+    let cutset: HashSet<char> = text::runes(cutset).map(text::Rune::or_replacement).collect();
     let is_cut = |character: char| cutset.contains(&character);
     Ok(Value::from(text::trim_end(text::trim_start(text, is_cut), is_cut)))
 }

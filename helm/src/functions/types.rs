@@ -1,7 +1,7 @@
 //! What a value is, whether two are the same, and copies of them.
 
 use super::{Called, Function, mismatch};
-use crate::bounds::{BoundError, Walk};
+use crate::bounds::{BoundError, Walk, read};
 use crate::text;
 use crate::value::Type::{Any, Str};
 use crate::value::{List, Map, Value};
@@ -64,7 +64,13 @@ fn equal_at(first: &Value, second: &Value, walk: &mut Walk, depth: usize) -> Res
             Ok(first == second && first_type == second_type)
         }
         (Value::Float(first), Value::Float(second)) => Ok(first == second),
-        (Value::Str(first), Value::Str(second)) | (Value::Bytes(first), Value::Bytes(second)) => Ok(first == second),
+        (Value::Str(first), Value::Str(second)) | (Value::Bytes(first), Value::Bytes(second)) => {
+            if first.len() != second.len() || std::rc::Rc::ptr_eq(first, second) {
+                return Ok(first.len() == second.len());
+            }
+            read(first.len())?;
+            Ok(first == second)
+        }
         (Value::List(first), Value::List(second)) => {
             if first.element() != second.element() || first.items().len() != second.items().len() {
                 return Ok(false);
@@ -85,8 +91,11 @@ fn maps_equal(first: &Map, second: &Map, walk: &mut Walk, depth: usize) -> Resul
         return Ok(true);
     }
     let (first, second) = (first.entries(), second.entries());
-    if !first.keys().eq(second.keys()) {
-        return Ok(false);
+    for (first, second) in first.keys().zip(second.keys()) {
+        read(first.len())?;
+        if first != second {
+            return Ok(false);
+        }
     }
     all_equal(first.values().zip(second.values()), walk, depth)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Error;
-use crate::bounds::Walk;
+use crate::bounds::{Walk, check_document};
 use crate::yaml::Node;
 
 /// Reads a text that holds one JSON value; every number is a float.
@@ -87,6 +87,8 @@ struct Decoder<'a> {
     text: &'a [u8],
     position: usize,
     walk: Walk,
+    /// About what the maps take.
+    bytes: usize,
     /// What Go says of a text that ends too early.
     too_short: &'static str,
     /// Of the first number that is out of range.
@@ -100,6 +102,7 @@ impl<'a> Decoder<'a> {
             text,
             position: 0,
             walk: Walk::copying(),
+            bytes: 0,
             too_short,
             out_of_range: None,
         };
@@ -131,6 +134,11 @@ impl<'a> Decoder<'a> {
         }
         self.position += 1;
         Ok(())
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(), Error> {
+        self.bytes += bytes;
+        check_document(self.bytes).map_err(Error::Bound)
     }
 
     fn value<T: Build>(&mut self, depth: usize) -> Result<T, Error> {
@@ -176,6 +184,7 @@ impl<'a> Decoder<'a> {
             self.skip_space();
             if self.peek() == Some(b'}') {
                 self.position += 1;
+                self.take(Node::memory_of_entries(entries.len()))?;
                 return Ok(T::map(entries));
             }
             self.expect(b',', "after object key:value pair")?;

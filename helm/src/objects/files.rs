@@ -6,11 +6,18 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::bounds::{BYTES_PER_STEP, check_bytes, check_items, note_work, read};
 use crate::chart::File;
 use crate::glob;
 use crate::json;
 use crate::value::{Bytes, Element, GoObject, List, Map, Shape, Signature, Type, Value};
 use crate::yaml;
+
+/// How many bytes are read in about the time that it takes to match one name.
+const NAME_OVERHEAD: usize = 64;
+
+/// How many names are compared in about the time of a step.
+const NAMES_PER_STEP: usize = 64;
 
 /// `engine.files`
 pub(crate) struct Files(Vec<File>);
@@ -25,19 +32,21 @@ impl Files {
         self.0.iter().rev().find(|file| file.name.as_bytes() == name)
     }
 
-    fn glob(&self, pattern: &[u8]) -> Self {
-        let pattern = glob::compile(&String::from_utf8_lossy(pattern));
+    fn glob(&self, pattern: &[u8]) -> Result<Self, String> {
+        let pattern = glob::compile(&String::from_utf8_lossy(pattern))?;
+        read(self.0.iter().map(|file| NAME_OVERHEAD + file.name.len()).sum())?;
         let matches = |file: &&File| {
             pattern
                 .as_ref()
                 .is_none_or(|pattern| pattern.is_match(file.name.as_bytes()))
         };
-        Self(self.0.iter().filter(matches).cloned().collect())
+        Ok(Self(self.0.iter().filter(matches).cloned().collect()))
     }
 
     /// The files under their base names, as the data of a `ConfigMap` or `Secret`.
     fn as_data(&self, text: impl Fn(&[u8]) -> Value) -> Result<Value, String> {
         let mut files: Vec<&File> = self.0.iter().collect();
+        check_bytes(files.iter().map(|file| file.data.len()).sum())?;
         files.sort_by(|left, right| left.name.cmp(&right.name));
         let data = Map::of(Element::Str);
         for file in files {
@@ -60,6 +69,7 @@ impl Files {
             Some((b'\n', before)) => before,
             Some(_) => &file.data,
         };
+        check_items(memchr::memchr_iter(b'\n', data).count())?;
         Ok(Value::List(List::strings(
             data.split(|byte| *byte == b'\n').map(Bytes::from),
         )))
@@ -73,6 +83,7 @@ impl GoObject for Files {
 
     fn shape(&self) -> Shape {
         let map = Map::of(Element::Bytes);
+        note_work((self.0.iter().map(|file| NAME_OVERHEAD + file.data.len()).sum::<usize>() / BYTES_PER_STEP) as u64);
         for file in &self.0 {
             map.insert(file.name.as_str(), Value::Bytes(Bytes::from(&*file.data)));
         }
@@ -93,11 +104,12 @@ impl GoObject for Files {
 
     fn call(&self, name: &str, arguments: &[Value]) -> Result<Value, String> {
         let argument = arguments.first().and_then(Value::as_str).unwrap_or_default();
+        note_work((self.0.len() / NAMES_PER_STEP) as u64);
         let data = || self.find(argument).map_or(&[][..], |file| &file.data);
         match name {
             "Get" => Ok(Value::from(data())),
             "GetBytes" => Ok(Value::Bytes(Bytes::from(data()))),
-            "Glob" => Ok(Value::Obj(Rc::new(self.glob(argument)))),
+            "Glob" => Ok(Value::Obj(Rc::new(self.glob(argument)?))),
             "Lines" => self.lines(argument),
             "AsConfig" => self.as_data(|bytes| Value::from(bytes)),
             _ => self.as_data(|bytes| Value::from(STANDARD.encode(bytes))),

@@ -62,6 +62,8 @@ pub enum RenderProblem {
     },
     /// What a template wrote is no manifest.
     Manifest(ManifestError),
+    /// [`RenderOptions::cancelled`](crate::RenderOptions::cancelled) was raised while no template ran.
+    Cancelled,
     /// The system has no thread for the templates.
     Thread(StackError),
 }
@@ -139,9 +141,12 @@ impl RenderError {
         }
     }
 
-    /// Whether the templates were stopped by [`RenderOptions::cancelled`](crate::RenderOptions::cancelled): nothing may be wrong with them.
+    /// Whether the render was stopped by [`RenderOptions::cancelled`](crate::RenderOptions::cancelled): nothing may be wrong with them.
     pub fn is_cancelled(&self) -> bool {
-        matches!(&*self.problem, RenderProblem::Execute(error) if error.is_cancelled())
+        match &*self.problem {
+            RenderProblem::Execute(error) => error.is_cancelled(),
+            problem => matches!(problem, RenderProblem::Cancelled),
+        }
     }
 
     /// The function of Helm's that nothing answered, if that is why there is no rendering.
@@ -200,6 +205,7 @@ impl fmt::Display for RenderError {
                 let text = error.to_string().replace("releaseutil.", words.manifest_package);
                 formatter.write_str(&text)
             }
+            RenderProblem::Cancelled => formatter.write_str("the render was cancelled"),
             RenderProblem::Thread(_) => formatter.write_str("unable to render"),
         }
     }

@@ -85,9 +85,17 @@ impl Executor<'_> {
             return Err(self.error(frame, problem));
         }
         let operands = self.arguments(frame, dot, signature, nodes, last)?;
+        self.count_given(frame, &operands)?;
         let values: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
-        let result = receiver.call(name, &values).map(Operand::from);
-        result.map_err(|text| Failure::from(text).at(&frame.name, &frame.source, node, Some(name)))
+        let result = receiver.call(name, &values);
+        self.count_work(frame, node)?;
+        match result {
+            Ok(value) => {
+                self.count_made(frame, &value)?;
+                Ok(Operand::from(value))
+            }
+            Err(text) => Err(Failure::from(text).at(&frame.name, &frame.source, node, Some(name))),
+        }
     }
 
     fn check_count(

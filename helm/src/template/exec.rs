@@ -12,7 +12,7 @@ use super::origin::Origins;
 use super::syntax::{DOLLAR, Name, NodeId, Source, Tree};
 use super::{Operand, Templates, parse};
 use crate::answers::{Answers, Asker};
-use crate::bounds::{allow_work, take_work};
+use crate::bounds::{BYTES_PER_STEP, allow_work, note_work, take_work};
 use crate::format;
 use crate::text;
 use crate::value::{Bytes, Map, Value};
@@ -20,8 +20,9 @@ use crate::value::{Bytes, Map, Value};
 /// How often one name may be included within itself.
 const MAX_NESTED_INCLUDES: usize = 1_000;
 
-/// How much a function reads in about the time of a step.
-const BYTES_PER_STEP: u64 = 256;
+/// How much of a text for `tpl` is parsed in about the time of a step.
+const BYTES_PARSED_PER_STEP: usize = 4;
+
 
 /// What one render may use up. Of some hundred real charts, none takes a thousandth of the default steps or a tenth of the default output.
 #[derive(Clone, Copy, Debug)]
@@ -258,9 +259,14 @@ impl<'t> Executor<'t> {
         if let Some(trees) = self.parsed.get(template) {
             return Ok(trees.clone());
         }
+        note_work((template.len() / BYTES_PARSED_PER_STEP) as u64);
         let trees: Rc<[Tree]> = parse::parse(EXPANDED, template, self.templates.functions)
             .map_err(|error| Failure::from(format!("cannot parse template {}: {error}", quoted(template))))?
             .into();
+        self.written += trees.first().map_or(0, Tree::memory);
+        if self.written > self.limits.output {
+            return Err(Failure::from(self.too_much_output()));
+        }
         self.parsed.insert(template.clone(), trees.clone());
         Ok(trees)
     }
@@ -313,15 +319,19 @@ impl<'t> Executor<'t> {
     pub(super) fn count_output(&mut self, frame: &Frame, bytes: usize) -> Executed<()> {
         self.written += bytes;
         if self.written > self.limits.output {
-            return Err(self.error(frame, format!("templates make more than {} bytes", self.limits.output)));
+            return Err(self.error(frame, self.too_much_output()));
         }
         Ok(())
+    }
+
+    fn too_much_output(&self) -> String {
+        format!("templates make more than {} bytes", self.limits.output)
     }
 
     /// Counts what a function was given, because a step that reads megabytes is more than one, and allows it what is left.
     pub(super) fn count_given(&mut self, frame: &Frame, arguments: &[Operand]) -> Executed<()> {
         let bytes: usize = arguments.iter().map(|argument| argument.value.own_bytes()).sum();
-        self.count_steps(frame, bytes as u64 / BYTES_PER_STEP)?;
+        self.count_steps(frame, (bytes / BYTES_PER_STEP) as u64)?;
         allow_work(self.limits.steps - self.steps);
         Ok(())
     }

@@ -84,6 +84,8 @@ struct Parser<'a> {
     names: Vec<Box<str>>,
     name_index: HashMap<Box<str>, Name>,
     definitions: Vec<(Arc<str>, NodeId)>,
+    /// Where each name is among the definitions.
+    defined: HashMap<Arc<str>, usize>,
     scope: Scope,
     nesting: usize,
 }
@@ -116,6 +118,7 @@ impl<'a> Parser<'a> {
             names: Vec::new(),
             name_index: HashMap::new(),
             definitions: Vec::new(),
+            defined: HashMap::new(),
             scope: Scope::default(),
             nesting: 0,
         };
@@ -303,10 +306,11 @@ impl<'a> Parser<'a> {
     }
 
     fn define(&mut self, name: Arc<str>, root: NodeId) -> Parsed<()> {
-        let Some(index) = self.definitions.iter().position(|(known, _)| *known == name) else {
+        let Some(&index) = self.defined.get(&name) else {
             if self.definitions.len() >= MAX_DEFINITIONS {
                 return Err(format!("text defines more than {MAX_DEFINITIONS} templates"));
             }
+            self.defined.insert(name.clone(), self.definitions.len());
             self.definitions.push((name, root));
             return Ok(());
         };

@@ -227,6 +227,12 @@ impl Source {
 }
 
 impl Tree {
+    /// About the bytes that the text and all trees of it take.
+    pub(super) fn memory(&self) -> usize {
+        const BOXES: usize = 64;
+        self.source.text.len() + self.source.nodes.len() * (size_of::<Node>() + BOXES)
+    }
+
     /// Whether the template is nothing but space: such a one never replaces another of its name.
     pub(super) fn is_empty(&self) -> bool {
         is_empty(&self.source.nodes, &self.source.text, self.root)

@@ -9,7 +9,7 @@ use super::error::Error;
 use super::node::Node;
 use super::resolve::{Resolved, TAG_PREFIX, resolve};
 use super::scan::{Content, Id, Source, Written, short_tag};
-use crate::bounds::check_items;
+use crate::bounds::{check_document, check_items};
 use crate::number;
 
 /// What reading gave besides the document.
@@ -30,6 +30,7 @@ pub(super) fn decode(source: &Source) -> Result<Decoded, Error> {
         open_aliases: Vec::new(),
         decoded: 0,
         from_aliases: 0,
+        bytes: 0,
         duplicate_keys: Vec::new(),
         not_json: None,
     };
@@ -51,6 +52,8 @@ struct Decoder<'a> {
     open_aliases: Vec<Id>,
     decoded: usize,
     from_aliases: usize,
+    /// About what the nodes take.
+    bytes: usize,
     duplicate_keys: Vec<String>,
     /// The first key that JSON cannot have. Helm turns to JSON when all is read, so any other error comes first.
     not_json: Option<Error>,
@@ -61,7 +64,10 @@ impl Decoder<'_> {
         self.count()?;
         let written = self.source.node(id);
         match &written.content {
-            Content::Scalar { text, plain } => scalar(&written.tag, text, *plain),
+            Content::Scalar { text, plain } => {
+                self.take(text.len())?;
+                scalar(&written.tag, text, *plain)
+            }
             Content::List(items) => items
                 .iter()
                 .map(|&item| self.node(item))
@@ -70,13 +76,20 @@ impl Decoder<'_> {
             Content::Map(entries) => {
                 let mut map = BTreeMap::new();
                 self.entries(entries, &mut map, true)?;
+                self.take(Node::memory_of_entries(map.len()))?;
                 Ok(Node::Map(map))
             }
             Content::Alias { name, target } => self.inside_alias(name, *target, |decoder| decoder.node(*target)),
         }
     }
 
+    fn take(&mut self, bytes: usize) -> Result<(), Error> {
+        self.bytes += bytes;
+        check_document(self.bytes).map_err(Error::Bound)
+    }
+
     fn count(&mut self) -> Result<(), Error> {
+        self.take(size_of::<Node>())?;
         self.decoded += 1;
         if !self.open_aliases.is_empty() {
             self.from_aliases += 1;

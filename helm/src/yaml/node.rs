@@ -32,6 +32,27 @@ impl Node {
         Self::Map(BTreeMap::new())
     }
 
+    /// About the bytes that it takes, with all within.
+    pub(crate) fn memory(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                Self::Text(text) => text.len(),
+                Self::List(items) => items.iter().map(Self::memory).sum(),
+                Self::Map(entries) => {
+                    let within = entries.iter().map(|(key, node)| key.len() + node.memory());
+                    Self::memory_of_entries(entries.len()) + within.sum::<usize>()
+                }
+                _ => 0,
+            }
+    }
+
+    /// About the bytes that the entries of a mapping take: they lie in groups with some places free.
+    pub(crate) const fn memory_of_entries(count: usize) -> usize {
+        const GROUP: usize = 11;
+        const FILLED: usize = 8;
+        count.div_ceil(FILLED) * GROUP * size_of::<(String, Self)>()
+    }
+
     /// The entries of a mapping, nothing for other nodes.
     pub fn as_map(&self) -> Option<&BTreeMap<String, Self>> {
         match self {

@@ -7,7 +7,7 @@ use libyaml_safer::{ErrorKind, Event, EventData, Mark, Parser, ScalarStyle};
 
 use super::error::Error;
 use super::resolve::TAG_PREFIX;
-use crate::bounds::{BoundError, MAX_DEPTH};
+use crate::bounds::{BoundError, MAX_DEPTH, check_items, spend};
 
 /// Index of a [`Written`] node in its [`Source`].
 pub(super) type Id = usize;
@@ -71,6 +71,9 @@ impl Source {
         &self.nodes[id]
     }
 }
+
+/// How many nodes are read before they are paid for.
+const NODES_PER_PAYMENT: usize = 1 << 10;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -163,8 +166,12 @@ impl Reader<'_, '_> {
         self.parser.parse().map_err(|error| translate(&error, self.text))
     }
 
-    fn push(&mut self, anchor: Option<String>, tag: Option<String>, content: Content) -> Id {
+    fn push(&mut self, anchor: Option<String>, tag: Option<String>, content: Content) -> Result<Id, Error> {
         let id = self.nodes.len();
+        check_items(id).map_err(Error::Bound)?;
+        if id.is_multiple_of(NODES_PER_PAYMENT) {
+            spend(NODES_PER_PAYMENT as u64).map_err(Error::Bound)?;
+        }
         self.nodes.push(Written {
             tag: tag.unwrap_or_default(),
             content,
@@ -172,7 +179,7 @@ impl Reader<'_, '_> {
         if let Some(anchor) = anchor {
             self.anchors.insert(anchor, id);
         }
-        id
+        Ok(id)
     }
 
     fn node(&mut self, event: Event, depth: usize) -> Result<Id, Error> {
@@ -189,7 +196,7 @@ impl Reader<'_, '_> {
         let added_break = self.text.takes_added_break(&event);
         match event.data {
             EventData::Alias { anchor } => match self.anchors.get(&anchor) {
-                Some(&target) => Ok(self.push(None, None, Content::Alias { name: anchor, target })),
+                Some(&target) => self.push(None, None, Content::Alias { name: anchor, target }),
                 None => Err(Error::Content(format!("unknown anchor '{anchor}' referenced"))),
             },
             EventData::Scalar {
@@ -208,15 +215,15 @@ impl Reader<'_, '_> {
                     text: value,
                     plain: plain_implicit,
                 };
-                Ok(self.push(anchor, tag, content))
+                self.push(anchor, tag, content)
             }
             EventData::SequenceStart { anchor, tag, .. } => {
-                let id = self.push(anchor, tag, Content::List(Vec::new()));
+                let id = self.push(anchor, tag, Content::List(Vec::new()))?;
                 self.nodes[id].content = Content::List(self.items(depth + 1)?);
                 Ok(id)
             }
             EventData::MappingStart { anchor, tag, .. } => {
-                let id = self.push(anchor, tag, Content::Map(Vec::new()));
+                let id = self.push(anchor, tag, Content::Map(Vec::new()))?;
                 self.nodes[id].content = Content::Map(self.entries(depth + 1)?);
                 Ok(id)
             }
