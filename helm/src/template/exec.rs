@@ -24,7 +24,7 @@ const MAX_NESTED_INCLUDES: usize = 1_000;
 const BYTES_PARSED_PER_STEP: usize = 4;
 
 
-/// What one render may use up. Of some hundred real charts, none takes a thousandth of the default steps or a tenth of the default output.
+/// What one render may use up. Of some hundred real charts, none takes a third of the default steps or of the default output.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Nodes evaluated, and what functions do besides: one for every 256 bytes they are given, for example.

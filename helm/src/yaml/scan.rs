@@ -72,6 +72,9 @@ impl Source {
     }
 }
 
+/// How many nodes are read in about the time of a step.
+const NODES_PER_STEP: usize = 4;
+
 /// How many nodes are read before they are paid for.
 const NODES_PER_PAYMENT: usize = 1 << 10;
 
@@ -170,7 +173,7 @@ impl Reader<'_, '_> {
         let id = self.nodes.len();
         check_items(id).map_err(Error::Bound)?;
         if id.is_multiple_of(NODES_PER_PAYMENT) {
-            spend(NODES_PER_PAYMENT as u64).map_err(Error::Bound)?;
+            spend((NODES_PER_PAYMENT / NODES_PER_STEP) as u64).map_err(Error::Bound)?;
         }
         self.nodes.push(Written {
             tag: tag.unwrap_or_default(),
