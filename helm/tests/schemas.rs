@@ -83,7 +83,7 @@ fn schemas_that_are_too_large_are_refused() {
 
 #[test]
 fn expressions_that_grow_are_refused() {
-    let schema = r#"{"properties": {"a": {"pattern": "((\\pL{100}){100}){100}"}}}"#;
+    let schema = r#"{"properties": {"a": {"pattern": "(\\pL{100}){10}"}}}"#;
     let error = refusal(schema, "a: text");
     assert!(error.contains("is not supported"), "{error:.300}");
     let slow = r#"{"properties": {"a": {"pattern": "^(a+)+$"}}}"#;
