@@ -12,5 +12,7 @@ mod primes;
 mod private;
 mod read;
 mod rsa;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use private::{PrivateKey, generate};

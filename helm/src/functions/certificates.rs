@@ -3,11 +3,11 @@
 use core::net::IpAddr;
 use std::rc::Rc;
 
-use super::{Called, Function, mismatch};
+use super::{Called, Function, FunctionSet, mismatch};
 use crate::answers::{Answer, Ask, wrong_kind};
 use crate::base64_text;
 use crate::format;
-use crate::keys::certificate::{Certificate, Request, Signer};
+use crate::keys::certificate::{Certificate, KeyName, Request, Signer};
 use crate::keys::{self, PrivateKey};
 use crate::text;
 use crate::value::Type::{Int, List, Named, Str};
@@ -17,8 +17,15 @@ const PAIR: &str = "sprig.certificate";
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::asking("genPrivateKey", &[Str], private_key),
-    Function::asking("genCA", &[Str, Int], |ask| authority(ask, false)),
-    Function::asking("genCAWithKey", &[Str, Int, Str], |ask| authority(ask, true)),
+    Function::asking("genCA", &[Str, Int], |ask| authority(ask, false, KeyName::Sha1)),
+    Function::asking("genCA", &[Str, Int], |ask| authority(ask, false, KeyName::Sha256)).since(FunctionSet::V4_0),
+    Function::asking("genCAWithKey", &[Str, Int, Str], |ask| {
+        authority(ask, true, KeyName::Sha1)
+    }),
+    Function::asking("genCAWithKey", &[Str, Int, Str], |ask| {
+        authority(ask, true, KeyName::Sha256)
+    })
+    .since(FunctionSet::V4_0),
     Function::asking("genSelfSignedCert", &[Str, List, List, Int], |ask| {
         self_signed(ask, false)
     }),
@@ -68,7 +75,7 @@ fn private_key(mut ask: Ask<'_>) -> Called {
     Ok(Value::from(text))
 }
 
-fn authority(ask: Ask<'_>, has_key: bool) -> Called {
+fn authority(ask: Ask<'_>, has_key: bool, key_name: KeyName) -> Called {
     let [Value::Str(name), Value::Int(days, _), key @ ..] = ask.arguments else {
         return Err(mismatch());
     };
@@ -77,7 +84,7 @@ fn authority(ask: Ask<'_>, has_key: bool) -> Called {
         addresses: Vec::new(),
         hosts: Vec::new(),
         days: *days,
-        is_authority: true,
+        authority: Some(key_name),
     };
     let key = given_key(key, has_key)?;
     certify(ask, &request, key.as_ref(), None)
@@ -134,7 +141,7 @@ fn request<'a>(name: &'a Value, addresses: &Value, hosts: &Value, days: &Value) 
         addresses,
         hosts,
         days: *days,
-        is_authority: false,
+        authority: None,
     })
 }
 

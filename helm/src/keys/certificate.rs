@@ -3,6 +3,7 @@
 use core::net::IpAddr;
 
 use num_bigint::BigUint;
+use sha2::{Digest as _, Sha256};
 
 use super::der::{self, Reader};
 use super::{PrivateKey, pem};
@@ -19,8 +20,26 @@ pub(crate) struct Request<'a> {
     pub(crate) addresses: Vec<IpAddr>,
     pub(crate) hosts: Vec<Vec<u8>>,
     pub(crate) days: i64,
-    /// Whether others are signed by it.
-    pub(crate) is_authority: bool,
+    /// How others name its key, if they are signed by it.
+    pub(crate) authority: Option<KeyName>,
+}
+
+/// How the name of the key of an authority follows from the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyName {
+    /// SHA-1, up to Go 1.24.
+    Sha1,
+    /// As many bytes of SHA-256 (RFC 7093).
+    Sha256,
+}
+
+impl KeyName {
+    fn of(self, public: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Sha1 => sha1(public),
+            Self::Sha256 => Sha256::digest(public)[..20].to_vec(),
+        }
+    }
 }
 
 /// Who signs.
@@ -61,6 +80,19 @@ impl Request<'_> {
         key: &PrivateKey,
         signer: Option<Signer<'_>>,
     ) -> Result<String, String> {
+        let serial = BigUint::from_bytes_be(&draw.bytes::<16>());
+        let certificate = self.issue(&serial, draw.now(), key, signer)?;
+        Ok(pem::encode("CERTIFICATE", &certificate))
+    }
+
+    /// The certificate as DER, with its number and the time from which on it holds.
+    pub(super) fn issue(
+        &self,
+        serial: &BigUint,
+        now: Moment,
+        key: &PrivateKey,
+        signer: Option<Signer<'_>>,
+    ) -> Result<Vec<u8>, String> {
         let signing = signer.as_ref().map_or(key, |signer| signer.key);
         signing.check_signer()?;
         let (algorithm, public) = key.public()?;
@@ -74,17 +106,16 @@ impl Request<'_> {
         let issuer = parent.map_or(&subject, |parent| &parent.subject);
         let body = der::sequence(&[
             der::wrap(der::context(0), &[der::small(2)]),
-            der::integer(&BigUint::from_bytes_be(&draw.bytes::<16>())),
+            der::integer(serial),
             signing.algorithm(),
             issuer.clone(),
-            self.validity(draw.now())?,
+            self.validity(now)?,
             subject.clone(),
             der::sequence(&[algorithm, der::bits(&public)]),
             der::wrap(der::context(3), &[self.extensions(&subject, &public, parent)?]),
         ]);
         let signature = der::bits(&signing.sign(&body)?);
-        let certificate = der::sequence(&[body, signing.algorithm(), signature]);
-        Ok(pem::encode("CERTIFICATE", &certificate))
+        Ok(der::sequence(&[body, signing.algorithm(), signature]))
     }
 
     fn subject(&self) -> Result<Vec<u8>, String> {
@@ -112,7 +143,7 @@ impl Request<'_> {
     }
 
     fn extensions(&self, subject: &[u8], public: &[u8], parent: Option<&Certificate>) -> Result<Vec<u8>, String> {
-        let (usage, constraints): (&[u8], _) = if self.is_authority {
+        let (usage, constraints): (&[u8], _) = if self.authority.is_some() {
             // Digital signatures, encipherment of keys, and signatures of certificates.
             (&[2, 0xa4], vec![der::element(der::BOOLEAN, TRUE)])
         } else {
@@ -127,8 +158,8 @@ impl Request<'_> {
             ),
             extension(BASIC_CONSTRAINTS, true, &der::sequence(&constraints)),
         ];
-        if self.is_authority {
-            extensions.push(extension(SUBJECT_KEY_IDENTIFIER, false, &der::octets(&sha1(public))));
+        if let Some(name) = self.authority {
+            extensions.push(extension(SUBJECT_KEY_IDENTIFIER, false, &der::octets(&name.of(public))));
         }
         if let Some(parent) = parent
             && parent.subject != subject

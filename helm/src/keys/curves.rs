@@ -14,6 +14,8 @@ pub(crate) enum Curve {
     P521,
 }
 
+/// The curve that is not there.
+pub(super) const P224: &[u8] = b"\x2b\x81\x04\x00\x21";
 const P256: &[u8] = b"\x2a\x86\x48\xce\x3d\x03\x01\x07";
 const P384: &[u8] = b"\x2b\x81\x04\x00\x22";
 const P521: &[u8] = b"\x2b\x81\x04\x00\x23";

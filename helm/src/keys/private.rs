@@ -3,7 +3,7 @@
 use ed25519_dalek::Signer as _;
 use num_bigint::BigUint;
 
-use super::curves::Curve;
+use super::curves::{self, Curve};
 use super::der::{self, Reader};
 use super::read::{field, structure};
 use super::rsa::RsaKey;
@@ -292,6 +292,9 @@ fn read_sec1(bytes: &[u8], named: Option<&[u8]>) -> Result<PrivateKey, String> {
     if version != [1] {
         let version = BigUint::from_bytes_be(version);
         return Err(format!("x509: unknown EC private key version {version}"));
+    }
+    if named.or(own) == Some(curves::P224) {
+        return Err("keys on the elliptic curve P-224 are not supported".to_owned());
     }
     let curve = named.or(own).and_then(Curve::of_identifier);
     let curve = curve.ok_or("x509: unknown elliptic curve")?;

@@ -144,12 +144,13 @@ impl Fact {
             }
             told.push(answer);
             let alike = helms::profiles().into_iter().zip(&self.answers);
-            let names: String = alike
-                .filter(|(_, other)| *other == answer)
-                .map(|(profile, _)| format!("{} ", profile.name))
-                .collect();
-            let is_all = self.answers.iter().all(|other| other == answer);
-            writeln!(text, "{}{answer}", if is_all { "" } else { &names }).unwrap();
+            let alike = alike.filter(|(_, other)| *other == answer);
+            let mut names: Vec<&str> = alike.map(|(profile, _)| profile.name).collect();
+            if names.len() == self.answers.len() {
+                names.clear();
+            }
+            names.push(answer);
+            writeln!(text, "{}", names.join(" ")).unwrap();
         }
         text
     }

@@ -75,9 +75,19 @@ pub(crate) fn binary(profile: &Profile) -> PathBuf {
 
 /// What a real helm makes of a template.
 pub(crate) fn theirs(template: &str, binary: &Path) -> String {
+    answer(&rendered(&chart(template), binary))
+}
+
+/// The whole output of a real helm for one file.
+pub(crate) fn output(file: &str, binary: &Path) -> String {
+    rendered(&[("Chart.yaml", CHART), ("templates/out.yaml", file)], binary)
+}
+
+/// What a real helm writes for a chart, or its error.
+fn rendered(files: &[(&str, &str)], binary: &Path) -> String {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("templates")).unwrap();
-    for (path, text) in chart(template) {
+    for (path, text) in files {
         std::fs::write(folder.path().join(path), text).unwrap();
     }
     let child = Command::new(binary)
@@ -94,10 +104,12 @@ pub(crate) fn theirs(template: &str, binary: &Path) -> String {
     let output = child.wait_with_output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     if output.status.success() {
-        return answer(&text(&output.stdout));
+        return text(&output.stdout);
     }
     let errors = text(&output.stderr);
-    answer(errors.find("Error: ").map_or(errors.as_str(), |start| &errors[start..]))
+    errors
+        .find("Error: ")
+        .map_or_else(|| errors.clone(), |start| errors[start..].to_owned())
 }
 
 fn chart(template: &str) -> [(&'static str, &str); 4] {

@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops here")]
 
+mod certificates;
 mod facts;
 mod helms;
 mod names;

@@ -22,13 +22,16 @@ fn read() -> Vec<(String, Vec<String>)> {
     lines.collect()
 }
 
+/// A template that names a function without calling it.
+fn uncalled(name: &str) -> String {
+    format!("{{{{ if false }}}}{{{{ {name} }}}}{{{{ end }}}}")
+}
+
 /// The names that a real helm can parse. A parse error names one that it cannot.
 fn parsed<'n>(mut names: Vec<&'n str>, binary: &Path) -> BTreeSet<&'n str> {
     loop {
-        let calls = names
-            .iter()
-            .map(|name| format!("{{{{ if false }}}}{{{{ {name} }}}}{{{{ end }}}}"));
-        let answer = helms::theirs(&calls.collect::<String>(), binary);
+        let calls: Vec<String> = names.iter().map(|name| uncalled(name)).collect();
+        let answer = helms::theirs(&calls.concat(), binary);
         if answer == "= " {
             return names.into_iter().collect();
         }
@@ -45,8 +48,10 @@ fn record() {
     let mut text = String::new();
     for name in all {
         let known = sets.iter().filter(|(_, set)| set.contains(name));
-        let profiles: String = known.map(|(profile, _)| format!(" {profile}")).collect();
-        writeln!(text, "{name}{profiles}").unwrap();
+        let words: Vec<&str> = std::iter::once(name)
+            .chain(known.map(|(profile, _)| *profile))
+            .collect();
+        writeln!(text, "{}", words.join(" ")).unwrap();
     }
     std::fs::write(helms::folder().join(FILE), text).unwrap();
 }
@@ -82,10 +87,7 @@ fn a_name_that_the_profile_does_not_have_is_no_template() {
     for profile in helms::profiles() {
         let unknown = recorded.iter().filter(|(_, profiles)| !has(profile, profiles));
         let names: Vec<&str> = unknown.map(|(name, _)| name.as_str()).collect();
-        let templates: Vec<String> = names
-            .iter()
-            .map(|name| format!("{{{{ if false }}}}{{{{ {name} }}}}{{{{ end }}}}"))
-            .collect();
+        let templates: Vec<String> = names.iter().map(|name| uncalled(name)).collect();
         let templates: Vec<&str> = templates.iter().map(String::as_str).collect();
         for (name, answer) in names.iter().zip(helms::ours(&templates, profile)) {
             let error = format!("parse error at (c/templates/_case.tpl:1): function \\\"{name}\\\" not defined");
