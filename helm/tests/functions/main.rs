@@ -37,3 +37,8 @@ fn wrong_arguments_are_refused_as_helm_refused_them() {
 fn functions_of_few_profiles_answer_as_helm_answered() {
     check("profiles.txt", 80);
 }
+
+#[test]
+fn rare_arguments_give_what_helm_gave() {
+    check("edges.txt", 200);
+}
