@@ -15,7 +15,7 @@ type Files = Vec<(String, Vec<u8>)>;
 /// Reads the folder of a chart, which is an absolute path.
 pub(crate) fn read(folder: &Path, profile: &Profile) -> Result<Files, Failure> {
     let rules = fs::read(folder.join(".helmignore")).unwrap_or_default();
-    let limits = ArchiveLimits::default();
+    let limits = table::folder_limits(profile);
     let mut walk = Walk {
         rules: IgnoreRules::parse(&rules)?,
         bytes: limits.total_bytes,
@@ -99,7 +99,10 @@ impl Walk {
             )));
         }
         let limit = self.limits.total_bytes;
-        self.bytes = self.bytes.checked_sub(size).ok_or(LoadError::TooLarge { limit })?;
+        self.bytes = self
+            .bytes
+            .checked_sub(size)
+            .ok_or_else(|| Failure(format!("chart exceeds maximum decompressed size of {limit} bytes")))?;
         fs::read(path).map_err(|error| Failure(format!("error reading {name}: {}", opened(path, &error))))
     }
 

@@ -35,7 +35,6 @@ pub(crate) fn locate(name: &str) -> Result<PathBuf, Failure> {
 
 /// Loads the chart of a folder or an archive.
 pub(crate) fn load(path: &Path, profile: &Profile) -> Result<Chart, Failure> {
-    let limits = ArchiveLimits::default();
     let is_helm_3 = table::is_helm_3(profile);
     let chart = if path.is_dir() {
         if !is_helm_3 {
@@ -48,12 +47,12 @@ pub(crate) fn load(path: &Path, profile: &Profile) -> Result<Chart, Failure> {
                 ))
             })?;
         }
-        Chart::from_files(directory::read(path, profile)?, &limits)
+        Chart::from_files(directory::read(path, profile)?, &table::folder_limits(profile))
             .map_err(|error| Failure(error.helm_text(profile)))?
     } else {
         let archive = fs::read(path).map_err(|error| Failure(opened(path, &error)))?;
         check_archive(path, &archive)?;
-        Chart::from_archive(&archive, &limits).map_err(|error| match error {
+        Chart::from_archive(&archive, &ArchiveLimits::default()).map_err(|error| match error {
             LoadError::NoMetadata if !is_helm_3 => {
                 Failure("unable to detect chart version, no Chart.yaml found".to_owned())
             }

@@ -1,6 +1,7 @@
 //! The flags of `helm template`: which Helm versions have them, and what they do here.
 
 use helm::Profile;
+use helm::chart::ArchiveLimits;
 
 use crate::Failure;
 use crate::flags::{Flag, Given, Kind};
@@ -160,6 +161,20 @@ const ROWS: &[Row] = &[
 /// Whether a profile is one of Helm 3.
 pub(crate) fn is_helm_3(profile: &Profile) -> bool {
     profile.name.starts_with("v3.")
+}
+
+/// Profiles of the Helm versions that bound each file of a folder. Later ones bound the folder alone.
+const BOUND_FILES: [&str; 3] = ["v3.19", "v4.1", "v4.2"];
+
+/// How large the folder of a chart may be.
+pub(crate) fn folder_limits(profile: &Profile) -> ArchiveLimits {
+    let limits = ArchiveLimits::default();
+    let file_bytes = if BOUND_FILES.contains(&profile.name) {
+        limits.file_bytes
+    } else {
+        limits.total_bytes
+    };
+    ArchiveLimits { file_bytes, ..limits }
 }
 
 /// What is said of a chart that is deprecated.
