@@ -10,6 +10,7 @@ use crate::value::{Map, Value};
 
 /// A file of `crds/`. It may hold several documents and is never a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CrdFile {
     /// Its path, from the root chart on.
     pub source: String,

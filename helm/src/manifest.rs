@@ -86,6 +86,7 @@ fn decode(complete: &[u8]) -> Result<Decoded, yaml::Error> {
 
 /// When a hook runs, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Hook {
     /// The events of `helm.sh/hook`, in lower case.
     pub events: Vec<String>,

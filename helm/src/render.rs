@@ -28,6 +28,7 @@ pub use error::{RenderError, RenderProblem};
 
 /// What came out.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Rendering {
     /// The files of `crds/`, as they are in the charts.
     pub crds: Vec<CrdFile>,

@@ -26,6 +26,7 @@ const MAX_DEFINITIONS: usize = 10_000;
 /// A text that is not a template. Displays as Go's parser reports it: `template: FILE:LINE: TEXT`.
 #[derive(Debug, thiserror::Error)]
 #[error("template: {file}:{line}: {message}")]
+#[non_exhaustive]
 pub struct ParseError {
     /// The name of the text.
     pub file: String,
