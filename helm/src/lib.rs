@@ -37,7 +37,7 @@
 //! assert_eq!(second.source, "web/templates/hosts.yaml");
 //! assert_eq!(second.line(), Some(3));
 //! assert_eq!(second.template_line(3), Some(5), "`  name: b.example` comes from line 5 of the template");
-//! let metadata = second.document.get("metadata").and_then(|metadata| metadata.get("name"));
+//! let metadata = second.document().get("metadata").and_then(|metadata| metadata.get("name"));
 //! assert_eq!(metadata.and_then(yaml::Node::as_text), Some("b.example"));
 //! assert_eq!(rendering.stdout(), chart.render(&values, &options)?.stdout(), "the same in, the same out");
 //!
