@@ -37,7 +37,9 @@ impl Version {
         let part = |group: usize| parts.get(group).map_or("", |part| part.as_str());
         let number = |group: usize| match part(group) {
             "" => Ok(0),
-            digits => digits.parse::<u64>().map_err(|_| invalid()),
+            digits => digits.parse::<u64>().map_err(|_| {
+                format!("error parsing version segment: strconv.ParseUint: parsing {digits:?}: value out of range")
+            }),
         };
         let prerelease = part(4);
         if prerelease.split('.').any(has_leading_zero) {

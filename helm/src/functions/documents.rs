@@ -6,7 +6,7 @@ use super::{Called, Function, FunctionSet, mismatch};
 use crate::json::{self, Escape};
 use crate::toml::{self, Dialect};
 use crate::value::Type::{Any, Str};
-use crate::value::{List, Map, Value};
+use crate::value::{Element, List, Map, Value};
 use crate::yaml::{self, Node};
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -108,7 +108,7 @@ fn or_number(node: Node, out_of_range: Option<&str>) -> Node {
 fn from_json(text: &[u8]) -> Called {
     let (map, error) = match json::decode_partly(text) {
         Ok((Node::Map(entries), error)) => (entries, error),
-        Ok((Node::Null, None)) => (BTreeMap::new(), None),
+        Ok((Node::Null, None)) => return Ok(Value::Map(Map::nil())),
         Ok((node, error)) => (
             BTreeMap::new(),
             Some(not_a("map[string]interface {}", &or_number(node, error.as_deref()))),
@@ -128,7 +128,7 @@ fn from_json_array(text: &[u8]) -> Called {
     let error = match json::decode_partly(text) {
         Ok((Node::List(items), None)) => return Ok(Node::List(items).to_value()),
         Ok((Node::List(_), Some(error))) | Err(json::Error::Refused(error)) => error,
-        Ok((Node::Null, None)) => return Ok(Value::List(List::default())),
+        Ok((Node::Null, None)) => return Ok(Value::List(List::nil(Element::Any))),
         Ok((node, error)) => not_a("[]interface {}", &or_number(node, error.as_deref())),
         Err(json::Error::Bound(bound)) => return Err(bound.to_string()),
     };

@@ -105,16 +105,26 @@ fn last(arguments: &[Value]) -> Called {
     Ok(items(list, "Cannot find last on type")?.pop().unwrap_or_default())
 }
 
+/// What Go gives where it never makes a slice.
+fn never_made() -> Value {
+    Value::List(List::nil(Element::Any))
+}
+
 fn rest(arguments: &[Value]) -> Called {
     let [list] = arguments else { return Err(mismatch()) };
     let mut items = items(list, "Cannot find rest on type")?;
-    Ok(list_of(if items.is_empty() { items } else { items.split_off(1) }))
+    if items.is_empty() {
+        return Ok(never_made());
+    }
+    Ok(list_of(items.split_off(1)))
 }
 
 fn initial(arguments: &[Value]) -> Called {
     let [list] = arguments else { return Err(mismatch()) };
     let mut items = items(list, "Cannot find initial on type")?;
-    items.pop();
+    if items.pop().is_none() {
+        return Ok(never_made());
+    }
     Ok(list_of(items))
 }
 
@@ -209,6 +219,9 @@ fn concat(arguments: &[Value]) -> Called {
             None if matches!(list, Value::Nil) => return Err(NIL_POINTER.to_owned()),
             None => return Err(format!("Cannot concat type {} as list", list.kind_name())),
         }
+    }
+    if joined.is_empty() {
+        return Ok(never_made());
     }
     Ok(list_of(joined))
 }

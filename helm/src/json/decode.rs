@@ -16,7 +16,17 @@ pub fn decode(text: &[u8]) -> Result<Node, Error> {
 
 /// Reads what it can: a number that is out of range becomes null, and is what the error is about. Go fills its target in so too.
 pub(crate) fn decode_partly(text: &[u8]) -> Result<(Node, Option<String>), Error> {
-    let mut decoder = Decoder::new(text, "unexpected end of JSON input");
+    match decode_whole(text) {
+        // At the end Go looks whether a space could follow, and may complain about that.
+        Err(Error::Refused(error)) if error == END => decode_whole(&[text, b" "].concat()),
+        result => result,
+    }
+}
+
+const END: &str = "unexpected end of JSON input";
+
+fn decode_whole(text: &[u8]) -> Result<(Node, Option<String>), Error> {
+    let mut decoder = Decoder::new(text, END);
     let node = decoder.value(0)?;
     decoder.skip_space();
     match decoder.peek() {

@@ -59,6 +59,7 @@ impl Encoder {
         check_bytes(self.text.len()).map_err(Error::Bound)?;
         match value {
             Value::List(list) if list.is_nil() => self.text.push_str("null"),
+            Value::Map(map) if map.is_nil() => self.text.push_str("null"),
             Value::Nil => self.text.push_str("null"),
             Value::Bool(value) => self.text.push_str(if *value { "true" } else { "false" }),
             Value::Int(number, _) => self.text.push_str(&number.to_string()),

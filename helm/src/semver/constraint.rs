@@ -52,31 +52,31 @@ impl Constraints {
     /// Reads a range. The error is Go's text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = HYPHEN.replace_all(text, |parts: &regex::Captures<'_>| {
-            format!(">={} <={} ", &parts[1], &parts[7])
+            format!(">= {}, <= {} ", &parts[1], &parts[7])
         });
         let alternatives = text.split("||").map(|part| {
             if !WHOLE.is_match(part) {
-                return Err(format!("improper constraint: {text}"));
+                return Err(format!("improper constraint: {part}"));
             }
-            ONE.captures_iter(part)
-                .map(|parts| Constraint::new(&parts, &text))
-                .collect()
+            ONE.captures_iter(part).map(|parts| Constraint::new(&parts)).collect()
         });
         Ok(Self {
             alternatives: alternatives.collect::<Result<_, _>>()?,
         })
     }
 
-    /// Whether a version is in the range. Prereleases are only where the range names one.
+    /// Whether a version is in the range. Prereleases are only in alternatives that name one.
     pub fn check(&self, version: &Version) -> bool {
-        self.alternatives
-            .iter()
-            .any(|all| all.iter().all(|constraint| constraint.check(version)))
+        let names_prerelease = |constraint: &Constraint| !constraint.version.prerelease().is_empty();
+        self.alternatives.iter().any(|all| {
+            (version.prerelease().is_empty() || all.iter().any(names_prerelease))
+                && all.iter().all(|constraint| constraint.check(version))
+        })
     }
 }
 
 impl Constraint {
-    fn new(parts: &regex::Captures<'_>, whole: &str) -> Result<Self, String> {
+    fn new(parts: &regex::Captures<'_>) -> Result<Self, String> {
         let operator = match &parts[1] {
             "" | "=" => Operator::Equal,
             "!=" => Operator::NotEqual,
@@ -105,7 +105,7 @@ impl Constraint {
             Some(prerelease) if written < 3 => format!("{text}-{}", prerelease.as_str()),
             _ => text,
         };
-        let version = Version::parse(&text).map_err(|_| format!("constraint parser error: {whole}"))?;
+        let version = Version::parse(&text).map_err(|_| "constraint parser error".to_owned())?;
         Ok(Self {
             operator,
             version,
@@ -115,39 +115,45 @@ impl Constraint {
 
     fn check(&self, version: &Version) -> bool {
         let wanted = &self.version;
-        let unwelcome_prerelease = !version.prerelease().is_empty() && wanted.prerelease().is_empty();
-        !unwelcome_prerelease
-            && match self.operator {
-                Operator::Equal | Operator::NotEqual if self.written == 3 => {
-                    (version == wanted) == (self.operator == Operator::Equal)
-                }
-                Operator::NotEqual => !self.same_where_written(version),
-                Operator::Equal | Operator::Tilde => version >= wanted && self.close_to(version),
-                Operator::Greater => self.is_greater(version),
-                Operator::Less => version < wanted,
-                Operator::GreaterOrEqual => version >= wanted,
-                Operator::LessOrEqual => version <= wanted || (self.written < 3 && self.same_where_written(version)),
-                Operator::Caret => version >= wanted && self.compatible(version),
-            }
+        match self.operator {
+            Operator::Equal if self.written == 3 => version == wanted,
+            Operator::Equal | Operator::Tilde => version >= wanted && self.close_to(version),
+            Operator::NotEqual => self.differs(version),
+            Operator::Greater => self.is_greater(version),
+            Operator::Less => version < wanted,
+            Operator::GreaterOrEqual => version >= wanted,
+            Operator::LessOrEqual => self.is_at_most(version),
+            Operator::Caret => version >= wanted && self.compatible(version),
+        }
+    }
+
+    /// `!=1.x` refuses all of 1; `!=1.2-a` of 1.2 only what has the same prerelease; `!=*` is `!=0.0.0`.
+    fn differs(&self, version: &Version) -> bool {
+        let (left, right) = (version.numbers(), self.version.numbers());
+        match self.written {
+            1 => left.0 != right.0,
+            2 => (left.0, left.1) != (right.0, right.1) || version.prerelease() != self.version.prerelease(),
+            _ => version != &self.version,
+        }
+    }
+
+    /// `<=1` takes all of 1.x; `<=1.2` all of 1.2.x.
+    fn is_at_most(&self, version: &Version) -> bool {
+        let (left, right) = (version.numbers(), self.version.numbers());
+        match self.written {
+            3 => version <= &self.version,
+            1 => left.0 <= right.0,
+            _ => (left.0, left.1) <= (right.0, right.1),
+        }
     }
 
     /// `>1` means above all of 1.x; `>1.2` above all of 1.2.x.
     fn is_greater(&self, version: &Version) -> bool {
         let wanted = &self.version;
         match self.written {
-            3 => version > wanted,
+            1 => version.major() > wanted.major(),
             2 => (version.major(), version.minor()) > (wanted.major(), wanted.minor()),
-            _ => version.major() > wanted.major(),
-        }
-    }
-
-    fn same_where_written(&self, version: &Version) -> bool {
-        let (left, right) = (version.numbers(), self.version.numbers());
-        match self.written {
-            0 => true,
-            1 => left.0 == right.0,
-            2 => (left.0, left.1) == (right.0, right.1),
-            _ => left == right,
+            _ => version > wanted,
         }
     }
 
@@ -184,6 +190,8 @@ mod tests {
         for (range, version, taken) in [
             (">=1.2", "1.2.3-beta", false),
             (">=1.2.3-0", "1.2.3-beta", true),
+            (">=1.19-0 <1.30", "1.27.3-gke.100", true),
+            (">=1.19-0 <1.30 || 2", "2.0.0-a", false),
             ("<1.3", "v1.2", true),
             ("1.2 - 1.4", "1.3.9", true),
             ("1.2 - 1.4", "1.4.9", true),

@@ -150,6 +150,8 @@ pub struct Map {
     element: Element,
     name: Option<&'static str>,
     entries: Rc<RefCell<Entries>>,
+    /// Go's nil of a map type: a map that was never made.
+    is_nil: bool,
 }
 
 #[derive(Default)]
@@ -173,7 +175,21 @@ impl Map {
             element,
             name: None,
             entries: Rc::default(),
+            is_nil: false,
         }
+    }
+
+    /// A `map[string]interface {}` that was never made: empty, and null in JSON.
+    pub(crate) fn nil() -> Self {
+        Self {
+            is_nil: true,
+            ..Self::new()
+        }
+    }
+
+    /// Whether the map was never made and nothing was set in it.
+    pub(crate) fn is_nil(&self) -> bool {
+        self.is_nil && self.is_empty()
     }
 
     /// The same entries under a named map type such as `chartutil.Values`. Changes are seen through both.
