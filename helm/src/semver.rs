@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-pub use constraint::Constraints;
+pub use constraint::{ConstraintError, Constraints};
 
 /// A semantic version; minor and patch may be left out when it is written.
 #[derive(Clone, Debug)]

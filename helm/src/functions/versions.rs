@@ -3,15 +3,25 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use super::{Called, Function, mismatch};
-use crate::semver::{Constraints, Version};
+use super::{Called, Function, FunctionSet, mismatch};
+use crate::format::quoted;
+use crate::semver::{ConstraintError, Constraints, Version};
 use crate::text;
 use crate::value::Type::{Named, Str};
 use crate::value::{GoObject, Json, Shape, Signature, Value};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("semver", &[Str], semver),
-    Function::new("semverCompare", &[Str, Str], semver_compare),
+    Function::new("semverCompare", &[Str, Str], |arguments| {
+        semver_compare(arguments, |error| error.to_string())
+    }),
+    Function::new("semverCompare", &[Str, Str], |arguments| {
+        semver_compare(arguments, |error| match error {
+            ConstraintError::Improper(part) => format!("improper constraint: {}", quoted(part)),
+            ConstraintError::Version => error.to_string(),
+        })
+    })
+    .since(FunctionSet::V4_2),
 ];
 
 fn semver(arguments: &[Value]) -> Called {
@@ -24,11 +34,12 @@ fn semver(arguments: &[Value]) -> Called {
     })))
 }
 
-fn semver_compare(arguments: &[Value]) -> Called {
+/// `said` is what the library of the Helm version says of a text that is no range.
+fn semver_compare(arguments: &[Value], said: fn(&ConstraintError) -> String) -> Called {
     let [Value::Str(constraint), Value::Str(version)] = arguments else {
         return Err(mismatch());
     };
-    let constraints = Constraints::parse(&text::lossy(constraint))?;
+    let constraints = Constraints::parse(&text::lossy(constraint)).map_err(|error| said(&error))?;
     let version = Version::parse(&text::lossy(version))?;
     Ok(Value::Bool(constraints.check(&version)))
 }

@@ -47,6 +47,11 @@ pub(crate) fn as_duration(value: &Value) -> Option<Duration> {
         .map(|number| Duration(number.value))
 }
 
+/// Another number of the same type as a duration, a month or a weekday; the number alone for other values.
+pub(crate) fn counted(value: &Value, to: i64) -> Value {
+    inside::<Number>(value).map_or(Value::int(to), |like| number(like.number_type, to))
+}
+
 fn inside<T: 'static>(value: &Value) -> Option<&T> {
     let Value::Obj(object) = value else { return None };
     let object: &dyn Any = &**object;
@@ -379,11 +384,15 @@ impl GoObject for Number {
 
 impl Number {
     fn text(&self) -> String {
-        let position = usize::try_from(self.value).unwrap_or(usize::MAX);
+        let name = |names: &[&str], first: i64, type_name: &str| {
+            let position = usize::try_from(self.value - first).ok();
+            let name = position.and_then(|position| names.get(position));
+            name.map_or_else(|| format!("%!{type_name}({})", self.value), |name| (*name).to_owned())
+        };
         match self.number_type {
             NumberType::Duration => Duration(self.value).to_string(),
-            NumberType::Month => MONTHS[(position - 1).min(11)].to_owned(),
-            NumberType::Weekday => WEEKDAYS[position.min(6)].to_owned(),
+            NumberType::Month => name(&MONTHS, 1, "Month"),
+            NumberType::Weekday => name(&WEEKDAYS, 0, "Weekday"),
         }
     }
 }

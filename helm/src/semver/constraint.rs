@@ -48,15 +48,26 @@ fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a constant pattern compiles")
 }
 
+/// A text that is no range. Displays as version 3.4 of the library says it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConstraintError {
+    /// One of the alternatives does not read as one.
+    #[error("improper constraint: {0}")]
+    Improper(String),
+    /// A number is too large.
+    #[error("constraint parser error")]
+    Version,
+}
+
 impl Constraints {
-    /// Reads a range. The error is Go's text.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// Reads a range.
+    pub fn parse(text: &str) -> Result<Self, ConstraintError> {
         let text = HYPHEN.replace_all(text, |parts: &regex::Captures<'_>| {
             format!(">= {}, <= {} ", &parts[1], &parts[7])
         });
         let alternatives = text.split("||").map(|part| {
             if !WHOLE.is_match(part) {
-                return Err(format!("improper constraint: {part}"));
+                return Err(ConstraintError::Improper(part.to_owned()));
             }
             ONE.captures_iter(part).map(|parts| Constraint::new(&parts)).collect()
         });
@@ -76,7 +87,7 @@ impl Constraints {
 }
 
 impl Constraint {
-    fn new(parts: &regex::Captures<'_>) -> Result<Self, String> {
+    fn new(parts: &regex::Captures<'_>) -> Result<Self, ConstraintError> {
         let operator = match &parts[1] {
             "" | "=" => Operator::Equal,
             "!=" => Operator::NotEqual,
@@ -105,7 +116,7 @@ impl Constraint {
             Some(prerelease) if written < 3 => format!("{text}-{}", prerelease.as_str()),
             _ => text,
         };
-        let version = Version::parse(&text).map_err(|_| "constraint parser error".to_owned())?;
+        let version = Version::parse(&text).map_err(|_| ConstraintError::Version)?;
         Ok(Self {
             operator,
             version,

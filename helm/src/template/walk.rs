@@ -6,6 +6,7 @@ use super::failure::Failure;
 use super::syntax::{Branch, Name, NodeId, NodeKind};
 use super::{Operand, is_true};
 use crate::format;
+use crate::objects::time::counted;
 use crate::text;
 use crate::value::{Element, IntType, List, Shape, Value};
 
@@ -95,7 +96,9 @@ impl Executor<'_> {
     fn iterate(&mut self, frame: &Frame, branch: &Branch, value: Value) -> Executed<bool> {
         match value {
             Value::Nil => Ok(false),
-            Value::Int(count, int_type) => self.iterate_integers(frame, branch, count, int_type),
+            Value::Int(count, int_type) => {
+                self.iterate_integers(frame, branch, count, &value, |number| Value::Int(number, int_type))
+            }
             Value::Bytes(bytes) => {
                 let items = bytes
                     .iter()
@@ -127,7 +130,9 @@ impl Executor<'_> {
                 Shape::Map(map) => self.iterate(frame, branch, Value::Map(map)),
                 Shape::List(list) => self.iterate(frame, branch, Value::List(list)),
                 Shape::Struct(_) | Shape::Pointer(_) | Shape::Complex(..) => Err(self.not_iterable(frame, &value)),
-                Shape::Number(count, int_type) => self.iterate_integers(frame, branch, count, int_type),
+                Shape::Number(count, _) => {
+                    self.iterate_integers(frame, branch, count, &value, |number| counted(&value, number))
+                }
             },
             Value::Bool(_) | Value::Float(_) | Value::Str(_) => Err(self.not_iterable(frame, &value)),
         }
@@ -140,17 +145,27 @@ impl Executor<'_> {
         }
     }
 
-    fn iterate_integers(&mut self, frame: &Frame, branch: &Branch, count: i64, int_type: IntType) -> Executed<bool> {
+    /// Counts up to a number; `element` gives each number the type that it has.
+    fn iterate_integers(
+        &mut self,
+        frame: &Frame,
+        branch: &Branch,
+        count: i64,
+        value: &Value,
+        element: impl Fn(i64) -> Value,
+    ) -> Executed<bool> {
         if let NodeKind::Pipe(pipe) = frame.source.kind(branch.pipe)
             && pipe.declared.len() > 1
         {
-            return Err(self.error(
-                frame,
-                format!("can't use {count} to iterate over more than one variable"),
-            ));
+            let shown = match format::sprint_target(value) {
+                Ok(printed) => text::lossy(&printed),
+                Err(error) => return Err(self.error(frame, error.to_string())),
+            };
+            let problem = format!("can't use {shown} to iterate over more than one variable");
+            return Err(self.error(frame, problem));
         }
         for number in 0..count {
-            let element = Operand::from(Value::Int(number, int_type));
+            let element = Operand::from(element(number));
             if self.iteration(frame, branch, Operand::default(), &element)? == Flow::Break {
                 break;
             }
