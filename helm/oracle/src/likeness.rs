@@ -17,7 +17,7 @@ mod x509;
 #[cfg(test)]
 mod tests;
 
-use self::align::Alignment;
+use self::align::{Alignment, Value};
 
 /// How much of an answer could not be compared byte by byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,12 +49,10 @@ pub fn compare(theirs: &[&[u8]], ours: &[u8]) -> Result<Masked, Unlike> {
     relations::one_value_stays_one(&values)?;
     relations::digests_stay_digests(&values)?;
     x509::compare(&values)?;
-    let count = |pem: bool| {
-        let values = values.iter().filter(|value| value.is_pem() == pem);
-        values.map(|value| value.weight).sum()
-    };
+    let (verified, drawn): (Vec<_>, Vec<_>) = values.iter().partition(|value| x509::is_read(value));
+    let bytes = |values: Vec<&Value>| values.into_iter().map(|value| value.weight).sum::<usize>();
     Ok(Masked {
-        drawn: count(false) + alignment.moved,
-        verified: count(true),
+        drawn: bytes(drawn) + alignment.moved,
+        verified: bytes(verified),
     })
 }

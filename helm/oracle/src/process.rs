@@ -109,3 +109,51 @@ fn ends_in(child: &Child, time: Duration) -> io::Result<bool> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ending(script: &str, time: Duration) -> Ending {
+        let limits = Limits {
+            time,
+            memory: 64 << 20,
+            output: 1000,
+        };
+        run(Command::new("sh").args(["-c", script]), &limits).unwrap()
+    }
+
+    const LONG: Duration = Duration::from_mins(5);
+
+    #[test]
+    fn what_a_program_writes_is_kept_to_the_byte() {
+        let ending = ending("printf out; printf err >&2; exit 3", LONG);
+        let Ending::Exited { status, stdout, stderr } = ending else {
+            panic!("{ending:?}");
+        };
+        assert_eq!(
+            (status.code(), stdout, stderr),
+            (Some(3), b"out".to_vec(), b"err".to_vec())
+        );
+    }
+
+    #[test]
+    fn a_program_that_never_ends_or_never_stops_writing_is_ended() {
+        let ending_in_time = ending("exec tail -f /dev/null", Duration::from_millis(20));
+        assert!(matches!(ending_in_time, Ending::TooSlow), "{ending_in_time:?}");
+        let ending_by_size = ending("exec yes", LONG);
+        assert!(matches!(ending_by_size, Ending::TooMuchOutput), "{ending_by_size:?}");
+    }
+
+    #[test]
+    fn a_program_that_takes_more_memory_than_it_may_fails() {
+        let ending = ending(
+            "printf started; head -c 500000000 /dev/zero | tail -c 400000000 | wc -c",
+            LONG,
+        );
+        let Ending::Exited { stdout, .. } = ending else {
+            panic!("{ending:?}");
+        };
+        assert_eq!(stdout.trim_ascii_end(), b"started0");
+    }
+}

@@ -204,3 +204,6 @@ impl Exceptions {
             .any(|(wanted_chart, wanted_variant)| fits(wanted_chart, chart) && fits(wanted_variant, variant))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,10 +31,6 @@ enum Nature {
 }
 
 impl Value {
-    pub(super) fn is_pem(&self) -> bool {
-        self.nature == Nature::Pem
-    }
-
     pub(super) fn unlike(&self, reason: impl AsRef<str>) -> Unlike {
         unlike(self.line, reason.as_ref())
     }

@@ -69,6 +69,13 @@ pub(super) fn compare(values: &[Value]) -> Result<(), Unlike> {
     }
 }
 
+/// Whether a value is a block whose content is looked into.
+pub(super) fn is_read(value: &Value) -> bool {
+    value
+        .pems()
+        .is_some_and(|(_, ours)| !matches!(Document::read(&ours), Document::Other))
+}
+
 /// What all real blocks say, ours must say.
 fn facts_agree(theirs: &[Pem<'_>], ours: &Pem<'_>) -> Result<(), String> {
     let theirs: Vec<_> = theirs.iter().map(facts).collect();
