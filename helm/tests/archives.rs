@@ -92,8 +92,7 @@ fn an_archive_within_the_archive_is_a_subchart() {
 }
 
 #[test]
-fn entries_that_point_elsewhere_are_refused() {
-    let chart = || Item::file("c/Chart.yaml", CHART);
+fn entries_that_point_elsewhere_are_empty_files_as_for_helm() {
     for entry_type in [
         EntryType::Symlink,
         EntryType::Link,
@@ -101,12 +100,27 @@ fn entries_that_point_elsewhere_are_refused() {
         EntryType::Char,
         EntryType::Block,
     ] {
-        let item = Item::file("c/values.yaml", "").of_type(entry_type);
-        assert!(
-            error(&[chart(), item]).contains("neither a file nor a directory"),
+        let chart = load(&[
+            Item::file("c/Chart.yaml", CHART),
+            Item::file("c/notes.txt", "").of_type(entry_type),
+            Item::file("c/templates/t.yaml", "notes: {{ .Files.Get \"notes.txt\" | quote }}"),
+        ])
+        .unwrap();
+        let rendering = chart.render(&Node::Null, &RenderOptions::new("r", "ns")).unwrap();
+        assert_eq!(
+            rendering.stdout(),
+            b"---\n# Source: c/templates/t.yaml\nnotes: \"\"\n",
             "{entry_type:?}"
         );
     }
+    let item = Item::file("c/values.yaml", "").of_type(EntryType::new(b'Z'));
+    let refused = error(&[Item::file("c/Chart.yaml", CHART), item]);
+    assert!(refused.contains("neither a file nor a directory"), "{refused}");
+}
+
+#[test]
+fn names_that_lead_out_of_the_chart_are_refused() {
+    let chart = || Item::file("c/Chart.yaml", CHART);
     for (name, reason) in [
         ("c/../../etc/passwd", "chart illegally references parent directory"),
         ("c/a/../../x", "chart illegally references parent directory"),

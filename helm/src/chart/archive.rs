@@ -107,14 +107,21 @@ fn read_entry(
     budget: &mut Budget<'_>,
 ) -> Result<Option<(String, Vec<u8>)>, LoadError> {
     let written = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-    let size = entry.size();
-    match entry.header().entry_type() {
+    let entry_type = entry.header().entry_type();
+    // Nothing is followed: what points elsewhere is a file with nothing in it, as for Helm.
+    let points_elsewhere = matches!(
+        entry_type,
+        EntryType::Symlink | EntryType::Link | EntryType::Fifo | EntryType::Char | EntryType::Block
+    );
+    let size = if points_elsewhere { 0 } else { entry.size() };
+    match entry_type {
         EntryType::Directory => {
             budget.take(&written, 0)?;
             return Ok(None);
         }
         EntryType::XGlobalHeader => return Ok(None),
         EntryType::Regular | EntryType::Continuous => budget.take(&written, size)?,
+        _ if points_elsewhere => budget.take(&written, 0)?,
         _ => return Err(LoadError::NotAFile { name: written }),
     }
     if written.ends_with('/') {
@@ -123,7 +130,10 @@ fn read_entry(
     let name = relative_name(&written)?;
     // A claim is believed up to a size that does no harm.
     let mut data = Vec::with_capacity(usize::try_from(size.min(1 << 20)).unwrap_or_default());
-    let read = entry.read_to_end(&mut data).map_err(LoadError::ReadArchive)?;
+    let read = (&mut entry)
+        .take(size)
+        .read_to_end(&mut data)
+        .map_err(LoadError::ReadArchive)?;
     if read as u64 != size {
         return Err(LoadError::ReadArchive(io::ErrorKind::UnexpectedEof.into()));
     }
