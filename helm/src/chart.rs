@@ -19,9 +19,11 @@ pub use ignore::{IgnoreError, IgnoreRules};
 pub use load::LoadError;
 pub use metadata::{Dependency, ImportValues, Maintainer, Metadata};
 pub use schemas::{SchemaError, SchemaFinding};
+use values::Defaults;
 pub use values::merge_values;
 
 use crate::parsed::ParsedTemplates;
+use crate::profile::Profile;
 use crate::schema::Schema;
 use crate::yaml::Node;
 
@@ -55,9 +57,9 @@ impl Chart {
         &self.root.metadata
     }
 
-    /// The content of `values.yaml`, without what subcharts add.
-    pub fn default_values(&self) -> &Node {
-        &self.root.values
+    /// The content of `values.yaml` as Helm of a profile reads it, without what subcharts add. Nothing if that is no mapping.
+    pub fn default_values(&self, profile: &Profile) -> Option<&Node> {
+        self.root.values.read_as(profile.values_files).ok()
     }
 
     pub(crate) fn root(&self) -> &Arc<Loaded> {
@@ -79,8 +81,10 @@ pub(crate) struct File {
 /// One chart with those below it.
 #[derive(Debug)]
 pub(crate) struct Loaded {
+    /// The folder or archive under `charts/` of its parent; empty for the root.
+    folder: String,
     pub(crate) metadata: Metadata,
-    pub(crate) values: Node,
+    pub(crate) values: Defaults,
     pub(crate) templates: Vec<File>,
     pub(crate) files: Arc<[File]>,
     /// What `values.schema.json` demands of the values.

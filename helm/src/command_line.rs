@@ -8,6 +8,8 @@ use assignments::{Assignment, Fault, assign};
 
 use crate::chart::merge_values;
 use crate::chart::values;
+use crate::json;
+use crate::profile::{Profile, SetJson};
 use crate::yaml::Node;
 
 /// The arguments of `helm template` that set values, each kind in the order given.
@@ -20,15 +22,15 @@ use crate::yaml::Node;
 ///     set: vec!["image.tag=v2,replicas=3".to_owned()],
 ///     ..ValueArguments::default()
 /// };
-/// let values = arguments.values(&mut |_| Ok(b"image: {name: web, tag: v1}".to_vec()))?;
+/// let values = arguments.values(helm::Profile::V3_19, &mut |_| Ok(b"image: {name: web, tag: v1}".to_vec()))?;
 /// assert_eq!(values.get("replicas"), Some(&helm::yaml::Node::Int(3)));
 /// # Ok::<(), helm::command_line::ValuesError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValueArguments {
-    /// `--values`, `-f`: names of YAML files. Of several documents in one file Helm 3.19 reads the first.
+    /// `--values`, `-f`: names of YAML files.
     pub files: Vec<String>,
-    /// `--set-json`: `a.b={"c": 1},d=2`
+    /// `--set-json`: `a.b={"c": 1},d=2`, from Helm 4 on also a JSON object.
     pub set_json: Vec<String>,
     /// `--set`: `a.b=c,d[0]={1,2},e=null`
     pub set: Vec<String>,
@@ -58,6 +60,9 @@ pub enum ValuesError {
     /// A text of `--set-json` is none.
     #[error("failed parsing --set-json data {0}")]
     Json(String),
+    /// An object for `--set-json` is none.
+    #[error("failed parsing --set-json data JSON: {0}")]
+    JsonObject(String),
     /// Another assignment is none.
     #[error("failed parsing --{flag} data: {problem}")]
     Assignment {
@@ -73,18 +78,18 @@ pub type ReadFile<'a> = dyn FnMut(&str) -> Result<Vec<u8>, String> + 'a;
 
 impl ValueArguments {
     /// The values of all arguments: a mapping, in which integers of assignments stay integers and all other numbers are floats.
-    pub fn values(&self, read_file: &mut ReadFile<'_>) -> Result<Node, ValuesError> {
+    pub fn values(&self, profile: &Profile, read_file: &mut ReadFile<'_>) -> Result<Node, ValuesError> {
         let mut merged = Node::empty_map();
         for file in &self.files {
             let text = read_file(file).map_err(ValuesError::ReadFile)?;
-            let values = values::read(&text).map_err(|problem| ValuesError::ParseFile {
+            let values = values::read(&text, profile.values_files).map_err(|problem| ValuesError::ParseFile {
                 file: file.clone(),
                 problem,
             })?;
             merge_values(&mut merged, values);
         }
         for text in &self.set_json {
-            assign(text, Assignment::Json, &mut merged).map_err(|_| ValuesError::Json(text.clone()))?;
+            set_json(text, profile, &mut merged)?;
         }
         let failed = |flag| move |Fault(problem)| ValuesError::Assignment { flag, problem };
         for text in &self.set {
@@ -101,4 +106,14 @@ impl ValueArguments {
         }
         Ok(merged)
     }
+}
+
+/// An object is laid over the values where the profile knows objects.
+fn set_json(text: &str, profile: &Profile, merged: &mut Node) -> Result<(), ValuesError> {
+    if profile.set_json != SetJson::AssignmentsOrObject || !text.trim().starts_with('{') {
+        return assign(text, Assignment::Json, merged).map_err(|_| ValuesError::Json(text.to_owned()));
+    }
+    let object = json::decode(text.trim().as_bytes()).map_err(|_| ValuesError::JsonObject(text.to_owned()))?;
+    merge_values(merged, object);
+    Ok(())
 }

@@ -247,6 +247,10 @@ impl Printer {
     }
 
     fn map(&mut self, type_name: &str, map: &Map, verb: char, depth: usize) -> Result<(), FormatError> {
+        if self.flags.sharp_v && map.is_nil() {
+            self.out.extend_from_slice(format!("{type_name}(nil)").as_bytes());
+            return Ok(());
+        }
         let (open, separator, close) = self.brackets(type_name, '[', ']');
         if !self.flags.sharp_v {
             self.out.extend_from_slice(b"map");

@@ -4,8 +4,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::chart::dependencies::{Instance, table};
-use crate::objects::{ChartObject, Files};
+use crate::objects::{Files, chart_object};
 use crate::options::RenderOptions;
+use crate::profile::BelowAlias;
 use crate::value::{Map, Value};
 
 /// A file of `crds/`. It may hold several documents and is never a template.
@@ -17,9 +18,6 @@ pub struct CrdFile {
     /// Its bytes.
     pub data: Arc<[u8]>,
 }
-
-/// The Go type of the root and of values.
-pub(crate) const VALUES_TYPE: &str = "chartutil.Values";
 
 /// What follows the last slash.
 pub(crate) fn base_name(path: &str) -> &str {
@@ -69,7 +67,17 @@ impl Layout {
                 .as_ref()
                 .map(|language| language.suffix().to_owned()),
         };
-        layout.add(chart, &shared, values, &chart.metadata.name, true);
+        let name = &chart.metadata.name;
+        layout.add(
+            chart,
+            &shared,
+            values,
+            Paths {
+                used: name,
+                loaded: name,
+            },
+            true,
+        );
         // A path that two charts share belongs to the later one.
         layout.templates.reverse();
         layout
@@ -89,14 +97,19 @@ impl Layout {
         self.all().filter(|template| !template.is_other)
     }
 
-    fn add(&mut self, chart: &Instance, shared: &Shared, values: &Map, path: &str, is_root: bool) -> Map {
+    fn add(&mut self, chart: &Instance, shared: &Shared, values: &Map, paths: Paths<'_>, is_root: bool) -> Map {
+        let path = paths.used;
+        let profile = chart.profile;
         let subcharts = Map::new();
         let root = Map::new();
-        root.insert("Chart", Value::Obj(Rc::new(ChartObject::new(&chart.metadata, is_root))));
-        root.insert("Files", Value::Obj(Rc::new(Files::new(chart.files()))));
+        root.insert("Chart", chart_object(&chart.metadata, is_root, profile.chart_object));
+        root.insert(
+            "Files",
+            Value::Obj(Rc::new(Files::new(chart.files(), profile.lines_of_empty_file))),
+        );
         root.insert("Release", shared.release.clone());
         root.insert("Capabilities", shared.capabilities.clone());
-        root.insert("Values", values.named(VALUES_TYPE));
+        root.insert("Values", values.named(profile.go_types.values));
         root.insert("Subcharts", subcharts.clone());
         if shared.include_crds {
             self.add_crds(chart, path);
@@ -104,8 +117,12 @@ impl Layout {
         for child in &chart.dependencies {
             let name = &child.metadata.name;
             let section = table(values, name).unwrap_or_default();
-            let child_path = format!("{path}/charts/{name}");
-            subcharts.insert(name.as_str(), self.add(child, shared, &section, &child_path, false));
+            let (used, loaded) = paths.below(chart, child);
+            let paths = Paths {
+                used: &used,
+                loaded: &loaded,
+            };
+            subcharts.insert(name.as_str(), self.add(child, shared, &section, paths, false));
         }
         for file in chart.templates() {
             if chart.metadata.is_library() && !base_name(&file.name).starts_with('_') {
@@ -138,6 +155,28 @@ impl Layout {
                     data: Arc::clone(&file.data),
                 });
             }
+        }
+    }
+}
+
+/// Where a chart is.
+#[derive(Clone, Copy)]
+struct Paths<'a> {
+    /// As its templates are named, by aliases.
+    used: &'a str,
+    /// As it was loaded, when it is a copy of what was; otherwise the same.
+    loaded: &'a str,
+}
+
+impl Paths<'_> {
+    /// Those of a chart below.
+    fn below(self, chart: &Instance, child: &Instance) -> (String, String) {
+        let used = format!("{}/charts/{}", self.used, child.metadata.name);
+        let loaded = format!("{}/charts/{}", self.loaded, child.loaded_name());
+        match chart.profile.below_alias {
+            BelowAlias::Shared if !chart.declares() => (loaded.clone(), loaded),
+            BelowAlias::Shared if child.is_declared => (used, loaded),
+            _ => (used.clone(), used),
         }
     }
 }

@@ -6,9 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use crate::bounds::hold;
 use crate::fields::Fields;
-use crate::profile::Profile;
+use crate::profile::{DocumentRule, Profile};
 use crate::template::{Origin, Output};
-use crate::text::trim_space;
+use crate::text::{self, trim_space};
 use crate::yaml::{self, Decoded, Node};
 
 /// One document of a rendered file.
@@ -171,7 +171,7 @@ pub(crate) fn sort(
         if base.starts_with('_') || trim_space(text).is_empty() {
             continue;
         }
-        for document in split(text) {
+        for document in split(text, profile.documents) {
             // A document is a part of the text.
             let start = document.as_ptr().addr() - text.as_ptr().addr();
             let Some(manifest) = read(source, document, warnings).map_err(|error| ManifestError {
@@ -208,13 +208,18 @@ fn place<'k>(order: &HashMap<&str, usize>, kind: &'k str) -> (usize, &'k str) {
 }
 
 /// The documents of a text, as a profile separates them.
-pub(crate) fn documents<'t>(text: &'t [u8], _profile: &Profile) -> Vec<&'t [u8]> {
-    split(text).collect()
+pub(crate) fn documents<'t>(text: &'t [u8], profile: &Profile) -> Vec<&'t [u8]> {
+    split(text, profile.documents)
 }
 
 /// The documents of a file. A separator right behind another one stays in the document, as in Helm.
-fn split(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let text = trim_space(text);
+fn split(text: &[u8], rule: DocumentRule) -> Vec<&[u8]> {
+    let (separator, trim): (Separator, fn(&[u8]) -> &[u8]) = match rule {
+        DocumentRule::Trimmed => (separator, trim_space),
+        DocumentRule::KeepsEndOfFile => (separator, trim_start),
+        DocumentRule::KeepsEnds => (line_separator, trim_start),
+    };
+    let text = trim(text);
     let mut start = Some(0);
     let documents = std::iter::from_fn(move || {
         let from = start?;
@@ -222,7 +227,24 @@ fn split(text: &[u8]) -> impl Iterator<Item = &[u8]> {
         start = separator.as_ref().map(|separator| separator.end);
         Some(&text[from..separator.map_or(text.len(), |separator| separator.start)])
     });
-    documents.filter(|document| !document.is_empty()).map(trim_space)
+    documents.map(trim).filter(|document| !document.is_empty()).collect()
+}
+
+/// Finds the first separator at or behind a position.
+type Separator = fn(&[u8], usize) -> Option<Range<usize>>;
+
+fn trim_start(text: &[u8]) -> &[u8] {
+    text::trim_start(text, text::is_space)
+}
+
+/// The first line at or behind a position that begins with `---`, with the blanks behind the dashes.
+fn line_separator(text: &[u8], from: usize) -> Option<Range<usize>> {
+    let begins_line = |dashes: &usize| *dashes == 0 || text[*dashes - 1] == b'\n';
+    let mut found = memchr::memmem::find_iter(&text[from..], b"---").map(|at| from + at);
+    let dashes = found.find(begins_line)?;
+    let is_blank = |byte: &&u8| matches!(byte, b'\t' | b' ');
+    let behind = text[dashes + 3..].iter().take_while(is_blank).count();
+    Some(dashes..dashes + 3 + behind)
 }
 
 /// The first line at or behind a position that begins with `---`, with all space around the dashes. Nothing of the space before them may

@@ -5,8 +5,10 @@ mod chart;
 mod complex;
 mod files;
 pub(crate) mod time;
+mod values;
 
 pub(crate) use capabilities::Capabilities;
-pub(crate) use chart::ChartObject;
+pub(crate) use chart::chart_object;
 pub(crate) use complex::Complex;
 pub(crate) use files::Files;
+pub(crate) use values::ValuesMethods;

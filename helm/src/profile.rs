@@ -22,7 +22,7 @@ pub struct Profile {
     pub api_versions: &'static [&'static str],
     /// The order in which kinds are installed; other kinds follow by name.
     pub kind_order: &'static [&'static str],
-    /// Which functions templates have.
+    /// Which functions templates have, and which of their behaviours.
     pub(crate) functions: FunctionSet,
     /// The `apiVersion`s that charts may have; any, where Helm does not look.
     pub(crate) chart_api_versions: Option<&'static [&'static str]>,
@@ -30,6 +30,24 @@ pub struct Profile {
     pub(crate) error_form: ErrorForm,
     /// What is said around errors.
     pub(crate) error_words: ErrorWords,
+    /// What Go calls the types of the built-in objects.
+    pub(crate) go_types: GoTypes,
+    /// What `.Chart` is.
+    pub(crate) chart_object: ChartObjectForm,
+    /// What of a Kubernetes version stays in `.Capabilities.KubeVersion.Version`.
+    pub(crate) kube_version_suffix: KubeVersionSuffix,
+    /// What a rendered file is taken apart by.
+    pub(crate) documents: DocumentRule,
+    /// What becomes of nulls in values.
+    pub(crate) nulls: NullRule,
+    /// Which documents of a values file count.
+    pub(crate) values_files: ValuesFiles,
+    /// What `--set-json` takes.
+    pub(crate) set_json: SetJson,
+    /// What `.Files.Lines` makes of an empty file.
+    pub(crate) lines_of_empty_file: EmptyFile,
+    /// How charts below a chart that has an alias are found and named.
+    pub(crate) below_alias: BelowAlias,
 }
 
 /// How errors of templates are laid out.
@@ -39,6 +57,101 @@ pub(crate) enum ErrorForm {
     OneLine,
     /// A block of lines for each template on the stack, where all of them can be told apart.
     Blocks,
+}
+
+/// Names of Go types.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GoTypes {
+    pub(crate) values: &'static str,
+    pub(crate) capabilities: &'static str,
+    pub(crate) kube_version: &'static str,
+    pub(crate) version_set: &'static str,
+}
+
+/// What `.Chart` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChartObjectForm {
+    /// A struct: other names are errors, JSON has the names of `Chart.yaml` without what is empty.
+    Struct,
+    /// A map of all Go field names, also those of inner structs.
+    Map,
+}
+
+/// What of a Kubernetes version stays in `.Capabilities.KubeVersion.Version`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KubeVersionSuffix {
+    /// Only the numbers.
+    Cut,
+    /// Everything; the numbers alone are what constraints see and what `String` gives.
+    Kept,
+}
+
+/// What a rendered file is taken apart by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DocumentRule {
+    /// A separator takes the space around it, and documents lose the space around them.
+    Trimmed,
+    /// A separator takes the space around it; the last document keeps what the file ends with.
+    KeepsEndOfFile,
+    /// A separator takes blanks behind it; each document keeps what it ends with.
+    KeepsEnds,
+}
+
+/// What becomes of nulls in values. A user's null over a default always deletes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NullRule {
+    /// A null in a table deletes whatever the default is.
+    Delete,
+    /// A null in a table stays a null where the default is null too.
+    DeleteDefaults,
+    /// Likewise, and the nulls of defaults are gone before.
+    DropDefaultNulls,
+}
+
+/// Which documents of a values file count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ValuesFiles {
+    /// The first one.
+    FirstDocument,
+    /// All, one over the other; an unterminated last line of a multiple of 4096 bytes is lost.
+    AllDocumentsWithoutFullLastLine,
+    /// All, one over the other.
+    AllDocuments,
+}
+
+impl ValuesFiles {
+    pub(crate) const ALL: [Self; 3] = [
+        Self::FirstDocument,
+        Self::AllDocumentsWithoutFullLastLine,
+        Self::AllDocuments,
+    ];
+}
+
+/// What `--set-json` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SetJson {
+    /// Assignments.
+    Assignments,
+    /// Assignments, or one object for the root.
+    AssignmentsOrObject,
+}
+
+/// What `.Files.Lines` makes of an empty file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EmptyFile {
+    /// A runtime error of Go.
+    Fails,
+    /// No lines.
+    HasNoLines,
+}
+
+/// How charts below a chart that has an alias are found and named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BelowAlias {
+    /// All aliases of a chart share them, so those that nobody declares keep the path they have without an alias.
+    Shared,
+    /// Each alias has its own.
+    Copied,
 }
 
 /// How a Helm binary was built.
@@ -77,10 +190,24 @@ impl Profile {
             release_name: "",
             missing_dependencies: "An error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch missing dependencies",
             dependencies: "",
-            values_document: "",
-            metadata_package: "*chart.",
+            metadata_package: "chart.",
+            metadata_type: "chart.Metadata",
             manifest_package: "releaseutil.",
         },
+        go_types: GoTypes {
+            values: "chartutil.Values",
+            capabilities: "*chartutil.Capabilities",
+            kube_version: "chartutil.KubeVersion",
+            version_set: "chartutil.VersionSet",
+        },
+        chart_object: ChartObjectForm::Struct,
+        kube_version_suffix: KubeVersionSuffix::Cut,
+        documents: DocumentRule::Trimmed,
+        nulls: NullRule::Delete,
+        values_files: ValuesFiles::FirstDocument,
+        set_json: SetJson::Assignments,
+        lines_of_empty_file: EmptyFile::Fails,
+        below_alias: BelowAlias::Shared,
     };
 
     /// Helm 4.1.4.
@@ -103,10 +230,24 @@ impl Profile {
             release_name: "release name check failed: ",
             missing_dependencies: "an error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch missing dependencies",
             dependencies: "chart dependencies processing failed: ",
-            values_document: "cannot unmarshal yaml document: ",
-            metadata_package: "*v2.",
+            metadata_package: "v2.",
+            metadata_type: "loader.chartBase",
             manifest_package: "util.",
         },
+        go_types: GoTypes {
+            values: "common.Values",
+            capabilities: "*common.Capabilities",
+            kube_version: "common.KubeVersion",
+            version_set: "common.VersionSet",
+        },
+        chart_object: ChartObjectForm::Map,
+        kube_version_suffix: KubeVersionSuffix::Kept,
+        documents: DocumentRule::Trimmed,
+        nulls: NullRule::DeleteDefaults,
+        values_files: ValuesFiles::AllDocumentsWithoutFullLastLine,
+        set_json: SetJson::AssignmentsOrObject,
+        lines_of_empty_file: EmptyFile::Fails,
+        below_alias: BelowAlias::Copied,
     };
 
     /// Helm 4.2.3.
@@ -126,6 +267,8 @@ impl Profile {
             missing_dependencies: "an error occurred while checking for chart dependencies. You may need to run 'helm dependency build' to fetch missing dependencies",
             ..Self::V4_1.error_words
         },
+        documents: DocumentRule::KeepsEndOfFile,
+        nulls: NullRule::DropDefaultNulls,
         ..*Self::V4_1
     };
 
@@ -142,6 +285,9 @@ impl Profile {
         kube_version: "v1.37.0",
         api_versions: api_versions::API_VERSIONS_1_37,
         functions: FunctionSet::V4_3,
+        documents: DocumentRule::KeepsEnds,
+        values_files: ValuesFiles::AllDocuments,
+        lines_of_empty_file: EmptyFile::HasNoLines,
         ..*Self::V4_2
     };
 

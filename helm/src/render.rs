@@ -12,7 +12,7 @@ use crate::chart::Chart;
 use crate::chart::coalesce::{Nulls, coalesce};
 use crate::chart::dependencies::{Instance, is_compatible};
 use crate::chart::schemas::check_schemas;
-use crate::layout::{CrdFile, Layout, Template, VALUES_TYPE, base_name};
+use crate::layout::{CrdFile, Layout, Template, base_name};
 use crate::manifest::{self, Manifest};
 use crate::objects::Capabilities;
 use crate::options::{OtherLanguage, RenderOptions};
@@ -90,8 +90,10 @@ impl Render<'_> {
         let mut warnings = Vec::new();
         let capabilities = capabilities(self.options)?;
         self.begin_phase();
-        let mut chart = Instance::new(self.chart.root());
-        check_installable(&chart, self.options.profile)?;
+        let profile = self.options.profile;
+        self.chart.root().check(profile).map_err(RenderProblem::Load)?;
+        let mut chart = Instance::new(self.chart.root(), profile);
+        check_installable(&chart, profile)?;
         if !release_name::is_allowed(&self.options.release_name) {
             return Err(RenderProblem::ReleaseName(self.options.release_name.clone()));
         }
@@ -109,7 +111,7 @@ impl Render<'_> {
         if !wanted.is_empty() && !is_compatible(wanted, capabilities.kube_version()) {
             return Err(RenderProblem::IncompatibleKubeVersion {
                 wanted: wanted.clone(),
-                actual: capabilities.kube_version().to_owned(),
+                actual: capabilities.full_kube_version().to_owned(),
             });
         }
         let mut layout = Layout::new(&chart, self.options, Value::Obj(Rc::new(capabilities)), &values);
@@ -151,6 +153,7 @@ impl Render<'_> {
         layout: &Layout,
         executor: &mut Executor<'_>,
     ) -> Result<BTreeMap<String, Output>, RenderProblem> {
+        let values_type = self.options.profile.go_types.values;
         let mut rendered = BTreeMap::new();
         for template in layout.all() {
             if base_name(&template.path).starts_with('_') {
@@ -159,8 +162,8 @@ impl Render<'_> {
             let about = Map::new();
             about.insert("Name", template.path.as_str());
             about.insert("BasePath", template.base_path.as_str());
-            template.root.insert("Template", about.named(VALUES_TYPE));
-            let root = Value::Map(template.root.named(VALUES_TYPE));
+            template.root.insert("Template", about.named(values_type));
+            let root = Value::Map(template.root.named(values_type));
             let output = match &self.options.other_language {
                 Some(language) if template.is_other => Output {
                     text: other(&**language, layout, template, &root)?,

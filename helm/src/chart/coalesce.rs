@@ -1,4 +1,4 @@
-//! How chart defaults, parents' sections, globals and the user's values become one tree: the variant of Helm 3.19.0.
+//! How chart defaults, parents' sections, globals and the user's values become one tree.
 //!
 //! Works on shared maps, because which maps are the same object is visible to templates that change them.
 
@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use super::dependencies::Instance;
 use crate::bounds::{check, note_held, note_work};
 use crate::format;
+use crate::profile::NullRule;
 use crate::value::{List, Map, Value};
 
 /// The key whose value every subchart gets from its parent.
@@ -29,15 +30,17 @@ pub(crate) fn coalesce(
     warnings: &mut Vec<String>,
 ) -> Result<Map, String> {
     let values = copy_map(values);
-    let mut coalescer = Coalescer { nulls, warnings };
+    let rule = chart.profile.nulls;
+    let mut coalescer = Coalescer { nulls, rule, warnings };
     coalescer.chart(chart, &values, "")?;
     Ok(values)
 }
 
 /// Lays `over` over `base` without a chart; `over` is changed and wins.
-pub(crate) fn merge_tables(over: &Map, base: &Map, warnings: &mut Vec<String>) {
+pub(crate) fn merge_tables(over: &Map, base: &Map, rule: NullRule, warnings: &mut Vec<String>) {
     let mut coalescer = Coalescer {
         nulls: Nulls::Keep,
+        rule,
         warnings,
     };
     coalescer.tables(over, base, "", Nulls::Keep);
@@ -45,6 +48,7 @@ pub(crate) fn merge_tables(over: &Map, base: &Map, warnings: &mut Vec<String>) {
 
 struct Coalescer<'a> {
     nulls: Nulls,
+    rule: NullRule,
     warnings: &'a mut Vec<String>,
 }
 
@@ -74,7 +78,9 @@ impl Coalescer<'_> {
     fn defaults(&mut self, chart: &Instance, values: &Map, prefix: &str) {
         for (key, default) in chart.default_values().to_vec() {
             let Some(value) = values.get(&key) else {
-                values.insert(key, default);
+                if self.nulls == Nulls::Keep || self.is_kept(&default) {
+                    values.insert(key, default);
+                }
                 continue;
             };
             match (value, default) {
@@ -87,6 +93,9 @@ impl Coalescer<'_> {
                         .iter()
                         .any(|chart| chart.metadata.name.as_bytes() == &*key);
                     let nulls = if is_subchart { Nulls::Keep } else { self.nulls };
+                    if nulls == Nulls::Delete && self.rule == NullRule::DropDefaultNulls {
+                        drop_nulls(&default);
+                    }
                     self.tables(&value, &default, &concat(prefix, &lossy(&key)), nulls);
                 }
                 (Value::Map(_), Value::Nil) => {}
@@ -96,6 +105,17 @@ impl Coalescer<'_> {
                 _ => {}
             }
         }
+    }
+
+    /// Whether a default that nothing covers stays; the nulls inside go if those of defaults do.
+    fn is_kept(&self, default: &Value) -> bool {
+        if self.rule != NullRule::DropDefaultNulls {
+            return true;
+        }
+        if let Value::Map(default) = default {
+            drop_nulls(default);
+        }
+        !matches!(default, Value::Nil)
     }
 
     /// Copies the parent's globals down. What the parent has wins, tables merge.
@@ -142,12 +162,25 @@ impl Coalescer<'_> {
 
     fn tables(&mut self, over: &Map, base: &Map, prefix: &str, nulls: Nulls) {
         note_work(base.len() as u64);
-        for (key, value) in base.to_vec() {
+        let bases = base.to_vec();
+        if self.rule != NullRule::Delete {
+            // Later versions write the nulls into the table below as well, which may be one of the charts'.
+            for (key, _) in over
+                .to_vec()
+                .into_iter()
+                .filter(|(_, value)| matches!(value, Value::Nil))
+            {
+                base.insert(key, Value::Nil);
+            }
+        }
+        for (key, value) in bases {
             let full = || concat(prefix, &lossy(&key));
+            let covers = self.rule == NullRule::Delete || !matches!(value, Value::Nil);
             match (over.get(&key), value) {
-                (Some(Value::Nil), _) if nulls == Nulls::Delete => {
+                (Some(Value::Nil), _) if nulls == Nulls::Delete && covers => {
                     over.remove(&key);
                 }
+                (Some(Value::Nil), _) if self.rule != NullRule::Delete => {}
                 (None, value) => {
                     over.insert(key, value);
                 }
@@ -174,6 +207,19 @@ impl Coalescer<'_> {
     fn warn(&mut self, warning: String) {
         note_held(warning.len());
         self.warnings.push(warning);
+    }
+}
+
+/// Removes the nulls of a table and of all tables below it, but not those in lists.
+fn drop_nulls(table: &Map) {
+    for (key, value) in table.to_vec() {
+        match value {
+            Value::Nil => {
+                table.remove(&key);
+            }
+            Value::Map(inner) => drop_nulls(&inner),
+            _ => {}
+        }
     }
 }
 

@@ -7,9 +7,11 @@ use super::coalesce::{Nulls, coalesce, copy_map, merge_tables};
 use super::metadata::{Dependency, Metadata};
 use super::{File, Loaded};
 use crate::bounds::{BYTES_PER_STEP, BoundError, MAX_DEPTH, check, hold, note_work};
+use crate::profile::Profile;
 use crate::schema::Schema;
 use crate::semver::{Constraints, Version};
 use crate::value::{Map, Value};
+use crate::yaml::Node;
 
 /// A chart as one render uses it.
 #[derive(Clone)]
@@ -17,6 +19,9 @@ pub(crate) struct Instance {
     /// What `Chart.yaml` says, with the alias as name and without disabled dependencies.
     pub(crate) metadata: Metadata,
     pub(crate) dependencies: Vec<Self>,
+    pub(crate) profile: &'static Profile,
+    /// Whether its parent declares it.
+    pub(crate) is_declared: bool,
     chart: Arc<Loaded>,
     /// Default values once imports are in them.
     imported: Option<Map>,
@@ -24,10 +29,13 @@ pub(crate) struct Instance {
 
 impl Instance {
     /// The chart and all below it, as loaded.
-    pub(crate) fn new(chart: &Arc<Loaded>) -> Self {
+    pub(crate) fn new(chart: &Arc<Loaded>, profile: &'static Profile) -> Self {
+        let dependencies = chart.dependencies.iter();
         Self {
             metadata: chart.metadata.clone(),
-            dependencies: chart.dependencies.iter().map(Self::new).collect(),
+            dependencies: dependencies.map(|chart| Self::new(chart, profile)).collect(),
+            profile,
+            is_declared: false,
             chart: Arc::clone(chart),
             imported: None,
         }
@@ -43,8 +51,8 @@ impl Instance {
     pub(crate) fn default_values(&self) -> Map {
         match &self.imported {
             Some(values) => copy_map(values),
-            None => match self.chart.values.to_value() {
-                Value::Map(values) => values,
+            None => match self.chart.values.read_as(self.profile.values_files).map(Node::to_value) {
+                Ok(Value::Map(values)) => values,
                 _ => Map::new(),
             },
         }
@@ -55,6 +63,16 @@ impl Instance {
         let below = self.dependencies.iter().map(Self::memory).sum::<usize>();
         note_work(1);
         self.chart.memory + below
+    }
+
+    /// The name it has without an alias.
+    pub(crate) fn loaded_name(&self) -> &str {
+        &self.chart.metadata.name
+    }
+
+    /// Whether it is said somewhere which charts it needs.
+    pub(crate) fn declares(&self) -> bool {
+        !self.chart.metadata.dependencies.is_empty()
     }
 
     pub(crate) fn templates(&self) -> &[File] {
@@ -128,6 +146,7 @@ impl Instance {
             let found = self.dependencies.iter().find(|chart| chart.satisfies(wanted));
             hold(found.map_or(0, Self::memory))?;
             let found = found.cloned().map(|mut chart| {
+                chart.is_declared = true;
                 if !wanted.alias.is_empty() {
                     chart.metadata.name.clone_from(&wanted.alias);
                 }
@@ -150,6 +169,7 @@ impl Instance {
             return Ok(());
         }
         let values = coalesce(self, &Map::new(), Nulls::Keep, warnings)?;
+        let rule = self.profile.nulls;
         let imported = Map::new();
         for dependency in &self.metadata.dependencies {
             for import in &dependency.import_values {
@@ -159,13 +179,13 @@ impl Instance {
                 }
                 let path = format!("{}.{}", dependency.name, import.child);
                 match table(&values, &path) {
-                    Some(child) => merge_tables(&imported, &nested(&import.parent, child), warnings),
+                    Some(child) => merge_tables(&imported, &nested(&import.parent, child), rule, warnings),
                     None => warnings.push(format!("ImportValues missing table: {path:?} is not a table")),
                 }
             }
         }
         let values = copy_map(&values);
-        merge_tables(&values, &imported, warnings);
+        merge_tables(&values, &imported, rule, warnings);
         self.imported = Some(values);
         Ok(())
     }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::archive::{self, ArchiveLimits, Budget};
 use super::ignore::{IgnoreError, IgnoreRules};
 use super::metadata::Metadata;
-use super::{File, Loaded, values};
+use super::values::Defaults;
+use super::{File, Loaded};
 use crate::profile::Profile;
 use crate::schema::Schema;
 use crate::yaml::{self, Node};
@@ -107,13 +108,10 @@ impl LoadError {
         let words = &profile.error_words;
         match self {
             Self::ReadFile { file, problem } => {
-                let before = if *file == "values.yaml" {
-                    words.values_document
-                } else {
-                    ""
-                };
-                let problem = problem.replace("*chart.", words.metadata_package);
-                format!("cannot load {file}: {before}{problem}")
+                let problem = problem.replace("type chart.Metadata", &format!("type {}", words.metadata_type));
+                let problem = problem.replace("*chart.", &format!("*{}", words.metadata_package));
+                let problem = problem.replace("type chart.", &format!("type {}", words.metadata_package));
+                format!("cannot load {file}: {problem}")
             }
             Self::Ignore(source) => source.to_string(),
             Self::Subchart { name, parent, problem } => {
@@ -160,6 +158,23 @@ impl Loaded {
         Self::from_files(files, &mut budget, 0)
     }
 
+    /// Whether Helm of a profile takes the files of the chart and of all below it for what they should be.
+    pub(crate) fn check(&self, profile: &Profile) -> Result<(), LoadError> {
+        if let Err(problem) = self.values.read_as(profile.values_files) {
+            return Err(LoadError::ReadFile {
+                file: "values.yaml",
+                problem: problem.to_owned(),
+            });
+        }
+        self.dependencies.iter().try_for_each(|chart| {
+            chart.check(profile).map_err(|problem| LoadError::Subchart {
+                name: chart.folder.clone(),
+                parent: self.metadata.name.clone(),
+                problem: Box::new(problem),
+            })
+        })
+    }
+
     fn from_files(mut files: Files, budget: &mut Budget<'_>, depth: usize) -> Result<Self, LoadError> {
         if depth > MAX_DEPTH {
             return Err(LoadError::Invalid(format!(
@@ -200,6 +215,7 @@ impl Loaded {
         let memory = described + parts.values.memory() + PER_CHART + PER_TEMPLATE * parts.templates.len();
         Ok(Self {
             memory,
+            folder: String::new(),
             metadata,
             values: parts.values,
             templates: parts.templates,
@@ -213,7 +229,7 @@ impl Loaded {
 /// The files of a chart by what they are for.
 #[derive(Default)]
 struct Parts {
-    values: Node,
+    values: Defaults,
     templates: Vec<File>,
     files: Vec<File>,
     schema: Option<Schema>,
@@ -235,8 +251,7 @@ impl Parts {
                 document("Chart.lock", &data, budget)?;
             }
             "values.yaml" => {
-                let file = "values.yaml";
-                self.values = values::read(&data).map_err(|problem| LoadError::ReadFile { file, problem })?;
+                self.values = Defaults::new(&data);
                 budget.keep(self.values.memory())?;
             }
             "values.schema.json" => self.schema = Some(Schema::new(data)),
@@ -323,9 +338,15 @@ fn subchart(
             .collect();
         Loaded::from_files(inner, budget, depth + 1)
     };
-    loaded.map(Some).map_err(|problem| LoadError::Subchart {
-        name: name.to_owned(),
-        parent: parent.name.clone(),
-        problem: Box::new(problem),
-    })
+    match loaded {
+        Ok(chart) => Ok(Some(Loaded {
+            folder: name.to_owned(),
+            ..chart
+        })),
+        Err(problem) => Err(LoadError::Subchart {
+            name: name.to_owned(),
+            parent: parent.name.clone(),
+            problem: Box::new(problem),
+        }),
+    }
 }

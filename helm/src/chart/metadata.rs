@@ -138,7 +138,11 @@ impl Metadata {
         if name.is_empty() {
             return Err("chart.metadata.name is required".to_owned());
         }
-        if name.contains('/') || name == "." || name == ".." {
+        // Helm 3 lets these pass, as the name of a folder nobody wants them.
+        if name == "." || name == ".." {
+            return Err(format!("chart.metadata.name {name:?} is not allowed"));
+        }
+        if name.contains('/') {
             return Err(format!("chart.metadata.name {name:?} is invalid"));
         }
         if self.version.is_empty() {

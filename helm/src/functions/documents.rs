@@ -108,7 +108,7 @@ fn or_number(node: Node, out_of_range: Option<&str>) -> Node {
 fn from_json(text: &[u8]) -> Called {
     let (map, error) = match json::decode_partly(text) {
         Ok((Node::Map(entries), error)) => (entries, error),
-        Ok((Node::Null, None)) => return Ok(Value::Map(Map::nil())),
+        Ok((Node::Null, None)) => return Ok(Value::Map(Map::nil(Element::Any))),
         Ok((node, error)) => (
             BTreeMap::new(),
             Some(not_a("map[string]interface {}", &or_number(node, error.as_deref()))),

@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
-use crate::profile::{Build, Profile};
+use crate::profile::{Build, KubeVersionSuffix, Profile};
 use crate::value::{GoObject, Json, List, Shape, Signature, Type, Value};
 
-/// `*chartutil.Capabilities`
+/// `Capabilities` of Helm's chart package.
 pub(crate) struct Capabilities {
+    type_name: &'static str,
     kube_version: Rc<KubeVersion>,
     api_versions: Rc<VersionSet>,
     build: Rc<BuildInfo>,
@@ -18,23 +19,30 @@ impl Capabilities {
         let kube_version = kube_version.unwrap_or(profile.kube_version);
         let known = profile.api_versions.iter().copied();
         Ok(Self {
-            kube_version: Rc::new(parse_kube_version(kube_version)?),
-            api_versions: Rc::new(VersionSet(
-                known.chain(more.iter().map(String::as_str)).map(Value::from).collect(),
-            )),
+            type_name: profile.go_types.capabilities,
+            kube_version: Rc::new(KubeVersion::parse(kube_version, profile)?),
+            api_versions: Rc::new(VersionSet {
+                type_name: profile.go_types.version_set,
+                versions: known.chain(more.iter().map(String::as_str)).map(Value::from).collect(),
+            }),
             build: Rc::new(BuildInfo(profile.build)),
         })
     }
 
-    /// The Kubernetes version with a `v`.
+    /// The numbers of the Kubernetes version with a `v`, which constraints are checked against.
     pub(crate) fn kube_version(&self) -> &str {
+        &self.kube_version.numbers
+    }
+
+    /// The Kubernetes version as errors say it.
+    pub(crate) fn full_kube_version(&self) -> &str {
         &self.kube_version.version
     }
 }
 
 impl GoObject for Capabilities {
     fn type_name(&self) -> String {
-        "*chartutil.Capabilities".to_owned()
+        self.type_name.to_owned()
     }
 
     fn shape(&self) -> Shape {
@@ -46,70 +54,128 @@ impl GoObject for Capabilities {
     }
 }
 
-/// `chartutil.KubeVersion`
+/// `KubeVersion` of Helm's chart package.
 struct KubeVersion {
+    type_name: &'static str,
+    suffix: KubeVersionSuffix,
     version: String,
+    numbers: String,
     major: String,
     minor: String,
 }
 
-/// Reads a Kubernetes version; what follows its numbers is cut off.
-fn parse_kube_version(text: &str) -> Result<KubeVersion, String> {
-    let numbers = text.trim_start();
-    let numbers = numbers.strip_prefix('v').unwrap_or(numbers);
-    let end = numbers
-        .find(|character: char| !character.is_ascii_digit() && character != '.')
-        .unwrap_or(numbers.len());
-    let numbers = numbers[..end].trim_end_matches('.');
-    let parts: Vec<&str> = numbers.split('.').collect();
-    let well_formed = |part: &&str| !part.is_empty() && (*part == "0" || !part.starts_with('0'));
-    match parts.as_slice() {
-        [] | [""] => Err(format!("could not parse {text:?} as version")),
-        [major, minor, ..] if parts.iter().all(well_formed) => Ok(KubeVersion {
-            version: format!("v{numbers}"),
-            major: (*major).to_owned(),
-            minor: (*minor).to_owned(),
-        }),
-        _ => Err(format!("illegal version string {text:?}")),
+impl KubeVersion {
+    fn parse(text: &str, profile: &Profile) -> Result<Self, String> {
+        let Numbers { all, major, minor } = Numbers::parse(text)?;
+        let suffix = profile.kube_version_suffix;
+        Ok(Self {
+            type_name: profile.go_types.kube_version,
+            suffix,
+            version: match suffix {
+                KubeVersionSuffix::Cut => all.clone(),
+                KubeVersionSuffix::Kept if text.starts_with('v') => text.to_owned(),
+                KubeVersionSuffix::Kept => format!("v{text}"),
+            },
+            numbers: all,
+            major,
+            minor,
+        })
+    }
+}
+
+/// The numbers that a Kubernetes version begins with.
+struct Numbers {
+    /// All of them, with a `v`.
+    all: String,
+    major: String,
+    minor: String,
+}
+
+impl Numbers {
+    /// Reads them; what follows is cut off.
+    fn parse(text: &str) -> Result<Self, String> {
+        let numbers = text.trim_start();
+        let numbers = numbers.strip_prefix('v').unwrap_or(numbers);
+        let end = numbers
+            .find(|character: char| !character.is_ascii_digit() && character != '.')
+            .unwrap_or(numbers.len());
+        let numbers = numbers[..end].trim_end_matches('.');
+        let parts: Vec<&str> = numbers.split('.').collect();
+        let well_formed = |part: &&str| !part.is_empty() && (*part == "0" || !part.starts_with('0'));
+        match parts.as_slice() {
+            [] | [""] => Err(format!("could not parse {text:?} as version")),
+            [major, minor, ..] if parts.iter().all(well_formed) => Ok(Self {
+                all: format!("v{numbers}"),
+                major: (*major).to_owned(),
+                minor: (*minor).to_owned(),
+            }),
+            _ => Err(format!("illegal version string {text:?}")),
+        }
+    }
+}
+
+impl KubeVersion {
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        vec![
+            ("Version", Value::from(self.version.as_str())),
+            ("Major", Value::from(self.major.as_str())),
+            ("Minor", Value::from(self.minor.as_str())),
+        ]
     }
 }
 
 impl GoObject for KubeVersion {
     fn type_name(&self) -> String {
-        "chartutil.KubeVersion".to_owned()
+        self.type_name.to_owned()
     }
 
     fn shape(&self) -> Shape {
-        Shape::Struct(vec![
-            ("Version", Value::from(self.version.as_str())),
-            ("Major", Value::from(self.major.as_str())),
-            ("Minor", Value::from(self.minor.as_str())),
-        ])
+        let mut fields = self.fields();
+        if self.suffix == KubeVersionSuffix::Kept {
+            fields.insert(1, ("normalizedVersion", Value::from(self.numbers.as_str())));
+        }
+        Shape::Struct(fields)
+    }
+
+    /// Only what Go exports.
+    fn field(&self, name: &str) -> Option<Value> {
+        let fields = self.fields().into_iter();
+        fields
+            .into_iter()
+            .find_map(|(field, value)| (field == name).then_some(value))
+    }
+
+    fn json(&self) -> Option<Json> {
+        Some(Json::Fields(self.fields()))
     }
 
     fn method(&self, name: &str) -> Option<Signature> {
         matches!(name, "String" | "GitVersion").then_some(NO_PARAMETERS)
     }
 
-    fn call(&self, _name: &str, _arguments: &[Value]) -> Result<Value, String> {
-        Ok(Value::from(self.version.as_str()))
+    fn call(&self, name: &str, _arguments: &[Value]) -> Result<Value, String> {
+        let version = if name == "String" { &self.numbers } else { &self.version };
+        Ok(Value::from(version.as_str()))
     }
 
     fn pointer_string(&self) -> Option<String> {
-        Some(self.version.clone())
+        Some(self.numbers.clone())
     }
 }
 
-/// `chartutil.VersionSet`
-struct VersionSet(Vec<Value>);
+/// `VersionSet` of Helm's chart package.
+struct VersionSet {
+    type_name: &'static str,
+    versions: Vec<Value>,
+}
 
 impl GoObject for VersionSet {
     fn type_name(&self) -> String {
-        "chartutil.VersionSet".to_owned()
+        self.type_name.to_owned()
     }
 
     fn shape(&self) -> Shape {
-        Shape::List(List::of(crate::value::Element::Str, self.0.clone()))
+        Shape::List(List::of(crate::value::Element::Str, self.versions.clone()))
     }
 
     fn method(&self, name: &str) -> Option<Signature> {
@@ -121,7 +187,9 @@ impl GoObject for VersionSet {
 
     fn call(&self, _name: &str, arguments: &[Value]) -> Result<Value, String> {
         let wanted = arguments.first().and_then(Value::as_str);
-        Ok(Value::Bool(self.0.iter().any(|version| version.as_str() == wanted)))
+        Ok(Value::Bool(
+            self.versions.iter().any(|version| version.as_str() == wanted),
+        ))
     }
 }
 
@@ -186,7 +254,7 @@ mod tests {
             ("1.033", None),
             ("x", None),
         ] {
-            let parsed = parse_kube_version(text).ok().map(|parsed| parsed.version);
+            let parsed = Numbers::parse(text).ok().map(|parsed| parsed.all);
             assert_eq!(parsed.as_deref(), version, "{text}");
         }
     }

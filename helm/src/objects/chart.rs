@@ -4,21 +4,29 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::chart::{Dependency, ImportValues, Maintainer, Metadata};
+use crate::profile::ChartObjectForm;
 use crate::value::{Bytes, Element, GoObject, Json, List, Map, Shape, Signature, Value};
 
-/// The anonymous Go struct of a chart's metadata and whether it is the root.
-pub(crate) struct ChartObject {
-    metadata: Rc<MetadataObject>,
-    is_root: bool,
-}
-
-impl ChartObject {
-    pub(crate) fn new(metadata: &Metadata, is_root: bool) -> Self {
-        Self {
-            metadata: Rc::new(MetadataObject::new(metadata)),
+/// The metadata as the templates of a profile see it.
+pub(crate) fn chart_object(metadata: &Metadata, is_root: bool, form: ChartObjectForm) -> Value {
+    let metadata = MetadataObject::new(metadata);
+    match form {
+        ChartObjectForm::Struct => Value::Obj(Rc::new(ChartObject {
+            metadata: Rc::new(metadata),
             is_root,
+        })),
+        ChartObjectForm::Map => {
+            let map = metadata.to_map();
+            map.insert("IsRoot", Value::Bool(is_root));
+            Value::Map(map)
         }
     }
+}
+
+/// The anonymous Go struct of a chart's metadata and whether it is the root.
+struct ChartObject {
+    metadata: Rc<MetadataObject>,
+    is_root: bool,
 }
 
 impl GoObject for ChartObject {
@@ -167,6 +175,12 @@ impl MetadataObject {
         }
     }
 
+    /// All fields under their Go names; lists and inner structs lose their types, maps keep them.
+    fn to_map(&self) -> Map {
+        let fields = self.fields.iter();
+        fields.map(|(name, _, value)| (*name, untyped(value))).collect()
+    }
+
     fn field(&self, name: &str) -> Option<&Value> {
         let found = self.fields.iter().find(|(field, ..)| *field == name);
         found.map(|(.., value)| value)
@@ -206,6 +220,20 @@ impl GoObject for MetadataObject {
     }
 }
 
+fn untyped(value: &Value) -> Value {
+    match value {
+        Value::List(list) => Value::List(List::new(list.items().iter().map(untyped).collect())),
+        Value::Obj(object) => match object.shape() {
+            Shape::Struct(fields) | Shape::Pointer(fields) => {
+                let fields = fields.into_iter();
+                Value::Map(fields.map(|(name, value)| (name, untyped(&value))).collect())
+            }
+            _ => value.clone(),
+        },
+        value => value.clone(),
+    }
+}
+
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Str(text) => text.is_empty(),
@@ -225,6 +253,9 @@ fn texts(texts: &[String]) -> Value {
 }
 
 fn pairs(pairs: &BTreeMap<String, String>) -> Value {
+    if pairs.is_empty() {
+        return Value::Map(Map::nil(Element::Str));
+    }
     let map = Map::of(Element::Str);
     for (key, value) in pairs {
         map.insert(key.as_str(), value.as_str());

@@ -10,6 +10,7 @@ use crate::bounds::{BYTES_PER_STEP, check_bytes, check_items, note_work, read};
 use crate::chart::File;
 use crate::glob;
 use crate::json;
+use crate::profile::EmptyFile;
 use crate::value::{Bytes, Element, GoObject, List, Map, Shape, Signature, Type, Value};
 use crate::yaml;
 
@@ -20,32 +21,41 @@ const NAME_OVERHEAD: usize = 64;
 const NAMES_PER_STEP: usize = 64;
 
 /// `engine.files`
-pub(crate) struct Files(Vec<File>);
+pub(crate) struct Files {
+    files: Vec<File>,
+    empty: EmptyFile,
+}
 
 impl Files {
-    pub(crate) fn new(files: &Arc<[File]>) -> Self {
-        Self(files.to_vec())
+    pub(crate) fn new(files: &Arc<[File]>, empty: EmptyFile) -> Self {
+        Self {
+            files: files.to_vec(),
+            empty,
+        }
     }
 
     /// The last file of a name; archives may hold a name twice.
     fn find(&self, name: &[u8]) -> Option<&File> {
-        self.0.iter().rev().find(|file| file.name.as_bytes() == name)
+        self.files.iter().rev().find(|file| file.name.as_bytes() == name)
     }
 
     fn glob(&self, pattern: &[u8]) -> Result<Self, String> {
         let pattern = glob::compile(&String::from_utf8_lossy(pattern))?;
-        read(self.0.iter().map(|file| NAME_OVERHEAD + file.name.len()).sum())?;
+        read(self.files.iter().map(|file| NAME_OVERHEAD + file.name.len()).sum())?;
         let matches = |file: &&File| {
             pattern
                 .as_ref()
                 .is_none_or(|pattern| pattern.is_match(file.name.as_bytes()))
         };
-        Ok(Self(self.0.iter().filter(matches).cloned().collect()))
+        Ok(Self {
+            files: self.files.iter().filter(matches).cloned().collect(),
+            empty: self.empty,
+        })
     }
 
     /// The files under their base names, as the data of a `ConfigMap` or `Secret`.
     fn as_data(&self, text: impl Fn(&[u8]) -> Value) -> Result<Value, String> {
-        let mut files: Vec<&File> = self.0.iter().collect();
+        let mut files: Vec<&File> = self.files.iter().collect();
         check_bytes(files.iter().map(|file| file.data.len()).sum())?;
         files.sort_by(|left, right| left.name.cmp(&right.name));
         let data = Map::of(Element::Str);
@@ -61,13 +71,15 @@ impl Files {
     }
 
     fn lines(&self, name: &[u8]) -> Result<Value, String> {
+        let none = Value::List(List::of(Element::Str, Vec::new()));
         let Some(file) = self.find(name) else {
-            return Ok(Value::List(List::of(Element::Str, Vec::new())));
+            return Ok(none);
         };
-        let data: &[u8] = match file.data.split_last() {
-            None => return Err("runtime error: index out of range [-1]".to_owned()),
-            Some((b'\n', before)) => before,
-            Some(_) => &file.data,
+        let data: &[u8] = match (file.data.split_last(), self.empty) {
+            (None, EmptyFile::HasNoLines) => return Ok(none),
+            (None, EmptyFile::Fails) => return Err("runtime error: index out of range [-1]".to_owned()),
+            (Some((b'\n', before)), _) => before,
+            (Some(_), _) => &file.data,
         };
         check_items(memchr::memchr_iter(b'\n', data).count())?;
         Ok(Value::List(List::strings(
@@ -83,8 +95,15 @@ impl GoObject for Files {
 
     fn shape(&self) -> Shape {
         let map = Map::of(Element::Bytes);
-        note_work((self.0.iter().map(|file| NAME_OVERHEAD + file.data.len()).sum::<usize>() / BYTES_PER_STEP) as u64);
-        for file in &self.0 {
+        note_work(
+            (self
+                .files
+                .iter()
+                .map(|file| NAME_OVERHEAD + file.data.len())
+                .sum::<usize>()
+                / BYTES_PER_STEP) as u64,
+        );
+        for file in &self.files {
             map.insert(file.name.as_str(), Value::Bytes(Bytes::from(&*file.data)));
         }
         Shape::Map(map)
@@ -104,7 +123,7 @@ impl GoObject for Files {
 
     fn call(&self, name: &str, arguments: &[Value]) -> Result<Value, String> {
         let argument = arguments.first().and_then(Value::as_str).unwrap_or_default();
-        note_work((self.0.len() / NAMES_PER_STEP) as u64);
+        note_work((self.files.len() / NAMES_PER_STEP) as u64);
         let data = || self.find(argument).map_or(&[][..], |file| &file.data);
         match name {
             "Get" => Ok(Value::from(data())),

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::chart::LoadError;
 use crate::chart::schemas::{SchemaError, SchemaFinding};
 use crate::manifest::ManifestError;
 use crate::profile::Profile;
@@ -32,6 +33,8 @@ pub enum RenderProblem {
     },
     /// The `apiVersion` of the chart is one that this version of Helm does not render.
     ChartApiVersion(String),
+    /// A file of the chart is not what the Helm version of the profile wants it to be.
+    Load(LoadError),
     /// A library chart only defines templates for other charts.
     Library,
     /// `Chart.yaml` names charts that the archive does not have.
@@ -77,10 +80,10 @@ pub(crate) struct ErrorWords {
     pub(crate) missing_dependencies: &'static str,
     /// Before what is wrong with dependencies.
     pub(crate) dependencies: &'static str,
-    /// Before what is wrong with a document of default values.
-    pub(crate) values_document: &'static str,
     /// Go's package of the types of `Chart.yaml`.
     pub(crate) metadata_package: &'static str,
+    /// The Go type that `Chart.yaml` is read as.
+    pub(crate) metadata_type: &'static str,
     /// Go's package of the types of manifests.
     pub(crate) manifest_package: &'static str,
 }
@@ -184,6 +187,7 @@ impl fmt::Display for RenderError {
                 formatter.write_str("invalid chart apiVersion")
             }
             RenderProblem::ChartApiVersion(_) => formatter.write_str("unsupported chart version"),
+            RenderProblem::Load(error) => formatter.write_str(&error.helm_text(self.profile)),
             RenderProblem::Library => formatter.write_str("library charts are not installable"),
             RenderProblem::MissingDependencies(names) => write!(
                 formatter,

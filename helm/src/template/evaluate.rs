@@ -6,11 +6,8 @@ use super::Operand;
 use super::exec::{Executed, Executor, Frame};
 use super::failure::Failure;
 use super::syntax::{Name, NodeId, NodeKind, Number};
-use crate::objects::Complex;
-use crate::value::{Map, Shape, Value};
-
-/// Methods of Helm's values type. They exist in Go, so a key of that name cannot be read with a dot.
-const VALUES_METHODS: [&str; 5] = ["AsMap", "Encode", "PathValue", "Table", "YAML"];
+use crate::objects::{Complex, ValuesMethods};
+use crate::value::{GoObject as _, Map, Shape, Value};
 
 impl Executor<'_> {
     pub(super) fn pipeline(&mut self, frame: &Frame, dot: &Operand, node: NodeId) -> Executed<Operand> {
@@ -208,8 +205,12 @@ impl Executor<'_> {
                 return Err(self.unreadable(frame, node, path, message));
             }
             Value::Nil => return Ok(Operand::default()),
-            Value::Map(map) if map.name().is_some() && VALUES_METHODS.contains(&name) => {
-                return Err(self.error(frame, format!("method {name} of {} is not supported", map.type_name())));
+            Value::Map(map) if map.name().is_some() => {
+                let methods = ValuesMethods(map.clone());
+                return match methods.method(name) {
+                    Some(signature) => self.call_method(frame, dot, &methods, name, signature, node, arguments, last),
+                    None => self.entry(frame, map, name, has_arguments),
+                };
             }
             Value::Map(map) => return self.entry(frame, map, name, has_arguments),
             Value::Obj(object) => {

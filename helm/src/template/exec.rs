@@ -23,7 +23,6 @@ const MAX_NESTED_INCLUDES: usize = 1_000;
 /// How much of a text for `tpl` is parsed in about the time of a step.
 const BYTES_PARSED_PER_STEP: usize = 4;
 
-
 /// What one render may use up. Of some hundred real charts, none takes a third of the default steps or of the default output.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {

@@ -179,11 +179,11 @@ impl Map {
         }
     }
 
-    /// A `map[string]interface {}` that was never made: empty, and null in JSON.
-    pub(crate) fn nil() -> Self {
+    /// A map that was never made: empty, and null in JSON.
+    pub(crate) fn nil(element: Element) -> Self {
         Self {
             is_nil: true,
-            ..Self::new()
+            ..Self::of(element)
         }
     }
 

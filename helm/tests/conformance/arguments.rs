@@ -1,9 +1,9 @@
-//! Arguments that set values against what Helm 3.19.0 made of them, recorded in `arguments/*.txt`: one argument in each line, the flag before it.
+//! Arguments that set values against what the Helm versions made of them, recorded in `arguments/*.txt`: one argument in each line, the flag before it.
 //! Files are named from the folder of this crate on.
 
 use helm::chart::ArchiveLimits;
 use helm::command_line::ValueArguments;
-use helm::{Chart, RenderOptions};
+use helm::{Chart, Profile, RenderOptions};
 
 use crate::call::{Files, write_files};
 use crate::{lab, recorded};
@@ -25,7 +25,7 @@ fn flags(question: &str) -> impl Iterator<Item = (&str, &str)> {
     question.lines().map(|line| line.split_once(' ').unwrap_or((line, "")))
 }
 
-fn ours(question: &str) -> String {
+fn ours(question: &str, profile: &'static Profile) -> String {
     let mut arguments = ValueArguments::default();
     for (flag, argument) in flags(question) {
         let kind = match flag {
@@ -42,12 +42,16 @@ fn ours(question: &str) -> String {
     let mut read = |name: &str| {
         std::fs::read(lab::room().join(name)).map_err(|_| format!("open {name}: no such file or directory"))
     };
-    let values = match arguments.values(&mut read) {
+    let values = match arguments.values(profile, &mut read) {
         Ok(values) => values,
         Err(error) => return answer(&format!("Error: {error}\n")),
     };
     let chart = Chart::from_files(chart(), &ArchiveLimits::default()).unwrap();
-    match chart.render(&values, &RenderOptions::new("tested", "ns")) {
+    let options = RenderOptions {
+        profile,
+        ..RenderOptions::new("tested", "ns")
+    };
+    match chart.render(&values, &options) {
         Ok(rendering) => answer(&String::from_utf8_lossy(&rendering.stdout())),
         Err(error) => answer(&error.stderr()),
     }
@@ -69,7 +73,7 @@ fn answer(result: &str) -> String {
 #[test]
 fn arguments_set_the_values_that_helm_set() {
     let files = recorded::files(&lab::room().join("tests/arguments"));
-    recorded::compare(&files, 100, ours, |question, binary| {
+    recorded::compare(Profile::all(), &files, 100, ours, |question, binary| {
         let folder = tempfile::tempdir().unwrap();
         write_files(folder.path(), &chart());
         let chart = folder.path().display().to_string();

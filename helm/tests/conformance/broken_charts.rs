@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use helm::Profile;
+
 use crate::call::{Call, Files, Source, compare, files_below, files_in};
 use crate::lab;
 
@@ -206,7 +208,7 @@ fn call(name: String, chart: Files) -> Call {
 
 #[test]
 fn mistakes_in_a_cluster_class_are_told_as_helm_tells_them() {
-    let binary = lab::helm();
+    let binary = lab::helm(Profile::V3_19);
     let chart = own_class();
     let calls: Vec<Call> = MISTAKES
         .iter()
@@ -269,7 +271,7 @@ fn damaged(name: &str, chart: &Files) -> Vec<Call> {
 
 #[test]
 fn damage_in_a_cluster_class_is_told_as_helm_tells_it() {
-    let binary = lab::helm();
+    let binary = lab::helm(Profile::V3_19);
     let mut calls = damaged("docker-harbor", &own_class());
     if let Some(corpus) = lab::corpus("damaged cluster classes") {
         let chart = "openstack-scs-1-32-v4/openstack-scs-1-32-cluster-class-v4.tgz";

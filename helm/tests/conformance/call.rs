@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use flate2::read::GzDecoder;
 use helm::answers::{Answers, Refusing};
 use helm::chart::ArchiveLimits;
-use helm::{Chart, RenderOptions, yaml};
+use helm::{Chart, Profile, RenderOptions, yaml};
 
 use crate::lab;
 
@@ -35,6 +35,8 @@ pub(crate) struct Call {
     pub(crate) kube_version: Option<&'static str>,
     pub(crate) api_versions: Vec<String>,
     pub(crate) include_crds: bool,
+    /// Whose answer our library gives.
+    pub(crate) profile: &'static Profile,
     /// What our library is told of chance and time.
     pub(crate) answers: Arc<dyn Answers>,
 }
@@ -51,6 +53,7 @@ impl Call {
             kube_version: None,
             api_versions: Vec::new(),
             include_crds: false,
+            profile: Profile::V3_19,
             answers: Arc::new(Refusing),
         }
     }
@@ -69,12 +72,13 @@ impl Call {
         };
         let chart = match loaded {
             Ok(chart) => chart,
-            Err(error) => return format!("Error: {error}\n"),
+            Err(error) => return format!("Error: {}\n", error.helm_text(self.profile)),
         };
         let options = RenderOptions {
             kube_version: self.kube_version.map(str::to_owned),
             api_versions: self.api_versions.clone(),
             include_crds: self.include_crds,
+            profile: self.profile,
             answers: Arc::clone(&self.answers),
             ..RenderOptions::new(&self.release, &self.namespace)
         };

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use helm::Profile;
+
 use crate::call::{Call, Source, difference, for_each};
 use crate::lab;
 use crate::table::table;
@@ -63,7 +65,7 @@ fn file_name(path: &Path) -> String {
 
 #[test]
 fn cluster_classes_render_as_helm_renders_them() {
-    let binary = lab::helm();
+    let binary = lab::helm(Profile::V3_19);
     let corpus = lab::corpus("cluster classes against helm");
     let calls = cluster_classes(corpus.as_deref());
     let answers = for_each(&calls, |call| (call.ours(), call.theirs(&binary)));

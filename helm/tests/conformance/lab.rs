@@ -4,16 +4,18 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use helm::Profile;
+
 const CORPUS: &str = "STACKWRIGHT_CORPUS";
 
-/// The real Helm 3.19.
-pub(crate) fn helm() -> PathBuf {
+/// The real Helm of a profile.
+pub(crate) fn helm(profile: &Profile) -> PathBuf {
     let description =
         std::env::var_os("STACKWRIGHT_LAB").map_or_else(|| room().join("../.lab/lab.json"), PathBuf::from);
     let text = std::fs::read(&description)
         .unwrap_or_else(|error| panic!("{}: {error}: run `cargo xtask setup` first", description.display()));
     let lab = helm::json::decode(&text).expect("the lab description is JSON");
-    let path = lab.get("helm").and_then(|helm| helm.get("v3.19"));
+    let path = lab.get("helm").and_then(|helm| helm.get(profile.name));
     path.and_then(|path| path.as_text().map(PathBuf::from))
         .filter(|path| path.is_file())
         .expect("the lab has no helm: run `cargo xtask setup` first")

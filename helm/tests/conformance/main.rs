@@ -1,4 +1,4 @@
-//! Equality with `helm template` of Helm 3.19.0, byte for byte, output and errors alike.
+//! Equality with `helm template` of every profile, byte for byte, output and errors alike.
 //!
 //! Answers for our own charts and one-line templates are recorded in the repository and hold without the real binary. Everything else asks the
 //! binary itself, which `cargo xtask setup` fetches. `STACKWRIGHT_REGENERATE=1` records the answers anew; `STACKWRIGHT_CORPUS` names a folder

@@ -4,18 +4,55 @@ use std::path::PathBuf;
 
 use helm::chart::ArchiveLimits;
 use helm::yaml::{self, Node};
-use helm::{Chart, RenderOptions};
+use helm::{Chart, Profile, RenderOptions};
 
-use crate::call::{Call, Source, compare, files_below};
+use crate::call::{Call, Source, compare, files_below, for_each};
 use crate::lab;
 
 fn charts() -> PathBuf {
     lab::room().join("tests/charts")
 }
 
-/// Where the answer to a call is recorded.
-fn golden(call: &Call) -> PathBuf {
-    lab::room().join(format!("tests/goldens/{}.txt", call.name))
+/// Where the answer to a call is recorded: one file for the oldest profile, and one in a folder of a later profile that answers otherwise
+/// than the one before it.
+fn golden(call: &Call, profile: &Profile) -> PathBuf {
+    let folder = if profile.name == Profile::V3_19.name {
+        ""
+    } else {
+        profile.name
+    };
+    lab::room()
+        .join("tests/goldens")
+        .join(folder)
+        .join(format!("{}.txt", call.name))
+}
+
+/// The recorded answer of a profile.
+fn recorded(call: &Call, profile: &Profile) -> Option<String> {
+    let place = Profile::all().iter().position(|known| known.name == profile.name)?;
+    let goldens = Profile::all()[..=place]
+        .iter()
+        .rev()
+        .map(|profile| golden(call, profile));
+    goldens
+        .into_iter()
+        .find_map(|golden| std::fs::read_to_string(golden).ok())
+}
+
+fn record(call: &Call) {
+    let mut before = None;
+    for profile in Profile::all() {
+        let golden = golden(call, profile);
+        let now = call.theirs(&lab::helm(profile));
+        if before.as_ref() == Some(&now) {
+            // There is none in most cases.
+            std::fs::remove_file(golden).unwrap_or_default();
+        } else {
+            std::fs::create_dir_all(golden.parent().unwrap()).unwrap();
+            std::fs::write(golden, &now).unwrap();
+        }
+        before = Some(now);
+    }
 }
 
 fn own(name: &str, chart: &str) -> Call {
@@ -74,25 +111,26 @@ fn own_calls() -> Vec<Call> {
 
 #[test]
 fn own_charts_render_as_helm_rendered_them() {
-    let calls = own_calls();
     if std::env::var_os("STACKWRIGHT_REGENERATE").is_some() {
-        let binary = lab::helm();
-        for call in &calls {
-            let golden = golden(call);
-            std::fs::create_dir_all(golden.parent().unwrap()).unwrap();
-            std::fs::write(golden, call.theirs(&binary)).unwrap();
-        }
+        for_each(&own_calls(), record);
     }
-    compare(&calls, |call| {
-        let golden = golden(call);
-        std::fs::read_to_string(&golden).unwrap_or_else(|error| panic!("{}: {error}", golden.display()))
-    });
+    for profile in Profile::all() {
+        compare(&in_profile(profile), |call| {
+            recorded(call, profile).unwrap_or_else(|| panic!("nothing is recorded for {}", call.name))
+        });
+    }
 }
 
 #[test]
 fn own_charts_render_as_helm_renders_them() {
-    let binary = lab::helm();
-    compare(&own_calls(), |call| call.theirs(&binary));
+    for profile in Profile::all() {
+        let binary = lab::helm(profile);
+        compare(&in_profile(profile), |call| call.theirs(&binary));
+    }
+}
+
+fn in_profile(profile: &'static Profile) -> Vec<Call> {
+    own_calls().into_iter().map(|call| Call { profile, ..call }).collect()
 }
 
 #[test]

@@ -1,51 +1,73 @@
-//! Files of questions with the answers that Helm 3.19.0 gave.
+//! Files of questions with the answers that the Helm versions gave.
 //!
-//! A case is its question on a line that begins with `> ` and more lines that begin with `| `, then the answer: after `= ` what was
-//! written, or after `! ` the error, both as Rust would escape them. `STACKWRIGHT_REGENERATE=1` asks the real helm again and rewrites
-//! the answers; the name of a file instead of `1` rewrites those of that file alone.
+//! A case is its question on a line that begins with `> ` and more lines that begin with `| `, then the answer of the oldest profile: after
+//! `= ` what was written, or after `! ` the error, both as Rust would escape them. An answer holds for the later profiles too, until a line
+//! with the name of a profile before it says another one. `STACKWRIGHT_REGENERATE=1` asks the real helms again and rewrites the answers; the
+//! name of a file instead of `1` rewrites those of that file alone.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+
+use helm::Profile;
 
 use crate::lab;
 
 enum Line {
     /// A comment or an empty line, kept as it is.
     Other(String),
-    Case {
-        question: String,
-        answer: String,
-    },
+    Case(Case),
+}
+
+/// Parts of questions that take long to answer.
+const SLOW: &[&str] = &["gen", "htpasswd", "bcrypt", "derivePassword"];
+
+#[derive(Default)]
+struct Case {
+    question: String,
+    /// By the place of the profile in [`Profile::all`]; nothing where the one before answers alike.
+    answers: [Option<String>; 4],
+}
+
+impl Case {
+    fn answer(&self, profile: usize) -> &str {
+        let answers = self.answers[..=profile].iter().rev();
+        answers.flatten().next().map_or("", String::as_str)
+    }
+}
+
+/// The place of the profile that a line of an answer is for, and the answer.
+fn answer(line: &str) -> Option<(usize, &str)> {
+    let is_answer = |text: &str| text.starts_with("= ") || text.starts_with("! ");
+    if is_answer(line) {
+        return Some((0, line));
+    }
+    let (name, answer) = line.split_once(' ')?;
+    let profile = Profile::all().iter().position(|profile| profile.name == name)?;
+    is_answer(answer).then_some((profile, answer))
 }
 
 fn read(path: &Path) -> Vec<Line> {
     let text = std::fs::read_to_string(path).unwrap();
     let mut lines = Vec::new();
-    let mut question: Vec<&str> = Vec::new();
-    let finish = |question: &mut Vec<&str>, answer: &str, lines: &mut Vec<Line>| {
-        if !question.is_empty() {
-            lines.push(Line::Case {
-                question: question.join("\n"),
-                answer: answer.to_owned(),
-            });
-            question.clear();
-        }
-    };
     for line in text.lines() {
-        if let Some(part) = line.strip_prefix("> ") {
-            finish(&mut question, "", &mut lines);
-            question.push(part);
-        } else if let Some(part) = line.strip_prefix("| ") {
-            question.push(part);
-        } else if line.starts_with("= ") || line.starts_with("! ") {
-            finish(&mut question, line, &mut lines);
+        let case = match lines.last_mut() {
+            Some(Line::Case(case)) => Some(case),
+            _ => None,
+        };
+        if let Some(question) = line.strip_prefix("> ") {
+            lines.push(Line::Case(Case {
+                question: question.to_owned(),
+                ..Case::default()
+            }));
+        } else if let (Some(case), Some(more)) = (case, line.strip_prefix("| ")) {
+            case.question = format!("{}\n{more}", case.question);
+        } else if let (Some(Line::Case(case)), Some((profile, answer))) = (lines.last_mut(), answer(line)) {
+            case.answers[profile] = Some(answer.to_owned());
         } else {
-            finish(&mut question, "", &mut lines);
             lines.push(Line::Other(line.to_owned()));
         }
     }
-    finish(&mut question, "", &mut lines);
     lines
 }
 
@@ -54,8 +76,18 @@ fn write(path: &Path, lines: &[Line]) {
     for line in lines {
         match line {
             Line::Other(line) => writeln!(text, "{line}").unwrap(),
-            Line::Case { question, answer } => {
-                writeln!(text, "> {}\n{answer}", question.replace('\n', "\n| ")).unwrap();
+            Line::Case(case) => {
+                writeln!(text, "> {}", case.question.replace('\n', "\n| ")).unwrap();
+                for (profile, answer) in Profile::all().iter().zip(&case.answers) {
+                    let name = if profile.name == Profile::V3_19.name {
+                        ""
+                    } else {
+                        profile.name
+                    };
+                    if let Some(answer) = answer {
+                        writeln!(text, "{}", format!("{name} {answer}").trim_start()).unwrap();
+                    }
+                }
             }
         }
     }
@@ -68,55 +100,98 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     lab::entries(folder).into_iter().filter(is_text).collect()
 }
 
-/// Compares our answers with the recorded ones; fails when there are fewer cases than expected.
+/// Compares our answers in some profiles with the recorded ones; fails when there are fewer cases than expected.
 pub(crate) fn compare(
+    profiles: &[&'static Profile],
     files: &[PathBuf],
     at_least: usize,
-    ours: impl Fn(&str) -> String,
+    ours: impl Fn(&str, &'static Profile) -> String + Sync,
     theirs: impl Fn(&str, &Path) -> String + Sync,
 ) {
     let recording = std::env::var_os("STACKWRIGHT_REGENERATE");
-    let (mut differences, mut count) = (String::new(), 0);
+    let (mut differences, mut count) = (Vec::new(), 0);
     for path in files {
         let mut lines = read(path);
         let is_named = |file: &OsString| file == "1" || path.file_name() == Some(file);
         if recording.as_ref().is_some_and(is_named) {
-            record(&mut lines, &theirs);
+            let helms: Vec<PathBuf> = Profile::all().iter().map(|profile| lab::helm(profile)).collect();
+            for_cases(&mut lines, |case| record(case, &helms, &theirs));
             write(path, &lines);
         }
-        for line in &lines {
-            let Line::Case { question, answer } = line else {
-                continue;
-            };
-            count += 1;
-            let found = ours(question);
-            if found != *answer {
-                let file = path.file_name().unwrap().display();
-                writeln!(differences, "{file}: {question}\n  helm: {answer}\n  ours: {found}").unwrap();
-            }
-        }
+        let file = path.file_name().unwrap().display();
+        let found = for_cases(&mut lines, |case| differing(case, profiles, &ours));
+        count += found.len();
+        differences.extend(
+            found
+                .into_iter()
+                .flatten()
+                .map(|difference| format!("{file}: {difference}")),
+        );
     }
-    assert!(differences.is_empty(), "of {count} cases these differ:\n{differences}");
+    let found = differences.len();
+    let differences = differences.join("");
+    assert!(
+        differences.is_empty(),
+        "of {count} cases {found} answers differ:\n{differences}"
+    );
     assert!(count >= at_least, "only {count} cases were found");
 }
 
-fn record(lines: &mut [Line], theirs: &(impl Fn(&str, &Path) -> String + Sync)) {
-    let binary = lab::helm();
+/// Does something for each case, several at once.
+fn for_cases<T: Send>(lines: &mut [Line], work: impl Fn(&mut Case) -> T + Sync) -> Vec<T> {
+    let mut cases: Vec<&mut Case> = lines
+        .iter_mut()
+        .filter_map(|line| match line {
+            Line::Case(case) => Some(case),
+            Line::Other(_) => None,
+        })
+        .collect();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let part = cases.len().div_ceil(threads).max(1);
+    let work = &work;
     std::thread::scope(|scope| {
-        for part in lines.chunks_mut(64) {
-            let binary = &binary;
-            scope.spawn(move || {
-                for line in part {
-                    if let Line::Case { question, answer } = line {
-                        *answer = theirs(question, binary);
-                    }
-                }
-            });
-        }
-    });
+        let workers: Vec<_> = cases
+            .chunks_mut(part)
+            .map(|part| scope.spawn(move || part.iter_mut().map(|case| work(case)).collect::<Vec<T>>()))
+            .collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    })
 }
 
-/// As [`compare`], with all questions of a file at once, each beside its recorded answer.
+fn differing(
+    case: &Case,
+    profiles: &[&'static Profile],
+    ours: &impl Fn(&str, &'static Profile) -> String,
+) -> Vec<String> {
+    let mut differences = Vec::new();
+    let is_asked = |profile: &Profile| profiles.iter().any(|asked| asked.name == profile.name);
+    let profiles = Profile::all().iter().copied().enumerate();
+    let profiles = profiles.filter(|(_, profile)| is_asked(profile));
+    // What makes keys is slow and alike in all profiles.
+    let all = !SLOW.iter().any(|word| case.question.contains(word));
+    for (place, profile) in profiles.filter(|(place, _)| all || case.answers[*place].is_some()) {
+        let (theirs, ours) = (case.answer(place), ours(&case.question, profile));
+        if ours != theirs {
+            let question = &case.question;
+            differences.push(format!(
+                "{} {question}\n  helm: {theirs}\n  ours: {ours}\n",
+                profile.name
+            ));
+        }
+    }
+    differences
+}
+
+fn record(case: &mut Case, helms: &[PathBuf], theirs: &impl Fn(&str, &Path) -> String) {
+    let mut before = None;
+    for (answer, helm) in case.answers.iter_mut().zip(helms) {
+        let now = theirs(&case.question, helm);
+        *answer = (before.as_ref() != Some(&now)).then(|| now.clone());
+        before = Some(now);
+    }
+}
+
+/// As [`compare`], with all questions of a file at once, each beside its recorded answer, for the oldest profile.
 pub(crate) fn compare_together(
     files: &[PathBuf],
     at_least: usize,
@@ -128,12 +203,12 @@ pub(crate) fn compare_together(
         let mut lines = read(path);
         let is_named = |file: &OsString| file == "1" || path.file_name() == Some(file);
         if recording.as_ref().is_some_and(is_named) {
-            let theirs = answers(&cases(&lines), Some(&lab::helm()));
+            let theirs = answers(&cases(&lines), Some(&lab::helm(Profile::V3_19)));
             let slots = lines.iter_mut().filter_map(|line| match line {
-                Line::Case { answer, .. } => Some(answer),
+                Line::Case(case) => Some(&mut case.answers[0]),
                 Line::Other(_) => None,
             });
-            slots.zip(theirs).for_each(|(slot, answer)| *slot = answer);
+            slots.zip(theirs).for_each(|(slot, answer)| *slot = Some(answer));
             write(path, &lines);
         }
         let cases = cases(&lines);
@@ -153,7 +228,7 @@ fn cases(lines: &[Line]) -> Vec<(&str, &str)> {
     lines
         .iter()
         .filter_map(|line| match line {
-            Line::Case { question, answer } => Some((question.as_str(), answer.as_str())),
+            Line::Case(case) => Some((case.question.as_str(), case.answer(0))),
             Line::Other(_) => None,
         })
         .collect()

@@ -1,6 +1,8 @@
-//! Schemas and values against what Helm 3.19.0 says of them, recorded in `schemas/*.txt`: a schema in the first line, values in the second.
+//! Schemas and values against what the Helm versions say of them, recorded in `schemas/*.txt`: a schema in the first line, values in the second.
 //!
 //! Helm tells several findings about one object in random order; no case has them.
+
+use helm::Profile;
 
 use crate::call::{Call, Files, Source};
 use crate::{lab, recorded};
@@ -30,8 +32,16 @@ fn answer(result: &str) -> String {
 #[test]
 fn values_are_checked_as_helm_checked_them() {
     let files = recorded::files(&lab::room().join("tests/schemas"));
-    let ours = |question: &str| answer(&call(question).ours());
-    recorded::compare(&files, 150, ours, |question, binary| {
+    let ours = |question: &str, profile| {
+        answer(
+            &Call {
+                profile,
+                ..call(question)
+            }
+            .ours(),
+        )
+    };
+    recorded::compare(Profile::all(), &files, 150, ours, |question, binary| {
         answer(&call(question).theirs(binary))
     });
 }

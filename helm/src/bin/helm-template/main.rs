@@ -60,7 +60,7 @@ fn render(arguments: &Arguments) -> Result<(), Failure> {
         output,
     } = arguments;
     let path = inputs::locate(chart)?;
-    let values = values.values(&mut inputs::read_values)?;
+    let values = values.values(options.profile, &mut inputs::read_values)?;
     let chart = inputs::load(&path, options.profile)?;
     if chart.metadata().deprecated {
         eprintln!("{}", table::deprecated_chart(options.profile));
