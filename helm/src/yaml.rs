@@ -18,13 +18,17 @@ pub use error::Error;
 pub use node::Node;
 pub(crate) use pretty::to_yaml_pretty;
 
-use crate::bounds::BoundError;
+use crate::bounds::{self, BoundError, check_document};
 use crate::json;
 use crate::value::Value;
 
 /// Reads the first document of a text, integers kept as integers, as `sigs.k8s.io/yaml` gives it to Kubernetes clients.
 pub fn read(text: &[u8]) -> Result<Decoded, Error> {
     if let Some(decoded) = simple::read(text) {
+        let memory = decoded.node.memory();
+        check_document(memory)
+            .and_then(|()| bounds::read(memory))
+            .map_err(Error::Bound)?;
         return Ok(decoded);
     }
     let decoded = decode::decode(&scan::Source::read(text)?)?;
