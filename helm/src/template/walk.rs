@@ -5,6 +5,7 @@ use super::exec::{Executed, Executor, Frame, NO_VALUE, quoted};
 use super::failure::Failure;
 use super::syntax::{Branch, Name, NodeId, NodeKind};
 use super::{Operand, is_true};
+use crate::bounds::take_work;
 use crate::format;
 use crate::objects::time::counted;
 use crate::text;
@@ -126,14 +127,20 @@ impl Executor<'_> {
                 }
                 Ok(has_run)
             }
-            Value::Obj(ref object) => match object.shape() {
-                Shape::Map(map) => self.iterate(frame, branch, Value::Map(map)),
-                Shape::List(list) => self.iterate(frame, branch, Value::List(list)),
-                Shape::Struct(_) | Shape::Pointer(_) | Shape::Complex(..) => Err(self.not_iterable(frame, &value)),
-                Shape::Number(count, _) => {
-                    self.iterate_integers(frame, branch, count, &value, |number| counted(&value, number))
+            Value::Obj(ref object) => {
+                let shape = object.shape();
+                self.count_steps(frame, take_work())?;
+                match shape {
+                    Shape::Map(map) => self.iterate(frame, branch, Value::Map(map)),
+                    Shape::List(list) => self.iterate(frame, branch, Value::List(list)),
+                    Shape::Struct(_) | Shape::Pointer(_) | Shape::Complex(..) => {
+                        Err(self.not_iterable(frame, &value))
+                    }
+                    Shape::Number(count, _) => {
+                        self.iterate_integers(frame, branch, count, &value, |number| counted(&value, number))
+                    }
                 }
-            },
+            }
             Value::Bool(_) | Value::Float(_) | Value::Str(_) => Err(self.not_iterable(frame, &value)),
         }
     }
