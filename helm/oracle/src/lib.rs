@@ -1,6 +1,7 @@
 //! Our chart engine beside the real Helm: what needs the real binaries, and nothing that ships.
 
 mod answer;
+pub mod bench;
 mod charts;
 pub mod conformance;
 pub mod fuzz;

@@ -12,17 +12,17 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
 use helm::Profile;
 use helm_oracle::{
-    Lab,
+    Lab, bench,
     conformance::{self, Settings},
     fuzz::{self, Oracle, Search},
 };
 
-use self::arguments::{ConformanceArguments, FuzzArguments, FuzzCommand, OracleBenchCommand};
+use self::arguments::{ConformanceArguments, FuzzArguments, FuzzCommand, OracleBenchCommand, RenderArguments};
 
 /// Our chart engine beside the real Helm
 ///
@@ -57,9 +57,19 @@ fn main() -> ExitCode {
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Conformance(arguments) => conformance(arguments),
-        Command::Bench(OracleBenchCommand::Render(_)) => bail!("bench render is not built yet"),
+        Command::Bench(OracleBenchCommand::Render(arguments)) => bench(arguments),
         Command::Fuzz(FuzzCommand::Helm(arguments)) => fuzz(&arguments),
     }
+}
+
+fn bench(arguments: RenderArguments) -> anyhow::Result<ExitCode> {
+    let report = bench::run(&Lab::load()?)?;
+    write!(stdout(), "{report}").context("failed to write to standard output")?;
+    if let Some(file) = arguments.json {
+        let text = serde_json::to_string_pretty(&report).context("failed to write the report as JSON")?;
+        fs::write(&file, text + "\n").with_context(|| format!("failed to write {}", file.display()))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn conformance(arguments: ConformanceArguments) -> anyhow::Result<ExitCode> {
