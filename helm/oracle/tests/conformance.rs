@@ -16,7 +16,7 @@ const REAL: [&str; 3] = [
     "openstack_scs_cluster-addon_ccm",
     "charts_podinfo",
 ];
-const PROFILES: [&str; 2] = ["v3.19", "v4.1"];
+const PROFILES: [&str; 4] = ["v3.19", "v4.1", "v4.2", "v4.3"];
 
 #[test]
 fn a_small_part_of_the_charts_renders_as_each_helm_renders_it() {
