@@ -13,7 +13,7 @@ use crate::value::{GoObject, Json, Shape, Signature, Value};
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("semver", &[Str], semver),
     Function::new("semverCompare", &[Str, Str], |arguments| {
-        semver_compare(arguments, |error| error.to_string())
+        semver_compare(arguments, ToString::to_string)
     }),
     Function::new("semverCompare", &[Str, Str], |arguments| {
         semver_compare(arguments, |error| match error {

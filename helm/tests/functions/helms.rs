@@ -1,6 +1,5 @@
 //! A one-line template, rendered by our library and by the real helms of the lab.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -36,7 +35,7 @@ pub(crate) fn folder() -> PathBuf {
 /// Whether the answers of a file are to be asked for again.
 pub(crate) fn is_recording(file: &str) -> bool {
     let wanted = std::env::var_os("STACKWRIGHT_REGENERATE");
-    wanted.is_some_and(|wanted| wanted == OsString::from("1") || wanted == OsString::from(file))
+    wanted.is_some_and(|wanted| wanted == "1" || wanted == file)
 }
 
 /// What our library makes of templates. They are executed alone, without manifests, because there are thousands of them.
