@@ -214,7 +214,7 @@ pub(crate) fn documents<'t>(text: &'t [u8], profile: &Profile) -> Vec<&'t [u8]> 
 
 /// The documents of a file. A separator right behind another one stays in the document, as in Helm.
 fn split(text: &[u8], rule: DocumentRule) -> Vec<&[u8]> {
-    let (separator, trim): (Separator, fn(&[u8]) -> &[u8]) = match rule {
+    let (separator, trim): (Separator, Trim) = match rule {
         DocumentRule::Trimmed => (separator, trim_space),
         DocumentRule::KeepsEndOfFile => (separator, trim_start),
         DocumentRule::KeepsEnds => (line_separator, trim_start),
@@ -232,6 +232,9 @@ fn split(text: &[u8], rule: DocumentRule) -> Vec<&[u8]> {
 
 /// Finds the first separator at or behind a position.
 type Separator = fn(&[u8], usize) -> Option<Range<usize>>;
+
+/// Takes space off a text.
+type Trim = fn(&[u8]) -> &[u8];
 
 fn trim_start(text: &[u8]) -> &[u8] {
     text::trim_start(text, text::is_space)
@@ -274,13 +277,12 @@ fn read(source: &str, text: &[u8], warnings: &mut Vec<String>) -> Result<Option<
     hold(size_of::<Manifest>() + text.len()).map_err(|bound| failed(bound.to_string()))?;
     let complete = complete(text);
     let decoded = OnceLock::new();
-    let head = match yaml::skim(&complete, Head::wants) {
-        Some(entries) => Head::read(&entries),
-        None => {
-            let document = decode(&complete).map_err(yaml::convert_error).map_err(failed)?;
-            hold(document.node.memory()).map_err(|bound| failed(bound.to_string()))?;
-            Head::read(&decoded.get_or_init(|| document).node)
-        }
+    let head = if let Some(entries) = yaml::skim(&complete, Head::wants) {
+        Head::read(&entries)
+    } else {
+        let document = decode(&complete).map_err(yaml::convert_error).map_err(failed)?;
+        hold(document.node.memory()).map_err(|bound| failed(bound.to_string()))?;
+        Head::read(&decoded.get_or_init(|| document).node)
     };
     let head = head.map_err(failed)?;
     let mut hook = None;

@@ -70,13 +70,12 @@ impl Kept {
         let mut templates = Templates::new(FunctionTable::of(functions));
         for template in layout.in_helms_language() {
             let key = (functions, template.path.clone());
-            let file = match self.files.get(&key) {
-                Some(file) => file.clone(),
-                None => {
-                    let file = templates.parse_file(&template.path, &template.text)?;
-                    self.files.insert(key, file.clone());
-                    file
-                }
+            let file = if let Some(file) = self.files.get(&key) {
+                file.clone()
+            } else {
+                let file = templates.parse_file(&template.path, &template.text)?;
+                self.files.insert(key, file.clone());
+                file
             };
             templates.add_file(&template.path, &file)?;
         }

@@ -213,7 +213,7 @@ fn clusters(path: &Path) -> Result<Clusters> {
         different.push(begin.elapsed());
     }
     Ok(Clusters {
-        clusters: CLUSTERS,
+        number: CLUSTERS,
         equal_ms: median(equal),
         different_ms: median(different),
     })

@@ -127,7 +127,7 @@ fn has_separator(text: &[u8]) -> bool {
 /// Whether the last line has no end and fills the buffer, which makes Helm forget it.
 fn loses_last_line(text: &[u8]) -> bool {
     let last = text.len() - without_last_line(text).len();
-    last > 0 && last % LINE_BUFFER == 0
+    last > 0 && last.is_multiple_of(LINE_BUFFER)
 }
 
 /// Everything up to the last line break.

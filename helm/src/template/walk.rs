@@ -133,9 +133,7 @@ impl Executor<'_> {
                 match shape {
                     Shape::Map(map) => self.iterate(frame, branch, Value::Map(map)),
                     Shape::List(list) => self.iterate(frame, branch, Value::List(list)),
-                    Shape::Struct(_) | Shape::Pointer(_) | Shape::Complex(..) => {
-                        Err(self.not_iterable(frame, &value))
-                    }
+                    Shape::Struct(_) | Shape::Pointer(_) | Shape::Complex(..) => Err(self.not_iterable(frame, &value)),
                     Shape::Number(count, _) => {
                         self.iterate_integers(frame, branch, count, &value, |number| counted(&value, number))
                     }

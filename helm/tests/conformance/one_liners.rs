@@ -42,7 +42,10 @@ fn answer(result: &str) -> String {
     let encoded = result.strip_prefix("---\n# Source: micro/templates/out.yaml\nout: \"");
     match encoded.and_then(|rest| rest.strip_suffix("\"\n")) {
         Some(encoded) => format!("= {}", decode(encoded).escape_ascii()),
-        None => format!("! {}", result.trim_end_matches(HINT).trim_end_matches('\n').escape_debug()),
+        None => format!(
+            "! {}",
+            result.trim_end_matches(HINT).trim_end_matches('\n').escape_debug()
+        ),
     }
 }
 

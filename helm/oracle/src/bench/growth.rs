@@ -41,9 +41,10 @@ const KINDS: [Kind; 5] = [
         )]
     }),
     ("large values", 4_000, |size| {
-        let values: String = (0..size)
+        let values: Vec<String> = (0..size)
             .map(|number| format!("  key{number}: {{name: value-{number}, on: true}}\n"))
             .collect();
+        let values = values.concat();
         vec![
             ("values.yaml".to_owned(), format!("data:\n{values}")),
             (

@@ -79,7 +79,8 @@ impl Growth {
 
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Clusters {
-    pub(super) clusters: usize,
+    /// How many.
+    pub(super) number: usize,
     pub(super) equal_ms: f64,
     pub(super) different_ms: f64,
 }
@@ -191,7 +192,7 @@ impl Report {
         let ratio = self.clusters.ratio();
         let words = format!(
             "{} clusters, one name different: at most 1.1 × the time of equal values",
-            self.clusters.clusters
+            self.clusters.number
         );
         goals.push(goal(&words, ratio <= 1.1, &format!("{ratio:.2} ×")));
         goals

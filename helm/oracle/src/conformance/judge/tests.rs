@@ -61,7 +61,7 @@ fn what_is_always_the_same_and_not_ours_is_different() {
 fn a_crash_is_different_even_from_the_same_crash() {
     let crash = Answer::Broken("signal 6".to_owned());
     assert_eq!(
-        reason(judged(crash.clone(), &[crash.clone()]).0),
+        reason(judged(crash.clone(), std::slice::from_ref(&crash)).0),
         "ours is broken: signal 6"
     );
     assert_eq!(
