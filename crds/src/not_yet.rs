@@ -7,10 +7,6 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 /// with it.
 pub const NOT_YET: &[(&str, &str)] = &[
     (
-        "helmProfile",
-        "Not in this version: v4.1, v4.2, v4.3. With one of them no release is rendered.",
-    ),
-    (
         "interval",
         "Not in this version: a directory is watched, and read anew as often as the operator's --rescan-interval says.",
     ),

@@ -85,9 +85,6 @@ pub struct RenderedObject {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RenderError {
-    /// The engine is not yet equal to that Helm version.
-    #[error("helm profile {0} is not supported, use v3.19")]
-    UnsupportedProfile(HelmProfile),
     /// The caller could not read the archive.
     #[error("failed to read the chart {digest}")]
     ReadChart {
@@ -158,11 +155,9 @@ impl RenderError {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::ReadChart { .. } | Self::Deadline { .. } | Self::Watch(_) => ErrorClass::Transient,
-            Self::UnsupportedProfile(_)
-            | Self::LoadChart { .. }
-            | Self::MissingFunction { .. }
-            | Self::RenderChart { .. }
-            | Self::UseManifest(_) => ErrorClass::Terminal,
+            Self::LoadChart { .. } | Self::MissingFunction { .. } | Self::RenderChart { .. } | Self::UseManifest(_) => {
+                ErrorClass::Terminal
+            }
         }
     }
 
@@ -173,8 +168,18 @@ impl RenderError {
                 source.place()
             }
             Self::UseManifest(source) => Some((source.template(), None)),
-            Self::UnsupportedProfile(_) | Self::ReadChart { .. } | Self::LoadChart { .. } | Self::Watch(_) => None,
+            Self::ReadChart { .. } | Self::LoadChart { .. } | Self::Watch(_) => None,
         }
+    }
+}
+
+/// The engine's name for the Helm version of a stack.
+fn engine_profile(profile: HelmProfile) -> &'static Profile {
+    match profile {
+        HelmProfile::V3_19 => Profile::V3_19,
+        HelmProfile::V4_1 => Profile::V4_1,
+        HelmProfile::V4_2 => Profile::V4_2,
+        HelmProfile::V4_3 => Profile::V4_3,
     }
 }
 
@@ -214,10 +219,6 @@ impl Renderer {
     }
 
     fn render_anew(&self, request: &RenderRequest<'_>) -> Result<Rendered, RenderError> {
-        let profile = match request.profile {
-            HelmProfile::V3_19 => Profile::V3_19,
-            later => return Err(RenderError::UnsupportedProfile(later)),
-        };
         let digest = || request.chart_digest.to_owned();
         let archive = (request.chart)().map_err(|source| RenderError::ReadChart {
             digest: digest(),
@@ -232,7 +233,7 @@ impl Renderer {
         let options = RenderOptions {
             kube_version: request.kubernetes_version.map(str::to_owned),
             api_versions: request.api_versions.to_vec(),
-            profile,
+            profile: engine_profile(request.profile),
             other_language: Some(Arc::clone(&self.tera)),
             cancelled: Arc::clone(&over),
             ..RenderOptions::new(request.release_name, request.namespace)

@@ -384,13 +384,31 @@ fn only_an_unreadable_archive_is_worth_another_try() {
         .render(&request(&|| Ok(b"no archive".to_vec())))
         .unwrap_err();
     assert_eq!(broken.class(), ErrorClass::Terminal);
-    let chart = || Ok(archive(&[]));
-    let newer = RenderRequest {
-        profile: HelmProfile::V4_3,
-        ..request(&chart)
+}
+
+#[test]
+fn a_chart_is_rendered_as_the_helm_version_of_the_stack_renders_it() {
+    let chart = || {
+        Ok(archive(&[(
+            "templates/a.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {helm: {{ .Capabilities.HelmVersion.Version }}}\n",
+        )]))
     };
-    let unsupported = Renderer::new(0).render(&newer).unwrap_err();
-    assert_eq!(unsupported.to_string(), "helm profile v4.3 is not supported, use v3.19");
+    let renderer = Renderer::new(1 << 20);
+    let versions = [
+        HelmProfile::V3_19,
+        HelmProfile::V4_1,
+        HelmProfile::V4_2,
+        HelmProfile::V4_3,
+    ]
+    .map(|profile| {
+        let request = RenderRequest {
+            profile,
+            ..request(&chart)
+        };
+        renderer.render(&request).unwrap().objects[0].value["data"]["helm"].clone()
+    });
+    assert_eq!(versions, ["v3.19.0", "v4.1.4", "v4.2.3", "v4.3.1"]);
 }
 
 #[test]

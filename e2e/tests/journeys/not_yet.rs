@@ -38,11 +38,6 @@ fn a_stack_that_asks_for_what_is_not_there_yet_is_told_so() -> Result<()> {
                 "from directories only",
             ),
             (
-                "helmProfile",
-                json!({ "helmProfile": "v4.2" }),
-                "helm profile v4.2 is not supported",
-            ),
-            (
                 "verification",
                 json!({ "verification": { "mode": "Require", "cosign": { "publicKeySecretRef": { "name": "key" } } } }),
                 "does not look at signatures",
