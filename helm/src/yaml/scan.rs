@@ -84,6 +84,8 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 /// an unfinished last line gets a line break, and what that changes is taken back.
 struct Text<'a> {
     complete: Cow<'a, [u8]>,
+    /// What stands before the last line, if that has only blanks.
+    before_blanks: Option<&'a [u8]>,
     /// A line break was added.
     completed: bool,
     /// Marks do not count a byte order mark.
@@ -92,12 +94,11 @@ struct Text<'a> {
 
 impl<'a> Text<'a> {
     fn new(text: &'a [u8]) -> Self {
-        // Blanks behind the last line break mean nothing, unless they are more than the indentation of a block scalar.
+        let completed = !text.is_empty() && !text.ends_with(b"\n");
         let blanks = text.iter().rev().take_while(|byte| **byte == b' ').count();
         let (before, _) = text.split_at(text.len() - blanks);
-        let text = if before.ends_with(b"\n") { before } else { text };
-        let completed = !text.is_empty() && !text.ends_with(b"\n");
         Self {
+            before_blanks: Some(before).filter(|before| completed && before.ends_with(b"\n")),
             complete: if completed {
                 Cow::Owned([text, b"\n"].concat())
             } else {
@@ -128,11 +129,16 @@ impl<'a> Text<'a> {
         self.completed && self.position(event.end_mark.index) == self.complete.len()
     }
 
-    /// The line of a mark, counted from zero. Only a scalar that is cut off ends where the text ends; whatever else misses something
-    /// there misses it on a new line, with or without a line break before.
-    fn line(&self, mark: Mark, cut_off: bool) -> u64 {
+    /// The line of a mark, counted from zero. A scalar that is cut off ends where the text ends, and so does a key without a value, unless
+    /// it is on the last line; whatever else misses something there misses it on a new line, with or without a line break before.
+    fn line(&self, mark: Mark, problem: &str) -> u64 {
         let behind = self.completed && self.position(mark.index) == self.complete.len();
-        mark.line - u64::from(behind && cut_off && mark.line > 0)
+        let is_in_last_line = match problem {
+            "found unexpected end of stream" => true,
+            "could not find expected ':'" => self.before_blanks.is_some(),
+            _ => false,
+        };
+        mark.line - u64::from(behind && is_in_last_line && mark.line > 0)
     }
 }
 
@@ -211,7 +217,7 @@ impl Reader<'_, '_> {
                 ..
             } => {
                 let block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
-                if block && added_break && value.ends_with('\n') {
+                if block && added_break && value.ends_with('\n') && self.ends_in_added_break(&value) {
                     value.pop();
                 }
                 let content = Content::Scalar {
@@ -232,6 +238,20 @@ impl Reader<'_, '_> {
             }
             _ => Err(syntax(None, "unknown problem parsing YAML content")),
         }
+    }
+
+    /// Whether the last line break of the block scalar that is read is the added one. Blanks at the end are a line of their own when they
+    /// are deeper than the scalar; otherwise it is the same without them.
+    fn ends_in_added_break(&self, value: &str) -> bool {
+        let Some(before) = self.text.before_blanks else {
+            return true;
+        };
+        let without = Source::read(before);
+        let without = without
+            .as_ref()
+            .ok()
+            .and_then(|source| source.nodes.get(self.nodes.len()));
+        !without.is_some_and(|node| matches!(&node.content, Content::Scalar { text, .. } if text == value))
     }
 
     fn items(&mut self, depth: usize) -> Result<Vec<Id>, Error> {
@@ -284,8 +304,7 @@ fn syntax(line: Option<u64>, problem: &str) -> Error {
 }
 
 fn translate(error: &libyaml_safer::Error, text: &Text<'_>) -> Error {
-    let cut_off = error.problem() == "found unexpected end of stream";
-    let line = |mark: Option<Mark>| mark.map_or(0, |mark| text.line(mark, cut_off));
+    let line = |mark: Option<Mark>| mark.map_or(0, |mark| text.line(mark, error.problem()));
     let line = named_line(error.kind(), line(error.problem_mark()), line(error.context_mark()));
     let problem = match error.problem() {
         "invalid UTF-8" => "invalid leading UTF-8 octet",

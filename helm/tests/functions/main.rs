@@ -42,3 +42,8 @@ fn functions_of_few_profiles_answer_as_helm_answered() {
 fn rare_arguments_give_what_helm_gave() {
     check("edges.txt", 200);
 }
+
+#[test]
+fn yaml_is_read_as_helm_read_it() {
+    check("yaml.txt", 500);
+}
