@@ -10,7 +10,11 @@ use std::{
 
 use anyhow::Context;
 
-use crate::{setup, step::Step, workspace::Workspace};
+use crate::{
+    setup::{self, Parts},
+    step::Step,
+    workspace::Workspace,
+};
 
 /// What the lab and the journeys start, for `cargo build`.
 pub(crate) const BINARIES: [&str; 7] = [
@@ -37,11 +41,13 @@ pub(crate) enum Profile {
 /// Makes the lab complete and replaces this process by it, with the arguments of this process, which are understood already. So signals
 /// and the exit code are the lab's: it has processes to end when it is interrupted.
 pub(crate) fn become_lab(workspace: &Workspace, profile: Profile) -> anyhow::Result<ExitCode> {
+    setup::run(workspace, Parts::ControlPlane)?;
     become_program(workspace, "the lab and the operator", &BINARIES, profile, "lab")
 }
 
 /// The same with the program that compares our chart engine with the real Helm.
 pub(crate) fn become_oracle(workspace: &Workspace) -> anyhow::Result<ExitCode> {
+    setup::run(workspace, Parts::Helm)?;
     become_program(
         workspace,
         "helm-template and its oracle",
@@ -58,7 +64,6 @@ fn become_program(
     profile: Profile,
     program: &str,
 ) -> anyhow::Result<ExitCode> {
-    setup::run(workspace)?;
     let mut cargo = workspace.cargo();
     cargo.arg("build").args(what);
     let folder = match profile {

@@ -102,7 +102,7 @@ fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
     match chore {
         Chore::Setup => {
-            setup::run(&workspace)?;
+            setup::run(&workspace, setup::Parts::All)?;
             screen::say(&format!(
                 "the lab is ready: .lab/lab.json, parts in {}",
                 workspace.cache.display()

@@ -13,7 +13,7 @@ const TESTS: [(&str, &[&str]); 4] = [
 ];
 
 pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<ExitCode> {
-    setup::run(workspace)?;
+    setup::run(workspace, setup::Parts::All)?;
     for (package, selection) in TESTS {
         let mut cargo = workspace.cargo();
         cargo

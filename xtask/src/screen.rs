@@ -74,6 +74,13 @@ impl<'a> Progress<'a> {
         let _ = stderr().flush();
     }
 
+    /// Makes room for output that stays; the next tick draws the line again.
+    pub(crate) fn clear(&self) {
+        if self.live {
+            eprint!("\r\x1b[K");
+        }
+    }
+
     pub(crate) fn finish(self, elapsed: Duration, result: &str) {
         if !self.appeared {
             return;

@@ -82,7 +82,7 @@ impl<'a> Step<'a> {
         Self {
             title,
             command,
-            log: workspace.lab().join("logs").join(format!("{name}.log")),
+            log: workspace.log(&name),
             audience: Audience::Log,
             expected_lines: None,
             appears_after: Duration::ZERO,
@@ -184,7 +184,8 @@ impl<'a> Step<'a> {
     }
 }
 
-fn create_log(path: &Path) -> anyhow::Result<File> {
+/// An empty log file, and the folders to it.
+pub(crate) fn create_log(path: &Path) -> anyhow::Result<File> {
     let folder = path.parent().unwrap_or(path);
     fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;
     File::create(path).with_context(|| format!("failed to create {}", path.display()))

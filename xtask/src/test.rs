@@ -1,14 +1,23 @@
 //! `cargo xtask test`: everything that must hold, in one run.
 
+mod lanes;
+mod programs;
+mod report;
 mod results;
 
-use std::{env, path::Path, process::ExitCode, time::Duration};
+use std::{
+    env,
+    path::Path,
+    process::{Command, ExitCode},
+    time::{Duration, Instant},
+};
 
-use self::results::Results;
+use self::{lanes::News, programs::Program, report::Report};
 use crate::{
     lab::{BINARIES, ORACLE},
-    screen, setup,
-    step::{Finished, Step, read_log},
+    screen::{self, Progress},
+    setup,
+    step::{Newest, Step},
     summary::{Outcome, Summary},
     workspace::Workspace,
 };
@@ -28,11 +37,26 @@ pub(crate) struct Arguments {
     passed_on: Vec<String>,
 }
 
+impl Arguments {
+    /// Makes a command of cargo one for the crates that are meant.
+    fn select(&self, cargo: &mut Command) {
+        if self.packages.is_empty() {
+            cargo.arg("--workspace");
+        }
+        cargo.args(self.packages.iter().flat_map(|package| ["--package", package]));
+    }
+
+    /// What every test program is started with.
+    fn words(&self) -> Vec<String> {
+        self.passed_on.iter().chain(&self.filters).cloned().collect()
+    }
+}
+
 /// Ends with a table; the test programs' own output goes to standard output.
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut summary = Summary::default();
     check_corpus(&mut summary);
-    summary.add("set-up", setup::run(workspace)?, Outcome::Good, "ok");
+    summary.add("set-up", setup::run(workspace, setup::Parts::All)?, Outcome::Good, "ok");
     summary.add("build", build(workspace, &arguments.packages)?, Outcome::Good, "ok");
     test(workspace, arguments, &mut summary)?;
     Ok(summary.print())
@@ -70,25 +94,36 @@ fn build(workspace: &Workspace, packages: &[String]) -> anyhow::Result<Duration>
     Ok(elapsed)
 }
 
+/// Runs the test programs, then the examples in the documentation.
 fn test(workspace: &Workspace, arguments: &Arguments, summary: &mut Summary) -> anyhow::Result<()> {
-    let mut cargo = workspace.cargo();
-    cargo.args(["test", "--no-fail-fast"]);
-    if arguments.packages.is_empty() {
-        cargo.arg("--workspace");
+    let begin = Instant::now();
+    let programs = programs::build(workspace, arguments)?;
+    let has_examples = programs.iter().any(Program::is_library);
+    let mut report = Report::begin(workspace)?;
+    let log = report.log.clone();
+    let mut progress = Progress::new("test", &log, None);
+    progress.appear();
+    lanes::run(programs, &arguments.words(), |news| {
+        match news {
+            News::Ended(ended) => {
+                progress.clear();
+                report.add(workspace, &ended)?;
+            }
+            News::Running(sight) => progress.tick(begin.elapsed(), &Newest::of(sight)),
+        }
+        Ok(())
+    })?;
+    progress.finish(begin.elapsed(), report.verdict());
+    if has_examples {
+        let mut cargo = workspace.cargo();
+        cargo.args(["test", "--doc", "--no-fail-fast"]);
+        arguments.select(&mut cargo);
+        cargo.arg("--").args(arguments.words());
+        report.add_step(&Step::new(workspace, "test the documentation", cargo).shown().finish()?)?;
     }
-    for package in &arguments.packages {
-        cargo.args(["--package", package]);
-    }
-    cargo.arg("--").args(&arguments.passed_on).args(&arguments.filters);
-    let Finished {
-        status,
-        elapsed,
-        log,
-        repeat,
-    } = Step::new(workspace, "test", cargo).shown().finish()?;
-    let results = Results::read(&read_log(&log)?);
-    results.show_failures(&log, &repeat);
-    let outcome = if status.success() { Outcome::Good } else { Outcome::Bad };
-    summary.add("test", elapsed, outcome, results.counts());
+    let results = report.results();
+    results.show_failures(&log);
+    let outcome = if report.is_good { Outcome::Good } else { Outcome::Bad };
+    summary.add("test", begin.elapsed(), outcome, results.counts());
     Ok(())
 }

@@ -46,6 +46,11 @@ impl Workspace {
         self.root.join(".lab")
     }
 
+    /// The log file of that name.
+    pub(crate) fn log(&self, name: &str) -> PathBuf {
+        self.lab().join("logs").join(format!("{name}.log"))
+    }
+
     /// Where cargo puts what it builds, by profile (`debug`, `release`).
     pub(crate) fn built(&self, profile: &str) -> PathBuf {
         let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);

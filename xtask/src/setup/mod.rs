@@ -16,38 +16,62 @@ use std::{
 };
 
 use anyhow::Context;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use self::{cache::Cache, go::Go};
 use crate::workspace::Workspace;
 
-/// The description of the lab: where the parts are on this machine.
-#[derive(Serialize)]
-struct Lab {
-    /// One binary: etcd, kube-apiserver, kube-controller-manager, by its first argument.
-    controlplane: PathBuf,
-    /// The oracle of the renderer's tests, by profile; empty where no binary is offered for this machine.
-    helm: BTreeMap<&'static str, PathBuf>,
-    /// Folders of CRD files by the project they come from.
-    crds: BTreeMap<&'static str, PathBuf>,
+/// What of the lab a chore needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parts {
+    All,
+    /// A control plane and the CRDs of other projects.
+    ControlPlane,
+    /// The real Helms.
+    Helm,
 }
 
-/// Makes the lab complete; two at once wait for each other. Says nothing when it is. Returns how long it took.
-pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<Duration> {
+/// The description of the lab: where the parts are on this machine. A part that was never needed is not there.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
+struct Lab {
+    /// One binary: etcd, kube-apiserver, kube-controller-manager, by its first argument.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    controlplane: Option<PathBuf>,
+    /// The oracle of the renderer's tests, by profile.
+    helm: BTreeMap<String, PathBuf>,
+    /// Folders of CRD files by the project they come from.
+    crds: BTreeMap<String, PathBuf>,
+}
+
+/// Makes these parts of the lab complete; two at once wait for each other. Says nothing when they are. Returns how long it took.
+pub(crate) fn run(workspace: &Workspace, parts: Parts) -> anyhow::Result<Duration> {
     let begin = Instant::now();
     let cache = Cache::lock(&workspace.cache)?;
     let go = Go::find(workspace, &cache)?;
+    let mut lab = described(workspace);
     // What takes seconds comes first: a machine that lacks something says so before ten minutes of building, not after.
-    let crds = crds::fetch(workspace, &cache, &go)?;
-    let helm = helm::fetch(workspace, &cache, &go)?;
-    let controlplane = controlplane::build(workspace, &cache, &go)?;
-    let lab = Lab {
-        controlplane,
-        helm,
-        crds,
-    };
+    if parts != Parts::Helm {
+        lab.crds = crds::fetch(workspace, &cache, &go)?;
+    }
+    if parts != Parts::ControlPlane {
+        lab.helm = helm::fetch(workspace, &cache, &go)?;
+    }
+    if parts != Parts::Helm {
+        lab.controlplane = Some(controlplane::build(workspace, &cache, &go)?);
+    }
     describe(workspace, &lab)?;
     Ok(begin.elapsed())
+}
+
+/// What an earlier run has made. A description that cannot be read is written anew.
+fn described(workspace: &Workspace) -> Lab {
+    let text = fs::read(description(workspace)).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+fn description(workspace: &Workspace) -> PathBuf {
+    workspace.lab().join("lab.json")
 }
 
 /// Written by rename, so that a test never reads half a file.
@@ -55,7 +79,7 @@ fn describe(workspace: &Workspace, lab: &Lab) -> anyhow::Result<()> {
     let folder = workspace.lab();
     fs::create_dir_all(&folder).with_context(|| format!("failed to create {}", folder.display()))?;
     let partial = folder.join(format!("lab.json.{}", std::process::id()));
-    let target = folder.join("lab.json");
+    let target = description(workspace);
     let text = serde_json::to_string_pretty(lab).context("failed to write the description of the lab as JSON")? + "\n";
     fs::write(&partial, text).with_context(|| format!("failed to write {}", partial.display()))?;
     fs::rename(&partial, &target).with_context(|| format!("failed to put {} in place", target.display()))

@@ -24,6 +24,16 @@ pub(crate) struct Newest {
     draws_bar: bool,
 }
 
+impl Newest {
+    /// One line, of a command whose lines are not counted.
+    pub(crate) fn of(line: &str) -> Self {
+        Self {
+            text: line.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
 /// Shared between the thread that reads and the one that draws.
 pub(super) struct Output {
     audience: Audience,

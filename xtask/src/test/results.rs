@@ -31,8 +31,8 @@ impl Results {
                 .and_then(|rest| rest.strip_suffix(" ... FAILED"))
             {
                 results.failed_tests.push(format!("{program}: {test}"));
-            } else if let Some(selection) = line.strip_prefix("    `-p ").and_then(|rest| rest.strip_suffix('`')) {
-                results.selections.push(format!("-p {selection}"));
+            } else if let Some(selection) = selection_of(line) {
+                results.selections.push(selection.to_owned());
             }
         }
         results
@@ -66,7 +66,7 @@ impl Results {
     }
 
     /// With many test programs the failures are far above: their names and the commands that repeat them come once more at the end.
-    pub(super) fn show_failures(&self, log: &Path, repeat: &str) {
+    pub(super) fn show_failures(&self, log: &Path) {
         if !self.failed_tests.is_empty() {
             eprintln!("\nfailed tests:\n  {}", self.failed_tests.join("\n  "));
         }
@@ -76,9 +76,20 @@ impl Results {
                 eprintln!("  cargo test {selection}");
             }
         } else if self.passed + self.failed + self.ignored == 0 {
-            eprintln!("\nno test ran; whole log: {}\nthis alone: {repeat}", log.display());
+            eprintln!("\nno test ran; whole log: {}", log.display());
         }
     }
+}
+
+/// What a line tells to pass, such as `-p crds --lib`. It ends the line that says that a program failed; after examples in the documentation,
+/// which are of many crates, it is a line of its own.
+fn selection_of(line: &str) -> Option<&str> {
+    let quoted = line
+        .strip_prefix("    `")
+        .or_else(|| line.split_once("to rerun pass `").map(|(_, rest)| rest))?;
+    quoted
+        .strip_suffix('`')
+        .filter(|selection| selection.starts_with("-p "))
 }
 
 /// `unittests src/lib.rs (target/debug/deps/crds-0123)` is one of many such: only the file that is run names the crate.
@@ -104,6 +115,8 @@ test names::dot ... FAILED
 
 test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
 
+error: test failed (exit status: 101), to rerun pass `-p crds --lib`
+
      Running tests/contract.rs (target/debug/deps/contract-4567)
 test result: ok. 10 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; finished in 1.50s
 
@@ -111,7 +124,7 @@ test result: ok. 10 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; fin
 test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s
 
 error: 1 target failed:
-    `-p crds --lib`
+    `-p planning --doc`
 ";
 
     #[test]
@@ -120,9 +133,9 @@ error: 1 target failed:
     }
 
     #[test]
-    fn failed_test_is_named_with_its_program_and_its_command() {
+    fn failed_tests_are_named_with_their_programs_and_commands() {
         let results = Results::read(OUTPUT);
         assert_eq!(results.failed_tests, ["crds unittests src/lib.rs: names::dot"]);
-        assert_eq!(results.selections, ["-p crds --lib"]);
+        assert_eq!(results.selections, ["-p crds --lib", "-p planning --doc"]);
     }
 }

@@ -1,0 +1,144 @@
+//! Runs test programs two at a time. Decides which runs when and collects what it prints; what the output means is decided in [`super::results`].
+
+use std::{
+    collections::VecDeque,
+    io,
+    process::ExitStatus,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        mpsc::{self, RecvTimeoutError, Sender},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::Context;
+
+use super::programs::Program;
+
+/// How often somebody who watches may see something new.
+const POLL: Duration = Duration::from_millis(250);
+
+/// A test program that ran to its end.
+pub(super) struct Ended {
+    pub(super) program: Program,
+    pub(super) status: ExitStatus,
+    /// All that it printed, in its order.
+    pub(super) output: Vec<u8>,
+}
+
+/// What there is to tell while programs run.
+pub(super) enum News<'a> {
+    Ended(Ended),
+    /// A line that says which programs run.
+    Running(&'a str),
+}
+
+/// What the lanes share.
+struct Lanes<'a> {
+    waiting: Mutex<VecDeque<Program>>,
+    running: [Mutex<Option<Running>>; 2],
+    words: &'a [String],
+}
+
+struct Running {
+    name: String,
+    begin: Instant,
+}
+
+/// Runs every program with `words` as its arguments and says what happens. One lane takes programs from the front and one from the back:
+/// neighbours are of one room and load the machine in the same way, so they had better not meet.
+pub(super) fn run(
+    programs: Vec<Program>,
+    words: &[String],
+    mut tell: impl FnMut(News<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let lanes = Lanes {
+        waiting: Mutex::new(programs.into()),
+        running: [const { Mutex::new(None) }; 2],
+        words,
+    };
+    thread::scope(|scope| {
+        let (sender, receiver) = mpsc::channel();
+        for lane in 0..lanes.running.len() {
+            let (lanes, sender) = (&lanes, sender.clone());
+            scope.spawn(move || lanes.follow(lane, &sender));
+        }
+        drop(sender);
+        loop {
+            match receiver.recv_timeout(POLL) {
+                Ok(ended) => tell(News::Ended(ended?))?,
+                Err(RecvTimeoutError::Timeout) => tell(News::Running(&lanes.sight()))?,
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+        }
+    })
+}
+
+impl Lanes<'_> {
+    /// Ends when nothing waits, or when nobody listens any more.
+    fn follow(&self, lane: usize, sender: &Sender<anyhow::Result<Ended>>) {
+        while let Some(program) = self.next(lane) {
+            *locked(&self.running[lane]) = Some(Running {
+                name: program.name(),
+                begin: Instant::now(),
+            });
+            if sender.send(run_one(program, self.words)).is_err() {
+                return;
+            }
+        }
+        *locked(&self.running[lane]) = None;
+    }
+
+    fn next(&self, lane: usize) -> Option<Program> {
+        let mut waiting = locked(&self.waiting);
+        if lane == 0 {
+            waiting.pop_front()
+        } else {
+            waiting.pop_back()
+        }
+    }
+
+    /// `e2e --test journeys (120 s), helm --lib (2 s), 31 wait`
+    fn sight(&self) -> String {
+        let running = self.running.iter().filter_map(|lane| {
+            let lane = locked(lane);
+            lane.as_ref()
+                .map(|running| format!("{} ({} s)", running.name, running.begin.elapsed().as_secs()))
+        });
+        let waiting = locked(&self.waiting).len();
+        let waiting = (waiting > 0).then(|| format!("{waiting} wait"));
+        running.chain(waiting).collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn run_one(program: Program, words: &[String]) -> anyhow::Result<Ended> {
+    // One pipe for both streams keeps their order.
+    let (reader, writer) = io::pipe().context("failed to create a pipe")?;
+    let second = writer.try_clone().context("failed to share a pipe")?;
+    let mut command = program.command();
+    command
+        .args(words)
+        .stdin(std::process::Stdio::null())
+        .stdout(writer)
+        .stderr(second);
+    let mut child = command
+        .spawn()
+        .with_context(|| format!("failed to start {}", program.name()))?;
+    // The command holds our ends of the pipe: as long as they are open, the reader sees no end.
+    drop(command);
+    let mut output = Vec::new();
+    io::copy(&mut { reader }, &mut output).with_context(|| format!("failed to read what {} prints", program.name()))?;
+    let status = child
+        .wait()
+        .with_context(|| format!("failed to wait for {}", program.name()))?;
+    Ok(Ended {
+        program,
+        status,
+        output,
+    })
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

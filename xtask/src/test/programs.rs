@@ -1,0 +1,144 @@
+//! The test programs of the workspace: builds them and says which there are, in cargo's order. Starts none of them.
+
+use std::{
+    io::Cursor,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::Context;
+use cargo_metadata::{Artifact, Message};
+
+use super::Arguments;
+use crate::{
+    step::{Step, read_log},
+    workspace::Workspace,
+};
+
+/// One test program that cargo has built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Program {
+    /// The crate.
+    package: String,
+    /// What selects this program of the crate for `cargo test`: `--lib`, `--test journeys`.
+    target: String,
+    /// The file with its `main`, as cargo names it: `tests/journeys/main.rs`.
+    source: PathBuf,
+    is_unit: bool,
+    executable: PathBuf,
+    folder: PathBuf,
+}
+
+impl Program {
+    /// The line by which cargo announces the program.
+    pub(super) fn announcement(&self, workspace: &Workspace) -> String {
+        let kind = if self.is_unit { "unittests " } else { "" };
+        let executable = self
+            .executable
+            .strip_prefix(&workspace.root)
+            .unwrap_or(&self.executable);
+        format!(
+            "     Running {kind}{} ({})\n",
+            self.source.display(),
+            executable.display()
+        )
+    }
+
+    /// Starts where and with what cargo would start it.
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new(&self.executable);
+        command
+            .current_dir(&self.folder)
+            .env("CARGO_MANIFEST_DIR", &self.folder)
+            .env("CARGO_PKG_NAME", &self.package);
+        command
+    }
+
+    /// Whether it holds the tests of a library, which may have examples in its documentation.
+    pub(super) fn is_library(&self) -> bool {
+        self.target == "--lib"
+    }
+
+    /// `e2e --test journeys`
+    pub(super) fn name(&self) -> String {
+        format!("{} {}", self.package, self.target)
+    }
+}
+
+/// Builds the test programs and lists them.
+pub(super) fn build(workspace: &Workspace, arguments: &Arguments) -> anyhow::Result<Vec<Program>> {
+    let mut cargo = workspace.cargo();
+    cargo.args(["test", "--no-run", "--message-format=json-render-diagnostics"]);
+    arguments.select(&mut cargo);
+    let built = Step::new(workspace, "list the tests", cargo)
+        .silent_when_quick()
+        .run()?;
+    let log = read_log(&built.log)?;
+    // Beside the messages the log has what cargo says to people.
+    let messages: String = log
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    let mut programs = Vec::new();
+    for message in Message::parse_stream(Cursor::new(messages)) {
+        if let Message::CompilerArtifact(artifact) = message.context("cargo lists its tests in words that are new")? {
+            programs.extend(program(artifact));
+        }
+    }
+    // As they become ready is another order each time.
+    programs.sort_by(|one, other| {
+        (&one.package, !one.is_unit, &one.source).cmp(&(&other.package, !other.is_unit, &other.source))
+    });
+    Ok(programs)
+}
+
+/// Nothing when the artifact is no test program.
+fn program(artifact: Artifact) -> Option<Program> {
+    let executable = artifact.executable.filter(|_| artifact.profile.test)?;
+    let folder = Path::new(&artifact.manifest_path).parent()?.to_owned();
+    let target = &artifact.target;
+    let source = Path::new(&target.src_path);
+    let selection = if target.is_lib() {
+        "--lib".to_owned()
+    } else if target.is_bin() {
+        format!("--bin {}", target.name)
+    } else {
+        format!("--test {}", target.name)
+    };
+    Some(Program {
+        package: package_name(&artifact.package_id.repr, &folder),
+        target: selection,
+        source: source.strip_prefix(&folder).unwrap_or(source).to_owned(),
+        is_unit: !target.is_test(),
+        executable: executable.into(),
+        folder,
+    })
+}
+
+/// A package's identity ends with `#helm-oracle@0.1.0`, or with `#0.1.0` where its folder has its name.
+fn package_name(identity: &str, folder: &Path) -> String {
+    let named = identity.rsplit_once('#').and_then(|(_, end)| end.split_once('@'));
+    match named {
+        Some((name, _)) => name.to_owned(),
+        None => folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn package_has_the_name_in_its_identity_or_that_of_its_folder() {
+        let folder = Path::new("/checkout/helm/oracle");
+        assert_eq!(
+            package_name("path+file:///checkout/helm/oracle#helm-oracle@0.1.0", folder),
+            "helm-oracle"
+        );
+        assert_eq!(
+            package_name("path+file:///checkout/helm#0.1.0", Path::new("/checkout/helm")),
+            "helm"
+        );
+    }
+}
