@@ -4,7 +4,6 @@
 
 mod judge;
 mod memory;
-mod progress;
 mod report;
 
 use std::{
@@ -22,13 +21,13 @@ pub use self::report::{Counts, Difference, Report};
 use self::{
     judge::{Exceptions, Judgement},
     memory::Memory,
-    progress::Progress,
     report::Outcome,
 };
 use crate::{
     Helm, Lab,
     charts::{self, Chart, Variant},
     lab,
+    progress::Progress,
 };
 
 /// The name of every release; any would do.
@@ -76,14 +75,19 @@ pub fn run(settings: &Settings, lab: &Lab) -> Result<Report> {
     let memory = Memory::open(lab::cache().filter(|_| settings.remember));
     let exceptions = Exceptions::listed()?;
     let renders: Vec<_> = pairs.iter().flat_map(|pair| pair.renders(&charts)).collect();
-    let progress = Progress::start(renders.len());
-    let next = AtomicUsize::new(0);
+    let progress = Progress::start();
+    let [next, done, different] = [const { AtomicUsize::new(0) }; 3];
     let worker = || {
         let mut outcomes = Vec::new();
         while let Some(render) = renders.get(next.fetch_add(1, Ordering::Relaxed)) {
             let judgement = render.judge(&memory, &exceptions);
             let judgement = judgement.unwrap_or_else(|error| Judgement::impossible(&error));
-            progress.tick(!judgement.is_equal());
+            done.fetch_add(1, Ordering::Relaxed);
+            different.fetch_add(usize::from(!judgement.is_equal()), Ordering::Relaxed);
+            progress.tick(|| {
+                let [done, different] = [&done, &different].map(|count| count.load(Ordering::Relaxed));
+                format!("{done} of {} renders, {different} different", renders.len())
+            });
             outcomes.push(render.outcome(settings.keep.as_deref(), judgement)?);
         }
         Ok(outcomes)
@@ -191,11 +195,11 @@ impl Render<'_> {
                 .and_then(|()| write("theirs", &difference.theirs))
                 .with_context(|| format!("failed to write into {}", folder.display()))?;
         }
-        Ok(Outcome {
-            profile: self.profile.to_owned(),
-            chart: self.chart.name.clone(),
-            variant: self.variant.name.clone(),
+        Ok(Outcome::of(
+            self.profile,
+            &self.chart.name,
+            &self.variant.name,
             judgement,
-        })
+        ))
     }
 }

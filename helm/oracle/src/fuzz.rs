@@ -11,7 +11,7 @@ mod worker;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -22,14 +22,16 @@ use helm::Profile;
 
 use worker::Worker;
 
+use crate::progress::Progress;
+
 /// After that many differences the search ends: they will have few causes.
 const ENOUGH: usize = 40;
 
 /// How long differences are made smaller after the search is over.
 const GRACE: Duration = Duration::from_mins(1);
 
-/// How often the progress is shown.
-const PROGRESS: Duration = Duration::from_secs(2);
+/// How often somebody looks how far it is.
+const POLL: Duration = Duration::from_millis(200);
 
 /// A real Helm.
 #[derive(Debug)]
@@ -124,7 +126,7 @@ impl Shared<'_> {
     }
 }
 
-/// Searches on all processors, with progress on a terminal, and adds a row for each difference to [`Search::rows`].
+/// Searches on all processors, with progress, and adds a row for each difference to [`Search::rows`].
 ///
 /// # Errors
 /// A real binary cannot be run, or a file cannot be written.
@@ -142,14 +144,15 @@ pub fn search(search: &Search) -> anyhow::Result<Found> {
                 scope.spawn(move || Worker::new(shared, number).run())
             })
             .collect();
-        while std::io::stderr().is_terminal() && handles.iter().any(|handle| !handle.is_finished()) {
-            let left = shared.end.saturating_duration_since(Instant::now()).as_secs();
-            eprint!("\r\x1b[K{left} s left: {}", shared.found(|found| found.summary()));
-            thread::sleep(PROGRESS);
+        let progress = Progress::start();
+        while handles.iter().any(|handle| !handle.is_finished()) {
+            progress.tick(|| {
+                let left = shared.end.saturating_duration_since(Instant::now()).as_secs();
+                format!("{left} s left: {}", shared.found(|found| found.summary()))
+            });
+            thread::sleep(POLL);
         }
-        if std::io::stderr().is_terminal() {
-            eprint!("\r\x1b[K");
-        }
+        drop(progress);
         handles.into_iter().try_for_each(|handle| {
             handle
                 .join()

@@ -8,6 +8,7 @@ pub mod fuzz;
 pub mod lab;
 pub mod likeness;
 mod process;
+mod progress;
 
 pub use answer::{Answer, Helm};
 pub use charts::{Chart, Variant};

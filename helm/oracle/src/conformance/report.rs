@@ -8,17 +8,72 @@ use std::{
 use serde::Serialize;
 
 use super::judge::{Judgement, Unequal};
+use crate::Answer;
 
 /// So many lines of a difference tell what it is.
 const SHOWN_LINES: usize = 3;
 const SHOWN_WIDTH: usize = 160;
 
-/// One comparison and what came out.
+/// One comparison and what came out, without the answers: thousands are kept to the end.
 pub(super) struct Outcome {
-    pub(super) profile: String,
-    pub(super) chart: String,
-    pub(super) variant: String,
-    pub(super) judgement: Judgement,
+    profile: String,
+    chart: String,
+    variant: String,
+    verdict: Verdict,
+}
+
+enum Verdict {
+    ByteEqual,
+    ErrorEqual,
+    Alike(MaskedRender),
+    Different(Difference),
+}
+
+impl Outcome {
+    pub(super) fn of(profile: &str, chart: &str, variant: &str, judgement: Judgement) -> Self {
+        let (profile, chart, variant) = (profile.to_owned(), chart.to_owned(), variant.to_owned());
+        let verdict = match judgement {
+            Judgement::Equal {
+                answer: Answer::Output(_),
+            } => Verdict::ByteEqual,
+            Judgement::Equal { .. } => Verdict::ErrorEqual,
+            Judgement::Alike { masked, bytes, .. } => Verdict::Alike(MaskedRender {
+                profile: profile.clone(),
+                chart: chart.clone(),
+                variant: variant.clone(),
+                bytes,
+                masked: masked.drawn,
+                verified: masked.verified,
+            }),
+            Judgement::Different(Unequal {
+                reason,
+                line,
+                ours,
+                theirs,
+            }) => {
+                let line = line.unwrap_or_else(|| first_difference(&ours, &theirs));
+                Verdict::Different(Difference {
+                    profile: profile.clone(),
+                    chart: chart.clone(),
+                    variant: variant.clone(),
+                    reason,
+                    line,
+                    ours: shown(&ours, line),
+                    theirs: shown(&theirs, line),
+                })
+            }
+        };
+        Self {
+            profile,
+            chart,
+            variant,
+            verdict,
+        }
+    }
+
+    fn key(&self) -> (&str, &str, &str) {
+        (&self.profile, &self.chart, &self.variant)
+    }
 }
 
 /// Everything that was compared.
@@ -88,10 +143,7 @@ pub struct MaskedRender {
 impl Report {
     pub(super) fn new(profiles: impl Iterator<Item = String>, outcomes: impl Iterator<Item = Outcome>) -> Self {
         let mut outcomes: Vec<_> = outcomes.collect();
-        outcomes.sort_by(|left, right| {
-            let key = |outcome: &Outcome| (outcome.profile.clone(), outcome.chart.clone(), outcome.variant.clone());
-            key(left).cmp(&key(right))
-        });
+        outcomes.sort_by(|left, right| left.key().cmp(&right.key()));
         let mut report = Self {
             profiles: profiles.map(|profile| (profile, Counts::default())).collect(),
             ..Self::default()
@@ -100,9 +152,13 @@ impl Report {
         for outcome in outcomes {
             let of_profile = report.profiles.entry(outcome.profile.clone()).or_default();
             of_profile.charts += usize::from(charts.insert((outcome.profile.clone(), outcome.chart.clone())));
-            of_profile.count(&outcome.judgement);
-            report.total.count(&outcome.judgement);
-            report.list(outcome);
+            of_profile.count(&outcome.verdict);
+            report.total.count(&outcome.verdict);
+            match outcome.verdict {
+                Verdict::ByteEqual | Verdict::ErrorEqual => {}
+                Verdict::Alike(masked) => report.masked.push(masked),
+                Verdict::Different(difference) => report.differences.push(difference),
+            }
         }
         report.total.charts = charts
             .into_iter()
@@ -116,55 +172,16 @@ impl Report {
     pub fn is_good(&self) -> bool {
         self.total.renders > 0 && self.total.different == 0
     }
-
-    fn list(&mut self, outcome: Outcome) {
-        let Outcome {
-            profile,
-            chart,
-            variant,
-            judgement,
-        } = outcome;
-        match judgement {
-            Judgement::Equal { .. } => {}
-            Judgement::Alike { masked, bytes, .. } => self.masked.push(MaskedRender {
-                profile,
-                chart,
-                variant,
-                bytes,
-                masked: masked.drawn,
-                verified: masked.verified,
-            }),
-            Judgement::Different(Unequal {
-                reason,
-                line,
-                ours,
-                theirs,
-            }) => {
-                let line = line.unwrap_or_else(|| first_difference(&ours, &theirs));
-                self.differences.push(Difference {
-                    profile,
-                    chart,
-                    variant,
-                    reason,
-                    line,
-                    ours: shown(&ours, line),
-                    theirs: shown(&theirs, line),
-                });
-            }
-        }
-    }
 }
 
 impl Counts {
-    fn count(&mut self, judgement: &Judgement) {
+    fn count(&mut self, verdict: &Verdict) {
         self.renders += 1;
-        *match judgement {
-            Judgement::Equal {
-                answer: crate::Answer::Output(_),
-            } => &mut self.byte_equal,
-            Judgement::Equal { .. } => &mut self.error_equal,
-            Judgement::Alike { .. } => &mut self.masked_equal,
-            Judgement::Different(_) => &mut self.different,
+        *match verdict {
+            Verdict::ByteEqual => &mut self.byte_equal,
+            Verdict::ErrorEqual => &mut self.error_equal,
+            Verdict::Alike(_) => &mut self.masked_equal,
+            Verdict::Different(_) => &mut self.different,
         } += 1;
     }
 
