@@ -62,7 +62,7 @@ impl From<BoundError> for String {
 /// Checks the size of a text before it is made.
 pub(crate) fn check_bytes(bytes: usize) -> Result<(), BoundError> {
     if bytes > MAX_BYTES {
-        Err(BoundError::Bytes)
+        Err(beyond(BoundError::Bytes))
     } else {
         Ok(())
     }
@@ -71,7 +71,7 @@ pub(crate) fn check_bytes(bytes: usize) -> Result<(), BoundError> {
 /// Checks the length of a list.
 pub(crate) fn check_items(items: usize) -> Result<(), BoundError> {
     if items > MAX_ITEMS {
-        Err(BoundError::Items)
+        Err(beyond(BoundError::Items))
     } else {
         Ok(())
     }
@@ -80,7 +80,7 @@ pub(crate) fn check_items(items: usize) -> Result<(), BoundError> {
 /// Checks what one document takes.
 pub(crate) fn check_document(bytes: usize) -> Result<(), BoundError> {
     if bytes > MAX_DOCUMENT {
-        Err(BoundError::Document)
+        Err(beyond(BoundError::Document))
     } else {
         Ok(())
     }
@@ -93,6 +93,8 @@ thread_local! {
     static ALLOWED: Cell<u64> = const { Cell::new(u64::MAX) };
     /// Bytes that what is kept takes.
     static HELD: Cell<usize> = const { Cell::new(0) };
+    /// Whether an error said that something is beyond a bound of ours.
+    static MET: Cell<bool> = const { Cell::new(false) };
     /// Whether the render is to end.
     static CANCELLED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
@@ -102,7 +104,19 @@ pub(crate) fn begin(steps: u64, cancelled: &Arc<AtomicBool>) {
     WORK.set(0);
     ALLOWED.set(steps);
     HELD.set(0);
+    MET.set(false);
     CANCELLED.set(Some(Arc::clone(cancelled)));
+}
+
+/// Notes that an error says what Helm would not, because Helm has no such bound. On its way the error may become a text.
+pub(crate) fn beyond<E>(error: E) -> E {
+    MET.set(true);
+    error
+}
+
+/// Whether such an error was made since the phase began.
+pub(crate) fn is_met() -> bool {
+    MET.get()
 }
 
 /// Notes work of about that many steps of a template.
@@ -119,7 +133,7 @@ pub(crate) fn allow_work(steps: u64) {
 pub(crate) fn spend(steps: u64) -> Result<(), BoundError> {
     note_work(steps);
     if WORK.get() > ALLOWED.get() {
-        return Err(BoundError::Steps);
+        return Err(beyond(BoundError::Steps));
     }
     let is_raised = |flag: &Option<Arc<AtomicBool>>| flag.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed));
     if CANCELLED.with_borrow(is_raised) {
@@ -137,7 +151,7 @@ pub(crate) fn note_held(bytes: usize) {
 /// Whether all that was noted is within the bounds.
 pub(crate) fn check() -> Result<(), BoundError> {
     if HELD.get() > MAX_HELD {
-        return Err(BoundError::Held);
+        return Err(beyond(BoundError::Held));
     }
     spend(0)
 }
@@ -191,11 +205,11 @@ impl Walk {
     /// Goes to one more part, that many levels down.
     pub(crate) fn visit(&mut self, depth: usize) -> Result<(), BoundError> {
         if depth > MAX_DEPTH {
-            return Err(BoundError::Depth);
+            return Err(beyond(BoundError::Depth));
         }
         self.visited += 1;
         if self.visited > self.limit {
-            return Err(self.exhausted);
+            return Err(beyond(self.exhausted));
         }
         if self.visited.is_multiple_of(VISITS_PER_PAYMENT) {
             spend((VISITS_PER_PAYMENT / VISITS_PER_STEP) as u64)?;

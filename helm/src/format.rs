@@ -10,7 +10,7 @@ mod verbs;
 pub(crate) use quote::{quote, quote_char, quoted};
 pub(crate) use verbs::sprintf;
 
-use crate::bounds::{BoundError, MAX_DEPTH, check_bytes};
+use crate::bounds::{BoundError, MAX_DEPTH, beyond, check_bytes};
 use crate::value::{Element, GoObject, List, Map, Shape, Value};
 
 /// A value that cannot be printed.
@@ -143,7 +143,7 @@ impl Printer {
 
     fn value(&mut self, value: &Value, verb: char, depth: usize) -> Result<(), FormatError> {
         if depth > MAX_DEPTH {
-            return Err(FormatError::Bound(BoundError::Depth));
+            return Err(FormatError::Bound(beyond(BoundError::Depth)));
         }
         check_bytes(self.out.len()).map_err(FormatError::Bound)?;
         match value {

@@ -126,6 +126,7 @@ const FAMILIES: &[&[Function]] = &[
     chance::FUNCTIONS,
     cluster::FUNCTIONS,
     compare::FUNCTIONS,
+    compare::FUNCTIONS_THAT_NAME_TYPES,
     dates::FUNCTIONS,
     decimals::FUNCTIONS,
     defaults::FUNCTIONS,

@@ -46,17 +46,20 @@ impl Chart {
     ///
     /// Runs on a thread of its own, because templates may nest deeply, and returns when it is done.
     pub fn render(&self, values: &Node, options: &RenderOptions) -> Result<Rendering, RenderError> {
-        let rendering = on_deep_stack(|| Render { chart: self, options }.run(values))
-            .map_err(RenderProblem::Thread)
-            .flatten();
-        rendering.map_err(|problem| {
+        let rendering = on_deep_stack(|| {
+            Render { chart: self, options }
+                .run(values)
+                .map_err(|problem| (problem, bounds::is_met()))
+        })
+        .unwrap_or_else(|problem| Err((RenderProblem::Thread(problem), false)));
+        rendering.map_err(|(problem, is_limit)| {
             let problem = match problem {
                 // Templates say where they were; what else was cancelled has nothing to say.
                 problem @ RenderProblem::Execute(_) => problem,
                 _ if options.cancelled.load(Ordering::Relaxed) => RenderProblem::Cancelled,
                 problem => problem,
             };
-            RenderError::new(problem, options.profile)
+            RenderError::new(problem, options.profile, is_limit)
         })
     }
 }
@@ -65,7 +68,7 @@ impl RenderOptions {
     /// Whether the Kubernetes version is one: what a render finds out first, without a chart.
     pub fn check_kube_version(&self) -> Result<(), RenderError> {
         let checked = capabilities(self).map(|_| ());
-        checked.map_err(|problem| RenderError::new(problem, self.profile))
+        checked.map_err(|problem| RenderError::new(problem, self.profile, false))
     }
 }
 

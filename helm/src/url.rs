@@ -1,7 +1,9 @@
 //! URLs as Go's `net/url` takes them apart and puts them together. What it refuses, it refuses in Go's words.
 
+mod address;
 mod escape;
 
+use address::Address;
 use escape::{Part, escape, unescape};
 
 use crate::format::quote;
@@ -29,12 +31,23 @@ pub(crate) struct User {
     password: Option<Vec<u8>>,
 }
 
+/// Which hosts a version of Go takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum HostRule {
+    /// Anything between brackets, and colons anywhere else.
+    Any,
+    /// Between brackets only an address of IPv6, and no other brackets.
+    Addresses,
+    /// Likewise, and for the web no colon but that of the port.
+    AddressesAndOneColon,
+}
+
 impl Url {
     /// Takes a URL apart; the error is Go's text.
-    pub(crate) fn parse(text: &[u8]) -> Result<Self, String> {
+    pub(crate) fn parse(text: &[u8], rule: HostRule) -> Result<Self, String> {
         let (before, fragment) = cut(text, b'#');
         let refused = |url: &[u8], problem: &str| format!("parse {}: {problem}", text::lossy(&quote(url)));
-        let mut url = parse_without_fragment(before).map_err(|problem| refused(before, &problem))?;
+        let mut url = parse_without_fragment(before, rule).map_err(|problem| refused(before, &problem))?;
         if let Some(fragment) = fragment {
             url.fragment = unescape(fragment, Part::Fragment).map_err(|problem| refused(text, &problem))?;
         }
@@ -123,7 +136,7 @@ fn cut(text: &[u8], separator: u8) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-fn parse_without_fragment(text: &[u8]) -> Result<Url, String> {
+fn parse_without_fragment(text: &[u8], rule: HostRule) -> Result<Url, String> {
     if text.iter().any(|byte| *byte < b' ' || *byte == 0x7f) {
         return Err("net/url: invalid control character in URL".to_owned());
     }
@@ -150,7 +163,9 @@ fn parse_without_fragment(text: &[u8]) -> Result<Url, String> {
         let end = memchr::memchr(b'/', authority).unwrap_or(authority.len());
         let (authority, path) = authority.split_at(end);
         rest = path;
-        (url.user, url.host) = parse_authority(authority)?;
+        let is_web = matches!(url.scheme.as_slice(), b"http" | b"https");
+        let rule = if is_web { rule } else { rule.min(HostRule::Addresses) };
+        (url.user, url.host) = parse_authority(authority, rule)?;
     }
     url.path = unescape(rest, Part::Path)?;
     Ok(url)
@@ -170,11 +185,11 @@ fn scheme(text: &[u8]) -> Result<(&[u8], &[u8]), String> {
     Ok((b"", text))
 }
 
-fn parse_authority(authority: &[u8]) -> Result<(Option<User>, Vec<u8>), String> {
+fn parse_authority(authority: &[u8], rule: HostRule) -> Result<(Option<User>, Vec<u8>), String> {
     let Some(at) = memchr::memrchr(b'@', authority) else {
-        return Ok((None, parse_host(authority)?));
+        return Ok((None, parse_host(authority, rule)?));
     };
-    let host = parse_host(&authority[at + 1..])?;
+    let host = parse_host(&authority[at + 1..], rule)?;
     let user = &authority[..at];
     let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(byte);
     if !user.iter().all(is_allowed) {
@@ -188,7 +203,7 @@ fn parse_authority(authority: &[u8]) -> Result<(Option<User>, Vec<u8>), String> 
     Ok((Some(user), host))
 }
 
-fn parse_host(host: &[u8]) -> Result<Vec<u8>, String> {
+fn parse_host(host: &[u8], rule: HostRule) -> Result<Vec<u8>, String> {
     let check_port = |port: &[u8]| {
         if is_port(port) {
             Ok(())
@@ -196,19 +211,47 @@ fn parse_host(host: &[u8]) -> Result<Vec<u8>, String> {
             Err(format!("invalid port {} after host", text::lossy(&quote(port))))
         }
     };
+    if rule > HostRule::Any && memchr::memrchr(b'[', host).is_some_and(|bracket| bracket > 0) {
+        return Err("invalid IP-literal".to_owned());
+    }
     if host.starts_with(b"[") {
         let end = memchr::memrchr(b']', host).ok_or("missing ']' in host")?;
         check_port(&host[end + 1..])?;
-        if let Some(zone) = memchr::memmem::find(&host[..end], b"%25") {
-            let mut unescaped = unescape(&host[..zone], Part::Host)?;
-            unescaped.extend(unescape(&host[zone..end], Part::Zone)?);
-            unescaped.extend(unescape(&host[end..], Part::Host)?);
-            return Ok(unescaped);
+        let unescaped = unescape_literal(host, end)?;
+        if rule > HostRule::Any {
+            check_address(&unescaped)?;
         }
-    } else if let Some(colon) = memchr::memrchr(b':', host) {
+        return Ok(unescaped);
+    }
+    let colon = match rule {
+        HostRule::AddressesAndOneColon => memchr::memchr(b':', host),
+        HostRule::Any | HostRule::Addresses => memchr::memrchr(b':', host),
+    };
+    if let Some(colon) = colon {
         check_port(&host[colon..])?;
     }
     unescape(host, Part::Host)
+}
+
+/// A host that begins with a bracket. Its zone escapes more than the rest.
+fn unescape_literal(host: &[u8], end: usize) -> Result<Vec<u8>, String> {
+    let Some(zone) = memchr::memmem::find(&host[..end], b"%25") else {
+        return unescape(host, Part::Host);
+    };
+    let mut unescaped = unescape(&host[..zone], Part::Host)?;
+    unescaped.extend(unescape(&host[zone..end], Part::Zone)?);
+    unescaped.extend(unescape(&host[end..], Part::Host)?);
+    Ok(unescaped)
+}
+
+/// Between the brackets, of which the last is the one before the port.
+fn check_address(host: &[u8]) -> Result<(), String> {
+    let end = memchr::memrchr(b']', host).unwrap_or(host.len());
+    match address::parse(host.get(1..end).unwrap_or_default()) {
+        Ok(Address::V6) => Ok(()),
+        Ok(Address::V4) => Err("invalid IP-literal".to_owned()),
+        Err(problem) => Err(format!("invalid host: {problem}")),
+    }
 }
 
 /// Nothing, or a colon and digits.

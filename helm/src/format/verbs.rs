@@ -1,6 +1,7 @@
 //! Go's `fmt.Sprintf`: reads a format string, finds the operand of each verb, and reports what does not fit as Go does.
 
 use super::{Flags, FormatError, Printer};
+use crate::bounds::beyond;
 use crate::text::{first_rune, push_char};
 use crate::value::Value;
 
@@ -184,7 +185,7 @@ impl Formatter<'_> {
             .max(flags.precision)
             .and_then(|number| i64::try_from(number).ok());
         if largest > Some(MAX_NUMBER) {
-            return Err(FormatError::TooWide);
+            return Err(beyond(FormatError::TooWide));
         }
         if verb == '%' {
             self.write(b"%");

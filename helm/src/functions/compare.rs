@@ -2,31 +2,51 @@
 
 use std::cmp::Ordering;
 
-use super::{Called, Function, mismatch};
+use super::{Called, Function, FunctionSet, mismatch};
 use crate::format;
 use crate::text;
 use crate::value::Type::Reflect;
 use crate::value::{Shape, Value};
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    Function::variadic("eq", &[Reflect, Reflect], eq),
-    Function::new("ne", &[Reflect, Reflect], ne),
-    Function::new("lt", &[Reflect, Reflect], |arguments| {
-        compared(arguments, Ordering::is_lt)
-    }),
-    Function::new("le", &[Reflect, Reflect], |arguments| {
-        compared(arguments, Ordering::is_le)
-    }),
-    Function::new("gt", &[Reflect, Reflect], |arguments| {
-        compared(arguments, Ordering::is_gt)
-    }),
-    Function::new("ge", &[Reflect, Reflect], |arguments| {
-        compared(arguments, Ordering::is_ge)
-    }),
-];
+pub(super) const FUNCTIONS: &[Function] = &functions::<false>();
+
+/// Newer Go names the types that do not go together.
+pub(super) const FUNCTIONS_THAT_NAME_TYPES: &[Function] = &functions::<true>();
+
+const fn functions<const NAMES: bool>() -> [Function; 6] {
+    let since = if NAMES { FunctionSet::V4_0 } else { FunctionSet::V3_19 };
+    [
+        Function::variadic("eq", &[Reflect, Reflect], eq::<NAMES>).since(since),
+        Function::new("ne", &[Reflect, Reflect], ne::<NAMES>).since(since),
+        Function::new("lt", &[Reflect, Reflect], |arguments| {
+            compared::<NAMES>(arguments, Ordering::is_lt)
+        })
+        .since(since),
+        Function::new("le", &[Reflect, Reflect], |arguments| {
+            compared::<NAMES>(arguments, Ordering::is_le)
+        })
+        .since(since),
+        Function::new("gt", &[Reflect, Reflect], |arguments| {
+            compared::<NAMES>(arguments, Ordering::is_gt)
+        })
+        .since(since),
+        Function::new("ge", &[Reflect, Reflect], |arguments| {
+            compared::<NAMES>(arguments, Ordering::is_ge)
+        })
+        .since(since),
+    ]
+}
 
 const BAD_TYPE: &str = "invalid type for comparison";
-const INCOMPATIBLE: &str = "incompatible types for comparison";
+
+fn incompatible<const NAMES: bool>(first: &Value, second: &Value) -> String {
+    let words = "incompatible types for comparison";
+    if NAMES {
+        format!("{words}: {} and {}", first.type_name(), second.type_name())
+    } else {
+        words.to_owned()
+    }
+}
 
 /// The classes between which Go's templates do not convert. Signed and unsigned integers compare by their number.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,7 +83,7 @@ fn integer(value: &Value) -> Option<i64> {
 }
 
 /// Whether the first argument equals any of the others.
-fn eq(arguments: &[Value]) -> Called {
+fn eq<const NAMES: bool>(arguments: &[Value]) -> Called {
     let [first, others @ ..] = arguments else {
         return Err(mismatch());
     };
@@ -71,22 +91,22 @@ fn eq(arguments: &[Value]) -> Called {
         return Err("missing argument for comparison".to_owned());
     }
     for other in others {
-        if equal(first, other)? {
+        if equal::<NAMES>(first, other)? {
             return Ok(Value::Bool(true));
         }
     }
     Ok(Value::Bool(false))
 }
 
-fn ne(arguments: &[Value]) -> Called {
+fn ne<const NAMES: bool>(arguments: &[Value]) -> Called {
     let [first, second] = arguments else {
         return Err(mismatch());
     };
-    Ok(Value::Bool(!equal(first, second)?))
+    Ok(Value::Bool(!equal::<NAMES>(first, second)?))
 }
 
 #[expect(clippy::float_cmp, reason = "Go compares exactly")]
-fn equal(first: &Value, second: &Value) -> Result<bool, String> {
+fn equal<const NAMES: bool>(first: &Value, second: &Value) -> Result<bool, String> {
     match (first, second) {
         (Value::Bool(first), Value::Bool(second)) => Ok(first == second),
         (first, second) if let (Some(first), Some(second)) = (integer(first), integer(second)) => Ok(first == second),
@@ -94,7 +114,7 @@ fn equal(first: &Value, second: &Value) -> Result<bool, String> {
         (Value::Str(first), Value::Str(second)) => Ok(first == second),
         (Value::Nil, Value::Nil) => Ok(true),
         (Value::Nil, _) | (_, Value::Nil) => Ok(false),
-        _ if basic(first) != basic(second) => Err(INCOMPATIBLE.to_owned()),
+        _ if basic(first) != basic(second) => Err(incompatible::<NAMES>(first, second)),
         (first, second) if first.kind_name() != second.kind_name() => Err(format!(
             "non-comparable types {}: {}, {}: {}",
             printed(first, b"%s")?,
@@ -121,7 +141,7 @@ fn printed(value: &Value, verb: &[u8]) -> Result<String, String> {
     }
 }
 
-fn compared(arguments: &[Value], is_wanted: fn(Ordering) -> bool) -> Called {
+fn compared<const NAMES: bool>(arguments: &[Value], is_wanted: fn(Ordering) -> bool) -> Called {
     let [first, second] = arguments else {
         return Err(mismatch());
     };
@@ -129,7 +149,7 @@ fn compared(arguments: &[Value], is_wanted: fn(Ordering) -> bool) -> Called {
         return Err(BAD_TYPE.to_owned());
     };
     if first_kind != second_kind {
-        return Err(INCOMPATIBLE.to_owned());
+        return Err(incompatible::<NAMES>(first, second));
     }
     let ordering = match (first, second) {
         (first, second) if let (Some(first), Some(second)) = (integer(first), integer(second)) => {

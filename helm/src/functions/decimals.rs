@@ -4,6 +4,7 @@ use num_bigint::BigInt;
 
 use super::numbers::to_float64;
 use super::{Called, Function, mismatch};
+use crate::bounds::beyond;
 use crate::value::Type::Any;
 use crate::value::Value;
 
@@ -44,7 +45,7 @@ struct Decimal {
 
 /// Exact results beyond the bound are refused rather than rounded.
 fn too_long() -> String {
-    format!("decimal number has more than {MAX_DIGITS} digits")
+    beyond(format!("decimal number has more than {MAX_DIGITS} digits"))
 }
 
 fn power_of_ten(exponent: i32) -> Result<BigInt, String> {

@@ -244,7 +244,8 @@ fn write_lower(out: &mut Vec<u8>, kind: Word, word: &[u8], connector: char) {
 }
 
 fn is_alphabet(character: char) -> bool {
-    is_letter(character) && !matches!(character, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fcc}')
+    is_letter(character)
+        && !matches!(character, '\u{3400}'..='\u{4d85}' | '\u{4e00}'..='\u{9fcc}' | '\u{20000}'..='\u{2b81d}')
 }
 
 struct Words<'a> {

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::automaton::Automaton;
 use super::patterns::translate;
 use super::{Called, Function, mismatch};
-use crate::bounds::{check_bytes, check_items, spend};
+use crate::bounds::{beyond, check_bytes, check_items, spend};
 use crate::format::quote;
 use crate::text;
 use crate::value::Type::{Int, Str};
@@ -121,7 +121,7 @@ impl Refusal {
     fn returned(self) -> String {
         match self {
             Self::Go(refused) => refused.1.clone(),
-            Self::Ours(reason) => reason.to_string(),
+            Self::Ours(reason) => beyond(reason.to_string()),
         }
     }
 
@@ -142,7 +142,7 @@ impl Refusal {
                 };
                 format!("regexp: Compile({shown}): {error}")
             }
-            Self::Ours(reason) => reason.to_string(),
+            Self::Ours(reason) => beyond(reason.to_string()),
         }
     }
 }

@@ -1,22 +1,30 @@
 //! `urlParse` and `urlJoin`. The rules are in [`crate::url`].
 
 use super::lists::NIL_POINTER;
-use super::{Called, Function, mismatch};
-use crate::url::Url;
+use super::{Called, Function, FunctionSet, mismatch};
+use crate::url::{HostRule, Url};
 use crate::value;
 use crate::value::Type::{Map, Str};
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    Function::new("urlParse", &[Str], url_parse),
+    Function::new("urlParse", &[Str], |arguments| url_parse(arguments, HostRule::Any)),
+    Function::new("urlParse", &[Str], |arguments| {
+        url_parse(arguments, HostRule::Addresses)
+    })
+    .since(FunctionSet::V4_0),
+    Function::new("urlParse", &[Str], |arguments| {
+        url_parse(arguments, HostRule::AddressesAndOneColon)
+    })
+    .since(FunctionSet::V4_2),
     Function::new("urlJoin", &[Map], url_join),
 ];
 
-fn url_parse(arguments: &[Value]) -> Called {
+fn url_parse(arguments: &[Value], rule: HostRule) -> Called {
     let [Value::Str(text)] = arguments else {
         return Err(mismatch());
     };
-    let url = Url::parse(text).map_err(|problem| format!("unable to parse url: {problem}"))?;
+    let url = Url::parse(text, rule).map_err(|problem| format!("unable to parse url: {problem}"))?;
     let parts = value::Map::new();
     parts.insert("hostname", url.host_name());
     parts.insert("userinfo", url.user.map(|user| user.text()).unwrap_or_default());
@@ -47,7 +55,9 @@ fn url_join(arguments: &[Value]) -> Called {
     let user = part(parts, "userinfo")?;
     if !user.is_empty() {
         let around = [b"proto://", user.as_slice(), b"@host"].concat();
-        let parsed = Url::parse(&around).map_err(|problem| format!("unable to parse userinfo in dict: {problem}"))?;
+        // The host is ours, so any rule will do.
+        let parsed = Url::parse(&around, HostRule::Any)
+            .map_err(|problem| format!("unable to parse userinfo in dict: {problem}"))?;
         url.user = parsed.user;
     }
     Ok(Value::from(url.text()))

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::Error;
-use crate::bounds::{BoundError, MAX_DEPTH, check_bytes};
+use crate::bounds::{BoundError, MAX_DEPTH, beyond, check_bytes};
 use crate::number;
 use crate::value::{Json, Map, Shape, Value};
 
@@ -54,7 +54,7 @@ struct Encoder {
 impl Encoder {
     fn value(&mut self, value: &Value, depth: usize) -> Result<(), Error> {
         if depth > MAX_DEPTH {
-            return Err(Error::Bound(BoundError::Depth));
+            return Err(Error::Bound(beyond(BoundError::Depth)));
         }
         check_bytes(self.text.len()).map_err(Error::Bound)?;
         match value {

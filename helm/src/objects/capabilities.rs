@@ -55,6 +55,7 @@ impl GoObject for Capabilities {
 }
 
 /// `KubeVersion` of Helm's chart package.
+#[derive(Clone)]
 struct KubeVersion {
     type_name: &'static str,
     suffix: KubeVersionSuffix,
@@ -62,6 +63,8 @@ struct KubeVersion {
     numbers: String,
     major: String,
     minor: String,
+    /// It stands in an `interface {}`, without the methods of its pointer.
+    is_boxed: bool,
 }
 
 impl KubeVersion {
@@ -79,6 +82,7 @@ impl KubeVersion {
             numbers: all,
             major,
             minor,
+            is_boxed: false,
         })
     }
 }
@@ -150,7 +154,7 @@ impl GoObject for KubeVersion {
     }
 
     fn method(&self, name: &str) -> Option<Signature> {
-        matches!(name, "String" | "GitVersion").then_some(NO_PARAMETERS)
+        (!self.is_boxed && matches!(name, "String" | "GitVersion")).then_some(NO_PARAMETERS)
     }
 
     fn call(&self, name: &str, _arguments: &[Value]) -> Result<Value, String> {
@@ -159,7 +163,14 @@ impl GoObject for KubeVersion {
     }
 
     fn pointer_string(&self) -> Option<String> {
-        Some(self.numbers.clone())
+        (!self.is_boxed).then(|| self.numbers.clone())
+    }
+
+    fn boxed(&self) -> Option<Value> {
+        Some(Value::Obj(Rc::new(Self {
+            is_boxed: true,
+            ..self.clone()
+        })))
     }
 }
 

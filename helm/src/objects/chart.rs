@@ -249,6 +249,9 @@ fn text(text: &str) -> Value {
 }
 
 fn texts(texts: &[String]) -> Value {
+    if texts.is_empty() {
+        return Value::List(List::nil(Element::Str));
+    }
     Value::List(List::strings(texts.iter().map(|text| Bytes::from(text.as_bytes()))))
 }
 
@@ -264,6 +267,9 @@ fn pairs(pairs: &BTreeMap<String, String>) -> Value {
 }
 
 fn objects<T>(type_name: &'static str, items: &[T], object: impl Fn(&T) -> MetadataObject) -> Value {
+    if items.is_empty() {
+        return Value::List(List::nil(Element::Named(type_name)));
+    }
     let items = items.iter().map(|item| Value::Obj(Rc::new(object(item))));
     Value::List(List::of(Element::Named(type_name), items.collect()))
 }

@@ -16,6 +16,7 @@ use crate::template::{ExecError, ParseError, StackError};
 pub struct RenderError {
     problem: Box<RenderProblem>,
     profile: &'static Profile,
+    is_limit: bool,
 }
 
 /// What is wrong with a chart, its values or what it is rendered for.
@@ -89,10 +90,11 @@ pub(crate) struct ErrorWords {
 }
 
 impl RenderError {
-    pub(super) fn new(problem: RenderProblem, profile: &'static Profile) -> Self {
+    pub(super) fn new(problem: RenderProblem, profile: &'static Profile, is_limit: bool) -> Self {
         Self {
             problem: Box::new(problem),
             profile,
+            is_limit,
         }
     }
 
@@ -150,6 +152,12 @@ impl RenderError {
             RenderProblem::Execute(error) => error.is_cancelled(),
             problem => matches!(problem, RenderProblem::Cancelled),
         }
+    }
+
+    /// Whether something met a limit that Helm does not have, of [`RenderOptions::limits`](crate::RenderOptions::limits) or of a single
+    /// value, document or function: Helm might render the chart.
+    pub fn is_limit(&self) -> bool {
+        self.is_limit
     }
 
     /// The function of Helm's that nothing answered, if that is why there is no rendering.

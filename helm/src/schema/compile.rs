@@ -12,6 +12,7 @@ use super::keywords::{
 };
 use super::number::Decimal;
 use super::registry::{Registry, location};
+use crate::bounds::beyond;
 use crate::format::quoted;
 
 /// A schema with all subschemas that it can lead to. The first one is the whole.
@@ -131,7 +132,7 @@ impl Compiler {
         }
         let id = self.subschemas.len();
         if id >= MAX_SUBSCHEMAS {
-            return Err(format!("schema has more than {MAX_SUBSCHEMAS} subschemas"));
+            return Err(beyond(format!("schema has more than {MAX_SUBSCHEMAS} subschemas")));
         }
         self.registry.keep_pointer(&key.1)?;
         self.subschemas.push(Subschema::new(key.0.clone(), key.1.clone()));

@@ -15,6 +15,7 @@ use super::draft::Draft;
 use super::failure::Failure;
 use super::keywords::{Id, Subschema, Type};
 use super::registry::location;
+use crate::bounds::beyond;
 use crate::format::quoted;
 
 /// How much one validation may look at.
@@ -80,7 +81,7 @@ impl Work {
     fn spend(&self, steps: u64) {
         self.steps.set(self.steps.get() + steps);
         if self.steps.get() > MAX_STEPS {
-            self.refuse("values and schema take too many steps to compare");
+            self.refuse(beyond("values and schema take too many steps to compare"));
         }
     }
 }

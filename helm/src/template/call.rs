@@ -233,8 +233,12 @@ impl Executor<'_> {
 
     /// Checks that a value can be given to a parameter.
     fn assignable(&self, frame: &Frame, operand: Operand, parameter: Type) -> Executed<Operand> {
-        if matches!(parameter, Type::Any | Type::Reflect) {
-            return Ok(operand);
+        match (parameter, &operand.value) {
+            (Type::Any, Value::Obj(object)) => {
+                return Ok(object.boxed().map_or_else(|| operand.clone(), Operand::from));
+            }
+            (Type::Any | Type::Reflect, _) => return Ok(operand),
+            _ => {}
         }
         if operand.is_invalid() {
             if parameter.can_be_nil() {

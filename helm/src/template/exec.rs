@@ -12,7 +12,7 @@ use super::origin::Origins;
 use super::syntax::{DOLLAR, Name, NodeId, Source, Tree};
 use super::{Operand, Templates, parse};
 use crate::answers::{Answers, Asker};
-use crate::bounds::{BYTES_PER_STEP, allow_work, note_work, take_work};
+use crate::bounds::{BYTES_PER_STEP, allow_work, beyond, note_work, take_work};
 use crate::format;
 use crate::text;
 use crate::value::{Bytes, Map, Value};
@@ -278,7 +278,10 @@ impl<'t> Executor<'t> {
     pub(super) fn count_steps(&mut self, frame: &Frame, steps: u64) -> Executed<()> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > self.limits.steps {
-            return Err(self.error(frame, format!("template takes more than {} steps", self.limits.steps)));
+            return Err(self.error(
+                frame,
+                beyond(format!("template takes more than {} steps", self.limits.steps)),
+            ));
         }
         if self.cancelled.load(Ordering::Relaxed) {
             self.is_cancelled = true;
@@ -292,7 +295,7 @@ impl<'t> Executor<'t> {
         if self.depth >= self.limits.depth {
             return Err(self.error(
                 frame,
-                format!("exceeded maximum template depth ({})", self.limits.depth),
+                beyond(format!("exceeded maximum template depth ({})", self.limits.depth)),
             ));
         }
         self.depth += 1;
@@ -324,7 +327,7 @@ impl<'t> Executor<'t> {
     }
 
     fn too_much_output(&self) -> String {
-        format!("templates make more than {} bytes", self.limits.output)
+        beyond(format!("templates make more than {} bytes", self.limits.output))
     }
 
     /// Counts what a function was given, because a step that reads megabytes is more than one, and allows it what is left.

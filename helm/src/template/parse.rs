@@ -13,7 +13,7 @@ use super::item::{Item, ItemKind, Keyword};
 use super::lex::Lexer;
 use super::literal;
 use super::syntax::{Branch, Name, Node, NodeId, NodeKind, Source, Tree, is_empty};
-use crate::bounds::MAX_ITEMS;
+use crate::bounds::{MAX_ITEMS, beyond};
 use crate::functions::FunctionTable;
 use crate::text;
 
@@ -346,7 +346,7 @@ impl<'a> Parser<'a> {
 
     fn text_or_action(&mut self) -> Parsed<Action> {
         if self.nodes.len() > MAX_ITEMS {
-            return Err(format!("template has more than {MAX_ITEMS} parts"));
+            return Err(beyond(format!("template has more than {MAX_ITEMS} parts")));
         }
         let item = self.next_word();
         match item.kind {

@@ -54,6 +54,11 @@ pub trait GoObject: Any {
         self.string()
     }
 
+    /// The same in an `interface {}`, where Go does not reach the methods of its pointer; nothing when it is the same there.
+    fn boxed(&self) -> Option<Value> {
+        None
+    }
+
     /// What `GoString()` of the type gives; `%#v` uses it.
     fn go_string(&self) -> Option<String> {
         None

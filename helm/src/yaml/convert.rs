@@ -46,6 +46,8 @@ impl Converter {
                 Node::Text(STANDARD.encode(bytes))
             }
             _ if depth > MAX_DEPTH => return None,
+            Value::List(list) if list.is_nil() => Node::Null,
+            Value::Map(map) if map.is_nil() => Node::Null,
             Value::List(list) => {
                 let items = list.items().iter().map(|item| self.node(item, depth + 1));
                 Node::List(items.collect::<Option<_>>()?)

@@ -7,7 +7,7 @@ use libyaml_safer::{ErrorKind, Event, EventData, Mark, Parser, ScalarStyle};
 
 use super::error::Error;
 use super::resolve::TAG_PREFIX;
-use crate::bounds::{BoundError, MAX_DEPTH, check_items, spend};
+use crate::bounds::{BoundError, MAX_DEPTH, beyond, check_items, spend};
 
 /// Index of a [`Written`] node in its [`Source`].
 pub(super) type Id = usize;
@@ -193,7 +193,7 @@ impl Reader<'_, '_> {
 
     fn node(&mut self, event: Event, depth: usize) -> Result<Id, Error> {
         if depth > MAX_DEPTH {
-            return Err(Error::Bound(BoundError::Depth));
+            return Err(Error::Bound(beyond(BoundError::Depth)));
         }
         if let EventData::Scalar {
             style: ScalarStyle::DoubleQuoted,

@@ -64,7 +64,7 @@ fn one_line_templates_render_as_helm_rendered_them() {
         };
         answer(&call.ours())
     };
-    recorded::compare(&[Profile::V3_19], &files, 300, ours, |template, binary| {
+    recorded::compare(Profile::all(), &files, 300, ours, |template, binary| {
         answer(&call(template).theirs(binary))
     });
 }

@@ -22,6 +22,9 @@ enum Line {
 /// Parts of questions that take long to answer.
 const SLOW: &[&str] = &["gen", "htpasswd", "bcrypt", "derivePassword"];
 
+/// What we say otherwise, as `docs/reference/helm-differences.md` tells: the profile and a part of the question.
+const KNOWN: &[(&str, &str)] = &[("v4.2", "MHcCAQEEIP//////")];
+
 #[derive(Default)]
 struct Case {
     question: String,
@@ -164,7 +167,11 @@ fn differing(
     ours: &impl Fn(&str, &'static Profile) -> String,
 ) -> Vec<String> {
     let mut differences = Vec::new();
-    let is_asked = |profile: &Profile| profiles.iter().any(|asked| asked.name == profile.name);
+    let is_known = |profile: &Profile| {
+        let mut known = KNOWN.iter();
+        known.any(|(name, part)| *name == profile.name && case.question.contains(part))
+    };
+    let is_asked = |profile: &Profile| !is_known(profile) && profiles.iter().any(|asked| asked.name == profile.name);
     let profiles = Profile::all().iter().copied().enumerate();
     let profiles = profiles.filter(|(_, profile)| is_asked(profile));
     // What makes keys is slow and alike in all profiles.

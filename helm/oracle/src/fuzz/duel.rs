@@ -30,23 +30,21 @@ const LIMITS: Limits = Limits {
     output: 64 << 20,
 };
 
-/// What our limits say; the real Helm has none.
-const OUR_LIMITS: [&str; 7] = [
-    "decimal number has more than",
-    "template takes more than",
-    "is larger than",
-    "has more than",
-    "nests deeper than",
-    "steps to compare",
-    "more steps than are left",
-];
-
 /// What one side makes of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Wrote(Vec<u8>),
     /// The error without log lines.
     Failed(String),
+}
+
+impl Answer {
+    /// Of the outputs of one template.
+    fn written(mut outputs: Vec<Vec<u8>>) -> Self {
+        outputs
+            .pop()
+            .map_or_else(|| Self::Failed("no output".to_owned()), Self::Wrote)
+    }
 }
 
 impl fmt::Display for Answer {
@@ -68,16 +66,12 @@ pub(super) enum Ours {
 impl Ours {
     pub(super) fn render(template: &str, profile: &'static Profile) -> Self {
         // A panic is an answer that no Helm gives.
-        let answer = catch_unwind(AssertUnwindSafe(|| render(template, profile)));
-        match answer {
-            Err(_) => Self::Answer(Answer::Failed("the renderer panics".to_owned())),
-            Ok(Answer::Failed(error)) if OUR_LIMITS.iter().any(|words| error.contains(words)) => Self::Beyond,
-            Ok(answer) => Self::Answer(answer),
-        }
+        let panics = |_| Self::Answer(Answer::Failed("the renderer panics".to_owned()));
+        catch_unwind(AssertUnwindSafe(|| render(template, profile))).unwrap_or_else(panics)
     }
 }
 
-fn render(template: &str, profile: &'static Profile) -> Answer {
+fn render(template: &str, profile: &'static Profile) -> Ours {
     let chart = Chart::from_files(files(&[template]), &ArchiveLimits::default());
     let options = RenderOptions {
         profile,
@@ -85,13 +79,12 @@ fn render(template: &str, profile: &'static Profile) -> Answer {
     };
     let rendering = match chart {
         Ok(chart) => chart.render(&Node::Null, &options),
-        Err(error) => return Answer::Failed(format!("Error: {error}\n")),
+        Err(error) => return Ours::Answer(Answer::Failed(format!("Error: {error}\n"))),
     };
     match rendering {
-        Ok(rendering) => outputs(&rendering.stdout())
-            .pop()
-            .map_or_else(|| Answer::Failed("no output".to_owned()), Answer::Wrote),
-        Err(error) => Answer::Failed(error.stderr()),
+        Ok(rendering) => Ours::Answer(Answer::written(outputs(&rendering.stdout()))),
+        Err(error) if error.is_limit() => Ours::Beyond,
+        Err(error) => Ours::Answer(Answer::Failed(error.stderr())),
     }
 }
 
@@ -99,9 +92,7 @@ impl Oracle {
     /// What the real Helm makes of one template.
     pub(super) fn render(&self, template: &str) -> anyhow::Result<Answer> {
         Ok(match self.run(&[template])? {
-            Ok(mut outputs) => outputs
-                .pop()
-                .map_or_else(|| Answer::Failed("no output".to_owned()), Answer::Wrote),
+            Ok(outputs) => Answer::written(outputs),
             Err(error) => Answer::Failed(error),
         })
     }
