@@ -64,12 +64,12 @@ impl Templates {
     ///
     /// A template replaces an earlier one of the same name, unless it is nothing but space.
     pub fn parse(&mut self, name: &str, text: &[u8]) -> Result<(), ParseError> {
-        let file = self.parse_file(name, text)?;
+        let file = self.parse_file(name, &text.into())?;
         self.add_file(name, &file)
     }
 
     /// Parses a text without adding anything.
-    pub(crate) fn parse_file(&self, name: &str, text: &[u8]) -> Result<ParsedFile, ParseError> {
+    pub(crate) fn parse_file(&self, name: &str, text: &Arc<[u8]>) -> Result<ParsedFile, ParseError> {
         Ok(ParsedFile(parse::parse(name, text, self.functions)?.into()))
     }
 

@@ -259,7 +259,7 @@ impl<'t> Executor<'t> {
             return Ok(trees.clone());
         }
         note_work((template.len() / BYTES_PARSED_PER_STEP) as u64);
-        let trees: Rc<[Tree]> = parse::parse(EXPANDED, template, self.templates.functions)
+        let trees: Rc<[Tree]> = parse::parse(EXPANDED, &template[..].into(), self.templates.functions)
             .map_err(|error| Failure::from(format!("cannot parse template {}: {error}", quoted(template))))?
             .into();
         self.written += trees.first().map_or(0, Tree::memory);

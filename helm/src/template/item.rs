@@ -1,6 +1,5 @@
 //! The items that the text of a template is cut into: their kinds, the keywords, and how errors quote them.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use crate::text;
@@ -66,13 +65,12 @@ impl Keyword {
     }
 }
 
-/// One item: what it is, where it stands (byte offset and line), and its text or, for an error, the message.
-#[derive(Clone, Debug)]
+/// One item: what it is, where it stands (a byte of the text), and its own text.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Item<'a> {
     pub(super) kind: ItemKind,
     pub(super) position: usize,
-    pub(super) text: Cow<'a, [u8]>,
-    pub(super) line: usize,
+    pub(super) text: &'a [u8],
 }
 
 impl fmt::Display for Item<'_> {
@@ -80,17 +78,16 @@ impl fmt::Display for Item<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             ItemKind::End => formatter.write_str("EOF"),
-            ItemKind::Error => formatter.write_str(&text::lossy(&self.text)),
-            ItemKind::Keyword(_) => write!(formatter, "<{}>", text::lossy(&self.text)),
+            ItemKind::Keyword(_) => write!(formatter, "<{}>", text::lossy(self.text)),
             _ if self.text.len() > 10 => {
-                let length = text::runes(&self.text).take(10).map(|rune| rune.bytes.len()).sum();
+                let length = text::runes(self.text).take(10).map(|rune| rune.bytes.len()).sum();
                 write!(
                     formatter,
                     "{}...",
                     text::lossy(&crate::format::quote(&self.text[..length]))
                 )
             }
-            _ => write!(formatter, "{}", text::lossy(&crate::format::quote(&self.text))),
+            _ => write!(formatter, "{}", text::lossy(&crate::format::quote(self.text))),
         }
     }
 }

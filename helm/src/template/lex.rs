@@ -1,6 +1,6 @@
 //! Cuts the text of a template into items. Decides trim markers, comments and what a word is; knows no grammar.
 
-use std::borrow::Cow;
+use memchr::memmem::Finder;
 
 use super::item::{Item, ItemKind, Keyword};
 use crate::text::{self, first_rune};
@@ -12,24 +12,25 @@ const TRIM_MARKER_LENGTH: usize = 2;
 
 pub(super) struct Lexer<'a> {
     input: &'a [u8],
+    /// Finds where the next action begins.
+    actions: Finder<'static>,
     position: usize,
     start: usize,
-    line: usize,
-    start_line: usize,
     open_parentheses: usize,
     is_inside_action: bool,
+    problem: String,
 }
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(input: &'a [u8]) -> Self {
         Self {
             input,
+            actions: Finder::new(LEFT_DELIMITER),
             position: 0,
             start: 0,
-            line: 1,
-            start_line: 1,
             open_parentheses: 0,
             is_inside_action: false,
+            problem: String::new(),
         }
     }
 
@@ -41,6 +42,11 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    /// What is wrong at the item that is an error.
+    pub(super) fn problem(&self) -> &str {
+        &self.problem
+    }
+
     fn rest(&self) -> &'a [u8] {
         &self.input[self.position..]
     }
@@ -49,9 +55,7 @@ impl<'a> Lexer<'a> {
     fn advance(&mut self) -> Option<char> {
         let rune = first_rune(self.rest())?;
         self.position += rune.bytes.len();
-        let character = rune.or_replacement();
-        self.line += usize::from(character == '\n');
-        Some(character)
+        Some(rune.or_replacement())
     }
 
     fn peek(&self) -> Option<char> {
@@ -70,51 +74,47 @@ impl<'a> Lexer<'a> {
         while self.accept(valid) {}
     }
 
+    /// Consumes the letters, digits and underscores that stand here.
+    fn accept_word(&mut self) {
+        loop {
+            self.position += run(self.rest(), is_word_byte);
+            match self.rest().first() {
+                Some(byte) if !byte.is_ascii() && self.peek().is_some_and(is_alphanumeric) => self.advance(),
+                _ => return,
+            };
+        }
+    }
+
     fn take(&mut self, kind: ItemKind) -> Item<'a> {
         let item = Item {
             kind,
             position: self.start,
-            text: Cow::Borrowed(&self.input[self.start..self.position]),
-            line: self.start_line,
+            text: &self.input[self.start..self.position],
         };
-        self.start = self.position;
-        self.start_line = self.line;
+        self.ignore();
         item
-    }
-
-    /// Moves to a position, counting the lines passed.
-    fn jump(&mut self, position: usize) {
-        self.line += memchr::memchr_iter(b'\n', &self.input[self.position..position]).count();
-        self.position = position;
     }
 
     fn ignore(&mut self) {
         self.start = self.position;
-        self.start_line = self.line;
     }
 
     /// Ends the input, so that nothing follows an error.
-    fn error(&mut self, message: impl Into<String>) -> Item<'a> {
-        let item = Item {
-            kind: ItemKind::Error,
-            position: self.start,
-            text: Cow::Owned(message.into().into_bytes()),
-            line: self.start_line,
-        };
-        self.input = &[];
-        self.position = 0;
-        self.start = 0;
+    fn error(&mut self, problem: impl Into<String>) -> Item<'a> {
+        self.problem = problem.into();
+        self.position = self.start;
+        self.input = &self.input[..self.start];
         self.is_inside_action = false;
-        item
+        self.take(ItemKind::Error)
     }
 
     fn text(&mut self) -> Item<'a> {
         loop {
-            let Some(delimiter) = text::find(self.rest(), LEFT_DELIMITER).map(|at| self.position + at) else {
+            let Some(delimiter) = self.actions.find(self.rest()).map(|at| self.position + at) else {
                 if self.rest().is_empty() {
                     return self.take(ItemKind::End);
                 }
-                self.jump(self.input.len());
+                self.position = self.input.len();
                 return self.take(ItemKind::Text);
             };
             if delimiter > self.position {
@@ -122,9 +122,9 @@ impl<'a> Lexer<'a> {
                 if has_left_trim_marker(&self.input[delimiter + LEFT_DELIMITER.len()..]) {
                     end = self.start + trim_right(&self.input[self.start..delimiter]).len();
                 }
-                self.jump(end);
+                self.position = end;
                 let item = self.take(ItemKind::Text);
-                self.jump(delimiter);
+                self.position = delimiter;
                 self.ignore();
                 if !item.text.is_empty() {
                     return item;
@@ -145,13 +145,13 @@ impl<'a> Lexer<'a> {
             0
         };
         if self.rest()[after_marker..].starts_with(b"/*") {
-            self.jump(self.position + after_marker);
+            self.position += after_marker;
             self.ignore();
             return self.comment();
         }
         let item = self.take(ItemKind::LeftDelimiter);
         self.is_inside_action = true;
-        self.jump(self.position + after_marker);
+        self.position += after_marker;
         self.ignore();
         self.open_parentheses = 0;
         Some(item)
@@ -166,7 +166,7 @@ impl<'a> Lexer<'a> {
         let Some(is_trimmed) = right_delimiter_at(&self.input[end..]) else {
             return Some(self.error("comment ends before closing delimiter"));
         };
-        self.jump(end);
+        self.position = end;
         self.close(is_trimmed);
         None
     }
@@ -177,19 +177,19 @@ impl<'a> Lexer<'a> {
             end += TRIM_MARKER_LENGTH;
             end = self.input.len() - trim_left(&self.input[end..]).len();
         }
-        self.jump(end);
+        self.position = end;
         self.ignore();
     }
 
     fn right_delimiter(&mut self, is_trimmed: bool) -> Item<'a> {
         if is_trimmed {
-            self.jump(self.position + TRIM_MARKER_LENGTH);
+            self.position += TRIM_MARKER_LENGTH;
             self.ignore();
         }
         self.position += RIGHT_DELIMITER.len();
         let item = self.take(ItemKind::RightDelimiter);
         if is_trimmed {
-            self.jump(self.input.len() - trim_left(self.rest()).len());
+            self.position = self.input.len() - trim_left(self.rest()).len();
             self.ignore();
         }
         self.is_inside_action = false;
@@ -206,7 +206,7 @@ impl<'a> Lexer<'a> {
         let Some(next) = self.peek() else {
             return self.error("unclosed action");
         };
-        if is_space(next) {
+        if self.rest().first().copied().is_some_and(is_space) {
             return self.space();
         }
         let before = self.position;
@@ -216,10 +216,10 @@ impl<'a> Lexer<'a> {
             ':' if self.advance() == Some('=') => self.take(ItemKind::Declare),
             ':' => self.error("expected :="),
             '|' => self.take(ItemKind::Pipe),
-            '"' => self.delimited('"', ItemKind::String, "unterminated quoted string"),
+            '"' => self.delimited(b'"', ItemKind::String, "unterminated quoted string"),
             '`' => self.raw_quote(),
             '$' => self.field_or_variable(ItemKind::Variable),
-            '\'' => self.delimited('\'', ItemKind::CharConstant, "unterminated character constant"),
+            '\'' => self.delimited(b'\'', ItemKind::CharConstant, "unterminated character constant"),
             '.' if self.rest().first().is_some_and(|byte| !byte.is_ascii_digit()) => {
                 self.field_or_variable(ItemKind::Field)
             }
@@ -247,14 +247,10 @@ impl<'a> Lexer<'a> {
 
     /// A run of spaces. The last one may belong to a closing trim marker.
     fn space(&mut self) -> Item<'a> {
-        let mut count = 0;
-        while self.peek().is_some_and(is_space) {
-            self.advance();
-            count += 1;
-        }
+        let count = run(self.rest(), is_space);
+        self.position += count;
         let last = self.position - 1;
         if right_delimiter_at(&self.input[last..]) == Some(true) {
-            self.line -= usize::from(self.input[last] == b'\n');
             self.position = last;
             if count == 1 {
                 return self.right_delimiter(true);
@@ -264,9 +260,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn identifier(&mut self) -> Item<'a> {
-        while self.peek().is_some_and(is_alphanumeric) {
-            self.advance();
-        }
+        self.accept_word();
         if !self.is_at_terminator() {
             return self.error(format!("bad character {}", unicode_name(self.peek())));
         }
@@ -288,9 +282,7 @@ impl<'a> Lexer<'a> {
                 ItemKind::Keyword(Keyword::Dot)
             });
         }
-        while self.peek().is_some_and(is_alphanumeric) {
-            self.advance();
-        }
+        self.accept_word();
         if !self.is_at_terminator() {
             return self.error(format!("bad character {}", unicode_name(self.peek())));
         }
@@ -298,26 +290,23 @@ impl<'a> Lexer<'a> {
     }
 
     fn is_at_terminator(&self) -> bool {
-        match self.peek() {
-            None | Some('.' | ',' | '|' | ':' | ')' | '(') => true,
-            Some(character) => is_space(character) || self.rest().starts_with(RIGHT_DELIMITER),
+        match self.rest() {
+            [] | [b'.' | b',' | b'|' | b':' | b')' | b'(', ..] => true,
+            [byte, ..] => is_space(*byte) || self.rest().starts_with(RIGHT_DELIMITER),
         }
     }
 
     /// A quoted string or character constant; its content is checked by the parser.
-    fn delimited(&mut self, quote: char, kind: ItemKind, unterminated: &str) -> Item<'a> {
+    fn delimited(&mut self, quote: u8, kind: ItemKind, unterminated: &str) -> Item<'a> {
         loop {
-            let mut next = self.advance();
-            if next == Some('\\') {
-                next = self.advance();
-                if next.is_some_and(|character| character != '\n') {
-                    continue;
-                }
-            }
-            match next {
-                None | Some('\n') => return self.error(unterminated),
-                Some(character) if character == quote => return self.take(kind),
-                Some(_) => {}
+            let Some(at) = memchr::memchr3(quote, b'\\', b'\n', self.rest()) else {
+                return self.error(unterminated);
+            };
+            self.position += at + 1;
+            match self.input[self.position - 1] {
+                b'\\' if !matches!(self.rest(), [] | [b'\n', ..]) => self.position += 1,
+                byte if byte == quote => return self.take(kind),
+                _ => return self.error(unterminated),
             }
         }
     }
@@ -325,7 +314,7 @@ impl<'a> Lexer<'a> {
     fn raw_quote(&mut self) -> Item<'a> {
         match memchr::memchr(b'`', self.rest()) {
             Some(end) => {
-                self.jump(self.position + end + 1);
+                self.position += end + 1;
                 self.take(ItemKind::RawString)
             }
             None => self.error("unterminated raw quoted string"),
@@ -390,42 +379,44 @@ fn unicode_name(character: Option<char>) -> String {
     }
 }
 
-fn is_space(character: char) -> bool {
-    matches!(character, ' ' | '\t' | '\r' | '\n')
+/// How many bytes of a kind a text begins with.
+fn run(text: &[u8], is_kind: impl Fn(u8) -> bool) -> usize {
+    text.iter().take_while(|byte| is_kind(**byte)).count()
+}
+
+fn is_word_byte(byte: u8) -> bool {
+    byte == b'_' || byte.is_ascii_alphanumeric()
 }
 
 fn is_alphanumeric(character: char) -> bool {
     character == '_' || text::is_letter(character) || text::is_digit(character)
 }
 
-fn is_space_byte(byte: u8) -> bool {
+fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
 fn trim_right(bytes: &[u8]) -> &[u8] {
     let end = bytes
         .iter()
-        .rposition(|byte| !is_space_byte(*byte))
+        .rposition(|byte| !is_space(*byte))
         .map_or(0, |last| last + 1);
     &bytes[..end]
 }
 
 fn trim_left(bytes: &[u8]) -> &[u8] {
-    let start = bytes
-        .iter()
-        .position(|byte| !is_space_byte(*byte))
-        .unwrap_or(bytes.len());
+    let start = bytes.iter().position(|byte| !is_space(*byte)).unwrap_or(bytes.len());
     &bytes[start..]
 }
 
 fn has_left_trim_marker(bytes: &[u8]) -> bool {
-    matches!(bytes, [b'-', space, ..] if is_space_byte(*space))
+    matches!(bytes, [b'-', space, ..] if is_space(*space))
 }
 
 /// Whether a right delimiter stands here, and whether it has a trim marker.
 fn right_delimiter_at(bytes: &[u8]) -> Option<bool> {
     match bytes {
-        [space, b'-', rest @ ..] if is_space_byte(*space) && rest.starts_with(RIGHT_DELIMITER) => Some(true),
+        [space, b'-', rest @ ..] if is_space(*space) && rest.starts_with(RIGHT_DELIMITER) => Some(true),
         _ => bytes.starts_with(RIGHT_DELIMITER).then_some(false),
     }
 }

@@ -13,6 +13,9 @@ pub(super) fn unquote(quoted: &[u8]) -> Result<Vec<u8>, String> {
         // Go drops carriage returns in raw strings.
         return Ok(inner.iter().copied().filter(|byte| *byte != b'\r').collect());
     }
+    if memchr::memchr2(b'\\', b'"', inner).is_none() {
+        return Ok(inner.to_vec());
+    }
     let mut value = Vec::with_capacity(inner.len());
     let mut rest = inner;
     while !rest.is_empty() {

@@ -5,7 +5,6 @@
 
 mod pipeline;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -46,13 +45,13 @@ impl ParseError {
 }
 
 /// Parses a text into its own template and those defined in it, in no particular order.
-pub(super) fn parse(file: &str, text: &[u8], functions: &'static FunctionTable) -> Result<Vec<Tree>, ParseError> {
+pub(super) fn parse(file: &str, text: &Arc<[u8]>, functions: &'static FunctionTable) -> Result<Vec<Tree>, ParseError> {
     let mut parser = Parser::new(file, text, functions);
     match parser.template() {
-        Ok(()) => Ok(parser.into_trees()),
+        Ok(()) => Ok(parser.into_trees(text)),
         Err(message) => Err(ParseError {
             file: file.to_owned(),
-            line: parser.items[0].line,
+            line: parser.line_at(parser.items[0].position),
             message,
         }),
     }
@@ -82,8 +81,12 @@ struct Parser<'a> {
     items: [Item<'a>; 3],
     peeked: usize,
     nodes: Vec<Node>,
+    /// Nodes whose parent is not there yet, the innermost parent's last.
+    open: Vec<NodeId>,
     names: Vec<Box<str>>,
-    name_index: HashMap<Box<str>, Name>,
+    name_index: HashMap<&'a [u8], Name>,
+    /// The parts of the path that is being read.
+    path: Vec<Name>,
     definitions: Vec<(Arc<str>, NodeId)>,
     /// Where each name is among the definitions.
     defined: HashMap<Arc<str>, usize>,
@@ -96,8 +99,8 @@ struct Parser<'a> {
 struct Scope {
     variables: Vec<Name>,
     range_depth: usize,
-    /// The line where the current action began, 0 outside actions.
-    action_line: usize,
+    /// Where the current action began; nothing outside actions.
+    action: Option<usize>,
 }
 
 impl<'a> Parser<'a> {
@@ -105,19 +108,20 @@ impl<'a> Parser<'a> {
         let nothing = Item {
             kind: ItemKind::End,
             position: 0,
-            text: Cow::Borrowed(b"" as &[u8]),
-            line: 0,
+            text: b"",
         };
         let mut parser = Self {
             file: Arc::from(file),
             text,
             functions,
             lexer: Lexer::new(text),
-            items: [nothing.clone(), nothing.clone(), nothing],
+            items: [nothing; 3],
             peeked: 0,
             nodes: Vec::new(),
+            open: Vec::new(),
             names: Vec::new(),
             name_index: HashMap::new(),
+            path: Vec::new(),
             definitions: Vec::new(),
             defined: HashMap::new(),
             scope: Scope::default(),
@@ -128,10 +132,10 @@ impl<'a> Parser<'a> {
         parser
     }
 
-    fn into_trees(self) -> Vec<Tree> {
+    fn into_trees(self, text: &Arc<[u8]>) -> Vec<Tree> {
         let source = Arc::new(Source {
             name: self.file,
-            text: self.text.into(),
+            text: Arc::clone(text),
             nodes: self.nodes,
             names: self.names,
         });
@@ -145,16 +149,26 @@ impl<'a> Parser<'a> {
             .collect()
     }
 
-    fn intern(&mut self, name: &[u8]) -> Name {
-        let name = text::lossy(name).into_boxed_str();
-        if let Some(known) = self.name_index.get(&name) {
-            return *known;
-        }
+    fn intern(&mut self, name: &'a [u8]) -> Name {
         // A text is shorter than 4 GiB (`template`), so it has fewer names.
-        let number = Name(u32::try_from(self.names.len()).unwrap_or(u32::MAX));
-        self.names.push(name.clone());
-        self.name_index.insert(name, number);
+        let next = Name(u32::try_from(self.names.len()).unwrap_or(u32::MAX));
+        let number = *self.name_index.entry(name).or_insert(next);
+        if number == next {
+            self.names.push(text::lossy(name).into());
+        }
         number
+    }
+
+    /// The nodes that were opened since there were so many.
+    fn close(&mut self, before: usize) -> Box<[NodeId]> {
+        let nodes = self.open[before..].into();
+        self.open.truncate(before);
+        nodes
+    }
+
+    /// The line of a place in the text, from 1.
+    fn line_at(&self, position: usize) -> usize {
+        1 + memchr::memchr_iter(b'\n', &self.text[..position]).count()
     }
 
     fn node(&mut self, position: usize, kind: NodeKind) -> NodeId {
@@ -172,7 +186,7 @@ impl<'a> Parser<'a> {
         } else {
             self.items[0] = self.lexer.next_item();
         }
-        self.items[self.peeked].clone()
+        self.items[self.peeked]
     }
 
     fn back_up(&mut self) {
@@ -227,16 +241,13 @@ impl<'a> Parser<'a> {
         if item.kind != ItemKind::Error {
             return format!("unexpected {item} in {context}");
         }
-        let line = self.scope.action_line;
-        if line == 0 || line == item.line {
-            return item.to_string();
+        let problem = self.lexer.problem();
+        let line = self.scope.action.map(|action| self.line_at(action));
+        match line.filter(|line| *line != self.line_at(item.position)) {
+            None => problem.to_owned(),
+            Some(line) if problem.ends_with(" action") => format!("{problem} started at {}:{line}", self.file),
+            Some(line) => format!("{problem} in action started at {}:{line}", self.file),
         }
-        let started = if item.text.ends_with(b" action") {
-            "started"
-        } else {
-            "in action started"
-        };
-        format!("{item} {started} at {}:{line}", self.file)
     }
 
     /// Counts one level of nesting while `parse` runs.
@@ -253,7 +264,6 @@ impl<'a> Parser<'a> {
     /// The whole text: like a list, but definitions may stand between its nodes.
     fn template(&mut self) -> Parsed<()> {
         let position = self.peek().position;
-        let mut list = Vec::new();
         while self.peek().kind != ItemKind::End {
             if self.peek().kind == ItemKind::LeftDelimiter {
                 let delimiter = self.next();
@@ -264,12 +274,13 @@ impl<'a> Parser<'a> {
                 self.back_up_two(delimiter);
             }
             match self.text_or_action()? {
-                Action::Node(node) => list.push(node),
+                Action::Node(node) => self.open.push(node),
                 Action::Terminator(Terminator::End) => return Err("unexpected {{end}}".to_owned()),
                 Action::Terminator(Terminator::Else(_)) => return Err("unexpected {{else}}".to_owned()),
             }
         }
-        let root = self.node(position, NodeKind::List(list.into()));
+        let list = self.close(0);
+        let root = self.node(position, NodeKind::List(list));
         self.define(self.file.clone(), root)
     }
 
@@ -277,9 +288,9 @@ impl<'a> Parser<'a> {
         let context = "define clause";
         let item = self.next_word();
         if !matches!(item.kind, ItemKind::String | ItemKind::RawString) {
-            let outer = std::mem::take(&mut self.scope.action_line);
+            let outer = self.scope.action.take();
             let error = self.unexpected(&item, context);
-            self.scope.action_line = outer;
+            self.scope.action = outer;
             return Err(error);
         }
         let name = self.template_name(&item, context)?;
@@ -325,19 +336,20 @@ impl<'a> Parser<'a> {
 
     fn template_name(&mut self, item: &Item<'_>, context: &str) -> Parsed<Arc<str>> {
         match item.kind {
-            ItemKind::String | ItemKind::RawString => Ok(text::lossy(&literal::unquote(&item.text)?).into()),
+            ItemKind::String | ItemKind::RawString => Ok(text::lossy(&literal::unquote(item.text)?).into()),
             _ => Err(self.unexpected(item, context)),
         }
     }
 
     fn list(&mut self) -> Parsed<(NodeId, Terminator)> {
         let position = self.peek_word().position;
-        let mut list = Vec::new();
+        let before = self.open.len();
         while self.peek_word().kind != ItemKind::End {
             match self.text_or_action()? {
-                Action::Node(node) => list.push(node),
+                Action::Node(node) => self.open.push(node),
                 Action::Terminator(terminator) => {
-                    return Ok((self.node(position, NodeKind::List(list.into())), terminator));
+                    let list = self.close(before);
+                    return Ok((self.node(position, NodeKind::List(list)), terminator));
                 }
             }
         }
@@ -355,12 +367,10 @@ impl<'a> Parser<'a> {
                 Ok(Action::Node(self.node(item.position, NodeKind::Text(range))))
             }
             ItemKind::LeftDelimiter => {
-                self.scope.action_line = item.line;
-                let action = self.action();
-                if action.is_ok() {
-                    self.scope.action_line = 0;
-                }
-                action
+                self.scope.action = Some(item.position);
+                let action = self.action()?;
+                self.scope.action = None;
+                Ok(action)
             }
             _ => Err(self.unexpected(&item, "input")),
         }

@@ -24,7 +24,7 @@ pub(super) const DOLLAR: Name = Name(0);
 pub(crate) struct Source {
     /// The name that positions show.
     pub(super) name: Arc<str>,
-    pub(super) text: Box<[u8]>,
+    pub(super) text: Arc<[u8]>,
     pub(super) nodes: Vec<Node>,
     pub(super) names: Vec<Box<str>>,
 }
@@ -64,7 +64,7 @@ pub(super) enum NodeKind {
     Dot,
     Nil,
     Bool(bool),
-    Number(Number),
+    Number(Box<Number>),
     String { quoted: Range<usize>, value: Box<[u8]> },
 }
 

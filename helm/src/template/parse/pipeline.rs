@@ -11,16 +11,17 @@ impl<'a> Parser<'a> {
         let position = self.peek_word().position;
         let mut is_assignment = false;
         let declared = self.declarations(context, &mut is_assignment)?;
-        let mut commands = Vec::new();
+        let before = self.open.len();
         loop {
             let item = self.next_word();
             match item.kind {
                 kind if kind == end => {
+                    let commands = self.close(before);
                     self.check_pipeline(&commands, context)?;
                     let pipe = Pipe {
                         is_assignment,
                         declared: declared.into(),
-                        commands: commands.into(),
+                        commands,
                     };
                     return Ok(self.node(position, NodeKind::Pipe(pipe)));
                 }
@@ -36,7 +37,8 @@ impl<'a> Parser<'a> {
                 | ItemKind::LeftParenthesis
                 | ItemKind::Keyword(Keyword::Dot | Keyword::Nil) => {
                     self.back_up();
-                    commands.push(self.command()?);
+                    let command = self.command()?;
+                    self.open.push(command);
                 }
                 _ => return Err(self.unexpected(&item, context)),
             }
@@ -52,7 +54,7 @@ impl<'a> Parser<'a> {
                 return Ok(declared);
             }
             self.next();
-            let following = self.peek().clone();
+            let following = *self.peek();
             let next = self.peek_word();
             match next.kind {
                 ItemKind::Assign | ItemKind::Declare => {
@@ -61,7 +63,7 @@ impl<'a> Parser<'a> {
                     self.declare(&variable, &mut declared);
                     return Ok(declared);
                 }
-                ItemKind::Char if *next.text == *b"," => {
+                ItemKind::Char if next.text == b"," => {
                     self.next_word();
                     self.declare(&variable, &mut declared);
                     if context != "range" || declared.len() >= 2 {
@@ -87,8 +89,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn declare(&mut self, variable: &Item<'_>, declared: &mut Vec<Name>) {
-        let name = self.intern(&variable.text);
+    fn declare(&mut self, variable: &Item<'a>, declared: &mut Vec<Name>) {
+        let name = self.intern(variable.text);
         declared.push(name);
         self.scope.variables.push(name);
     }
@@ -111,10 +113,11 @@ impl<'a> Parser<'a> {
 
     fn command(&mut self) -> Parsed<NodeId> {
         let position = self.peek_word().position;
-        let mut arguments = Vec::new();
+        let before = self.open.len();
         loop {
             self.peek_word();
-            arguments.extend(self.operand()?);
+            let argument = self.operand()?;
+            self.open.extend(argument);
             let item = self.next();
             match item.kind {
                 ItemKind::Space => {}
@@ -126,70 +129,82 @@ impl<'a> Parser<'a> {
                 _ => return Err(self.unexpected(&item, "operand")),
             }
         }
+        let arguments = self.close(before);
         if arguments.is_empty() {
             return Err("empty command".to_owned());
         }
-        Ok(self.node(position, NodeKind::Command(arguments.into())))
+        Ok(self.node(position, NodeKind::Command(arguments)))
     }
 
-    /// A term and the fields after it; nothing when the next item is not an operand.
+    /// A term and the fields after it; nothing when the next item is not an operand. A term with fields stands where these begin.
     fn operand(&mut self) -> Parsed<Option<NodeId>> {
-        let Some(term) = self.term()? else { return Ok(None) };
-        if self.peek().kind != ItemKind::Field {
+        let item = self.next_word();
+        self.path.clear();
+        match item.kind {
+            ItemKind::Field => {
+                let name = self.intern(&item.text[1..]);
+                self.path.push(name);
+                let position = self.fields().unwrap_or(item.position);
+                let kind = NodeKind::Field(self.path.as_slice().into());
+                return Ok(Some(self.node(position, kind)));
+            }
+            ItemKind::Variable => {
+                let name = self.variable(&item)?;
+                let position = self.fields().unwrap_or(item.position);
+                let fields = self.path.as_slice().into();
+                return Ok(Some(self.node(position, NodeKind::Variable { name, fields })));
+            }
+            _ => {}
+        }
+        let Some(term) = self.term(&item)? else { return Ok(None) };
+        self.path.clear();
+        let Some(position) = self.fields() else {
             return Ok(Some(term));
-        }
-        let position = self.peek().position;
-        let mut fields = Vec::new();
-        while self.peek().kind == ItemKind::Field {
-            let item = self.next();
-            fields.push(self.intern(&item.text[1..]));
-        }
-        let kind = &self.nodes[term.0 as usize].kind;
-        if is_literal(kind) {
+        };
+        if is_literal(&self.nodes[term.0 as usize].kind) {
             return Err(format!("unexpected . after term {}", quoted(&self.literal_text(term))));
         }
-        let kind = match kind {
-            NodeKind::Field(first) => NodeKind::Field(join(first, &fields)),
-            NodeKind::Variable { name, fields: first } => NodeKind::Variable {
-                name: *name,
-                fields: join(first, &fields),
-            },
-            _ => NodeKind::Chain {
-                node: term,
-                fields: fields.into(),
-            },
-        };
-        Ok(Some(self.node(position, kind)))
+        let fields = self.path.as_slice().into();
+        Ok(Some(self.node(position, NodeKind::Chain { node: term, fields })))
+    }
+
+    /// Adds the fields that follow to the path; gives the place of the first.
+    fn fields(&mut self) -> Option<usize> {
+        let mut first = None;
+        while self.peek().kind == ItemKind::Field {
+            let item = self.next();
+            first.get_or_insert(item.position);
+            let name = self.intern(&item.text[1..]);
+            self.path.push(name);
+        }
+        first
     }
 
     fn literal_text(&self, node: NodeId) -> String {
         match &self.nodes[node.0 as usize].kind {
             NodeKind::Bool(value) => value.to_string(),
             NodeKind::Nil => "nil".to_owned(),
-            NodeKind::Number(Number { text: range, .. }) | NodeKind::String { quoted: range, .. } => {
-                text::lossy(&self.text[range.clone()])
-            }
+            NodeKind::Number(number) => text::lossy(&self.text[number.text.clone()]),
+            NodeKind::String { quoted, .. } => text::lossy(&self.text[quoted.clone()]),
             _ => ".".to_owned(),
         }
     }
 
-    fn term(&mut self) -> Parsed<Option<NodeId>> {
-        let item = self.next_word();
+    /// What is neither a field nor a variable.
+    fn term(&mut self, item: &Item<'a>) -> Parsed<Option<NodeId>> {
         let kind = match item.kind {
             ItemKind::Identifier => {
-                let Some(function) = self.functions.find(&item.text) else {
-                    return Err(format!("function {} not defined", quoted(&text::lossy(&item.text))));
+                let Some(function) = self.functions.find(item.text) else {
+                    return Err(format!("function {} not defined", quoted(&text::lossy(item.text))));
                 };
                 NodeKind::Identifier(function)
             }
             ItemKind::Keyword(Keyword::Dot) => NodeKind::Dot,
             ItemKind::Keyword(Keyword::Nil) => NodeKind::Nil,
-            ItemKind::Variable => self.variable(&item)?,
-            ItemKind::Field => NodeKind::Field([self.intern(&item.text[1..])].into()),
-            ItemKind::Bool => NodeKind::Bool(*item.text == *b"true"),
-            ItemKind::CharConstant => number_node(literal::character(&item.text)?, &item),
-            ItemKind::Complex => number_node(literal::complex(&item.text)?, &item),
-            ItemKind::Number => number_node(literal::number(&item.text)?, &item),
+            ItemKind::Bool => NodeKind::Bool(item.text == b"true"),
+            ItemKind::CharConstant => number_node(literal::character(item.text)?, item),
+            ItemKind::Complex => number_node(literal::complex(item.text)?, item),
+            ItemKind::Number => number_node(literal::number(item.text)?, item),
             ItemKind::LeftParenthesis => {
                 let pipe =
                     self.nested(|parser| parser.pipeline("parenthesized pipeline", ItemKind::RightParenthesis))?;
@@ -197,7 +212,7 @@ impl<'a> Parser<'a> {
             }
             ItemKind::String | ItemKind::RawString => NodeKind::String {
                 quoted: item.position..item.position + item.text.len(),
-                value: literal::unquote(&item.text)?.into(),
+                value: literal::unquote(item.text)?.into(),
             },
             _ => {
                 self.back_up();
@@ -207,21 +222,18 @@ impl<'a> Parser<'a> {
         Ok(Some(self.node(item.position, kind)))
     }
 
-    fn variable(&mut self, item: &Item<'a>) -> Parsed<NodeKind> {
-        let name = self.intern(&item.text);
+    fn variable(&mut self, item: &Item<'a>) -> Parsed<Name> {
+        let name = self.intern(item.text);
         if self.scope.variables.contains(&name) {
-            return Ok(NodeKind::Variable {
-                name,
-                fields: Box::default(),
-            });
+            return Ok(name);
         }
-        Err(format!("undefined variable {}", quoted(&text::lossy(&item.text))))
+        Err(format!("undefined variable {}", quoted(&text::lossy(item.text))))
     }
 }
 
 fn number_node(mut number: Number, item: &Item<'_>) -> NodeKind {
     number.text = item.position..item.position + item.text.len();
-    NodeKind::Number(number)
+    NodeKind::Number(Box::new(number))
 }
 
 fn is_literal(kind: &NodeKind) -> bool {
@@ -229,8 +241,4 @@ fn is_literal(kind: &NodeKind) -> bool {
         kind,
         NodeKind::Bool(_) | NodeKind::Dot | NodeKind::Nil | NodeKind::Number(_) | NodeKind::String { .. }
     )
-}
-
-fn join(first: &[Name], rest: &[Name]) -> Box<[Name]> {
-    first.iter().chain(rest).copied().collect()
 }
