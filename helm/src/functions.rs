@@ -33,7 +33,7 @@ mod urls;
 mod versions;
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use crate::answers::Ask;
 use crate::template::{Executor, Failure, Operand};
@@ -58,10 +58,6 @@ pub(crate) enum FunctionSet {
     V4_0,
     V4_2,
     V4_3,
-}
-
-impl FunctionSet {
-    const ALL: [Self; 4] = [Self::V3_19, Self::V4_0, Self::V4_2, Self::V4_3];
 }
 
 /// How a function is computed.
@@ -156,8 +152,8 @@ pub struct FunctionTable {
 
 impl FunctionTable {
     pub(crate) fn of(set: FunctionSet) -> &'static Self {
-        static TABLES: LazyLock<[FunctionTable; 4]> = LazyLock::new(|| FunctionSet::ALL.map(FunctionTable::new));
-        &TABLES[set as usize]
+        static TABLES: [OnceLock<FunctionTable>; 4] = [const { OnceLock::new() }; 4];
+        TABLES[set as usize].get_or_init(|| Self::new(set))
     }
 
     fn new(set: FunctionSet) -> Self {

@@ -1,8 +1,6 @@
 //! Names of releases: which are allowed, and how `--name-template` makes one.
 
-use std::sync::{Arc, LazyLock};
-
-use regex::Regex;
+use std::sync::Arc;
 
 use crate::options::RenderOptions;
 use crate::template::{Executor, Templates, on_deep_stack};
@@ -49,6 +47,9 @@ pub(crate) fn problem(name: &str) -> String {
 }
 
 pub(crate) fn is_allowed(name: &str) -> bool {
-    static ALLOWED: LazyLock<Regex> = LazyLock::new(|| Regex::new(PATTERN).expect("a constant pattern compiles"));
-    name.len() <= MAX_LENGTH && ALLOWED.is_match(name)
+    let is_inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_label = |label: &str| {
+        !label.is_empty() && !label.starts_with('-') && !label.ends_with('-') && label.bytes().all(is_inside)
+    };
+    name.len() <= MAX_LENGTH && name.split('.').all(is_label)
 }

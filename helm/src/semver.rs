@@ -4,9 +4,6 @@ mod constraint;
 
 use std::cmp::Ordering;
 use std::fmt;
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 pub use constraint::{ConstraintError, Constraints};
 
@@ -21,37 +18,30 @@ pub struct Version {
     metadata: String,
 }
 
-static VERSION: LazyLock<Regex> = LazyLock::new(|| {
-    let identifiers = r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*";
-    Regex::new(&format!(
-        r"^v?([0-9]+)(?:\.([0-9]+))?(?:\.([0-9]+))?(?:-({identifiers}))?(?:\+({identifiers}))?$"
-    ))
-    .expect("a constant pattern compiles")
-});
-
 impl Version {
     /// Reads `1.2.3`, `v1.2`, `1`, `1.2.3-rc.1+build`. The error is Go's text.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let invalid = || "invalid semantic version".to_owned();
-        let parts = VERSION.captures(text).ok_or_else(invalid)?;
-        let part = |group: usize| parts.get(group).map_or("", |part| part.as_str());
-        let number = |group: usize| match part(group) {
+        let Written {
+            numbers,
+            prerelease,
+            metadata,
+        } = Written::split(text).ok_or("invalid semantic version")?;
+        let number = |index: usize| match numbers[index] {
             "" => Ok(0),
             digits => digits.parse::<u64>().map_err(|_| {
                 format!("error parsing version segment: strconv.ParseUint: parsing {digits:?}: value out of range")
             }),
         };
-        let prerelease = part(4);
         if prerelease.split('.').any(has_leading_zero) {
             return Err("version segment starts with 0".to_owned());
         }
         Ok(Self {
             original: text.to_owned(),
-            major: number(1)?,
-            minor: number(2)?,
-            patch: number(3)?,
+            major: number(0)?,
+            minor: number(1)?,
+            patch: number(2)?,
             prerelease: prerelease.to_owned(),
-            metadata: part(5).to_owned(),
+            metadata: metadata.to_owned(),
         })
     }
 
@@ -144,6 +134,39 @@ impl Version {
     fn numbers(&self) -> (u64, u64, u64) {
         (self.major, self.minor, self.patch)
     }
+}
+
+/// The parts of a version as they are written; empty where they are left out.
+struct Written<'a> {
+    numbers: [&'a str; 3],
+    prerelease: &'a str,
+    metadata: &'a str,
+}
+
+impl<'a> Written<'a> {
+    fn split(text: &'a str) -> Option<Self> {
+        let (text, metadata) = split_suffix(text, '+')?;
+        let (text, prerelease) = split_suffix(text, '-')?;
+        let mut numbers = [""; 3];
+        for (index, digits) in text.strip_prefix('v').unwrap_or(text).split('.').enumerate() {
+            let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+            *numbers.get_mut(index).filter(|_| is_number)? = digits;
+        }
+        Some(Self {
+            numbers,
+            prerelease,
+            metadata,
+        })
+    }
+}
+
+/// A text and the identifiers behind a sign, which are sound and not empty if the sign is there.
+fn split_suffix(text: &str, sign: char) -> Option<(&str, &str)> {
+    let Some((text, suffix)) = text.split_once(sign) else {
+        return Some((text, ""));
+    };
+    let is_sound = |identifier: &str| !identifier.is_empty() && is_identifier(identifier);
+    suffix.split('.').all(is_sound).then_some((text, suffix))
 }
 
 impl fmt::Display for Version {

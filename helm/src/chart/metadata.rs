@@ -1,9 +1,6 @@
 //! `Chart.yaml`: its fields, how loosely they are read, and what Helm refuses in them.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 use crate::fields::{Fields, scalar_text};
 use crate::semver::Version;
@@ -158,12 +155,11 @@ impl Metadata {
     }
 
     fn validate_dependencies(&self) -> Result<(), String> {
-        static ALIAS: LazyLock<Regex> =
-            LazyLock::new(|| Regex::new("^[a-zA-Z0-9_-]+$").expect("a constant pattern compiles"));
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         let mut seen = HashSet::new();
         for dependency in &self.dependencies {
             let Dependency { name, alias, .. } = dependency;
-            if !alias.is_empty() && !ALIAS.is_match(alias) {
+            if !alias.bytes().all(is_part) {
                 return Err(format!("dependency {name:?} has disallowed characters in the alias"));
             }
             let key = if alias.is_empty() { name } else { alias };

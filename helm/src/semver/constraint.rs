@@ -1,5 +1,6 @@
 //! Ranges of versions: how they are written and which versions they take.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -33,20 +34,13 @@ enum Operator {
     Caret,
 }
 
-const ONE_VERSION: &str =
-    r"v?([0-9xX*]+)(?:\.([0-9xX*]+))?(?:\.([0-9xX*]+))?(?:-([0-9A-Za-z.-]+))?(?:\+([0-9A-Za-z.-]+))?";
-const OPERATORS: &str = r"=||!=|>=|=>|<=|=<|>|<|~>|~|\^";
-
-static ONE: LazyLock<Regex> = LazyLock::new(|| pattern(&format!(r"({OPERATORS})\s*({ONE_VERSION})")));
-static HYPHEN: LazyLock<Regex> = LazyLock::new(|| pattern(&format!(r"\s*({ONE_VERSION})\s+-\s+({ONE_VERSION})\s*")));
-static WHOLE: LazyLock<Regex> = LazyLock::new(|| {
-    let one = format!(r"(?:{OPERATORS})\s*(?:{ONE_VERSION})");
-    pattern(&format!(r"^\s*{one}\s*(?:(?:,|\s)\s*{one}\s*)*$"))
+/// Two versions with a hyphen between them.
+static HYPHEN: LazyLock<Regex> = LazyLock::new(|| {
+    let version = r"v?([0-9xX*]+)(?:\.([0-9xX*]+))?(?:\.([0-9xX*]+))?(?:-([0-9A-Za-z.-]+))?(?:\+([0-9A-Za-z.-]+))?";
+    let space = r"[\t\n\f\r ]";
+    Regex::new(&format!("{space}*({version}){space}+-{space}+({version}){space}*"))
+        .expect("a constant pattern compiles")
 });
-
-fn pattern(text: &str) -> Regex {
-    Regex::new(text).expect("a constant pattern compiles")
-}
 
 /// A text that is no range. Displays as version 3.4 of the library says it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,14 +56,11 @@ pub enum ConstraintError {
 impl Constraints {
     /// Reads a range.
     pub fn parse(text: &str) -> Result<Self, ConstraintError> {
-        let text = HYPHEN.replace_all(text, |parts: &regex::Captures<'_>| {
-            format!(">= {}, <= {} ", &parts[1], &parts[7])
-        });
-        let alternatives = text.split("||").map(|part| {
-            if !WHOLE.is_match(part) {
-                return Err(ConstraintError::Improper(part.to_owned()));
-            }
-            ONE.captures_iter(part).map(|parts| Constraint::new(&parts)).collect()
+        let text = without_hyphens(text);
+        let alternatives = text.split("||").map(|alternative| {
+            let parts = Written::split(alternative);
+            let parts = parts.ok_or_else(|| ConstraintError::Improper(alternative.to_owned()))?;
+            parts.iter().map(Constraint::new).collect()
         });
         Ok(Self {
             alternatives: alternatives.collect::<Result<_, _>>()?,
@@ -86,9 +77,63 @@ impl Constraints {
     }
 }
 
-impl Constraint {
-    fn new(parts: &regex::Captures<'_>) -> Result<Self, ConstraintError> {
-        let operator = match &parts[1] {
+/// `1.2 - 1.4` is `>= 1.2, <= 1.4`.
+fn without_hyphens(text: &str) -> Cow<'_, str> {
+    let is_free = |part: &[u8]| matches!(part, [before, b'-', behind] if is_space(*before) && is_space(*behind));
+    if !text.as_bytes().windows(3).any(is_free) {
+        return Cow::Borrowed(text);
+    }
+    HYPHEN.replace_all(text, |parts: &regex::Captures<'_>| {
+        format!(">= {}, <= {} ", &parts[1], &parts[7])
+    })
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\x0c' | b'\r' | b' ')
+}
+
+fn trim_start(text: &str) -> &str {
+    take(text, is_space).1
+}
+
+/// Cuts a text behind the bytes of a kind that it begins with.
+fn take(text: &str, is_kind: impl Fn(u8) -> bool) -> (&str, &str) {
+    let end = text.bytes().position(|byte| !is_kind(byte)).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+/// One part of a range as it is written. What is left out is empty.
+struct Written<'a> {
+    operator: Operator,
+    version: &'a str,
+    numbers: [&'a str; 3],
+    prerelease: &'a str,
+}
+
+impl<'a> Written<'a> {
+    /// The parts of an alternative, with commas or spaces between them; nothing if it has anything else.
+    fn split(alternative: &'a str) -> Option<Vec<Self>> {
+        let mut parts = Vec::new();
+        let mut rest = trim_start(alternative);
+        loop {
+            let (part, behind) = Self::read(rest)?;
+            parts.push(part);
+            let next = trim_start(behind);
+            if next.is_empty() {
+                return Some(parts);
+            }
+            let is_apart = next.len() < behind.len();
+            rest = match next.strip_prefix(',') {
+                Some(next) => trim_start(next),
+                None => is_apart.then_some(next)?,
+            };
+        }
+    }
+
+    /// The part that a text begins with, and what is behind it.
+    fn read(text: &'a str) -> Option<(Self, &'a str)> {
+        let (operator, rest) = take(text, |byte| b"=!<>~^".contains(&byte));
+        let operator = match operator {
             "" | "=" => Operator::Equal,
             "!=" => Operator::NotEqual,
             ">" => Operator::Greater,
@@ -96,29 +141,54 @@ impl Constraint {
             ">=" | "=>" => Operator::GreaterOrEqual,
             "<=" | "=<" => Operator::LessOrEqual,
             "^" => Operator::Caret,
-            _ => Operator::Tilde,
+            "~" | "~>" => Operator::Tilde,
+            _ => return None,
         };
-        let number = |group: usize| {
-            parts
-                .get(group)
-                .map(|part| part.as_str())
-                .filter(|text| !text.contains(['x', 'X', '*']))
+        let version = trim_start(rest);
+        let is_digit = |byte: u8| byte.is_ascii_digit() || b"xX*".contains(&byte);
+        let is_suffix = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);
+        // What a sign leads, unless nothing follows the sign.
+        let led = |rest: &'a str, sign: char, is_kind: &dyn Fn(u8) -> bool| match rest.strip_prefix(sign) {
+            Some(behind) if behind.bytes().next().is_some_and(is_kind) => take(behind, is_kind),
+            _ => ("", rest),
         };
-        let (major, minor, patch) = (number(3), number(4), number(5));
-        let (written, text) = match (major, minor, patch) {
-            (None, ..) => (0, "0.0.0".to_owned()),
-            (Some(major), None, _) => (1, format!("{major}.0.0")),
-            (Some(major), Some(minor), None) => (2, format!("{major}.{minor}.0")),
-            (Some(_), Some(_), Some(_)) => (3, parts[2].to_owned()),
+        let (major, rest) = take(version.strip_prefix('v').unwrap_or(version), is_digit);
+        if major.is_empty() {
+            return None;
+        }
+        let (minor, rest) = led(rest, '.', &is_digit);
+        let (patch, rest) = led(rest, '.', &is_digit);
+        let (prerelease, rest) = led(rest, '-', &is_suffix);
+        let (_, rest) = led(rest, '+', &is_suffix);
+        let part = Self {
+            operator,
+            version: &version[..version.len() - rest.len()],
+            numbers: [major, minor, patch],
+            prerelease,
+        };
+        Some((part, rest))
+    }
+}
+
+impl Constraint {
+    fn new(part: &Written<'_>) -> Result<Self, ConstraintError> {
+        let numbers = part
+            .numbers
+            .map(|text| Some(text).filter(|text| !text.is_empty() && !text.contains(['x', 'X', '*'])));
+        let (written, text) = match numbers {
+            [None, ..] => (0, "0.0.0".to_owned()),
+            [Some(major), None, _] => (1, format!("{major}.0.0")),
+            [Some(major), Some(minor), None] => (2, format!("{major}.{minor}.0")),
+            [Some(_), Some(_), Some(_)] => (3, part.version.to_owned()),
         };
         // A prerelease counts also behind a wildcard: `>=1.2-0`.
-        let text = match parts.get(6) {
-            Some(prerelease) if written < 3 => format!("{text}-{}", prerelease.as_str()),
+        let text = match part.prerelease {
+            prerelease if written < 3 && !prerelease.is_empty() => format!("{text}-{prerelease}"),
             _ => text,
         };
         let version = Version::parse(&text).map_err(|_| ConstraintError::Version)?;
         Ok(Self {
-            operator,
+            operator: part.operator,
             version,
             written,
         })

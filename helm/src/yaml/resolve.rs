@@ -11,19 +11,14 @@ use crate::number;
 /// Prefix of the standard tags, written `!!` in documents.
 pub(super) const TAG_PREFIX: &str = "tag:yaml.org,2002:";
 
-static FLOAT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$"));
-static BASE_60: LazyLock<Regex> = LazyLock::new(|| pattern(r"^[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$"));
 static TIMESTAMP: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(concat!(
+    Regex::new(concat!(
         r"^[0-9]{4}-([0-9]{1,2})-([0-9]{1,2})",
         r"(?:(?:[Tt]([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:[.,][0-9]+)?(?:Z|[-+][0-9]{2}:[0-9]{2}))",
         r"|(?: +([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:[.,][0-9]+)?))?$",
     ))
+    .expect("a constant pattern of this file compiles")
 });
-
-fn pattern(text: &str) -> Regex {
-    Regex::new(text).expect("a constant pattern of this file compiles")
-}
 
 /// The type that a scalar resolves to.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,7 +62,20 @@ pub(super) fn resolve(text: &str) -> Resolved {
 
 /// Whether a string that resolves to text must still be quoted, because other YAML readers see a base-60 number in it.
 pub(super) fn is_base_60(text: &str) -> bool {
-    text.contains(':') && BASE_60.is_match(text)
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let Some((first, rest)) = unsigned.split_once(':') else {
+        return false;
+    };
+    let (rest, fraction) = rest.split_once('.').unwrap_or((rest, ""));
+    let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
+    let is_sexagesimal = |place: &str| match place.as_bytes() {
+        [unit] | [b'0'..=b'5', unit] => unit.is_ascii_digit(),
+        _ => false,
+    };
+    first.starts_with(|digit: char| digit.is_ascii_digit())
+        && are_digits(first)
+        && rest.split(':').all(is_sexagesimal)
+        && are_digits(fraction)
 }
 
 fn word(text: &str) -> Resolved {
@@ -115,14 +123,10 @@ fn number(text: &str) -> Resolved {
 
 /// A decimal float; out of range it is no number, as in Go.
 fn float(text: &str) -> Option<Node> {
-    let is_sign = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
-    if !text.bytes().all(is_sign) || !FLOAT.is_match(text) {
-        return None;
-    }
-    text.parse::<f64>()
-        .ok()
-        .filter(|number| number.is_finite())
-        .map(Node::Float)
+    // Of such characters, both languages read the same numbers.
+    let is_part = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
+    let number = text.bytes().all(is_part).then(|| text.parse::<f64>().ok())?;
+    number.filter(|number| number.is_finite()).map(Node::Float)
 }
 
 fn is_timestamp(text: &str) -> bool {
