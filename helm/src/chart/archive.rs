@@ -1,12 +1,13 @@
 //! From the bytes of an archive to the files of a chart, within limits and without anything that could point elsewhere.
 
 use std::io::{self, Read};
-use std::sync::LazyLock;
+use std::iter;
+use std::sync::Arc;
 
-use flate2::read::MultiGzDecoder;
-use regex::Regex;
+use flate2::bufread::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType};
 
+use super::File;
 use super::load::LoadError;
 use crate::bounds::MAX_HELD;
 
@@ -83,7 +84,7 @@ impl<'a> Budget<'a> {
 }
 
 /// The files of a `.tgz`, named relative to the folder of the chart.
-pub(super) fn unpack(archive: &[u8], budget: &mut Budget<'_>) -> Result<Vec<(String, Vec<u8>)>, LoadError> {
+pub(super) fn unpack(archive: &[u8], budget: &mut Budget<'_>) -> Result<Vec<File>, LoadError> {
     // The tar format stores up to a block of zeros per file; padding beyond that is no honest archive.
     let bound = budget
         .bytes
@@ -102,10 +103,7 @@ pub(super) fn unpack(archive: &[u8], budget: &mut Budget<'_>) -> Result<Vec<(Str
     Ok(files)
 }
 
-fn read_entry(
-    mut entry: Entry<'_, impl Read>,
-    budget: &mut Budget<'_>,
-) -> Result<Option<(String, Vec<u8>)>, LoadError> {
+fn read_entry(mut entry: Entry<'_, impl Read>, budget: &mut Budget<'_>) -> Result<Option<File>, LoadError> {
     let written = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
     let entry_type = entry.header().entry_type();
     // Nothing is followed: what points elsewhere is a file with nothing in it, as for Helm.
@@ -128,19 +126,20 @@ fn read_entry(
         return Ok(None);
     }
     let name = relative_name(&written)?;
-    // A claim is believed up to a size that does no harm.
-    let mut data = Vec::with_capacity(usize::try_from(size.min(1 << 20)).unwrap_or_default());
-    let read = (&mut entry)
-        .take(size)
-        .read_to_end(&mut data)
-        .map_err(LoadError::ReadArchive)?;
-    if read as u64 != size {
-        return Err(LoadError::ReadArchive(io::ErrorKind::UnexpectedEof.into()));
-    }
-    Ok(Some((name, data)))
+    let data = read(&mut entry, size).map_err(LoadError::ReadArchive)?;
+    Ok(Some(File { name, data }))
 }
 
-static DRIVE: LazyLock<Regex> = LazyLock::new(|| Regex::new("^[a-zA-Z]:/").expect("a constant pattern compiles"));
+/// So many bytes, in the memory where they stay.
+fn read(entry: &mut impl Read, size: u64) -> io::Result<Arc<[u8]>> {
+    // The budget allows the size, so that a claim to it is believed.
+    let size = usize::try_from(size).map_err(io::Error::other)?;
+    let mut data: Arc<[u8]> = iter::repeat_n(0, size).collect();
+    if let Some(data) = Arc::get_mut(&mut data) {
+        entry.read_exact(data)?;
+    }
+    Ok(data)
+}
 
 /// The name within the chart: without the first folder, which archives put around everything.
 fn relative_name(written: &str) -> Result<String, LoadError> {
@@ -164,7 +163,7 @@ fn relative_name(written: &str) -> Result<String, LoadError> {
     if name.starts_with("..") {
         return Err(LoadError::ParentDirectory);
     }
-    if DRIVE.is_match(&name) {
+    if matches!(name.as_bytes(), [drive, b':', b'/', ..] if drive.is_ascii_alphabetic()) {
         return Err(LoadError::DriveLetter);
     }
     Ok(name)

@@ -132,8 +132,6 @@ const MAX_DEPTH: usize = 20;
 const PER_CHART: usize = 8 << 10;
 const PER_TEMPLATE: usize = 1 << 10;
 
-type Files = Vec<(String, Vec<u8>)>;
-
 impl Loaded {
     pub(super) fn from_archive(archive: &[u8], limits: &ArchiveLimits) -> Result<Self, LoadError> {
         let mut budget = Budget::new(limits);
@@ -141,7 +139,7 @@ impl Loaded {
         Self::from_files(files, &mut budget, 0)
     }
 
-    pub(super) fn from_directory(files: Files, limits: &ArchiveLimits) -> Result<Self, LoadError> {
+    pub(super) fn from_directory(files: Vec<(String, Vec<u8>)>, limits: &ArchiveLimits) -> Result<Self, LoadError> {
         let mut budget = Budget::new(limits);
         for (name, data) in &files {
             budget.take(name, data.len() as u64)?;
@@ -154,7 +152,12 @@ impl Loaded {
         }
         let written = files.iter().find(|(name, _)| name == ".helmignore");
         let rules = IgnoreRules::parse(written.map_or(&[], |(_, data)| data)).map_err(LoadError::Ignore)?;
-        let files = files.into_iter().filter(|(name, _)| !rules.ignore(name)).collect();
+        let files = files.into_iter().filter(|(name, _)| !rules.ignore(name));
+        let files = files.map(|(name, data)| File {
+            name,
+            data: data.into(),
+        });
+        let files = files.collect();
         Self::from_files(files, &mut budget, 0)
     }
 
@@ -175,35 +178,31 @@ impl Loaded {
         })
     }
 
-    fn from_files(mut files: Files, budget: &mut Budget<'_>, depth: usize) -> Result<Self, LoadError> {
+    fn from_files(mut files: Vec<File>, budget: &mut Budget<'_>, depth: usize) -> Result<Self, LoadError> {
         if depth > MAX_DEPTH {
             return Err(LoadError::Invalid(format!(
                 "charts nest deeper than {MAX_DEPTH} levels"
             )));
         }
-        for (_, data) in &mut files {
-            if data.starts_with(b"\xef\xbb\xbf") {
-                data.drain(..3);
+        for file in &mut files {
+            if let Some(data) = file.data.strip_prefix(b"\xef\xbb\xbf") {
+                file.data = data.into();
             }
         }
         let kept_before = budget.kept();
         let mut parts = Parts::default();
         let mut metadata = None;
-        for (_, data) in files.iter().filter(|(name, _)| name == "Chart.yaml") {
-            update(
-                metadata.get_or_insert_with(Metadata::default),
-                "Chart.yaml",
-                data,
-                budget,
-            )?;
+        for file in files.iter().filter(|file| file.name == "Chart.yaml") {
+            let metadata = metadata.get_or_insert_with(Metadata::default);
+            update(metadata, "Chart.yaml", &file.data, budget)?;
         }
         let described = budget.kept() - kept_before;
         let mut metadata = metadata.ok_or(LoadError::NoMetadata)?;
         if metadata.api_version.is_empty() {
             "v1".clone_into(&mut metadata.api_version);
         }
-        for (name, data) in files {
-            parts.add(name, data, &mut metadata, budget)?;
+        for file in files {
+            parts.add(file, &mut metadata, budget)?;
         }
         metadata.validate().map_err(LoadError::Invalid)?;
         let mut dependencies = Vec::new();
@@ -233,57 +232,47 @@ struct Parts {
     templates: Vec<File>,
     files: Vec<File>,
     schema: Option<Schema>,
-    subcharts: BTreeMap<String, Files>,
+    subcharts: BTreeMap<String, Vec<File>>,
 }
 
 impl Parts {
-    fn add(
-        &mut self,
-        name: String,
-        data: Vec<u8>,
-        metadata: &mut Metadata,
-        budget: &mut Budget<'_>,
-    ) -> Result<(), LoadError> {
+    fn add(&mut self, file: File, metadata: &mut Metadata, budget: &mut Budget<'_>) -> Result<(), LoadError> {
         let first_version = metadata.api_version == "v1";
+        let File { name, data } = &file;
         match name.as_str() {
             "Chart.yaml" => {}
             "Chart.lock" => {
-                document("Chart.lock", &data, budget)?;
+                document("Chart.lock", data, budget)?;
             }
             "values.yaml" => {
-                self.values = Defaults::new(&data);
+                self.values = Defaults::new(data);
                 budget.keep(self.values.memory())?;
             }
-            "values.schema.json" => self.schema = Some(Schema::new(data)),
+            "values.schema.json" => self.schema = Some(Schema::new(Arc::clone(data))),
             "requirements.yaml" => {
-                update(metadata, "requirements.yaml", &data, budget)?;
-                self.keep_if(first_version, name, data);
+                update(metadata, "requirements.yaml", data, budget)?;
+                self.keep_if(first_version, file);
             }
             "requirements.lock" => {
-                document("requirements.lock", &data, budget)?;
-                self.keep_if(first_version, name, data);
+                document("requirements.lock", data, budget)?;
+                self.keep_if(first_version, file);
             }
-            _ if name.starts_with("templates/") => self.templates.push(File {
-                name,
-                data: data.into(),
-            }),
+            _ if name.starts_with("templates/") => self.templates.push(file),
             _ => match name.strip_prefix("charts/") {
-                Some(inner) if !has_extension(&name, "prov") => {
+                Some(inner) if !has_extension(name, "prov") => {
                     let chart = inner.split('/').next().unwrap_or_default().to_owned();
-                    self.subcharts.entry(chart).or_default().push((inner.to_owned(), data));
+                    let name = inner.to_owned();
+                    self.subcharts.entry(chart).or_default().push(File { name, ..file });
                 }
-                _ => self.keep_if(true, name, data),
+                _ => self.keep_if(true, file),
             },
         }
         Ok(())
     }
 
-    fn keep_if(&mut self, keep: bool, name: String, data: Vec<u8>) {
+    fn keep_if(&mut self, keep: bool, file: File) {
         if keep {
-            self.files.push(File {
-                name,
-                data: data.into(),
-            });
+            self.files.push(file);
         }
     }
 }
@@ -316,7 +305,7 @@ fn document(file: &'static str, data: &[u8], budget: &mut Budget<'_>) -> Result<
 /// The chart in one folder or archive under `charts/`; nothing for a name that hides it.
 fn subchart(
     name: &str,
-    files: Files,
+    files: Vec<File>,
     parent: &Metadata,
     budget: &mut Budget<'_>,
     depth: usize,
@@ -327,16 +316,17 @@ fn subchart(
     let loaded = if has_extension(name, "tgz") {
         let archive = files
             .first()
-            .filter(|(file, _)| file == name)
-            .map_or(&[][..], |(_, data)| data);
+            .filter(|file| file.name == name)
+            .map_or(&[][..], |file| &*file.data);
         archive::unpack(archive, budget).and_then(|files| Loaded::from_files(files, budget, depth + 1))
     } else {
         // A file that lies directly under charts/ is no chart.
-        let inner = files
-            .into_iter()
-            .filter_map(|(file, data)| file.split_once('/').map(|(_, inner)| (inner.to_owned(), data)))
-            .collect();
-        Loaded::from_files(inner, budget, depth + 1)
+        let inner = files.into_iter().filter_map(|file| {
+            let (_, name) = file.name.split_once('/')?;
+            let name = name.to_owned();
+            Some(File { name, ..file })
+        });
+        Loaded::from_files(inner.collect(), budget, depth + 1)
     };
     match loaded {
         Ok(chart) => Ok(Some(Loaded {

@@ -12,6 +12,7 @@ mod output;
 mod table;
 
 use std::io::{self, Write as _};
+use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
 use self::arguments::{Arguments, Request};
@@ -61,12 +62,13 @@ fn render(arguments: &Arguments) -> Result<(), Failure> {
     } = arguments;
     let path = inputs::locate(chart)?;
     let values = values.values(options.profile, &mut inputs::read_values)?;
-    let chart = inputs::load(&path, options.profile)?;
+    // What ends with the process is not taken apart piece by piece before.
+    let chart = ManuallyDrop::new(inputs::load(&path, options.profile)?);
     if chart.metadata().deprecated {
         eprintln!("{}", table::deprecated_chart(options.profile));
     }
     let rendering = match chart.render(&values, options) {
-        Ok(rendering) => rendering,
+        Ok(rendering) => ManuallyDrop::new(rendering),
         Err(error) if output.debug => {
             if let Some(output) = error.debug_output() {
                 write(&output)?;
