@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use libyaml_safer::{ErrorKind, Event, EventData, Mark, Parser, ScalarStyle};
+use libyaml_safer::{ErrorKind, Event, EventData, MappingStyle, Mark, Parser, ScalarStyle, SequenceStyle};
 
 use super::error::Error;
 use super::resolve::TAG_PREFIX;
@@ -44,21 +44,40 @@ pub(super) struct Source {
 impl Source {
     /// Reads the first document of a text; what follows it is not looked at.
     pub(super) fn read(text: &[u8]) -> Result<Self, Error> {
-        let text = Text::new(text);
+        let mut text = Text::new(text);
+        loop {
+            match Self::attempt(&text) {
+                (_, Some(Stumble::Colon(position))) if text.hide_colon(position) => {}
+                (Err(error), Some(Stumble::EmptyBrackets(position))) => {
+                    text.close_bracket(position);
+                    return Err(match Self::attempt(&text).0 {
+                        Err(Error::Syntax { line, problem }) if is_of_block(&problem) => {
+                            Error::Syntax { line, problem }
+                        }
+                        _ => error,
+                    });
+                }
+                (source, _) => return source,
+            }
+        }
+    }
+
+    /// What the scanner makes of a text, and where it went wrong unlike Go's.
+    fn attempt(text: &Text<'_>) -> (Result<Self, Error>, Option<Stumble>) {
         let mut input = &*text.complete;
         let mut parser = Parser::new();
         parser.set_input(&mut input);
         let mut reader = Reader {
-            text: &text,
+            text,
             parser,
             nodes: Vec::new(),
             anchors: HashMap::new(),
+            brackets: None,
+            stumble: None,
         };
-        let root = reader.document()?;
-        Ok(Self {
-            nodes: reader.nodes,
-            root,
-        })
+        let root = reader.document();
+        let (nodes, stumble) = (reader.nodes, reader.stumble);
+        (root.map(|root| Self { nodes, root }), stumble)
     }
 
     /// The root node; nothing for a text without a document.
@@ -78,6 +97,9 @@ const NODES_PER_STEP: usize = 4;
 /// How many nodes are read before they are paid for.
 const NODES_PER_PAYMENT: usize = 1 << 10;
 
+/// The text is read again for each colon that is hidden.
+const MAX_HIDDEN_COLONS: usize = 64;
+
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// A text and where marks point in it. The scanner panics when a text ends inside a line of a block scalar or behind a backslash, so
@@ -88,6 +110,8 @@ struct Text<'a> {
     before_blanks: Option<&'a [u8]>,
     /// A line break was added.
     completed: bool,
+    /// What stands for colons, and for how many.
+    hidden_colons: Option<(char, usize)>,
     /// Marks do not count a byte order mark.
     bom: usize,
 }
@@ -105,6 +129,7 @@ impl<'a> Text<'a> {
                 Cow::Borrowed(text)
             },
             completed,
+            hidden_colons: None,
             bom: if text.starts_with(BOM) { BOM.len() } else { 0 },
         }
     }
@@ -114,6 +139,52 @@ impl<'a> Text<'a> {
             .unwrap_or(usize::MAX)
             .saturating_add(self.bom)
             .min(self.complete.len())
+    }
+
+    /// Puts something without a meaning for a colon that our scanner refuses: one before a bracket or comma, which Go's takes as the end
+    /// of a plain scalar. Says whether it did.
+    fn hide_colon(&mut self, position: usize) -> bool {
+        let hidden = match self.hidden_colons {
+            Some((stand_in, count)) => Some((stand_in, count + 1)),
+            None => self.unused_character().map(|unused| (unused, 1)),
+        };
+        let Some((stand_in, _)) = hidden.filter(|(_, count)| *count <= MAX_HIDDEN_COLONS) else {
+            return false;
+        };
+        self.hidden_colons = hidden;
+        let mut bytes = [0; 4];
+        let bytes = stand_in.encode_utf8(&mut bytes).bytes();
+        self.complete.to_mut().splice(position..=position, bytes);
+        true
+    }
+
+    /// Puts an end for the beginning of a list or map, which parsers refuse there in the same words.
+    fn close_bracket(&mut self, position: usize) {
+        if let Some(bracket) = self.complete.to_mut().get_mut(position) {
+            *bracket = if *bracket == b'[' { b']' } else { b'}' };
+        }
+    }
+
+    fn has_empty_brackets(&self, position: usize) -> bool {
+        match self.complete.get(position..) {
+            Some([b'[', rest @ ..]) => rest.trim_ascii_start().starts_with(b"]"),
+            Some([b'{', rest @ ..]) => rest.trim_ascii_start().starts_with(b"}"),
+            _ => false,
+        }
+    }
+
+    /// A character for private use that does not occur.
+    fn unused_character(&self) -> Option<char> {
+        let text = str::from_utf8(&self.complete).ok()?;
+        ('\u{e000}'..='\u{e0ff}').find(|&character| !text.contains(character))
+    }
+
+    /// A scalar as it was before colons were hidden.
+    fn restored(&self, scalar: String) -> String {
+        match self.hidden_colons {
+            Some((stand_in, _)) => scalar.replace(stand_in, ":"),
+            None => scalar,
+        }
     }
 
     fn written(&self, event: &Event) -> &[u8] {
@@ -147,6 +218,27 @@ struct Reader<'a, 'b> {
     parser: Parser<&'b mut &'a [u8]>,
     nodes: Vec<Written>,
     anchors: HashMap<String, Id>,
+    /// Those around what is read.
+    brackets: Option<Brackets>,
+    stumble: Option<Stumble>,
+}
+
+/// Where our scanner goes wrong and Go's does not, or not yet.
+enum Stumble {
+    /// A colon that ends a plain scalar in brackets.
+    Colon(usize),
+    /// An empty list or map in brackets where only a key may be. Go's scanner does not look for the colon behind it, so that its parser
+    /// sees it first.
+    EmptyBrackets(usize),
+}
+
+/// What a list or map is in that is not written by indentation.
+#[derive(Clone, Copy)]
+struct Brackets {
+    /// The error when neither an end nor a further entry follows.
+    unexpected: &'static str,
+    /// Where they open.
+    line: u64,
 }
 
 impl Reader<'_, '_> {
@@ -172,7 +264,10 @@ impl Reader<'_, '_> {
     }
 
     fn event(&mut self) -> Result<Event, Error> {
-        self.parser.parse().map_err(|error| translate(&error, self.text))
+        self.parser.parse().map_err(|error| {
+            self.stumble = stumble(&error, self.text);
+            translate(&error, self.text)
+        })
     }
 
     fn push(&mut self, anchor: Option<String>, tag: Option<String>, content: Content) -> Result<Id, Error> {
@@ -202,6 +297,21 @@ impl Reader<'_, '_> {
         {
             self.refuse_slash_escape(&event)?;
         }
+        if let EventData::Scalar {
+            style: ScalarStyle::Plain,
+            ..
+        } = event.data
+        {
+            self.refuse_question_mark(&event)?;
+        }
+        let outside = self.brackets;
+        self.brackets = self.opened(&event).or(outside);
+        let node = self.node_of(event, depth);
+        self.brackets = outside;
+        node
+    }
+
+    fn node_of(&mut self, event: Event, depth: usize) -> Result<Id, Error> {
         let added_break = self.text.takes_added_break(&event);
         match event.data {
             EventData::Alias { anchor } => match self.anchors.get(&anchor) {
@@ -221,7 +331,7 @@ impl Reader<'_, '_> {
                     value.pop();
                 }
                 let content = Content::Scalar {
-                    text: value,
+                    text: self.text.restored(value),
                     plain: plain_implicit,
                 };
                 self.push(anchor, tag, content)
@@ -278,6 +388,35 @@ impl Reader<'_, '_> {
         }
     }
 
+    /// The brackets that a list or map begins with. A map of one entry in a list needs none.
+    fn opened(&self, event: &Event) -> Option<Brackets> {
+        let (bracket, unexpected) = match event.data {
+            EventData::SequenceStart {
+                style: SequenceStyle::Flow,
+                ..
+            } => (b'[', "did not find expected ',' or ']'"),
+            EventData::MappingStart {
+                style: MappingStyle::Flow,
+                ..
+            } => (b'{', "did not find expected ',' or '}'"),
+            _ => return None,
+        };
+        let line = event.end_mark.line;
+        let opens = self.text.written(event).last() == Some(&bracket);
+        opens.then_some(Brackets { unexpected, line })
+    }
+
+    /// Within brackets, a question mark ends a plain scalar for Go and begins a key where none may be.
+    fn refuse_question_mark(&self, event: &Event) -> Result<(), Error> {
+        let written = self.text.written(event);
+        let (Some(brackets), Some(end)) = (self.brackets, written.iter().position(|&byte| byte == b'?')) else {
+            return Ok(());
+        };
+        let breaks = memchr::memchr_iter(b'\n', &written[..end]).count();
+        let line = named_line(ErrorKind::Parser, event.start_mark.line + breaks as u64, brackets.line);
+        Err(syntax(line, brackets.unexpected))
+    }
+
     /// `\/` is an escape of YAML 1.2, which our scanner takes and Go's does not.
     fn refuse_slash_escape(&self, event: &Event) -> Result<(), Error> {
         let mut bytes = self.text.written(event).iter();
@@ -301,6 +440,22 @@ fn syntax(line: Option<u64>, problem: &str) -> Error {
         line,
         problem: problem.to_owned(),
     }
+}
+
+fn stumble(error: &libyaml_safer::Error, text: &Text<'_>) -> Option<Stumble> {
+    let position = |mark: Option<Mark>| mark.map(|mark| text.position(mark.index));
+    match error.problem() {
+        "found unexpected ':'" => position(error.problem_mark()).map(Stumble::Colon),
+        "could not find expected ':'" => position(error.context_mark())
+            .filter(|&position| text.has_empty_brackets(position))
+            .map(Stumble::EmptyBrackets),
+        _ => None,
+    }
+}
+
+/// Whether a parser says so of what is no entry of a list or map that is written by indentation.
+fn is_of_block(problem: &str) -> bool {
+    ["did not find expected '-' indicator", "did not find expected key"].contains(&problem)
 }
 
 fn translate(error: &libyaml_safer::Error, text: &Text<'_>) -> Error {

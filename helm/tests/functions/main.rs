@@ -47,3 +47,13 @@ fn rare_arguments_give_what_helm_gave() {
 fn yaml_is_read_as_helm_read_it() {
     check("yaml.txt", 500);
 }
+
+#[test]
+fn yaml_in_brackets_is_read_as_helm_read_it() {
+    check("brackets.txt", 40);
+}
+
+#[test]
+fn different_types_are_refused_as_helm_refused_them() {
+    check("comparisons.txt", 14);
+}
