@@ -328,8 +328,8 @@ impl Head {
         fields.text("apiVersion", &mut String::new())?;
         fields.text("kind", &mut head.kind)?;
         let metadata = fields.inner("metadata", "", METADATA_TYPE)?;
-        metadata.text("name", &mut String::new())?;
         metadata.pairs("annotations", &mut head.annotations)?;
+        metadata.text("name", &mut String::new())?;
         Ok(head)
     }
 }

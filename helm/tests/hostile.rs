@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use helm::chart::ArchiveLimits;
 use helm::yaml::Node;
-use helm::{Chart, RenderOptions};
+use helm::{Chart, Profile, RenderOptions};
 
 const CHART: &str = "apiVersion: v2\nname: c\nversion: 1.0.0\n";
 const SUBCHART: &str = "apiVersion: v2\nname: s\nversion: 1.0.0\n";
@@ -21,13 +21,17 @@ fn file(name: impl Into<String>, text: impl AsRef<[u8]>) -> File {
 
 /// Why a chart does not load or render.
 fn error(files: Vec<File>) -> String {
+    error_as(Profile::V3_19, files)
+}
+
+fn error_as(profile: &'static Profile, files: Vec<File>) -> String {
+    let options = RenderOptions {
+        profile,
+        ..RenderOptions::new("r", "ns")
+    };
     match Chart::from_files(files, &ArchiveLimits::default()) {
         Err(error) => error.to_string(),
-        Ok(chart) => chart
-            .render(&Node::Null, &RenderOptions::new("r", "ns"))
-            .map(|_| ())
-            .unwrap_err()
-            .to_string(),
+        Ok(chart) => chart.render(&Node::Null, &options).map(|_| ()).unwrap_err().to_string(),
     }
 }
 
@@ -72,7 +76,8 @@ fn aliases_of_charts_with_aliases_end_at_the_limit() {
         files.push(file(format!("{folder}Chart.yaml"), chart));
         folder = format!("{folder}charts/{below}/");
     }
-    assert!(error(files).contains(HELD));
+    // In Helm 3 the aliases below are found for one alias alone.
+    assert!(error_as(Profile::V4_3, files).contains(HELD));
 }
 
 #[test]

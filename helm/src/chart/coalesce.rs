@@ -2,8 +2,6 @@
 //!
 //! Works on shared maps, because which maps are the same object is visible to templates that change them.
 
-use std::fmt::Write as _;
-
 use super::dependencies::Instance;
 use crate::bounds::{check, note_held, note_work};
 use crate::format;
@@ -66,7 +64,7 @@ impl Coalescer<'_> {
                     section
                 }
                 Some(Value::Map(section)) => section,
-                Some(other) => return Err(format!("type mismatch on {name}: {}", printed_as_bool(&other))),
+                Some(other) => return Err(format!("type mismatch on {name}: {}", printed(&other, b"%t"))),
             };
             self.globals(&section, values, &prefix);
             check()?;
@@ -186,14 +184,14 @@ impl Coalescer<'_> {
                 }
                 (Some(Value::Map(over)), Value::Map(value)) => self.tables(&over, &value, &full(), nulls),
                 (Some(_), Value::Map(value)) => {
-                    let value = printed(&Value::Map(value));
+                    let value = printed(&Value::Map(value), b"%v");
                     self.warn(format!(
                         "cannot overwrite table with non table for {} ({value})",
                         full()
                     ));
                 }
                 (Some(Value::Map(_)), value) if !matches!(value, Value::Nil) => {
-                    let value = printed(&value);
+                    let value = printed(&value, b"%v");
                     self.warn(format!(
                         "destination for {} is a table. Ignoring non-table value ({value})",
                         full()
@@ -252,21 +250,6 @@ fn lossy(key: &[u8]) -> String {
     String::from_utf8_lossy(key).into_owned()
 }
 
-fn printed(value: &Value) -> String {
-    format::to_text(value).map_or_else(|error| error.to_string(), |text| lossy(&text))
-}
-
-/// Go's `%t` of something that is no map.
-fn printed_as_bool(value: &Value) -> String {
-    if let Value::Bool(value) = value {
-        return value.to_string();
-    }
-    let mut text = String::from("%!t(");
-    // Writing to a string cannot fail.
-    let _ = match value {
-        Value::Nil => write!(text, "<nil>"),
-        value => write!(text, "{}={}", value.type_name(), printed(value)),
-    };
-    text.push(')');
-    text
+fn printed(value: &Value, verb: &[u8]) -> String {
+    format::sprintf(verb, std::slice::from_ref(value)).map_or_else(|error| error.to_string(), |text| lossy(&text))
 }

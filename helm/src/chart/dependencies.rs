@@ -1,13 +1,13 @@
 //! Which subcharts take part in a render, under which names, and which of their values their parents import.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::coalesce::{Nulls, coalesce, copy_map, merge_tables};
 use super::metadata::{Dependency, Metadata};
 use super::{File, Loaded};
 use crate::bounds::{BYTES_PER_STEP, BoundError, MAX_DEPTH, check, hold, note_work};
-use crate::profile::Profile;
+use crate::profile::{BelowAlias, Profile};
 use crate::schema::Schema;
 use crate::semver::{Constraints, Version};
 use crate::value::{Map, Value};
@@ -27,6 +27,13 @@ pub(crate) struct Instance {
     imported: Option<Map>,
 }
 
+/// What was done to the declarations of charts so far, for those that have several aliases.
+#[derive(Default)]
+struct Seen {
+    charts: HashSet<*const Loaded>,
+    imported: HashMap<*const Loaded, HashSet<String>>,
+}
+
 impl Instance {
     /// The chart and all below it, as loaded.
     pub(crate) fn new(chart: &Arc<Loaded>, profile: &'static Profile) -> Self {
@@ -43,8 +50,9 @@ impl Instance {
 
     /// Decides the dependencies for the user's values and imports values into the defaults. The error is Helm's text.
     pub(crate) fn process(&mut self, values: &Map, warnings: &mut Vec<String>) -> Result<(), String> {
-        self.decide(values, "", warnings)?;
-        self.import(warnings)
+        let mut seen = Seen::default();
+        self.decide(values, "", warnings, &mut seen)?;
+        self.import(warnings, &mut seen)
     }
 
     /// A fresh copy of the default values.
@@ -102,10 +110,11 @@ impl Instance {
         self.metadata.name == wanted.name && is_compatible(&wanted.version, &self.metadata.version)
     }
 
-    fn decide(&mut self, values: &Map, path: &str, warnings: &mut Vec<String>) -> Result<(), String> {
+    fn decide(&mut self, values: &Map, path: &str, warnings: &mut Vec<String>, seen: &mut Seen) -> Result<(), String> {
         if self.metadata.dependencies.is_empty() {
             return Ok(());
         }
+        self.rename_seen(seen);
         self.use_declared()?;
         let values = coalesce(self, values, Nulls::Delete, warnings)?;
         for dependency in &mut self.metadata.dependencies {
@@ -127,9 +136,34 @@ impl Instance {
             .retain(|dependency| !disabled.contains(&dependency.name));
         for chart in &mut self.dependencies {
             let path = format!("{path}{}.", chart.metadata.name);
-            chart.decide(&values, &path, warnings)?;
+            chart.decide(&values, &path, warnings, seen)?;
         }
         Ok(())
+    }
+
+    /// Where all aliases of a chart share its declarations, the first one has given these their aliases, and the next ones find no chart
+    /// of such a name.
+    fn rename_seen(&mut self, seen: &mut Seen) {
+        let is_first = seen.charts.insert(Arc::as_ptr(&self.chart));
+        if is_first || self.profile.below_alias == BelowAlias::Copied {
+            return;
+        }
+        for declared in &mut self.metadata.dependencies {
+            if !declared.alias.is_empty() {
+                declared.name.clone_from(&declared.alias);
+            }
+        }
+    }
+
+    /// The names of those dependencies whose imports another alias of the chart has used up.
+    fn used_up(&self, seen: &mut Seen) -> HashSet<String> {
+        if self.profile.below_alias == BelowAlias::Copied {
+            return HashSet::new();
+        }
+        let used = seen.imported.entry(Arc::as_ptr(&self.chart)).or_default();
+        let before = used.clone();
+        used.extend(self.metadata.dependencies.iter().map(|declared| declared.name.clone()));
+        before
     }
 
     /// Keeps charts that nobody declared, then takes one chart per declaration, under its alias.
@@ -161,9 +195,9 @@ impl Instance {
         Ok(())
     }
 
-    fn import(&mut self, warnings: &mut Vec<String>) -> Result<(), String> {
+    fn import(&mut self, warnings: &mut Vec<String>, seen: &mut Seen) -> Result<(), String> {
         for chart in &mut self.dependencies {
-            chart.import(warnings)?;
+            chart.import(warnings, seen)?;
         }
         if self.metadata.dependencies.is_empty() {
             return Ok(());
@@ -171,7 +205,9 @@ impl Instance {
         let values = coalesce(self, &Map::new(), Nulls::Keep, warnings)?;
         let rule = self.profile.nulls;
         let imported = Map::new();
-        for dependency in &self.metadata.dependencies {
+        let used_up = self.used_up(seen);
+        let dependencies = self.metadata.dependencies.iter();
+        for dependency in dependencies.filter(|dependency| !used_up.contains(&dependency.name)) {
             for import in &dependency.import_values {
                 check()?;
                 if import.parent.split('.').count() > MAX_DEPTH {
