@@ -32,6 +32,7 @@ pub(crate) fn runes(text: &[u8]) -> impl Iterator<Item = Rune<'_>> {
 }
 
 /// The first rune of a Go string.
+#[inline]
 pub(crate) fn first_rune(text: &[u8]) -> Option<Rune<'_>> {
     match text.first() {
         Some(byte) if byte.is_ascii() => Some(Rune {

@@ -6,7 +6,7 @@ use super::item::{Item, ItemKind, Keyword};
 use crate::text::{self, first_rune};
 
 const LEFT_DELIMITER: &[u8] = b"{{";
-const RIGHT_DELIMITER: &[u8] = b"}}";
+const DELIMITER_LENGTH: usize = 2;
 /// The minus and the space beside it.
 const TRIM_MARKER_LENGTH: usize = 2;
 
@@ -119,7 +119,7 @@ impl<'a> Lexer<'a> {
             };
             if delimiter > self.position {
                 let mut end = delimiter;
-                if has_left_trim_marker(&self.input[delimiter + LEFT_DELIMITER.len()..]) {
+                if has_left_trim_marker(&self.input[delimiter + DELIMITER_LENGTH..]) {
                     end = self.start + trim_right(&self.input[self.start..delimiter]).len();
                 }
                 self.position = end;
@@ -138,7 +138,7 @@ impl<'a> Lexer<'a> {
 
     /// The delimiter that opens an action, or an error; nothing when it was a comment.
     fn left_delimiter(&mut self) -> Option<Item<'a>> {
-        self.position += LEFT_DELIMITER.len();
+        self.position += DELIMITER_LENGTH;
         let after_marker = if has_left_trim_marker(self.rest()) {
             TRIM_MARKER_LENGTH
         } else {
@@ -172,7 +172,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn close(&mut self, is_trimmed: bool) {
-        let mut end = self.position + RIGHT_DELIMITER.len();
+        let mut end = self.position + DELIMITER_LENGTH;
         if is_trimmed {
             end += TRIM_MARKER_LENGTH;
             end = self.input.len() - trim_left(&self.input[end..]).len();
@@ -186,7 +186,7 @@ impl<'a> Lexer<'a> {
             self.position += TRIM_MARKER_LENGTH;
             self.ignore();
         }
-        self.position += RIGHT_DELIMITER.len();
+        self.position += DELIMITER_LENGTH;
         let item = self.take(ItemKind::RightDelimiter);
         if is_trimmed {
             self.position = self.input.len() - trim_left(self.rest()).len();
@@ -291,8 +291,8 @@ impl<'a> Lexer<'a> {
 
     fn is_at_terminator(&self) -> bool {
         match self.rest() {
-            [] | [b'.' | b',' | b'|' | b':' | b')' | b'(', ..] => true,
-            [byte, ..] => is_space(*byte) || self.rest().starts_with(RIGHT_DELIMITER),
+            [] | [b'.' | b',' | b'|' | b':' | b')' | b'(', ..] | [b'}', b'}', ..] => true,
+            [byte, ..] => is_space(*byte),
         }
     }
 
@@ -416,7 +416,8 @@ fn has_left_trim_marker(bytes: &[u8]) -> bool {
 /// Whether a right delimiter stands here, and whether it has a trim marker.
 fn right_delimiter_at(bytes: &[u8]) -> Option<bool> {
     match bytes {
-        [space, b'-', rest @ ..] if is_space(*space) && rest.starts_with(RIGHT_DELIMITER) => Some(true),
-        _ => bytes.starts_with(RIGHT_DELIMITER).then_some(false),
+        [b'}', b'}', ..] => Some(false),
+        [space, b'-', b'}', b'}', ..] if is_space(*space) => Some(true),
+        _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::syntax::Number;
 use crate::number;
-use crate::text::push_char;
+use crate::text::{push_char, replace_all};
 
 const INVALID: &str = "invalid syntax";
 
@@ -11,7 +11,7 @@ pub(super) fn unquote(quoted: &[u8]) -> Result<Vec<u8>, String> {
     let inner = quoted.get(1..quoted.len().saturating_sub(1)).ok_or(INVALID)?;
     if quoted.starts_with(b"`") {
         // Go drops carriage returns in raw strings.
-        return Ok(inner.iter().copied().filter(|byte| *byte != b'\r').collect());
+        return Ok(replace_all(inner, b"\r", b""));
     }
     if memchr::memchr2(b'\\', b'"', inner).is_none() {
         return Ok(inner.to_vec());
