@@ -1,5 +1,7 @@
 //! `.helmignore`: which files of a chart's directory belong to no chart. Knows names only.
 
+use regex::Regex;
+
 /// A pattern that Helm does not accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IgnoreError {
@@ -15,7 +17,8 @@ pub enum IgnoreError {
 pub struct IgnoreRules(Vec<Rule>);
 
 struct Rule {
-    pattern: String,
+    /// Nothing where only the line as a whole is well formed: it matches no path.
+    pattern: Option<Regex>,
     /// `!`: the rule hits what it does not match.
     negated: bool,
     directories_only: bool,
@@ -70,7 +73,7 @@ impl Rule {
         if line.contains("**") {
             return Err(IgnoreError::DoubleStar);
         }
-        matches_whole(line, "abc").ok_or_else(|| IgnoreError::Syntax(line.to_owned()))?;
+        compile(line).ok_or_else(|| IgnoreError::Syntax(line.to_owned()))?;
         let (negated, line) = line.strip_prefix('!').map_or((false, line), |rest| (true, rest));
         let (directories_only, line) = line.strip_suffix('/').map_or((false, line), |rest| (true, rest));
         let (scope, pattern) = match line.strip_prefix('/') {
@@ -79,7 +82,7 @@ impl Rule {
             None => (Scope::Base, line),
         };
         Ok(Some(Self {
-            pattern: pattern.to_owned(),
+            pattern: compile(pattern),
             negated,
             directories_only,
             scope,
@@ -91,12 +94,17 @@ impl Rule {
             Scope::Path => path,
             Scope::Base => path.rsplit('/').next().unwrap_or(path),
         };
-        matches_whole(&self.pattern, name) == Some(true)
+        self.pattern.as_ref().is_some_and(|pattern| pattern.is_match(name))
     }
 }
 
 /// Go's `filepath.Match`; nothing for a pattern that is malformed.
 pub(crate) fn matches_whole(pattern: &str, name: &str) -> Option<bool> {
+    Some(compile(pattern)?.is_match(name))
+}
+
+/// What Go's `filepath.Match` matches; nothing for a pattern that is malformed.
+fn compile(pattern: &str) -> Option<Regex> {
     let mut regex = String::from("(?s)^");
     let mut characters = pattern.chars().peekable();
     while let Some(character) = characters.next() {
@@ -123,7 +131,7 @@ pub(crate) fn matches_whole(pattern: &str, name: &str) -> Option<bool> {
         }
     }
     regex.push('$');
-    Some(regex::Regex::new(&regex).ok()?.is_match(name))
+    Regex::new(&regex).ok()
 }
 
 fn class_member(characters: &mut impl Iterator<Item = char>) -> Option<String> {
