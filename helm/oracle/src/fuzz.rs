@@ -6,6 +6,8 @@
 mod duel;
 mod functions;
 mod grammar;
+#[cfg(test)]
+mod tests;
 mod texts;
 mod worker;
 
@@ -24,8 +26,8 @@ use worker::Worker;
 
 use crate::progress::Progress;
 
-/// After that many differences the search ends: they will have few causes.
-const ENOUGH: usize = 40;
+/// How many differences are enough to look at: they will have few causes.
+pub const ENOUGH: usize = 40;
 
 /// How long differences are made smaller after the search is over.
 const GRACE: Duration = Duration::from_mins(1);
@@ -49,6 +51,8 @@ pub struct Search {
     pub time: Duration,
     /// The real binaries, of which each batch takes the next.
     pub oracles: Vec<Oracle>,
+    /// After that many differences it ends before its time.
+    pub enough: usize,
     /// Equal seeds generate equal templates.
     pub seed: u64,
     /// The file that the rows of differences are added to.
@@ -113,7 +117,7 @@ struct Shared<'a> {
 impl Shared<'_> {
     /// Whether no new templates are to be tried: also when there is enough to look at.
     fn is_over(&self) -> bool {
-        Instant::now() >= self.end || self.found(|found| found.differences.len() >= ENOUGH)
+        Instant::now() >= self.end || self.found(|found| found.differences.len() >= self.search.enough)
     }
 
     /// Whether even what was found is not to be made smaller any more.

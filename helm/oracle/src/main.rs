@@ -114,6 +114,7 @@ fn fuzz(arguments: &FuzzArguments) -> anyhow::Result<ExitCode> {
     let search = Search {
         time: Duration::from_secs(u64::from(arguments.minutes) * 60),
         oracles: oracles(&arguments.profiles)?,
+        enough: fuzz::ENOUGH,
         seed: arguments.seed.unwrap_or_else(clock),
         rows: arguments
             .rows

@@ -84,6 +84,9 @@ impl<'a> Worker<'a> {
         self.shared.found(|found| found.untried += untried);
         refused.truncate(REFUSED);
         for case in refused {
+            if self.shared.is_over() {
+                break;
+            }
             let theirs = oracle.render(&case.text)?;
             if theirs == case.ours {
                 self.shared.found(|found| found.refused_alike += 1);

@@ -1,0 +1,40 @@
+//! A search beside a program that is no Helm: what it is for must come out.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::*;
+
+/// Searches beside a shell script until there is one difference. Gives what was found and the rows that were kept.
+fn search_beside(script: &str) -> (Found, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = folder.path().join("helm");
+    std::fs::write(&binary, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&binary, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let rows = folder.path().join("rows.txt");
+    let found = search(&Search {
+        time: Duration::from_mins(10),
+        oracles: vec![Oracle {
+            profile: Profile::V3_19,
+            binary,
+        }],
+        enough: 1,
+        seed: 7,
+        rows: rows.clone(),
+    });
+    (found.unwrap(), std::fs::read_to_string(rows).unwrap())
+}
+
+#[test]
+fn a_difference_is_found_and_kept_as_a_row() {
+    let (found, rows) = search_beside("echo 'Error: no such chart' >&2; exit 1");
+    assert!(!found.differences.is_empty(), "{}", found.summary());
+    assert_eq!(rows.matches("> ").count(), found.differences.len(), "{rows}");
+    for (template, Difference { profile, theirs, ours }) in &found.differences {
+        assert!(
+            rows.contains(&template.replace('\n', "\n| ")),
+            "{template} is not in {rows}"
+        );
+        assert_eq!((*profile, theirs.as_str()), ("v3.19", "! Error: no such chart"));
+        assert_ne!(ours, theirs);
+    }
+}
