@@ -119,6 +119,38 @@ pub(crate) fn is_met() -> bool {
     MET.get()
 }
 
+/// Work that is no part of what this thread does otherwise. What was noted before is there again when it is dropped.
+pub(crate) struct Apart {
+    work: u64,
+    allowed: u64,
+    held: usize,
+    met: bool,
+    cancelled: Option<Arc<AtomicBool>>,
+}
+
+impl Apart {
+    /// As many steps as it takes, until a flag is raised.
+    pub(crate) fn until(cancelled: Option<Arc<AtomicBool>>) -> Self {
+        Self {
+            work: WORK.replace(0),
+            allowed: ALLOWED.replace(u64::MAX),
+            held: HELD.replace(0),
+            met: MET.replace(false),
+            cancelled: CANCELLED.replace(cancelled),
+        }
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        WORK.set(self.work);
+        ALLOWED.set(self.allowed);
+        HELD.set(self.held);
+        MET.set(self.met);
+        CANCELLED.set(self.cancelled.take());
+    }
+}
+
 /// Notes work of about that many steps of a template.
 pub(crate) fn note_work(steps: u64) {
     WORK.set(WORK.get().saturating_add(steps));
@@ -160,6 +192,17 @@ pub(crate) fn check() -> Result<(), BoundError> {
 pub(crate) fn hold(bytes: usize) -> Result<(), BoundError> {
     note_held(bytes);
     check()
+}
+
+/// Notes the memory that a document takes, or will take when somebody asks for it.
+pub(crate) fn hold_document(bytes: usize) -> Result<(), BoundError> {
+    check_document(bytes)?;
+    hold(bytes)
+}
+
+/// The work noted so far.
+pub(crate) fn work() -> u64 {
+    WORK.get()
 }
 
 /// The work noted since the last call. Templates run on one thread, so it is theirs.

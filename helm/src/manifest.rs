@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use crate::bounds::hold;
+use crate::bounds::{hold, hold_document};
 use crate::fields::Fields;
 use crate::profile::{DocumentRule, Profile};
 use crate::template::{Origin, Output};
@@ -277,8 +277,10 @@ fn read(source: &str, text: &[u8], warnings: &mut Vec<String>) -> Result<Option<
     hold(size_of::<Manifest>() + text.len()).map_err(|bound| failed(bound.to_string()))?;
     let complete = complete(text);
     let decoded = OnceLock::new();
-    let head = if let Some(entries) = yaml::skim(&complete, Head::wants) {
-        Head::read(&entries)
+    let head = if let Some(skimmed) = yaml::skim(&complete, Head::wants) {
+        // Somebody may ask for the data later, when there is no bound anymore.
+        hold_document(skimmed.memory).map_err(|bound| failed(bound.to_string()))?;
+        Head::read(&skimmed.node)
     } else {
         let document = decode(&complete).map_err(yaml::convert_error).map_err(failed)?;
         hold(document.node.memory()).map_err(|bound| failed(bound.to_string()))?;

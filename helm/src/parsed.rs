@@ -3,13 +3,17 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::bounds::spend;
 use crate::functions::{FunctionSet, FunctionTable};
-use crate::layout::Layout;
+use crate::layout::{Layout, Template};
 use crate::profile::Profile;
 use crate::template::{ParseError, ParsedFile, Templates};
 
 /// How many sets of templates are kept. Every set of enabled subcharts has its own, for each table of functions.
 const MAX_SETS: usize = 16;
+
+/// How much of a file is parsed in about the time of a step.
+const BYTES_PER_STEP: usize = 16;
 
 /// What renders of one chart share.
 #[derive(Debug, Default)]
@@ -30,6 +34,15 @@ struct Set {
     templates: Arc<Templates>,
 }
 
+/// Pays for parsing a file. Every render does, so that none has more steps left than another.
+fn pay(template: &Template) -> Result<(), ParseError> {
+    spend((template.text.len() / BYTES_PER_STEP) as u64).map_err(|bound| ParseError {
+        file: template.path.clone(),
+        line: 1,
+        message: bound.to_string(),
+    })
+}
+
 impl ParsedTemplates {
     /// The templates of a layout, parsed as far as no render before did.
     pub(crate) fn get(&self, layout: &Layout, profile: &Profile) -> Result<Arc<Templates>, ParseError> {
@@ -38,6 +51,7 @@ impl ParsedTemplates {
         if let Some(set) = kept.take(layout, functions) {
             let templates = Arc::clone(&set.templates);
             kept.sets.push(set);
+            layout.in_helms_language().try_for_each(pay)?;
             return Ok(templates);
         }
         let templates = Arc::new(kept.assemble(layout, functions)?);
@@ -69,6 +83,7 @@ impl Kept {
     fn assemble(&mut self, layout: &Layout, functions: FunctionSet) -> Result<Templates, ParseError> {
         let mut templates = Templates::new(FunctionTable::of(functions));
         for template in layout.in_helms_language() {
+            pay(template)?;
             let key = (functions, template.path.clone());
             let file = if let Some(file) = self.files.get(&key) {
                 file.clone()

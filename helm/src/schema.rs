@@ -19,13 +19,22 @@ use std::sync::{Arc, OnceLock};
 use compile::{Compiled, compile};
 use document::Json;
 
+use crate::bounds::{self, BoundError};
 use crate::value::Map;
 
 /// The schema of a chart. Compiled when it is first needed, because Helm finds its mistakes only then.
 #[derive(Debug)]
 pub(crate) struct Schema {
     text: Arc<[u8]>,
-    compiled: OnceLock<Result<Compiled, String>>,
+    compiled: OnceLock<Kept>,
+}
+
+/// A schema once compiled, or Helm's words about what is wrong with it.
+#[derive(Debug)]
+struct Kept {
+    compiled: Result<Compiled, String>,
+    /// What compiling took. Every render pays it, so that none has more steps left than another.
+    steps: u64,
 }
 
 impl Schema {
@@ -38,9 +47,10 @@ impl Schema {
 
     /// What is wrong with values or with the schema.
     pub(crate) fn problem(&self, values: &Map) -> Option<Problem> {
-        let compiled = match self.compiled.get_or_init(|| compile(&self.text)) {
-            Ok(compiled) => compiled,
-            Err(problem) => return Some(Problem::of_schema(problem.clone())),
+        let compiled = match self.compiled().map(|kept| &kept.compiled) {
+            Ok(Ok(compiled)) => compiled,
+            Ok(Err(problem)) => return Some(Problem::of_schema(problem.clone())),
+            Err(bound) => return Some(Problem::of_schema(bound.to_string())),
         };
         match validate::failure(compiled, &Json::of_map(values)) {
             Ok(failure) => failure.map(|failure| Problem {
@@ -49,6 +59,19 @@ impl Schema {
             }),
             Err(problem) => Some(Problem::of_schema(problem)),
         }
+    }
+
+    /// The compiled schema. Of a render that ends before there is one, nothing is kept.
+    fn compiled(&self) -> Result<&Kept, BoundError> {
+        if let Some(kept) = self.compiled.get() {
+            bounds::spend(kept.steps)?;
+            return Ok(kept);
+        }
+        let before = bounds::work();
+        let compiled = compile(&self.text);
+        bounds::check()?;
+        let steps = bounds::work() - before;
+        Ok(self.compiled.get_or_init(|| Kept { compiled, steps }))
     }
 }
 

@@ -18,29 +18,31 @@ impl Rune<'_> {
     }
 }
 
-/// The runes of a Go string; an invalid byte counts as one rune.
+/// The runes of a Go string; an invalid byte counts as one rune. Looks no further ahead than a rune, because many take only some.
 pub(crate) fn runes(text: &[u8]) -> impl Iterator<Item = Rune<'_>> {
-    text.utf8_chunks().flat_map(|chunk| {
-        let valid = chunk.valid();
-        let well_formed = valid.char_indices().map(move |(start, character)| Rune {
-            bytes: &valid.as_bytes()[start..start + character.len_utf8()],
-            character: Some(character),
-        });
-        let broken = chunk.invalid().chunks(1).map(|bytes| Rune { bytes, character: None });
-        well_formed.chain(broken)
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let rune = first_rune(rest)?;
+        rest = &rest[rune.bytes.len()..];
+        Some(rune)
     })
 }
 
 /// The first rune of a Go string.
 #[inline]
 pub(crate) fn first_rune(text: &[u8]) -> Option<Rune<'_>> {
-    match text.first() {
-        Some(byte) if byte.is_ascii() => Some(Rune {
+    if let Some(byte) = text.first().filter(|byte| byte.is_ascii()) {
+        return Some(Rune {
             bytes: &text[..1],
             character: Some(char::from(*byte)),
-        }),
-        _ => runes(&text[..text.len().min(4)]).next(),
+        });
     }
+    let chunk = text[..text.len().min(4)].utf8_chunks().next()?;
+    let character = chunk.valid().chars().next();
+    Some(Rune {
+        bytes: &text[..character.map_or(1, char::len_utf8)],
+        character,
+    })
 }
 
 fn class(pattern: &str) -> Option<Regex> {

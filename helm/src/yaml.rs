@@ -11,12 +11,14 @@ mod resolve;
 mod scan;
 mod simple;
 mod style;
+mod tags;
 
 pub use decode::Decoded;
 pub use emit::emit;
 pub use error::Error;
 pub use node::Node;
 pub(crate) use pretty::to_yaml_pretty;
+pub(crate) use simple::Skimmed;
 
 use crate::bounds::{self, BoundError, check_document};
 use crate::json;
@@ -37,7 +39,7 @@ pub fn read(text: &[u8]) -> Result<Decoded, Error> {
 }
 
 /// Some entries of the mapping that a text holds, if the text is one that can be checked without reading the others.
-pub(crate) fn skim(text: &[u8], wanted: fn(&str) -> bool) -> Option<Node> {
+pub(crate) fn skim(text: &[u8], wanted: fn(&str) -> bool) -> Option<Skimmed> {
     simple::skim(text, wanted)
 }
 

@@ -1,8 +1,10 @@
 //! From the bytes of an archive to the files of a chart, within limits and without anything that could point elsewhere.
 
+use std::cell::Cell;
 use std::io::{self, Read};
 use std::iter;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType};
@@ -11,15 +13,18 @@ use super::File;
 use super::load::LoadError;
 use crate::bounds::MAX_HELD;
 
-/// Bounds on what an archive may unpack to. An archive inside an archive counts towards the same sums.
+/// Bounds on what an archive may unpack to, and so on the time that loading takes: it is proportional to the bytes unpacked. An archive
+/// inside an archive counts towards the same sums.
 #[derive(Clone, Debug)]
 pub struct ArchiveLimits {
-    /// Bytes of all files together.
+    /// Bytes of all files and their names together.
     pub total_bytes: u64,
     /// Bytes of one file.
     pub file_bytes: u64,
     /// Number of entries, directories included.
     pub entries: usize,
+    /// Ends the loading when it is raised, at the next file ([`LoadError::Cancelled`]).
+    pub cancelled: Arc<AtomicBool>,
 }
 
 impl Default for ArchiveLimits {
@@ -29,6 +34,7 @@ impl Default for ArchiveLimits {
             total_bytes: 100 << 20,
             file_bytes: 5 << 20,
             entries: 10_000,
+            cancelled: Arc::default(),
         }
     }
 }
@@ -60,6 +66,14 @@ impl<'a> Budget<'a> {
         Ok(())
     }
 
+    /// Whether loading may go on.
+    pub(super) fn check(&self) -> Result<(), LoadError> {
+        if self.limits.cancelled.load(Ordering::Relaxed) {
+            return Err(LoadError::Cancelled);
+        }
+        Ok(())
+    }
+
     /// What was kept so far.
     pub(super) fn kept(&self) -> usize {
         MAX_HELD - self.memory
@@ -67,8 +81,13 @@ impl<'a> Budget<'a> {
 
     /// Takes one entry of that size, which the entry may only claim to have.
     pub(super) fn take(&mut self, name: &str, size: u64) -> Result<(), LoadError> {
+        self.check()?;
         self.entries = self.entries.checked_sub(1).ok_or(LoadError::TooManyEntries {
             limit: self.limits.entries,
+        })?;
+        let with_name = size.saturating_add(name.len() as u64);
+        self.bytes = self.bytes.checked_sub(with_name).ok_or(LoadError::TooLarge {
+            limit: self.limits.total_bytes,
         })?;
         if size > self.limits.file_bytes {
             return Err(LoadError::FileTooLarge {
@@ -76,10 +95,29 @@ impl<'a> Budget<'a> {
                 limit: self.limits.file_bytes,
             });
         }
-        self.bytes = self.bytes.checked_sub(size).ok_or(LoadError::TooLarge {
-            limit: self.limits.total_bytes,
-        })?;
         Ok(())
+    }
+}
+
+/// How many bytes of headers may stand before an entry: long names and attributes, which are read into memory. Go has the same bound for
+/// each of them.
+const MAX_HEADERS: u64 = 1 << 20;
+
+/// Gives so many bytes until somebody allows more.
+struct Paced<'l, R> {
+    inner: R,
+    left: &'l Cell<u64>,
+}
+
+impl<R: Read> Read for Paced<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let allowed = buffer.len().min(usize::try_from(self.left.get()).unwrap_or(usize::MAX));
+        if allowed == 0 && !buffer.is_empty() {
+            return Err(io::Error::other("header field too long"));
+        }
+        let read = self.inner.read(&mut buffer[..allowed])?;
+        self.left.set(self.left.get() - read as u64);
+        Ok(read)
     }
 }
 
@@ -90,10 +128,16 @@ pub(super) fn unpack(archive: &[u8], budget: &mut Budget<'_>) -> Result<Vec<File
         .bytes
         .saturating_add(budget.entries as u64 * 4096)
         .saturating_add(1 << 20);
-    let mut archive = Archive::new(MultiGzDecoder::new(archive).take(bound));
+    let left = Cell::new(MAX_HEADERS);
+    let mut archive = Archive::new(Paced {
+        inner: MultiGzDecoder::new(archive).take(bound),
+        left: &left,
+    });
     let mut files = Vec::new();
     for entry in archive.entries().map_err(LoadError::ReadArchive)? {
-        if let Some(file) = read_entry(entry.map_err(LoadError::ReadArchive)?, budget)? {
+        let entry = entry.map_err(LoadError::ReadArchive)?;
+        left.set(MAX_HEADERS.saturating_add(entry.size()));
+        if let Some(file) = read_entry(entry, budget)? {
             files.push(file);
         }
     }
@@ -118,11 +162,11 @@ fn read_entry(mut entry: Entry<'_, impl Read>, budget: &mut Budget<'_>) -> Resul
             return Ok(None);
         }
         EntryType::XGlobalHeader => return Ok(None),
-        EntryType::Regular | EntryType::Continuous => budget.take(&written, size)?,
-        _ if points_elsewhere => budget.take(&written, 0)?,
-        _ => return Err(LoadError::NotAFile { name: written }),
+        // What is unknown is a file.
+        _ => budget.take(&written, size)?,
     }
-    if written.ends_with('/') {
+    // How directories were written before they had a type.
+    if written.ends_with('/') && entry.header().as_old().linkflag == [0] {
         return Ok(None);
     }
     let name = relative_name(&written)?;
@@ -152,12 +196,8 @@ fn relative_name(written: &str) -> Result<String, LoadError> {
     }
     let name = clean(&rest);
     if name == "." {
-        return Err(if first == "Chart.yaml" {
-            LoadError::NoBaseDirectory
-        } else {
-            LoadError::OutsideBaseDirectory {
-                name: written.to_owned(),
-            }
+        return Err(LoadError::OutsideBaseDirectory {
+            name: written.to_owned(),
         });
     }
     if name.starts_with("..") {
@@ -165,6 +205,9 @@ fn relative_name(written: &str) -> Result<String, LoadError> {
     }
     if matches!(name.as_bytes(), [drive, b':', b'/', ..] if drive.is_ascii_alphabetic()) {
         return Err(LoadError::DriveLetter);
+    }
+    if first == "Chart.yaml" {
+        return Err(LoadError::NoBaseDirectory);
     }
     Ok(name)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::coalesce::{Nulls, coalesce, copy_map, merge_tables};
 use super::metadata::{Dependency, Metadata};
 use super::{File, Loaded};
-use crate::bounds::{BYTES_PER_STEP, BoundError, MAX_DEPTH, check, hold, note_work};
+use crate::bounds::{BYTES_PER_STEP, BoundError, MAX_DEPTH, check, hold, note_work, spend};
 use crate::profile::{BelowAlias, Profile};
 use crate::schema::Schema;
 use crate::semver::{Constraints, Version};
@@ -33,6 +33,13 @@ struct Seen {
     charts: HashSet<*const Loaded>,
     imported: HashMap<*const Loaded, HashSet<String>>,
 }
+
+/// What comparing a version with a range takes, about, and how much of their texts is read in about the time of a step.
+const STEPS_PER_RANGE: u64 = 8;
+const BYTES_PER_RANGE_STEP: usize = 8;
+
+/// How many names of charts are compared in about the time of a step.
+const PAIRS_PER_STEP: usize = 16;
 
 impl Instance {
     /// The chart and all below it, as loaded.
@@ -97,17 +104,26 @@ impl Instance {
 
     /// Names of `Chart.yaml` for which there is no chart at all.
     pub(crate) fn missing_dependencies(&self) -> Vec<&str> {
-        let is_there = |name: &str| self.dependencies.iter().any(|chart| chart.metadata.name == name);
+        let there: HashSet<&str> = self
+            .dependencies
+            .iter()
+            .map(|chart| chart.metadata.name.as_str())
+            .collect();
         let wanted = self
             .metadata
             .dependencies
             .iter()
             .map(|dependency| dependency.name.as_str());
-        wanted.filter(|name| !is_there(name)).collect()
+        wanted.filter(|name| !there.contains(name)).collect()
     }
 
     fn satisfies(&self, wanted: &Dependency) -> bool {
-        self.metadata.name == wanted.name && is_compatible(&wanted.version, &self.metadata.version)
+        if self.metadata.name != wanted.name {
+            return false;
+        }
+        let version = &self.metadata.version;
+        note_work(STEPS_PER_RANGE + ((wanted.version.len() + version.len()) / BYTES_PER_RANGE_STEP) as u64);
+        check().is_ok() && is_compatible(&wanted.version, version)
     }
 
     fn decide(&mut self, values: &Map, path: &str, warnings: &mut Vec<String>, seen: &mut Seen) -> Result<(), String> {
@@ -169,6 +185,7 @@ impl Instance {
     /// Keeps charts that nobody declared, then takes one chart per declaration, under its alias.
     fn use_declared(&mut self) -> Result<(), BoundError> {
         let declared = &mut self.metadata.dependencies;
+        spend((declared.len() * self.dependencies.len() / PAIRS_PER_STEP) as u64)?;
         let is_declared = |chart: &Self| declared.iter().any(|wanted| chart.satisfies(wanted));
         let mut used: Vec<Self> = self
             .dependencies
@@ -192,7 +209,7 @@ impl Instance {
             }
         }
         self.dependencies = used;
-        Ok(())
+        check()
     }
 
     fn import(&mut self, warnings: &mut Vec<String>, seen: &mut Seen) -> Result<(), String> {

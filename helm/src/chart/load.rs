@@ -9,6 +9,7 @@ use super::ignore::{IgnoreError, IgnoreRules};
 use super::metadata::Metadata;
 use super::values::Defaults;
 use super::{File, Loaded};
+use crate::bounds::Apart;
 use crate::profile::Profile;
 use crate::schema::Schema;
 use crate::yaml::{self, Node};
@@ -24,7 +25,7 @@ pub enum LoadError {
     #[error("no files in chart archive")]
     Empty,
     /// All files together are too large.
-    #[error("decompressed chart is larger than the maximum size {limit}")]
+    #[error("decompressed chart is larger than the maximum file size {limit}")]
     TooLarge {
         /// The limit in bytes.
         limit: u64,
@@ -48,12 +49,6 @@ pub enum LoadError {
     TooManyEntries {
         /// The limit.
         limit: usize,
-    },
-    /// A link, a device or a pipe.
-    #[error("chart archive entry {name:?} is neither a file nor a directory")]
-    NotAFile {
-        /// The entry as the archive names it.
-        name: String,
     },
     /// A name starts with `/`.
     #[error("chart illegally contains absolute paths")]
@@ -90,6 +85,9 @@ pub enum LoadError {
     /// `.helmignore` has a pattern that is not allowed.
     #[error("failed to read .helmignore")]
     Ignore(#[source] IgnoreError),
+    /// Somebody raised the flag of the limits.
+    #[error("loading the chart was cancelled")]
+    Cancelled,
     /// A chart inside this one cannot be loaded.
     #[error("error unpacking subchart {name} in {parent}: {problem}")]
     Subchart {
@@ -114,6 +112,7 @@ impl LoadError {
                 format!("cannot load {file}: {problem}")
             }
             Self::Ignore(source) => source.to_string(),
+            Self::ReadArchive(cause) => archive_words(cause).to_owned(),
             Self::Subchart { name, parent, problem } => {
                 format!(
                     "error unpacking subchart {name} in {parent}: {}",
@@ -125,6 +124,23 @@ impl LoadError {
     }
 }
 
+/// What Go says of an archive that is damaged.
+fn archive_words(cause: &io::Error) -> &'static str {
+    let text = cause.to_string();
+    let says = |words: &str| text.contains(words);
+    if cause.kind() == io::ErrorKind::UnexpectedEof || says("entire block") {
+        "unexpected EOF"
+    } else if says("gzip header") {
+        "gzip: invalid header"
+    } else if says("gzip stream") {
+        "gzip: invalid checksum"
+    } else if says("deflate") {
+        "flate: corrupt input"
+    } else {
+        "archive/tar: invalid tar header"
+    }
+}
+
 /// Charts nested deeper are refused.
 const MAX_DEPTH: usize = 20;
 
@@ -132,33 +148,46 @@ const MAX_DEPTH: usize = 20;
 const PER_CHART: usize = 8 << 10;
 const PER_TEMPLATE: usize = 1 << 10;
 
+/// Loads within limits. Whatever went wrong after the flag was raised went wrong because of it.
+fn within(
+    limits: &ArchiveLimits,
+    load: impl FnOnce(&mut Budget<'_>) -> Result<Loaded, LoadError>,
+) -> Result<Loaded, LoadError> {
+    let _apart = Apart::until(Some(Arc::clone(&limits.cancelled)));
+    let mut budget = Budget::new(limits);
+    let loaded = load(&mut budget);
+    budget.check()?;
+    loaded
+}
+
 impl Loaded {
     pub(super) fn from_archive(archive: &[u8], limits: &ArchiveLimits) -> Result<Self, LoadError> {
-        let mut budget = Budget::new(limits);
-        let files = archive::unpack(archive, &mut budget)?;
-        Self::from_files(files, &mut budget, 0)
+        within(limits, |budget| {
+            let files = archive::unpack(archive, budget)?;
+            Self::from_files(files, budget, 0)
+        })
     }
 
     pub(super) fn from_directory(files: Vec<(String, Vec<u8>)>, limits: &ArchiveLimits) -> Result<Self, LoadError> {
-        let mut budget = Budget::new(limits);
-        for (name, data) in &files {
-            budget.take(name, data.len() as u64)?;
-            if name.starts_with('/') {
-                return Err(LoadError::AbsolutePath);
+        within(limits, |budget| {
+            for (name, data) in &files {
+                budget.take(name, data.len() as u64)?;
+                if name.starts_with('/') {
+                    return Err(LoadError::AbsolutePath);
+                }
+                if archive::clean(name) != *name || name.starts_with("..") {
+                    return Err(LoadError::ParentDirectory);
+                }
             }
-            if archive::clean(name) != *name || name.starts_with("..") {
-                return Err(LoadError::ParentDirectory);
-            }
-        }
-        let written = files.iter().find(|(name, _)| name == ".helmignore");
-        let rules = IgnoreRules::parse(written.map_or(&[], |(_, data)| data)).map_err(LoadError::Ignore)?;
-        let files = files.into_iter().filter(|(name, _)| !rules.ignore(name));
-        let files = files.map(|(name, data)| File {
-            name,
-            data: data.into(),
-        });
-        let files = files.collect();
-        Self::from_files(files, &mut budget, 0)
+            let written = files.iter().find(|(name, _)| name == ".helmignore");
+            let rules = IgnoreRules::parse(written.map_or(&[], |(_, data)| data)).map_err(LoadError::Ignore)?;
+            let files = files.into_iter().filter(|(name, _)| !rules.ignore(name));
+            let files = files.map(|(name, data)| File {
+                name,
+                data: data.into(),
+            });
+            Self::from_files(files.collect(), budget, 0)
+        })
     }
 
     /// Whether Helm of a profile takes the files of the chart and of all below it for what they should be.
@@ -202,6 +231,7 @@ impl Loaded {
             "v1".clone_into(&mut metadata.api_version);
         }
         for file in files {
+            budget.check()?;
             parts.add(file, &mut metadata, budget)?;
         }
         metadata.validate().map_err(LoadError::Invalid)?;

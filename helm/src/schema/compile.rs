@@ -12,7 +12,7 @@ use super::keywords::{
 };
 use super::number::Decimal;
 use super::registry::{Registry, location};
-use crate::bounds::beyond;
+use crate::bounds::{beyond, spend};
 use crate::format::quoted;
 
 /// A schema with all subschemas that it can lead to. The first one is the whole.
@@ -34,6 +34,9 @@ const CHART_SCHEMA: &str = "file:///values.schema.json";
 
 /// How many subschemas a schema may lead to.
 const MAX_SUBSCHEMAS: usize = 100_000;
+
+/// What compiling one of them takes, about.
+const STEPS_PER_SUBSCHEMA: u64 = 16;
 
 /// Compiles `values.schema.json`.
 pub(super) fn compile(text: &[u8]) -> Result<Compiled, String> {
@@ -115,6 +118,7 @@ impl Compiler {
         self.id(url, String::new())?;
         let mut next = 0;
         while let Some(subschema) = self.subschemas.get(next) {
+            spend(STEPS_PER_SUBSCHEMA).map_err(|bound| bound.to_string())?;
             let (url, pointer) = (subschema.url.clone(), subschema.pointer.clone());
             self.subschemas[next] = self.subschema(url, pointer)?;
             next += 1;

@@ -9,6 +9,7 @@ use super::document::{Json, PointerError, escape};
 use super::draft::{self, Draft, Place};
 use super::failure::Failure;
 use super::validate::failure;
+use crate::bounds::{BYTES_PER_STEP, spend};
 use crate::format::quoted;
 
 /// How many bytes all pointers of a schema may have together.
@@ -31,7 +32,7 @@ pub(super) struct Resource {
     pub(super) url: String,
     pub(super) draft: Draft,
     anchors: BTreeMap<String, String>,
-    dynamic_anchors: Vec<String>,
+    dynamic_anchors: HashSet<String>,
 }
 
 /// All documents of one compilation. Errors are Helm's texts.
@@ -71,7 +72,7 @@ impl Registry {
         if self.pointer_bytes > MAX_POINTER_BYTES {
             return Err("schema is too large".to_owned());
         }
-        Ok(())
+        spend(1 + (pointer.len() / BYTES_PER_STEP) as u64).map_err(|bound| bound.to_string())
     }
 
     fn load(&mut self, url: &str) -> Result<Rc<Json>, String> {
@@ -339,7 +340,7 @@ impl Resource {
             url,
             draft,
             anchors: BTreeMap::new(),
-            dynamic_anchors: Vec::new(),
+            dynamic_anchors: HashSet::new(),
         }
     }
 
@@ -347,7 +348,7 @@ impl Resource {
     pub(super) fn dynamic_anchors(&self) -> impl Iterator<Item = (&String, &String)> {
         self.anchors
             .iter()
-            .filter(|(name, _)| self.dynamic_anchors.contains(name))
+            .filter(|(name, _)| self.dynamic_anchors.contains(*name))
     }
 
     fn collect_anchors(
@@ -374,7 +375,7 @@ impl Resource {
             && let Some(name) = text("$dynamicAnchor")
         {
             self.add_anchor(name, pointer, document)?;
-            self.dynamic_anchors.push(name.to_owned());
+            self.dynamic_anchors.insert(name.to_owned());
         }
         Ok(())
     }

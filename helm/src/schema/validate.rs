@@ -15,11 +15,14 @@ use super::draft::Draft;
 use super::failure::Failure;
 use super::keywords::{Id, Subschema, Type};
 use super::registry::location;
-use crate::bounds::beyond;
+use crate::bounds::{self, beyond};
 use crate::format::quoted;
 
 /// How much one validation may look at.
 const MAX_STEPS: u64 = 10_000_000;
+
+/// How many steps are taken before the render pays for them.
+const STEPS_PER_PAYMENT: u64 = 1 << 10;
 
 /// How deeply schemas may lead to each other.
 const MAX_DEPTH: usize = 2_000;
@@ -31,6 +34,7 @@ const BYTES_PER_STEP: u64 = 4;
 pub(super) fn failure(compiled: &Compiled, value: &Json) -> Result<Option<Failure>, String> {
     let work = Work::default();
     let found = whole(compiled, 0, value, &work, 0);
+    work.pay();
     match work.refused.take() {
         Some(reason) => Err(reason),
         None => Ok(found.err()),
@@ -66,6 +70,8 @@ fn whole(compiled: &Compiled, id: Id, value: &Json, work: &Work, depth: usize) -
 #[derive(Default)]
 struct Work {
     steps: Cell<u64>,
+    /// How many of them the render has paid.
+    paid: Cell<u64>,
     /// Why it came to its end.
     refused: Cell<Option<String>>,
     is_over: Cell<bool>,
@@ -82,6 +88,16 @@ impl Work {
         self.steps.set(self.steps.get() + steps);
         if self.steps.get() > MAX_STEPS {
             self.refuse(beyond("values and schema take too many steps to compare"));
+        }
+        if self.steps.get() - self.paid.get() >= STEPS_PER_PAYMENT {
+            self.pay();
+        }
+    }
+
+    fn pay(&self) {
+        let steps = self.steps.get() - self.paid.replace(self.steps.get());
+        if let Err(bound) = bounds::spend(steps) {
+            self.refuse(&bound.to_string());
         }
     }
 }

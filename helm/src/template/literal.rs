@@ -32,7 +32,7 @@ fn unquote_one<'a>(text: &'a [u8], quote: u8, value: &mut Vec<u8>) -> Result<(u3
         [b'\\', escape, rest @ ..] => unquote_escape(*escape, rest, quote, value),
         [..] => {
             let rune = crate::text::first_rune(text).ok_or(INVALID)?;
-            value.extend_from_slice(rune.bytes);
+            push_char(value, rune.or_replacement());
             Ok((rune.or_replacement() as u32, &text[rune.bytes.len()..]))
         }
     }

@@ -87,11 +87,18 @@ struct Parser<'a> {
     name_index: HashMap<&'a [u8], Name>,
     /// The parts of the path that is being read.
     path: Vec<Name>,
-    definitions: Vec<(Arc<str>, NodeId)>,
+    definitions: Vec<Definition>,
     /// Where each name is among the definitions.
     defined: HashMap<Arc<str>, usize>,
     scope: Scope,
     nesting: usize,
+}
+
+/// A template that the text defines.
+struct Definition {
+    name: Arc<str>,
+    root: NodeId,
+    is_empty: bool,
 }
 
 /// What belongs to one template and is set aside while a definition inside it is parsed.
@@ -141,10 +148,10 @@ impl<'a> Parser<'a> {
         });
         self.definitions
             .into_iter()
-            .map(|(name, root)| Tree {
-                name,
+            .map(|definition| Tree {
+                name: definition.name,
                 source: source.clone(),
-                root,
+                root: definition.root,
             })
             .collect()
     }
@@ -318,17 +325,22 @@ impl<'a> Parser<'a> {
     }
 
     fn define(&mut self, name: Arc<str>, root: NodeId) -> Parsed<()> {
+        let definition = Definition {
+            is_empty: is_empty(&self.nodes, self.text, root),
+            name: name.clone(),
+            root,
+        };
         let Some(&index) = self.defined.get(&name) else {
             if self.definitions.len() >= MAX_DEFINITIONS {
-                return Err(format!("text defines more than {MAX_DEFINITIONS} templates"));
+                return Err(beyond(format!("text defines more than {MAX_DEFINITIONS} templates")));
             }
-            self.defined.insert(name.clone(), self.definitions.len());
-            self.definitions.push((name, root));
+            self.defined.insert(name, self.definitions.len());
+            self.definitions.push(definition);
             return Ok(());
         };
-        if is_empty(&self.nodes, self.text, self.definitions[index].1) {
-            self.definitions[index].1 = root;
-        } else if !is_empty(&self.nodes, self.text, root) {
+        if self.definitions[index].is_empty {
+            self.definitions[index] = definition;
+        } else if !definition.is_empty {
             return Err(format!("template: multiple definition of template {}", quoted(&name)));
         }
         Ok(())

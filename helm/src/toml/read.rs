@@ -142,7 +142,7 @@ impl Reader<'_> {
         }
         self.walk.visit(key.len())?;
         self.tables.enter(&key, is_one_of_many)?;
-        self.tables.note_list(&Bytes::from([]), false);
+        self.tables.note_list(&Bytes::from([]), false)?;
         Ok(())
     }
 
@@ -268,7 +268,7 @@ impl Reader<'_> {
 
     fn list(&mut self, depth: usize) -> Read<Node> {
         let key = self.tables.key.clone();
-        self.tables.note_list(&key, true);
+        self.tables.note_list(&key, true)?;
         let mut items = Vec::new();
         loop {
             match self.after_blank_lines()? {
@@ -323,7 +323,7 @@ impl Reader<'_> {
         context.push(outer_key.clone());
         self.tables.context.clone_from(&context);
         self.tables.key = Bytes::from([]);
-        self.tables.add_implicit(&context);
+        self.tables.add_implicit(&context)?;
         self.tables.enter(&context, is_in_list)?;
         while self.next_inline()? {
             let (parts, node) = self.key_value(depth + 1)?;

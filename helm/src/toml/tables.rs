@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use super::cursor::{Problem, Read};
 use super::{Dialect, quoted_key};
+use crate::bounds::{BoundError, check_document, read};
 use crate::text::lossy;
 use crate::value::{Bytes, Element, List, Map, Value};
 
@@ -69,6 +70,8 @@ pub(super) struct Tables {
     implicit: HashSet<Vec<u8>>,
     /// Keys whose value was written in brackets.
     lists: HashSet<Vec<u8>>,
+    /// Bytes that all these names take, which may be many times those of the text.
+    noted: usize,
     dialect: Dialect,
 }
 
@@ -81,6 +84,7 @@ impl Tables {
             line: 1,
             implicit: HashSet::new(),
             lists: HashSet::new(),
+            noted: 0,
             dialect,
         }
     }
@@ -104,15 +108,30 @@ impl Tables {
         }
     }
 
-    pub(super) fn add_implicit(&mut self, key: &[Bytes]) {
-        self.implicit.insert(dotted(key));
+    /// The name of a key, which is paid for: every line may have to make that of a long table.
+    fn name(key: &[Bytes]) -> Result<Vec<u8>, BoundError> {
+        let name = dotted(key);
+        read(name.len())?;
+        Ok(name)
+    }
+
+    fn note(&mut self, name: &[u8]) -> Result<(), BoundError> {
+        self.noted += name.len();
+        check_document(self.noted)
+    }
+
+    pub(super) fn add_implicit(&mut self, key: &[Bytes]) -> Result<(), BoundError> {
+        let name = Self::name(key)?;
+        self.note(&name)?;
+        self.implicit.insert(name);
+        Ok(())
     }
 
     /// Goes into the table of a dotted key, one part further.
     pub(super) fn enter_part(&mut self, part: &Bytes) -> Read<()> {
         let mut key = self.context.clone();
         key.push(part.clone());
-        self.add_implicit(&key);
+        self.add_implicit(&key)?;
         self.enter(&key, false)
     }
 
@@ -125,7 +144,7 @@ impl Tables {
         for (position, part) in parents.iter().enumerate() {
             let so_far = &key[..=position];
             if !table.borrow().contains_key(part) {
-                self.add_implicit(so_far);
+                self.add_implicit(so_far)?;
                 table.borrow_mut().insert(part.clone(), Node::Table(Table::default()));
             }
             let inner = table.borrow().get(part).and_then(Node::inner);
@@ -171,7 +190,7 @@ impl Tables {
         }
         let mut full = self.context.clone();
         full.push(key.clone());
-        let name = dotted(&full);
+        let name = Self::name(&full)?;
         if !table.borrow().contains_key(key) {
             table.borrow_mut().insert(key.clone(), node);
             return Ok(());
@@ -189,17 +208,19 @@ impl Tables {
     }
 
     /// Notes whether the value of a key is a list. An empty key stands for the table that is being filled.
-    pub(super) fn note_list(&mut self, key: &Bytes, is_list: bool) {
+    pub(super) fn note_list(&mut self, key: &Bytes, is_list: bool) -> Result<(), BoundError> {
         let mut full = self.context.clone();
         if !key.is_empty() || full.is_empty() {
             full.push(key.clone());
         }
-        let name = dotted(&full);
+        let name = Self::name(&full)?;
         if is_list {
+            self.note(&name)?;
             self.lists.insert(name);
         } else {
             self.lists.remove(&name);
         }
+        Ok(())
     }
 
     /// Gives the key its value, and notes what it is.
@@ -207,8 +228,7 @@ impl Tables {
         let key = self.key.clone();
         let is_list = node.is_list();
         self.set(&key, node)?;
-        self.note_list(&key, is_list);
-        Ok(())
+        Ok(self.note_list(&key, is_list)?)
     }
 }
 

@@ -137,6 +137,7 @@ impl Decoder<'_> {
             let node = self.node(value)?;
             let name = match key_text(&key) {
                 Ok(name) => name,
+                Err(KeyError::Unsupported(_)) if self.not_json.is_some() => continue,
                 Err(error) => {
                     let error = error.about(&key, || self.go_syntax(value, &node, false))?;
                     self.not_json.get_or_insert(error);

@@ -7,6 +7,7 @@ use libyaml_safer::{ErrorKind, Event, EventData, MappingStyle, Mark, Parser, Sca
 
 use super::error::Error;
 use super::resolve::TAG_PREFIX;
+use super::tags;
 use crate::bounds::{BoundError, MAX_DEPTH, beyond, check_items, spend};
 
 /// Index of a [`Written`] node in its [`Source`].
@@ -35,6 +36,38 @@ pub(super) enum Content {
     },
 }
 
+/// The text in UTF-8: its first two bytes may say that it is in UTF-16.
+fn decoded(text: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
+    let unit: fn([u8; 2]) -> u16 = match text {
+        [0xff, 0xfe, ..] => u16::from_le_bytes,
+        [0xfe, 0xff, ..] => u16::from_be_bytes,
+        _ => return Ok(Cow::Borrowed(text)),
+    };
+    let (units, odd) = text[2..].as_chunks();
+    let mut units = units.iter().copied().map(unit).peekable();
+    let mut text = String::with_capacity(units.len());
+    while let Some(first) = units.next() {
+        let problem = match first {
+            0xd800..0xdc00 if units.peek().is_none() => "incomplete UTF-16 surrogate pair",
+            0xd800..0xdc00 => "expected low surrogate area",
+            _ => "unexpected low surrogate area",
+        };
+        let pair = [
+            first,
+            units
+                .next_if(|next| (0xdc00..0xe000).contains(next) && (0xd800..0xdc00).contains(&first))
+                .unwrap_or_default(),
+        ];
+        let length = 1 + usize::from((0xd800..0xdc00).contains(&first));
+        let character = char::decode_utf16(pair.into_iter().take(length)).next();
+        text.push(character.and_then(Result::ok).ok_or_else(|| syntax(None, problem))?);
+    }
+    if !odd.is_empty() {
+        return Err(syntax(None, "incomplete UTF-16 character"));
+    }
+    Ok(Cow::Owned(text.into_bytes()))
+}
+
 /// The nodes of one document.
 pub(super) struct Source {
     nodes: Vec<Written>,
@@ -44,7 +77,16 @@ pub(super) struct Source {
 impl Source {
     /// Reads the first document of a text; what follows it is not looked at.
     pub(super) fn read(text: &[u8]) -> Result<Self, Error> {
-        let mut text = Text::new(text);
+        let text = decoded(text)?;
+        let directives = text
+            .split(|byte| *byte == b'\n')
+            .filter(|line| line.starts_with(b"%TAG"));
+        if directives.take(MAX_TAG_DIRECTIVES + 1).count() > MAX_TAG_DIRECTIVES {
+            return Err(Error::Bound(beyond(BoundError::Items)));
+        }
+        let unusual = || beyond(syntax(None, "found a tag in a text with unusual line breaks"));
+        let text = tags::harmless(&text).ok_or_else(unusual)?;
+        let mut text = Text::new(&text);
         loop {
             match Self::attempt(&text) {
                 (_, Some(Stumble::Colon(position))) if text.hide_colon(position) => {}
@@ -90,6 +132,9 @@ impl Source {
         &self.nodes[id]
     }
 }
+
+/// How many lines may begin like a `%TAG` directive, which the scanner compares with all others.
+const MAX_TAG_DIRECTIVES: usize = 1_000;
 
 /// How many nodes are read in about the time of a step.
 const NODES_PER_STEP: usize = 4;

@@ -19,12 +19,29 @@ const MAX_DEPTH: usize = 100;
 
 /// Reads the first document of a text, if it is simple.
 pub(super) fn read(text: &[u8]) -> Option<Decoded> {
-    Reader::new(text, |_| true)?.document()
+    let mut reader = Reader::new(text, |_| true)?;
+    let node = reader.document()?;
+    Some(Decoded {
+        node,
+        duplicate_keys: reader.duplicate_keys,
+    })
+}
+
+/// A document of which only some entries of the root were kept.
+pub(crate) struct Skimmed {
+    pub(crate) node: Node,
+    /// No less than what the whole document takes.
+    pub(crate) memory: usize,
 }
 
 /// Checks the whole of a simple document, but keeps only some entries of the root.
-pub(super) fn skim(text: &[u8], wanted: fn(&str) -> bool) -> Option<Node> {
-    Some(Reader::new(text, wanted)?.document()?.node)
+pub(super) fn skim(text: &[u8], wanted: fn(&str) -> bool) -> Option<Skimmed> {
+    let mut reader = Reader::new(text, wanted)?;
+    let node = reader.document()?;
+    Some(Skimmed {
+        node,
+        memory: (1 + reader.parts) * size_of::<Node>() + reader.maps + text.len(),
+    })
 }
 
 /// A line that has more than a comment, or the part of it behind the dashes of list items.
@@ -61,6 +78,8 @@ struct Reader<'a> {
     /// Whether what is read is part of the result, or only checked.
     keeps: bool,
     parts: usize,
+    /// About what the entries of all maps take besides.
+    maps: usize,
     duplicate_keys: Vec<String>,
 }
 
@@ -79,11 +98,12 @@ impl<'a> Reader<'a> {
             wanted,
             keeps: true,
             parts: 0,
+            maps: 0,
             duplicate_keys: Vec::new(),
         })
     }
 
-    fn document(mut self) -> Simple<Decoded> {
+    fn document(&mut self) -> Simple<Node> {
         self.skip_start();
         let line = self.line()?;
         let node = if line.content.is_empty() {
@@ -92,10 +112,7 @@ impl<'a> Reader<'a> {
             self.block(None, 0)?
         };
         // What stands further left than the root is no part of it.
-        self.line()?.content.is_empty().then_some(Decoded {
-            node,
-            duplicate_keys: self.duplicate_keys,
-        })
+        self.line()?.content.is_empty().then_some(node)
     }
 
     /// Passes the line that says that the document starts, if it is the first one.
@@ -178,11 +195,14 @@ impl<'a> Reader<'a> {
     fn map(&mut self, column: usize, depth: usize) -> Simple<Node> {
         self.count()?;
         let mut map = BTreeMap::new();
+        let mut entries = 0;
         loop {
             let line = self.line()?;
             if !line.is_within(column) {
+                self.maps += Node::memory_of_entries(entries);
                 return Some(Node::Map(map));
             }
+            entries += 1;
             let (key, rest) = scalar::key(line.content).filter(|_| line.column == column)?;
             self.count()?;
             if depth == 0 {

@@ -15,7 +15,7 @@ type Files = Vec<(String, Vec<u8>)>;
 /// Reads the folder of a chart, which is an absolute path.
 pub(crate) fn read(folder: &Path, profile: &Profile) -> Result<Files, Failure> {
     let rules = fs::read(folder.join(".helmignore")).unwrap_or_default();
-    let limits = table::folder_limits(profile);
+    let limits = table::chart_limits(profile);
     let mut walk = Walk {
         rules: IgnoreRules::parse(&rules)?,
         bytes: limits.total_bytes,

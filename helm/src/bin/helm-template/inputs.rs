@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use helm::chart::{ArchiveLimits, LoadError};
+use helm::chart::LoadError;
 use helm::{Chart, Profile};
 
 use crate::{Failure, directory, table};
@@ -47,20 +47,35 @@ pub(crate) fn load(path: &Path, profile: &Profile) -> Result<Chart, Failure> {
                 ))
             })?;
         }
-        Chart::from_files(directory::read(path, profile)?, &table::folder_limits(profile))
+        Chart::from_files(directory::read(path, profile)?, &table::chart_limits(profile))
             .map_err(|error| Failure(error.helm_text(profile)))?
     } else {
         let archive = fs::read(path).map_err(|error| Failure(opened(path, &error)))?;
         check_archive(path, &archive)?;
-        Chart::from_archive(&archive, &ArchiveLimits::default()).map_err(|error| match error {
+        Chart::from_archive(&archive, &table::chart_limits(profile)).map_err(|error| match error {
             LoadError::NoMetadata if !is_helm_3 => {
                 Failure("unable to detect chart version, no Chart.yaml found".to_owned())
             }
-            LoadError::ReadArchive(_) if !is_helm_3 => Failure("unable to load chart archive".to_owned()),
-            LoadError::ReadArchive(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => {
-                Failure("unexpected EOF".to_owned())
+            LoadError::ReadArchive(_)
+            | LoadError::Empty
+            | LoadError::TooLarge { .. }
+            | LoadError::FileTooLarge { .. }
+            | LoadError::AbsolutePath
+            | LoadError::ParentDirectory
+            | LoadError::OutsideBaseDirectory { .. }
+            | LoadError::DriveLetter
+            | LoadError::NoBaseDirectory
+                if !is_helm_3 =>
+            {
+                Failure("unable to load chart archive".to_owned())
             }
-            error => Failure(error.helm_text(profile)),
+            error if is_helm_3 => Failure(error.helm_text(profile)),
+            // It looks at the version before anything else.
+            error => Failure(
+                error
+                    .helm_text(profile)
+                    .replace("field Metadata.apiVersion", "field chartBase.apiVersion"),
+            ),
         })?
     };
     match chart.metadata().api_version.as_str() {

@@ -163,11 +163,11 @@ pub(crate) fn is_helm_3(profile: &Profile) -> bool {
     profile.name.starts_with("v3.")
 }
 
-/// Profiles of the Helm versions that bound each file of a folder. Later ones bound the folder alone.
+/// Profiles of the Helm versions that bound each file of a chart. Later ones bound the chart alone.
 const BOUND_FILES: [&str; 3] = ["v3.19", "v4.1", "v4.2"];
 
-/// How large the folder of a chart may be.
-pub(crate) fn folder_limits(profile: &Profile) -> ArchiveLimits {
+/// How large a chart may be.
+pub(crate) fn chart_limits(profile: &Profile) -> ArchiveLimits {
     let limits = ArchiveLimits::default();
     let file_bytes = if BOUND_FILES.contains(&profile.name) {
         limits.file_bytes

@@ -208,12 +208,14 @@ impl<'a> Reader<'a> {
 
     fn flow_map<'t>(&mut self, content: &'t str, depth: usize) -> Simple<(Node, &'t str)> {
         let mut entries = BTreeMap::new();
+        let mut count = 0;
         let mut rest = content.trim_start_matches(' ');
         if let Some(rest) = rest.strip_prefix('}') {
             return Some((Node::Map(entries), rest));
         }
         loop {
             self.count()?;
+            count += 1;
             let (key, behind) = match quoted(rest) {
                 Some((text, behind)) => (text, behind),
                 None => flow_plain(rest)
@@ -227,6 +229,7 @@ impl<'a> Reader<'a> {
             }
             let behind = behind.trim_start_matches(' ');
             if let Some(rest) = behind.strip_prefix('}') {
+                self.maps += Node::memory_of_entries(count);
                 return Some((Node::Map(entries), rest));
             }
             rest = behind.strip_prefix(',')?.trim_start_matches(' ');

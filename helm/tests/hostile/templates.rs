@@ -1,11 +1,5 @@
 //! Templates that mean harm end with an error that says which limit they broke: soon, in bounded memory, without a stack overflow.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use helm::answers::{Answer, AnswerError, Answers, Question};
 use helm::chart::ArchiveLimits;
 use helm::template::Limits;
 use helm::yaml::Node;
@@ -267,57 +261,4 @@ fn a_limit_of_steps_is_told_with_the_line_that_broke_it() {
     assert!(error.contains("_t.tpl:3:9: executing"), "{error}");
     assert!(error.contains("at <regexMatch"), "{error}");
     assert!(error.contains(STEPS), "{error}");
-}
-
-/// Raises the flag of the render as soon as a template asks for something.
-#[derive(Debug)]
-struct Cancelling(Arc<AtomicBool>);
-
-impl Answers for Cancelling {
-    fn answer(&self, _question: &Question<'_>) -> Result<Answer, AnswerError> {
-        self.0.store(true, Ordering::Relaxed);
-        Ok(Answer::Text("x".to_owned()))
-    }
-}
-
-#[test]
-fn a_cancelled_render_stops_at_its_next_step() {
-    for work in [
-        "{{ range 1000000000000 }}{{ end }}",
-        "{{ regexMatch (repeat 3000 \"(a+)+\") (repeat 30000 \"a\") }}",
-        "{{ uniq (until 5000) }}",
-        "{{ $.Files.Glob \"*\" }}",
-    ] {
-        let files = vec![
-            (
-                "Chart.yaml".to_owned(),
-                b"apiVersion: v2\nname: c\nversion: 1.0.0\n".to_vec(),
-            ),
-            (
-                "templates/a.yaml".to_owned(),
-                format!("\n{{{{ $x := uuidv4 }}}}\n{work}").into_bytes(),
-            ),
-        ];
-        let chart = Chart::from_files(files, &ArchiveLimits::default()).unwrap();
-        let mut options = RenderOptions::new("r", "ns");
-        options.answers = Arc::new(Cancelling(Arc::clone(&options.cancelled)));
-        let error = chart.render(&Node::Null, &options).unwrap_err();
-        assert!(error.is_cancelled(), "{work}: {error}");
-        let (file, line) = error.place().unwrap();
-        assert_eq!(file, "c/templates/a.yaml");
-        assert!(line.is_some_and(|line| line <= 3), "{work}: {line:?}");
-    }
-}
-
-#[test]
-fn a_render_that_was_cancelled_before_it_began_does_nothing() {
-    let files = vec![(
-        "Chart.yaml".to_owned(),
-        b"apiVersion: v2\nname: c\nversion: 1.0.0\n".to_vec(),
-    )];
-    let chart = Chart::from_files(files, &ArchiveLimits::default()).unwrap();
-    let options = RenderOptions::new("r", "ns");
-    options.cancelled.store(true, Ordering::Relaxed);
-    let error = chart.render(&Node::Null, &options).unwrap_err();
-    assert!(error.is_cancelled(), "{error}");
 }

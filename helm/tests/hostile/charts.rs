@@ -1,29 +1,16 @@
 //! Charts that mean harm without a template: what they declare multiplies, nests or hides work. Each ends with an error that says what it
 //! took too much of, with the limits that every render has.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
-
-use std::fmt::Write as _;
-
 use helm::chart::ArchiveLimits;
 use helm::yaml::Node;
 use helm::{Chart, Profile, RenderOptions};
 
-const CHART: &str = "apiVersion: v2\nname: c\nversion: 1.0.0\n";
+use crate::build::{CHART, File, error, file, repeated};
+
 const SUBCHART: &str = "apiVersion: v2\nname: s\nversion: 1.0.0\n";
 const HELD: &str = "values and documents take more than 100663296 bytes";
 
-type File = (String, Vec<u8>);
-
-fn file(name: impl Into<String>, text: impl AsRef<[u8]>) -> File {
-    (name.into(), text.as_ref().to_vec())
-}
-
-/// Why a chart does not load or render.
-fn error(files: Vec<File>) -> String {
-    error_as(Profile::V3_19, files)
-}
-
+/// Why a chart does not load or render as a profile does it.
 fn error_as(profile: &'static Profile, files: Vec<File>) -> String {
     let options = RenderOptions {
         profile,
@@ -33,14 +20,6 @@ fn error_as(profile: &'static Profile, files: Vec<File>) -> String {
         Err(error) => error.to_string(),
         Ok(chart) => chart.render(&Node::Null, &options).map(|_| ()).unwrap_err().to_string(),
     }
-}
-
-fn repeated(count: usize, mut line: impl FnMut(usize) -> String) -> String {
-    (0..count).fold(String::new(), |mut text, number| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{}", line(number));
-        text
-    })
 }
 
 fn aliases_of(name: &str, count: usize) -> String {

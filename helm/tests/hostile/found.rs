@@ -1,0 +1,57 @@
+//! Inputs that coverage-guided fuzzing found, as small as they can be, and those that it starts from. Each is tried as every kind of input.
+
+use std::path::{Path, PathBuf};
+
+use helm::chart::ArchiveLimits;
+use helm::yaml::{self, Node};
+use helm::{Chart, RenderOptions};
+
+use crate::build::{CHART, file, packed};
+
+fn inputs() -> Vec<PathBuf> {
+    let room = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut folders = vec![room.join("tests/hostile/found"), room.join("fuzz/seeds")];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn what_was_found_once_is_answered() {
+    let inputs = inputs();
+    assert!(inputs.len() > 5, "only {} inputs", inputs.len());
+    for path in inputs {
+        let input = std::fs::read(&path).unwrap();
+        eprintln!("{}", path.display());
+        let _ = helm::json::decode(&input);
+        if let Ok(read) = yaml::read(&input) {
+            yaml::emit(&read.node);
+        }
+        for archive in [&packed(&input), &input] {
+            let _ = Chart::from_archive(archive, &ArchiveLimits::default());
+        }
+        let names = [
+            "templates/a.yaml",
+            "templates/_t.tpl",
+            "values.yaml",
+            "values.schema.json",
+            "Chart.lock",
+        ];
+        for name in names {
+            let files = vec![file("Chart.yaml", CHART), file(name, &input)];
+            if let Ok(chart) = Chart::from_files(files, &ArchiveLimits::default()) {
+                let _ = chart.render(&Node::Null, &RenderOptions::new("r", "ns"));
+            }
+        }
+        let _ = Chart::from_files(vec![file("Chart.yaml", &input)], &ArchiveLimits::default());
+    }
+}
