@@ -13,7 +13,7 @@ pub(super) fn unquote(quoted: &[u8]) -> Result<Vec<u8>, String> {
         // Go drops carriage returns in raw strings.
         return Ok(replace_all(inner, b"\r", b""));
     }
-    if memchr::memchr2(b'\\', b'"', inner).is_none() {
+    if memchr::memchr2(b'\\', b'"', inner).is_none() && str::from_utf8(inner).is_ok() {
         return Ok(inner.to_vec());
     }
     let mut value = Vec::with_capacity(inner.len());
