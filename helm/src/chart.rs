@@ -83,7 +83,7 @@ pub(crate) struct File {
 pub(crate) struct Loaded {
     /// The folder or archive under `charts/` of its parent; empty for the root.
     folder: String,
-    pub(crate) metadata: Metadata,
+    pub(crate) metadata: Arc<Metadata>,
     pub(crate) values: Defaults,
     pub(crate) templates: Vec<File>,
     pub(crate) files: Arc<[File]>,

@@ -34,6 +34,8 @@ pub(crate) struct Layout {
 /// One template file.
 pub(crate) struct Template {
     pub(crate) path: String,
+    /// Files in deeper folders are parsed and executed first.
+    depth: usize,
     pub(crate) base_path: String,
     pub(crate) text: Arc<[u8]>,
     /// Not in Helm's language.
@@ -82,7 +84,7 @@ impl Layout {
         layout.templates.reverse();
         layout
             .templates
-            .sort_by(|left, right| sort_key(&right.path).cmp(&sort_key(&left.path)));
+            .sort_by(|left, right| (right.depth, &right.path).cmp(&(left.depth, &left.path)));
         layout.templates.dedup_by(|later, earlier| later.path == earlier.path);
         layout
     }
@@ -128,8 +130,10 @@ impl Layout {
             if chart.metadata.is_library() && !base_name(&file.name).starts_with('_') {
                 continue;
             }
+            let path_of_file = format!("{path}/{}", file.name);
             self.templates.push(Template {
-                path: format!("{path}/{}", file.name),
+                depth: path_of_file.matches('/').count(),
+                path: path_of_file,
                 base_path: format!("{path}/templates"),
                 text: Arc::clone(&file.data),
                 is_other: shared
@@ -187,9 +191,4 @@ struct Shared {
     capabilities: Value,
     include_crds: bool,
     other_suffix: Option<String>,
-}
-
-/// Files in deeper folders come later in this order, and are parsed and executed first.
-fn sort_key(path: &str) -> (usize, &str) {
-    (path.matches('/').count(), path)
 }

@@ -297,7 +297,7 @@ fn read(source: &str, text: &[u8], warnings: &mut Vec<String>) -> Result<Option<
     }
     Ok(Some(Manifest {
         source: source.to_owned(),
-        text: String::from_utf8_lossy(text).into_owned(),
+        text: text::lossy(text),
         hook,
         kind: head.kind,
         origin: Arc::default(),

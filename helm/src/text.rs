@@ -262,9 +262,13 @@ pub(crate) fn split<'a>(text: &'a [u8], separator: &[u8], limit: i64) -> Vec<&'a
     parts
 }
 
-/// Bytes as text for an error message.
+/// Bytes as text, with U+FFFD for what is not UTF-8.
 pub(crate) fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    // Checking valid text is much faster than looking for what is invalid.
+    match str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => String::from_utf8_lossy(bytes).into_owned(),
+    }
 }
 
 /// Where the lines of a text begin.

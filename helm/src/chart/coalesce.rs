@@ -224,17 +224,26 @@ fn drop_nulls(table: &Map) {
 /// A copy that shares nothing with the original.
 pub(crate) fn copy_map(map: &Map) -> Map {
     note_work(map.len() as u64);
-    map.to_vec()
-        .into_iter()
-        .map(|(key, value)| (key, copy(&value)))
-        .collect()
+    let mut entries = map.entries().clone();
+    entries.values_mut().for_each(unshare);
+    entries.into()
 }
 
-fn copy(value: &Value) -> Value {
+/// Puts a copy in the place of what can change. Lists cannot, but what is in them can.
+fn unshare(value: &mut Value) {
     match value {
-        Value::Map(map) => Value::Map(copy_map(map)),
-        Value::List(list) => Value::List(List::of(list.element(), list.items().iter().map(copy).collect())),
-        other => other.clone(),
+        Value::Map(map) => *map = copy_map(map),
+        Value::List(list)
+            if list
+                .items()
+                .iter()
+                .any(|item| matches!(item, Value::Map(_) | Value::List(_))) =>
+        {
+            let mut items = list.items().to_vec();
+            items.iter_mut().for_each(unshare);
+            *list = List::of(list.element(), items);
+        }
+        _ => {}
     }
 }
 

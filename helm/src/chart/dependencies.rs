@@ -1,5 +1,6 @@
 //! Which subcharts take part in a render, under which names, and which of their values their parents import.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -17,14 +18,14 @@ use crate::yaml::Node;
 #[derive(Clone)]
 pub(crate) struct Instance {
     /// What `Chart.yaml` says, with the alias as name and without disabled dependencies.
-    pub(crate) metadata: Metadata,
+    pub(crate) metadata: Arc<Metadata>,
     pub(crate) dependencies: Vec<Self>,
     pub(crate) profile: &'static Profile,
     /// Whether its parent declares it.
     pub(crate) is_declared: bool,
     chart: Arc<Loaded>,
-    /// Default values once imports are in them.
-    imported: Option<Map>,
+    /// Default values, once they are asked for or imports are in them. Only copies of them are given away.
+    values: OnceCell<Map>,
 }
 
 /// What was done to the declarations of charts so far, for those that have several aliases.
@@ -46,12 +47,12 @@ impl Instance {
     pub(crate) fn new(chart: &Arc<Loaded>, profile: &'static Profile) -> Self {
         let dependencies = chart.dependencies.iter();
         Self {
-            metadata: chart.metadata.clone(),
+            metadata: Arc::clone(&chart.metadata),
             dependencies: dependencies.map(|chart| Self::new(chart, profile)).collect(),
             profile,
             is_declared: false,
             chart: Arc::clone(chart),
-            imported: None,
+            values: OnceCell::new(),
         }
     }
 
@@ -64,13 +65,12 @@ impl Instance {
 
     /// A fresh copy of the default values.
     pub(crate) fn default_values(&self) -> Map {
-        match &self.imported {
-            Some(values) => copy_map(values),
-            None => match self.chart.values.read_as(self.profile.values_files).map(Node::to_value) {
+        copy_map(self.values.get_or_init(|| {
+            match self.chart.values.read_as(self.profile.values_files).map(Node::to_value) {
                 Ok(Value::Map(values)) => values,
                 _ => Map::new(),
-            },
-        }
+            }
+        }))
     }
 
     /// About the bytes that a render takes for it and all charts below it.
@@ -133,7 +133,7 @@ impl Instance {
         self.rename_seen(seen);
         self.use_declared()?;
         let values = coalesce(self, values, Nulls::Delete, warnings)?;
-        for dependency in &mut self.metadata.dependencies {
+        for dependency in &mut Arc::make_mut(&mut self.metadata).dependencies {
             dependency.enabled = by_tags(dependency, &values, warnings);
             if let Some(enabled) = by_condition(dependency, &values, path, warnings) {
                 dependency.enabled = enabled;
@@ -147,7 +147,7 @@ impl Instance {
         let disabled: HashSet<String> = disabled.map(|dependency| dependency.name.clone()).collect();
         self.dependencies
             .retain(|chart| !disabled.contains(&chart.metadata.name));
-        self.metadata
+        Arc::make_mut(&mut self.metadata)
             .dependencies
             .retain(|dependency| !disabled.contains(&dependency.name));
         for chart in &mut self.dependencies {
@@ -164,7 +164,7 @@ impl Instance {
         if is_first || self.profile.below_alias == BelowAlias::Copied {
             return;
         }
-        for declared in &mut self.metadata.dependencies {
+        for declared in &mut Arc::make_mut(&mut self.metadata).dependencies {
             if !declared.alias.is_empty() {
                 declared.name.clone_from(&declared.alias);
             }
@@ -184,7 +184,7 @@ impl Instance {
 
     /// Keeps charts that nobody declared, then takes one chart per declaration, under its alias.
     fn use_declared(&mut self) -> Result<(), BoundError> {
-        let declared = &mut self.metadata.dependencies;
+        let declared = &mut Arc::make_mut(&mut self.metadata).dependencies;
         spend((declared.len() * self.dependencies.len() / PAIRS_PER_STEP) as u64)?;
         let is_declared = |chart: &Self| declared.iter().any(|wanted| chart.satisfies(wanted));
         let mut used: Vec<Self> = self
@@ -199,7 +199,7 @@ impl Instance {
             let found = found.cloned().map(|mut chart| {
                 chart.is_declared = true;
                 if !wanted.alias.is_empty() {
-                    chart.metadata.name.clone_from(&wanted.alias);
+                    Arc::make_mut(&mut chart.metadata).name.clone_from(&wanted.alias);
                 }
                 chart
             });
@@ -219,7 +219,7 @@ impl Instance {
         if self.metadata.dependencies.is_empty() {
             return Ok(());
         }
-        let values = coalesce(self, &Map::new(), Nulls::Keep, warnings)?;
+        let mut values = coalesce(self, &Map::new(), Nulls::Keep, warnings)?;
         let rule = self.profile.nulls;
         let imported = Map::new();
         let used_up = self.used_up(seen);
@@ -237,9 +237,12 @@ impl Instance {
                 }
             }
         }
-        let values = copy_map(&values);
-        merge_tables(&values, &imported, rule, warnings);
-        self.imported = Some(values);
+        if !imported.is_empty() {
+            // What was imported is still part of the values.
+            values = copy_map(&values);
+            merge_tables(&values, &imported, rule, warnings);
+        }
+        self.values = values.into();
         Ok(())
     }
 }

@@ -245,7 +245,7 @@ impl Loaded {
         Ok(Self {
             memory,
             folder: String::new(),
-            metadata,
+            metadata: Arc::new(metadata),
             values: parts.values,
             templates: parts.templates,
             files: parts.files.into(),

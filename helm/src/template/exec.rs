@@ -121,11 +121,10 @@ impl<'t> Executor<'t> {
         self.origins = Origins::default();
         match self.execute_named(name, data, true) {
             Ok(output) => {
-                let text = without_marks(&output);
-                if text.len() < output.len() {
+                if is_marked(&output) {
                     self.origins.remove(&output, NO_VALUE);
                 }
-                Ok(text)
+                Ok(without_marks(output))
             }
             Err(failure) => {
                 let lacks = self.asker.refused.take();
@@ -250,7 +249,7 @@ impl<'t> Executor<'t> {
         let result = self.capture(tree, data, false);
         self.scope = outer;
         let output = result.map_err(|failure| failure.expanding(template))?;
-        Ok(Value::from(without_marks(&output)))
+        Ok(Value::from(without_marks(output)))
     }
 
     /// The trees of a text for `tpl`. Charts expand the same few texts again and again.
@@ -360,8 +359,16 @@ impl<'t> Executor<'t> {
 /// What Go writes for a missing value; Helm takes it out of the finished text.
 pub(super) const NO_VALUE: &[u8] = b"<no value>";
 
-fn without_marks(output: &[u8]) -> Vec<u8> {
-    text::replace_all(output, NO_VALUE, b"")
+fn is_marked(output: &[u8]) -> bool {
+    text::find(output, NO_VALUE).is_some()
+}
+
+fn without_marks(output: Vec<u8>) -> Vec<u8> {
+    if is_marked(&output) {
+        text::replace_all(&output, NO_VALUE, b"")
+    } else {
+        output
+    }
 }
 
 pub(super) fn quoted(text: &[u8]) -> String {

@@ -321,26 +321,41 @@ impl From<Bytes> for Key {
 
 impl<K: Into<Key>, V: Into<Value>> FromIterator<(K, V)> for Map {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
-        let map = Self::new();
-        for (key, value) in pairs {
-            map.insert(key, value);
+        pairs
+            .into_iter()
+            .map(|(key, value)| (key.into().0, value.into()))
+            .collect::<BTreeMap<_, _>>()
+            .into()
+    }
+}
+
+impl From<BTreeMap<Bytes, Value>> for Map {
+    fn from(entries: BTreeMap<Bytes, Value>) -> Self {
+        Self {
+            entries: Rc::new(RefCell::new(Entries(entries))),
+            ..Self::default()
         }
-        map
     }
 }
 
 /// Nested containers are taken apart in a loop, so that a template cannot overflow the stack by nesting lists deeply.
-fn drop_flat(mut pending: Vec<Value>) {
+fn drop_flat(values: impl Iterator<Item = Value>) {
+    let is_container = |value: &Value| matches!(value, Value::List(_) | Value::Map(_));
+    let mut pending: Vec<Value> = values.filter(is_container).collect();
     while let Some(value) = pending.pop() {
         match value {
             Value::List(list) => {
                 if let Some(mut items) = Rc::into_inner(list.items) {
-                    pending.append(&mut items.elements);
+                    pending.extend(std::mem::take(&mut items.elements).into_iter().filter(is_container));
                 }
             }
             Value::Map(map) => {
                 if let Some(entries) = Rc::into_inner(map.entries) {
-                    pending.extend(std::mem::take(&mut entries.borrow_mut().0).into_values());
+                    pending.extend(
+                        std::mem::take(&mut entries.borrow_mut().0)
+                            .into_values()
+                            .filter(is_container),
+                    );
                 }
             }
             _ => {}
@@ -350,12 +365,12 @@ fn drop_flat(mut pending: Vec<Value>) {
 
 impl Drop for Items {
     fn drop(&mut self) {
-        drop_flat(std::mem::take(&mut self.elements));
+        drop_flat(std::mem::take(&mut self.elements).into_iter());
     }
 }
 
 impl Drop for Entries {
     fn drop(&mut self) {
-        drop_flat(std::mem::take(&mut self.0).into_values().collect());
+        drop_flat(std::mem::take(&mut self.0).into_values());
     }
 }
