@@ -6,7 +6,7 @@ use super::dependencies::Instance;
 use crate::bounds::{check, note_held, note_work};
 use crate::format;
 use crate::profile::NullRule;
-use crate::value::{List, Map, Value};
+use crate::value::{Bytes, List, Map, Value};
 
 /// The key whose value every subchart gets from its parent.
 const GLOBAL: &str = "global";
@@ -18,6 +18,15 @@ pub(crate) enum Nulls {
     Delete,
     /// It stays; used where the result is coalesced once more.
     Keep,
+}
+
+/// Whose the table is that lies below another one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Below {
+    /// The default values of a chart: never changed, and copied where something of them is taken.
+    Pristine,
+    /// Part of the values as well: what is taken stays the same object, and nulls are written into it.
+    Shared,
 }
 
 /// Lays values over the defaults of a chart and all charts below it.
@@ -41,7 +50,7 @@ pub(crate) fn merge_tables(over: &Map, base: &Map, rule: NullRule, warnings: &mu
         rule,
         warnings,
     };
-    coalescer.tables(over, base, "", Nulls::Keep);
+    coalescer.tables(over, base, "", Nulls::Keep, Below::Shared);
 }
 
 struct Coalescer<'a> {
@@ -74,31 +83,36 @@ impl Coalescer<'_> {
     }
 
     fn defaults(&mut self, chart: &Instance, values: &Map, prefix: &str) {
-        for (key, default) in chart.default_values().to_vec() {
-            let Some(value) = values.get(&key) else {
+        for (key, default) in &*chart.default_values().entries() {
+            let Some(value) = values.get(key) else {
+                let default = copy(default);
                 if self.nulls == Nulls::Keep || self.is_kept(&default) {
-                    values.insert(key, default);
+                    values.insert(Bytes::clone(key), default);
                 }
                 continue;
             };
             match (value, default) {
                 (Value::Nil, _) if self.nulls == Nulls::Delete => {
-                    values.remove(&key);
+                    values.remove(key);
                 }
                 (Value::Map(value), Value::Map(default)) => {
                     let is_subchart = chart
                         .dependencies
                         .iter()
-                        .any(|chart| chart.metadata.name.as_bytes() == &*key);
+                        .any(|chart| chart.metadata.name.as_bytes() == &**key);
                     let nulls = if is_subchart { Nulls::Keep } else { self.nulls };
+                    let prefix = concat(prefix, &lossy(key));
                     if nulls == Nulls::Delete && self.rule == NullRule::DropDefaultNulls {
+                        let default = copy_map(default);
                         drop_nulls(&default);
+                        self.tables(&value, &default, &prefix, nulls, Below::Shared);
+                    } else {
+                        self.tables(&value, default, &prefix, nulls, Below::Pristine);
                     }
-                    self.tables(&value, &default, &concat(prefix, &lossy(&key)), nulls);
                 }
                 (Value::Map(_), Value::Nil) => {}
                 (Value::Map(_), _) => {
-                    self.warn(format!("skipped value for {prefix}.{}: Not a table.", lossy(&key)));
+                    self.warn(format!("skipped value for {prefix}.{}: Not a table.", lossy(key)));
                 }
                 _ => {}
             }
@@ -136,7 +150,8 @@ impl Coalescer<'_> {
                     note_held(table.own_bytes());
                     match existing {
                         Some(Value::Map(existing)) => {
-                            self.tables(&table, &existing, &concat(prefix, &lossy(&key)), Nulls::Keep);
+                            let prefix = concat(prefix, &lossy(&key));
+                            self.tables(&table, &existing, &prefix, Nulls::Keep, Below::Shared);
                         }
                         Some(_) => {
                             let key = lossy(&key);
@@ -158,11 +173,11 @@ impl Coalescer<'_> {
         section.insert(GLOBAL, own);
     }
 
-    fn tables(&mut self, over: &Map, base: &Map, prefix: &str, nulls: Nulls) {
+    fn tables(&mut self, over: &Map, base: &Map, prefix: &str, nulls: Nulls, below: Below) {
         note_work(base.len() as u64);
         let bases = base.to_vec();
-        if self.rule != NullRule::Delete {
-            // Later versions write the nulls into the table below as well, which may be one of the charts'.
+        if self.rule != NullRule::Delete && below == Below::Shared {
+            // Later versions write the nulls into the table below as well.
             for (key, _) in over
                 .to_vec()
                 .into_iter()
@@ -180,9 +195,13 @@ impl Coalescer<'_> {
                 }
                 (Some(Value::Nil), _) if self.rule != NullRule::Delete => {}
                 (None, value) => {
+                    let value = match below {
+                        Below::Pristine => copy(&value),
+                        Below::Shared => value,
+                    };
                     over.insert(key, value);
                 }
-                (Some(Value::Map(over)), Value::Map(value)) => self.tables(&over, &value, &full(), nulls),
+                (Some(Value::Map(over)), Value::Map(value)) => self.tables(&over, &value, &full(), nulls, below),
                 (Some(_), Value::Map(value)) => {
                     let value = printed(&Value::Map(value), b"%v");
                     self.warn(format!(
@@ -227,6 +246,12 @@ pub(crate) fn copy_map(map: &Map) -> Map {
     let mut entries = map.entries().clone();
     entries.values_mut().for_each(unshare);
     entries.into()
+}
+
+fn copy(value: &Value) -> Value {
+    let mut copy = value.clone();
+    unshare(&mut copy);
+    copy
 }
 
 /// Puts a copy in the place of what can change. Lists cannot, but what is in them can.

@@ -24,7 +24,7 @@ pub(crate) struct Instance {
     /// Whether its parent declares it.
     pub(crate) is_declared: bool,
     chart: Arc<Loaded>,
-    /// Default values, once they are asked for or imports are in them. Only copies of them are given away.
+    /// Default values, once they are asked for or imports are in them. Not changed from then on.
     values: OnceCell<Map>,
 }
 
@@ -63,14 +63,14 @@ impl Instance {
         self.import(warnings, &mut seen)
     }
 
-    /// A fresh copy of the default values.
-    pub(crate) fn default_values(&self) -> Map {
-        copy_map(self.values.get_or_init(|| {
-            match self.chart.values.read_as(self.profile.values_files).map(Node::to_value) {
+    /// The default values, to be copied where they are used.
+    pub(crate) fn default_values(&self) -> &Map {
+        self.values.get_or_init(
+            || match self.chart.values.read_as(self.profile.values_files).map(Node::to_value) {
                 Ok(Value::Map(values)) => values,
                 _ => Map::new(),
-            }
-        }))
+            },
+        )
     }
 
     /// About the bytes that a render takes for it and all charts below it.

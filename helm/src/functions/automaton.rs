@@ -4,6 +4,8 @@
 //! So texts are read by automata whose states are made as they are needed, each of which is paid for, and groups are looked at only within
 //! what was found. The size of the pattern's program and of all tables is limited.
 
+mod program;
+
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -11,16 +13,12 @@ use std::ops::Range;
 use regex_automata::hybrid::LazyStateID;
 use regex_automata::hybrid::dfa::{Cache, Config, DFA};
 use regex_automata::nfa::thompson::pikevm::{self, PikeVM};
-use regex_automata::nfa::thompson::{self, WhichCaptures};
 use regex_automata::util::primitives::NonMaxUsize;
-use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchKind};
 
 use super::patterns::Pattern;
 use crate::bounds::{BoundError, spend};
 
-/// The largest program, in bytes. Room for some ten classes of Unicode or a thousand times any character.
-const MAX_PROGRAM: usize = 2 << 20;
 /// How much the states of one automaton may take before they are forgotten.
 const MAX_STATES: usize = 256 << 10;
 /// The most memory for the places of groups.
@@ -130,18 +128,6 @@ impl Automaton {
     }
 }
 
-fn program(pattern: &str, config: thompson::Config) -> Searched<thompson::NFA> {
-    thompson::Compiler::new()
-        // The bounds of ASCII words lie within characters too; `find` passes over such places.
-        .syntax(syntax::Config::new().utf8(false))
-        .configure(config.nfa_size_limit(Some(MAX_PROGRAM)))
-        .build(pattern)
-        .map_err(|error| match error.size_limit() {
-            Some(limit) => format!("its program takes more than {limit} bytes"),
-            None => std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string),
-        })
-}
-
 fn to_steps(amount: usize, per_step: usize) -> u64 {
     (amount / per_step) as u64
 }
@@ -161,10 +147,7 @@ struct Reader {
 
 impl Reader {
     fn new(pattern: &str, is_backward: bool) -> Searched<Self> {
-        let config = thompson::Config::new()
-            .reverse(is_backward)
-            .which_captures(WhichCaptures::None);
-        let program = program(pattern, config)?;
+        let program = program::for_direction(pattern, is_backward)?;
         let transition = 1 + to_steps(program.states().len(), FOLLOWED_PER_STEP);
         let kind = if is_backward {
             MatchKind::All
@@ -284,7 +267,7 @@ struct Groups {
 
 impl Groups {
     fn new(pattern: &str) -> Searched<Self> {
-        let program = program(pattern, thompson::Config::new())?;
+        let program = program::with_groups(pattern)?;
         let slots = program.group_info().slot_len();
         let table = program
             .states()

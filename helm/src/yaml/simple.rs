@@ -1,4 +1,4 @@
-//! Reads the documents that charts nearly always write: block mappings and lists, scalars of one line, literal blocks.
+//! Reads the documents that charts nearly always write: block mappings and lists, scalars in a few lines, literal blocks.
 //!
 //! It knows no errors: at anything unusual, and so at everything wrong, it gives up, and the whole reader (`scan`, `decode`) decides. Where
 //! it does not give up, both agree.
@@ -262,7 +262,7 @@ impl<'a> Reader<'a> {
         Some(Node::Null)
     }
 
-    /// A scalar or a flow collection. One in quotes or brackets that goes on in the next line is not simple.
+    /// A scalar or a flow collection. One in double quotes or brackets that goes on in the next line is not simple.
     fn inline(&mut self, line: Line<'a>, column: usize) -> Simple<Node> {
         self.leave(line);
         match line.content.as_bytes().first()? {
@@ -276,7 +276,10 @@ impl<'a> Reader<'a> {
             }
             b'"' | b'\'' => {
                 self.count()?;
-                let (text, rest) = scalar::quoted(line.content)?;
+                let (text, rest) = match scalar::quoted(line.content) {
+                    Some(quoted) => quoted,
+                    None => self.folded(line.content, column)?,
+                };
                 is_comment(rest).then(|| self.text(text))
             }
             _ => {

@@ -1,4 +1,4 @@
-//! Scalars of one line, keys among them, and flow collections of one line.
+//! Scalars in one line or folded from several, keys among them, and flow collections of one line.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -132,7 +132,42 @@ fn double_quoted(content: &str) -> Simple<(Cow<'_, str>, &str)> {
     }
 }
 
+/// A line break in a scalar is a blank, empty lines behind it are line breaks.
+fn fold(text: &mut String, empty_lines: usize) {
+    match empty_lines {
+        0 => text.push(' '),
+        breaks => text.extend(std::iter::repeat_n('\n', breaks)),
+    }
+}
+
 impl<'a> Reader<'a> {
+    /// A text in single quotes that ends in one of the lines below, all of which stand deeper than the column; and what follows it.
+    pub(super) fn folded(&mut self, content: &str, column: usize) -> Simple<(Cow<'a, str>, &'a str)> {
+        let unescaped = |line: &str| line.trim_end_matches(' ').replace("''", "'");
+        let mut text = unescaped(content.strip_prefix('\'')?);
+        let mut breaks = 0;
+        loop {
+            let (line, next) = self.raw_line();
+            if next == self.position {
+                return None;
+            }
+            self.position = next;
+            let content = line.trim_start_matches(' ');
+            if content.is_empty() {
+                breaks += 1;
+                continue;
+            }
+            (line.len() - content.len() > column).then_some(())?;
+            fold(&mut text, breaks);
+            breaks = 0;
+            if let Some((last, rest)) = single_quoted(content) {
+                text.push_str(&last);
+                return has_no_tab(&text).then_some((Cow::Owned(text), rest));
+            }
+            text.push_str(&unescaped(content));
+        }
+    }
+
     /// A plain scalar that begins with the rest of a line and goes on in the lines that stand deeper than the column.
     pub(super) fn plain(&mut self, content: &'a str, column: usize) -> Simple<Cow<'a, str>> {
         let comment = comment(content);
@@ -158,10 +193,7 @@ impl<'a> Reader<'a> {
                 return None;
             }
             let text = text.to_mut();
-            match breaks {
-                0 => text.push(' '),
-                breaks => text.extend(std::iter::repeat_n('\n', breaks)),
-            }
+            fold(text, breaks);
             text.push_str(content);
             breaks = 0;
             self.position = next;

@@ -42,6 +42,8 @@ fn what_charts_write_is_simple() {
         "a:\n  {}\nb: c d\n  e\n\n   - f\n  # g\nh:\n  'i'\n",
         "- a\n  b\n- c:\n    d: e\n     f\n",
         "a: 1\na: 2\n",
+        "a: 'b  \n  it''s\n\n\n   c'\nd:\n  - 'e\n\n      '  # f\n",
+        "a: '\n  b''\n  '\n",
     ] {
         let simple = read(text.as_bytes());
         assert!(simple.is_some(), "{text}");
@@ -69,6 +71,8 @@ fn what_is_wrong_is_left_to_the_whole_reader() {
         "a: |\n    b\n  c\n",
         "a: \u{1}\n",
         "a: *b\n",
+        "a: 'b\n",
+        "a:\n  b: 'c\n  d'\n",
     ] {
         assert_eq!(read(text.as_bytes()), None, "{text}");
         assert!(skim(text.as_bytes(), |_| false).is_none(), "{text}");
@@ -93,7 +97,7 @@ proptest! {
     #[test]
     fn both_readers_agree_on_lines(lines in prop::collection::vec(
         (0_usize..4, prop::sample::select(&["a:", "b: 1", "- a", "- b: 1", "-", "a: |", "- |-", "c: |+", "# x", "", "text", "a: [1, b]",
-            "- 'x'", "d: \"y\"", "e: {f: g}", "- - a", "a: b c", " "][..])), 0..10), end in any::<bool>()) {
+            "- 'x'", "d: \"y\"", "e: {f: g}", "- - a", "a: b c", " ", "f: 'g", "h'"][..])), 0..10), end in any::<bool>()) {
         let mut text = lines.iter().map(|(indent, line)| format!("{}{line}", "  ".repeat(*indent))).collect::<Vec<_>>().join("\n");
         if end {
             text.push('\n');
