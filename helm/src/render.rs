@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use crate::bounds;
 use crate::chart::Chart;
-use crate::chart::coalesce::{Nulls, coalesce};
+use crate::chart::coalesce::{Nulls, Sharing, coalesce};
 use crate::chart::dependencies::{Instance, is_compatible};
 use crate::chart::schemas::check_schemas;
 use crate::layout::{CrdFile, Layout, Template, base_name};
@@ -106,7 +106,8 @@ impl Render<'_> {
         chart
             .process(&values, &mut warnings)
             .map_err(RenderProblem::Dependencies)?;
-        let values = coalesce(&chart, &values, Nulls::Delete, &mut warnings).map_err(RenderProblem::Values)?;
+        let values = coalesce(&chart, &values, Nulls::Delete, Sharing::Forbidden, &mut warnings)
+            .map_err(RenderProblem::Values)?;
         if self.options.check_schemas {
             check_schemas(&chart, &values).map_err(RenderProblem::Schema)?;
         }

@@ -179,6 +179,12 @@ impl Value {
     }
 }
 
+impl AsRef<Self> for Value {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
         Self::Str(text.as_bytes().into())

@@ -20,6 +20,15 @@ pub(crate) enum Nulls {
     Keep,
 }
 
+/// Whether the result may share maps with the default values that it is made of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// It is only read, also as default values.
+    Allowed,
+    /// Somebody may change it.
+    Forbidden,
+}
+
 /// Whose the table is that lies below another one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Below {
@@ -34,11 +43,16 @@ pub(crate) fn coalesce(
     chart: &Instance,
     values: &Map,
     nulls: Nulls,
+    sharing: Sharing,
     warnings: &mut Vec<String>,
 ) -> Result<Map, String> {
     let values = copy_map(values);
-    let rule = chart.profile.nulls;
-    let mut coalescer = Coalescer { nulls, rule, warnings };
+    let mut coalescer = Coalescer {
+        nulls,
+        rule: chart.profile.nulls,
+        sharing,
+        warnings,
+    };
     coalescer.chart(chart, &values, "")?;
     Ok(values)
 }
@@ -48,6 +62,7 @@ pub(crate) fn merge_tables(over: &Map, base: &Map, rule: NullRule, warnings: &mu
     let mut coalescer = Coalescer {
         nulls: Nulls::Keep,
         rule,
+        sharing: Sharing::Allowed,
         warnings,
     };
     coalescer.tables(over, base, "", Nulls::Keep, Below::Shared);
@@ -56,6 +71,7 @@ pub(crate) fn merge_tables(over: &Map, base: &Map, rule: NullRule, warnings: &mu
 struct Coalescer<'a> {
     nulls: Nulls,
     rule: NullRule,
+    sharing: Sharing,
     warnings: &'a mut Vec<String>,
 }
 
@@ -84,8 +100,18 @@ impl Coalescer<'_> {
 
     fn defaults(&mut self, chart: &Instance, values: &Map, prefix: &str) {
         for (key, default) in &*chart.default_values().entries() {
+            let is_subchart = || {
+                let mut names = chart.dependencies.iter().map(|chart| chart.metadata.name.as_bytes());
+                names.any(|name| *name == **key)
+            };
             let Some(value) = values.get(key) else {
-                let default = copy(default);
+                // Sections of subcharts and globals are what later steps write into.
+                let is_read = self.sharing == Sharing::Allowed && **key != *GLOBAL.as_bytes() && !is_subchart();
+                let default = if is_read && !self.drops_nulls() {
+                    default.clone()
+                } else {
+                    copy(default)
+                };
                 if self.nulls == Nulls::Keep || self.is_kept(&default) {
                     values.insert(Bytes::clone(key), default);
                 }
@@ -96,13 +122,9 @@ impl Coalescer<'_> {
                     values.remove(key);
                 }
                 (Value::Map(value), Value::Map(default)) => {
-                    let is_subchart = chart
-                        .dependencies
-                        .iter()
-                        .any(|chart| chart.metadata.name.as_bytes() == &**key);
-                    let nulls = if is_subchart { Nulls::Keep } else { self.nulls };
+                    let nulls = if is_subchart() { Nulls::Keep } else { self.nulls };
                     let prefix = concat(prefix, &lossy(key));
-                    if nulls == Nulls::Delete && self.rule == NullRule::DropDefaultNulls {
+                    if nulls == Nulls::Delete && self.drops_nulls() {
                         let default = copy_map(default);
                         drop_nulls(&default);
                         self.tables(&value, &default, &prefix, nulls, Below::Shared);
@@ -119,9 +141,13 @@ impl Coalescer<'_> {
         }
     }
 
+    fn drops_nulls(&self) -> bool {
+        self.rule == NullRule::DropDefaultNulls
+    }
+
     /// Whether a default that nothing covers stays; the nulls inside go if those of defaults do.
     fn is_kept(&self, default: &Value) -> bool {
-        if self.rule != NullRule::DropDefaultNulls {
+        if !self.drops_nulls() {
             return true;
         }
         if let Value::Map(default) = default {

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::coalesce::{Nulls, coalesce, copy_map, merge_tables};
+use super::coalesce::{Nulls, Sharing, coalesce, copy_map, merge_tables};
 use super::metadata::{Dependency, Metadata};
 use super::{File, Loaded};
 use crate::bounds::{BYTES_PER_STEP, BoundError, MAX_DEPTH, check, hold, note_work, spend};
@@ -132,7 +132,7 @@ impl Instance {
         }
         self.rename_seen(seen);
         self.use_declared()?;
-        let values = coalesce(self, values, Nulls::Delete, warnings)?;
+        let values = coalesce(self, values, Nulls::Delete, Sharing::Allowed, warnings)?;
         for dependency in &mut Arc::make_mut(&mut self.metadata).dependencies {
             dependency.enabled = by_tags(dependency, &values, warnings);
             if let Some(enabled) = by_condition(dependency, &values, path, warnings) {
@@ -219,7 +219,14 @@ impl Instance {
         if self.metadata.dependencies.is_empty() {
             return Ok(());
         }
-        let mut values = coalesce(self, &Map::new(), Nulls::Keep, warnings)?;
+        // What is imported gets nulls written into it.
+        let imports = |dependency: &Dependency| !dependency.import_values.is_empty();
+        let sharing = if self.metadata.dependencies.iter().any(imports) {
+            Sharing::Forbidden
+        } else {
+            Sharing::Allowed
+        };
+        let mut values = coalesce(self, &Map::new(), Nulls::Keep, sharing, warnings)?;
         let rule = self.profile.nulls;
         let imported = Map::new();
         let used_up = self.used_up(seen);

@@ -29,33 +29,15 @@ impl Executor<'_> {
         if let Body::And | Body::Or = function.body {
             return self.short_circuit(frame, dot, matches!(function.body, Body::Or), nodes, last);
         }
-        let operands = self.arguments(frame, dot, function.signature, nodes, last)?;
-        self.count_given(frame, &operands)?;
         let result = match function.body {
-            Body::Pure(body) => {
-                let values: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
-                body(&values).map_err(Failure::from)
+            Body::Operands(body) => {
+                let operands: Vec<Operand> = self.arguments(frame, dot, function.signature, nodes, last)?;
+                body(&operands).map_err(Failure::from)
             }
-            Body::Changing(body) => {
-                let values: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
-                self.remember_changed(&values);
-                body(&values).map_err(Failure::from)
+            body => {
+                let values: Vec<Value> = self.arguments(frame, dot, function.signature, nodes, last)?;
+                self.apply(frame, body, name, nodes, &values)
             }
-            Body::Operands(body) => body(&operands).map_err(Failure::from),
-            Body::Asking(body) => {
-                let arguments: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
-                let ask = Ask {
-                    asker: &mut self.asker,
-                    function: name,
-                    arguments: &arguments,
-                };
-                body(ask).map_err(Failure::from)
-            }
-            Body::Engine(body) => {
-                let values: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
-                body(self, &values)
-            }
-            Body::Call | Body::And | Body::Or => Err(Failure::from(not_callable(frame, nodes, operands.first()))),
         };
         self.count_work(frame, node)?;
         match result {
@@ -64,6 +46,35 @@ impl Executor<'_> {
                 Ok(Operand::from(value))
             }
             Err(failure) => Err(failure.at(&frame.name, &frame.source, node, Some(name))),
+        }
+    }
+
+    fn apply(
+        &mut self,
+        frame: &Frame,
+        body: Body,
+        function: &'static str,
+        nodes: &[NodeId],
+        arguments: &[Value],
+    ) -> Executed<Value> {
+        match body {
+            Body::Pure(body) => body(arguments).map_err(Failure::from),
+            Body::Changing(body) => {
+                self.remember_changed(arguments);
+                body(arguments).map_err(Failure::from)
+            }
+            Body::Asking(body) => {
+                let ask = Ask {
+                    asker: &mut self.asker,
+                    function,
+                    arguments,
+                };
+                body(ask).map_err(Failure::from)
+            }
+            Body::Engine(body) => body(self, arguments),
+            Body::Call | Body::And | Body::Or | Body::Operands(_) => {
+                Err(Failure::from(not_callable(frame, nodes, arguments.first())))
+            }
         }
     }
 
@@ -84,9 +95,7 @@ impl Executor<'_> {
         if let Some(problem) = receiver.uncallable(name) {
             return Err(self.error(frame, problem));
         }
-        let operands = self.arguments(frame, dot, signature, nodes, last)?;
-        self.count_given(frame, &operands)?;
-        let values: Vec<Value> = operands.into_iter().map(|operand| operand.value).collect();
+        let values: Vec<Value> = self.arguments(frame, dot, signature, nodes, last)?;
         let result = receiver.call(name, &values);
         self.count_work(frame, node)?;
         match result {
@@ -144,26 +153,28 @@ impl Executor<'_> {
         Ok(last.unwrap_or(value))
     }
 
-    fn arguments(
+    /// The arguments as the function takes them, counted.
+    fn arguments<T: From<Operand> + AsRef<Value>>(
         &mut self,
         frame: &Frame,
         dot: &Operand,
         signature: Signature,
         nodes: &[NodeId],
         last: Option<Operand>,
-    ) -> Executed<Vec<Operand>> {
+    ) -> Executed<Vec<T>> {
         let parameter = |index: usize| match signature.parameters.get(index) {
             Some(parameter) => *parameter,
             None => signature.parameters.last().copied().unwrap_or(Type::Any),
         };
-        let mut operands = Vec::with_capacity(nodes.len() + 1);
+        let mut arguments: Vec<T> = Vec::with_capacity(nodes.len() + usize::from(last.is_some()));
         for (index, node) in nodes.iter().enumerate() {
-            operands.push(self.argument(frame, dot, parameter(index), *node)?);
+            arguments.push(self.argument(frame, dot, parameter(index), *node)?.into());
         }
         if let Some(last) = last {
-            operands.push(self.assignable(frame, last, parameter(nodes.len()))?);
+            arguments.push(self.assignable(frame, last, parameter(nodes.len()))?.into());
         }
-        Ok(operands)
+        self.count_given(frame, arguments.iter().map(AsRef::as_ref))?;
+        Ok(arguments)
     }
 
     fn argument(&mut self, frame: &Frame, dot: &Operand, parameter: Type, node: NodeId) -> Executed<Operand> {
@@ -257,11 +268,8 @@ impl Executor<'_> {
 }
 
 /// Why the first argument of `call` cannot be called.
-fn not_callable(frame: &Frame, nodes: &[NodeId], callee: Option<&Operand>) -> String {
-    let Some(callee) = callee
-        .map(|callee| &callee.value)
-        .filter(|value| !matches!(value, Value::Nil))
-    else {
+fn not_callable(frame: &Frame, nodes: &[NodeId], callee: Option<&Value>) -> String {
+    let Some(callee) = callee.filter(|value| !matches!(value, Value::Nil)) else {
         return "call of nil".to_owned();
     };
     let name = match (nodes.first(), callee) {

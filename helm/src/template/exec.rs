@@ -330,8 +330,12 @@ impl<'t> Executor<'t> {
     }
 
     /// Counts what a function was given, because a step that reads megabytes is more than one, and allows it what is left.
-    pub(super) fn count_given(&mut self, frame: &Frame, arguments: &[Operand]) -> Executed<()> {
-        let bytes: usize = arguments.iter().map(|argument| argument.value.own_bytes()).sum();
+    pub(super) fn count_given<'v>(
+        &mut self,
+        frame: &Frame,
+        arguments: impl Iterator<Item = &'v Value>,
+    ) -> Executed<()> {
+        let bytes: usize = arguments.map(Value::own_bytes).sum();
         self.count_steps(frame, (bytes / BYTES_PER_STEP) as u64)?;
         allow_work(self.limits.steps - self.steps);
         Ok(())

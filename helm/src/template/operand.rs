@@ -43,6 +43,18 @@ impl Operand {
     }
 }
 
+impl From<Operand> for Value {
+    fn from(operand: Operand) -> Self {
+        operand.value
+    }
+}
+
+impl AsRef<Value> for Operand {
+    fn as_ref(&self) -> &Value {
+        &self.value
+    }
+}
+
 impl From<Value> for Operand {
     fn from(value: Value) -> Self {
         Self { value, is_boxed: false }

@@ -40,8 +40,12 @@ fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
     let begins = match bytes.first() {
         Some(b'-') => !matches!(bytes.get(1), None | Some(b' ')),
-        Some(byte) => !b" ?:,[]{}#&*!|>'\"%@`".contains(byte),
-        None => false,
+        Some(
+            b' ' | b'?' | b':' | b',' | b'[' | b']' | b'{' | b'}' | b'#' | b'&' | b'*' | b'!' | b'|' | b'>' | b'\''
+            | b'"' | b'%' | b'@' | b'`',
+        )
+        | None => false,
+        Some(_) => true,
     };
     begins && !text.ends_with(' ') && has_no_tab(text) && comment(text).is_none()
 }
