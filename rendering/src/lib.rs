@@ -32,10 +32,16 @@ const DEADLINE: Duration = Duration::from_secs(20);
 /// Renders charts, and keeps what it rendered up to a number of bytes. One for the whole process.
 pub struct Renderer {
     cache: Cache,
-    /// Held while templates run. Renderings take milliseconds, and one at a time takes a tenth of the memory of eight.
-    turn: Mutex<()>,
+    /// Held while templates run. Renderings take milliseconds, and one at a time takes a tenth of the memory of eight. The chart that was
+    /// rendered last stays loaded: the clusters of a class ask for it one after the other, each with its own values.
+    turn: Mutex<Option<LoadedChart>>,
     deadline: Duration,
     tera: Arc<dyn OtherLanguage>,
+}
+
+struct LoadedChart {
+    digest: String,
+    chart: Chart,
 }
 
 /// What to render. Equal requests have equal answers; only `chart` is not looked at to tell them apart.
@@ -43,7 +49,7 @@ pub struct Renderer {
 pub struct RenderRequest<'a> {
     /// The digest of the chart's archive, which the caller has verified.
     pub chart_digest: &'a str,
-    /// Reads the archive (`.tgz`); called when the rendering is not in the cache.
+    /// Reads the archive (`.tgz`); called when neither the rendering is in the cache nor the chart the one that was rendered last.
     pub chart: &'a dyn Fn() -> Result<Vec<u8>, Box<dyn Error + Send + Sync>>,
     /// `.Release.Name`
     pub release_name: &'a str,
@@ -208,27 +214,17 @@ impl Renderer {
             return Ok(rendered);
         }
         // A panic while templates run leaves nothing behind, so the poison means nothing.
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         // Somebody may have rendered the same while this waited.
         if let Some(rendered) = self.cache.get(&key) {
             return Ok(rendered);
         }
-        let rendered = Arc::new(self.render_anew(request)?);
+        let rendered = Arc::new(self.render_anew(request, &loaded(request, &mut turn)?)?);
         self.cache.insert(key, &rendered);
         Ok(rendered)
     }
 
-    fn render_anew(&self, request: &RenderRequest<'_>) -> Result<Rendered, RenderError> {
-        let digest = || request.chart_digest.to_owned();
-        let archive = (request.chart)().map_err(|source| RenderError::ReadChart {
-            digest: digest(),
-            source,
-        })?;
-        let chart =
-            Chart::from_archive(&archive, &ArchiveLimits::default()).map_err(|source| RenderError::LoadChart {
-                digest: digest(),
-                source,
-            })?;
+    fn render_anew(&self, request: &RenderRequest<'_>, chart: &Chart) -> Result<Rendered, RenderError> {
         let over = Arc::<AtomicBool>::default();
         let options = RenderOptions {
             kube_version: request.kubernetes_version.map(str::to_owned),
@@ -256,4 +252,27 @@ impl Renderer {
             })?;
         objects::collect(rendering, request.namespace).map_err(RenderError::UseManifest)
     }
+}
+
+/// The chart of a request, which takes the place of the one that was rendered last.
+fn loaded(request: &RenderRequest<'_>, last: &mut Option<LoadedChart>) -> Result<Chart, RenderError> {
+    let digest = || request.chart_digest.to_owned();
+    if let Some(last) = last.as_ref().filter(|last| last.digest == request.chart_digest) {
+        return Ok(last.chart.clone());
+    }
+    // What it takes is free before the other one is loaded.
+    *last = None;
+    let archive = (request.chart)().map_err(|source| RenderError::ReadChart {
+        digest: digest(),
+        source,
+    })?;
+    let chart = Chart::from_archive(&archive, &ArchiveLimits::default()).map_err(|source| RenderError::LoadChart {
+        digest: digest(),
+        source,
+    })?;
+    *last = Some(LoadedChart {
+        digest: digest(),
+        chart: chart.clone(),
+    });
+    Ok(chart)
 }

@@ -2,6 +2,7 @@
 //!
 //! Processes are timed in turns, so that whatever else the machine does slows both.
 
+mod clusters;
 mod growth;
 mod report;
 
@@ -23,7 +24,7 @@ use helm::{
 };
 
 pub use self::report::Report;
-use self::report::{Clusters, Corpus, Measured, Memory, Phases};
+use self::report::{Corpus, Measured, Memory, Phases};
 use crate::{Lab, charts, lab};
 
 /// The version that all times are compared with.
@@ -32,13 +33,14 @@ const PROFILE: &str = "v3.19";
 const LARGE: &str = "prometheus-community_helm-charts__charts_kube-prometheus-stack.tgz";
 const SMALL: &str = "stefanprodan_podinfo__charts_podinfo.tgz";
 
+/// What clusters of a stack get. It asks nothing that every cluster would have another answer to.
+const ADDON: &str = "SovereignCloudStack_cluster-stacks__providers_docker_scs_cluster-addon_metrics-server.tgz";
+
 /// Processes of each kind for one chart.
 const PROCESSES: usize = 15;
 
 /// Renders in this process, of which the median counts.
 const RENDERS: usize = 60;
-
-const CLUSTERS: usize = 1_000;
 
 /// Measures everything. Takes some minutes, and wants a calm machine.
 pub fn run(lab: &Lab) -> Result<Report> {
@@ -57,7 +59,7 @@ pub fn run(lab: &Lab) -> Result<Report> {
             ours_mib: peak(&mut template(programs.ours, &large))?,
         },
         growth: growth::measure()?,
-        clusters: clusters(&small)?,
+        clusters: clusters::measure(&folder.join(ADDON))?,
     })
 }
 
@@ -192,30 +194,6 @@ fn phases(path: &Path) -> Result<Phases> {
         print_ms: median(prints),
         documents_ms: median(reads),
         output_bytes: chart.render(&Node::Null, &options)?.stdout().len(),
-    })
-}
-
-/// What a render costs when only a name in the values is another one each time.
-fn clusters(path: &Path) -> Result<Clusters> {
-    let archive = fs::read(path).with_context(|| format!("failed to read {}", path.display()))?;
-    let chart = load(&archive)?;
-    let options = options();
-    let values = |name: String| Node::from([("fullnameOverride", Node::Text(name))]);
-    let (mut equal, mut different) = (Vec::new(), Vec::new());
-    for cluster in 0..CLUSTERS {
-        let same = values("cluster".to_owned());
-        let begin = Instant::now();
-        black_box(chart.render(&same, &options)?);
-        equal.push(begin.elapsed());
-        let other = values(format!("cluster-{cluster}"));
-        let begin = Instant::now();
-        black_box(chart.render(&other, &options)?);
-        different.push(begin.elapsed());
-    }
-    Ok(Clusters {
-        number: CLUSTERS,
-        equal_ms: median(equal),
-        different_ms: median(different),
     })
 }
 

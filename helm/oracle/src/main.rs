@@ -24,6 +24,10 @@ use helm_oracle::{
 
 use self::arguments::{ConformanceArguments, FuzzArguments, FuzzCommand, OracleBenchCommand, RenderArguments};
 
+// What is measured here runs with it in all our programs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Our chart engine beside the real Helm
 ///
 /// Needs what `cargo xtask setup` builds and fetches, and our `helm-template` beside this program.
