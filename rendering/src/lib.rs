@@ -15,7 +15,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crds::policy::HelmProfile;
 use helm::chart::{ArchiveLimits, LoadError};
 use helm::{Chart, OtherLanguage, Profile, RenderOptions};
 use serde_json::Value;
@@ -23,6 +22,7 @@ use serde_json::Value;
 use cache::{Cache, Key};
 use tera::TeraLanguage;
 
+pub use crds::policy::HelmProfile;
 pub use objects::ObjectError;
 
 /// How long the templates of one chart may run. Real charts take milliseconds; their steps are limited too, so only a machine that has

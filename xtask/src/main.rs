@@ -7,6 +7,7 @@
 #[path = "../../e2e/src/arguments.rs"]
 mod arguments;
 mod check;
+mod coverage;
 mod lab;
 #[path = "../../helm/oracle/src/arguments.rs"]
 mod oracle_arguments;
@@ -69,9 +70,9 @@ enum Chore {
     Bench(Bench),
     /// Render charts with the real Helm and with ours, and compare what they answer
     Conformance(ConformanceArguments),
-    /// Search for differences with generated charts
+    /// Search for what the chart engine does wrong with made-up input
     #[command(subcommand)]
-    Fuzz(FuzzCommand),
+    Fuzz(Fuzz),
     /// A control plane to play with: etcd, kube-apiserver and kube-controller-manager as plain processes
     #[command(subcommand)]
     ControlPlane(ControlPlaneCommand),
@@ -86,6 +87,15 @@ enum Bench {
     Lab(BenchCommand),
     #[command(flatten)]
     Oracle(OracleBenchCommand),
+}
+
+/// The searches of the oracle, and those that need nothing to compare with.
+#[derive(Subcommand)]
+enum Fuzz {
+    #[command(flatten)]
+    Oracle(FuzzCommand),
+    /// Look for input that makes the chart engine panic or hang, guided by what each input reaches
+    Coverage(coverage::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -113,7 +123,10 @@ fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
         Chore::Check => check::run(&workspace),
         Chore::Demo(_) | Chore::ControlPlane(_) => lab::become_lab(&workspace, Profile::Debug),
         Chore::Bench(Bench::Lab(_)) => lab::become_lab(&workspace, Profile::Release),
-        Chore::Bench(Bench::Oracle(_)) | Chore::Conformance(_) | Chore::Fuzz(_) => lab::become_oracle(&workspace),
+        Chore::Bench(Bench::Oracle(_)) | Chore::Conformance(_) | Chore::Fuzz(Fuzz::Oracle(_)) => {
+            lab::become_oracle(&workspace)
+        }
+        Chore::Fuzz(Fuzz::Coverage(arguments)) => coverage::run(&workspace, arguments),
         Chore::Regenerate => regenerate::run(&workspace),
     }
 }
@@ -146,6 +159,7 @@ mod tests {
                 "possible values: v3.19, v4.1, v4.2, v4.3",
             ),
             ("fuzz helm --minutes 0", "0 is not in 1..=10000"),
+            ("fuzz coverage tempate", "a similar value exists: 'template'"),
             ("bench render --nonsense", "unexpected argument '--nonsense'"),
         ] {
             let understood = Arguments::try_parse_from(["xtask"].into_iter().chain(line.split(' ')));

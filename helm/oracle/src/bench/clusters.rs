@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use helm::yaml::Node;
-use rendering::{RenderRequest, Rendered, Renderer};
+use rendering::{HelmProfile, RenderRequest, Rendered, Renderer};
 use serde_json::{Value, json};
 
 use super::{load, median, options, report::Clusters};
@@ -40,7 +40,7 @@ pub(super) fn measure(path: &Path) -> Result<Clusters> {
 fn with_equal_values(archive: &[u8]) -> Result<(usize, Duration, Duration)> {
     let chart = || -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> { Ok(archive.to_vec()) };
     let renderer = Renderer::new(CACHE_BYTES);
-    let mut renderings: Vec<Arc<Rendered>> = Vec::new();
+    let mut distinct: Vec<Arc<Rendered>> = Vec::new();
     let mut first = Duration::ZERO;
     let begin = Instant::now();
     for cluster in 0..CLUSTERS {
@@ -53,17 +53,17 @@ fn with_equal_values(archive: &[u8]) -> Result<(usize, Duration, Duration)> {
             namespace: "default",
             kubernetes_version: None,
             api_versions: &[],
-            profile: Default::default(),
+            profile: HelmProfile::default(),
             values: &values,
         })?;
         if cluster == 0 {
             first = begin.elapsed();
         }
-        if !renderings.iter().any(|known| Arc::ptr_eq(known, &rendered)) {
-            renderings.push(rendered);
+        if !distinct.iter().any(|known| Arc::ptr_eq(known, &rendered)) {
+            distinct.push(rendered);
         }
     }
-    Ok((renderings.len(), first, begin.elapsed()))
+    Ok((distinct.len(), first, begin.elapsed()))
 }
 
 /// The times of renders with values that are always the same, and of such where a name is another one each time.
