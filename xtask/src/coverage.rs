@@ -67,7 +67,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> anyhow::Resul
         .current_dir(&folder)
         .env("RUSTFLAGS", INSTRUMENTED)
         .env("CARGO_TARGET_DIR", folder.join("target"))
-        .args(["build", "--release", "--locked", "--target", PLATFORM, "--bin", target]);
+        .args(["build", "--release", "--target", PLATFORM, "--bin", target]);
     Step::new(workspace, &format!("build the fuzzing of {target}"), cargo)
         .silent_when_quick()
         .run()?;

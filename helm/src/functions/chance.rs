@@ -6,6 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::{Called, Function, mismatch};
 use crate::answers::{Answer, Ask, Draw, wrong_kind};
 use crate::bounds::check_bytes;
+use crate::functions::lists::NO_LENGTH;
 use crate::text;
 use crate::value::Type::{Int, Str};
 use crate::value::Value;
@@ -54,7 +55,7 @@ fn bytes(mut ask: Ask<'_>) -> Called {
     let [Value::Int(count, _)] = ask.arguments else {
         return Err(mismatch());
     };
-    let count = usize::try_from(*count).map_err(|_| "runtime error: makeslice: len out of range".to_owned())?;
+    let count = usize::try_from(*count).map_err(|_| NO_LENGTH.to_owned())?;
     check_bytes(count)?;
     let text = ask.text(|draw| {
         let mut bytes = vec![0; count];

@@ -10,6 +10,9 @@ use crate::value::{Element, IntType, List, Shape, Value};
 /// What Go says when a function asks nil for its type.
 pub(super) const NIL_POINTER: &str = "runtime error: invalid memory address or nil pointer dereference";
 
+/// What Go says of a list with less than no items, or with more than there can be.
+pub(super) const NO_LENGTH: &str = "runtime error: makeslice: len out of range";
+
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::variadic("list", &[Any], |arguments| Ok(list_of(arguments.to_vec()))),
     Function::variadic("tuple", &[Any], |arguments| Ok(list_of(arguments.to_vec()))),
@@ -231,13 +234,16 @@ fn chunk(arguments: &[Value]) -> Called {
         return Err(mismatch());
     };
     let items = items(list, "Cannot chunk type")?;
-    let size = usize::try_from(*size)
-        .ok()
-        .filter(|size| *size > 0)
-        .ok_or("chunk size must be positive")?;
-    let chunks = items
-        .chunks(size)
-        .map(|chunk| Value::List(List::new(chunk.to_vec())))
-        .collect();
-    Ok(Value::List(List::of(Element::List, chunks)))
+    let chunks: Vec<&[Value]> = match usize::try_from(*size) {
+        Ok(0) => return Err(NO_LENGTH.to_owned()),
+        Ok(size) => items.chunks(size).collect(),
+        // What Go's arithmetic makes of a negative size: as many chunks as go into the list with the sign turned, and one.
+        Err(_) => match (items.len(), size.unsigned_abs()) {
+            (1, 2..) => vec![&items],
+            (length @ 2.., size) if length as u64 - 1 <= size => vec![],
+            _ => return Err(NO_LENGTH.to_owned()),
+        },
+    };
+    let chunks = chunks.into_iter().map(|chunk| Value::List(List::new(chunk.to_vec())));
+    Ok(Value::List(List::of(Element::List, chunks.collect())))
 }

@@ -159,21 +159,21 @@ fn fold_floats(arguments: &[Value], combine: impl Fn(f64, f64) -> f64) -> Value 
     Value::Float(arguments.iter().map(to_float64).reduce(combine).unwrap_or(0.0))
 }
 
-/// Unlike in Rust, NaN wins.
+/// Unlike in Rust, what is no number wins, but not over infinity, and zero is larger than minus zero.
 fn go_max(first: f64, second: f64) -> f64 {
-    if first.is_nan() || second.is_nan() {
+    if first == f64::INFINITY || second == f64::INFINITY {
+        f64::INFINITY
+    } else if first.is_nan() || second.is_nan() {
         f64::NAN
+    } else if first.total_cmp(&second).is_ge() {
+        first
     } else {
-        first.max(second)
+        second
     }
 }
 
 fn go_min(first: f64, second: f64) -> f64 {
-    if first.is_nan() || second.is_nan() {
-        f64::NAN
-    } else {
-        first.min(second)
-    }
+    -go_max(-first, -second)
 }
 
 /// Rounds up when the fraction is at least the third argument, one half by default. A negative fraction never is.
