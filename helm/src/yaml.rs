@@ -12,6 +12,7 @@ mod scan;
 mod simple;
 mod style;
 mod tags;
+mod text;
 
 pub use decode::Decoded;
 pub use emit::emit;

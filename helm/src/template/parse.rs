@@ -1,8 +1,9 @@
 //! The grammar of templates: builds the trees of one text, and says with Go's words what is wrong with it.
 //!
-//! Control structures are decided here, pipelines and their operands in `pipeline`. A function that the table does not
+//! Control structures are decided here, pipelines and their operands in `pipeline`, the order in which items are looked at in `items`. A function that the table does not
 //! know is an error of the text, so nothing is executed that would go wrong later.
 
+mod items;
 mod pipeline;
 
 use std::collections::HashMap;
@@ -185,76 +186,6 @@ impl<'a> Parser<'a> {
             kind,
         });
         number
-    }
-
-    fn next(&mut self) -> Item<'a> {
-        if self.peeked > 0 {
-            self.peeked -= 1;
-        } else {
-            self.items[0] = self.lexer.next_item();
-        }
-        self.items[self.peeked]
-    }
-
-    fn back_up(&mut self) {
-        self.peeked += 1;
-    }
-
-    /// Returns two items; the one read last is still in its place.
-    fn back_up_two(&mut self, first: Item<'a>) {
-        self.items[1] = first;
-        self.peeked = 2;
-    }
-
-    fn back_up_three(&mut self, first: Item<'a>, second: Item<'a>) {
-        self.items[1] = second;
-        self.items[2] = first;
-        self.peeked = 3;
-    }
-
-    fn peek(&mut self) -> &Item<'a> {
-        if self.peeked == 0 {
-            self.items[0] = self.lexer.next_item();
-            self.peeked = 1;
-        }
-        &self.items[self.peeked - 1]
-    }
-
-    fn next_word(&mut self) -> Item<'a> {
-        loop {
-            let item = self.next();
-            if item.kind != ItemKind::Space {
-                return item;
-            }
-        }
-    }
-
-    fn peek_word(&mut self) -> Item<'a> {
-        let item = self.next_word();
-        self.back_up();
-        item
-    }
-
-    fn expect_right_delimiter(&mut self, context: &str) -> Parsed<Item<'a>> {
-        let item = self.next_word();
-        if item.kind == ItemKind::RightDelimiter {
-            Ok(item)
-        } else {
-            Err(self.unexpected(&item, context))
-        }
-    }
-
-    fn unexpected(&self, item: &Item<'_>, context: &str) -> String {
-        if item.kind != ItemKind::Error {
-            return format!("unexpected {item} in {context}");
-        }
-        let problem = self.lexer.problem();
-        let line = self.scope.action.map(|action| self.line_at(action));
-        match line.filter(|line| *line != self.line_at(item.position)) {
-            None => problem.to_owned(),
-            Some(line) if problem.ends_with(" action") => format!("{problem} started at {}:{line}", self.file),
-            Some(line) => format!("{problem} in action started at {}:{line}", self.file),
-        }
     }
 
     /// Counts one level of nesting while `parse` runs.

@@ -23,3 +23,12 @@ pub enum Error {
     #[error(transparent)]
     Bound(BoundError),
 }
+
+impl Error {
+    pub(super) fn syntax(line: Option<u64>, problem: &str) -> Self {
+        Self::Syntax {
+            line,
+            problem: problem.to_owned(),
+        }
+    }
+}

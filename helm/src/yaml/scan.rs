@@ -1,6 +1,5 @@
 //! From text to a tree of nodes as written: anchors, aliases, tags and styles are still there. Decides no types.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use libyaml_safer::{ErrorKind, Event, EventData, MappingStyle, Mark, Parser, ScalarStyle, SequenceStyle};
@@ -8,6 +7,7 @@ use libyaml_safer::{ErrorKind, Event, EventData, MappingStyle, Mark, Parser, Sca
 use super::error::Error;
 use super::resolve::TAG_PREFIX;
 use super::tags;
+use super::text::{Text, decoded};
 use crate::bounds::{BoundError, MAX_DEPTH, beyond, check_items, spend};
 
 /// Index of a [`Written`] node in its [`Source`].
@@ -36,38 +36,6 @@ pub(super) enum Content {
     },
 }
 
-/// The text in UTF-8: its first two bytes may say that it is in UTF-16.
-fn decoded(text: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
-    let unit: fn([u8; 2]) -> u16 = match text {
-        [0xff, 0xfe, ..] => u16::from_le_bytes,
-        [0xfe, 0xff, ..] => u16::from_be_bytes,
-        _ => return Ok(Cow::Borrowed(text)),
-    };
-    let (units, odd) = text[2..].as_chunks();
-    let mut units = units.iter().copied().map(unit).peekable();
-    let mut text = String::with_capacity(units.len());
-    while let Some(first) = units.next() {
-        let problem = match first {
-            0xd800..0xdc00 if units.peek().is_none() => "incomplete UTF-16 surrogate pair",
-            0xd800..0xdc00 => "expected low surrogate area",
-            _ => "unexpected low surrogate area",
-        };
-        let pair = [
-            first,
-            units
-                .next_if(|next| (0xdc00..0xe000).contains(next) && (0xd800..0xdc00).contains(&first))
-                .unwrap_or_default(),
-        ];
-        let length = 1 + usize::from((0xd800..0xdc00).contains(&first));
-        let character = char::decode_utf16(pair.into_iter().take(length)).next();
-        text.push(character.and_then(Result::ok).ok_or_else(|| syntax(None, problem))?);
-    }
-    if !odd.is_empty() {
-        return Err(syntax(None, "incomplete UTF-16 character"));
-    }
-    Ok(Cow::Owned(text.into_bytes()))
-}
-
 /// The nodes of one document.
 pub(super) struct Source {
     nodes: Vec<Written>,
@@ -84,7 +52,7 @@ impl Source {
         if directives.take(MAX_TAG_DIRECTIVES + 1).count() > MAX_TAG_DIRECTIVES {
             return Err(Error::Bound(beyond(BoundError::Items)));
         }
-        let unusual = || beyond(syntax(None, "found a tag in a text with unusual line breaks"));
+        let unusual = || beyond(Error::syntax(None, "found a tag in a text with unusual line breaks"));
         let text = tags::harmless(&text).ok_or_else(unusual)?;
         let mut text = Text::new(&text);
         loop {
@@ -142,122 +110,6 @@ const NODES_PER_STEP: usize = 4;
 /// How many nodes are read before they are paid for.
 const NODES_PER_PAYMENT: usize = 1 << 10;
 
-/// The text is read again for each colon that is hidden.
-const MAX_HIDDEN_COLONS: usize = 64;
-
-const BOM: &[u8] = b"\xef\xbb\xbf";
-
-/// A text and where marks point in it. The scanner panics when a text ends inside a line of a block scalar or behind a backslash, so
-/// an unfinished last line gets a line break, and what that changes is taken back.
-struct Text<'a> {
-    complete: Cow<'a, [u8]>,
-    /// What stands before the last line, if that has only blanks.
-    before_blanks: Option<&'a [u8]>,
-    /// A line break was added.
-    completed: bool,
-    /// What stands for colons, and for how many.
-    hidden_colons: Option<(char, usize)>,
-    /// Marks do not count a byte order mark.
-    bom: usize,
-}
-
-impl<'a> Text<'a> {
-    fn new(text: &'a [u8]) -> Self {
-        let completed = !text.is_empty() && !text.ends_with(b"\n");
-        let blanks = text.iter().rev().take_while(|byte| **byte == b' ').count();
-        let (before, _) = text.split_at(text.len() - blanks);
-        Self {
-            before_blanks: Some(before).filter(|before| completed && before.ends_with(b"\n")),
-            complete: if completed {
-                Cow::Owned([text, b"\n"].concat())
-            } else {
-                Cow::Borrowed(text)
-            },
-            completed,
-            hidden_colons: None,
-            bom: if text.starts_with(BOM) { BOM.len() } else { 0 },
-        }
-    }
-
-    fn position(&self, index: u64) -> usize {
-        usize::try_from(index)
-            .unwrap_or(usize::MAX)
-            .saturating_add(self.bom)
-            .min(self.complete.len())
-    }
-
-    /// Puts something without a meaning for a colon that our scanner refuses: one before a bracket or comma, which Go's takes as the end
-    /// of a plain scalar. Says whether it did.
-    fn hide_colon(&mut self, position: usize) -> bool {
-        let hidden = match self.hidden_colons {
-            Some((stand_in, count)) => Some((stand_in, count + 1)),
-            None => self.unused_character().map(|unused| (unused, 1)),
-        };
-        let Some((stand_in, _)) = hidden.filter(|(_, count)| *count <= MAX_HIDDEN_COLONS) else {
-            return false;
-        };
-        self.hidden_colons = hidden;
-        let mut bytes = [0; 4];
-        let bytes = stand_in.encode_utf8(&mut bytes).bytes();
-        self.complete.to_mut().splice(position..=position, bytes);
-        true
-    }
-
-    /// Puts an end for the beginning of a list or map, which parsers refuse there in the same words.
-    fn close_bracket(&mut self, position: usize) {
-        if let Some(bracket) = self.complete.to_mut().get_mut(position) {
-            *bracket = if *bracket == b'[' { b']' } else { b'}' };
-        }
-    }
-
-    fn has_empty_brackets(&self, position: usize) -> bool {
-        match self.complete.get(position..) {
-            Some([b'[', rest @ ..]) => rest.trim_ascii_start().starts_with(b"]"),
-            Some([b'{', rest @ ..]) => rest.trim_ascii_start().starts_with(b"}"),
-            _ => false,
-        }
-    }
-
-    /// A character for private use that does not occur.
-    fn unused_character(&self) -> Option<char> {
-        let text = str::from_utf8(&self.complete).ok()?;
-        ('\u{e000}'..='\u{e0ff}').find(|&character| !text.contains(character))
-    }
-
-    /// A scalar as it was before colons were hidden.
-    fn restored(&self, scalar: String) -> String {
-        match self.hidden_colons {
-            Some((stand_in, _)) => scalar.replace(stand_in, ":"),
-            None => scalar,
-        }
-    }
-
-    fn written(&self, event: &Event) -> &[u8] {
-        let (start, end) = (
-            self.position(event.start_mark.index),
-            self.position(event.end_mark.index),
-        );
-        self.complete.get(start..end).unwrap_or_default()
-    }
-
-    /// Whether the added line break is the end of what was written.
-    fn takes_added_break(&self, event: &Event) -> bool {
-        self.completed && self.position(event.end_mark.index) == self.complete.len()
-    }
-
-    /// The line of a mark, counted from zero. A scalar that is cut off ends where the text ends, and so does a key without a value, unless
-    /// it is on the last line; whatever else misses something there misses it on a new line, with or without a line break before.
-    fn line(&self, mark: Mark, problem: &str) -> u64 {
-        let behind = self.completed && self.position(mark.index) == self.complete.len();
-        let is_in_last_line = match problem {
-            "found unexpected end of stream" => true,
-            "could not find expected ':'" => self.before_blanks.is_some(),
-            _ => false,
-        };
-        mark.line - u64::from(behind && is_in_last_line && mark.line > 0)
-    }
-}
-
 struct Reader<'a, 'b> {
     text: &'a Text<'a>,
     parser: Parser<&'b mut &'a [u8]>,
@@ -295,7 +147,7 @@ impl Reader<'_, '_> {
                     version_directive: Some(version),
                     ..
                 } if (version.major, version.minor) != (1, 1) => {
-                    return Err(syntax(None, "found incompatible YAML document"));
+                    return Err(Error::syntax(None, "found incompatible YAML document"));
                 }
                 EventData::DocumentStart { .. } => break,
                 _ => {}
@@ -391,7 +243,7 @@ impl Reader<'_, '_> {
                 self.nodes[id].content = Content::Map(self.entries(depth + 1)?);
                 Ok(id)
             }
-            _ => Err(syntax(None, "unknown problem parsing YAML content")),
+            _ => Err(Error::syntax(None, "unknown problem parsing YAML content")),
         }
     }
 
@@ -459,7 +311,7 @@ impl Reader<'_, '_> {
         };
         let breaks = memchr::memchr_iter(b'\n', &written[..end]).count();
         let line = named_line(ErrorKind::Parser, event.start_mark.line + breaks as u64, brackets.line);
-        Err(syntax(line, brackets.unexpected))
+        Err(Error::syntax(line, brackets.unexpected))
     }
 
     /// `\/` is an escape of YAML 1.2, which our scanner takes and Go's does not.
@@ -471,19 +323,12 @@ impl Reader<'_, '_> {
                 b'\n' => line += 1,
                 b'\\' if bytes.next() == Some(&b'/') => {
                     let line = named_line(ErrorKind::Scanner, line, event.start_mark.line);
-                    return Err(syntax(line, "found unknown escape character"));
+                    return Err(Error::syntax(line, "found unknown escape character"));
                 }
                 _ => {}
             }
         }
         Ok(())
-    }
-}
-
-fn syntax(line: Option<u64>, problem: &str) -> Error {
-    Error::Syntax {
-        line,
-        problem: problem.to_owned(),
     }
 }
 
@@ -510,7 +355,7 @@ fn translate(error: &libyaml_safer::Error, text: &Text<'_>) -> Error {
         "invalid UTF-8" => "invalid leading UTF-8 octet",
         problem => problem,
     };
-    syntax(line, problem)
+    Error::syntax(line, problem)
 }
 
 /// Go names the line where the problem was noticed, else where its context began; it counts from zero, except for the scanner.
