@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, default_value_t = false, default_missing_value = "true", value_name = "BOOL")]
     pub(crate) local: bool,
 
-    /// Folder of the source directory: releases lie in DIR/cluster-stacks/<tag>/.
+    /// Folder of the source directory: releases lie in DIR/cluster-stacks/TAG/.
     #[arg(long, default_value = "/tmp/downloads", value_name = "DIR")]
     pub(crate) release_dir: PathBuf,
 
