@@ -117,7 +117,7 @@ pub use layout::CrdFile;
 pub use manifest::{Hook, Manifest, ManifestError};
 pub use options::{OtherLanguage, RenderOptions};
 pub use print::{NotInChart, Printing};
-pub use profile::{Build, Profile};
+pub use profile::{ApiVersions, Build, Profile};
 pub use release_name::NameError;
 pub use render::{RenderError, RenderProblem, Rendering};
 pub use template::{ExecError, Limits, ParseError, Place, StackError};

@@ -6,6 +6,7 @@
 mod api_versions;
 mod kind_order;
 
+pub use self::api_versions::ApiVersions;
 use crate::functions::{FunctionSet, FunctionTable};
 use crate::render::ErrorWords;
 
@@ -18,8 +19,8 @@ pub struct Profile {
     pub build: Build,
     /// The Kubernetes version assumed when none is given.
     pub kube_version: &'static str,
-    /// The API versions assumed to exist, in the order of `.Capabilities.APIVersions`.
-    pub api_versions: &'static [&'static str],
+    /// The API versions assumed to exist.
+    pub api_versions: ApiVersions,
     /// The order in which kinds are installed; other kinds follow by name.
     pub kind_order: &'static [&'static str],
     /// Which functions templates have, and which of their behaviours.
@@ -181,7 +182,7 @@ impl Profile {
             kube_client_version: None,
         },
         kube_version: "v1.34.0",
-        api_versions: api_versions::API_VERSIONS_1_34,
+        api_versions: ApiVersions::of_minor(34),
         kind_order: kind_order::KIND_ORDER_V3,
         functions: FunctionSet::V3_19,
         chart_api_versions: None,
@@ -221,7 +222,7 @@ impl Profile {
             kube_client_version: Some("v1.35"),
         },
         kube_version: "v1.35.0",
-        api_versions: api_versions::API_VERSIONS_1_35,
+        api_versions: ApiVersions::of_minor(35),
         kind_order: kind_order::KIND_ORDER_V4,
         functions: FunctionSet::V4_0,
         chart_api_versions: Some(&["v1", "v2"]),
@@ -261,7 +262,7 @@ impl Profile {
             kube_client_version: Some("v1.36"),
         },
         kube_version: "v1.36.0",
-        api_versions: api_versions::API_VERSIONS_1_36,
+        api_versions: ApiVersions::of_minor(36),
         functions: FunctionSet::V4_2,
         error_words: ErrorWords {
             missing_dependencies: "an error occurred while checking for chart dependencies. You may need to run 'helm dependency build' to fetch missing dependencies",
@@ -283,7 +284,7 @@ impl Profile {
             kube_client_version: Some("v1.37"),
         },
         kube_version: "v1.37.0",
-        api_versions: api_versions::API_VERSIONS_1_37,
+        api_versions: ApiVersions::of_minor(37),
         functions: FunctionSet::V4_3,
         documents: DocumentRule::KeepsEnds,
         values_files: ValuesFiles::AllDocuments,

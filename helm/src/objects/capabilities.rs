@@ -17,13 +17,14 @@ impl Capabilities {
     /// The profile's own capabilities, with another Kubernetes version and more API versions. The error is Helm's text.
     pub(crate) fn new(profile: &Profile, kube_version: Option<&str>, more: &[String]) -> Result<Self, String> {
         let kube_version = kube_version.unwrap_or(profile.kube_version);
-        let known = profile.api_versions.iter().copied();
+        let known = profile.api_versions.iter().map(Value::from);
+        let given = more.iter().map(|version| Value::from(version.as_str()));
         Ok(Self {
             type_name: profile.go_types.capabilities,
             kube_version: Rc::new(KubeVersion::parse(kube_version, profile)?),
             api_versions: Rc::new(VersionSet {
                 type_name: profile.go_types.version_set,
-                versions: known.chain(more.iter().map(String::as_str)).map(Value::from).collect(),
+                versions: known.chain(given).collect(),
             }),
             build: Rc::new(BuildInfo(profile.build)),
         })

@@ -1,44 +1,8 @@
 //! The order in which each major version of Helm installs kinds.
 
-pub(super) const KIND_ORDER_V3: &[&str] = &[
-    "PriorityClass",
-    "Namespace",
-    "NetworkPolicy",
-    "ResourceQuota",
-    "LimitRange",
-    "PodSecurityPolicy",
-    "PodDisruptionBudget",
-    "ServiceAccount",
-    "Secret",
-    "SecretList",
-    "ConfigMap",
-    "StorageClass",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "CustomResourceDefinition",
-    "ClusterRole",
-    "ClusterRoleList",
-    "ClusterRoleBinding",
-    "ClusterRoleBindingList",
-    "Role",
-    "RoleList",
-    "RoleBinding",
-    "RoleBindingList",
-    "Service",
-    "DaemonSet",
-    "Pod",
-    "ReplicationController",
-    "ReplicaSet",
-    "Deployment",
-    "HorizontalPodAutoscaler",
-    "StatefulSet",
-    "Job",
-    "CronJob",
-    "IngressClass",
-    "Ingress",
-    "APIService",
-];
+pub(super) const KIND_ORDER_V3: &[&str] = KIND_ORDER_V4.split_at(KIND_ORDER_V4.len() - 2).0;
 
+/// The webhook configurations at its end are what Helm 4 added.
 pub(super) const KIND_ORDER_V4: &[&str] = &[
     "PriorityClass",
     "Namespace",
