@@ -45,8 +45,9 @@ pub(crate) fn first_rune(text: &[u8]) -> Option<Rune<'_>> {
     })
 }
 
-fn class(pattern: &str) -> Option<Regex> {
-    Regex::new(pattern).ok()
+/// A class of characters, of those that Go knows: up to 1.26 it has Unicode 15.0.
+fn class(members: &str) -> Option<Regex> {
+    Regex::new(&format!(r"^[{members}&&\p{{age:15.0}}]$")).ok()
 }
 
 fn is_in(class: &LazyLock<Option<Regex>>, character: char) -> bool {
@@ -57,7 +58,7 @@ fn is_in(class: &LazyLock<Option<Regex>>, character: char) -> bool {
 
 /// Go's `unicode.IsLetter`; narrower than Rust's alphabetic.
 pub(crate) fn is_letter(character: char) -> bool {
-    static LETTER: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"^\p{L}$"));
+    static LETTER: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"\p{L}"));
     if character.is_ascii() {
         character.is_ascii_alphabetic()
     } else {
@@ -67,7 +68,7 @@ pub(crate) fn is_letter(character: char) -> bool {
 
 /// Go's `unicode.IsDigit`: decimal digits of any script.
 pub(crate) fn is_digit(character: char) -> bool {
-    static DIGIT: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"^\p{Nd}$"));
+    static DIGIT: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"\p{Nd}"));
     if character.is_ascii() {
         character.is_ascii_digit()
     } else {
@@ -77,7 +78,7 @@ pub(crate) fn is_digit(character: char) -> bool {
 
 /// Go's `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII space.
 pub(crate) fn is_print(character: char) -> bool {
-    static PRINT: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"^[\p{L}\p{M}\p{N}\p{P}\p{S}]$"));
+    static PRINT: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"[\p{L}\p{M}\p{N}\p{P}\p{S}]"));
     if character.is_ascii() {
         matches!(character, ' '..='~')
     } else {
@@ -87,7 +88,7 @@ pub(crate) fn is_print(character: char) -> bool {
 
 /// Go's `unicode.IsUpper`.
 pub(crate) fn is_upper(character: char) -> bool {
-    static UPPER: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"^\p{Lu}$"));
+    static UPPER: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"\p{Lu}"));
     if character.is_ascii() {
         character.is_ascii_uppercase()
     } else {
@@ -97,7 +98,7 @@ pub(crate) fn is_upper(character: char) -> bool {
 
 /// Go's `unicode.IsLower`.
 pub(crate) fn is_lower(character: char) -> bool {
-    static LOWER: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"^\p{Ll}$"));
+    static LOWER: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"\p{Ll}"));
     if character.is_ascii() {
         character.is_ascii_lowercase()
     } else {
@@ -107,13 +108,13 @@ pub(crate) fn is_lower(character: char) -> bool {
 
 /// Go's `unicode.IsPunct`.
 pub(crate) fn is_punctuation(character: char) -> bool {
-    static PUNCTUATION: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"^\p{P}$"));
+    static PUNCTUATION: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"\p{P}"));
     is_in(&PUNCTUATION, character)
 }
 
 /// Go's `unicode.IsNumber`.
 pub(crate) fn is_number(character: char) -> bool {
-    static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"^\p{N}$"));
+    static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| class(r"\p{N}"));
     if character.is_ascii() {
         character.is_ascii_digit()
     } else {

@@ -4,6 +4,7 @@ mod convert;
 mod decode;
 mod emit;
 mod error;
+mod go_tree;
 mod node;
 mod order;
 mod pretty;

@@ -415,8 +415,9 @@ fn unicode_class(text: &str) -> Result<Option<(String, &str)>, String> {
         "Any" => r"\x{0}-\x{10FFFF}".to_owned(),
         // Code points without a character are in no category of Go's.
         "C" => r"\p{Cc}\p{Cf}\p{Co}".to_owned(),
-        _ if is_category(name) => format!(r"\p{{{name}}}"),
-        _ if is_script(name) => format!(r"\p{{Script={name}}}"),
+        // Of Unicode 15.0, as Go has it up to 1.26.
+        _ if is_category(name) => format!(r"[\p{{{name}}}&&\p{{age:15.0}}]"),
+        _ if is_script(name) => format!(r"[\p{{Script={name}}}&&\p{{age:15.0}}]"),
         _ => return Err(error("invalid character class range", read(text, rest))),
     };
     Ok(Some((format!("[{}{set}]", if is_negated { "^" } else { "" }), rest)))

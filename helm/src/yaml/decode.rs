@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::error::Error;
+use super::go_tree;
 use super::node::Node;
 use super::resolve::{Resolved, TAG_PREFIX, resolve};
 use super::scan::{Content, Id, Source, Written, short_tag};
@@ -32,13 +33,15 @@ pub(super) fn decode(source: &Source) -> Result<Decoded, Error> {
         from_aliases: 0,
         bytes: 0,
         duplicate_keys: Vec::new(),
-        not_json: None,
+        has_refused_key: false,
     };
     let node = match source.root() {
         Some(root) => decoder.node(root)?,
         None => Node::Null,
     };
-    if let Some(error) = decoder.not_json {
+    if decoder.has_refused_key
+        && let Some(error) = go_tree::refused_key(source)
+    {
         return Err(error);
     }
     Ok(Decoded {
@@ -55,8 +58,8 @@ struct Decoder<'a> {
     /// About what the nodes take.
     bytes: usize,
     duplicate_keys: Vec<String>,
-    /// The first key that JSON cannot have. Helm turns to JSON when all is read, so any other error comes first.
-    not_json: Option<Error>,
+    /// There is a key that JSON cannot have. Helm turns to JSON when all is read, so any other error comes first.
+    has_refused_key: bool,
 }
 
 impl Decoder<'_> {
@@ -129,20 +132,19 @@ impl Decoder<'_> {
     fn entries(&mut self, entries: &[(Id, Id)], map: &mut BTreeMap<String, Node>, own: bool) -> Result<(), Error> {
         let mut seen = std::collections::HashSet::new();
         for &(key, value) in entries {
-            if self.is_merge(key) {
+            if is_merge(self.source, key) {
                 self.merge(value, map)?;
                 continue;
             }
-            let key = self.node(key)?;
+            let name = key_text(&self.node(key)?);
             let node = self.node(value)?;
-            let name = match key_text(&key) {
+            let name = match name {
                 Ok(name) => name,
-                Err(KeyError::Unsupported(_)) if self.not_json.is_some() => continue,
-                Err(error) => {
-                    let error = error.about(&key, || self.go_syntax(value, &node, false))?;
-                    self.not_json.get_or_insert(error);
+                Err(KeyError::Unsupported(_)) => {
+                    self.has_refused_key = true;
                     continue;
                 }
+                Err(KeyError::Compound) => return Err(go_tree::compound_key(self.source, key)),
             };
             if own && !seen.insert(name.clone()) {
                 self.duplicate_keys.push(name.clone());
@@ -150,45 +152,6 @@ impl Decoder<'_> {
             map.insert(name, node);
         }
         Ok(())
-    }
-
-    /// The node as Go's `%#v` prints it, with the keys that it has before they become JSON's. What aliases and merge keys bring is taken
-    /// from the node as read.
-    fn go_syntax(&self, id: Id, node: &Node, nested: bool) -> String {
-        match (&self.source.node(id).content, node) {
-            (Content::List(ids), Node::List(items)) if ids.len() == items.len() => {
-                let pairs = ids.iter().zip(items);
-                go_list(pairs.map(|(&id, item)| self.go_syntax(id, item, true)))
-            }
-            (Content::Map(ids), Node::Map(entries)) if ids.len() == entries.len() => {
-                let keys = ids.iter().filter_map(|&(key, value)| match &self.source.node(key) {
-                    Written {
-                        tag,
-                        content: Content::Scalar { text, plain },
-                    } => Some((scalar(tag, text, *plain).ok()?, value)),
-                    _ => None,
-                });
-                let mut keys: Vec<_> = keys
-                    .filter_map(|(key, value)| Some((key_text(&key).ok()?, key, value)))
-                    .collect();
-                keys.sort_by(|left, right| left.0.cmp(&right.0));
-                go_map(keys.iter().filter_map(|(name, key, value)| {
-                    let node = entries.get(name)?;
-                    Some((go_syntax(key, true), self.go_syntax(*value, node, true)))
-                }))
-            }
-            _ => go_syntax(node, nested),
-        }
-    }
-
-    fn is_merge(&self, key: Id) -> bool {
-        match &self.source.node(key) {
-            Written {
-                tag,
-                content: Content::Scalar { text, plain },
-            } => text == "<<" && (*plain || tag.strip_prefix(TAG_PREFIX) == Some("merge")),
-            _ => false,
-        }
     }
 
     fn merge(&mut self, id: Id, map: &mut BTreeMap<String, Node>) -> Result<(), Error> {
@@ -219,29 +182,26 @@ impl Decoder<'_> {
 }
 
 /// Why a key is none.
-enum KeyError {
+pub(super) enum KeyError {
     /// In YAML, as Go reads it.
     Compound,
     /// In JSON: of this Go type.
     Unsupported(&'static str),
 }
 
-impl KeyError {
-    /// What Helm says, and whether it says so at once or when all is read.
-    fn about(self, key: &Node, value: impl FnOnce() -> String) -> Result<Error, Error> {
-        let text = go_syntax(key, false);
-        match self {
-            Self::Compound => Err(Error::Content(format!("invalid map key: {text}"))),
-            Self::Unsupported(go_type) => Ok(Error::NotJson(format!(
-                "unsupported map key of type: {go_type}, key: {text}, value: {}",
-                value()
-            ))),
-        }
+/// Whether a key asks for the entries of its value.
+pub(super) fn is_merge(source: &Source, key: Id) -> bool {
+    match &source.node(key) {
+        Written {
+            tag,
+            content: Content::Scalar { text, plain },
+        } => text == "<<" && (*plain || tag.strip_prefix(TAG_PREFIX) == Some("merge")),
+        _ => false,
     }
 }
 
 /// JSON has string keys only; other scalars give their text.
-fn key_text(key: &Node) -> Result<String, KeyError> {
+pub(super) fn key_text(key: &Node) -> Result<String, KeyError> {
     match key {
         Node::Text(text) => Ok(text.clone()),
         Node::Bool(value) => Ok(value.to_string()),
@@ -255,42 +215,11 @@ fn key_text(key: &Node) -> Result<String, KeyError> {
     }
 }
 
-/// A node as Go's `%#v` prints it, for error texts. The keys of maps are taken for strings.
-fn go_syntax(node: &Node, nested: bool) -> String {
-    match node {
-        Node::Null if nested => "interface {}(nil)".to_owned(),
-        Node::Null => "<nil>".to_owned(),
-        Node::Bool(value) => value.to_string(),
-        Node::Int(number) => number.to_string(),
-        Node::Uint(number) => format!("{number:#x}"),
-        Node::Float(number) => number::format_float(*number),
-        Node::Text(text) => format!("{text:?}"),
-        Node::List(items) => go_list(items.iter().map(|item| go_syntax(item, true))),
-        Node::Map(entries) => go_map(
-            entries
-                .iter()
-                .map(|(key, node)| (format!("{key:?}"), go_syntax(node, true))),
-        ),
-    }
-}
-
-fn go_list(items: impl Iterator<Item = String>) -> String {
-    format!("[]interface {{}}{{{}}}", items.collect::<Vec<_>>().join(", "))
-}
-
-fn go_map(entries: impl Iterator<Item = (String, String)>) -> String {
-    let entries = entries.map(|(key, value)| format!("{key}:{value}"));
-    format!(
-        "map[interface {{}}]interface {{}}{{{}}}",
-        entries.collect::<Vec<_>>().join(", ")
-    )
-}
-
 fn merge_without_map() -> Error {
     Error::Content("map merge requires map or sequence of maps as the value".to_owned())
 }
 
-fn scalar(tag: &str, text: &str, plain: bool) -> Result<Node, Error> {
+pub(super) fn scalar(tag: &str, text: &str, plain: bool) -> Result<Node, Error> {
     let plain_text = || Ok(Node::Text(text.to_owned()));
     let standard = match tag.strip_prefix(TAG_PREFIX) {
         None if tag.is_empty() && plain => return Ok(untagged(text)),
