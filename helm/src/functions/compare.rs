@@ -112,8 +112,7 @@ fn equal<const NAMES: bool>(first: &Value, second: &Value) -> Result<bool, Strin
         (first, second) if let (Some(first), Some(second)) = (integer(first), integer(second)) => Ok(first == second),
         (Value::Float(first), Value::Float(second)) => Ok(first == second),
         (Value::Str(first), Value::Str(second)) => Ok(first == second),
-        (Value::Nil, Value::Nil) => Ok(true),
-        (Value::Nil, _) | (_, Value::Nil) => Ok(false),
+        (Value::Nil, other) | (other, Value::Nil) => Ok(is_nil(other)),
         _ if basic(first) != basic(second) => Err(incompatible::<NAMES>(first, second)),
         (first, second) if first.kind_name() != second.kind_name() => Err(format!(
             "non-comparable types {}: {}, {}: {}",
@@ -122,6 +121,7 @@ fn equal<const NAMES: bool>(first: &Value, second: &Value) -> Result<bool, Strin
             second.type_name(),
             printed(second, b"%v")?
         )),
+        (first, second) if is_nil(first) || is_nil(second) => Ok(is_nil(first) == is_nil(second)),
         (Value::Obj(first), Value::Obj(second)) if first.is_comparable() => {
             Ok(std::rc::Rc::ptr_eq(first, second) || first.is_same(&**second))
         }
@@ -130,6 +130,16 @@ fn equal<const NAMES: bool>(first: &Value, second: &Value) -> Result<bool, Strin
             printed(second, b"%s")?,
             second.type_name()
         )),
+    }
+}
+
+/// A list or a map that was never made is nil too.
+fn is_nil(value: &Value) -> bool {
+    match value {
+        Value::Nil => true,
+        Value::List(list) => list.is_nil(),
+        Value::Map(map) => map.is_nil(),
+        _ => false,
     }
 }
 

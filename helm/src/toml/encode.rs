@@ -65,6 +65,8 @@ fn form(value: &Value) -> Result<Form<'_>, Error> {
         Value::Float(number) => Form::Float(*number),
         Value::Str(text) => Form::Text(text.to_vec()),
         Value::Bytes(bytes) => Form::List(bytes.iter().map(|byte| Value::int(i64::from(*byte))).collect()),
+        Value::List(list) if list.is_nil() => Form::Nil,
+        Value::Map(map) if map.is_nil() => Form::Nil,
         Value::List(list) => Form::List(list.items().to_vec()),
         Value::Map(map) => Form::Map(Cow::Borrowed(map)),
         Value::Obj(object) => match (object.shape(), object.json()) {
@@ -141,6 +143,10 @@ impl Encoder {
     fn encode(&mut self, path: &mut Vec<Vec<u8>>, value: &Value) -> Result<(), Error> {
         self.visit(path.len())?;
         match (form(value)?, self.kind(value, path.len())?) {
+            // Only a list that is all there is is written even when it was never made.
+            (Form::Nil, _) if path.is_empty() && matches!(value, Value::List(_)) => {
+                self.element(Form::List(Vec::new()), 0)
+            }
             (Form::Nil, _) => Ok(()),
             (Form::Map(map), _) => self.table(path, &map),
             (Form::List(items), Kind::Tables) => self.tables(path, &items),
