@@ -105,6 +105,29 @@ impl<'a> Text<'a> {
         self.complete.get(start..end).unwrap_or_default()
     }
 
+    /// What Go says of the first bytes that are no character.
+    pub(super) fn invalid_character(&self) -> &'static str {
+        let text = &self.complete[..self.complete.len() - usize::from(self.completed)];
+        let valid = str::from_utf8(text).map_or_else(|error| error.valid_up_to(), str::len);
+        let Some((&leading, trailing)) = text[valid..].split_first() else {
+            return "incomplete UTF-8 octet sequence";
+        };
+        let more = match leading {
+            0xc0..0xe0 => 1,
+            0xe0..0xf0 => 2,
+            0xf0..0xf8 => 3,
+            _ => return "invalid leading UTF-8 octet",
+        };
+        let Some(trailing) = trailing.get(..more) else {
+            return "incomplete UTF-8 octet sequence";
+        };
+        match (leading, trailing[0]) {
+            _ if trailing.iter().any(|octet| octet & 0xc0 != 0x80) => "invalid trailing UTF-8 octet",
+            (0xc0 | 0xc1, _) | (0xe0, ..0xa0) | (0xf0, ..0x90) => "invalid length of a UTF-8 sequence",
+            _ => "invalid Unicode character",
+        }
+    }
+
     /// Whether the added line break is the end of what was written.
     pub(super) fn takes_added_break(&self, event: &Event) -> bool {
         self.completed && self.position(event.end_mark.index) == self.complete.len()
@@ -123,16 +146,20 @@ impl<'a> Text<'a> {
     }
 }
 
-/// The text in UTF-8: its first two bytes may say that it is in UTF-16.
+/// The text in UTF-8, with a byte order mark where our scanner needs one: its first two bytes may say that it is in UTF-16.
 pub(super) fn decoded(text: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
     let unit: fn([u8; 2]) -> u16 = match text {
         [0xff, 0xfe, ..] => u16::from_le_bytes,
         [0xfe, 0xff, ..] => u16::from_be_bytes,
+        // Our scanner takes these for the beginning of a mark, which must then be whole.
+        [0xef | 0xfe | 0xff, ..] if !text.starts_with(BOM) => return Ok(Cow::Owned([BOM, text].concat())),
         _ => return Ok(Cow::Borrowed(text)),
     };
     let (units, odd) = text[2..].as_chunks();
     let mut units = units.iter().copied().map(unit).peekable();
     let mut text = String::with_capacity(units.len());
+    // Go's scanner skips a mark that follows the first one, in UTF-8 as in UTF-16.
+    text.push('\u{feff}');
     while let Some(first) = units.next() {
         let problem = match first {
             0xd800..0xdc00 if units.peek().is_none() => "incomplete UTF-16 surrogate pair",

@@ -29,6 +29,8 @@ pub(super) enum Kind {
     Toml,
     /// A short name of a key.
     Key,
+    /// A list whose capacity in Go is its length: that of others depends on how they came to be.
+    Exact,
     /// A map that nothing else refers to, so that it may be changed.
     Own,
 }
@@ -54,9 +56,9 @@ const TABLE: &[&str] = &[
     "i: len l; len m; len s; int a; int64 a; atoi s; add i i; add n i; sub i i; mul i i; div i i; mod i i; add1 i; max i i; min i i; biggest i n; toDecimal a; int n",
     "n: float64 a; addf n n; subf n n; mulf n n; divf n n; add1f n; maxf n n; minf n n; floor a; ceil a; round a c; round a c n",
     "b: eq a a; eq s s; eq s s s; ne s s; ne a a; lt i i; lt n n; le s s; gt n i; ge i i; not a; empty a; contains s s; hasPrefix s s; hasSuffix s s; hasKey m k; has a l; and b b; or b b; all a a; any a a; deepEqual a a; kindIs s a; typeIs s a; typeIsLike s a; regexMatch r s; mustRegexMatch r s; semverCompare v w; isAbs p; osIsAbs p",
-    "l: list a a; list a; tuple a a a; append l a; push l a; prepend l a; rest l; initial l; reverse l; uniq l; without l a; compact l; concat l l; slice l c; slice l c c; chunk c l; until c; untilStep c c c; sortAlpha l; toStrings l; splitList s s; regexFindAll r s c; regexSplit r s c; pluck k m m; fromYamlArray y; fromJsonArray j; keys m | sortAlpha; values m | sortAlpha; dig k k l m; mustAppend l a; mustUniq l; mustSlice l c c; mustFirst l | list; mustReverse l; mustHas a l | list; default l a; coalesce l l; ternary l l b",
+    "l: list a a; list a; tuple a a a; append l a; push l a; prepend l a; rest l; initial l; reverse l; uniq l; without l a; compact l; concat l l; slice l c; slice q c c; chunk c l; until c; untilStep c c c; sortAlpha l; toStrings l; splitList s s; regexFindAll r s c; regexSplit r s c; pluck k m m; fromYamlArray y; fromJsonArray j; keys m | sortAlpha; values m | sortAlpha; dig k k l m; mustAppend l a; mustUniq l; mustSlice l c; mustSlice q c c; mustFirst l | list; mustReverse l; mustHas a l | list; default l a; coalesce l l; ternary l l b",
     "d: dict k a; dict k a k a; dict k m; set o k a; unset o k; merge o m; merge o m m; mergeOverwrite o m; mergeOverwrite o m m; mustMerge o m; pick m k k; omit m k; deepCopy m; split s s; splitn s c s; fromYaml y; fromJson j; fromToml t; urlParse u; default m a; dig k m m",
-    "a: index l c; index m k; index m k k; get m k; dig k k a m; first l; last l; default a a; coalesce a a a; ternary a a b; and a a; or a a; mustFromJson j; index m k; required s a; semver v; mustToDate s s | toString; fail s; fromYaml y; slice s c c; call a",
+    "a: index l c; index m k; index m k k; get m k; dig k k a m; first l; last l; default a a; coalesce a a a; ternary a a b; and a a; or a a; mustFromJson j; index m k; required s a; semver v; mustToDate s s | toString; fail s; fromYaml y; slice s c; call a",
 ];
 
 fn kind(letter: &str) -> Kind {
@@ -79,6 +81,7 @@ fn kind(letter: &str) -> Kind {
         "t" => Kind::Toml,
         "k" => Kind::Key,
         "o" => Kind::Own,
+        "q" => Kind::Exact,
         _ => Kind::Any,
     }
 }

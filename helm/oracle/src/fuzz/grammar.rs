@@ -9,7 +9,7 @@ use proptest::{collection, option, prop_oneof, strategy::Union};
 use super::functions::{Callable, Kind, callables};
 use super::texts;
 
-const KINDS: [Kind; 21] = [
+const KINDS: [Kind; 22] = [
     Kind::Any,
     Kind::Text,
     Kind::Integer,
@@ -29,6 +29,7 @@ const KINDS: [Kind; 21] = [
     Kind::Toml,
     Kind::Key,
     Kind::Own,
+    Kind::Exact,
     Kind::Duration,
     Kind::Layout,
 ];
@@ -78,7 +79,7 @@ impl Expressions {
     fn argument(&self, kind: Kind) -> Text {
         match kind {
             // What these make may be large, or is shared with other cases: no surprises there.
-            Kind::Count | Kind::Own => leaf(kind),
+            Kind::Count | Kind::Own | Kind::Exact => leaf(kind),
             Kind::Pattern | Kind::Format | Kind::Constraint => self.of(kind),
             _ => Union::new_weighted(vec![(100 - MISFITS, self.of(kind)), (MISFITS, self.of(Kind::Any))]).boxed(),
         }
@@ -139,9 +140,12 @@ fn leaf(kind: Kind) -> Text {
         Kind::Bool => one_of(&["true", "false", ".Values.t", ".Values.no"]),
         Kind::List => prop_oneof![
             2 => one_of(&[".Values.l", ".Values.nums", ".Values.mixed", ".Values.el", ".Values.list_of_maps"]),
-            1 => collection::vec(leaf_value(), 0..5).prop_map(|items| format!("(list {})", items.join(" ")).replace("(list )", "list")),
+            1 => leaf(Kind::Exact),
         ]
         .boxed(),
+        Kind::Exact => collection::vec(leaf_value(), 0..5)
+            .prop_map(|items| format!("(list {})", items.join(" ")).replace("(list )", "list"))
+            .boxed(),
         Kind::Map => prop_oneof![
             2 => one_of(&[".Values.m", ".Values.em", ".Values.m.c", "(index .Values.list_of_maps 0)", "dict"]),
             1 => collection::vec((leaf(Kind::Key), leaf_value()), 1..4).prop_map(|entries| {
