@@ -91,18 +91,19 @@ impl ValueArguments {
         for text in &self.set_json {
             set_json(text, profile, &mut merged)?;
         }
+        let open_index = profile.open_index;
         let failed = |flag| move |Fault(problem)| ValuesError::Assignment { flag, problem };
         for text in &self.set {
-            assign(text, Assignment::Typed, &mut merged).map_err(failed("set"))?;
+            assign(text, Assignment::Typed, open_index, &mut merged).map_err(failed("set"))?;
         }
         for text in &self.set_string {
-            assign(text, Assignment::Text, &mut merged).map_err(failed("set-string"))?;
+            assign(text, Assignment::Text, open_index, &mut merged).map_err(failed("set-string"))?;
         }
         for text in &self.set_file {
-            assign(text, Assignment::File(read_file), &mut merged).map_err(failed("set-file"))?;
+            assign(text, Assignment::File(read_file), open_index, &mut merged).map_err(failed("set-file"))?;
         }
         for text in &self.set_literal {
-            assign(text, Assignment::Literal, &mut merged).map_err(failed("set-literal"))?;
+            assign(text, Assignment::Literal, open_index, &mut merged).map_err(failed("set-literal"))?;
         }
         Ok(merged)
     }
@@ -111,7 +112,8 @@ impl ValueArguments {
 /// An object is laid over the values where the profile knows objects.
 fn set_json(text: &str, profile: &Profile, merged: &mut Node) -> Result<(), ValuesError> {
     if profile.set_json != SetJson::AssignmentsOrObject || !text.trim().starts_with('{') {
-        return assign(text, Assignment::Json, merged).map_err(|_| ValuesError::Json(text.to_owned()));
+        return assign(text, Assignment::Json, profile.open_index, merged)
+            .map_err(|_| ValuesError::Json(text.to_owned()));
     }
     let object = json::decode(text.trim().as_bytes()).map_err(|_| ValuesError::JsonObject(text.to_owned()))?;
     merge_values(merged, object);

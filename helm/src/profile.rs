@@ -45,6 +45,8 @@ pub struct Profile {
     pub(crate) values_files: ValuesFiles,
     /// What `--set-json` takes.
     pub(crate) set_json: SetJson,
+    /// What an assignment is that ends within an index.
+    pub(crate) open_index: OpenIndex,
     /// What `.Files.Lines` makes of an empty file.
     pub(crate) lines_of_empty_file: EmptyFile,
     /// How charts below a chart that has an alias are found and named.
@@ -137,6 +139,15 @@ pub(crate) enum SetJson {
     AssignmentsOrObject,
 }
 
+/// What an assignment is that ends within an index: `a[1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpenIndex {
+    /// A fault.
+    Refused,
+    /// The end of the assignments, like one that has not begun.
+    Ends,
+}
+
 /// What `.Files.Lines` makes of an empty file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EmptyFile {
@@ -207,6 +218,7 @@ impl Profile {
         nulls: NullRule::Delete,
         values_files: ValuesFiles::FirstDocument,
         set_json: SetJson::Assignments,
+        open_index: OpenIndex::Refused,
         lines_of_empty_file: EmptyFile::Fails,
         below_alias: BelowAlias::Shared,
     };
@@ -247,6 +259,7 @@ impl Profile {
         nulls: NullRule::DeleteDefaults,
         values_files: ValuesFiles::AllDocumentsWithoutFullLastLine,
         set_json: SetJson::AssignmentsOrObject,
+        open_index: OpenIndex::Ends,
         lines_of_empty_file: EmptyFile::Fails,
         below_alias: BelowAlias::Copied,
     };

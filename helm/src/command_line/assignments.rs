@@ -7,6 +7,7 @@ use crate::bounds::{BoundError, MAX_DEPTH};
 use crate::format::{quote_char, quoted};
 use crate::json;
 use crate::number;
+use crate::profile::OpenIndex;
 use crate::text::is_space;
 use crate::yaml::Node;
 
@@ -43,11 +44,20 @@ const MAX_LEVELS: usize = 30;
 const MAX_INDEX: i64 = 65_536;
 
 /// Lays the assignments of a text over a mapping.
-pub(super) fn assign(text: &str, assignment: Assignment<'_, '_>, values: &mut Node) -> Result<(), Fault> {
+pub(super) fn assign(
+    text: &str,
+    assignment: Assignment<'_, '_>,
+    open_index: OpenIndex,
+    values: &mut Node,
+) -> Result<(), Fault> {
     let Some(entries) = values.as_map_mut() else {
         return Ok(());
     };
-    let mut parser = Parser { rest: text, assignment };
+    let mut parser = Parser {
+        rest: text,
+        assignment,
+        open_index,
+    };
     loop {
         match parser.key(entries, 0, 0) {
             Ok(()) => {}
@@ -87,6 +97,7 @@ fn set(entries: &mut Entries, key: String, node: Node) {
 struct Parser<'a, 'f, 't> {
     rest: &'t str,
     assignment: Assignment<'a, 'f>,
+    open_index: OpenIndex,
 }
 
 impl Parser<'_, '_, '_> {
@@ -175,6 +186,7 @@ impl Parser<'_, '_, '_> {
 
     fn index(&mut self) -> Read<i64> {
         let problem = match self.until(&[']']) {
+            (_, None) if self.open_index == OpenIndex::Ends => return Err(Stop::End),
             (_, None) => "EOF".to_owned(),
             (digits, Some(_)) => match number::parse_decimal(&digits) {
                 Ok(index) => return Ok(index),
