@@ -1,107 +1,80 @@
-//! The patterns of `.Files.Glob`: the Go library gobwas/glob with `/` as separator.
+//! The patterns of `.Files.Glob`: the Go library gobwas/glob 0.2.3 with `/` as separator, and with what that library gets wrong.
+//!
+//! Its answers come from how it works, not from a grammar: alternatives lose what they begin and end with alike, neighbours are glued to
+//! one matcher, and some of these matchers take counts of characters for counts of bytes. So those stages are here as well: [`parse`] reads,
+//! [`compile`](mod@compile) builds, [`matcher`] and [`search`] answer. What cannot be seen from outside is left out.
 
-use std::fmt::Write as _;
+mod compile;
+mod matcher;
+mod parse;
+mod search;
 
-use regex::bytes::Regex;
+#[cfg(test)]
+mod tests;
 
-use crate::bounds::spend;
+use crate::bounds::{BYTES_PER_STEP, BoundError, beyond, spend};
+use matcher::Matcher;
+use parse::ParseError;
 
 /// The longest pattern.
 const MAX_PATTERN: usize = 4 << 10;
 
+/// How deeply a pattern, and what it is built to, may nest.
+const MAX_DEPTH: usize = 250;
+
 /// How many steps of a template take about as long as compiling a byte of a pattern.
 const STEPS_PER_BYTE: u64 = 8;
 
+/// Why no answer is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum GlobError {
+    /// More than [`MAX_PATTERN`].
+    #[error("glob is longer than {MAX_PATTERN} bytes")]
+    Length,
+    /// More than [`MAX_DEPTH`].
+    #[error("glob nests deeper than {MAX_DEPTH} levels")]
+    Depth,
+    /// The steps of the render are used up, or it was cancelled.
+    #[error(transparent)]
+    Bound(BoundError),
+    /// Go's library cuts behind the end of a name, which is a panic. The words are those of Go.
+    #[error("runtime error: slice bounds out of range [:{end}] with length {length}")]
+    Cut { end: usize, length: usize },
+}
+
+impl From<GlobError> for String {
+    fn from(error: GlobError) -> Self {
+        error.to_string()
+    }
+}
+
+/// A pattern that names are compared with.
+pub(crate) struct Glob(Matcher);
+
+impl Glob {
+    pub(crate) fn is_match(&self, name: &str) -> Result<bool, GlobError> {
+        self.0.is_match(name.as_bytes())
+    }
+}
+
 /// Compiles a pattern. One that cannot be read matches everything, as in Helm; one that is too large is an error.
-pub(crate) fn compile(pattern: &str) -> Result<Option<Regex>, String> {
+pub(crate) fn compile(pattern: &str) -> Result<Option<Glob>, GlobError> {
     if pattern.len() > MAX_PATTERN {
-        return Err(format!("glob is longer than {MAX_PATTERN} bytes"));
+        return Err(beyond(GlobError::Length));
     }
-    spend(STEPS_PER_BYTE * (1 + pattern.len() as u64))?;
-    let Some(translated) = translate(pattern) else {
-        return Ok(None);
-    };
-    let regex = Regex::new(&translated).map_err(|_| "glob is not supported".to_owned())?;
-    Ok(Some(regex))
+    pay(STEPS_PER_BYTE * (1 + pattern.len() as u64))?;
+    match parse::parse(pattern) {
+        Ok(nodes) => compile::sequence(nodes, 0).map(|matcher| Some(Glob(matcher))),
+        Err(ParseError::Depth) => Err(beyond(GlobError::Depth)),
+        Err(ParseError::Syntax) => Ok(None),
+    }
 }
 
-fn translate(pattern: &str) -> Option<String> {
-    let mut regex = String::from("(?s-u)^");
-    let mut open_groups = 0;
-    let mut characters = pattern.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '*' if characters.next_if_eq(&'*').is_some() => {
-                while characters.next_if_eq(&'*').is_some() {}
-                regex.push_str(".*");
-            }
-            '*' => regex.push_str("[^/]*"),
-            '?' => regex.push_str("(?u:[^/])"),
-            '\\' => push_literal(&mut regex, characters.next()?),
-            '{' => {
-                open_groups += 1;
-                regex.push_str("(?:");
-            }
-            '}' if open_groups > 0 => {
-                open_groups -= 1;
-                regex.push(')');
-            }
-            ',' if open_groups > 0 => regex.push('|'),
-            '[' => regex.push_str(&class(&mut characters)?),
-            literal => push_literal(&mut regex, literal),
-        }
-    }
-    regex.push('$');
-    (open_groups == 0).then_some(regex)
+fn pay(steps: u64) -> Result<(), GlobError> {
+    spend(steps).map_err(GlobError::Bound)
 }
 
-/// `[abc]`, `[a-z]`, `[!abc]`.
-fn class(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<String> {
-    let mut class = String::from("(?u:[");
-    if characters.next_if_eq(&'!').is_some() {
-        class.push('^');
-    }
-    let mut members = 0;
-    loop {
-        match characters.next()? {
-            ']' if members > 0 => break,
-            ']' => return None,
-            '-' if members == 1 && characters.peek() != Some(&']') => class.push('-'),
-            '\\' => class.push_str(&regex::escape(&characters.next()?.to_string())),
-            member => class.push_str(&regex::escape(&member.to_string())),
-        }
-        members += 1;
-    }
-    class.push_str("])");
-    Some(class)
-}
-
-fn push_literal(regex: &mut String, literal: char) {
-    // Writing to a string cannot fail.
-    let _ = write!(regex, "(?u:{})", regex::escape(literal.encode_utf8(&mut [0; 4])));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stars_stop_at_slashes_unless_doubled() {
-        for (pattern, path, matches) in [
-            ("conf/*", "conf/a.txt", true),
-            ("conf/*", "conf/x/y.txt", false),
-            ("conf/**", "conf/x/y.txt", true),
-            ("**.bin", "a/z.bin", true),
-            ("*.{yaml,yml}", "a.yml", true),
-            ("*.{yaml,yml}", "a.yaml.txt", false),
-            ("file[a-c]?", "fileb1", true),
-            ("file[!a-c]?", "fileb1", false),
-            ("a.b", "axb", false),
-        ] {
-            let found = compile(pattern).unwrap().unwrap().is_match(path.as_bytes());
-            assert_eq!(found, matches, "{pattern} {path}");
-        }
-        assert!(compile("a{b").unwrap().is_none());
-        assert!(compile("a[b").unwrap().is_none());
-    }
+/// Pays for a look at so many bytes of a name.
+fn pay_for(bytes: usize) -> Result<(), GlobError> {
+    pay(1 + (bytes / BYTES_PER_STEP) as u64)
 }

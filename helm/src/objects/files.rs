@@ -42,13 +42,17 @@ impl Files {
     fn glob(&self, pattern: &[u8]) -> Result<Self, String> {
         let pattern = glob::compile(&String::from_utf8_lossy(pattern))?;
         read(self.files.iter().map(|file| NAME_OVERHEAD + file.name.len()).sum())?;
-        let matches = |file: &&File| {
+        let is_match = |file: &File| {
             pattern
                 .as_ref()
-                .is_none_or(|pattern| pattern.is_match(file.name.as_bytes()))
+                .map_or(Ok(true), |pattern| pattern.is_match(&file.name))
         };
+        let matching = self.files.iter().filter_map(|file| match is_match(file) {
+            Ok(is_match) => is_match.then(|| Ok(file.clone())),
+            Err(error) => Some(Err(error)),
+        });
         Ok(Self {
-            files: self.files.iter().filter(matches).cloned().collect(),
+            files: matching.collect::<Result<_, _>>()?,
             empty: self.empty,
         })
     }

@@ -10,6 +10,7 @@ mod arguments;
 mod broken_charts;
 mod call;
 mod cluster_classes;
+mod globs;
 mod lab;
 mod one_liners;
 mod own_charts;
