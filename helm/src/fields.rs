@@ -1,151 +1,191 @@
-//! Go structs filled from documents: loose keys, scalars taken for strings, and Go's words for what does not fit.
+//! Documents decoded into Go structs as `encoding/json` does it: loose keys, in the order of the document, over what is there already,
+//! and with Go's words for what does not fit.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use crate::json;
 use crate::number;
+use crate::time::{Location, RFC_3339, parse};
 use crate::yaml::Node;
 
-/// The fields of one Go struct in a document.
-pub(crate) struct Fields<'a> {
+/// A Go struct that documents are decoded into.
+pub(crate) trait Struct: Default + 'static {
     /// The name of the struct type, empty when it has none.
-    struct_name: &'static str,
-    /// Where the struct is in the outermost one, with a dot at the end.
-    path: String,
-    entries: Option<&'a BTreeMap<String, Node>>,
+    const NAME: &'static str;
+    /// The type with its package, as errors name it.
+    const TYPE: &'static str;
+    /// What each field takes.
+    const FIELDS: &'static [(&'static str, Setter<Self>)];
 }
 
-impl<'a> Fields<'a> {
-    /// The fields of a whole document; a null has none.
-    pub(crate) fn of_document(struct_name: &'static str, go_type: &str, node: &'a Node) -> Result<Self, String> {
-        Ok(Self {
-            struct_name,
-            path: String::new(),
-            entries: entries(node).map_err(|node| mismatch(node, &format!("value of type {go_type}")))?,
-        })
+/// Sets a field from what a document has for it.
+pub(crate) type Setter<T> = fn(&mut T, &Field<'_>);
+
+/// Decodes a document over what is there. The error is Go's text: what ended the decoding, or else the first value that did not fit.
+pub(crate) fn decode<T: Struct>(document: &Node, target: &mut T) -> Result<(), String> {
+    let problems = Problems::default();
+    let whole = Field {
+        node: document,
+        problems: &problems,
+        struct_name: T::NAME,
+        path: String::new(),
+    };
+    match document {
+        Node::Null => {}
+        Node::Map(entries) => whole.fill(entries, target),
+        other => whole.refuse(other, &format!("value of type {}", T::TYPE)),
+    }
+    let Problems { end, misfit } = problems;
+    match end.into_inner().or(misfit.into_inner()) {
+        Some(problem) => Err(format!("error unmarshaling JSON: while decoding JSON: {problem}")),
+        None => Ok(()),
+    }
+}
+
+#[derive(Default)]
+struct Problems {
+    /// What ended the decoding.
+    end: OnceCell<String>,
+    /// The first value that did not fit; Go decodes on behind it.
+    misfit: OnceCell<String>,
+}
+
+/// One field of a Go struct and its value in a document.
+pub(crate) struct Field<'a> {
+    node: &'a Node,
+    problems: &'a Problems,
+    struct_name: &'static str,
+    /// Where the field is in the outermost struct.
+    path: String,
+}
+
+impl Field<'_> {
+    fn fill<T: Struct>(&self, entries: &BTreeMap<String, Node>, target: &mut T) {
+        for (key, node) in entries {
+            let named = T::FIELDS.iter().find(|(name, _)| name == key);
+            let alike = || T::FIELDS.iter().find(|(name, _)| name.eq_ignore_ascii_case(key));
+            if let Some((name, set)) = named.or_else(alike)
+                && self.problems.end.get().is_none()
+            {
+                let path = match self.path.as_str() {
+                    "" => (*name).to_owned(),
+                    path => format!("{path}.{name}"),
+                };
+                let field = Field {
+                    node,
+                    problems: self.problems,
+                    struct_name: T::NAME,
+                    path,
+                };
+                set(target, &field);
+            }
+        }
     }
 
-    /// The value of a field that is not null; its key may be written in any case, and the exact one wins.
-    fn find(&self, field: &str) -> Option<&'a Node> {
-        let entries = self.entries?;
-        let any_case = || entries.iter().find(|(key, _)| key.eq_ignore_ascii_case(field));
-        let node = entries.get(field).or_else(|| any_case().map(|(_, node)| node));
-        node.filter(|node| **node != Node::Null)
+    fn refuse(&self, node: &Node, target: &str) {
+        let kind = json::kind(node);
+        self.problems
+            .misfit
+            .get_or_init(|| format!("json: cannot unmarshal {kind} into Go {target}"));
     }
 
-    fn mismatch(&self, node: &Node, field: &str, go_type: &str) -> String {
+    fn misfit(&self, node: &Node, go_type: &str) {
         let Self { struct_name, path, .. } = self;
-        mismatch(
-            node,
-            &format!("struct field {struct_name}.{path}{field} of type {go_type}"),
-        )
+        self.refuse(node, &format!("struct field {struct_name}.{path} of type {go_type}"));
     }
 
-    /// The fields of a struct within this one.
-    pub(crate) fn inner(&self, field: &str, struct_name: &'static str, go_type: &str) -> Result<Self, String> {
-        self.struct_at(self.find(field).unwrap_or(&Node::Null), field, struct_name, go_type)
-    }
-
-    fn struct_at(&self, node: &'a Node, field: &str, name: &'static str, go_type: &str) -> Result<Self, String> {
-        Ok(Self {
-            struct_name: name,
-            path: format!("{}{field}.", self.path),
-            entries: entries(node).map_err(|node| self.mismatch(node, field, go_type))?,
-        })
-    }
-
-    /// Fills a string from any scalar.
-    pub(crate) fn text(&self, field: &str, target: &mut String) -> Result<(), String> {
-        if let Some(node) = self.find(field) {
-            *target = self.scalar(node, field)?;
-        }
-        Ok(())
-    }
-
-    fn scalar(&self, node: &Node, field: &str) -> Result<String, String> {
-        match node {
-            Node::Null => Ok(String::new()),
-            node => scalar_text(node).ok_or_else(|| self.mismatch(node, field, "string")),
+    fn set_text(&self, node: &Node, target: &mut String) {
+        match scalar_text(node) {
+            Some(text) => *target = text,
+            None if *node == Node::Null => {}
+            None => self.misfit(node, "string"),
         }
     }
 
-    /// Fills a boolean.
-    pub(crate) fn flag(&self, field: &str, target: &mut bool) -> Result<(), String> {
-        match self.find(field) {
-            None => {}
-            Some(Node::Bool(value)) => *target = *value,
-            Some(node) => return Err(self.mismatch(node, field, "bool")),
-        }
-        Ok(())
+    /// A string takes any scalar.
+    pub(crate) fn text(&self, target: &mut String) {
+        self.set_text(self.node, target);
     }
 
-    /// Fills a list of strings.
-    pub(crate) fn texts(&self, field: &str, target: &mut Vec<String>) -> Result<(), String> {
-        if let Some(items) = self.items(field, "[]string")? {
-            *target = items
-                .iter()
-                .map(|item| self.scalar(item, field))
-                .collect::<Result<_, _>>()?;
-        }
-        Ok(())
-    }
-
-    /// Fills a list of structs of a type of the Go package `chart`. Nulls are left out.
-    pub(crate) fn structs<T>(
-        &self,
-        field: &str,
-        struct_name: &'static str,
-        target: &mut Vec<T>,
-        read: impl Fn(&Self) -> Result<T, String>,
-    ) -> Result<(), String> {
-        let Some(items) = self.items(field, &format!("[]*chart.{struct_name}"))? else {
-            return Ok(());
-        };
-        let go_type = format!("chart.{struct_name}");
-        let items = items.iter().filter(|item| **item != Node::Null);
-        let items = items.map(|item| read(&self.struct_at(item, field, struct_name, &go_type)?));
-        *target = items.collect::<Result<_, _>>()?;
-        Ok(())
-    }
-
-    /// The items of a field that must be a list.
-    pub(crate) fn items(&self, field: &str, go_type: &str) -> Result<Option<&'a [Node]>, String> {
-        match self.find(field) {
-            None => Ok(None),
-            Some(Node::List(items)) => Ok(Some(items)),
-            Some(node) => Err(self.mismatch(node, field, go_type)),
+    /// A boolean.
+    pub(crate) fn flag(&self, target: &mut bool) {
+        match self.node {
+            Node::Null => {}
+            Node::Bool(value) => *target = *value,
+            node => self.misfit(node, "bool"),
         }
     }
 
-    /// Fills a map of strings.
-    pub(crate) fn pairs(&self, field: &str, target: &mut BTreeMap<String, String>) -> Result<(), String> {
-        match self.find(field) {
-            None => {}
-            Some(Node::Map(entries)) => {
+    /// A list of strings.
+    pub(crate) fn texts(&self, target: &mut Vec<String>) {
+        let items = self.items("[]string").unwrap_or_default();
+        target.resize(items.len(), String::new());
+        for (item, text) in items.iter().zip(target) {
+            self.set_text(item, text);
+        }
+    }
+
+    /// A map of strings.
+    pub(crate) fn pairs(&self, target: &mut BTreeMap<String, String>) {
+        match self.node {
+            Node::Null => target.clear(),
+            Node::Map(entries) => {
                 for (key, node) in entries {
-                    target.insert(key.clone(), self.scalar(node, field)?);
+                    let mut text = String::new();
+                    self.set_text(node, &mut text);
+                    target.insert(key.clone(), text);
                 }
             }
-            Some(node) => return Err(self.mismatch(node, field, "map[string]string")),
+            node => self.misfit(node, "map[string]string"),
         }
-        Ok(())
     }
-}
 
-/// The entries of a mapping, nothing for a null; any other node comes back.
-fn entries(node: &Node) -> Result<Option<&BTreeMap<String, Node>>, &Node> {
-    match node {
-        Node::Null => Ok(None),
-        Node::Map(entries) => Ok(Some(entries)),
-        other => Err(other),
+    /// A struct.
+    pub(crate) fn inner<T: Struct>(&self, target: &mut T) {
+        match self.node {
+            Node::Null => {}
+            Node::Map(entries) => self.fill(entries, target),
+            node => self.misfit(node, T::TYPE),
+        }
     }
-}
 
-fn mismatch(node: &Node, target: &str) -> String {
-    format!(
-        "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go {target}",
-        json::kind(node)
-    )
+    /// A list of pointers to structs, decoded over those that are there. Nulls are left out.
+    pub(crate) fn structs<T: Struct>(&self, target: &mut Vec<T>) {
+        let items = self.items(&format!("[]*{}", T::TYPE)).unwrap_or_default();
+        let items = items.iter().filter(|item| **item != Node::Null);
+        let mut known = std::mem::take(target).into_iter();
+        for item in items {
+            let mut one = known.next().unwrap_or_default();
+            match item {
+                Node::Map(entries) => self.fill(entries, &mut one),
+                node => self.misfit(node, T::TYPE),
+            }
+            target.push(one);
+        }
+    }
+
+    /// The items of what must be a list of some type; a null has none.
+    pub(crate) fn items(&self, go_type: &str) -> Option<&[Node]> {
+        match self.node {
+            Node::Null => {}
+            Node::List(items) => return Some(items),
+            node => self.misfit(node, go_type),
+        }
+        None
+    }
+
+    /// A time nobody asks for; it must be one all the same.
+    pub(crate) fn time(&self) {
+        let parsed = match self.node {
+            Node::Null => return,
+            Node::Text(text) => parse(RFC_3339, text.as_bytes(), &Location::Utc).map(drop),
+            _ => Err("Time.UnmarshalJSON: input is not a JSON string".to_owned()),
+        };
+        if let Err(problem) = parsed {
+            self.problems.end.get_or_init(|| problem);
+        }
+    }
 }
 
 /// A scalar where a string is wanted: `appVersion: 1.20` is "1.2".

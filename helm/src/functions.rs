@@ -144,6 +144,26 @@ const FAMILIES: &[&[Function]] = &[
     versions::FUNCTIONS,
 ];
 
+/// The functions that Helm adds to those of its library.
+const OF_CHARTS: &[&[u8]] = &[
+    b"fromJsonArray",
+    b"fromToml",
+    b"fromYaml",
+    b"fromYamlArray",
+    b"include",
+    b"lookup",
+    b"mustToToml",
+    b"mustToYaml",
+    b"required",
+    b"toToml",
+    b"toYaml",
+    b"toYamlPretty",
+    b"tpl",
+];
+
+/// The functions of the library that Helm puts its own in the place of.
+const FUNCTIONS_OF_LIBRARY: &[Function] = &[builtin::FAIL_OF_LIBRARY, documents::FROM_JSON_OF_LIBRARY];
+
 /// The functions of one Helm version.
 #[derive(Debug)]
 pub struct FunctionTable {
@@ -164,6 +184,20 @@ impl FunctionTable {
                 .map(|function| (function.name.as_bytes(), function))
                 .collect(),
         }
+    }
+
+    /// What is left where no chart is: the functions that Helm takes from its library, as that has them.
+    pub(crate) fn of_names(set: FunctionSet) -> &'static Self {
+        static TABLES: [OnceLock<FunctionTable>; 4] = [const { OnceLock::new() }; 4];
+        TABLES[set as usize].get_or_init(|| {
+            let mut table = Self::new(set);
+            table.functions.retain(|name, _| !OF_CHARTS.contains(name));
+            let library = FUNCTIONS_OF_LIBRARY
+                .iter()
+                .map(|function| (function.name.as_bytes(), function));
+            table.functions.extend(library);
+            table
+        })
     }
 
     /// The names that templates can call, in no particular order.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crate::bounds::{hold, hold_document};
-use crate::fields::Fields;
+use crate::fields::{self, Setter, Struct};
 use crate::profile::{DocumentRule, Profile};
 use crate::template::{Origin, Output};
 use crate::text::{self, trim_space};
@@ -16,8 +16,8 @@ use crate::yaml::{self, Decoded, Node};
 pub struct Manifest {
     /// The template that it came from: `chart/templates/name.yaml`.
     pub source: String,
-    /// The document as the template wrote it, without space around it.
-    pub text: String,
+    /// The document as the template wrote it, without space around it. Bytes, because Helm prints whatever stands in a template.
+    pub text: Vec<u8>,
     /// What `helm.sh/hook` says, when it is a hook.
     pub hook: Option<Hook>,
     kind: String,
@@ -37,10 +37,9 @@ impl Manifest {
     /// The line of the template, from 1, that wrote a line of [`Manifest::text`], also from 1: the line of the text itself, or that of the
     /// action which printed it or called what did. Takes time in proportion to the template.
     pub fn template_line(&self, line: usize) -> Option<usize> {
-        let mut lines = self.text.split_inclusive('\n');
-        let before: usize = lines.by_ref().take(line.checked_sub(1)?).map(str::len).sum();
-        let text = lines.next()?;
-        let blanks = text.len() - text.trim_start_matches(' ').len();
+        let mut lines = self.text.split_inclusive(|byte| *byte == b'\n');
+        let before: usize = lines.by_ref().take(line.checked_sub(1)?).map(<[u8]>::len).sum();
+        let blanks = lines.next()?.iter().take_while(|byte| **byte == b' ').count();
         self.origin.line(self.start + before + blanks)
     }
 
@@ -68,7 +67,7 @@ impl Manifest {
 
     fn decoded(&self) -> &Decoded {
         // A text that cannot be read became no manifest.
-        let read = || decode(&complete(self.text.as_bytes())).unwrap_or_default();
+        let read = || decode(&complete(&self.text)).unwrap_or_default();
         self.decoded.get_or_init(read)
     }
 }
@@ -288,8 +287,8 @@ fn read(source: &str, text: &[u8], warnings: &mut Vec<String>) -> Result<Option<
     };
     let head = head.map_err(failed)?;
     let mut hook = None;
-    if let Some(events) = head.annotations.get("helm.sh/hook") {
-        hook = Hook::new(events, &head.annotations);
+    if let Some(events) = head.metadata.annotations.get("helm.sh/hook") {
+        hook = Hook::new(events, &head.metadata.annotations);
         if hook.is_none() {
             warnings.push(format!("skipping unknown hook: {events:?}"));
             return Ok(None);
@@ -297,7 +296,7 @@ fn read(source: &str, text: &[u8], warnings: &mut Vec<String>) -> Result<Option<
     }
     Ok(Some(Manifest {
         source: source.to_owned(),
-        text: text::lossy(text),
+        text: text.to_vec(),
         hook,
         kind: head.kind,
         origin: Arc::default(),
@@ -306,32 +305,49 @@ fn read(source: &str, text: &[u8], warnings: &mut Vec<String>) -> Result<Option<
     }))
 }
 
-const METADATA_TYPE: &str =
-    r#"struct { Name string "json:\"name\""; Annotations map[string]string "json:\"annotations\"" }"#;
-
 /// What Helm wants to know of every document.
 #[derive(Default)]
 struct Head {
+    api_version: String,
     kind: String,
+    metadata: HeadMetadata,
+}
+
+#[derive(Default)]
+struct HeadMetadata {
+    name: String,
     annotations: BTreeMap<String, String>,
+}
+
+impl Struct for Head {
+    const NAME: &'static str = "SimpleHead";
+    const TYPE: &'static str = "releaseutil.SimpleHead";
+    const FIELDS: &'static [(&'static str, Setter<Self>)] = &[
+        ("apiVersion", |head, field| field.text(&mut head.api_version)),
+        ("kind", |head, field| field.text(&mut head.kind)),
+        ("metadata", |head, field| field.inner(&mut head.metadata)),
+    ];
+}
+
+impl Struct for HeadMetadata {
+    const NAME: &'static str = "";
+    const TYPE: &'static str =
+        r#"struct { Name string "json:\"name\""; Annotations map[string]string "json:\"annotations\"" }"#;
+    const FIELDS: &'static [(&'static str, Setter<Self>)] = &[
+        ("name", |metadata, field| field.text(&mut metadata.name)),
+        ("annotations", |metadata, field| field.pairs(&mut metadata.annotations)),
+    ];
 }
 
 impl Head {
     /// Whether a key of a document can be one of those that are read here; Go takes any case.
     fn wants(key: &str) -> bool {
-        ["apiVersion", "kind", "metadata"]
-            .iter()
-            .any(|wanted| key.eq_ignore_ascii_case(wanted))
+        Self::FIELDS.iter().any(|(wanted, _)| key.eq_ignore_ascii_case(wanted))
     }
 
     fn read(document: &Node) -> Result<Self, String> {
         let mut head = Self::default();
-        let fields = Fields::of_document("SimpleHead", "releaseutil.SimpleHead", document)?;
-        fields.text("apiVersion", &mut String::new())?;
-        fields.text("kind", &mut head.kind)?;
-        let metadata = fields.inner("metadata", "", METADATA_TYPE)?;
-        metadata.pairs("annotations", &mut head.annotations)?;
-        metadata.text("name", &mut String::new())?;
+        fields::decode(document, &mut head)?;
         Ok(head)
     }
 }

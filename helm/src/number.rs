@@ -12,7 +12,8 @@ pub(crate) fn format_float(value: f64) -> String {
 /// The same for a number that Go narrows to 32 bits first: a float where a string field of a chart was expected.
 #[expect(clippy::cast_possible_truncation, reason = "narrowing is the documented behaviour")]
 pub(crate) fn format_float32(value: f64) -> String {
-    general(value, &format!("{:e}", value as f32))
+    let narrowed = value as f32;
+    general(f64::from(narrowed), &format!("{narrowed:e}"))
 }
 
 /// A float as `encoding/json` writes it: plain digits between 1e-6 and 1e21, an exponent outside. Finite numbers only.
@@ -149,6 +150,7 @@ mod tests {
         }
         assert_eq!(format_float32(0.1), "0.1");
         assert_eq!(format_float32(1.123_456_789), "1.1234568");
+        assert_eq!(format_float32(-1e100), "-Inf");
     }
 
     #[test]

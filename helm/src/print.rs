@@ -84,13 +84,13 @@ impl Rendering {
             write(&mut out, &crd.source, &crd.data);
         }
         for manifest in &self.manifests {
-            write(&mut out, &manifest.source, manifest.text.as_bytes());
+            write(&mut out, &manifest.source, &manifest.text);
         }
         // What is written begins with dashes, so that only its end can be space.
         out.truncate(trim_space(&out).len());
         out.push(b'\n');
         for hook in self.hooks_for(printing) {
-            write(&mut out, &hook.source, hook.text.as_bytes());
+            write(&mut out, &hook.source, &hook.text);
         }
         out
     }

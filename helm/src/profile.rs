@@ -315,6 +315,11 @@ impl Profile {
         Self::all().iter().copied().find(|profile| profile.name == name)
     }
 
+    /// The functions that the template of a release's name has.
+    pub(crate) fn name_functions(&self) -> &'static FunctionTable {
+        FunctionTable::of_names(self.functions)
+    }
+
     /// The functions that templates have.
     pub fn functions(&self) -> &'static FunctionTable {
         FunctionTable::of(self.functions)

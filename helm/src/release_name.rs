@@ -23,13 +23,13 @@ impl RenderOptions {
     /// allowed: that is for the render to say.
     pub fn name_from(&self, template: &str) -> Result<String, NameError> {
         let made = on_deep_stack(|| {
-            let mut templates = Templates::new(self.profile.functions());
+            let mut templates = Templates::new(self.profile.name_functions());
             templates
                 .parse(TEMPLATE, template.as_bytes())
                 .map_err(|error| NameError(error.to_string()))?;
             let mut executor = Executor::new(&templates, self.limits, Arc::clone(&self.answers))
                 .cancelled_by(Arc::clone(&self.cancelled));
-            let made = executor.execute(TEMPLATE, Value::Nil);
+            let made = executor.execute_as_go(TEMPLATE, Value::Nil);
             executor.dismantle();
             made.map_err(|error| NameError(error.to_string()))
         });

@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 pub(crate) use calendar::{MONTHS, WEEKDAYS};
 pub(crate) use duration::{Duration, HOUR, MINUTE, SECOND};
 pub(crate) use instant::Time;
-pub(crate) use layout::RFC_3339_NANO;
+pub(crate) use layout::{RFC_3339, RFC_3339_NANO};
 pub(crate) use parse::parse;
 pub(crate) use zone::Location;
 

@@ -77,9 +77,13 @@ fn of_template(profile: &'static Profile, values: &str) -> Vec<Manifest> {
     manifests
 }
 
+fn text(manifest: &Manifest) -> &str {
+    str::from_utf8(&manifest.text).unwrap()
+}
+
 /// The lines of the template that wrote the lines of a manifest.
 fn lines(manifest: &Manifest) -> Vec<usize> {
-    let lines = 1..=manifest.text.trim_end().lines().count();
+    let lines = 1..=text(manifest).trim_end().lines().count();
     lines.map(|line| manifest.template_line(line).unwrap()).collect()
 }
 
@@ -106,8 +110,7 @@ fn a_line_that_is_text_is_the_line_of_the_template() {
             let number = line.rsplit_once("# ")?.1.parse::<usize>().ok()?;
             Some((manifest.template_line(index + 1)?, number))
         };
-        manifest
-            .text
+        text(manifest)
             .lines()
             .enumerate()
             .filter_map(numbered)

@@ -121,8 +121,14 @@ impl<R: Read> Read for Paced<'_, R> {
     }
 }
 
+/// What is said of an archive without a single byte.
+pub(super) const NO_BYTES: &str = "the archive is empty";
+
 /// The files of a `.tgz`, named relative to the folder of the chart.
 pub(super) fn unpack(archive: &[u8], budget: &mut Budget<'_>) -> Result<Vec<File>, LoadError> {
+    if archive.is_empty() {
+        return Err(LoadError::ReadArchive(io::Error::other(NO_BYTES)));
+    }
     // The tar format stores up to a block of zeros per file; padding beyond that is no honest archive.
     let bound = budget
         .bytes

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use super::archive::{self, ArchiveLimits, Budget};
 use super::ignore::{IgnoreError, IgnoreRules};
-use super::metadata::Metadata;
+use super::metadata::{Lock, Metadata};
 use super::values::Defaults;
 use super::{File, Loaded};
 use crate::bounds::Apart;
+use crate::fields::{Struct, decode};
 use crate::profile::Profile;
 use crate::schema::Schema;
 use crate::yaml::{self, Node};
@@ -103,10 +104,18 @@ pub enum LoadError {
 impl LoadError {
     /// What `helm template` of a profile says, without `Error: `. Loading knows no profile, but its words differ.
     pub fn helm_text(&self, profile: &Profile) -> String {
+        self.text_at(0, profile)
+    }
+
+    /// What is said of a chart that lies that deep; only the outermost one is looked at twice, first for its version.
+    fn text_at(&self, depth: usize, profile: &Profile) -> String {
         let words = &profile.error_words;
         match self {
             Self::ReadFile { file, problem } => {
-                let problem = problem.replace("type chart.Metadata", &format!("type {}", words.metadata_type));
+                let problem = match depth {
+                    0 => problem.replace("type chart.Metadata", &format!("type {}", words.metadata_type)),
+                    _ => problem.clone(),
+                };
                 let problem = problem.replace("*chart.", &format!("*{}", words.metadata_package));
                 let problem = problem.replace("type chart.", &format!("type {}", words.metadata_package));
                 format!("cannot load {file}: {problem}")
@@ -116,7 +125,7 @@ impl LoadError {
             Self::Subchart { name, parent, problem } => {
                 format!(
                     "error unpacking subchart {name} in {parent}: {}",
-                    problem.helm_text(profile)
+                    problem.text_at(depth + 1, profile)
                 )
             }
             _ => self.to_string(),
@@ -128,7 +137,9 @@ impl LoadError {
 fn archive_words(cause: &io::Error) -> &'static str {
     let text = cause.to_string();
     let says = |words: &str| text.contains(words);
-    if cause.kind() == io::ErrorKind::UnexpectedEof || says("entire block") {
+    if text == archive::NO_BYTES {
+        "EOF"
+    } else if cause.kind() == io::ErrorKind::UnexpectedEof || says("entire block") {
         "unexpected EOF"
     } else if says("gzip header") {
         "gzip: invalid header"
@@ -223,7 +234,7 @@ impl Loaded {
         let mut metadata = None;
         for file in files.iter().filter(|file| file.name == "Chart.yaml") {
             let metadata = metadata.get_or_insert_with(Metadata::default);
-            update(metadata, "Chart.yaml", &file.data, budget)?;
+            describe(metadata, "Chart.yaml", &file.data, budget)?;
         }
         let described = budget.kept() - kept_before;
         let mut metadata = metadata.ok_or(LoadError::NoMetadata)?;
@@ -272,7 +283,7 @@ impl Parts {
         match name.as_str() {
             "Chart.yaml" => {}
             "Chart.lock" => {
-                document("Chart.lock", data, budget)?;
+                read("Chart.lock", data, &mut Lock::default(), budget)?;
             }
             "values.yaml" => {
                 self.values = Defaults::new(data);
@@ -280,11 +291,11 @@ impl Parts {
             }
             "values.schema.json" => self.schema = Some(Schema::new(Arc::clone(data))),
             "requirements.yaml" => {
-                update(metadata, "requirements.yaml", data, budget)?;
+                describe(metadata, "requirements.yaml", data, budget)?;
                 self.keep_if(first_version, file);
             }
             "requirements.lock" => {
-                document("requirements.lock", data, budget)?;
+                read("requirements.lock", data, &mut Lock::default(), budget)?;
                 self.keep_if(first_version, file);
             }
             _ if name.starts_with("templates/") => self.templates.push(file),
@@ -311,25 +322,28 @@ fn has_extension(name: &str, extension: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, found)| found == extension)
 }
 
-fn update(metadata: &mut Metadata, file: &'static str, data: &[u8], budget: &mut Budget<'_>) -> Result<(), LoadError> {
-    let document = document(file, data, budget)?;
-    metadata
-        .update(&document)
-        .map_err(|problem| LoadError::ReadFile { file, problem })?;
+/// Reads what a chart says of itself over what it has said before.
+fn describe(
+    metadata: &mut Metadata,
+    file: &'static str,
+    data: &[u8],
+    budget: &mut Budget<'_>,
+) -> Result<(), LoadError> {
+    let document = read(file, data, metadata, budget)?;
     Metadata::refuse_null_items(&document).map_err(LoadError::Invalid)
 }
 
-fn document(file: &'static str, data: &[u8], budget: &mut Budget<'_>) -> Result<Node, LoadError> {
-    match yaml::read(data) {
-        Ok(decoded) => {
-            budget.keep(decoded.node.memory())?;
-            Ok(decoded.node)
-        }
-        Err(error) => Err(LoadError::ReadFile {
-            file,
-            problem: yaml::convert_error(error),
-        }),
-    }
+fn read<T: Struct>(
+    file: &'static str,
+    data: &[u8],
+    target: &mut T,
+    budget: &mut Budget<'_>,
+) -> Result<Node, LoadError> {
+    let document = yaml::read(data).map_err(yaml::convert_error);
+    let document = document.map_err(|problem| LoadError::ReadFile { file, problem })?.node;
+    budget.keep(document.memory())?;
+    decode(&document, target).map_err(|problem| LoadError::ReadFile { file, problem })?;
+    Ok(document)
 }
 
 /// The chart in one folder or archive under `charts/`; nothing for a name that hides it.

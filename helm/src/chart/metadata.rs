@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::fields::{Fields, scalar_text};
+use crate::fields::{Setter, Struct, scalar_text};
 use crate::semver::Version;
+use crate::text::{is_print, is_space};
 use crate::yaml::Node;
 
 /// What a chart says about itself. Absent strings are empty.
@@ -87,28 +88,6 @@ pub struct ImportValues {
 }
 
 impl Metadata {
-    /// Reads the fields of a document over what is there, as Go decodes into a struct twice. The error is Go's text.
-    pub(super) fn update(&mut self, document: &Node) -> Result<(), String> {
-        let fields = Fields::of_document("Metadata", "chart.Metadata", document)?;
-        fields.text("name", &mut self.name)?;
-        fields.text("home", &mut self.home)?;
-        fields.texts("sources", &mut self.sources)?;
-        fields.text("version", &mut self.version)?;
-        fields.text("description", &mut self.description)?;
-        fields.texts("keywords", &mut self.keywords)?;
-        fields.structs("maintainers", "Maintainer", &mut self.maintainers, Maintainer::read)?;
-        fields.text("icon", &mut self.icon)?;
-        fields.text("apiVersion", &mut self.api_version)?;
-        fields.text("condition", &mut self.condition)?;
-        fields.text("tags", &mut self.tags)?;
-        fields.text("appVersion", &mut self.app_version)?;
-        fields.flag("deprecated", &mut self.deprecated)?;
-        fields.pairs("annotations", &mut self.annotations)?;
-        fields.text("kubeVersion", &mut self.kube_version)?;
-        fields.structs("dependencies", "Dependency", &mut self.dependencies, Dependency::read)?;
-        fields.text("type", &mut self.chart_type)
-    }
-
     /// Refuses empty items of lists that must not have any. The error is Helm's text without `validation: `.
     pub(super) fn refuse_null_items(document: &Node) -> Result<(), String> {
         for field in ["maintainers", "dependencies"] {
@@ -199,31 +178,73 @@ impl Metadata {
     }
 }
 
-impl Maintainer {
-    fn read(fields: &Fields<'_>) -> Result<Self, String> {
-        let mut maintainer = Self::default();
-        fields.text("name", &mut maintainer.name)?;
-        fields.text("email", &mut maintainer.email)?;
-        fields.text("url", &mut maintainer.url)?;
-        Ok(maintainer)
-    }
+impl Struct for Metadata {
+    const NAME: &'static str = "Metadata";
+    const TYPE: &'static str = "chart.Metadata";
+    const FIELDS: &'static [(&'static str, Setter<Self>)] = &[
+        ("name", |chart, field| field.text(&mut chart.name)),
+        ("home", |chart, field| field.text(&mut chart.home)),
+        ("sources", |chart, field| field.texts(&mut chart.sources)),
+        ("version", |chart, field| field.text(&mut chart.version)),
+        ("description", |chart, field| field.text(&mut chart.description)),
+        ("keywords", |chart, field| field.texts(&mut chart.keywords)),
+        ("maintainers", |chart, field| field.structs(&mut chart.maintainers)),
+        ("icon", |chart, field| field.text(&mut chart.icon)),
+        ("apiVersion", |chart, field| field.text(&mut chart.api_version)),
+        ("condition", |chart, field| field.text(&mut chart.condition)),
+        ("tags", |chart, field| field.text(&mut chart.tags)),
+        ("appVersion", |chart, field| field.text(&mut chart.app_version)),
+        ("deprecated", |chart, field| field.flag(&mut chart.deprecated)),
+        ("annotations", |chart, field| field.pairs(&mut chart.annotations)),
+        ("kubeVersion", |chart, field| field.text(&mut chart.kube_version)),
+        ("dependencies", |chart, field| field.structs(&mut chart.dependencies)),
+        ("type", |chart, field| field.text(&mut chart.chart_type)),
+    ];
 }
 
-impl Dependency {
-    fn read(fields: &Fields<'_>) -> Result<Self, String> {
-        let mut dependency = Self::default();
-        fields.text("name", &mut dependency.name)?;
-        fields.text("version", &mut dependency.version)?;
-        fields.text("repository", &mut dependency.repository)?;
-        fields.text("condition", &mut dependency.condition)?;
-        fields.texts("tags", &mut dependency.tags)?;
-        fields.flag("enabled", &mut dependency.enabled)?;
-        if let Some(items) = fields.items("import-values", "[]interface {}")? {
+impl Struct for Maintainer {
+    const NAME: &'static str = "Maintainer";
+    const TYPE: &'static str = "chart.Maintainer";
+    const FIELDS: &'static [(&'static str, Setter<Self>)] = &[
+        ("name", |maintainer, field| field.text(&mut maintainer.name)),
+        ("email", |maintainer, field| field.text(&mut maintainer.email)),
+        ("url", |maintainer, field| field.text(&mut maintainer.url)),
+    ];
+}
+
+impl Struct for Dependency {
+    const NAME: &'static str = "Dependency";
+    const TYPE: &'static str = "chart.Dependency";
+    const FIELDS: &'static [(&'static str, Setter<Self>)] = &[
+        ("name", |dependency, field| field.text(&mut dependency.name)),
+        ("version", |dependency, field| field.text(&mut dependency.version)),
+        ("repository", |dependency, field| field.text(&mut dependency.repository)),
+        ("condition", |dependency, field| field.text(&mut dependency.condition)),
+        ("tags", |dependency, field| field.texts(&mut dependency.tags)),
+        ("enabled", |dependency, field| field.flag(&mut dependency.enabled)),
+        ("import-values", |dependency, field| {
+            let items = field.items("[]interface {}").unwrap_or_default();
             dependency.import_values = items.iter().map(ImportValues::read).collect();
-        }
-        fields.text("alias", &mut dependency.alias)?;
-        Ok(dependency)
-    }
+        }),
+        ("alias", |dependency, field| field.text(&mut dependency.alias)),
+    ];
+}
+
+/// `Chart.lock`, which must be sound although nothing of it is used.
+#[derive(Default)]
+pub(super) struct Lock {
+    digest: String,
+    dependencies: Vec<Dependency>,
+}
+
+impl Struct for Lock {
+    const NAME: &'static str = "Lock";
+    const TYPE: &'static str = "chart.Lock";
+    const FIELDS: &'static [(&'static str, Setter<Self>)] = &[
+        ("generated", |_, field| field.time()),
+        ("digest", |lock, field| field.text(&mut lock.digest)),
+        ("dependencies", |lock, field| field.structs(&mut lock.dependencies)),
+    ];
 }
 
 impl ImportValues {
@@ -248,9 +269,10 @@ impl ImportValues {
 
 /// White space of any kind becomes a blank, what cannot be printed goes.
 fn sanitize(text: &mut String) {
+    let blank = |character| if is_space(character) { ' ' } else { character };
     *text = text
         .chars()
-        .map(|character| if character.is_whitespace() { ' ' } else { character })
-        .filter(|character| !character.is_control())
+        .map(blank)
+        .filter(|&character| is_print(character))
         .collect();
 }

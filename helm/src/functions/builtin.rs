@@ -3,6 +3,7 @@
 use super::{Body, Called, Function, mismatch};
 use crate::format;
 use crate::template::{Executor, Failure, Operand, is_true, marked_error};
+use crate::text;
 use crate::value::Type::{Any, Reflect, Str};
 use crate::value::{IntType, Map, Shape, Value};
 
@@ -69,6 +70,12 @@ fn required(arguments: &[Value]) -> Called {
         _ => Ok(value.clone()),
     }
 }
+
+/// Its message is an error like any other.
+pub(super) const FAIL_OF_LIBRARY: Function = Function::new("fail", &[Str], |arguments| match arguments {
+    [Value::Str(message)] => Err(text::lossy(message)),
+    _ => Err(mismatch()),
+});
 
 fn fail(arguments: &[Value]) -> Called {
     let [Value::Str(message)] = arguments else {

@@ -35,14 +35,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("mustToRawJson", &[Any], |arguments| encoded(arguments, raw)),
     Function::new("fromJson", &[Str], |arguments| decoded(arguments, from_json)),
     Function::new("fromJsonArray", &[Str], |arguments| decoded(arguments, from_json_array)),
-    Function::new("mustFromJson", &[Str], |arguments| {
-        decoded(arguments, |text| {
-            json::decode(text)
-                .map(|node| node.to_value())
-                .map_err(|error| error.to_string())
-        })
-    }),
+    Function::new("mustFromJson", &[Str], |arguments| decoded(arguments, from_any_json)),
 ];
+
+/// It takes any JSON, and gives nil for what is none.
+pub(super) const FROM_JSON_OF_LIBRARY: Function = Function::new("fromJson", &[Str], |arguments| {
+    Ok(decoded(arguments, from_any_json).unwrap_or(Value::Nil))
+});
 
 type Encoded = Result<String, json::Error>;
 
@@ -102,6 +101,11 @@ fn or_number(node: Node, out_of_range: Option<&str>) -> Node {
         Node::Null if out_of_range.is_some() => Node::Float(f64::INFINITY),
         node => node,
     }
+}
+
+fn from_any_json(text: &[u8]) -> Called {
+    let decoded = json::decode(text).map_err(|error| error.to_string())?;
+    Ok(decoded.to_value())
 }
 
 /// The object that a text holds; what is wrong with the text is its key `Error`.

@@ -99,24 +99,44 @@ struct Numbers {
 impl Numbers {
     /// Reads them; what follows is cut off.
     fn parse(text: &str) -> Result<Self, String> {
-        let numbers = text.trim_start();
-        let numbers = numbers.strip_prefix('v').unwrap_or(numbers);
-        let end = numbers
-            .find(|character: char| !character.is_ascii_digit() && character != '.')
-            .unwrap_or(numbers.len());
-        let numbers = numbers[..end].trim_end_matches('.');
-        let parts: Vec<&str> = numbers.split('.').collect();
-        let well_formed = |part: &&str| !part.is_empty() && (*part == "0" || !part.starts_with('0'));
-        match parts.as_slice() {
-            [] | [""] => Err(format!("could not parse {text:?} as version")),
-            [major, minor, ..] if parts.iter().all(well_formed) => Ok(Self {
-                all: format!("v{numbers}"),
-                major: (*major).to_owned(),
-                minor: (*minor).to_owned(),
+        let unread = text.trim_start();
+        let unread = unread.strip_prefix('v').unwrap_or(unread);
+        let mut components = Vec::new();
+        for written in components_of(unread) {
+            if components.is_empty() && written != "0" && written.starts_with('0') {
+                return Err(format!(
+                    "illegal zero-prefixed version component {written:?} in {text:?}"
+                ));
+            }
+            let component: u64 = written.parse().map_err(|_| {
+                format!(
+                    "illegal non-numeric version component {written:?} in {text:?}: \
+                     strconv.ParseUint: parsing {written:?}: value out of range"
+                )
+            })?;
+            components.push(component.to_string());
+        }
+        match components.as_slice() {
+            [] => Err(format!("could not parse {text:?} as version")),
+            [_] => Err(format!("illegal version string {text:?}")),
+            [major, minor, ..] => Ok(Self {
+                all: format!("v{}", components.join(".")),
+                major: major.clone(),
+                minor: minor.clone(),
             }),
-            _ => Err(format!("illegal version string {text:?}")),
         }
     }
+}
+
+/// The numbers that a text begins with, as long as each has a dot before it.
+fn components_of(text: &str) -> impl Iterator<Item = &str> {
+    let digits = |part: &str| part.len() - part.trim_start_matches(|digit: char| digit.is_ascii_digit()).len();
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let (component, behind) = rest?.split_at(digits(rest?));
+        rest = behind.strip_prefix('.');
+        (!component.is_empty()).then_some(component)
+    })
 }
 
 impl KubeVersion {

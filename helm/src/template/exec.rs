@@ -118,20 +118,21 @@ impl<'t> Executor<'t> {
     ///
     /// Must run on a deep stack ([`super::on_deep_stack`]) when the limit of depth is the default.
     pub fn execute(&mut self, name: &str, data: Value) -> Result<Vec<u8>, ExecError> {
+        let output = self.execute_as_go(name, data)?;
+        if is_marked(&output) {
+            self.origins.remove(&output, NO_VALUE);
+        }
+        Ok(without_marks(output))
+    }
+
+    /// The same with the marks, as in texts that are no files of a chart.
+    pub(crate) fn execute_as_go(&mut self, name: &str, data: Value) -> Result<Vec<u8>, ExecError> {
         self.asker.begin(name);
         self.origins = Origins::default();
-        match self.execute_named(name, data, true) {
-            Ok(output) => {
-                if is_marked(&output) {
-                    self.origins.remove(&output, NO_VALUE);
-                }
-                Ok(without_marks(output))
-            }
-            Err(failure) => {
-                let lacks = self.asker.refused.take();
-                Err(ExecError::new(failure, lacks, self.is_cancelled))
-            }
-        }
+        self.execute_named(name, data, true).map_err(|failure| {
+            let lacks = self.asker.refused.take();
+            ExecError::new(failure, lacks, self.is_cancelled)
+        })
     }
 
     /// Which parts of the file wrote the output that [`Executor::execute`] gave last.

@@ -4,6 +4,9 @@ use super::calendar::{Date, MONTHS, WEEKDAYS};
 use super::element::{Element, Offset, split};
 use super::instant::Time;
 
+/// Go's `time.RFC3339`.
+pub(crate) const RFC_3339: &[u8] = b"2006-01-02T15:04:05Z07:00";
+
 /// Go's `time.RFC3339Nano`.
 pub(crate) const RFC_3339_NANO: &[u8] = b"2006-01-02T15:04:05.999999999Z07:00";
 

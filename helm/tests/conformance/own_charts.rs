@@ -141,7 +141,7 @@ fn documents_are_the_text_as_data() {
     for manifest in rendering.manifests.iter().chain(&rendering.hooks) {
         assert_eq!(
             *manifest.document(),
-            yaml::read(manifest.text.as_bytes()).unwrap().node,
+            yaml::read(&manifest.text).unwrap().node,
             "{}",
             manifest.source
         );

@@ -1,7 +1,7 @@
 //! The files of a chart's folder. Links are followed, and what `.helmignore` names is not even read.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use helm::Profile;
 use helm::chart::{ArchiveLimits, IgnoreRules, LoadError};
@@ -70,8 +70,13 @@ impl Walk {
             let limit = self.limits.entries;
             return Err(LoadError::TooManyEntries { limit }.into());
         }
-        let about =
-            fs::metadata(path).map_err(|error| Failure(format!("lstat {}: {}", path.display(), reason(&error))))?;
+        let about = fs::metadata(path).map_err(|error| {
+            Failure(if is_loop(&error) {
+                opened(path, &error)
+            } else {
+                format!("lstat {}: {}", path.display(), reason(&error))
+            })
+        })?;
         if self.rules.ignores(&name, about.is_dir()) {
             return Ok(());
         }
@@ -108,16 +113,17 @@ impl Walk {
 
     /// Says where a link leads, as Helm does.
     fn note_link(&self, path: &Path) -> Result<(), Failure> {
-        let resolved = fs::canonicalize(path).map_err(|error| {
+        let resolved = resolve(path).map_err(|error| {
             let target = fs::read_link(path).unwrap_or_default();
             let target = path
                 .parent()
                 .map_or_else(|| target.clone(), |parent| parent.join(&target));
-            let (path, target) = (path.display(), target.display());
-            Failure(format!(
-                "error evaluating symlink {path}: lstat {target}: {}",
-                reason(&error)
-            ))
+            let problem = if is_loop(&error) {
+                "EvalSymlinks: too many links".to_owned()
+            } else {
+                format!("lstat {}: {}", target.display(), reason(&error))
+            };
+            Failure(format!("error evaluating symlink {}: {problem}", path.display()))
         })?;
         let (path, resolved) = (path.display(), resolved.display());
         if self.is_helm_3 {
@@ -131,4 +137,18 @@ impl Walk {
         }
         Ok(())
     }
+}
+
+/// Where a link leads. The system gives up where a path has many links, although none of them is a loop; Helm goes on.
+fn resolve(link: &Path) -> io::Result<PathBuf> {
+    fs::canonicalize(link).or_else(|error| match (link.parent(), link.file_name()) {
+        (Some(parent), Some(name)) if is_loop(&error) => fs::canonicalize(fs::canonicalize(parent)?.join(name)),
+        _ => Err(error),
+    })
+}
+
+/// Whether the system says that there are too many links.
+fn is_loop(error: &io::Error) -> bool {
+    const ELOOP: i32 = 40;
+    error.raw_os_error() == Some(ELOOP)
 }

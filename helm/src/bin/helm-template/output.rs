@@ -22,13 +22,13 @@ pub(crate) fn write(rendering: &Rendering, folder: &Path, arguments: &Arguments)
         files.write(&folder.display().to_string(), &crd.source, &crd.data)?;
     }
     for manifest in &rendering.manifests {
-        files.write(&release, &manifest.source, manifest.text.as_bytes())?;
+        files.write(&release, &manifest.source, &manifest.text)?;
     }
     for hook in rendering.hooks_for(&arguments.printing) {
         if Path::new(&release).join(&hook.source).exists() {
             files.begun.insert(hook.source.clone());
         }
-        files.write(&release, &hook.source, hook.text.as_bytes())?;
+        files.write(&release, &hook.source, &hook.text)?;
     }
     // What is left to print has no manifest in it.
     let printing = Printing {
