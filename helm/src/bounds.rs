@@ -19,7 +19,7 @@ const MAX_DOCUMENT: usize = 48 << 20;
 
 /// How much memory the values or the documents of one render, or those of one chart, may take together. Estimated, and not exceeded by
 /// a tenth of it by any real chart.
-pub(crate) const MAX_HELD: usize = 96 << 20;
+pub(crate) const MAX_HELD: usize = 128 << 20;
 
 /// How many parts one function may look at.
 const MAX_VISITS: usize = 5_000_000;

@@ -245,7 +245,7 @@ pub(super) struct Pattern {
 }
 
 /// How large a compiled pattern may be.
-const MAX_REGEX_BYTES: usize = 4 << 20;
+const MAX_REGEX_BYTES: usize = 12 << 20;
 
 impl Pattern {
     /// The error is Go's.

@@ -40,7 +40,7 @@ impl Default for Limits {
         Self {
             steps: 10_000_000,
             depth: 20_000,
-            output: 64 << 20,
+            output: 128 << 20,
         }
     }
 }

@@ -15,9 +15,10 @@ use crate::{
 /// What is masked beyond this share proves too little.
 const MASKED_SHARE: f64 = 0.05;
 
-/// So often the real Helm is asked before a place is believed to be fixed, or never to be drawn as we draw it: characters that are rare among
-/// what is drawn show themselves, and a comparison of three answers only becomes one of more where ours is not alike.
-const QUESTIONS: usize = 6;
+/// So often the real Helm is asked before a place is believed to be fixed, or never to be drawn as we draw it. Five characters out of
+/// letters and digits are without a digit two times in five, so a few answers prove nothing; all of these are so once in 10^11 times. A
+/// comparison of three answers only becomes one of more where ours is not alike.
+const QUESTIONS: usize = 30;
 
 /// Two answers this far apart are of two seconds, so a clock shows.
 const CLOCK: Duration = Duration::from_millis(1100);

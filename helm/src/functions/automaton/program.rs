@@ -8,8 +8,8 @@ use regex_automata::util::syntax;
 
 use super::Searched;
 
-/// The largest program, in bytes. Room for some ten classes of Unicode or a thousand times any character.
-const MAX_PROGRAM: usize = 2 << 20;
+/// The largest program, in bytes. Room for some two hundred and fifty letters of any script, read backward, or a thousand times any character.
+const MAX_PROGRAM: usize = 12 << 20;
 
 /// How many programs are shared. A chart has a few patterns, each of which every render compiles.
 const MAX_SHARED: usize = 64;
