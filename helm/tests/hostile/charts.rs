@@ -8,7 +8,7 @@ use helm::{Chart, Profile, RenderOptions};
 use crate::build::{CHART, File, error, file, repeated};
 
 const SUBCHART: &str = "apiVersion: v2\nname: s\nversion: 1.0.0\n";
-const HELD: &str = "values and documents take more than 100663296 bytes";
+const HELD: &str = "values and documents take more than 134217728 bytes";
 
 /// Why a chart does not load or render as a profile does it.
 fn error_as(profile: &'static Profile, files: Vec<File>) -> String {
@@ -91,14 +91,14 @@ fn values_are_not_imported_below_any_number_of_keys() {
 fn values_of_all_charts_together_are_bounded() {
     let values = repeated(20_000, |number| format!("k{number}: {{a: 1}}\n"));
     let mut files = vec![file("Chart.yaml", CHART)];
-    for number in 0..10 {
+    for number in 0..14 {
         let chart = format!("apiVersion: v2\nname: s{number}\nversion: 1.0.0\n");
         files.push(file(format!("charts/s{number}/Chart.yaml"), chart));
         files.push(file(format!("charts/s{number}/values.yaml"), &values));
     }
     let error = error(files);
     assert!(
-        error.contains("values of the charts take more than 100663296 bytes"),
+        error.contains("values of the charts take more than 134217728 bytes"),
         "{error}"
     );
 }
@@ -132,7 +132,7 @@ fn texts_for_tpl_are_kept_within_the_output_limit() {
     let template = "{{ range until 100000 }}{{ tpl (printf \"{{ %s1%s }}%d\" (repeat 999 \"(\") (repeat 999 \")\") .) $ }}{{ end }}";
     let error = error(vec![file("Chart.yaml", CHART), file("templates/a.yaml", template)]);
     assert!(
-        error.contains("templates make more than 67108864 bytes"),
+        error.contains("templates make more than 134217728 bytes"),
         "{error:.300}"
     );
 }

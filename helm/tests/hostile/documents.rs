@@ -133,9 +133,9 @@ fn documents_in_other_encodings_are_read_or_refused() {
 fn a_manifest_may_take_no_more_memory_than_a_document_may() {
     let error = said("{{ repeat 100000 \"- {b: {}}\\n\" }}");
     assert!(error.contains("document takes more than 50331648 bytes"), "{error}");
-    let error = said("{{ repeat 14 (print \"---\\na:\\n\" (repeat 12000 \"- {b: {}}\\n\")) }}");
+    let error = said("{{ repeat 19 (print \"---\\na:\\n\" (repeat 12000 \"- {b: {}}\\n\")) }}");
     assert!(
-        error.contains("values and documents take more than 100663296 bytes"),
+        error.contains("values and documents take more than 134217728 bytes"),
         "{error}"
     );
 }

@@ -30,7 +30,7 @@ const ITEMS: &str = "value has more than 500000 parts";
 const NESTED: &str = "value nests deeper than 250 levels, or contains itself";
 const VISITS: &str = "values take more than 5000000 steps to compare";
 const STEPS: &str = "template takes more than 400000 steps";
-const OUTPUT: &str = "templates make more than 67108864 bytes";
+const OUTPUT: &str = "templates make more than 134217728 bytes";
 const PARSE: &str = "max expression depth exceeded";
 const PRINTF: &str = "printf width or precision is larger than 1000000";
 
@@ -162,7 +162,7 @@ const ATTACKS: &[(&str, &str, &str)] = &[
     (LONG, "{{ regexSplit \"<\" $m -1 }}", STEPS),
     (LONG, "{{ regexFindAll \"<\" $m -1 }}", STEPS),
     (LONG, "{{ toJson $l }}", OUTPUT),
-    (LONG, "{{ printf \"%s%s\" $l $l }}", OUTPUT),
+    (LONG, "{{ printf \"%s%s%s%s\" $l $l $l $l }}", BYTES),
     (LONG, "{{ $l }}{{ $l }}{{ $l }}{{ $l }}", OUTPUT),
     (
         LONG,

@@ -212,11 +212,7 @@ pub(super) fn described_twice() -> Vec<Case> {
             "maintainers: [{url: [1]}, 7]\nhome: [1]\nkeywords: [[]]\n",
             "",
         ),
-        (
-            "numbers too large",
-            "appVersion: 1e100\ndescription: -3.5e39\n",
-            "",
-        ),
+        ("numbers too large", "appVersion: 1e100\ndescription: -3.5e39\n", ""),
         (
             "unprintable",
             "description: \"a\\u200bb\\u00adc\\u2028d\\u3000e\\ue000f\\u00a0g\"\n",
