@@ -283,7 +283,7 @@ mod tests {
             ("v1.33.4-gke.1", Some("v1.33.4")),
             ("v1.33", Some("v1.33")),
             ("1", None),
-            ("1.033", None),
+            ("1.033", Some("v1.33")),
             ("x", None),
         ] {
             let parsed = Numbers::parse(text).ok().map(|parsed| parsed.all);
