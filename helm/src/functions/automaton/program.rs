@@ -1,5 +1,6 @@
 //! The programs of patterns, which automata are made from. Programs never change, so all threads share the ones that are small.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -42,17 +43,30 @@ pub(super) fn for_direction(pattern: &str, is_backward: bool) -> Searched<NFA> {
 
 /// A program that knows where groups are.
 pub(super) fn with_groups(pattern: &str) -> Searched<NFA> {
-    program(pattern, thompson::Config::new())
+    let config = thompson::Config::new()
+        .reverse(false)
+        .which_captures(WhichCaptures::All);
+    program(pattern, config)
+}
+
+thread_local! {
+    /// One for all patterns of a render, which runs on a thread of its own: the first class of characters makes tables of some hundred
+    /// kilobytes, which are as good for the others.
+    static COMPILER: RefCell<thompson::Compiler> = RefCell::new(compiler());
+}
+
+fn compiler() -> thompson::Compiler {
+    let mut compiler = thompson::Compiler::new();
+    // The bounds of ASCII words lie within characters too; `find` passes over such places.
+    compiler.syntax(syntax::Config::new().utf8(false));
+    compiler
 }
 
 fn program(pattern: &str, config: thompson::Config) -> Searched<NFA> {
-    thompson::Compiler::new()
-        // The bounds of ASCII words lie within characters too; `find` passes over such places.
-        .syntax(syntax::Config::new().utf8(false))
-        .configure(config.nfa_size_limit(Some(MAX_PROGRAM)))
-        .build(pattern)
-        .map_err(|error| match error.size_limit() {
-            Some(limit) => format!("its program takes more than {limit} bytes"),
-            None => std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string),
-        })
+    let config = config.nfa_size_limit(Some(MAX_PROGRAM));
+    let built = COMPILER.with_borrow_mut(|compiler| compiler.configure(config).build(pattern));
+    built.map_err(|error| match error.size_limit() {
+        Some(limit) => format!("its program takes more than {limit} bytes"),
+        None => std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string),
+    })
 }
