@@ -10,6 +10,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use self::scalar::{Marks, without_blanks};
 use super::decode::Decoded;
 use super::node::Node;
 use crate::bounds::MAX_ITEMS;
@@ -71,6 +72,7 @@ type Simple<T> = Option<T>;
 
 struct Reader<'a> {
     text: &'a str,
+    marks: Marks,
     /// Where the first line begins that was not looked at.
     position: usize,
     line: Option<Line<'a>>,
@@ -93,6 +95,7 @@ impl<'a> Reader<'a> {
         let ends_in_blanks = !last.is_empty() && last.bytes().all(|byte| byte == b' ');
         (!ends_in_blanks).then_some(Self {
             text,
+            marks: Marks::of(text),
             position: 0,
             line: None,
             wanted,
@@ -120,7 +123,7 @@ impl<'a> Reader<'a> {
         let mut start = self.position;
         for line in self.text.split_inclusive('\n') {
             start += line.len();
-            match line.trim_start_matches(' ').trim_end_matches('\n') {
+            match without_blanks(line).trim_end_matches('\n') {
                 "---" if line.starts_with('-') => self.position = start,
                 "" => continue,
                 content if content.starts_with('#') => continue,
@@ -137,7 +140,7 @@ impl<'a> Reader<'a> {
         }
         loop {
             let (line, next) = self.raw_line();
-            let content = line.trim_start_matches(' ');
+            let content = without_blanks(line);
             let column = line.len() - content.len();
             let is_end = line.is_empty() && next == self.position;
             if is_end || !content.is_empty() && !content.starts_with('#') {
@@ -185,25 +188,22 @@ impl<'a> Reader<'a> {
         let line = self.line()?;
         if line.is_item() {
             self.list(line.column, false, depth)
-        } else if scalar::key(line.content).is_some() {
-            self.map(line.column, depth)
+        } else if let Some(first) = self.marks.key(line.content) {
+            self.map(line.column, first, depth)
         } else {
             self.inline(line, column?)
         }
     }
 
-    fn map(&mut self, column: usize, depth: usize) -> Simple<Node> {
+    /// `first`: the key that the current line begins with, and what follows it.
+    fn map(&mut self, column: usize, first: (&'a str, &'a str), depth: usize) -> Simple<Node> {
         self.count()?;
         let mut map = BTreeMap::new();
         let mut entries = 0;
+        let (mut key, mut rest) = first;
         loop {
             let line = self.line()?;
-            if !line.is_within(column) {
-                self.maps += Node::memory_of_entries(entries);
-                return Some(Node::Map(map));
-            }
             entries += 1;
-            let (key, rest) = scalar::key(line.content).filter(|_| line.column == column)?;
             self.count()?;
             if depth == 0 {
                 self.keeps = (self.wanted)(key);
@@ -213,6 +213,12 @@ impl<'a> Reader<'a> {
             if self.keeps && map.insert(key.to_owned(), node).is_some() {
                 self.duplicate_keys.push(key.to_owned());
             }
+            let line = self.line()?;
+            if !line.is_within(column) {
+                self.maps += Node::memory_of_entries(entries);
+                return Some(Node::Map(map));
+            }
+            (key, rest) = self.marks.key(line.content).filter(|_| line.column == column)?;
         }
     }
 
@@ -228,11 +234,11 @@ impl<'a> Reader<'a> {
             if line.column > column || !line.is_item() {
                 return None;
             }
-            let rest = line.content[1..].trim_start_matches(' ');
+            let rest = without_blanks(&line.content[1..]);
             self.enter(line, rest);
-            let node = if scalar::key(rest).is_some() {
+            let node = if let Some(first) = self.marks.key(rest) {
                 (depth < MAX_DEPTH).then_some(())?;
-                self.map(line.column + line.content.len() - rest.len(), depth + 1)?
+                self.map(line.column + line.content.len() - rest.len(), first, depth + 1)?
             } else {
                 self.value(column, false, depth)?
             };
@@ -276,7 +282,7 @@ impl<'a> Reader<'a> {
             }
             b'"' | b'\'' => {
                 self.count()?;
-                let (text, rest) = match scalar::quoted(line.content) {
+                let (text, rest) = match self.marks.quoted(line.content) {
                     Some(quoted) => quoted,
                     None => self.folded(line.content, column)?,
                 };
@@ -301,7 +307,7 @@ impl<'a> Reader<'a> {
 
 /// Whether nothing but blanks and a comment is left of a line.
 fn is_comment(rest: &str) -> bool {
-    let comment = rest.trim_start_matches(' ');
+    let comment = without_blanks(rest);
     comment.is_empty() || comment.starts_with('#') && comment.len() < rest.len()
 }
 

@@ -1,5 +1,6 @@
 //! Literal blocks: `|`, `|-` and `|+`.
 
+use super::scalar::without_blanks;
 use super::{Reader, Simple};
 use crate::yaml::node::Node;
 
@@ -24,7 +25,7 @@ impl Reader<'_> {
         let mut content = 0;
         while self.position < self.text.len() {
             let (line, next) = self.raw_line();
-            let blanks = line.len() - line.trim_start_matches(' ').len();
+            let blanks = line.len() - without_blanks(line).len();
             let is_empty = blanks == line.len() && blanks <= indent;
             if !is_empty && blanks < indent {
                 // A tab in the indentation is wrong.
@@ -59,7 +60,7 @@ impl Reader<'_> {
     fn indent(&self) -> Simple<usize> {
         let mut deepest = 0;
         for line in self.text[self.position..].split('\n') {
-            let content = line.trim_start_matches(' ');
+            let content = without_blanks(line);
             let blanks = line.len() - content.len();
             if !content.is_empty() {
                 return (blanks >= deepest && !content.starts_with('\t')).then_some(blanks);

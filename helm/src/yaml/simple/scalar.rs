@@ -10,61 +10,94 @@ use crate::yaml::resolve::{Resolved, resolve};
 /// Longer keys are wrong in some places.
 const MAX_KEY: usize = 1_000;
 
-/// The key that a line begins with, and what follows its colon and the blanks behind it.
-pub(super) fn key(content: &str) -> Simple<(&str, &str)> {
-    let (key, rest) = match content.as_bytes().first()? {
-        b'"' | b'\'' => match quoted(content)? {
-            (Cow::Borrowed(key), rest) => (key, rest.strip_prefix(':')?),
-            (Cow::Owned(_), _) => return None,
-        },
-        _ => {
-            let colon = colon(content)?;
-            let key = &content[..colon];
-            let is_text = is_plain(key) && key != "<<" && resolves_to_text(key);
-            is_text.then_some((key, &content[colon + 1..]))?
+/// Which characters a text has somewhere that are told apart in scalars. Most texts have neither, and no line of them is searched.
+#[derive(Clone, Copy)]
+pub(super) struct Marks {
+    tabs: bool,
+    hashes: bool,
+}
+
+impl Marks {
+    pub(super) fn of(text: &str) -> Self {
+        let has = |byte| memchr::memchr(byte, text.as_bytes()).is_some();
+        Self {
+            tabs: has(b'\t'),
+            hashes: has(b'#'),
         }
-    };
-    let value = rest.trim_start_matches(' ');
-    let is_separated = rest.is_empty() || value.len() < rest.len();
-    (is_separated && key.len() <= MAX_KEY).then_some((key, value))
+    }
+
+    /// The key that a line begins with, and what follows its colon and the blanks behind it.
+    pub(super) fn key(self, content: &str) -> Simple<(&str, &str)> {
+        let (key, rest) = match content.as_bytes().first()? {
+            b'"' | b'\'' => match self.quoted(content)? {
+                (Cow::Borrowed(key), rest) => (key, rest.strip_prefix(':')?),
+                (Cow::Owned(_), _) => return None,
+            },
+            _ => {
+                let colon = colon(content)?;
+                let key = &content[..colon];
+                let is_text = self.is_plain(key) && key != "<<" && resolves_to_text(key);
+                is_text.then_some((key, &content[colon + 1..]))?
+            }
+        };
+        let value = without_blanks(rest);
+        let is_separated = rest.is_empty() || value.len() < rest.len();
+        (is_separated && key.len() <= MAX_KEY).then_some((key, value))
+    }
+
+    /// Whether the text is a plain scalar as it stands, without blanks at its ends, comments and tabs.
+    fn is_plain(self, text: &str) -> bool {
+        let bytes = text.as_bytes();
+        let begins = match bytes.first() {
+            Some(b'-') => !matches!(bytes.get(1), None | Some(b' ')),
+            Some(
+                b' ' | b'?' | b':' | b',' | b'[' | b']' | b'{' | b'}' | b'#' | b'&' | b'*' | b'!' | b'|' | b'>' | b'\''
+                | b'"' | b'%' | b'@' | b'`',
+            )
+            | None => false,
+            Some(_) => true,
+        };
+        begins && !text.ends_with(' ') && self.has_no_tab(text) && self.comment(text).is_none()
+    }
+
+    /// Whether a line is the continuation of a plain scalar and nothing else.
+    fn goes_on(self, line: &str) -> bool {
+        colon(line).is_none() && self.comment(line).is_none() && self.has_no_tab(line)
+    }
+
+    fn has_no_tab(self, text: &str) -> bool {
+        !self.tabs || memchr::memchr(b'\t', text.as_bytes()).is_none()
+    }
+
+    /// Where a comment begins, with a blank before it.
+    fn comment(self, text: &str) -> Option<usize> {
+        let bytes = self.hashes.then_some(text.as_bytes())?;
+        memchr::memchr_iter(b'#', bytes)
+            .find(|&at| at > 0 && bytes[at - 1] == b' ')
+            .map(|at| at - 1)
+    }
+
+    /// A quoted scalar, and what follows its closing quote.
+    pub(super) fn quoted(self, content: &str) -> Simple<(Cow<'_, str>, &str)> {
+        let (text, rest) = match content.as_bytes().first()? {
+            b'"' => double_quoted(&content[1..])?,
+            b'\'' => single_quoted(&content[1..])?,
+            _ => return None,
+        };
+        self.has_no_tab(&text).then_some((text, rest))
+    }
+}
+
+/// What stands behind the blanks that a text begins with.
+pub(super) fn without_blanks(text: &str) -> &str {
+    let blanks = text.bytes().take_while(|byte| *byte == b' ').count();
+    &text[blanks..]
 }
 
 /// The first colon that ends a key.
 fn colon(content: &str) -> Option<usize> {
     let bytes = content.as_bytes();
     memchr::memchr_iter(b':', bytes).find(|&at| matches!(bytes.get(at + 1), None | Some(b' ')))
-}
-
-/// Whether the text is a plain scalar as it stands, without blanks at its ends, comments and tabs.
-fn is_plain(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let begins = match bytes.first() {
-        Some(b'-') => !matches!(bytes.get(1), None | Some(b' ')),
-        Some(
-            b' ' | b'?' | b':' | b',' | b'[' | b']' | b'{' | b'}' | b'#' | b'&' | b'*' | b'!' | b'|' | b'>' | b'\''
-            | b'"' | b'%' | b'@' | b'`',
-        )
-        | None => false,
-        Some(_) => true,
-    };
-    begins && !text.ends_with(' ') && has_no_tab(text) && comment(text).is_none()
-}
-
-/// Whether a line is the continuation of a plain scalar and nothing else.
-fn goes_on(line: &str) -> bool {
-    colon(line).is_none() && comment(line).is_none() && has_no_tab(line)
-}
-
-fn has_no_tab(text: &str) -> bool {
-    memchr::memchr(b'\t', text.as_bytes()).is_none()
-}
-
-/// Where a comment begins, with a blank before it.
-fn comment(text: &str) -> Option<usize> {
-    let bytes = text.as_bytes();
-    memchr::memchr_iter(b'#', bytes)
-        .find(|&at| at > 0 && bytes[at - 1] == b' ')
-        .map(|at| at - 1)
 }
 
 /// The type of a plain scalar decides; infinities are wrong.
@@ -83,22 +116,12 @@ fn resolves_to_text(text: &str) -> bool {
     matches!(resolve(text), Resolved::Text | Resolved::Timestamp)
 }
 
-/// A quoted scalar, and what follows its closing quote.
-pub(super) fn quoted(content: &str) -> Simple<(Cow<'_, str>, &str)> {
-    let (text, rest) = match content.as_bytes().first()? {
-        b'"' => double_quoted(&content[1..])?,
-        b'\'' => single_quoted(&content[1..])?,
-        _ => return None,
-    };
-    has_no_tab(&text).then_some((text, rest))
-}
-
 fn single_quoted(content: &str) -> Simple<(Cow<'_, str>, &str)> {
     let mut end = 0;
     let mut has_quotes = false;
     loop {
-        end += content[end..].find('\'')?;
-        if !content[end + 1..].starts_with('\'') {
+        end += memchr::memchr(b'\'', &content.as_bytes()[end..])?;
+        if content.as_bytes().get(end + 1) != Some(&b'\'') {
             break;
         }
         has_quotes = true;
@@ -156,7 +179,7 @@ impl<'a> Reader<'a> {
                 return None;
             }
             self.position = next;
-            let content = line.trim_start_matches(' ');
+            let content = without_blanks(line);
             if content.is_empty() {
                 breaks += 1;
                 continue;
@@ -166,7 +189,7 @@ impl<'a> Reader<'a> {
             breaks = 0;
             if let Some((last, rest)) = single_quoted(content) {
                 text.push_str(&last);
-                return has_no_tab(&text).then_some((Cow::Owned(text), rest));
+                return self.marks.has_no_tab(&text).then_some((Cow::Owned(text), rest));
             }
             text.push_str(&unescaped(content));
         }
@@ -174,9 +197,9 @@ impl<'a> Reader<'a> {
 
     /// A plain scalar that begins with the rest of a line and goes on in the lines that stand deeper than the column.
     pub(super) fn plain(&mut self, content: &'a str, column: usize) -> Simple<Cow<'a, str>> {
-        let comment = comment(content);
+        let comment = self.marks.comment(content);
         let first = content[..comment.unwrap_or(content.len())].trim_end_matches(' ');
-        if !is_plain(first) || colon(first).is_some() {
+        if !self.marks.is_plain(first) || colon(first).is_some() {
             return None;
         }
         let mut text = Cow::Borrowed(first);
@@ -189,11 +212,11 @@ impl<'a> Reader<'a> {
                 self.position = next;
                 continue;
             }
-            let indent = line.len() - line.trim_start_matches(' ').len();
+            let indent = line.len() - without_blanks(line).len();
             if content.is_empty() || indent <= column || content.starts_with('#') {
                 break;
             }
-            if !goes_on(content) {
+            if !self.marks.goes_on(content) {
                 return None;
             }
             let text = text.to_mut();
@@ -213,7 +236,7 @@ impl<'a> Reader<'a> {
             b'[' => self.flow_list(&content[1..], depth),
             b'{' => self.flow_map(&content[1..], depth),
             b'"' | b'\'' => {
-                let (text, rest) = quoted(content)?;
+                let (text, rest) = self.marks.quoted(content)?;
                 Some((self.text(text), rest))
             }
             _ => {
@@ -225,7 +248,7 @@ impl<'a> Reader<'a> {
 
     fn flow_list<'t>(&mut self, content: &'t str, depth: usize) -> Simple<(Node, &'t str)> {
         let mut items = Vec::new();
-        let mut rest = content.trim_start_matches(' ');
+        let mut rest = without_blanks(content);
         if let Some(rest) = rest.strip_prefix(']') {
             return Some((Node::List(items), rest));
         }
@@ -234,41 +257,41 @@ impl<'a> Reader<'a> {
             if self.keeps {
                 items.push(item);
             }
-            let behind = behind.trim_start_matches(' ');
+            let behind = without_blanks(behind);
             if let Some(rest) = behind.strip_prefix(']') {
                 return Some((Node::List(items), rest));
             }
-            rest = behind.strip_prefix(',')?.trim_start_matches(' ');
+            rest = without_blanks(behind.strip_prefix(',')?);
         }
     }
 
     fn flow_map<'t>(&mut self, content: &'t str, depth: usize) -> Simple<(Node, &'t str)> {
         let mut entries = BTreeMap::new();
         let mut count = 0;
-        let mut rest = content.trim_start_matches(' ');
+        let mut rest = without_blanks(content);
         if let Some(rest) = rest.strip_prefix('}') {
             return Some((Node::Map(entries), rest));
         }
         loop {
             self.count()?;
             count += 1;
-            let (key, behind) = match quoted(rest) {
+            let (key, behind) = match self.marks.quoted(rest) {
                 Some((text, behind)) => (text, behind),
                 None => flow_plain(rest)
                     .filter(|(text, _)| resolves_to_text(text))
                     .map(|(text, behind)| (Cow::Borrowed(text), behind))?,
             };
             let value = behind.strip_prefix(": ").filter(|_| key.len() <= MAX_KEY)?;
-            let (node, behind) = self.flow(value.trim_start_matches(' '), depth + 1)?;
+            let (node, behind) = self.flow(without_blanks(value), depth + 1)?;
             if self.keeps && entries.insert(key.clone().into_owned(), node).is_some() {
                 self.duplicate_keys.push(key.into_owned());
             }
-            let behind = behind.trim_start_matches(' ');
+            let behind = without_blanks(behind);
             if let Some(rest) = behind.strip_prefix('}') {
                 self.maps += Node::memory_of_entries(count);
                 return Some((Node::Map(entries), rest));
             }
-            rest = behind.strip_prefix(',')?.trim_start_matches(' ');
+            rest = without_blanks(behind.strip_prefix(',')?);
         }
     }
 }
