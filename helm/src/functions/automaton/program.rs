@@ -64,9 +64,11 @@ fn compiler() -> thompson::Compiler {
 
 fn program(pattern: &str, config: thompson::Config) -> Searched<NFA> {
     let config = config.nfa_size_limit(Some(MAX_PROGRAM));
-    let built = COMPILER.with_borrow_mut(|compiler| compiler.configure(config).build(pattern));
-    built.map_err(|error| match error.size_limit() {
-        Some(limit) => format!("its program takes more than {limit} bytes"),
-        None => std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string),
+    COMPILER.with_borrow_mut(|compiler| {
+        let built = compiler.configure(config).build(pattern);
+        built.map_err(|error| match error.size_limit() {
+            Some(limit) => format!("its program takes more than {limit} bytes"),
+            None => std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string),
+        })
     })
 }
