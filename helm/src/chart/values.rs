@@ -1,5 +1,7 @@
 //! Values files: how one is read, and how several become one. Chart defaults are not known here.
 
+use memchr::memchr2;
+
 use crate::json;
 use crate::profile::ValuesFiles;
 use crate::text::{lossy, trim_space};
@@ -42,7 +44,7 @@ impl Default for Defaults {
 impl Defaults {
     pub(super) fn new(text: &[u8]) -> Self {
         let first = read(text, ValuesFiles::FirstDocument);
-        let is_plain = first.is_ok() && !has_separator(text) && !loses_last_line(text);
+        let is_plain = first.is_ok() && !has_separator(text) && !loses_last_line(text) && !ends_in_block(text);
         let others = ValuesFiles::ALL[1..].iter().filter(|_| !is_plain);
         let others: Vec<Reading> = others.map(|files| read(text, *files)).collect();
         Self {
@@ -67,6 +69,7 @@ pub(crate) fn read(text: &[u8], files: ValuesFiles) -> Reading {
     let documents = match files {
         ValuesFiles::FirstDocument => return read_document(text),
         ValuesFiles::AllDocumentsWithoutFullLastLine if loses_last_line(text) => documents(without_last_line(text)),
+        ValuesFiles::AllDocuments if text.ends_with(b"\r") => documents(&[text, b"\n"].concat()),
         ValuesFiles::AllDocuments | ValuesFiles::AllDocumentsWithoutFullLastLine => documents(text),
     };
     let mut values = Node::empty_map();
@@ -97,8 +100,10 @@ const LINE_BUFFER: usize = 4096;
 fn documents(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let mut documents = vec![Vec::new()];
     for line in text.split_inclusive(|byte| *byte == b'\n') {
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let line = match line.strip_suffix(b"\n") {
+            Some(line) => line.strip_suffix(b"\r").unwrap_or(line),
+            None => line,
+        };
         let document = documents.last_mut().filter(|document| !document.is_empty());
         if let Some(rest) = line.strip_prefix(SEPARATOR) {
             let rest = trim_space(rest);
@@ -128,6 +133,13 @@ fn has_separator(text: &[u8]) -> bool {
 fn loses_last_line(text: &[u8]) -> bool {
     let last = text.len() - without_last_line(text).len();
     last > 0 && last.is_multiple_of(LINE_BUFFER)
+}
+
+/// Whether a block scalar may end with the text without a line break, which Helm 4 adds.
+fn ends_in_block(text: &[u8]) -> bool {
+    let last = &text[without_last_line(text).len()..];
+    let is_within = last.starts_with(b" ") || last.ends_with(b"\r");
+    is_within && memchr2(b'|', b'>', text).is_some()
 }
 
 /// Everything up to the last line break.

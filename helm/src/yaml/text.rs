@@ -10,6 +10,9 @@ use super::error::Error;
 /// The text is read again for each colon that is hidden.
 const MAX_HIDDEN_COLONS: usize = 64;
 
+/// What ends a line for our scanner and for Go's.
+const LINE_BREAKS: [&str; 5] = ["\n", "\r", "\u{85}", "\u{2028}", "\u{2029}"];
+
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// A text and where marks point in it. The scanner panics when a text ends inside a line of a block scalar or behind a backslash, so
@@ -28,7 +31,7 @@ pub(super) struct Text<'a> {
 
 impl<'a> Text<'a> {
     pub(super) fn new(text: &'a [u8]) -> Self {
-        let completed = !text.is_empty() && !text.ends_with(b"\n");
+        let completed = !text.is_empty() && !LINE_BREAKS.iter().any(|end| text.ends_with(end.as_bytes()));
         let blanks = text.iter().rev().take_while(|byte| **byte == b' ').count();
         let (before, _) = text.split_at(text.len() - blanks);
         Self {

@@ -257,7 +257,10 @@ impl Case {
         let files: Vec<(&str, &str)> = files.collect();
         let chart = Some(CHART).filter(|_| files.iter().all(|(name, _)| *name != CHART.0));
         let owned = |(name, text): (&str, &str)| (name.to_owned(), text.as_bytes().to_vec());
-        chart.into_iter().chain(files).map(owned).collect()
+        let mut files: Vec<(String, Vec<u8>)> = chart.into_iter().chain(files).map(owned).collect();
+        // As a walk through folders finds them.
+        files.sort_by(|(one, _), (other, _)| one.split('/').cmp(other.split('/')));
+        files
     }
 
     fn theirs(&self, binary: &Path) -> String {
