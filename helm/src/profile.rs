@@ -5,6 +5,8 @@
 
 mod api_versions;
 mod kind_order;
+#[cfg(test)]
+mod reference;
 
 pub use self::api_versions::ApiVersions;
 use crate::functions::{FunctionSet, FunctionTable};

@@ -215,14 +215,18 @@ fn values_or_empty(values: &Node) -> std::borrow::Cow<'_, Node> {
     }
 }
 
+/// The `apiVersion` of charts that Helm 4 can load, but not render.
+const EXPERIMENTAL: &str = "v3";
+
 fn check_installable(chart: &Instance, profile: &Profile) -> Result<(), RenderProblem> {
     let version = &chart.metadata.api_version;
     let is_known = |known: &[&str]| known.contains(&version.as_str());
-    if !profile.chart_api_versions.is_none_or(is_known) {
-        return Err(RenderProblem::ChartApiVersion(version.clone()));
-    }
-    if chart.metadata.is_library() {
+    let is_unknown = !profile.chart_api_versions.is_none_or(is_known);
+    if chart.metadata.is_library() && !(is_unknown && version != EXPERIMENTAL) {
         return Err(RenderProblem::Library);
+    }
+    if is_unknown {
+        return Err(RenderProblem::ChartApiVersion(version.clone()));
     }
     let missing = chart.missing_dependencies();
     if missing.is_empty() {

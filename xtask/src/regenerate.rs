@@ -5,11 +5,26 @@ use std::process::ExitCode;
 use crate::{screen, setup, step::Step, workspace::Workspace};
 
 /// For each crate the tests that understand `STACKWRIGHT_REGENERATE`: CRDs, roles and references, golden plans, answers of the real Helm.
-const TESTS: [(&str, &[&str]); 4] = [
+const TESTS: [(&str, &[&str]); 5] = [
     ("crds", &["--test", "generated", "--test", "reference"]),
     ("core-operator", &["the_reference"]),
     ("planning", &["--test", "decisions"]),
-    ("helm", &["--test", "conformance", "as_helm_rendered_them"]),
+    ("helm", &["--lib", "the_table_for_people"]),
+    (
+        "helm",
+        &[
+            "--test",
+            "conformance",
+            "--test",
+            "functions",
+            "--test",
+            "small_charts",
+            "--test",
+            "command",
+            "--test",
+            "hostile",
+        ],
+    ),
 ];
 
 pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<ExitCode> {

@@ -191,7 +191,7 @@ impl fmt::Display for RenderError {
             RenderProblem::KubeVersion { version, problem } => {
                 write!(formatter, "invalid kube version '{version}': {problem}")
             }
-            RenderProblem::ChartApiVersion(version) if version == "v3" => {
+            RenderProblem::ChartApiVersion(version) if version == super::EXPERIMENTAL => {
                 formatter.write_str("invalid chart apiVersion")
             }
             RenderProblem::ChartApiVersion(_) => formatter.write_str("unsupported chart version"),

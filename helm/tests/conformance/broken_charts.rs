@@ -1,201 +1,16 @@
-//! Cluster classes that somebody broke: our errors are helm's, to the letter, with file, line and words.
+//! Cluster classes that somebody broke: our errors are helm's, to the letter, with file, line and words. Mistakes are recorded in
+//! `mistakes/*.txt`, damage is shown to the real helms.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use helm::Profile;
+use helm::yaml::Node;
+use helm::{Profile, json};
 
 use crate::call::{Call, Files, Source, compare, files_below, files_in};
-use crate::lab;
-
-/// What somebody did: the file, the text that was there, the text that is there now.
-const MISTAKES: &[(&str, &str, &str)] = &[
-    // Texts that are no templates.
-    (CLASS, "{{ .Release.Namespace }}", "{{ .Release.Namespace }"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ .Release.Namespace"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ | quote }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ (.Release.Namespace }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ .Release.Namespace) }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ .Release.Namespace; }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ .Release.Na#me }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ 'ab' }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ \"text }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ `text }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ 0x }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ 1.2.3 }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ /* comment */ }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{/* comment }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ end }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ else }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ break }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ if .Values.nodeImage }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ if }}x{{ end }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ template nosuch . }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ $clazz }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ nil }}"),
-    (CLASS, "{{ .Release.Namespace }}", "{{ nosuch .Release }}"),
-    (
-        CLASS,
-        "{{ .Values.nodeImage | quote }}",
-        "{{ .Values.nodeImage | qoute }}",
-    ),
-    (CLASS, "{{- $class := include", "{{- $class = include"),
-    (CLASS, "{{- range .Values.certSANs }}", "{{- rang .Values.certSANs }}"),
-    (
-        CLASS,
-        "            {{- end }}\n            {{ `{{- range",
-        "            {{ `{{- range",
-    ),
-    (NAMES, "{{- end }}", ""),
-    (NAMES, "{{- end }}", "{{- end }}{{- end }}"),
-    (NAMES, "{{- define \"harbor.class\" -}}", "{{- define harbor.class -}}"),
-    (
-        NAMES,
-        "{{- end }}",
-        "{{- end }}{{ define \"harbor.class\" }}again{{ end }}",
-    ),
-    // Templates that fail.
-    (CLASS, "include \"harbor.class\"", "include \"harbour.class\""),
-    (
-        CLASS,
-        "{{ .Values.nodeImage | quote }}",
-        "{{ .Values.node.image | quote }}",
-    ),
-    (
-        CLASS,
-        "{{ .Values.nodeImage | quote }}",
-        "{{ .Values.nodeImage.name | quote }}",
-    ),
-    (
-        CLASS,
-        "{{ .Values.nodeImage | quote }}",
-        "{{ required \"an image is needed\" .Values.image | quote }}",
-    ),
-    (
-        CLASS,
-        "{{ .Values.nodeImage | quote }}",
-        "{{ fail \"no: \\\"never\\\"\" }}",
-    ),
-    (
-        CLASS,
-        "{{ .Values.nodeImage | quote }}",
-        "{{ .Values.nodeImage | trunc }}",
-    ),
-    (
-        CLASS,
-        "{{ .Values.nodeImage | quote }}",
-        "{{ .Values.nodeImage | trunc \"x\" }}",
-    ),
-    (CLASS, "{{ .Values.nodeImage | quote }}", "{{ .Values.image | upper }}"),
-    (CLASS, "{{ .Values.nodeImage | quote }}", "{{ upper .Values.image }}"),
-    (CLASS, "{{ .Values.nodeImage | quote }}", "{{ lt .Values.nodeImage 5 }}"),
-    (
-        CLASS,
-        "{{ .Values.nodeImage | quote }}",
-        "{{ index .Values.certSANs 9 }}",
-    ),
-    (
-        CLASS,
-        "{{ .Values.nodeImage | quote }}",
-        "{{ index .Values.image \"name\" }}",
-    ),
-    (
-        CLASS,
-        "{{ .Values.nodeImage | quote }}",
-        "{{ .Values.nodeImage | semverCompare \">=1\" }}",
-    ),
-    (CLASS, "{{ .Values.nodeImage | quote }}", "{{ div 1 0 }}"),
-    (CLASS, "{{ .Values.nodeImage | quote }}", "{{ tpl \"{{ nosuch }}\" . }}"),
-    (
-        CLASS,
-        "{{ .Values.nodeImage | quote }}",
-        "{{ tpl \"{{ .a.b }}\" (dict) }}",
-    ),
-    (
-        CLASS,
-        "{{ .Values.nodeImage | quote }}",
-        "{{ regexReplaceAll \"[\" \"a\" \"b\" }}",
-    ),
-    (
-        CLASS,
-        "{{ .Values.nodeImage | quote }}",
-        "{{ first .Values.nodeImage }}",
-    ),
-    (CLASS, "{{ .Values.nodeImage | quote }}", "{{ .Release.Name.First }}"),
-    (CLASS, "{{ .Values.nodeImage | quote }}", "{{ .Chart.Nosuch }}"),
-    (
-        CLASS,
-        "{{ .Values.nodeImage | quote }}",
-        "{{ .Capabilities.KubeVersion.Nosuch }}",
-    ),
-    (CLASS, "{{ .Values.nodeImage | quote }}", "{{ template \"nosuch\" . }}"),
-    (CLASS, "{{- range .Values.certSANs }}", "{{- range .Values.nodeImage }}"),
-    (CLASS, "{{- range .Values.certSANs }}", "{{- range $a, $b := 3 }}"),
-    (NAMES, "{{ .Release.Name }}", "{{ .Release.Name.First }}"),
-    (NAMES, "{{ .Release.Name }}", "{{ include \"harbor.class\" . }}"),
-    (NAMES, "{{ .Release.Name }}", "{{ fail \"from within\" }}"),
-    // Output that is no manifest.
-    (CLASS, "kind: ClusterClass", "kind: ClusterClass:"),
-    (CLASS, "kind: ClusterClass", "\tkind: ClusterClass"),
-    (CLASS, "kind: ClusterClass", "kind: [ClusterClass"),
-    (CLASS, "kind: ClusterClass", "kind: {a: b}"),
-    (CLASS, "kind: ClusterClass", "kind: \"ClusterClass"),
-    (CLASS, "kind: ClusterClass", "kind: *class"),
-    (CLASS, "kind: ClusterClass", "kind ClusterClass"),
-    (CLASS, "  namespace: ", " namespace: "),
-    (
-        CLASS,
-        "  name: {{ $class }}\n",
-        "  name: {{ $class }}\n  annotations: {a: [b]}\n",
-    ),
-    (CLASS, "metadata:\n", "metadata: text\nspare:\n"),
-    (CLASS, "{{- $class := include", "- list\n---\n{{- $class := include"),
-    (
-        CLASS,
-        "{{ .Values.nodeImage | quote }}",
-        "{{ .Values.nodeImage }}: more",
-    ),
-    (
-        CLASS,
-        "{{ .Values.nodeImage | quote }}",
-        "{{ toYaml .Values | indent 2 }}",
-    ),
-    (CLASS, "{{ .Values.nodeImage | quote }}", "\"\\q\""),
-    // Files that are no YAML, or say what they must not.
-    (VALUES, "nodeImage:", "nodeImage: a:"),
-    (VALUES, "nodeImage:", "- nodeImage:"),
-    (VALUES, "nodeImage:", "\tnodeImage:"),
-    (CHART, "version: v0", "version: latest"),
-    (CHART, "version: v0", ""),
-    (CHART, "name: docker", "name: ../docker"),
-    (CHART, "type: application", "type: library"),
-    (CHART, "type: application", "type: class"),
-    (CHART, "type: application", "kubeVersion: \">=1.99\""),
-    (
-        CHART,
-        "type: application",
-        "dependencies: [{name: other, version: 1.0.0, repository: x}]",
-    ),
-    (CHART, "type: application", "dependencies: text"),
-];
-
-const CHART: &str = "Chart.yaml";
-const VALUES: &str = "values.yaml";
-const CLASS: &str = "templates/cluster-class.yaml";
-const NAMES: &str = "templates/_names.tpl";
+use crate::{lab, recorded};
 
 fn own_class() -> Files {
     files_below(&lab::room().join("../e2e/stacks/docker-harbor/v1/cluster-class"))
-}
-
-/// The chart after one mistake.
-fn with_mistake(chart: &Files, (file, before, after): (&str, &str, &str)) -> Files {
-    let mut chart = chart.clone();
-    let (_, data) = chart.iter_mut().find(|(path, _)| path == file).unwrap();
-    let text = str::from_utf8(data).unwrap();
-    assert!(text.contains(before), "{file} has no {before:?}");
-    *data = text.replacen(before, after, 1).into_bytes();
-    chart
 }
 
 fn call(name: String, chart: Files) -> Call {
@@ -206,23 +21,35 @@ fn call(name: String, chart: Files) -> Call {
     }
 }
 
-#[test]
-fn mistakes_in_a_cluster_class_are_told_as_helm_tells_them() {
-    let binary = lab::helm(Profile::V3_19);
-    let chart = own_class();
-    let calls: Vec<Call> = MISTAKES
+/// The chart after what somebody did: the file, the text that was there, the text that is there now, both as JSON.
+fn mistake(question: &str) -> Call {
+    let parts: Vec<&str> = question.lines().collect();
+    let [file, texts @ ..] = &parts[..] else {
+        panic!("no file: {question}");
+    };
+    let texts: Vec<Node> = texts
         .iter()
-        .map(|mistake| {
-            call(
-                format!("{} -> {}", mistake.1, mistake.2),
-                with_mistake(&chart, *mistake),
-            )
-        })
+        .map(|text| json::decode(text.as_bytes()).unwrap())
         .collect();
-    compare(&calls, |call| {
-        let theirs = call.theirs(&binary);
-        assert!(theirs.starts_with("Error: "), "no mistake: {}", call.name);
-        theirs
+    let texts: Vec<&str> = texts.iter().map(|text| text.as_text().unwrap()).collect();
+    let mut chart = own_class();
+    let (_, data) = chart.iter_mut().find(|(path, _)| path == file).unwrap();
+    let text = str::from_utf8(data).unwrap();
+    assert!(text.contains(texts[0]), "{file} has no {:?}", texts[0]);
+    *data = text.replacen(texts[0], texts[1], 1).into_bytes();
+    call(question.to_owned(), chart)
+}
+
+#[test]
+fn mistakes_in_a_cluster_class_are_told_as_helm_told_them() {
+    let answer = |result: &str| match result.strip_prefix("Error: ") {
+        Some(error) => format!("! {}", error.escape_debug()),
+        None => "= rendered".to_owned(),
+    };
+    let ours = |question: &str, profile| answer(&mistake(question).of(profile).ours());
+    let files = recorded::files(&lab::room().join("tests/mistakes"));
+    recorded::compare(Profile::all(), &files, 80, ours, |question, binary| {
+        answer(&mistake(question).theirs(binary))
     });
 }
 
@@ -271,15 +98,21 @@ fn damaged(name: &str, chart: &Files) -> Vec<Call> {
 
 #[test]
 fn damage_in_a_cluster_class_is_told_as_helm_tells_it() {
-    let binary = lab::helm(Profile::V3_19);
     let mut calls = damaged("docker-harbor", &own_class());
     if let Some(corpus) = lab::corpus("damaged cluster classes") {
         let chart = "openstack-scs-1-32-v4/openstack-scs-1-32-cluster-class-v4.tgz";
         calls.extend(damaged(chart, &files_in(&corpus.join("releases").join(chart))));
     }
+    // The profiles take turns.
+    let profiles = Profile::all().iter().cycle();
+    let calls: Vec<Call> = calls
+        .into_iter()
+        .zip(profiles)
+        .map(|(call, profile)| call.of(profile))
+        .collect();
     let refused = AtomicUsize::new(0);
     compare(&calls, |call| {
-        let theirs = call.theirs(&binary);
+        let theirs = call.theirs(&lab::helm(call.profile));
         refused.fetch_add(usize::from(theirs.starts_with("Error: ")), Ordering::Relaxed);
         theirs
     });

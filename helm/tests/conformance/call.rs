@@ -62,6 +62,11 @@ impl Call {
         Self { values, ..self }
     }
 
+    /// The same call of another Helm.
+    pub(crate) fn of(self, profile: &'static Profile) -> Self {
+        Self { profile, ..self }
+    }
+
     /// What our library answers: the standard output, or the error.
     pub(crate) fn ours(&self) -> String {
         let limits = ArchiveLimits::default();

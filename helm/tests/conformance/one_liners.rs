@@ -57,13 +57,7 @@ fn decode(encoded: &str) -> Vec<u8> {
 #[test]
 fn one_line_templates_render_as_helm_rendered_them() {
     let files = recorded::files(&lab::room().join("tests/micro"));
-    let ours = |template: &str, profile| {
-        let call = Call {
-            profile,
-            ..call(template)
-        };
-        answer(&call.ours())
-    };
+    let ours = |template: &str, profile| answer(&call(template).of(profile).ours());
     recorded::compare(Profile::all(), &files, 300, ours, |template, binary| {
         answer(&call(template).theirs(binary))
     });

@@ -130,7 +130,7 @@ fn own_charts_render_as_helm_renders_them() {
 }
 
 fn in_profile(profile: &'static Profile) -> Vec<Call> {
-    own_calls().into_iter().map(|call| Call { profile, ..call }).collect()
+    own_calls().into_iter().map(|call| call.of(profile)).collect()
 }
 
 #[test]

@@ -37,6 +37,17 @@ impl Case {
         let answers = self.answers[..=profile].iter().rev();
         answers.flatten().next().map_or("", String::as_str)
     }
+
+    /// Whether a profile and the one before it, or the one behind the first, answer otherwise.
+    fn is_told_apart(&self, profile: usize) -> bool {
+        self.answers[profile.max(1)].is_some()
+    }
+
+    /// Takes the answer of a profile, when those before it are known.
+    fn learn(&mut self, profile: usize, answer: String) {
+        let is_new = profile == 0 || self.answer(profile - 1) != answer;
+        self.answers[profile] = is_new.then_some(answer);
+    }
 }
 
 /// The place of the profile that a line of an answer is for, and the answer.
@@ -190,19 +201,17 @@ fn differing(
 }
 
 fn record(case: &mut Case, helms: &[PathBuf], theirs: &impl Fn(&str, &Path) -> String) {
-    let mut before = None;
-    for (answer, helm) in case.answers.iter_mut().zip(helms) {
-        let now = theirs(&case.question, helm);
-        *answer = (before.as_ref() != Some(&now)).then(|| now.clone());
-        before = Some(now);
+    for (profile, helm) in helms.iter().enumerate() {
+        let answer = theirs(&case.question, helm);
+        case.learn(profile, answer);
     }
 }
 
-/// As [`compare`], with all questions of a file at once, each beside its recorded answer, for the oldest profile.
+/// As [`compare`], with all questions of a file at once, each beside its recorded answer.
 pub(crate) fn compare_together(
     files: &[PathBuf],
     at_least: usize,
-    answers: impl Fn(&[(&str, &str)], Option<&Path>) -> Vec<String>,
+    answers: impl Fn(&[(&str, &str)], &'static Profile, Option<&Path>) -> Vec<String>,
 ) {
     let recording = std::env::var_os("STACKWRIGHT_REGENERATE");
     let (mut differences, mut count) = (String::new(), 0);
@@ -210,20 +219,31 @@ pub(crate) fn compare_together(
         let mut lines = read(path);
         let is_named = |file: &OsString| file == "1" || path.file_name() == Some(file);
         if recording.as_ref().is_some_and(is_named) {
-            let theirs = answers(&cases(&lines), Some(&lab::helm(Profile::V3_19)));
-            let slots = lines.iter_mut().filter_map(|line| match line {
-                Line::Case(case) => Some(&mut case.answers[0]),
-                Line::Other(_) => None,
-            });
-            slots.zip(theirs).for_each(|(slot, answer)| *slot = Some(answer));
+            for (place, profile) in Profile::all().iter().enumerate() {
+                let theirs = answers(&cases(&lines, place, |_, _| true), profile, Some(&lab::helm(profile)));
+                let slots = lines.iter_mut().filter_map(|line| match line {
+                    Line::Case(case) => Some(case),
+                    Line::Other(_) => None,
+                });
+                slots.zip(theirs).for_each(|(case, answer)| case.learn(place, answer));
+            }
             write(path, &lines);
         }
-        let cases = cases(&lines);
-        count += cases.len();
-        for ((question, answer), found) in cases.iter().zip(answers(&cases, None)) {
-            if found != *answer {
-                let file = path.file_name().unwrap().display();
-                writeln!(differences, "{file}: {question}\n  helm: {answer}\n  ours: {found}").unwrap();
+        count += cases(&lines, 0, |_, _| true).len();
+        for (place, profile) in Profile::all().iter().enumerate() {
+            // Profiles that answer alike take turns.
+            let is_turn =
+                |number: usize, case: &Case| number % Profile::all().len() == place || case.is_told_apart(place);
+            let cases = cases(&lines, place, is_turn);
+            for ((question, answer), found) in cases.iter().zip(answers(&cases, profile, None)) {
+                if found != *answer {
+                    let (file, name) = (path.file_name().unwrap().display(), profile.name);
+                    writeln!(
+                        differences,
+                        "{file}: {name} {question}\n  helm: {answer}\n  ours: {found}"
+                    )
+                    .unwrap();
+                }
             }
         }
     }
@@ -231,12 +251,14 @@ pub(crate) fn compare_together(
     assert!(count >= at_least, "only {count} cases were found");
 }
 
-fn cases(lines: &[Line]) -> Vec<(&str, &str)> {
-    lines
-        .iter()
-        .filter_map(|line| match line {
-            Line::Case(case) => Some((case.question.as_str(), case.answer(0))),
-            Line::Other(_) => None,
-        })
+/// Some of the questions with the answers of a profile.
+fn cases(lines: &[Line], profile: usize, is_asked: impl Fn(usize, &Case) -> bool) -> Vec<(&str, &str)> {
+    let cases = lines.iter().filter_map(|line| match line {
+        Line::Case(case) => Some(case),
+        Line::Other(_) => None,
+    });
+    let asked = cases.enumerate().filter(|(number, case)| is_asked(*number, case));
+    asked
+        .map(|(_, case)| (case.question.as_str(), case.answer(profile)))
         .collect()
 }

@@ -32,15 +32,7 @@ fn answer(result: &str) -> String {
 #[test]
 fn values_are_checked_as_helm_checked_them() {
     let files = recorded::files(&lab::room().join("tests/schemas"));
-    let ours = |question: &str, profile| {
-        answer(
-            &Call {
-                profile,
-                ..call(question)
-            }
-            .ours(),
-        )
-    };
+    let ours = |question: &str, profile| answer(&call(question).of(profile).ours());
     recorded::compare(Profile::all(), &files, 150, ours, |question, binary| {
         answer(&call(question).theirs(binary))
     });

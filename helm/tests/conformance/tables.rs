@@ -120,8 +120,11 @@ fn answer_alone(row: &str, render: &(impl Fn(&Call) -> String + Sync)) -> String
 #[test]
 fn rows_render_as_helm_rendered_them() {
     let files = recorded::files(&lab::room().join("tests/tables"));
-    recorded::compare_together(&files, 2_500, |rows: &[(&str, &str)], binary| {
-        let render = |call: &Call| binary.map_or_else(|| call.ours(), |binary| call.theirs(binary));
+    recorded::compare_together(&files, 2_500, |rows: &[(&str, &str)], profile, binary| {
+        let render = |call: &Call| match binary {
+            Some(binary) => call.theirs(binary),
+            None => call.clone().of(profile).ours(),
+        };
         let is_apart = |(row, answer): &(&str, &str)| is_alone(row) || answer.starts_with('!');
         let mut results: Vec<Option<String>> = vec![None; rows.len()];
         let (apart, together): (Vec<usize>, Vec<usize>) = (0..rows.len()).partition(|row| is_apart(&rows[*row]));

@@ -218,6 +218,24 @@ fn of_a_million_entries_the_first_ten_thousand_are_looked_at() {
 }
 
 #[test]
+fn names_that_are_no_utf_8_are_texts_in_files_and_a_broken_header_is_ignored() {
+    let prints = "a: [{{ range $path, $_ := .Files }}{{ $path | quote }}, {{ end }}]\n";
+    let chart = archive(&[
+        Item::file("c/Chart.yaml", CHART),
+        Item::file("c/templates/a.yaml", prints),
+        Item::file(b"c/\xff", "x"),
+        Item::file("pax", "no record\n").of_type(EntryType::XHeader),
+        Item::file("c/z", "x"),
+    ]);
+    let chart = Chart::from_archive(&chart, &ArchiveLimits::default()).unwrap();
+    let rendering = chart.render(&Node::Null, &RenderOptions::new("r", "ns")).unwrap();
+    assert_eq!(
+        str::from_utf8(&rendering.stdout()).unwrap(),
+        "---\n# Source: c/templates/a.yaml\na: [\"z\", \"\u{fffd}\", ]\n"
+    );
+}
+
+#[test]
 fn names_are_bounded_too() {
     let limits = ArchiveLimits {
         total_bytes: 1_000,

@@ -145,7 +145,7 @@ fn odd_charts_are_what_they_are_for_helm() {
             // Those that answer alike take turns.
             let profile = &profiles[number % profiles.len()];
             let ours = answer(program, &["--profile", profile], case, folder.path());
-            if ours != *theirs {
+            if (ours != *theirs) != case.differs {
                 let name = &case.name;
                 write!(
                     found.lock().unwrap(),

@@ -13,6 +13,8 @@ const CHART: (&str, &str) = ("Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.
 const WARNINGS: [&str; 3] = ["skipped value for ", "cannot overwrite table ", "destination for "];
 /// How the lines of a question begin.
 const QUESTION: [&str; 5] = ["$ ", "< ", "> ", "| ", "\\ "];
+/// What stands before the profiles of an answer of ours.
+const OURS: &str = "ours ";
 /// The name that stands for the user's values among the arguments.
 const USER_VALUES: &str = "user.yaml";
 
@@ -20,7 +22,7 @@ const USER_VALUES: &str = "user.yaml";
 type Files = Vec<(String, String)>;
 
 /// The cases of one file.
-pub(crate) struct Cases {
+pub(crate) struct Recorded {
     path: PathBuf,
     /// What stands before the first case.
     head: String,
@@ -38,17 +40,35 @@ pub(crate) struct Case {
     user_values: String,
     shared: Files,
     files: Files,
-    /// The names of profiles and what they say.
-    answers: Vec<(Vec<String>, String)>,
+    answers: Answers,
+    /// What we say otherwise, where that is known.
+    own_answers: Answers,
+    /// The answer that is read is one of ours.
+    is_own: bool,
 }
 
+/// The names of profiles and what they say.
+type Answers = Vec<(Vec<String>, String)>;
+
+/// The file of what we answer otherwise.
+const DIFFERENCES: &str = "differences.txt";
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/small_charts")
+}
+
+/// All files of cases that we answer as Helm does.
 pub(crate) fn files() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/small_charts");
-    let entries = std::fs::read_dir(folder).unwrap();
+    let entries = std::fs::read_dir(folder()).unwrap();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+    paths.retain(|path| !path.ends_with(DIFFERENCES));
     paths.sort();
     paths
+}
+
+pub(crate) fn differences() -> PathBuf {
+    folder().join(DIFFERENCES)
 }
 
 /// Puts a line of a file to its end: as it is, or with escapes and without an end of its own.
@@ -56,7 +76,7 @@ fn add(files: &mut Files, line: &str, is_escaped: bool) {
     let text = &mut files.last_mut().expect("a file has a name").1;
     if is_escaped {
         text.push_str(
-            &json::decode(format!("\"{line}\"").as_bytes())
+            json::decode(format!("\"{line}\"").as_bytes())
                 .unwrap()
                 .as_text()
                 .unwrap(),
@@ -66,7 +86,7 @@ fn add(files: &mut Files, line: &str, is_escaped: bool) {
     }
 }
 
-impl Cases {
+impl Recorded {
     pub(crate) fn read(path: &Path) -> Self {
         let text = std::fs::read_to_string(path).unwrap();
         let (mut head, mut before) = (String::new(), String::new());
@@ -103,10 +123,12 @@ impl Cases {
                 ("> ", file) => case.files.push((file.to_owned(), String::new())),
                 ("| ", text) => add(&mut case.files, text, false),
                 ("\\ ", text) => add(&mut case.files, text, true),
-                ("= " | "! " | "~ ", _) => writeln!(case.answers.last_mut().unwrap().1, "{line}").unwrap(),
+                ("= " | "! " | "~ ", _) => writeln!(case.current().last_mut().unwrap().1, "{line}").unwrap(),
                 _ => {
-                    let profiles = line.split(' ').map(str::to_owned).collect();
-                    case.answers.push((profiles, String::new()));
+                    let own = line.strip_prefix(OURS);
+                    let profiles = own.unwrap_or(line).split(' ').map(str::to_owned).collect();
+                    case.is_own = own.is_some();
+                    case.current().push((profiles, String::new()));
                 }
             }
         }
@@ -114,19 +136,24 @@ impl Cases {
         Self { path, head, cases }
     }
 
-    /// Asks the real binaries, several at once, and writes what they say.
+    /// Asks the real binaries and writes what they say.
     pub(crate) fn record(&mut self) {
-        let left = Mutex::new(self.cases.iter_mut());
-        std::thread::scope(|scope| {
-            for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-                scope.spawn(|| {
-                    while let Some(case) = { left.lock().unwrap().next() } {
-                        case.record();
-                    }
-                });
-            }
-        });
+        each(self.cases.iter_mut(), Case::record);
         self.write();
+    }
+
+    /// What we answer otherwise. Profiles that answer alike take turns.
+    pub(crate) fn differences(&self) -> Vec<String> {
+        let differing = each(self.cases.iter().enumerate(), |(number, case)| {
+            let answers = case.answers.iter();
+            let differing = answers.filter_map(|(profiles, theirs)| {
+                let name = profiles[number % profiles.len()].as_str();
+                let ours = case.ours(Profile::by_name(name).unwrap());
+                (ours != *theirs).then(|| format!("{} ({name})\n--- helm\n{theirs}--- ours\n{ours}", case.name))
+            });
+            differing.collect::<String>()
+        });
+        differing.into_iter().filter(|text| !text.is_empty()).collect()
     }
 
     fn write(&self) {
@@ -137,12 +164,29 @@ impl Cases {
             }
             writeln!(text, "{}== {}", case.before, case.name).unwrap();
             text.push_str(&case.question);
-            for (profiles, lines) in &case.answers {
-                write!(text, "{}\n{lines}", profiles.join(" ")).unwrap();
+            for (mark, answers) in [("", &case.answers), (OURS, &case.own_answers)] {
+                for (profiles, lines) in answers {
+                    write!(text, "{mark}{}\n{lines}", profiles.join(" ")).unwrap();
+                }
             }
         }
         std::fs::write(&self.path, text).unwrap();
     }
+}
+
+/// Does something with each of them, several at once.
+fn each<I: Send, T: Send>(all: impl Iterator<Item = I> + Send, work: impl Fn(I) -> T + Sync) -> Vec<T> {
+    let left = Mutex::new(all);
+    let worker = || {
+        std::iter::from_fn(|| left.lock().unwrap().next())
+            .map(&work)
+            .collect::<Vec<T>>()
+    };
+    std::thread::scope(|scope| {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    })
 }
 
 /// The lines of an answer: output, error, warnings in any order once. Nothing where there is neither.
@@ -166,6 +210,26 @@ fn told<'a>(output: &str, error: &str, warnings: impl Iterator<Item = &'a str>) 
     text
 }
 
+/// The answers of all profiles, equal ones once.
+fn grouped(said: impl Fn(&'static Profile) -> String) -> Answers {
+    let mut answers = Answers::new();
+    for profile in Profile::all() {
+        let said = said(profile);
+        match answers.iter_mut().find(|(_, text)| *text == said) {
+            Some((profiles, _)) => profiles.push(profile.name.to_owned()),
+            None => answers.push((vec![profile.name.to_owned()], said)),
+        }
+    }
+    answers
+}
+
+fn answer<'a>(answers: &'a Answers, profile: &str) -> &'a str {
+    let answer = answers
+        .iter()
+        .find(|(profiles, _)| profiles.iter().any(|name| name == profile));
+    answer.map_or("", |(_, text)| text)
+}
+
 fn binary(profile: &str) -> PathBuf {
     let lab = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.lab/lab.json");
     let lab = std::env::var_os("STACKWRIGHT_LAB").map_or(lab, PathBuf::from);
@@ -186,20 +250,28 @@ impl Case {
     }
 
     fn record(&mut self) {
-        self.answers.clear();
-        for profile in Profile::all() {
-            let said = self.theirs(&binary(profile.name));
-            match self.answers.iter_mut().find(|(_, text)| *text == said) {
-                Some((profiles, _)) => profiles.push(profile.name.to_owned()),
-                None => self.answers.push((vec![profile.name.to_owned()], said)),
-            }
+        self.answers = grouped(|profile| self.theirs(&binary(profile.name)));
+        if !self.own_answers.is_empty() {
+            self.own_answers = grouped(|profile| self.ours(profile));
         }
     }
 
+    fn current(&mut self) -> &mut Answers {
+        if self.is_own {
+            &mut self.own_answers
+        } else {
+            &mut self.answers
+        }
+    }
+
+    /// What the Helm of a profile said.
     pub(crate) fn answer(&self, profile: &str) -> &str {
-        let answers = &mut self.answers.iter();
-        let answer = answers.find(|(profiles, _)| profiles.iter().any(|name| name == profile));
-        answer.map_or("", |(_, text)| text)
+        answer(&self.answers, profile)
+    }
+
+    /// What we said otherwise.
+    pub(crate) fn own_answer(&self, profile: &str) -> &str {
+        answer(&self.own_answers, profile)
     }
 
     /// What stands behind `NAME=` among the options.

@@ -79,11 +79,9 @@ pub(crate) fn load(path: &Path, profile: &Profile) -> Result<Chart, Failure> {
         })?
     };
     match chart.metadata().api_version.as_str() {
-        "v1" | "v2" => Ok(chart),
+        // The last of them is an experiment, which is refused later.
+        "v1" | "v2" | "v3" => Ok(chart),
         _ if is_helm_3 => Ok(chart),
-        "v3" => Err(Failure(
-            "charts of apiVersion v3 are an experiment of Helm's and are not rendered here".to_owned(),
-        )),
         _ => Err(Failure("unsupported chart version".to_owned())),
     }
 }

@@ -11,6 +11,8 @@ pub(super) struct Case {
     pub(super) name: String,
     pub(super) archive: Vec<u8>,
     pub(super) values: Option<Vec<u8>>,
+    /// We are known to answer otherwise.
+    pub(super) differs: bool,
 }
 
 impl Case {
@@ -19,8 +21,25 @@ impl Case {
             name: name.into(),
             archive,
             values: None,
+            differs: false,
         }
     }
+}
+
+/// What we answer otherwise, as `docs/reference/helm-differences.md` tells.
+fn differences() -> Vec<Case> {
+    let broken = Item::file("pax", "no record\n").of_type(EntryType::XHeader);
+    let cases = [
+        Case::of(
+            "has names of files that are no UTF-8",
+            with(vec![Item::file(b"c/\xff", "x")]),
+        ),
+        Case::of(
+            "is an archive with a broken PAX header",
+            with(vec![broken, Item::file("c/x", "x")]),
+        ),
+    ];
+    cases.map(|case| Case { differs: true, ..case }).into()
 }
 
 /// Prints what was loaded.
@@ -41,6 +60,7 @@ pub(super) fn all() -> Vec<Case> {
         contents::locks(),
         contents::values(),
         contents::user_values(),
+        differences(),
     ]
     .concat_all()
 }

@@ -396,6 +396,7 @@ pub(super) fn user_values() -> Vec<Case> {
         name,
         archive: with(vec![Item::file("c/values.yaml", "a: {b: 1}\nc: [1]\n")]),
         values: Some(values),
+        differs: false,
     };
     texts.into_iter().map(case).collect()
 }
