@@ -274,7 +274,7 @@ fn read(source: &str, text: &[u8], warnings: &mut Vec<String>) -> Result<Option<
         rendered: Vec::new(),
     };
     hold(size_of::<Manifest>() + text.len()).map_err(|bound| failed(bound.to_string()))?;
-    let complete = complete(text);
+    let mut complete = complete(text);
     let decoded = OnceLock::new();
     let head = if let Some(skimmed) = yaml::skim(&complete, Head::wants) {
         // Somebody may ask for the data later, when there is no bound anymore.
@@ -294,9 +294,10 @@ fn read(source: &str, text: &[u8], warnings: &mut Vec<String>) -> Result<Option<
             return Ok(None);
         }
     }
+    complete.pop();
     Ok(Some(Manifest {
         source: source.to_owned(),
-        text: text.to_vec(),
+        text: complete,
         hook,
         kind: head.kind,
         origin: Arc::default(),

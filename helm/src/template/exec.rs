@@ -276,19 +276,24 @@ impl<'t> Executor<'t> {
         self.count_steps(frame, 1)
     }
 
+    #[inline]
     pub(super) fn count_steps(&mut self, frame: &Frame, steps: u64) -> Executed<()> {
         self.steps = self.steps.saturating_add(steps);
-        if self.steps > self.limits.steps {
-            return Err(self.error(
-                frame,
-                beyond(format!("template takes more than {} steps", self.limits.steps)),
-            ));
-        }
-        if self.cancelled.load(Ordering::Relaxed) {
-            self.is_cancelled = true;
-            return Err(self.error(frame, "the render was cancelled"));
+        if self.steps > self.limits.steps || self.cancelled.load(Ordering::Relaxed) {
+            return Err(self.stopped(frame));
         }
         Ok(())
+    }
+
+    /// Why there is no further step.
+    #[cold]
+    fn stopped(&mut self, frame: &Frame) -> Failure {
+        if self.steps > self.limits.steps {
+            let message = beyond(format!("template takes more than {} steps", self.limits.steps));
+            return self.error(frame, message);
+        }
+        self.is_cancelled = true;
+        self.error(frame, "the render was cancelled")
     }
 
     /// Runs `work` one level deeper.
