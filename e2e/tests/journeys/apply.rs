@@ -480,3 +480,33 @@ fn a_kind_that_goes_makes_its_release_unready_until_it_is_back() -> Result<()> {
         Ok(())
     })
 }
+
+#[test]
+fn objects_are_rendered_by_the_helm_that_the_stack_names() -> Result<()> {
+    journey(async |journey| {
+        let template = "\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: rendered
+data:
+  helm: {{ .Capabilities.HelmVersion.Version }}
+  values: {{ typeOf .Values }}
+  chart: {{ kindOf .Chart }}
+";
+        let tag = publish_with(journey, template)?;
+        journey.operate().await?;
+        let spec = json!({ "versions": ["v1"], "helmProfile": "v4.3" });
+        journey.stack("harbor", spec).await?;
+        let is_written = |release: &ClusterStackRelease| {
+            let rows = status(release).resources;
+            rows.len() == 8 && rows.iter().all(|row| row.status == Some(SyncStatus::Synced))
+        };
+        journey.until_release(&tag, "all objects there", is_written).await?;
+        let rendered = journey.objects("v1", "ConfigMap").get("rendered").await?;
+        // The default says "v3.19.0", "chartutil.Values" and "struct".
+        let expected = json!({ "helm": "v4.3.1", "values": "common.Values", "chart": "map" });
+        assert_eq!(rendered.data["data"], expected);
+        Ok(())
+    })
+}
