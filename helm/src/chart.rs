@@ -11,6 +11,7 @@ mod load;
 mod metadata;
 pub(crate) mod schemas;
 pub(crate) mod values;
+pub(crate) mod wildcards;
 
 use std::sync::Arc;
 

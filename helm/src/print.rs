@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use crate::chart::ignore::matches_whole;
+use crate::chart::wildcards::{Pattern, Steps};
 use crate::manifest::{Manifest, documents, write};
 use crate::profile::Profile;
 use crate::render::Rendering;
@@ -105,5 +105,5 @@ fn source(document: &[u8]) -> Option<String> {
 }
 
 fn fits(pattern: &str, source: &str) -> bool {
-    matches_whole(pattern, source) == Some(true)
+    Pattern::new(pattern).is_some_and(|pattern| pattern.matches(source, &mut Steps(u64::MAX)))
 }

@@ -1,6 +1,14 @@
 //! `.helmignore`: which files of a chart's directory belong to no chart. Knows names only.
 
-use regex::Regex;
+use std::cell::Cell;
+
+use super::wildcards::{Pattern, Steps};
+
+/// The most rules. Real charts have some tens.
+const MAX_RULES: usize = 10_000;
+
+/// How many steps all comparisons of paths with rules may take together, far more than real charts need.
+const MAX_STEPS: u64 = 50_000_000;
 
 /// A pattern that Helm does not accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -11,14 +19,24 @@ pub enum IgnoreError {
     /// A bracket expression or an escape without an end.
     #[error("syntax error in pattern")]
     Syntax(String),
+    /// More rules than any chart has.
+    #[error(".helmignore has more than {MAX_RULES} rules")]
+    TooMany,
+    /// The rules take too long to compare with the paths of the chart.
+    #[error("the rules of .helmignore take more than {MAX_STEPS} steps to compare")]
+    TooSlow,
 }
 
 /// The rules of one `.helmignore` with Helm's default rule.
-pub struct IgnoreRules(Vec<Rule>);
+pub struct IgnoreRules {
+    rules: Vec<Rule>,
+    /// Those that are left.
+    steps: Cell<Steps>,
+}
 
 struct Rule {
     /// Nothing where only the line as a whole is well formed: it matches no path.
-    pattern: Option<Regex>,
+    pattern: Option<Pattern>,
     /// `!`: the rule hits what it does not match.
     negated: bool,
     directories_only: bool,
@@ -40,27 +58,44 @@ impl IgnoreRules {
         let mut rules = Vec::new();
         for line in text.lines() {
             rules.extend(Rule::parse(line)?);
+            if rules.len() > MAX_RULES {
+                return Err(IgnoreError::TooMany);
+            }
         }
         rules.extend(Rule::parse("templates/.?*")?);
-        Ok(Self(rules))
+        Ok(Self {
+            rules,
+            steps: Cell::new(Steps(MAX_STEPS)),
+        })
     }
 
     /// Whether a file is left out, by its own name or by that of a directory above it.
-    pub(super) fn ignore(&self, file: &str) -> bool {
-        let directories = file.match_indices('/').map(|(end, _)| &file[..end]);
-        directories.into_iter().any(|directory| self.ignores(directory, true)) || self.ignores(file, false)
+    pub(super) fn ignore(&self, file: &str) -> Result<bool, IgnoreError> {
+        for (end, _) in file.match_indices('/') {
+            if self.ignores(&file[..end], true)? {
+                return Ok(true);
+            }
+        }
+        self.ignores(file, false)
     }
 
     /// Whether a rule is about that path, from the chart on with `/`. What lies in a directory that is left out is left out too, whatever
     /// the rules say about it.
-    pub fn ignores(&self, path: &str, is_directory: bool) -> bool {
-        self.0.iter().any(|rule| {
+    pub fn ignores(&self, path: &str, is_directory: bool) -> Result<bool, IgnoreError> {
+        let mut steps = self.steps.get();
+        let is_hit = self.rules.iter().any(|rule| {
+            let is_passed_over = rule.directories_only && !is_directory;
             if rule.negated {
-                (rule.directories_only && !is_directory) || !rule.matches(path)
+                is_passed_over || !rule.matches(path, &mut steps)
             } else {
-                (!rule.directories_only || is_directory) && rule.matches(path)
+                !is_passed_over && rule.matches(path, &mut steps)
             }
-        })
+        });
+        self.steps.set(steps);
+        if steps.0 == 0 {
+            return Err(IgnoreError::TooSlow);
+        }
+        Ok(is_hit)
     }
 }
 
@@ -73,7 +108,7 @@ impl Rule {
         if line.contains("**") {
             return Err(IgnoreError::DoubleStar);
         }
-        compile(line).ok_or_else(|| IgnoreError::Syntax(line.to_owned()))?;
+        Pattern::new(line).ok_or_else(|| IgnoreError::Syntax(line.to_owned()))?;
         let (negated, line) = line.strip_prefix('!').map_or((false, line), |rest| (true, rest));
         let (directories_only, line) = line.strip_suffix('/').map_or((false, line), |rest| (true, rest));
         let (scope, pattern) = match line.strip_prefix('/') {
@@ -82,65 +117,22 @@ impl Rule {
             None => (Scope::Base, line),
         };
         Ok(Some(Self {
-            pattern: compile(pattern),
+            pattern: Pattern::new(pattern),
             negated,
             directories_only,
             scope,
         }))
     }
 
-    fn matches(&self, path: &str) -> bool {
+    fn matches(&self, path: &str, steps: &mut Steps) -> bool {
         let name = match self.scope {
             Scope::Path => path,
             Scope::Base => path.rsplit('/').next().unwrap_or(path),
         };
-        self.pattern.as_ref().is_some_and(|pattern| pattern.is_match(name))
+        self.pattern
+            .as_ref()
+            .is_some_and(|pattern| pattern.matches(name, steps))
     }
-}
-
-/// Go's `filepath.Match`; nothing for a pattern that is malformed.
-pub(crate) fn matches_whole(pattern: &str, name: &str) -> Option<bool> {
-    Some(compile(pattern)?.is_match(name))
-}
-
-/// What Go's `filepath.Match` matches; nothing for a pattern that is malformed.
-fn compile(pattern: &str) -> Option<Regex> {
-    let mut regex = String::from("(?s)^");
-    let mut characters = pattern.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '*' => regex.push_str("[^/]*"),
-            '?' => regex.push_str("[^/]"),
-            '\\' => regex.push_str(&regex::escape(&characters.next()?.to_string())),
-            '[' => {
-                let negated = characters.next_if_eq(&'^').is_some();
-                regex.push_str(if negated { "[^" } else { "[" });
-                let mut ranges = 0;
-                while ranges == 0 || characters.peek() != Some(&']') {
-                    regex.push_str(&class_member(&mut characters)?);
-                    if characters.next_if_eq(&'-').is_some() {
-                        regex.push('-');
-                        regex.push_str(&class_member(&mut characters)?);
-                    }
-                    ranges += 1;
-                }
-                characters.next();
-                regex.push(']');
-            }
-            literal => regex.push_str(&regex::escape(&literal.to_string())),
-        }
-    }
-    regex.push('$');
-    Regex::new(&regex).ok()
-}
-
-fn class_member(characters: &mut impl Iterator<Item = char>) -> Option<String> {
-    let character = match characters.next()? {
-        '\\' => characters.next()?,
-        '-' | ']' => return None,
-        character => character,
-    };
-    Some(regex::escape(&character.to_string()))
 }
 
 #[cfg(test)]
@@ -167,10 +159,21 @@ mod tests {
         ] {
             assert_eq!(
                 IgnoreRules::parse(rules.as_bytes()).unwrap().ignore(file),
-                ignored,
+                Ok(ignored),
                 "{rules:?} {file}"
             );
         }
+    }
+
+    #[test]
+    fn rules_that_would_never_end_are_refused() {
+        let rules = "*a*a*a*a*a*a*a*a*b\n".repeat(MAX_RULES - 1);
+        let rules = IgnoreRules::parse(rules.as_bytes()).unwrap();
+        let name = "a".repeat(250);
+        let first = (0..1_000).find_map(|_| rules.ignores(&name, false).err());
+        assert_eq!(first, Some(IgnoreError::TooSlow));
+        let rules = "a\n".repeat(MAX_RULES + 1);
+        assert_eq!(IgnoreRules::parse(rules.as_bytes()).err(), Some(IgnoreError::TooMany));
     }
 
     #[test]

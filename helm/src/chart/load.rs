@@ -192,12 +192,15 @@ impl Loaded {
             }
             let written = files.iter().find(|(name, _)| name == ".helmignore");
             let rules = IgnoreRules::parse(written.map_or(&[], |(_, data)| data)).map_err(LoadError::Ignore)?;
-            let files = files.into_iter().filter(|(name, _)| !rules.ignore(name));
-            let files = files.map(|(name, data)| File {
-                name,
-                data: data.into(),
-            });
-            Self::from_files(files.collect(), budget, 0)
+            let mut kept = Vec::new();
+            for (name, data) in files {
+                budget.check()?;
+                if !rules.ignore(&name).map_err(LoadError::Ignore)? {
+                    let data = data.into();
+                    kept.push(File { name, data });
+                }
+            }
+            Self::from_files(kept, budget, 0)
         })
     }
 

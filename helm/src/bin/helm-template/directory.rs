@@ -77,7 +77,7 @@ impl Walk {
                 format!("lstat {}: {}", path.display(), reason(&error))
             })
         })?;
-        if self.rules.ignores(&name, about.is_dir()) {
+        if self.rules.ignores(&name, about.is_dir())? {
             return Ok(());
         }
         if about.is_dir() {
