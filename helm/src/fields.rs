@@ -196,6 +196,6 @@ pub(crate) fn scalar_text(node: &Node) -> Option<String> {
         Node::Int(number) => Some(number.to_string()),
         Node::Uint(number) => Some(number.to_string()),
         Node::Float(number) => Some(number::format_float32(*number)),
-        Node::Null | Node::List(_) | Node::Map(_) => None,
+        Node::Null | Node::Bytes(_) | Node::List(_) | Node::Map(_) => None,
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn kind(node: &Node) -> &'static str {
         Node::Null => "null",
         Node::Bool(_) => "bool",
         Node::Int(_) | Node::Uint(_) | Node::Float(_) => "number",
-        Node::Text(_) => "string",
+        Node::Text(_) | Node::Bytes(_) => "string",
         Node::List(_) => "array",
         Node::Map(_) => "object",
     }

@@ -245,6 +245,7 @@ fn to_json(node: Node) -> Value {
         }
         Node::Float(number) => Number::from_f64(number).map_or(Value::Null, Value::Number),
         Node::Text(text) => Value::String(text),
+        Node::Bytes(bytes) => Value::String(String::from_utf8_lossy(&bytes).into_owned()),
         Node::List(items) => Value::Array(items.into_iter().map(to_json).collect()),
         Node::Map(entries) => Value::Object(entries.into_iter().map(|(key, node)| (key, to_json(node))).collect()),
     }

@@ -78,7 +78,7 @@ fn mismatch<T>(node: &Node, wanted: &str) -> Read<T> {
         Node::Bool(_) => "bool",
         Node::Int(_) | Node::Uint(_) => "int64",
         Node::Float(_) => "float64",
-        Node::Text(_) => "string",
+        Node::Text(_) | Node::Bytes(_) => "string",
         Node::List(_) => "[]interface {}",
         Node::Map(_) => "map[string]interface {}",
     };
@@ -279,7 +279,7 @@ impl Parser<'_, '_, '_> {
         match &mut self.assignment {
             Assignment::Typed => Ok(typed(text)),
             Assignment::File(read) => match read(&text) {
-                Ok(content) => Ok(Node::Text(String::from_utf8_lossy(&content).into_owned())),
+                Ok(content) => Ok(String::from_utf8(content).map_or_else(|error| Node::Bytes(error.into_bytes()), Node::Text)),
                 Err(problem) => fault(problem),
             },
             _ => Ok(Node::Text(text)),

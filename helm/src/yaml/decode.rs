@@ -211,7 +211,7 @@ pub(super) fn key_text(key: &Node) -> Result<String, KeyError> {
         Node::Float(number) => Ok(number::format_float32(*number)),
         Node::Uint(_) => Err(KeyError::Unsupported("uint64")),
         Node::Null => Err(KeyError::Unsupported("%!s(<nil>)")),
-        Node::List(_) | Node::Map(_) => Err(KeyError::Compound),
+        Node::Bytes(_) | Node::List(_) | Node::Map(_) => Err(KeyError::Compound),
     }
 }
 

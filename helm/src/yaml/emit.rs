@@ -104,6 +104,7 @@ impl Emitter {
             Node::Uint(number) => self.plain(&number.to_string(), place),
             Node::Float(number) => self.plain(&float_text(*number), place),
             Node::Text(text) => self.string(text, place),
+            Node::Bytes(bytes) => self.string(&String::from_utf8_lossy(bytes), place),
             Node::List(items) if items.is_empty() => self.indicator("[]", true, false),
             Node::Map(entries) if entries.is_empty() => self.indicator("{}", true, false),
             Node::List(items) => {

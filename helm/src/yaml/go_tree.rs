@@ -43,7 +43,7 @@ impl Ord for Key {
                 Node::Int(_) => 3,
                 Node::Float(_) => 4,
                 Node::Bool(_) => 5,
-                Node::List(_) | Node::Map(_) => 6,
+                Node::Bytes(_) | Node::List(_) | Node::Map(_) => 6,
             }
         }
         match (&self.0, &other.0) {
@@ -151,6 +151,6 @@ fn scalar_syntax(node: &Node, nested: bool) -> String {
         Node::Uint(number) => format!("{number:#x}"),
         Node::Float(number) => number::format_float(*number),
         Node::Text(text) => quoted(text),
-        Node::List(_) | Node::Map(_) => String::new(),
+        Node::Bytes(_) | Node::List(_) | Node::Map(_) => String::new(),
     }
 }

@@ -20,6 +20,8 @@ pub enum Node {
     Float(f64),
     /// A string, also for timestamps and tagged scalars.
     Text(String),
+    /// A string that is no UTF-8. No document holds one: it is a file that an argument names.
+    Bytes(Vec<u8>),
     /// A sequence.
     List(Vec<Self>),
     /// A mapping.
@@ -37,6 +39,7 @@ impl Node {
         size_of::<Self>()
             + match self {
                 Self::Text(text) => text.len(),
+                Self::Bytes(bytes) => bytes.len(),
                 Self::List(items) => items.iter().map(Self::memory).sum(),
                 Self::Map(entries) => {
                     let within = entries.iter().map(|(key, node)| key.len() + node.memory());
@@ -128,6 +131,7 @@ impl Node {
             Self::Uint(number) => Value::Float(*number as f64),
             Self::Float(number) => Value::Float(*number),
             Self::Text(text) => Value::from(text.as_str()),
+            Self::Bytes(bytes) => Value::from(bytes.as_slice()),
             Self::List(items) => Value::List(List::new(items.iter().map(|item| item.value(integer)).collect())),
             Self::Map(entries) => Value::Map(
                 entries

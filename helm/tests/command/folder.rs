@@ -50,6 +50,7 @@ fn furnished(charts: &Path) -> TempDir {
     std::fs::write(here.join("cut.tgz"), &archive(&here.join("plain"), "plain")[..200]).unwrap();
     std::fs::write(here.join("text.tgz"), "text that is no archive\n".repeat(40)).unwrap();
     std::fs::write(here.join("short.tgz"), "short").unwrap();
+    std::fs::write(here.join("keystore"), b"\xfe\xed\xfe\xed\x00\xc3(").unwrap();
     let old = here.join("first-version/charts");
     std::fs::write(old.join("packed-0.3.0.tgz"), archive(&here.join("packed"), "packed")).unwrap();
     // Links to a file, a folder and nothing, a socket, a file that is too large.
