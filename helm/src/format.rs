@@ -195,6 +195,7 @@ impl Printer {
         match object.shape() {
             Shape::Struct(fields) => self.structure(&object.type_name(), &fields, verb, depth)?,
             Shape::Complex(real, imaginary) => return Ok(self.complex(real, imaginary, verb)),
+            Shape::Pointer(_) if depth > 0 && !matches!(verb, 'v' | 'b' | 'o' | 'd' | 'x' | 'X') => return Ok(false),
             Shape::Pointer(_) if depth > 0 => {
                 // Go follows a pointer only where it begins.
                 let address = String::from_utf8_lossy(ADDRESS);

@@ -6,7 +6,33 @@ use crate::format::quoted;
 ///
 /// The exponent form begins at 1e+06 and below 1e-04, as `{{ }}`, `print` and the YAML emitter show floats.
 pub(crate) fn format_float(value: f64) -> String {
-    general(value, &format!("{value:e}"))
+    general(value, &shortest(value))
+}
+
+/// The fewest digits that read back as the same number, with an exponent. Of two that are equally near, Go takes the even ones and Rust the
+/// greater.
+fn shortest(value: f64) -> String {
+    let text = format!("{value:e}");
+    even_of_two(value, &text).unwrap_or(text)
+}
+
+/// The digits below those of a text, if the number lies in the middle between them and they are even.
+fn even_of_two(value: f64, text: &str) -> Option<String> {
+    /// Two texts of fewer digits never lie as near.
+    const DIGITS: usize = 16;
+    /// A number that has only zeros that far has nothing else.
+    const FAR: usize = 30;
+    let (digits, exponent) = text.split_once('e')?;
+    let places = digits.split_once('.')?.1.len();
+    let last = digits.as_bytes().last().filter(|last| *last % 2 == 1)?;
+    if places + 1 < DIGITS {
+        return None;
+    }
+    let even = format!("{}{}", &digits[..digits.len() - 1], char::from(last - 1));
+    let middle = format!("{even}5{}e{exponent}", "0".repeat(FAR));
+    let exact = format!("{value:.*e}", places + 1 + FAR);
+    let even = format!("{even}e{exponent}");
+    (exact == middle && even.parse() == Ok(value)).then_some(even)
 }
 
 /// The same for a number that Go narrows to 32 bits first: a float where a string field of a chart was expected.
@@ -20,14 +46,27 @@ pub(crate) fn format_float32(value: f64) -> String {
 pub(crate) fn format_json_float(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude != 0.0 && !(1e-6..1e21).contains(&magnitude) {
-        let text = exponent_form(&format!("{value:e}"));
+        let text = exponent_form(&shortest(value));
         // Go shortens e-07 to e-7 here, and only here.
         return match text.split_once("e-0") {
             Some((digits, exponent)) => format!("{digits}e-{exponent}"),
             None => text,
         };
     }
-    format!("{value}")
+    plain(value)
+}
+
+/// The fewest digits without an exponent.
+pub(crate) fn plain(value: f64) -> String {
+    let scientific = shortest(value);
+    match exponent(&scientific) {
+        Some(exponent) => plain_form(&scientific, exponent),
+        None => scientific,
+    }
+}
+
+fn exponent(scientific: &str) -> Option<i32> {
+    scientific.split_once('e')?.1.parse().ok()
 }
 
 /// Chooses between plain and exponent form for the scientific text that Rust gives (`-1.25e3`).
@@ -38,10 +77,7 @@ fn general(value: f64, scientific: &str) -> String {
     if value.is_infinite() {
         return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
-    let exponent = scientific
-        .split_once('e')
-        .and_then(|(_, exponent)| exponent.parse::<i32>().ok())
-        .unwrap_or_default();
+    let exponent = exponent(scientific).unwrap_or_default();
     if (-4..SHORTEST_PRECISION).contains(&exponent) {
         plain_form(scientific, exponent)
     } else {
@@ -144,6 +180,9 @@ mod tests {
             (1e21, "1e+21", "1e+21"),
             (-0.5, "-0.5", "-0.5"),
             (-1e100, "-1e+100", "-1e+100"),
+            // In the middle between two texts.
+            (121_183_531_555_830.63, "1.2118353155583062e+14", "121183531555830.62"),
+            (121_183_531_555_830.38, "1.2118353155583038e+14", "121183531555830.38"),
         ] {
             assert_eq!(format_float(value), text);
             assert_eq!(format_json_float(value), json);

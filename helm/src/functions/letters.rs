@@ -3,8 +3,8 @@
 use super::strings::of_text;
 use super::{Called, Function};
 use crate::text::{
-    first_rune, is_digit, is_letter, is_lower, is_number, is_punctuation, is_space, is_upper, map_runes, push_char,
-    runes, to_lower, to_upper,
+    is_digit, is_letter, is_lower, is_number, is_punctuation, is_space, is_upper, map_runes, push_char, runes,
+    to_lower, to_upper,
 };
 use crate::value::Type::Str;
 use crate::value::Value;
@@ -269,11 +269,13 @@ impl<'a> Words<'a> {
     }
 
     fn next(&mut self) -> (Word, &'a [u8]) {
-        let Some(first) = first_rune(self.rest).map(crate::text::Rune::or_replacement) else {
+        let Some((first, _)) = self.characters().next() else {
             return (Word::Nothing, b"");
         };
         let is_small = |character: char| is_alphabet(character) && !is_upper(character);
-        let (kind, length) = if is_connector(first) {
+        let (kind, length) = if first == char::REPLACEMENT_CHARACTER {
+            (Word::Nothing, self.rest.len())
+        } else if is_connector(first) {
             (Word::Connector, self.run(is_connector))
         } else if is_punctuation(first) {
             (Word::Punctuation, self.run(is_punctuation))
@@ -298,27 +300,40 @@ impl<'a> Words<'a> {
     }
 
     fn run(&self, belongs: impl Fn(char) -> bool) -> usize {
-        runes(self.rest)
-            .take_while(|rune| belongs(rune.or_replacement()))
-            .map(|rune| rune.bytes.len())
-            .sum()
+        let run = self.characters().take_while(|(character, _)| belongs(*character));
+        run.map(|(_, length)| length).sum()
+    }
+
+    /// Characters and their lengths. Helm's library takes U+FFFD for what could not be read: it belongs to the next character, or to the last.
+    fn characters(&self) -> impl Iterator<Item = (char, usize)> {
+        let mut rest = self.rest;
+        let mut character = char::REPLACEMENT_CHARACTER;
+        std::iter::from_fn(move || {
+            let mut length = 0;
+            for rune in runes(rest) {
+                length += rune.bytes.len();
+                if rune.or_replacement() != char::REPLACEMENT_CHARACTER {
+                    character = rune.or_replacement();
+                    break;
+                }
+            }
+            rest = &rest[length..];
+            (length > 0).then_some((character, length))
+        })
     }
 
     /// `HTTPStatus` is `HTTP` and `Status`, `Status` is one word.
     fn upper_case(&self) -> usize {
         let uppers = self.run(is_upper);
-        let first = first_rune(self.rest).map_or(0, |rune| rune.bytes.len());
-        let following = first_rune(&self.rest[uppers..]).map(crate::text::Rune::or_replacement);
-        if !following.is_some_and(is_alphabet) {
+        let (word, rest) = self.rest.split_at(uppers);
+        let following = Words { rest };
+        if !following.characters().next().is_some_and(|(next, _)| is_alphabet(next)) {
             return uppers;
         }
-        if uppers > first {
-            let last = runes(&self.rest[..uppers]).last().map_or(0, |rune| rune.bytes.len());
+        let letters = Words { rest: word };
+        if let Some((_, last)) = letters.characters().skip(1).last() {
             return uppers - last;
         }
-        let small = Words {
-            rest: &self.rest[uppers..],
-        };
-        uppers + small.run(|character| is_alphabet(character) && !is_upper(character))
+        uppers + following.run(|character| is_alphabet(character) && !is_upper(character))
     }
 }

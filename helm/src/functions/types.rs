@@ -72,7 +72,8 @@ fn equal_at(first: &Value, second: &Value, walk: &mut Walk, depth: usize) -> Res
             Ok(first == second)
         }
         (Value::List(first), Value::List(second)) => {
-            if first.element() != second.element() || first.items().len() != second.items().len() {
+            let alike = first.element() == second.element() && first.is_nil() == second.is_nil();
+            if !alike || first.items().len() != second.items().len() {
                 return Ok(false);
             }
             all_equal(first.items().iter().zip(second.items()), walk, depth)
@@ -84,7 +85,8 @@ fn equal_at(first: &Value, second: &Value, walk: &mut Walk, depth: usize) -> Res
 }
 
 fn maps_equal(first: &Map, second: &Map, walk: &mut Walk, depth: usize) -> Result<bool, BoundError> {
-    if first.type_name() != second.type_name() || first.len() != second.len() {
+    let alike = first.type_name() == second.type_name() && first.is_nil() == second.is_nil();
+    if !alike || first.len() != second.len() {
         return Ok(false);
     }
     if first.is_same(second) {

@@ -84,11 +84,25 @@ impl GoObject for VersionObject {
     }
 
     fn shape(&self) -> Shape {
+        let version = &self.version;
+        let fields = vec![
+            ("major", number(version.major())),
+            ("minor", number(version.minor())),
+            ("patch", number(version.patch())),
+            ("pre", Value::from(version.prerelease())),
+            ("metadata", Value::from(version.metadata())),
+            ("original", Value::from(version.original())),
+        ];
         if self.is_pointer {
-            Shape::Pointer(Vec::new())
+            Shape::Pointer(fields)
         } else {
-            Shape::Struct(Vec::new())
+            Shape::Struct(fields)
         }
+    }
+
+    /// Go exports none.
+    fn field(&self, _name: &str) -> Option<Value> {
+        None
     }
 
     fn hidden_fields(&self) -> &'static [&'static str] {
@@ -97,6 +111,20 @@ impl GoObject for VersionObject {
 
     fn is_comparable(&self) -> bool {
         true
+    }
+
+    fn is_alike(&self, other: &dyn GoObject) -> bool {
+        let parts = |version: &Version| {
+            (
+                version.major(),
+                version.minor(),
+                version.patch(),
+                version.original().to_owned(),
+            )
+        };
+        let other: &dyn std::any::Any = other;
+        let other = other.downcast_ref::<Self>();
+        other.is_some_and(|other| self.is_pointer == other.is_pointer && parts(&self.version) == parts(&other.version))
     }
 
     fn method(&self, name: &str) -> Option<Signature> {

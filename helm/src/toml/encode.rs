@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::numbers::local_layout;
 use super::{Dialect, quoted, quoted_key};
 use crate::bounds::{Walk, check_bytes};
-use crate::number::format_float;
+use crate::number::{format_float, plain};
 use crate::objects::time::{as_duration, as_time};
 use crate::time::{Location, RFC_3339_NANO};
 use crate::value::{Json, Map, Shape, Value};
@@ -96,7 +96,7 @@ fn float(number: f64, dialect: Dialect) -> String {
         return if number < 0.0 { "-inf" } else { "inf" }.to_owned();
     }
     let text = match dialect {
-        Dialect::V1_0 => number.to_string(),
+        Dialect::V1_0 => plain(number),
         Dialect::V1_1 => format_float(number),
     };
     if text.contains(['.', 'e']) {
