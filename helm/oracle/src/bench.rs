@@ -24,7 +24,7 @@ use helm::{
 };
 
 pub use self::report::Report;
-use self::report::{Corpus, Measured, Memory, Phases};
+use self::report::{Corpus, Floor, Measured, Memory, Phases};
 use crate::{Lab, charts, lab};
 
 /// The version that all times are compared with.
@@ -53,12 +53,13 @@ pub fn run(lab: &Lab) -> Result<Report> {
     let (large, small) = (folder.join(LARGE), folder.join(SMALL));
     Ok(Report {
         charts: vec![programs.measure(&large)?, programs.measure(&small)?],
+        floor: programs.floor()?,
         corpus: programs.corpus(&folder)?,
         memory: Memory {
             theirs_mib: peak(&mut template(programs.theirs, &large))?,
             ours_mib: peak(&mut template(programs.ours, &large))?,
         },
-        growth: growth::measure()?,
+        growth: growth::measure(&lab.ours)?,
         clusters: clusters::measure(&folder.join(ADDON))?,
     })
 }
@@ -69,6 +70,22 @@ struct Programs<'a> {
 }
 
 impl Programs<'_> {
+    /// What each takes to start and to print its help.
+    fn floor(&self) -> Result<Floor> {
+        let help = |program: &Path| {
+            let mut times = Vec::new();
+            for _ in 0..PROCESSES {
+                let mut command = Command::new(program);
+                times.push(process(command.args(["template", "--help"]))?.context("a program has no help")?);
+            }
+            anyhow::Ok(median(times))
+        };
+        Ok(Floor {
+            theirs_ms: help(self.theirs)?,
+            ours_ms: help(self.ours)?,
+        })
+    }
+
     fn measure(&self, path: &Path) -> Result<Measured> {
         let (mut theirs, mut ours) = (Vec::new(), Vec::new());
         for _ in 0..PROCESSES {

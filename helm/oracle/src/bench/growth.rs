@@ -1,17 +1,22 @@
 //! Charts made to grow: what twice the output costs.
 
 use std::{
+    fs,
     hint::black_box,
+    path::Path,
     time::{Duration, Instant},
 };
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use helm::{Chart, chart::ArchiveLimits, yaml::Node};
 
-use super::{options, report::Growth};
+use super::{options, peak, report::Growth, template};
 
 /// Renders of each size, of which the fastest counts: what else the machine does only adds, and to the longer ones more.
 const RENDERS: usize = 40;
+
+/// Processes render so many times as much, so that their output does not fit into a pipe and they can be looked at.
+const LARGER: usize = 4;
 
 /// A way to grow: its name, a size, and the files of a chart of some size.
 type Kind = (&'static str, usize, fn(usize) -> Vec<(String, String)>);
@@ -71,8 +76,8 @@ fn object(name: &str) -> String {
     )
 }
 
-/// Every kind in one size and in twice the size.
-pub(super) fn measure() -> Result<Vec<Growth>> {
+/// Every kind in one size and in twice the size: the time in this process, the memory in one of `program`.
+pub(super) fn measure(program: &Path) -> Result<Vec<Growth>> {
     let measured = KINDS.iter().map(|(kind, size, files)| {
         let (single, double) = (chart(files(*size))?, chart(files(2 * size))?);
         let (mut once, mut twice) = (Vec::new(), Vec::new());
@@ -94,9 +99,24 @@ pub(super) fn measure() -> Result<Vec<Growth>> {
             double_bytes: bytes.1,
             single_ms: fastest(&once),
             double_ms: fastest(&twice),
+            single_mib: memory(program, files(LARGER * size))?,
+            double_mib: memory(program, files(2 * LARGER * size))?,
         })
     });
     measured.collect()
+}
+
+/// The peak of a process that renders a folder with these files.
+fn memory(program: &Path, files: Vec<(String, String)>) -> Result<f64> {
+    let folder = tempfile::tempdir().context("failed to make a folder")?;
+    for (name, text) in with_metadata(files) {
+        let path = folder.path().join(&name);
+        let parent = path.parent().unwrap_or(folder.path());
+        fs::create_dir_all(parent)
+            .and_then(|()| fs::write(&path, text))
+            .with_context(|| format!("failed to write {name}"))?;
+    }
+    peak(&mut template(program, folder.path()))
 }
 
 fn fastest(times: &[Duration]) -> f64 {
@@ -105,11 +125,15 @@ fn fastest(times: &[Duration]) -> f64 {
 }
 
 fn chart(files: Vec<(String, String)>) -> Result<Chart> {
-    let metadata = (
-        "Chart.yaml".to_owned(),
-        "apiVersion: v2\nname: grown\nversion: 1.0.0\n".to_owned(),
-    );
-    let files = files.into_iter().chain([metadata]);
-    let files = files.map(|(name, text)| (name, text.into_bytes())).collect();
+    let files = with_metadata(files)
+        .map(|(name, text)| (name, text.into_bytes()))
+        .collect();
     Ok(Chart::from_files(files, &ArchiveLimits::default())?)
+}
+
+fn with_metadata(files: Vec<(String, String)>) -> impl Iterator<Item = (String, String)> {
+    let metadata = "apiVersion: v2\nname: grown\nversion: 1.0.0\n";
+    files
+        .into_iter()
+        .chain([("Chart.yaml".to_owned(), metadata.to_owned())])
 }
