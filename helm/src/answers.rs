@@ -85,7 +85,7 @@ pub enum Answer {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// Whoever renders does not answer such questions.
-    #[error("nothing answers this function in this render")]
+    #[error("nothing answers this function in this render: set `RenderOptions::answers`")]
     Refused,
     /// The function fails; the text is Go's.
     #[error("{0}")]
@@ -119,7 +119,25 @@ impl Answers for Refusing {
     }
 }
 
-/// Answers from a seed and a time: equal seeds, times and questions give equal answers.
+/// Answers from a seed and a time: equal seeds, times and questions give equal answers. `lookup` finds nothing, as in `helm template`.
+///
+/// Answers as new as those of Helm in each render:
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::SystemTime;
+///
+/// use helm::RenderOptions;
+/// use helm::answers::Seeded;
+///
+/// // 32 bytes of the system's randomness, from whatever crate draws yours.
+/// # fn random_bytes() -> [u8; 32] { [7; 32] }
+/// let answers = Seeded::new(random_bytes(), SystemTime::now().into());
+/// let options = RenderOptions {
+///     answers: Arc::new(answers),
+///     ..RenderOptions::new("shop", "production")
+/// };
+/// ```
 #[derive(Clone)]
 pub struct Seeded {
     seed: [u8; 32],

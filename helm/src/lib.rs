@@ -36,7 +36,8 @@
 //! let second = &rendering.manifests[1];
 //! assert_eq!(second.source, "web/templates/hosts.yaml");
 //! assert_eq!(second.line(), Some(3));
-//! assert_eq!(second.template_line(3), Some(5), "`  name: b.example` comes from line 5 of the template");
+//! let line = second.line_of(&["metadata", "name"]).ok_or("no name")?;
+//! assert_eq!(second.template_line(line), Some(5), "`  name: b.example` comes from line 5 of the template");
 //! let metadata = second.document().get("metadata").and_then(|metadata| metadata.get("name"));
 //! assert_eq!(metadata.and_then(yaml::Node::as_text), Some("b.example"));
 //! assert_eq!(rendering.stdout(), chart.render(&values, &options)?.stdout(), "the same in, the same out");
@@ -58,8 +59,18 @@
 //!   (`randAlphaNum`, `genCA`, `now`, `lookup`), the [`answers`] of the render give, and by default nothing does.
 //! - **Deterministic**: equal chart, values and options give equal bytes, with [`answers::Seeded`] and [`answers::Memo`] too.
 //! - **Bounded**: any bytes may be given. [`ArchiveLimits`] bound what a chart may unpack to, [`Limits`] what its templates may use up,
-//!   [`RenderOptions::cancelled`] ends a render at once; beyond them there is an error, never a panic.
+//!   [`RenderOptions::cancelled`] ends a render soon after it is raised; beyond them there is an error, never a panic.
 //! - **Parallel**: a [`Chart`] is cheap to clone and `Send + Sync`; renders of it share nothing that changes what they give.
+//!
+//! # What is left to others
+//!
+//! - Reading folders, flags and the clock: the program `helm-template` of this package does. Who wants the library alone takes it with
+//!   `default-features = false`; the rest is an allocator and the system's randomness for the program.
+//! - Keeping renderings: equal chart, values and options have equal renderings. The crate `rendering` of this workspace keeps them by the
+//!   digest of these.
+//!
+//! Numbers of values are floats, as those of `values.yaml` and `-f`: [`yaml::parse`] gives them so. [`yaml::Node::Int`] is what `--set`
+//! gives, and prints otherwise when it is large.
 //!
 //! # Where what is
 //!
@@ -70,7 +81,7 @@
 //! | the Helm version to be equal to | [`Profile`] |
 //! | values: YAML documents as data, `-f` and `--set` as Helm takes them | [`yaml`], [`command_line`] |
 //! | randomness, time and cluster objects | [`answers`] |
-//! | what came out: text, data, template and line, hooks | [`Rendering`], [`Manifest`], [`Hook`], [`CrdFile`] |
+//! | what came out: text, data, hooks, the line of the template behind a field | [`Rendering`], [`Manifest`], [`Hook`], [`CrdFile`] |
 //! | what went wrong: places in templates, refused values | [`RenderError`], [`RenderProblem`], [`ExecError`], [`Place`], [`SchemaError`] |
 
 pub mod answers;

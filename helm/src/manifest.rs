@@ -16,7 +16,8 @@ use crate::yaml::{self, Decoded, Node};
 pub struct Manifest {
     /// The template that it came from: `chart/templates/name.yaml`.
     pub source: String,
-    /// The document as the template wrote it, without space around it. Bytes, because Helm prints whatever stands in a template.
+    /// The document as the template wrote it, without space before it; from v4.2 on it keeps space at its end, as Helm prints it. Bytes,
+    /// because Helm prints whatever stands in a template.
     pub text: Vec<u8>,
     /// What `helm.sh/hook` says, when it is a hook.
     pub hook: Option<Hook>,
@@ -41,6 +42,15 @@ impl Manifest {
         let before: usize = lines.by_ref().take(line.checked_sub(1)?).map(<[u8]>::len).sum();
         let blanks = lines.next()?.iter().take_while(|byte| **byte == b' ').count();
         self.origin.line(self.start + before + blanks)
+    }
+
+    /// The line of [`Manifest::text`], from 1, that a field of the document stands on: that of its key, or where an item of a list begins.
+    /// The path has the keys, and the positions of items from 0: `["spec", "containers", "0", "image"]`. With
+    /// [`Manifest::template_line`], it tells where a field comes from. None where there is no such field, or where lines end with anything but line feeds.
+    pub fn line_of(&self, path: &[&str]) -> Option<usize> {
+        let complete = complete(&self.text);
+        let line = yaml::line_of(&complete, path).or_else(|_| yaml::line_of(&self.text, path));
+        line.ok().flatten()
     }
 
     /// Whether it is a hook that runs as a test.

@@ -9,7 +9,8 @@ use crate::profile::Profile;
 use crate::template::Limits;
 use crate::yaml::Node;
 
-/// What a render is for. [`RenderOptions::new`] gives what `helm template NAME CHART --namespace NS` would use.
+/// What a render is for. [`RenderOptions::new`] gives what `helm template NAME CHART --namespace NS` of Helm 3.19 would use, except that nothing
+/// answers functions that are random or ask the time: about a quarter of all real charts need [`RenderOptions::answers`].
 #[derive(Clone, Debug)]
 pub struct RenderOptions {
     /// The name of the release.
@@ -30,9 +31,11 @@ pub struct RenderOptions {
     pub check_schemas: bool,
     /// What the templates may use up.
     pub limits: Limits,
-    /// Ends the render when it is raised, at the next step of a template ([`RenderError::is_cancelled`](crate::RenderError::is_cancelled)).
+    /// Ends the render soon after it is raised: it is looked at between steps, of templates and of what comes before and after them
+    /// ([`RenderError::is_cancelled`](crate::RenderError::is_cancelled)).
     pub cancelled: Arc<AtomicBool>,
-    /// What functions give that are random or read the world. [`Refusing`] unless set.
+    /// What functions give that are random or read the world. [`Refusing`] unless set; [`Seeded`](crate::answers::Seeded) shows how to answer as
+    /// Helm does.
     pub answers: Arc<dyn Answers>,
     /// A language that Helm does not know, for some files of `templates/`. Without it all of them are Helm's.
     pub other_language: Option<Arc<dyn OtherLanguage>>,
@@ -48,7 +51,7 @@ pub trait OtherLanguage: fmt::Debug + Send + Sync {
 }
 
 impl RenderOptions {
-    /// Options for a release with the newest profile that is complete, and no other wishes.
+    /// Options as those of `helm template` of Helm 3.19 ([`Profile::V3_19`]) without flags, except that nothing answers random functions.
     pub fn new(release_name: impl Into<String>, namespace: impl Into<String>) -> Self {
         Self {
             release_name: release_name.into(),

@@ -34,7 +34,7 @@ pub struct Rendering {
     pub crds: Vec<CrdFile>,
     /// The manifests in order of installation.
     pub manifests: Vec<Manifest>,
-    /// The hooks by kind.
+    /// The hooks, ordered by kind.
     pub hooks: Vec<Manifest>,
     /// What Helm would say on its error output.
     pub warnings: Vec<String>,

@@ -51,10 +51,22 @@ fn nothing_is_random_unless_the_caller_says_so() {
     assert_eq!(
         error.to_string(),
         "template: c/templates/t.yaml:1:6: executing \"c/templates/t.yaml\" at <randAlphaNum 8>: \
-         error calling randAlphaNum: nothing answers this function in this render"
+         error calling randAlphaNum: nothing answers this function in this render: set `RenderOptions::answers`"
     );
     assert_eq!(value("lookup \"v1\" \"Pod\" \"\" \"\" | len", &refusing), "0");
     assert!(render("v: {{ if false }}{{ uuidv4 }}{{ end }}", &refusing).is_ok());
+}
+
+#[test]
+fn a_time_of_the_system_is_a_moment_before_and_after_1970() {
+    use std::time::{Duration, UNIX_EPOCH};
+    let moment = |time: std::time::SystemTime| {
+        let moment = Moment::from(time);
+        (moment.seconds, moment.nanoseconds)
+    };
+    assert_eq!(moment(UNIX_EPOCH + Duration::new(3, 5)), (3, 5));
+    assert_eq!(moment(UNIX_EPOCH - Duration::new(3, 0)), (-3, 0));
+    assert_eq!(moment(UNIX_EPOCH - Duration::new(3, 5)), (-4, 999_999_995));
 }
 
 #[test]

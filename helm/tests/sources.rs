@@ -148,6 +148,84 @@ fn there_are_no_lines_before_the_first_and_behind_the_last() {
     assert_eq!(manifest.template_line(7), None);
 }
 
+const FIELDS: &str = r#"kind: Fields
+base: &base
+  shared: {flow: 1}
+  own: 1
+items:
+- name: first
+- {name: second, "quoted key": 1}
+- *base
+twice: 1
+<<: [*base, {late: 1}]
+other:
+  <<: *base
+  own: 2
+10: |
+  text: 1
+twice: 2
+"#;
+
+#[test]
+fn a_field_stands_on_the_line_that_yaml_says() {
+    let rendering = render(Profile::V3_19, "", &[("templates/a.yaml", FIELDS)]);
+    let manifest = &rendering.manifests[0];
+    for (path, line) in [
+        ("kind", Some(1)),
+        ("base", Some(2)),
+        ("base.shared.flow", Some(3)),
+        ("items", Some(5)),
+        ("items.0", Some(6)),
+        ("items.1.name", Some(7)),
+        ("items.1.quoted key", Some(7)),
+        ("items.2", Some(8)),
+        ("items.2.own", Some(4)),
+        ("twice", Some(16)),
+        ("shared", Some(3)),
+        ("late", Some(10)),
+        ("other.shared", Some(3)),
+        ("other.own", Some(13)),
+        ("10", Some(14)),
+        ("10.text", None),
+        ("items.3", None),
+        ("items.name", None),
+        ("none", None),
+    ] {
+        let keys: Vec<&str> = path.split('.').collect();
+        assert_eq!(manifest.line_of(&keys), line, "{path}");
+    }
+    assert_eq!(manifest.line_of(&[]), Some(1));
+}
+
+#[test]
+fn a_field_is_followed_to_the_line_of_its_template() {
+    let manifests = of_template(Profile::V3_19, VALUES);
+    let line = |manifest: &Manifest, path: &[&str]| manifest.template_line(manifest.line_of(path).unwrap());
+    assert_eq!(line(&manifests[0], &["metadata", "name"]), Some(9));
+    assert_eq!(line(&manifests[0], &["metadata", "labels", "release"]), Some(8));
+    assert_eq!(line(&manifests[2], &["second"]), Some(18));
+    assert_eq!(line(&manifests[2], &["spec", "replicas"]), Some(23));
+    assert_eq!(line(&manifests[4], &["data", "1"]), Some(32));
+}
+
+#[test]
+fn no_line_is_told_where_yaml_counts_others() {
+    let rendering = render(
+        Profile::V3_19,
+        "",
+        &[
+            ("templates/a.yaml", "kind: A\r\nb: 1\n"),
+            ("templates/b.yaml", "kind: A # \u{2028}\nb: 1\n"),
+        ],
+    );
+    let lines: Vec<_> = rendering
+        .manifests
+        .iter()
+        .map(|manifest| manifest.line_of(&["b"]))
+        .collect();
+    assert_eq!(lines, [Some(2), None]);
+}
+
 #[test]
 fn hooks_carry_their_events_weight_and_policies_and_their_line() {
     let hook = "\n---\nkind: A\n---\nkind: Job\nmetadata:\n  annotations:\n    helm.sh/hook: pre-install,Test\n    helm.sh/hook-weight: \"-5\"\n    \

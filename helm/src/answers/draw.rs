@@ -1,5 +1,7 @@
 //! Randomness and time for one answer.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -10,6 +12,28 @@ pub struct Moment {
     pub seconds: i64,
     /// The part of a second, less than 1,000,000,000.
     pub nanoseconds: u32,
+}
+
+impl From<SystemTime> for Moment {
+    /// Reads no clock: who has a time gives it.
+    fn from(time: SystemTime) -> Self {
+        let (since, is_before) = match time.duration_since(UNIX_EPOCH) {
+            Ok(since) => (since, false),
+            Err(before) => (before.duration(), true),
+        };
+        let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+        match (is_before, since.subsec_nanos()) {
+            (false, nanoseconds) => Self { seconds, nanoseconds },
+            (true, 0) => Self {
+                seconds: -seconds,
+                nanoseconds: 0,
+            },
+            (true, nanoseconds) => Self {
+                seconds: -seconds - 1,
+                nanoseconds: 1_000_000_000 - nanoseconds,
+            },
+        }
+    }
 }
 
 /// An endless stream of random bytes, and the time.

@@ -195,6 +195,7 @@ pub(super) fn is_merge(source: &Source, key: Id) -> bool {
         Written {
             tag,
             content: Content::Scalar { text, plain },
+            ..
         } => text == "<<" && (*plain || tag.strip_prefix(TAG_PREFIX) == Some("merge")),
         _ => false,
     }

@@ -17,6 +17,8 @@ pub(super) type Id = usize;
 pub(super) struct Written {
     /// The full tag, empty when there is none.
     pub(super) tag: String,
+    /// The line, from 1, that it begins on.
+    pub(super) line: usize,
     pub(super) content: Content,
 }
 
@@ -167,7 +169,13 @@ impl Reader<'_, '_> {
         })
     }
 
-    fn push(&mut self, anchor: Option<String>, tag: Option<String>, content: Content) -> Result<Id, Error> {
+    fn push(
+        &mut self,
+        start: Mark,
+        anchor: Option<String>,
+        tag: Option<String>,
+        content: Content,
+    ) -> Result<Id, Error> {
         let id = self.nodes.len();
         check_items(id).map_err(Error::Bound)?;
         if id.is_multiple_of(NODES_PER_PAYMENT) {
@@ -175,6 +183,7 @@ impl Reader<'_, '_> {
         }
         self.nodes.push(Written {
             tag: tag.unwrap_or_default(),
+            line: usize::try_from(start.line).unwrap_or(usize::MAX - 1) + 1,
             content,
         });
         if let Some(anchor) = anchor {
@@ -210,9 +219,10 @@ impl Reader<'_, '_> {
 
     fn node_of(&mut self, event: Event, depth: usize) -> Result<Id, Error> {
         let added_break = self.text.takes_added_break(&event);
+        let start = event.start_mark;
         match event.data {
             EventData::Alias { anchor } => match self.anchors.get(&anchor) {
-                Some(&target) => self.push(None, None, Content::Alias { name: anchor, target }),
+                Some(&target) => self.push(start, None, None, Content::Alias { name: anchor, target }),
                 None => Err(Error::Content(format!("unknown anchor '{anchor}' referenced"))),
             },
             EventData::Scalar {
@@ -231,15 +241,15 @@ impl Reader<'_, '_> {
                     text: self.text.restored(value),
                     plain: plain_implicit,
                 };
-                self.push(anchor, tag, content)
+                self.push(start, anchor, tag, content)
             }
             EventData::SequenceStart { anchor, tag, .. } => {
-                let id = self.push(anchor, tag, Content::List(Vec::new()))?;
+                let id = self.push(start, anchor, tag, Content::List(Vec::new()))?;
                 self.nodes[id].content = Content::List(self.items(depth + 1)?);
                 Ok(id)
             }
             EventData::MappingStart { anchor, tag, .. } => {
-                let id = self.push(anchor, tag, Content::Map(Vec::new()))?;
+                let id = self.push(start, anchor, tag, Content::Map(Vec::new()))?;
                 self.nodes[id].content = Content::Map(self.entries(depth + 1)?);
                 Ok(id)
             }
