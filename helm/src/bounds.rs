@@ -129,11 +129,11 @@ pub(crate) struct Apart {
 }
 
 impl Apart {
-    /// As many steps as it takes, until a flag is raised.
-    pub(crate) fn until(cancelled: Option<Arc<AtomicBool>>) -> Self {
+    /// That many steps of its own, until a flag is raised.
+    pub(crate) fn within(steps: u64, cancelled: Option<Arc<AtomicBool>>) -> Self {
         Self {
             work: WORK.replace(0),
-            allowed: ALLOWED.replace(u64::MAX),
+            allowed: ALLOWED.replace(steps),
             held: HELD.replace(0),
             met: MET.replace(false),
             cancelled: CANCELLED.replace(cancelled),

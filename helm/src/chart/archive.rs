@@ -11,10 +11,10 @@ use tar::{Archive, Entry, EntryType};
 
 use super::File;
 use super::load::LoadError;
-use crate::bounds::MAX_HELD;
+use crate::bounds::{self, MAX_HELD};
 
-/// Bounds on what an archive may unpack to, and so on the time that loading takes: it is proportional to the bytes unpacked. An archive
-/// inside an archive counts towards the same sums.
+/// Bounds on what an archive may unpack to, and on what it costs to read the files of a chart that mean something before a render. An
+/// archive inside an archive counts towards the same sums.
 #[derive(Clone, Debug)]
 pub struct ArchiveLimits {
     /// Bytes of all files and their names together.
@@ -23,17 +23,20 @@ pub struct ArchiveLimits {
     pub file_bytes: u64,
     /// Number of entries, directories included.
     pub entries: usize,
-    /// Ends the loading when it is raised, at the next file ([`LoadError::Cancelled`]).
+    /// Steps, as [`Limits::steps`](crate::Limits::steps) counts them, of reading values and metadata.
+    pub steps: u64,
+    /// Ends the loading when it is raised, at the next file or within one ([`LoadError::Cancelled`]).
     pub cancelled: Arc<AtomicBool>,
 }
 
 impl Default for ArchiveLimits {
-    /// Helm's own bounds in bytes, and 10,000 entries, which Helm does not bound.
+    /// Helm's own bounds in bytes; 10,000 entries and 10,000,000 steps, which Helm does not bound.
     fn default() -> Self {
         Self {
             total_bytes: 100 << 20,
             file_bytes: 5 << 20,
             entries: 10_000,
+            steps: 10_000_000,
             cancelled: Arc::default(),
         }
     }
@@ -70,6 +73,11 @@ impl<'a> Budget<'a> {
     pub(super) fn check(&self) -> Result<(), LoadError> {
         if self.limits.cancelled.load(Ordering::Relaxed) {
             return Err(LoadError::Cancelled);
+        }
+        if bounds::work() > self.limits.steps {
+            return Err(LoadError::TooManySteps {
+                limit: self.limits.steps,
+            });
         }
         Ok(())
     }

@@ -45,6 +45,12 @@ pub enum LoadError {
         /// The limit, about what they may take once read.
         limit: usize,
     },
+    /// Reading the files takes too long.
+    #[error("loading the chart takes more than {limit} steps")]
+    TooManySteps {
+        /// The limit that was given.
+        limit: u64,
+    },
     /// Too many files and directories.
     #[error("chart has more than {limit} files")]
     TooManyEntries {
@@ -159,12 +165,12 @@ const MAX_DEPTH: usize = 20;
 const PER_CHART: usize = 8 << 10;
 const PER_TEMPLATE: usize = 1 << 10;
 
-/// Loads within limits. Whatever went wrong after the flag was raised went wrong because of it.
+/// Loads within limits. Whatever went wrong after the flag was raised, or the steps were spent, went wrong because of that.
 fn within(
     limits: &ArchiveLimits,
     load: impl FnOnce(&mut Budget<'_>) -> Result<Loaded, LoadError>,
 ) -> Result<Loaded, LoadError> {
-    let _apart = Apart::until(Some(Arc::clone(&limits.cancelled)));
+    let _apart = Apart::within(limits.steps, Some(Arc::clone(&limits.cancelled)));
     let mut budget = Budget::new(limits);
     let loaded = load(&mut budget);
     budget.check()?;

@@ -2,6 +2,7 @@
 
 use memchr::memchr2;
 
+use crate::bounds::spend;
 use crate::json;
 use crate::profile::ValuesFiles;
 use crate::text::{lossy, trim_space};
@@ -81,6 +82,7 @@ pub(crate) fn read(text: &[u8], files: ValuesFiles) -> Reading {
 }
 
 fn read_document(text: &[u8]) -> Reading {
+    spend(1)?;
     match yaml::parse(text).map_err(yaml::convert_error)? {
         Node::Null => Ok(Node::empty_map()),
         values @ Node::Map(_) => Ok(values),

@@ -279,7 +279,9 @@ impl Parser<'_, '_, '_> {
         match &mut self.assignment {
             Assignment::Typed => Ok(typed(text)),
             Assignment::File(read) => match read(&text) {
-                Ok(content) => Ok(String::from_utf8(content).map_or_else(|error| Node::Bytes(error.into_bytes()), Node::Text)),
+                Ok(content) => {
+                    Ok(String::from_utf8(content).map_or_else(|error| Node::Bytes(error.into_bytes()), Node::Text))
+                }
                 Err(problem) => fault(problem),
             },
             _ => Ok(Node::Text(text)),

@@ -26,8 +26,8 @@ const MAX_GROUPS: usize = 16 << 20;
 
 /// How many bytes of a program are made in about the time of a step.
 const PROGRAM_PER_STEP: usize = 64;
-/// How many bytes of a text are read in about the time of a step.
-const BYTES_PER_STEP: usize = 256;
+/// How many bytes of a text are read for a step. To find all matches may take reading to the end for each.
+const BYTES_PER_STEP: usize = 64;
 /// How many states of a program are followed in about the time of a step.
 const FOLLOWED_PER_STEP: usize = 8;
 

@@ -71,7 +71,7 @@ fn private_key(mut ask: Ask<'_>) -> Called {
     if !matches!(&**kind, b"" | b"rsa" | b"dsa" | b"ecdsa" | b"ed25519") {
         return Ok(Value::from([b"Unknown type ", &**kind].concat()));
     }
-    let text = ask.text(|draw| keys::generate(draw, kind).ok_or_else(mismatch))?;
+    let text = ask.text(|draw| keys::generate(draw, kind)?.ok_or_else(mismatch))?;
     Ok(Value::from(text))
 }
 
@@ -181,7 +181,10 @@ fn printed(value: &Value) -> Result<String, String> {
 
 fn certify(mut ask: Ask<'_>, request: &Request<'_>, key: Option<&PrivateKey>, signer: Option<Signer<'_>>) -> Called {
     let answer = ask.answer(|draw| {
-        let key = key.cloned().unwrap_or_else(|| PrivateKey::for_certificate(draw));
+        let key = match key {
+            Some(key) => key.clone(),
+            None => PrivateKey::for_certificate(draw)?,
+        };
         let certificate = request.certify(draw, &key, signer);
         Ok(Answer::Certificate {
             certificate: certificate.map_err(|error| format!("error creating certificate: {error}"))?,

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Called, Function, mismatch};
 use crate::answers::{Ask, Draw};
 use crate::base64_text;
-use crate::bounds::note_work;
+use crate::bounds::spend;
 use crate::value::Type::{Str, Uint32};
 use crate::value::Value;
 
@@ -28,8 +28,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
 /// How often bcrypt doubles its work.
 const COST: u32 = 10;
 const MAX_PASSWORD: usize = 72;
-/// About how many steps of a template take the time of one hash.
+/// What a hash by bcrypt costs: a hundred are all that a render has steps for by default.
 const HASH_STEPS: u64 = 100_000;
+/// What a derived password costs, which takes twice as long.
+const DERIVE_STEPS: u64 = 200_000;
 
 /// What goes wrong is the result, not an error.
 fn bcrypt_hash(mut ask: Ask<'_>, password: &[u8]) -> Result<String, String> {
@@ -38,7 +40,7 @@ fn bcrypt_hash(mut ask: Ask<'_>, password: &[u8]) -> Result<String, String> {
         return Ok(format!("failed to encrypt string with bcrypt: {problem}"));
     }
     ask.text(|draw| {
-        note_work(HASH_STEPS);
+        spend(HASH_STEPS)?;
         let mut key = [password, &[0]].concat();
         // No more bytes take part.
         key.truncate(MAX_PASSWORD);
@@ -128,7 +130,7 @@ fn derive_password(arguments: &[Value]) -> Called {
     let Some(shapes) = shapes(kind) else {
         return Ok(Value::from([b"cannot find password template ", &**kind].concat()));
     };
-    note_work(HASH_STEPS);
+    spend(DERIVE_STEPS)?;
     let counter = u32::try_from(*counter).map_err(|_| mismatch())?;
     let cost = scrypt::Params::new(15, 8, 2).map_err(|error| error.to_string())?;
     let mut key = [0; 64];

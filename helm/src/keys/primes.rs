@@ -3,20 +3,21 @@
 use num_bigint::BigUint;
 
 use crate::answers::Draw;
+use crate::bounds::{BoundError, spend};
 
 /// Small primes that most numbers are divided by one of.
 const SMALL: u32 = 8_192;
 
 /// A prime of exactly that many bits whose two highest bits are set, so that the product of two such has all its bits.
-pub(super) fn prime(draw: &mut Draw, bits: u64) -> BigUint {
+pub(super) fn prime(draw: &mut Draw, bits: u64) -> Result<BigUint, BoundError> {
     let small = small_primes();
     loop {
         let mut candidate = number(draw, bits);
         candidate.set_bit(bits - 2, true);
         candidate.set_bit(bits - 1, true);
         candidate.set_bit(0, true);
-        if is_prime(&candidate, &small, draw) {
-            return candidate;
+        if is_prime(&candidate, &small, draw)? {
+            return Ok(candidate);
         }
     }
 }
@@ -54,27 +55,31 @@ pub(super) fn small_primes() -> Vec<u32> {
 }
 
 /// Whether an odd number above [`SMALL`] is prime, by the test of Miller and Rabin. A random number that is not passes with a chance below
-/// 2^-100 (FIPS 186-5, table B.1).
-pub(super) fn is_prime(number: &BigUint, small: &[u32], draw: &mut Draw) -> bool {
+/// 2^-100 (FIPS 186-5, table B.1). Only an error when the render was cancelled: whoever draws primes has paid for them.
+pub(super) fn is_prime(number: &BigUint, small: &[u32], draw: &mut Draw) -> Result<bool, BoundError> {
     if small.iter().any(|prime| number % *prime == BigUint::ZERO) {
-        return false;
+        return Ok(false);
     }
     let rounds = if number.bits() < 1_024 { 32 } else { 8 };
     let one = BigUint::from(1u8);
     let before = number - &one;
     let twos = before.trailing_zeros().unwrap_or(0);
     let odd = &before >> twos;
-    (0..rounds).all(|_| {
+    for _ in 0..rounds {
+        spend(0)?;
         let base = below(draw, &before);
         let mut power = base.modpow(&odd, number);
-        if power == one || power == before {
-            return true;
+        let is_witness = power != one
+            && power != before
+            && !(1..twos).any(|_| {
+                power = &power * &power % number;
+                power == before
+            });
+        if is_witness {
+            return Ok(false);
         }
-        (1..twos).any(|_| {
-            power = &power * &power % number;
-            power == before
-        })
-    })
+    }
+    Ok(true)
 }
 
 #[cfg(test)]
@@ -97,8 +102,8 @@ mod tests {
             ((BigUint::from(1u8) << 101) - 1u8, false),
             (BigUint::from(1_000_003u32) * 1_000_033u32, false),
         ] {
-            assert_eq!(is_prime(&number, &small, &mut draw), expected, "{number}");
+            assert_eq!(is_prime(&number, &small, &mut draw), Ok(expected), "{number}");
         }
-        assert_eq!(prime(&mut draw, 256).bits(), 256);
+        assert_eq!(prime(&mut draw, 256).map(|prime| prime.bits()), Ok(256));
     }
 }

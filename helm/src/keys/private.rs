@@ -9,7 +9,7 @@ use super::read::{field, structure};
 use super::rsa::RsaKey;
 use super::{dsa, pem};
 use crate::answers::Draw;
-use crate::bounds::note_work;
+use crate::bounds::{BoundError, note_work};
 
 /// A private key.
 #[derive(Clone)]
@@ -40,10 +40,10 @@ const MIN_RSA_BITS: u64 = 1_024;
 const UNSIGNABLE: &str = "x509: certificate private key does not implement crypto.Signer";
 
 /// A new key of a type as `genPrivateKey` names it, as PEM. Nothing for other types.
-pub(crate) fn generate(draw: &mut Draw, kind: &[u8]) -> Option<String> {
+pub(crate) fn generate(draw: &mut Draw, kind: &[u8]) -> Result<Option<String>, BoundError> {
     let key = match kind {
-        b"" | b"rsa" => PrivateKey::Rsa(RsaKey::generate(draw, 4_096)),
-        b"dsa" => return Some(pem::encode("DSA PRIVATE KEY", &dsa::generate(draw))),
+        b"" | b"rsa" => PrivateKey::Rsa(RsaKey::generate(draw, 4_096)?),
+        b"dsa" => return Ok(Some(pem::encode("DSA PRIVATE KEY", &dsa::generate(draw)?))),
         b"ecdsa" => loop {
             // A secret beyond the order of the curve is drawn once in 2^32 times.
             let secret: [u8; 32] = draw.bytes();
@@ -52,15 +52,15 @@ pub(crate) fn generate(draw: &mut Draw, kind: &[u8]) -> Option<String> {
             }
         },
         b"ed25519" => PrivateKey::Edwards(ed25519_dalek::SigningKey::from_bytes(&draw.bytes())),
-        _ => return None,
+        _ => return Ok(None),
     };
-    Some(key.to_pem())
+    Ok(Some(key.to_pem()))
 }
 
 impl PrivateKey {
     /// The key that charts get for a certificate unless they bring one.
-    pub(crate) fn for_certificate(draw: &mut Draw) -> Self {
-        Self::Rsa(RsaKey::generate(draw, 2_048))
+    pub(crate) fn for_certificate(draw: &mut Draw) -> Result<Self, BoundError> {
+        RsaKey::generate(draw, 2_048).map(Self::Rsa)
     }
 
     fn elliptic(curve: Curve, secret: &[u8]) -> Result<Self, String> {

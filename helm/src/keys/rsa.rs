@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{der, primes};
 use crate::answers::Draw;
-use crate::bounds::note_work;
+use crate::bounds::{BoundError, spend};
 
 /// A private key of two primes.
 #[derive(Clone)]
@@ -19,28 +19,29 @@ pub(crate) struct RsaKey {
 /// What a signature says about its digest: that it is SHA-256.
 const SHA256_PREFIX: &[u8] = b"\x30\x31\x30\x0d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x01\x05\x00\x04\x20";
 
-/// About how many steps of a template take the time of finding a key of 1,024 bits. It grows with the fourth power.
-const STEPS: u64 = 20_000;
+/// What finding a key of 1,024 bits costs; more bits cost by their third power. Twenty keys of 4,096 bits are within the steps that a render
+/// has by default, and about all that anybody can wait for.
+const STEPS: u64 = 7_500;
 
 impl RsaKey {
-    /// A new key. Takes from a tenth of a second for 2,048 bits to seconds for 4,096; the steps of the render count it.
-    pub(crate) fn generate(draw: &mut Draw, bits: u64) -> Self {
-        note_work(STEPS * (bits / 1_024).pow(3));
+    /// A new key. Takes from a tenth of a second for 2,048 bits to seconds for 4,096; the render pays for it before.
+    pub(crate) fn generate(draw: &mut Draw, bits: u64) -> Result<Self, BoundError> {
+        spend(STEPS * (bits / 1_024).pow(3))?;
         let public = BigUint::from(65_537u32);
         let one = BigUint::from(1u8);
         loop {
-            let (first, second) = (primes::prime(draw, bits / 2), primes::prime(draw, bits / 2));
+            let (first, second) = (primes::prime(draw, bits / 2)?, primes::prime(draw, bits / 2)?);
             let order = (&first - &one) * (&second - &one);
             // No inverse when the public exponent, a prime, divides the order.
             if let Some(private) = public.modinv(&order)
                 && first != second
             {
-                return Self {
+                return Ok(Self {
                     modulus: &first * &second,
                     public,
                     private,
                     primes: [first, second],
-                };
+                });
             }
         }
     }

@@ -76,6 +76,9 @@ impl Source {
 
     /// What the scanner makes of a text, and where it went wrong unlike Go's.
     fn attempt(text: &Text<'_>) -> (Result<Self, Error>, Option<Stumble>) {
+        if let Err(bound) = spend((text.complete.len() / BYTES_PER_STEP) as u64) {
+            return (Err(Error::Bound(bound)), None);
+        }
         let mut input = &*text.complete;
         let mut parser = Parser::new();
         parser.set_input(&mut input);
@@ -105,6 +108,9 @@ impl Source {
 
 /// How many lines may begin like a `%TAG` directive, which the scanner compares with all others.
 const MAX_TAG_DIRECTIVES: usize = 1_000;
+
+/// How many bytes of a text are scanned in about the time of a step.
+const BYTES_PER_STEP: usize = 64;
 
 /// How many nodes are read in about the time of a step.
 const NODES_PER_STEP: usize = 4;
