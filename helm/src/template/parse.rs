@@ -17,8 +17,11 @@ use crate::bounds::{MAX_ITEMS, beyond};
 use crate::functions::FunctionTable;
 use crate::text;
 
-/// How deeply parentheses and control structures may nest in one text.
-const MAX_NESTING: usize = 1_000;
+/// How deeply parentheses may nest in one text: as in Go, since its version 1.25.
+const MAX_PARENTHESES: usize = 10_000;
+
+/// How deeply control structures may nest in one text, each `else if` in the one before it.
+pub(crate) const MAX_CONTROLS: usize = 10_000;
 
 /// How many templates one text may define.
 const MAX_DEFINITIONS: usize = 10_000;
@@ -92,7 +95,8 @@ struct Parser<'a> {
     /// Where each name is among the definitions.
     defined: HashMap<Arc<str>, usize>,
     scope: Scope,
-    nesting: usize,
+    parentheses: usize,
+    controls: usize,
 }
 
 /// A template that the text defines.
@@ -133,7 +137,8 @@ impl<'a> Parser<'a> {
             definitions: Vec::new(),
             defined: HashMap::new(),
             scope: Scope::default(),
-            nesting: 0,
+            parentheses: 0,
+            controls: 0,
         };
         let dollar = parser.intern(b"$");
         parser.scope.variables.push(dollar);
@@ -188,14 +193,16 @@ impl<'a> Parser<'a> {
         number
     }
 
-    /// Counts one level of nesting while `parse` runs.
+    /// Counts one more control structure around what `parse` reads.
     fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
-        if self.nesting >= MAX_NESTING {
-            return Err("max expression depth exceeded".to_owned());
+        if self.controls == MAX_CONTROLS {
+            return Err(beyond(format!(
+                "text nests more than {MAX_CONTROLS} control structures"
+            )));
         }
-        self.nesting += 1;
+        self.controls += 1;
         let parsed = parse(self);
-        self.nesting -= 1;
+        self.controls -= 1;
         parsed
     }
 

@@ -31,7 +31,8 @@ const NESTED: &str = "value nests deeper than 250 levels, or contains itself";
 const VISITS: &str = "values take more than 5000000 steps to compare";
 const STEPS: &str = "template takes more than 400000 steps";
 const OUTPUT: &str = "templates make more than 134217728 bytes";
-const PARSE: &str = "max expression depth exceeded";
+const PARENTHESES: &str = "max expression depth exceeded";
+const CONTROLS: &str = "text nests more than 10000 control structures";
 const PRINTF: &str = "printf width or precision is larger than 1000000";
 
 /// 5,000 maps, each in the next one.
@@ -224,11 +225,29 @@ fn deeply_nested_texts_are_no_templates() {
     ] {
         let template = format!("{}1{}", open.repeat(100_000), close.repeat(100_000));
         let error = render(&template, Limits::default()).unwrap_err();
-        assert!(error.contains(PARSE), "{open}: {error}");
+        assert!(error.contains(CONTROLS), "{open}: {error}");
     }
-    let parentheses = format!("{{{{ {}1{} }}}}", "(".repeat(100_000), ")".repeat(100_000));
-    let error = render(&parentheses, Limits::default()).unwrap_err();
-    assert!(error.contains(PARSE), "{error}");
+    let error = render(&parentheses(10_001), Limits::default()).unwrap_err();
+    assert!(error.contains(PARENTHESES), "{error}");
+}
+
+fn parentheses(count: usize) -> String {
+    format!("{{{{ {}1{} }}}}", "(".repeat(count), ")".repeat(count))
+}
+
+#[test]
+fn what_helm_renders_may_nest_deeply() {
+    let limits = Limits::default();
+    let nested = |open: &str, close: &str| format!("{}{{{{ 1 }}}}{}", open.repeat(9_000), close.repeat(9_000));
+    assert!(render(&nested("{{ if 1 }}", "{{ end }}"), limits).is_ok());
+    assert!(render(&nested("{{ range 1 }}", "{{ end }}"), limits).is_ok());
+    assert!(render(&parentheses(10_000), limits).is_ok());
+    let branches = format!("{{{{ if 0 }}}}{}{{{{ end }}}}", "{{ else if 0 }}".repeat(9_900));
+    assert!(render(&branches, limits).is_ok());
+    // Both at once, and a value that is wrong deep within.
+    let template = nested("{{ if 1 }}", "{{ end }}").replace("{{ 1 }}", &parentheses(10_000).replace('1', "fail `x`"));
+    let error = render(&template, limits).unwrap_err();
+    assert!(error.contains(": x") || error.contains(DEPTH), "{error:.300}");
 }
 
 #[test]
@@ -238,8 +257,6 @@ fn long_texts_are_templates() {
     let fields = format!("{{{{ .Values{} }}}}", ".a".repeat(10_000));
     let error = render(&fields, Limits::default()).unwrap_err();
     assert!(error.contains("nil pointer evaluating"), "{error}");
-    let branches = format!("{{{{ if 0 }}}}{}{{{{ end }}}}", "{{ else if 0 }}".repeat(900));
-    assert!(render(&branches, Limits::default()).is_ok());
 }
 
 #[test]

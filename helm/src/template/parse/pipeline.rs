@@ -1,6 +1,6 @@
 //! Pipelines, commands and operands: what stands between the delimiters of an action.
 
-use super::{Parsed, Parser, quoted};
+use super::{MAX_PARENTHESES, Parsed, Parser, quoted};
 use crate::template::item::{Item, ItemKind, Keyword};
 use crate::template::literal;
 use crate::template::syntax::{Name, NodeId, NodeKind, Number, Pipe};
@@ -206,9 +206,7 @@ impl<'a> Parser<'a> {
             ItemKind::Complex => number_node(literal::complex(item.text)?, item),
             ItemKind::Number => number_node(literal::number(item.text)?, item),
             ItemKind::LeftParenthesis => {
-                let pipe =
-                    self.nested(|parser| parser.pipeline("parenthesized pipeline", ItemKind::RightParenthesis))?;
-                return Ok(Some(pipe));
+                return self.parenthesized().map(Some);
             }
             ItemKind::String | ItemKind::RawString => NodeKind::String {
                 quoted: item.position..item.position + item.text.len(),
@@ -220,6 +218,16 @@ impl<'a> Parser<'a> {
             }
         };
         Ok(Some(self.node(item.position, kind)))
+    }
+
+    fn parenthesized(&mut self) -> Parsed<NodeId> {
+        if self.parentheses == MAX_PARENTHESES {
+            return Err("max expression depth exceeded".to_owned());
+        }
+        self.parentheses += 1;
+        let pipe = self.pipeline("parenthesized pipeline", ItemKind::RightParenthesis);
+        self.parentheses -= 1;
+        pipe
     }
 
     fn variable(&mut self, item: &Item<'a>) -> Parsed<Name> {
