@@ -108,6 +108,16 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// Whether a limit was met that Helm does not have.
+    pub fn is_limit(&self) -> bool {
+        match self {
+            Self::TooMuchMemory { .. } | Self::TooManySteps { .. } | Self::TooManyEntries { .. } => true,
+            Self::Ignore(source) => matches!(source, IgnoreError::TooMany | IgnoreError::TooSlow),
+            Self::Subchart { problem, .. } => problem.is_limit(),
+            _ => false,
+        }
+    }
+
     /// What `helm template` of a profile says, without `Error: `. Loading knows no profile, but its words differ.
     pub fn helm_text(&self, profile: &Profile) -> String {
         self.text_at(0, profile)

@@ -2,7 +2,7 @@
 
 use memchr::memchr2;
 
-use crate::bounds::spend;
+use crate::bounds::{self, spend};
 use crate::json;
 use crate::profile::ValuesFiles;
 use crate::text::{lossy, trim_space};
@@ -32,12 +32,15 @@ pub(crate) type Reading = Result<Node, String>;
 #[derive(Debug)]
 pub(crate) struct Defaults {
     readings: Vec<Reading>,
+    /// Whether a reading went wrong at a bound of ours.
+    is_beyond: bool,
 }
 
 impl Default for Defaults {
     fn default() -> Self {
         Self {
             readings: vec![Ok(Node::Null)],
+            is_beyond: false,
         }
     }
 }
@@ -50,6 +53,7 @@ impl Defaults {
         let others: Vec<Reading> = others.map(|files| read(text, *files)).collect();
         Self {
             readings: std::iter::once(first).chain(others).collect(),
+            is_beyond: bounds::is_met(),
         }
     }
 
@@ -61,7 +65,13 @@ impl Defaults {
     /// A file of one sound document reads alike everywhere and is kept once.
     pub(crate) fn read_as(&self, files: ValuesFiles) -> Result<&Node, &str> {
         let reading = self.readings.get(files as usize).unwrap_or(&self.readings[0]);
-        reading.as_ref().map_err(String::as_str)
+        reading.as_ref().map_err(|problem| {
+            if self.is_beyond {
+                bounds::beyond(problem)
+            } else {
+                problem.as_str()
+            }
+        })
     }
 }
 

@@ -84,3 +84,25 @@ fn an_unknown_profile_is_told_which_there_are() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("v3.19, v4.1"), "{}", text(&output.stderr));
 }
+
+#[test]
+fn an_error_of_a_limit_says_that_helm_has_none() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("limits");
+    std::fs::create_dir_all(folder.join("templates")).unwrap();
+    std::fs::write(folder.join("Chart.yaml"), "apiVersion: v2\nname: c\nversion: 1.0.0\n").unwrap();
+    let stderr = |template: &str, values: &str| {
+        std::fs::write(folder.join("values.yaml"), values).unwrap();
+        std::fs::write(folder.join("templates/a.yaml"), template).unwrap();
+        let output = call(&[folder.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(1));
+        text(&output.stderr).to_owned()
+    };
+    let deep = "{a: ".repeat(300);
+    let deep_values = format!("a: {deep}{}", "}".repeat(300));
+    for (template, values) in [("{{ repeat 99999999 \"x\" }}", ""), ("", &*deep_values)] {
+        let error = stderr(template, values);
+        let last = error.lines().last().unwrap_or_default();
+        assert!(last.ends_with("see docs/reference/helm-limits.md"), "{error}");
+    }
+    assert!(!stderr("{{ fail \"x\" }}", "").contains("limit"));
+}

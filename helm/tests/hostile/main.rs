@@ -11,6 +11,7 @@
 //! | templates: recursion, `tpl` in `tpl`, `repeat`, `until`, regular expressions, values that contain themselves | `templates` |
 //! | somebody waits no longer | `cancelled` |
 //! | memory | `memory` |
+//! | what the reference says of all limits | `limits` |
 //! | anything else | `mutated`, `found` |
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
@@ -22,6 +23,7 @@ mod charts;
 mod documents;
 mod found;
 mod helms;
+mod limits;
 mod memory;
 mod mutated;
 mod schemas;

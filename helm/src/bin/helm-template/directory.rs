@@ -68,7 +68,7 @@ impl Walk {
         self.entries += 1;
         if self.entries > self.limits.entries {
             let limit = self.limits.entries;
-            return Err(LoadError::TooManyEntries { limit }.into());
+            return Err(Failure::of(LoadError::TooManyEntries { limit }.to_string(), true));
         }
         let about = fs::metadata(path).map_err(|error| {
             Failure(if is_loop(&error) {

@@ -48,7 +48,7 @@ pub(crate) fn load(path: &Path, profile: &Profile) -> Result<Chart, Failure> {
             })?;
         }
         Chart::from_files(directory::read(path, profile)?, &table::chart_limits(profile))
-            .map_err(|error| Failure(error.helm_text(profile)))?
+            .map_err(|error| Failure::of(error.helm_text(profile), error.is_limit()))?
     } else {
         let archive = fs::read(path).map_err(|error| Failure(opened(path, &error)))?;
         check_archive(path, &archive)?;
@@ -69,12 +69,13 @@ pub(crate) fn load(path: &Path, profile: &Profile) -> Result<Chart, Failure> {
             {
                 Failure("unable to load chart archive".to_owned())
             }
-            error if is_helm_3 => Failure(error.helm_text(profile)),
+            error if is_helm_3 => Failure::of(error.helm_text(profile), error.is_limit()),
             // It looks at the version before anything else.
-            error => Failure(
+            error => Failure::of(
                 error
                     .helm_text(profile)
                     .replace("field Metadata.apiVersion", "field chartBase.apiVersion"),
+                error.is_limit(),
             ),
         })?
     };

@@ -23,8 +23,18 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const HELP: &str = include_str!("help.txt");
 
+/// What follows an error that Helm would not give.
+const LIMIT: &str =
+    "\n\nThis limit is helm-template's; Helm has none and might go on: see docs/reference/helm-limits.md";
+
 /// Why nothing was rendered: what Helm writes after `Error: `, or our own words.
 struct Failure(String);
+
+impl Failure {
+    fn of(text: String, is_limit: bool) -> Self {
+        Self(if is_limit { text + LIMIT } else { text })
+    }
+}
 
 impl<E: std::error::Error> From<E> for Failure {
     fn from(error: E) -> Self {
@@ -78,7 +88,8 @@ fn render(arguments: &Arguments) -> Result<(), Failure> {
         Err(error) => {
             let text = error.stderr();
             let text = text.strip_prefix("Error: ").unwrap_or(&text);
-            return Err(Failure(text.strip_suffix('\n').unwrap_or(text).to_owned()));
+            let text = text.strip_suffix('\n').unwrap_or(text);
+            return Err(Failure::of(text.to_owned(), error.is_limit()));
         }
     };
     for warning in &rendering.warnings {
