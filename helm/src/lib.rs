@@ -81,7 +81,7 @@
 //! | the Helm version to be equal to | [`Profile`] |
 //! | values: YAML documents as data, `-f` and `--set` as Helm takes them | [`yaml`], [`command_line`] |
 //! | randomness, time and cluster objects | [`answers`] |
-//! | what came out: text, data, hooks, the line of the template behind a field | [`Rendering`], [`Manifest`], [`Hook`], [`CrdFile`] |
+//! | what came out: text, data, hooks, the line of the template behind a field | [`Rendering`], [`Manifest`], [`Hook`], [`CrdFile`], [`Warning`] |
 //! | what went wrong: places in templates, refused values | [`RenderError`], [`RenderProblem`], [`ExecError`], [`Place`], [`SchemaError`] |
 
 pub mod answers;
@@ -120,6 +120,7 @@ mod toml;
 mod url;
 #[doc(hidden)]
 pub mod value;
+mod warning;
 pub mod yaml;
 
 pub use bounds::BoundError;
@@ -132,3 +133,6 @@ pub use profile::{ApiVersions, Build, Profile};
 pub use release_name::NameError;
 pub use render::{RenderError, RenderProblem, Rendering};
 pub use template::{ExecError, Limits, ParseError, Place, StackError};
+#[doc(hidden)]
+pub use time::check_duration;
+pub use warning::Warning;

@@ -9,6 +9,7 @@ use crate::fields::{self, Setter, Struct};
 use crate::profile::{DocumentRule, Profile};
 use crate::template::{Origin, Output};
 use crate::text::{self, trim_space};
+use crate::warning::Said;
 use crate::yaml::{self, Decoded, Node};
 
 /// One document of a rendered file.
@@ -169,7 +170,7 @@ const TEST_EVENTS: [&str; 2] = ["test", "test-success"];
 pub(crate) fn sort(
     files: &BTreeMap<String, Output>,
     profile: &Profile,
-    warnings: &mut Vec<String>,
+    warnings: &mut Vec<Said>,
 ) -> Result<Sorted, ManifestError> {
     let mut sorted = Sorted {
         manifests: Vec::new(),
@@ -276,7 +277,7 @@ fn separator(text: &[u8], from: usize) -> Option<Range<usize>> {
 }
 
 /// Reads one document; nothing for a hook of an unknown event, which Helm drops.
-fn read(source: &str, text: &[u8], warnings: &mut Vec<String>) -> Result<Option<Manifest>, ManifestError> {
+fn read(source: &str, text: &[u8], warnings: &mut Vec<Said>) -> Result<Option<Manifest>, ManifestError> {
     let failed = |problem| ManifestError {
         source_file: source.to_owned(),
         line: None,
@@ -300,7 +301,7 @@ fn read(source: &str, text: &[u8], warnings: &mut Vec<String>) -> Result<Option<
     if let Some(events) = head.metadata.annotations.get("helm.sh/hook") {
         hook = Hook::new(events, &head.metadata.annotations);
         if hook.is_none() {
-            warnings.push(format!("skipping unknown hook: {events:?}"));
+            warnings.push(Said::UnknownHook { events: events.clone() });
             return Ok(None);
         }
     }

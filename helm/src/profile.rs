@@ -11,6 +11,7 @@ mod reference;
 pub use self::api_versions::ApiVersions;
 use crate::functions::{FunctionSet, FunctionTable};
 use crate::render::ErrorWords;
+use crate::warning::WarningForm;
 
 /// One version of Helm as far as its output tells it from others.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,8 @@ pub struct Profile {
     pub(crate) chart_api_versions: Option<&'static [&'static str]>,
     /// How errors of templates are laid out.
     pub(crate) error_form: ErrorForm,
+    /// What the lines of warnings look like.
+    pub(crate) warnings: WarningForm,
     /// What is said around errors.
     pub(crate) error_words: ErrorWords,
     /// What Go calls the types of the built-in objects.
@@ -200,6 +203,7 @@ impl Profile {
         functions: FunctionSet::V3_19,
         chart_api_versions: None,
         error_form: ErrorForm::OneLine,
+        warnings: WarningForm::FileAndLine,
         error_words: ErrorWords {
             release_name: "",
             missing_dependencies: "An error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch missing dependencies",
@@ -241,6 +245,7 @@ impl Profile {
         functions: FunctionSet::V4_0,
         chart_api_versions: Some(&["v1", "v2"]),
         error_form: ErrorForm::Blocks,
+        warnings: WarningForm::KeysAndValues,
         error_words: ErrorWords {
             release_name: "release name check failed: ",
             missing_dependencies: "an error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch missing dependencies",

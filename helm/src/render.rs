@@ -21,6 +21,7 @@ use crate::profile::Profile;
 use crate::release_name;
 use crate::template::{Executor, Origin, Output, on_deep_stack};
 use crate::value::{Map, Value};
+use crate::warning::Warning;
 use crate::yaml::Node;
 
 pub(crate) use error::ErrorWords;
@@ -36,8 +37,8 @@ pub struct Rendering {
     pub manifests: Vec<Manifest>,
     /// The hooks, ordered by kind.
     pub hooks: Vec<Manifest>,
-    /// What Helm would say on its error output.
-    pub warnings: Vec<String>,
+    /// What Helm would say of them on its error output. What is said of the values of one mapping comes by key; Helm's order is random.
+    pub warnings: Vec<Warning>,
 }
 
 impl Chart {
@@ -127,7 +128,7 @@ impl Render<'_> {
             crds: std::mem::take(&mut layout.crds),
             manifests: sorted.manifests,
             hooks: sorted.hooks,
-            warnings,
+            warnings: warnings.into_iter().map(|said| Warning::new(said, profile)).collect(),
         })
     }
 

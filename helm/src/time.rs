@@ -19,6 +19,11 @@ pub(crate) use layout::{RFC_3339, RFC_3339_NANO};
 pub(crate) use parse::parse;
 pub(crate) use zone::Location;
 
+/// Whether a text is a duration. The error is Go's text.
+pub fn check_duration(text: &str) -> Result<(), String> {
+    Duration::parse(text.as_bytes()).map(|_| ())
+}
+
 /// How Go quotes a text in the errors of this package: bytes beyond ASCII as `\x`.
 fn quote(text: &[u8]) -> String {
     let mut quoted = String::from("\"");

@@ -114,7 +114,7 @@ pub(crate) fn collect(rendering: Rendering, namespace: &str) -> Result<Rendered,
     let mut collection = Collection {
         namespace,
         objects: Vec::new(),
-        warnings: rendering.warnings,
+        warnings: rendering.warnings.iter().map(ToString::to_string).collect(),
         seen: HashMap::new(),
     };
     for manifest in rendering.manifests.into_iter().chain(rendering.hooks) {

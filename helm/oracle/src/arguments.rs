@@ -20,7 +20,8 @@ fn profile() -> PossibleValuesParser {
     cargo xtask conformance --profile v4.2 --charts ~/charts --json conformance.json\n  \
     cargo xtask conformance --chart postgresql --keep /tmp/differences\n\n\
     Real charts: set STACKWRIGHT_CORPUS to the absolute path of a corpus, and its folder `charts` is rendered too.\n\n\
-    Exit codes: 0 everything is alike, 1 something is different or no chart was rendered, 2 wrong arguments.")]
+    Exit codes: 0 everything is alike, 1 something is different or no chart was rendered, 2 wrong arguments or a report that cannot be written, \
+    3 what is needed cannot be built.")]
 pub(crate) struct ConformanceArguments {
     /// Only this version of Helm; may be repeated
     #[arg(long = "profile", value_name = "PROFILE", value_parser = profile())]
@@ -28,7 +29,7 @@ pub(crate) struct ConformanceArguments {
     /// The charts: every *.tgz in this folder, however deep, instead of those of the repository and of the corpus
     #[arg(long, value_name = "DIR", value_parser = directory)]
     pub(crate) charts: Option<PathBuf>,
-    /// Only charts whose file name contains this; may be repeated
+    /// Only charts whose path below the folder contains this; may be repeated
     #[arg(long = "chart", value_name = "NAME")]
     pub(crate) names: Vec<String>,
     /// Write counts and differences as JSON, too
@@ -47,6 +48,9 @@ pub(crate) enum OracleBenchCommand {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "Example:\n  \
+    STACKWRIGHT_CORPUS=~/corpus cargo xtask bench render --json docs/benchmarks/render.json\n\n\
+    Needs kube-prometheus-stack and podinfo in the folder `charts` of the corpus. Takes several minutes.")]
 pub(crate) struct RenderArguments {
     /// Write the same as JSON, too
     #[arg(long, value_name = "FILE")]
@@ -61,7 +65,8 @@ pub(crate) enum FuzzCommand {
 }
 
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  cargo xtask fuzz helm --minutes 60 --profile v4.3")]
+#[command(after_help = "Example:\n  cargo xtask fuzz helm --minutes 60 --profile v4.3\n\n\
+    Exit codes: 0 nothing was found, 1 something is different.")]
 pub(crate) struct FuzzArguments {
     /// How long to search
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]

@@ -75,6 +75,7 @@ pub fn run(settings: &Settings, lab: &Lab) -> Result<Report> {
     let memory = Memory::open(lab::cache().filter(|_| settings.remember));
     let exceptions = Exceptions::listed()?;
     let renders: Vec<_> = pairs.iter().flat_map(|pair| pair.renders(&charts)).collect();
+    eprintln!("{} renders of {} charts", renders.len(), charts.len());
     let progress = Progress::start();
     let [next, done, different] = [const { AtomicUsize::new(0) }; 3];
     let worker = || {
@@ -121,9 +122,8 @@ fn charts(settings: &Settings, scratch: &Path) -> Result<Vec<Chart>> {
     let mut found = Vec::new();
     for folder in folders {
         for path in charts::archives(&folder)? {
-            let path = fs::canonicalize(&path).with_context(|| format!("unable to find {}", path.display()))?;
-            let below = fs::canonicalize(&folder).unwrap_or_else(|_| folder.clone());
-            let name = path.strip_prefix(&below).unwrap_or(&path).display().to_string();
+            let name = path.strip_prefix(&folder).unwrap_or(&path).display().to_string();
+            let path = std::path::absolute(&path).with_context(|| format!("unable to find {}", path.display()))?;
             if settings.names.is_empty() || settings.names.iter().any(|part| name.contains(part)) {
                 found.push(Chart::read(name, path, &scratch.join("values"))?);
             }

@@ -28,7 +28,7 @@ use self::arguments::{ConformanceArguments, FuzzArguments, FuzzCommand, OracleBe
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Our chart engine beside the real Helm
+/// Compares our chart engine with the real Helm, measures both, and searches for differences
 ///
 /// Needs what `cargo xtask setup` builds and fetches, and our `helm-template` beside this program.
 #[derive(Debug, Parser)]
@@ -66,7 +66,23 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Where a report cannot be written, that is said before the minutes of work.
+fn is_writable(file: Option<&Path>) -> bool {
+    let opened = file.map(|file| (file, fs::OpenOptions::new().create(true).append(true).open(file)));
+    let Some((file, Err(error))) = opened else {
+        return true;
+    };
+    eprintln!("error: unable to write {}: {error}", file.display());
+    false
+}
+
+/// The exit code of wrong arguments, which is clap's too.
+const WRONG_ARGUMENTS: u8 = 2;
+
 fn bench(arguments: RenderArguments) -> anyhow::Result<ExitCode> {
+    if !is_writable(arguments.json.as_deref()) {
+        return Ok(ExitCode::from(WRONG_ARGUMENTS));
+    }
     let report = bench::run(&Lab::load()?)?;
     write!(stdout(), "{report}").context("failed to write to standard output")?;
     if let Some(file) = arguments.json {
@@ -84,6 +100,9 @@ fn conformance(arguments: ConformanceArguments) -> anyhow::Result<ExitCode> {
         json,
         keep,
     } = arguments;
+    if !is_writable(json.as_deref()) {
+        return Ok(ExitCode::from(WRONG_ARGUMENTS));
+    }
     let settings = Settings {
         profiles,
         charts,
@@ -98,13 +117,24 @@ fn conformance(arguments: ConformanceArguments) -> anyhow::Result<ExitCode> {
         fs::write(&file, text + "\n").with_context(|| format!("failed to write {}", file.display()))?;
     }
     if report.total.renders == 0 {
-        eprintln!("error: there is no chart to render");
+        eprintln!("error: {}", nothing_to_render(&settings));
     }
     Ok(if report.is_good() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+fn nothing_to_render(settings: &Settings) -> String {
+    match (&settings.charts, settings.names.as_slice()) {
+        (_, names @ [_, ..]) => format!("no chart has {} in its path", names.join(" or ")),
+        (Some(folder), []) => format!(
+            "there is no *.tgz below {}; folders of charts are packed with `helm package`",
+            folder.display()
+        ),
+        (None, []) => "there is no chart to render".to_owned(),
+    }
 }
 
 /// 0 when everything is alike, 1 when something is different.

@@ -7,6 +7,7 @@ use crate::bounds::{check, note_held, note_work};
 use crate::format;
 use crate::profile::NullRule;
 use crate::value::{Bytes, List, Map, Value};
+use crate::warning::Said;
 
 /// The key whose value every subchart gets from its parent.
 const GLOBAL: &str = "global";
@@ -44,7 +45,7 @@ pub(crate) fn coalesce(
     values: &Map,
     nulls: Nulls,
     sharing: Sharing,
-    warnings: &mut Vec<String>,
+    warnings: &mut Vec<Said>,
 ) -> Result<Map, String> {
     let values = copy_map(values);
     let mut coalescer = Coalescer {
@@ -58,7 +59,7 @@ pub(crate) fn coalesce(
 }
 
 /// Lays `over` over `base` without a chart; `over` is changed and wins.
-pub(crate) fn merge_tables(over: &Map, base: &Map, rule: NullRule, warnings: &mut Vec<String>) {
+pub(crate) fn merge_tables(over: &Map, base: &Map, rule: NullRule, warnings: &mut Vec<Said>) {
     let mut coalescer = Coalescer {
         nulls: Nulls::Keep,
         rule,
@@ -72,7 +73,7 @@ struct Coalescer<'a> {
     nulls: Nulls,
     rule: NullRule,
     sharing: Sharing,
-    warnings: &'a mut Vec<String>,
+    warnings: &'a mut Vec<Said>,
 }
 
 impl Coalescer<'_> {
@@ -134,7 +135,7 @@ impl Coalescer<'_> {
                 }
                 (Value::Map(_), Value::Nil) => {}
                 (Value::Map(_), _) => {
-                    self.warn(format!("skipped value for {prefix}.{}: Not a table.", lossy(key)));
+                    self.warn(237, format!("skipped value for {prefix}.{}: Not a table.", lossy(key)));
                 }
                 _ => {}
             }
@@ -161,12 +162,17 @@ impl Coalescer<'_> {
         let own = match section.get(GLOBAL) {
             None => Map::new(),
             Some(Value::Map(own)) => own,
-            Some(_) => return self.warn("skipping globals because destination global is not a table.".to_owned()),
+            Some(_) => {
+                return self.warn(
+                    138,
+                    "skipping globals because destination global is not a table.".to_owned(),
+                );
+            }
         };
         let inherited = match parent.get(GLOBAL) {
             None => Map::new(),
             Some(Value::Map(inherited)) => inherited,
-            Some(_) => return self.warn("skipping globals because source global is not a table.".to_owned()),
+            Some(_) => return self.warn(145, "skipping globals because source global is not a table.".to_owned()),
         };
         for (key, value) in inherited.to_vec() {
             match (value, own.get(&key)) {
@@ -181,16 +187,17 @@ impl Coalescer<'_> {
                         }
                         Some(_) => {
                             let key = lossy(&key);
-                            self.warn(format!(
-                                "Conflict: cannot merge map onto non-map for {key:?}. Skipping."
-                            ));
+                            self.say(
+                                161,
+                                format!("Conflict: cannot merge map onto non-map for {key:?}. Skipping."),
+                            );
                             continue;
                         }
                         None => {}
                     }
                     own.insert(key, table);
                 }
-                (_, Some(Value::Map(_))) => self.warn(format!("key {} is table. Skipping", lossy(&key))),
+                (_, Some(Value::Map(_))) => self.say(175, format!("key {} is table. Skipping", lossy(&key))),
                 (value, _) => {
                     own.insert(key, value);
                 }
@@ -230,26 +237,43 @@ impl Coalescer<'_> {
                 (Some(Value::Map(over)), Value::Map(value)) => self.tables(&over, &value, &full(), nulls, below),
                 (Some(_), Value::Map(value)) => {
                     let value = printed(&Value::Map(value), b"%v");
-                    self.warn(format!(
-                        "cannot overwrite table with non table for {} ({value})",
-                        full()
-                    ));
+                    self.warn(
+                        298,
+                        format!("cannot overwrite table with non table for {} ({value})", full()),
+                    );
                 }
                 (Some(Value::Map(_)), value) if !matches!(value, Value::Nil) => {
                     let value = printed(&value, b"%v");
-                    self.warn(format!(
-                        "destination for {} is a table. Ignoring non-table value ({value})",
-                        full()
-                    ));
+                    self.warn(
+                        301,
+                        format!(
+                            "destination for {} is a table. Ignoring non-table value ({value})",
+                            full()
+                        ),
+                    );
                 }
                 _ => {}
             }
         }
     }
 
-    fn warn(&mut self, warning: String) {
-        note_held(warning.len());
-        self.warnings.push(warning);
+    /// Says what Helm 3.19 says in a line of its own, as a warning.
+    fn warn(&mut self, line: u16, words: String) {
+        self.push(line, true, words);
+    }
+
+    /// Likewise, but not as a warning.
+    fn say(&mut self, line: u16, words: String) {
+        self.push(line, false, words);
+    }
+
+    fn push(&mut self, line: u16, is_warning: bool, words: String) {
+        note_held(words.len());
+        self.warnings.push(Said::Values {
+            line,
+            is_warning,
+            words,
+        });
     }
 }
 

@@ -12,6 +12,7 @@ use crate::profile::{BelowAlias, Profile};
 use crate::schema::Schema;
 use crate::semver::{Constraints, Version};
 use crate::value::{Map, Value};
+use crate::warning::Said;
 use crate::yaml::Node;
 
 /// A chart as one render uses it.
@@ -57,7 +58,7 @@ impl Instance {
     }
 
     /// Decides the dependencies for the user's values and imports values into the defaults. The error is Helm's text.
-    pub(crate) fn process(&mut self, values: &Map, warnings: &mut Vec<String>) -> Result<(), String> {
+    pub(crate) fn process(&mut self, values: &Map, warnings: &mut Vec<Said>) -> Result<(), String> {
         let mut seen = Seen::default();
         self.decide(values, "", warnings, &mut seen)?;
         self.import(warnings, &mut seen)
@@ -126,7 +127,7 @@ impl Instance {
         check().is_ok() && is_compatible(&wanted.version, version)
     }
 
-    fn decide(&mut self, values: &Map, path: &str, warnings: &mut Vec<String>, seen: &mut Seen) -> Result<(), String> {
+    fn decide(&mut self, values: &Map, path: &str, warnings: &mut Vec<Said>, seen: &mut Seen) -> Result<(), String> {
         if self.metadata.dependencies.is_empty() {
             return Ok(());
         }
@@ -212,7 +213,7 @@ impl Instance {
         check()
     }
 
-    fn import(&mut self, warnings: &mut Vec<String>, seen: &mut Seen) -> Result<(), String> {
+    fn import(&mut self, warnings: &mut Vec<Said>, seen: &mut Seen) -> Result<(), String> {
         for chart in &mut self.dependencies {
             chart.import(warnings, seen)?;
         }
@@ -240,7 +241,10 @@ impl Instance {
                 let path = format!("{}.{}", dependency.name, import.child);
                 match table(&values, &path) {
                     Some(child) => merge_tables(&imported, &nested(&import.parent, child), rule, warnings),
-                    None => warnings.push(format!("ImportValues missing table: {path:?} is not a table")),
+                    None => warnings.push(Said::NoImport {
+                        key: missing(&values, &path).to_owned(),
+                        chart: (!import.is_by_name).then(|| dependency.name.clone()),
+                    }),
                 }
             }
         }
@@ -263,7 +267,7 @@ pub(crate) fn is_compatible(range: &str, version: &str) -> bool {
 }
 
 /// Tags enable a chart unless some are false and none is true.
-fn by_tags(dependency: &Dependency, values: &Map, warnings: &mut Vec<String>) -> bool {
+fn by_tags(dependency: &Dependency, values: &Map, warnings: &mut Vec<Said>) -> bool {
     let Some(tags) = table(values, "tags") else {
         return true;
     };
@@ -272,10 +276,10 @@ fn by_tags(dependency: &Dependency, values: &Map, warnings: &mut Vec<String>) ->
         match tags.get(tag) {
             Some(Value::Bool(true)) => on = true,
             Some(Value::Bool(false)) => off = true,
-            Some(_) => warnings.push(format!(
-                "Tag '{tag}' for chart {} returned non-bool value",
-                dependency.name
-            )),
+            Some(_) => warnings.push(Said::Tag {
+                tag: tag.clone(),
+                chart: dependency.name.clone(),
+            }),
             None => {}
         }
     }
@@ -283,7 +287,7 @@ fn by_tags(dependency: &Dependency, values: &Map, warnings: &mut Vec<String>) ->
 }
 
 /// The first boolean that a condition path leads to.
-fn by_condition(dependency: &Dependency, values: &Map, path: &str, warnings: &mut Vec<String>) -> Option<bool> {
+fn by_condition(dependency: &Dependency, values: &Map, path: &str, warnings: &mut Vec<Said>) -> Option<bool> {
     let conditions = dependency
         .condition
         .trim()
@@ -296,10 +300,10 @@ fn by_condition(dependency: &Dependency, values: &Map, path: &str, warnings: &mu
         }
         match value_at(values, &format!("{path}{condition}")) {
             Some(Value::Bool(enabled)) => return Some(enabled),
-            Some(_) => warnings.push(format!(
-                "Condition path '{condition}' for chart {} returned non-bool value",
-                dependency.name
-            )),
+            Some(_) => warnings.push(Said::Condition {
+                path: condition.to_owned(),
+                chart: dependency.name.clone(),
+            }),
             None => {}
         }
     }
@@ -312,6 +316,18 @@ pub(crate) fn table(values: &Map, path: &str) -> Option<Map> {
         Some(Value::Map(inner)) => Some(inner),
         _ => None,
     })
+}
+
+/// The first key of a path that leads to no map.
+fn missing<'p>(values: &Map, path: &'p str) -> &'p str {
+    let mut map = values.clone();
+    for key in path.split('.') {
+        match map.get(key) {
+            Some(Value::Map(inner)) => map = inner,
+            _ => return key,
+        }
+    }
+    ""
 }
 
 /// What is at a path of keys, unless it is a map.

@@ -85,6 +85,8 @@ pub struct ImportValues {
     pub child: String,
     /// Path in the values of the parent, `.` for their root.
     pub parent: String,
+    /// Whether it was asked for by a name of `exports` alone.
+    pub is_by_name: bool,
 }
 
 impl Metadata {
@@ -258,10 +260,12 @@ impl ImportValues {
             Node::Map(_) => Self {
                 child: part("child"),
                 parent: part("parent"),
+                is_by_name: false,
             },
             node => Self {
                 child: format!("exports.{}", scalar_text(node).unwrap_or_default()),
                 parent: ".".to_owned(),
+                is_by_name: true,
             },
         }
     }

@@ -149,7 +149,7 @@ impl MetadataObject {
             import_values,
             alias,
         } = dependency;
-        let imports = import_values.iter().map(|ImportValues { child, parent }| {
+        let imports = import_values.iter().map(|ImportValues { child, parent, .. }| {
             let pair = Map::of(Element::Str);
             pair.insert("child", child.as_str());
             pair.insert("parent", parent.as_str());

@@ -9,6 +9,7 @@ use super::{
     OpenIndex, Profile, SetJson, ValuesFiles,
 };
 use crate::render::ErrorWords;
+use crate::warning::WarningForm;
 
 const START: &str = "<!-- From the profiles in code; do not edit up to the next comment. -->\n";
 const END: &str = "<!-- The end of the table. -->\n";
@@ -28,6 +29,7 @@ fn rows(profile: &'static Profile, before: Option<&'static Profile>) -> Vec<(&'s
         functions: _,
         chart_api_versions,
         error_form,
+        warnings,
         error_words,
         go_types,
         chart_object,
@@ -63,6 +65,7 @@ fn rows(profile: &'static Profile, before: Option<&'static Profile>) -> Vec<(&'s
             chart_api_versions.map_or("any".to_owned(), |known| code(&known.join("`, `"))),
         ),
         ("errors of templates", form(error_form).to_owned()),
+        ("lines of warnings", warnings_told(warnings)),
     ]);
     rows.extend(words(error_words));
     rows.extend(types(go_types));
@@ -134,6 +137,14 @@ const fn form(form: ErrorForm) -> &'static str {
         ErrorForm::OneLine => "one line",
         ErrorForm::Blocks => "a block of lines for each template",
     }
+}
+
+fn warnings_told(form: WarningForm) -> String {
+    match form {
+        WarningForm::FileAndLine => "Go file, line and words",
+        WarningForm::KeysAndValues => "keys and values: `level=WARN msg=…`",
+    }
+    .to_owned()
 }
 
 fn words(words: ErrorWords) -> [(&'static str, String); 6] {

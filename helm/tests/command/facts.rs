@@ -35,6 +35,8 @@ pub(crate) struct Fact {
     number: usize,
     pub(crate) words: String,
     pub(crate) input: String,
+    /// Whether the answers have the warnings.
+    pub(crate) is_warned: bool,
     pub(crate) answers: Vec<(Vec<String>, Answer)>,
 }
 
@@ -69,6 +71,7 @@ pub(crate) fn read(name: &str) -> Facts {
             facts.push(Fact {
                 before: std::mem::take(&mut before),
                 number: facts.len(),
+                is_warned: name == "warnings.txt",
                 words: words.trim_end().to_owned(),
                 ..Fact::default()
             });
@@ -105,6 +108,7 @@ impl Facts {
             let Fact {
                 before,
                 number: _,
+                is_warned: _,
                 words,
                 input,
                 answers,

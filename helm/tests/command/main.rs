@@ -2,7 +2,8 @@
 //!
 //! A fact is its arguments on a line that begins with `$ `, with what it reads from standard input on lines that begin with `< `. Then
 //! come the answers, each once with the profiles that gave it and the exit code (`@ v3.19 v4.1: 0`): lines of standard output begin with
-//! `1 `, the error with `2 `. `STACKWRIGHT_REGENERATE=1` asks the real binaries again, which `cargo xtask setup` fetches.
+//! `1 `, the error with `2 `: all from `Error: ` on; in `warnings.txt` everything, its lines sorted, because Helm goes through maps in
+//! random order. `STACKWRIGHT_REGENERATE=1` asks the real binaries again, which `cargo xtask setup` fetches.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops here")]
 
@@ -66,6 +67,11 @@ fn flags_change_what_is_printed_as_in_helm() {
 #[test]
 fn folders_and_archives_are_loaded_as_helm_loads_them() {
     hold("loading.txt");
+}
+
+#[test]
+fn charts_and_flags_are_warned_of_in_the_words_of_helm() {
+    hold("warnings.txt");
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn what_would_reach_out_is_refused() {
         (["plain", "--dependency-update"], "downloads"),
         (["plain", "--post-renderer=cat"], "starts another program"),
         (["plain", "--enable-dns"], "asks name servers"),
-        (["plain", "--verify"], "only signatures"),
+        (["plain", "--verify"], "checks signatures"),
         (
             ["plain", "--values=https://charts.invalid/values.yaml"],
             "is not downloaded here",

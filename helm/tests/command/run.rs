@@ -93,6 +93,12 @@ fn call(program: &Path, first: &[&str], fact: &Fact, folder: &Folder) -> Answer 
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&name, "HERE");
     let errors = text(&output.stderr);
     let mut error = errors.find("Error: ").map_or("", |start| &errors[start..]);
+    let mut lines: Vec<&str> = errors.split_inclusive('\n').collect();
+    lines.sort_unstable();
+    let all = lines.concat();
+    if fact.is_warned {
+        error = &all;
+    }
     if fact.words.contains("--debug") {
         // A stack of Go follows.
         error = error.split_inclusive('\n').next().unwrap_or_default();

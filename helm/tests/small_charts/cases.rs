@@ -316,7 +316,8 @@ impl Case {
             ..RenderOptions::new(name.as_deref().unwrap_or("r"), "ns")
         };
         let rendering = chart.render(&values, &options).map_err(|error| error.stderr())?;
-        let warnings = rendering.warnings.iter().map(String::as_str);
+        let warnings: Vec<String> = rendering.warnings.iter().map(ToString::to_string).collect();
+        let warnings = warnings.iter().map(String::as_str);
         Ok(told(&String::from_utf8_lossy(&rendering.stdout()), "", warnings))
     }
 

@@ -10,6 +10,7 @@ use helm::{Printing, Profile, RenderOptions};
 use crate::Failure;
 use crate::chance;
 use crate::flags::Given;
+use crate::inputs;
 use crate::table;
 
 /// What was asked for.
@@ -46,6 +47,9 @@ impl Request {
     /// Reads the words after the name of the program.
     pub(crate) fn read(words: Vec<String>) -> Result<Self, Failure> {
         let (given, profile) = table::read(words)?;
+        for warning in &given.warnings {
+            eprintln!("{warning}");
+        }
         if given.is_on("help") {
             return Ok(Self::Help);
         }
@@ -76,6 +80,9 @@ impl Arguments {
             ..RenderOptions::new(NO_NAME, namespace(given))
         };
         options.check_kube_version()?;
+        if let Some(file) = given.text("ca-file").filter(|file| !file.is_empty()) {
+            inputs::check_certificates(file, profile)?;
+        }
         check_dry_run(given, profile)?;
         let chart = name_and_chart(given, &mut options)?;
         Ok(Self {
@@ -130,28 +137,33 @@ fn check_dry_run(given: &Given, profile: &Profile) -> Result<(), Failure> {
     let Some(run) = given.text("dry-run") else {
         return Ok(());
     };
-    let fault = if table::is_helm_3(profile) {
-        match run {
-            "" | "unset" | "client" | "true" => return Ok(()),
-            "server" | "none" | "false" => None,
-            _ => Some(
-                "Invalid dry-run flag. Flag must one of the following: false, true, none, client, server".to_owned(),
-            ),
+    let fault = match run {
+        "server" => format!(
+            "--dry-run={run} asks a cluster, which is never done here: say what it knows with --kube-version and \
+             --api-versions"
+        ),
+        _ if table::is_helm_3(profile) => match run {
+            "" | "unset" | "client" | "true" | "none" | "false" => return Ok(()),
+            _ => "Invalid dry-run flag. Flag must one of the following: false, true, none, client, server".to_owned(),
+        },
+        "client" => return Ok(()),
+        "unset" => {
+            eprintln!("level=WARN msg=\"--dry-run is deprecated and should be replaced with '--dry-run=client'\"");
+            return Ok(());
         }
-    } else {
-        match run {
-            "unset" | "client" | "1" | "t" | "T" | "true" | "TRUE" | "True" => return Ok(()),
-            "server" => None,
-            "none" | "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(format!(
-                "invalid dry-run value ({run:?}). Must be \"server\" or \"client\""
-            )),
-            _ => Some(format!(
-                "invalid dry-run value ({run:?}). Must be \"none\", \"server\", or \"client\""
-            )),
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => {
+            eprintln!(
+                "level=WARN msg=\"boolean '--dry-run={run}' flag is deprecated and must be replaced with \
+                 '--dry-run=client'\""
+            );
+            return Ok(());
         }
+        "none" | "0" | "f" | "F" | "false" | "FALSE" | "False" => {
+            format!("invalid dry-run value ({run:?}). Must be \"server\" or \"client\"")
+        }
+        _ => format!("invalid dry-run value ({run:?}). Must be \"none\", \"server\", or \"client\""),
     };
-    let asks = || format!("--dry-run={run} asks a cluster, which is never done here");
-    Err(Failure(fault.unwrap_or_else(asks)))
+    Err(Failure(fault))
 }
 
 fn values(given: &Given) -> ValueArguments {
@@ -166,17 +178,20 @@ fn values(given: &Given) -> ValueArguments {
 }
 
 fn answers(given: &Given) -> Result<Arc<dyn Answers>, Failure> {
-    let number = |name: &str| match given.text(name).map(str::parse) {
+    let number = |name: &str, end: u64| match given.text(name) {
         None => Ok(None),
-        Some(Ok(number)) => Ok(Some(number)),
-        Some(Err(_)) => Err(Failure(format!("--{name} wants a number"))),
+        Some(text) => match text.parse::<u64>() {
+            Ok(number) if number <= end => Ok(Some(number)),
+            _ => Err(Failure(format!(
+                "--{name} wants a whole number from 0 to {end}, not {text:?}"
+            ))),
+        },
     };
-    let now: Option<u64> = number("now")?;
-    let now = now.map(|seconds| Moment {
-        seconds: seconds.try_into().unwrap_or(i64::MAX),
+    let now = number("now", i64::MAX.unsigned_abs())?.map(|seconds| Moment {
+        seconds: seconds.cast_signed(),
         nanoseconds: 0,
     });
-    chance::answers(number("seed")?, now)
+    chance::answers(number("seed", u64::MAX)?, now)
 }
 
 /// As Helm without a configuration of clients, which is not read here.

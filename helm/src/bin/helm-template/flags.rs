@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::kinds;
+
 /// What a flag takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -11,6 +13,14 @@ pub(crate) enum Kind {
     Text,
     /// One argument behind `=`, or none and then this one.
     TextOr(&'static str),
+    /// One whole number.
+    Integer,
+    /// One number.
+    Float,
+    /// One duration, as `5m30s`.
+    Duration,
+    /// What to wait for, behind `=`, or nothing.
+    Wait,
     /// One argument each time.
     Texts,
     /// Comma-separated values each time.
@@ -25,6 +35,8 @@ pub(crate) struct Flag {
     pub(crate) name: &'static str,
     pub(crate) short: Option<char>,
     pub(crate) kind: Kind,
+    /// What to use instead of it.
+    pub(crate) deprecated: Option<&'static str>,
 }
 
 /// What was given.
@@ -32,6 +44,8 @@ pub(crate) struct Flag {
 pub(crate) struct Given {
     /// Everything that is no flag.
     pub(crate) words: Vec<String>,
+    /// What is said of flags on the error output.
+    pub(crate) warnings: Vec<String>,
     flags: HashMap<&'static str, Vec<String>>,
 }
 
@@ -128,13 +142,23 @@ impl Given {
 
     fn set(&mut self, flag: &Flag, argument: &str) -> Result<(), String> {
         let refused = |problem: String| format!("invalid argument {argument:?} for {:?} flag: {problem}", flag.title());
+        let one = |checked: Result<(), String>| checked.map(|()| vec![argument.to_owned()]);
         let parts = match flag.kind {
-            Kind::Switch => vec![truth(argument).map_err(refused)?.to_owned()],
+            Kind::Switch => vec![kinds::truth(argument).map_err(refused)?.to_owned()],
+            Kind::Integer => one(kinds::integer(argument)).map_err(refused)?,
+            Kind::Float => one(kinds::float(argument)).map_err(refused)?,
+            Kind::Duration => one(kinds::duration(argument)).map_err(refused)?,
+            Kind::Wait => {
+                self.warnings.extend(kinds::wait(argument).map_err(refused)?);
+                one(Ok(()))?
+            }
             Kind::Text | Kind::TextOr(_) | Kind::Texts => vec![argument.to_owned()],
             Kind::List => fields(argument).map_err(refused)?,
             Kind::Pairs => pairs(argument).map_err(refused)?,
         };
         self.flags.entry(flag.name).or_default().extend(parts);
+        let warning = |instead| format!("Flag --{} has been deprecated, {instead}", flag.name);
+        self.warnings.extend(flag.deprecated.map(warning));
         Ok(())
     }
 }
@@ -145,7 +169,8 @@ impl Flag {
         match self.kind {
             Kind::Switch => Some("true"),
             Kind::TextOr(default) => Some(default),
-            Kind::Text | Kind::Texts | Kind::List | Kind::Pairs => None,
+            Kind::Wait => Some("watcher"),
+            _ => None,
         }
     }
 
@@ -155,15 +180,6 @@ impl Flag {
             Some(letter) => format!("-{letter}, --{}", self.name),
             None => format!("--{}", self.name),
         }
-    }
-}
-
-/// Go's `strconv.ParseBool`.
-fn truth(text: &str) -> Result<&'static str, String> {
-    match text {
-        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok("true"),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok("false"),
-        _ => Err(format!("strconv.ParseBool: parsing {text:?}: invalid syntax")),
     }
 }
 

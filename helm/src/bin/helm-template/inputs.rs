@@ -117,6 +117,22 @@ fn check_archive(path: &Path, archive: &[u8]) -> Result<(), Failure> {
     )))
 }
 
+/// Helm reads the certificates of registries before it looks at the chart. Whether they are any is not known here.
+pub(crate) fn check_certificates(file: &str, profile: &Profile) -> Result<(), Failure> {
+    let path = Path::new(file);
+    let Err(problem) = read(path) else {
+        return Ok(());
+    };
+    let problem = if table::is_helm_3(profile) {
+        file.to_owned()
+    } else {
+        format!("{file:?}: {problem}")
+    };
+    Err(Failure(format!(
+        "missing registry client: can't create TLS config for client: can't read CA file: {problem}"
+    )))
+}
+
 /// A file of values by its name, or the standard input as `-`. The error is Go's text.
 pub(crate) fn read_values(name: &str) -> Result<Vec<u8>, String> {
     if name.trim() == "-" {
@@ -129,9 +145,13 @@ pub(crate) fn read_values(name: &str) -> Result<Vec<u8>, String> {
     if REMOTE.iter().any(|start| name.starts_with(start)) {
         return Err(format!("{name} is not downloaded here: fetch the file first"));
     }
-    let path = Path::new(name);
+    read(Path::new(name))
+}
+
+/// A file. The error is Go's text.
+fn read(path: &Path) -> Result<Vec<u8>, String> {
     if path.is_dir() {
-        return Err(format!("read {name}: is a directory"));
+        return Err(format!("read {}: is a directory", path.display()));
     }
     fs::read(path).map_err(|error| opened(path, &error))
 }

@@ -8,6 +8,7 @@ mod chance;
 mod directory;
 mod flags;
 mod inputs;
+mod kinds;
 mod output;
 mod table;
 
@@ -21,7 +22,12 @@ use self::arguments::{Arguments, Request};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const HELP: &str = include_str!("help.txt");
+const HELP: &str = concat!(
+    "helm-template ",
+    env!("CARGO_PKG_VERSION"),
+    "\n\n",
+    include_str!("help.txt")
+);
 
 /// What follows an error that Helm would not give.
 const LIMIT: &str =
@@ -93,7 +99,7 @@ fn render(arguments: &Arguments) -> Result<(), Failure> {
         }
     };
     for warning in &rendering.warnings {
-        eprintln!("{warning}");
+        eprintln!("{}", warning.line());
     }
     match &output.folder {
         None => write(&rendering.print(printing, options.profile)?),
@@ -101,10 +107,13 @@ fn render(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-/// Writes to the standard output. Nobody is told when it is closed.
+/// How a shell tells of a program that wrote to a pipe which nobody reads anymore; Helm ends so.
+const NOBODY_READS: i32 = 128 + 13;
+
+/// Writes to the standard output.
 fn write(text: &[u8]) -> Result<(), Failure> {
-    io::stdout()
-        .lock()
-        .write_all(text)
-        .map_err(|error| Failure(format!("unable to write: {}", inputs::reason(&error))))
+    match io::stdout().lock().write_all(text) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(NOBODY_READS),
+        written => written.map_err(|error| Failure(format!("unable to write: {}", inputs::reason(&error)))),
+    }
 }

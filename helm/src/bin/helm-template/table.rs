@@ -11,7 +11,7 @@ use crate::flags::{Flag, Given, Kind};
 enum Does {
     /// What it does in Helm.
     Same,
-    /// Nothing, because in Helm it touches neither output nor error of a render without a cluster.
+    /// Nothing but to be checked, because in Helm it touches neither output nor error of a render without a cluster.
     Nothing,
     /// It ends the program: for this reason there can be no equal output.
     Refused(&'static str),
@@ -37,6 +37,7 @@ const fn row(name: &'static str, kind: Kind, does: Does) -> Row {
             name,
             short: None,
             kind,
+            deprecated: None,
         },
         known: In::All,
         does,
@@ -56,10 +57,21 @@ const fn only(known: In, name: &'static str, kind: Kind) -> Row {
 }
 
 use Does::{Nothing, Refused, Same};
-use Kind::{List, Pairs, Switch, Text, TextOr, Texts};
+use Kind::{Duration, Float, Integer, List, Pairs, Switch, Text, TextOr, Texts, Wait};
 
-const CLUSTER: Does = Refused("asks a cluster, which is never done here");
-const DOWNLOAD: Does = Refused("downloads, which is never done here: fetch the chart first");
+const CLUSTER: Does =
+    Refused("asks a cluster, which is never done here: say what it knows with --kube-version and --api-versions");
+
+/// What Helm 4 says of flags that it still takes; the last ones from v4.2 on.
+const DEPRECATED: [(&str, &str); 5] = [
+    ("atomic", "use --rollback-on-failure instead"),
+    ("force", "use --force-replace instead"),
+    ("validate", "use '--dry-run=server' instead"),
+    ("hide-notes", NO_NOTES),
+    ("render-subchart-notes", NO_NOTES),
+];
+
+const NO_NOTES: &str = "this flag has no effect for 'helm template' and will be removed in Helm 5";
 
 const ROWS: &[Row] = &[
     short('a', "api-versions", List, Same),
@@ -90,28 +102,36 @@ const ROWS: &[Row] = &[
     row("profile", Text, Same),
     row("seed", Text, Same),
     // What cannot be done without reaching out.
-    row("dependency-update", Switch, DOWNLOAD),
+    row(
+        "dependency-update",
+        Switch,
+        Refused("downloads, which is never done here: run `helm dependency update CHART` first"),
+    ),
     row(
         "enable-dns",
         Switch,
-        Refused("asks name servers, which is never done here"),
+        Refused("asks name servers, which is never done here: without it getHostByName gives \"\", as in Helm"),
     ),
     row(
         "post-renderer",
         Text,
         Refused("starts another program, which is never done here: pipe the output"),
     ),
-    row("repo", Text, DOWNLOAD),
+    row(
+        "repo",
+        Text,
+        Refused("downloads, which is never done here: run `helm pull CHART --repo URL` first and give the .tgz"),
+    ),
     row("validate", Switch, CLUSTER),
     row(
         "verify",
         Switch,
-        Refused("checks no chart, only signatures: use helm verify"),
+        Refused("checks signatures, which is never done here: run `helm verify CHART` first"),
     ),
     // About installing, downloading and clusters.
     row("atomic", Switch, Nothing),
-    row("burst-limit", Text, Nothing),
-    row("ca-file", Text, Nothing),
+    row("burst-limit", Integer, Nothing),
+    row("ca-file", Text, Same),
     row("cert-file", Text, Nothing),
     row("create-namespace", Switch, Nothing),
     row("description", Text, Nothing),
@@ -135,7 +155,7 @@ const ROWS: &[Row] = &[
     row("password", Text, Nothing),
     row("plain-http", Switch, Nothing),
     row("post-renderer-args", Texts, Nothing),
-    row("qps", Text, Nothing),
+    row("qps", Float, Nothing),
     row("registry-config", Text, Nothing),
     row("render-subchart-notes", Switch, Nothing),
     row("replace", Switch, Nothing),
@@ -143,12 +163,12 @@ const ROWS: &[Row] = &[
     row("repository-config", Text, Nothing),
     row("skip-crds", Switch, Nothing),
     row("take-ownership", Switch, Nothing),
-    row("timeout", Text, Nothing),
+    row("timeout", Duration, Nothing),
     row("username", Text, Nothing),
     row("version", Text, Nothing),
     row("wait-for-jobs", Switch, Nothing),
     only(In::V3, "wait", Switch),
-    only(In::V4, "wait", TextOr("watcher")),
+    only(In::V4, "wait", Wait),
     only(In::V4, "color", Text),
     only(In::V4, "colour", Text),
     only(In::V4, "content-cache", Text),
@@ -191,9 +211,21 @@ pub(crate) fn read(words: Vec<String>) -> Result<(Given, &'static Profile), Fail
     let profile = profile(&words)?;
     let era = if is_helm_3(profile) { In::V3 } else { In::V4 };
     let rows = ROWS.iter().filter(|row| row.known == In::All || row.known == era);
-    let flags: Vec<Flag> = rows.map(|row| row.flag).collect();
+    let flags: Vec<Flag> = rows.map(|row| flag(row, profile)).collect();
     let given = Given::read(&flags, words).map_err(Failure)?;
     Ok((given, profile))
+}
+
+/// The flag of a row as a profile has it.
+fn flag(row: &Row, profile: &Profile) -> Flag {
+    let says = |(name, instead): &(&str, &'static str)| {
+        let is_early = *instead != NO_NOTES || profile.name != "v4.1";
+        (*name == row.flag.name && is_early && !is_helm_3(profile)).then_some(*instead)
+    };
+    Flag {
+        deprecated: DEPRECATED.iter().find_map(says),
+        ..row.flag
+    }
 }
 
 /// Refuses what can have no equal output.
