@@ -163,13 +163,7 @@ enum Word {
 }
 
 fn lower_words(arguments: &[Value], connector: char) -> Called {
-    let [Value::Str(text)] = arguments else {
-        return Err(super::mismatch());
-    };
-    if str::from_utf8(text).is_err() {
-        return Err("text is not valid UTF-8".to_owned());
-    }
-    Ok(Value::from(join_words(text, connector)))
+    of_text(arguments, |text| join_words(text, connector))
 }
 
 /// Cuts a name into lower case words. Numbers belong to the letters beside them, by rules that depend on what follows.

@@ -365,7 +365,7 @@ fn is_of_block(problem: &str) -> bool {
 }
 
 fn translate(error: &libyaml_safer::Error, text: &Text<'_>) -> Error {
-    let line = |mark: Option<Mark>| mark.map_or(0, |mark| text.line(mark, error.problem()));
+    let line = |mark: Option<Mark>| mark.map_or(0, |mark| text.line(mark, error));
     let line = named_line(error.kind(), line(error.problem_mark()), line(error.context_mark()));
     let problem = match error.problem() {
         "invalid UTF-8" => text.invalid_character(),

@@ -136,16 +136,37 @@ impl<'a> Text<'a> {
         self.completed && self.position(event.end_mark.index) == self.complete.len()
     }
 
-    /// The line of a mark, counted from zero. A scalar that is cut off ends where the text ends, and so does a key without a value, unless
-    /// it is on the last line; whatever else misses something there misses it on a new line, with or without a line break before.
-    pub(super) fn line(&self, mark: Mark, problem: &str) -> u64 {
+    /// The line of a mark, counted from zero. A scalar that is cut off ends where the text ends, and so does a key without a value that
+    /// goes on in the last line; whatever else misses something there misses it on a new line, with or without a line break before.
+    pub(super) fn line(&self, mark: Mark, error: &libyaml_safer::Error) -> u64 {
         let behind = self.completed && self.position(mark.index) == self.complete.len();
-        let is_in_last_line = match problem {
+        let is_in_last_line = match error.problem() {
             "found unexpected end of stream" => true,
-            "could not find expected ':'" => self.before_blanks.is_some(),
+            "could not find expected ':'" => error.context_mark().is_some_and(|key| self.goes_on_to_the_end(key)),
             _ => false,
         };
         mark.line - u64::from(behind && is_in_last_line && mark.line > 0)
+    }
+
+    /// Whether a key has several lines and its last scalar is a plain one, which takes all blanks and line breaks behind it.
+    fn goes_on_to_the_end(&self, key: Mark) -> bool {
+        let written = &self.complete[self.position(key.index)..self.complete.len() - 1];
+        let has_break = LINE_BREAKS.map(str::as_bytes).iter().any(|end| written.windows(end.len()).any(|part| part == *end));
+        let has_comment = || written.windows(2).any(|pair| pair[0].is_ascii_whitespace() && pair[1] == b'#');
+        if !has_break || has_comment() {
+            return false;
+        }
+        let mut content = written.trim_ascii();
+        while let [b'&' | b'!' | b'*', ..] = content {
+            let property = content.iter().take_while(|byte| !byte.is_ascii_whitespace()).count();
+            content = content[property..].trim_ascii_start();
+        }
+        match content {
+            [] | [b'"' | b'\'', ..] => false,
+            [b'[' | b'{', .., last] => !b"[]{},\"'".contains(last),
+            [b'[' | b'{'] => false,
+            _ => true,
+        }
     }
 }
 
