@@ -151,8 +151,15 @@ impl<'a> Text<'a> {
     /// Whether a key has several lines and its last scalar is a plain one, which takes all blanks and line breaks behind it.
     fn goes_on_to_the_end(&self, key: Mark) -> bool {
         let written = &self.complete[self.position(key.index)..self.complete.len() - 1];
-        let has_break = LINE_BREAKS.map(str::as_bytes).iter().any(|end| written.windows(end.len()).any(|part| part == *end));
-        let has_comment = || written.windows(2).any(|pair| pair[0].is_ascii_whitespace() && pair[1] == b'#');
+        let has_break = LINE_BREAKS
+            .map(str::as_bytes)
+            .iter()
+            .any(|end| written.windows(end.len()).any(|part| part == *end));
+        let has_comment = || {
+            written
+                .windows(2)
+                .any(|pair| pair[0].is_ascii_whitespace() && pair[1] == b'#')
+        };
         if !has_break || has_comment() {
             return false;
         }

@@ -45,6 +45,40 @@ impl Answer {
             .pop()
             .map_or_else(|| Self::Failed("no output".to_owned()), Self::Wrote)
     }
+
+    /// What errors of one kind have in common: the words without places, quoted parts and numbers.
+    pub(super) fn shape(&self) -> String {
+        let Self::Failed(error) = self else {
+            return String::new();
+        };
+        let mut shape = String::new();
+        let mut rest = error.as_str();
+        while let Some(character) = rest.chars().next() {
+            let end = match character {
+                '<' => rest.find(">:"),
+                '"' => end_of_quoted(rest),
+                '`' => rest[1..].find('`').map(|end| end + 1),
+                _ => None,
+            };
+            let hidden = end.is_some() || character.is_ascii_digit() || character.is_whitespace();
+            if !hidden {
+                shape.push(character);
+            }
+            rest = &rest[end.map_or(character.len_utf8(), |end| end + 1)..];
+        }
+        shape
+    }
+}
+
+/// Where the quoted string that a text begins with ends.
+fn end_of_quoted(text: &str) -> Option<usize> {
+    let mut escaped = false;
+    let end = text[1..].find(|character| {
+        let ends = character == '"' && !escaped;
+        escaped = character == '\\' && !escaped;
+        ends
+    });
+    end.map(|end| end + 1)
 }
 
 impl fmt::Display for Answer {

@@ -38,3 +38,15 @@ fn a_difference_is_found_and_kept_as_a_row() {
         assert_ne!(ours, theirs);
     }
 }
+
+#[test]
+fn errors_of_one_kind_have_one_shape() {
+    let shape = |error: &str| duel::Answer::Failed(error.to_owned()).shape();
+    let error = r#"template: a/_case0000.tpl:1:4: executing "a" at <atoi "\"x">: error calling atoi: strconv.Atoi: parsing "x": invalid syntax"#;
+    let other = r#"template: a/_case0000.tpl:7:12: executing "b" at <atoi .Values.s>: error calling atoi: strconv.Atoi: parsing "\"": invalid syntax"#;
+    assert_eq!(shape(error), shape(other));
+    assert_ne!(
+        shape(error),
+        shape(&error.replace("invalid syntax", "value out of range"))
+    );
+}

@@ -1,5 +1,7 @@
 //! One thread of a search.
 
+use std::collections::HashSet;
+
 use helm::Profile;
 use proptest::prelude::{BoxedStrategy, Strategy as _};
 use proptest::strategy::ValueTree;
@@ -11,8 +13,11 @@ use super::{Difference, Oracle, Shared, grammar};
 /// Templates that one run of the real Helm renders.
 const BATCH: usize = 400;
 
-/// Templates of a batch that we refuse and that are tried with the real Helm, each in a run of its own.
-const REFUSED: usize = 16;
+/// Templates of a batch that are tried with the real Helm, each in a run of its own, because we refuse them in words that are new.
+const REFUSED_ANEW: usize = 60;
+
+/// The same of those that we refuse in words as before.
+const REFUSED_AGAIN: usize = 16;
 
 /// Attempts to make one difference smaller.
 const SHRINKING: usize = 300;
@@ -25,6 +30,8 @@ pub(super) struct Worker<'a> {
     runner: TestRunner,
     /// The batches so far, from which the next binary follows.
     batches: usize,
+    /// How we refused templates so far, by the Helm version.
+    shapes: HashSet<(&'static str, String)>,
 }
 
 /// One generated template and what we make of it.
@@ -45,6 +52,7 @@ impl<'a> Worker<'a> {
             templates: grammar::templates(),
             runner: TestRunner::new_with_rng(Config::default(), random),
             batches: usize::try_from(number).unwrap_or_default(),
+            shapes: HashSet::new(),
         }
     }
 
@@ -80,13 +88,25 @@ impl<'a> Worker<'a> {
             }
         }
         self.compare(oracle, rendered)?;
-        let untried = refused.len().saturating_sub(REFUSED);
-        self.shared.found(|found| found.untried += untried);
-        refused.truncate(REFUSED);
+        self.compare_refused(oracle, refused)
+    }
+
+    /// Templates that we refuse: as many of each kind as there is time for.
+    fn compare_refused(&mut self, oracle: &Oracle, refused: Vec<Case>) -> anyhow::Result<()> {
+        let (mut anew, mut again) = (0, 0);
         for case in refused {
-            if self.shared.is_over() {
-                break;
+            let shape = (oracle.profile.name, case.ours.shape());
+            let (tried, most) = if self.shapes.contains(&shape) {
+                (&mut again, REFUSED_AGAIN)
+            } else {
+                (&mut anew, REFUSED_ANEW)
+            };
+            if *tried == most || self.shared.is_over() {
+                self.shared.found(|found| found.untried += 1);
+                continue;
             }
+            *tried += 1;
+            self.shapes.insert(shape);
             let theirs = oracle.render(&case.text)?;
             if theirs == case.ours {
                 self.shared.found(|found| found.refused_alike += 1);
