@@ -36,7 +36,7 @@ enum Operator {
 
 /// Two versions with a hyphen between them.
 static HYPHEN: LazyLock<Regex> = LazyLock::new(|| {
-    let version = r"v?([0-9xX*]+)(?:\.([0-9xX*]+))?(?:\.([0-9xX*]+))?(?:-([0-9A-Za-z.-]+))?(?:\+([0-9A-Za-z.-]+))?";
+    let version = r"v?([0-9xX*|]+)(?:\.([0-9xX*|]+))?(?:\.([0-9xX*|]+))?(?:-([0-9A-Za-z.-]+))?(?:\+([0-9A-Za-z.-]+))?";
     let space = r"[\t\n\f\r ]";
     Regex::new(&format!("{space}*({version}){space}+-{space}+({version}){space}*"))
         .expect("a constant pattern compiles")
@@ -48,7 +48,7 @@ pub enum ConstraintError {
     /// One of the alternatives does not read as one.
     #[error("improper constraint: {0}")]
     Improper(String),
-    /// A number is too large.
+    /// A number is too large, or digits stand beside wildcards.
     #[error("constraint parser error")]
     Version,
 }
@@ -145,7 +145,8 @@ impl<'a> Written<'a> {
             _ => return None,
         };
         let version = trim_start(rest);
-        let is_digit = |byte: u8| byte.is_ascii_digit() || b"xX*".contains(&byte);
+        // Helm's library takes a bar here, which no version has.
+        let is_digit = |byte: u8| byte.is_ascii_digit() || b"xX*|".contains(&byte);
         let is_suffix = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);
         // What a sign leads, unless nothing follows the sign.
         let led = |rest: &'a str, sign: char, is_kind: &dyn Fn(u8) -> bool| match rest.strip_prefix(sign) {
@@ -174,7 +175,7 @@ impl Constraint {
     fn new(part: &Written<'_>) -> Result<Self, ConstraintError> {
         let numbers = part
             .numbers
-            .map(|text| Some(text).filter(|text| !text.is_empty() && !text.contains(['x', 'X', '*'])));
+            .map(|text| Some(text).filter(|text| !["", "x", "X", "*"].contains(text)));
         let (written, text) = match numbers {
             [None, ..] => (0, "0.0.0".to_owned()),
             [Some(major), None, _] => (1, format!("{major}.0.0")),

@@ -25,6 +25,8 @@ pub(super) struct Text<'a> {
     pub(super) completed: bool,
     /// What stands for colons, and for how many.
     pub(super) hidden_colons: Option<(char, usize)>,
+    /// What stands for byte order marks.
+    hidden_boms: Option<char>,
     /// Marks do not count a byte order mark.
     bom: usize,
 }
@@ -34,7 +36,7 @@ impl<'a> Text<'a> {
         let completed = !text.is_empty() && !LINE_BREAKS.iter().any(|end| text.ends_with(end.as_bytes()));
         let blanks = text.iter().rev().take_while(|byte| **byte == b' ').count();
         let (before, _) = text.split_at(text.len() - blanks);
-        Self {
+        let mut text = Self {
             before_blanks: Some(before).filter(|before| completed && before.ends_with(b"\n")),
             complete: if completed {
                 Cow::Owned([text, b"\n"].concat())
@@ -43,7 +45,33 @@ impl<'a> Text<'a> {
             },
             completed,
             hidden_colons: None,
+            hidden_boms: None,
             bom: if text.starts_with(BOM) { BOM.len() } else { 0 },
+        };
+        text.hide_boms();
+        text
+    }
+
+    /// Puts something without a meaning for byte order marks that begin a line: Go's scanner skips them at the beginning of a text only.
+    fn hide_boms(&mut self) {
+        let first = BOM[0];
+        if !self.complete.get(1..).is_some_and(|rest| rest.contains(&first)) {
+            return;
+        }
+        let begins_line = |position: usize| {
+            LINE_BREAKS
+                .iter()
+                .any(|end| self.complete[..position].ends_with(end.as_bytes()))
+        };
+        let marks = self.complete.windows(BOM.len()).enumerate();
+        let marks = marks.filter(|&(position, bytes)| bytes == BOM && begins_line(position));
+        let marks: Vec<usize> = marks.map(|(position, _)| position).collect();
+        let Some(stand_in) = self.unused_character().filter(|_| !marks.is_empty()) else {
+            return;
+        };
+        self.hidden_boms = Some(stand_in);
+        for position in marks {
+            stand_in.encode_utf8(&mut self.complete.to_mut()[position..position + BOM.len()]);
         }
     }
 
@@ -92,10 +120,14 @@ impl<'a> Text<'a> {
         ('\u{e000}'..='\u{e0ff}').find(|&character| !text.contains(character))
     }
 
-    /// A scalar as it was before colons were hidden.
+    /// A scalar as it was before colons and byte order marks were hidden.
     pub(super) fn restored(&self, scalar: String) -> String {
-        match self.hidden_colons {
+        let scalar = match self.hidden_colons {
             Some((stand_in, _)) => scalar.replace(stand_in, ":"),
+            None => scalar,
+        };
+        match self.hidden_boms {
+            Some(stand_in) => scalar.replace(stand_in, "\u{feff}"),
             None => scalar,
         }
     }
@@ -169,9 +201,8 @@ impl<'a> Text<'a> {
             content = content[property..].trim_ascii_start();
         }
         match content {
-            [] | [b'"' | b'\'', ..] => false,
             [b'[' | b'{', .., last] => !b"[]{},\"'".contains(last),
-            [b'[' | b'{'] => false,
+            [] | [b'"' | b'\'' | b'[' | b'{', ..] => false,
             _ => true,
         }
     }
