@@ -13,15 +13,20 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 fn escaped(arguments: &[Value], escape: fn(&[u8]) -> Vec<u8>) -> Called {
-    // A missing value prints as in an action, not as in `print`.
-    let printable: Vec<Value> = arguments
-        .iter()
-        .map(|argument| match argument {
-            Value::Nil => Value::from("<no value>"),
-            other => other.clone(),
-        })
-        .collect();
-    let printed = format::sprint(&printable).map_err(|error| error.to_string())?;
+    // Missing values and pointers print as in an action, with the spaces of `print`.
+    let (mut printed, mut previous_is_string) = (Vec::new(), true);
+    for argument in arguments {
+        let is_string = matches!(argument, Value::Str(_) | Value::Nil);
+        if !is_string && !previous_is_string {
+            printed.push(b' ');
+        }
+        match argument {
+            Value::Str(text) => printed.extend_from_slice(text),
+            Value::Nil => printed.extend_from_slice(b"<no value>"),
+            other => printed.extend(format::sprint_target(other).map_err(|error| error.to_string())?),
+        }
+        previous_is_string = is_string;
+    }
     Ok(Value::from(escape(&printed)))
 }
 

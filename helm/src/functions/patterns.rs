@@ -31,6 +31,7 @@ pub(crate) fn translate(pattern: &str) -> Result<Pattern, String> {
         names: Vec::new(),
         has_operand: false,
         last_repeat: None,
+        before_flags: None,
     };
     translator.run()?;
     Ok(Pattern {
@@ -54,6 +55,8 @@ struct Translator<'a> {
     has_operand: bool,
     /// What follows from the repetition just read.
     last_repeat: Option<&'a str>,
+    /// Where what was written last ends, when only flags were read since: Go repeats across them.
+    before_flags: Option<usize>,
 }
 
 fn error(code: &str, part: &str) -> String {
@@ -69,9 +72,18 @@ impl<'a> Translator<'a> {
     fn run(&mut self) -> Result<(), String> {
         while let Some(next) = self.rest.chars().next() {
             let before = self.rest;
+            let place = self.before_flags.take();
             let mut is_repeat = false;
             match next {
-                '(' => self.group()?,
+                '(' => {
+                    let end = self.out.len();
+                    self.group()?;
+                    let written = read(before, self.rest);
+                    // `U` would change what the repetition means.
+                    if written.starts_with("(?") && written.ends_with(')') && !written.contains('U') {
+                        self.before_flags = place.or((self.has_operand && self.last_repeat.is_none()).then_some(end));
+                    }
+                }
                 ')' => self.close()?,
                 '|' => {
                     self.skip(1);
@@ -85,10 +97,15 @@ impl<'a> Translator<'a> {
                 '[' => self.class()?,
                 '*' | '+' | '?' => {
                     self.skip(1);
+                    self.before_flags = place;
                     self.repeat(before, &next.to_string())?;
                     is_repeat = true;
                 }
-                '{' => is_repeat = self.counted()?,
+                '{' => {
+                    self.before_flags = place;
+                    is_repeat = self.counted()?;
+                    self.before_flags = None;
+                }
                 '\\' => self.escape()?,
                 _ => {
                     self.skip(next.len_utf8());
@@ -198,11 +215,13 @@ impl<'a> Translator<'a> {
     }
 
     fn repeat(&mut self, before: &'a str, written: &str) -> Result<(), String> {
-        self.out.push_str(written);
+        let mut repetition = written.to_owned();
         if self.rest.starts_with('?') {
             self.skip(1);
-            self.out.push('?');
+            repetition.push('?');
         }
+        let place = self.before_flags.take().unwrap_or(self.out.len());
+        self.out.insert_str(place, &repetition);
         if let Some(last) = self.last_repeat {
             return Err(error("invalid nested repetition operator", read(last, self.rest)));
         }

@@ -6,6 +6,7 @@ use crate::profile::{Build, KubeVersionSuffix, Profile};
 use crate::value::{GoObject, Json, List, Shape, Signature, Type, Value};
 
 /// `Capabilities` of Helm's chart package.
+#[derive(Clone)]
 pub(crate) struct Capabilities {
     type_name: &'static str,
     kube_version: Rc<KubeVersion>,
@@ -52,6 +53,14 @@ impl GoObject for Capabilities {
             ("APIVersions", Value::Obj(Rc::<VersionSet>::clone(&self.api_versions))),
             ("HelmVersion", Value::Obj(Rc::<BuildInfo>::clone(&self.build))),
         ])
+    }
+
+    fn method(&self, name: &str) -> Option<Signature> {
+        (name == "Copy").then_some(NO_PARAMETERS)
+    }
+
+    fn call(&self, _name: &str, _arguments: &[Value]) -> Result<Value, String> {
+        Ok(Value::Obj(Rc::new(self.clone())))
     }
 }
 
