@@ -11,6 +11,8 @@ mod reference;
 pub use self::api_versions::ApiVersions;
 use crate::functions::{FunctionSet, FunctionTable};
 use crate::render::ErrorWords;
+use crate::schema::{Checks, SchemaRules, Urns};
+use crate::url::HostRule;
 use crate::warning::WarningForm;
 
 /// One version of Helm as far as its output tells it from others.
@@ -56,6 +58,8 @@ pub struct Profile {
     pub(crate) lines_of_empty_file: EmptyFile,
     /// How charts below a chart that has an alias are found and named.
     pub(crate) below_alias: BelowAlias,
+    /// How schemas are read and values checked.
+    pub(crate) schemas: SchemaRules,
 }
 
 /// How errors of templates are laid out.
@@ -227,6 +231,11 @@ impl Profile {
         open_index: OpenIndex::Refused,
         lines_of_empty_file: EmptyFile::Fails,
         below_alias: BelowAlias::Shared,
+        schemas: SchemaRules {
+            hosts: HostRule::Any,
+            urns: Urns::Refused,
+            checks: Checks::Faulty,
+        },
     };
 
     /// Helm 4.1.4.
@@ -269,6 +278,11 @@ impl Profile {
         open_index: OpenIndex::Ends,
         lines_of_empty_file: EmptyFile::Fails,
         below_alias: BelowAlias::Copied,
+        schemas: SchemaRules {
+            hosts: HostRule::Addresses,
+            urns: Urns::AllowAll,
+            checks: Checks::Faulty,
+        },
     };
 
     /// Helm 4.2.3.
@@ -290,6 +304,10 @@ impl Profile {
         },
         documents: DocumentRule::KeepsEndOfFile,
         nulls: NullRule::DropDefaultNulls,
+        schemas: SchemaRules {
+            hosts: HostRule::AddressesAndOneColon,
+            ..Self::V4_1.schemas
+        },
         ..*Self::V4_1
     };
 
@@ -309,6 +327,10 @@ impl Profile {
         documents: DocumentRule::KeepsEnds,
         values_files: ValuesFiles::AllDocuments,
         lines_of_empty_file: EmptyFile::HasNoLines,
+        schemas: SchemaRules {
+            checks: Checks::Mended,
+            ..Self::V4_2.schemas
+        },
         ..*Self::V4_2
     };
 

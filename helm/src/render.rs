@@ -110,7 +110,7 @@ impl Render<'_> {
         let values = coalesce(&chart, &values, Nulls::Delete, Sharing::Forbidden, &mut warnings)
             .map_err(RenderProblem::Values)?;
         if self.options.check_schemas {
-            check_schemas(&chart, &values).map_err(RenderProblem::Schema)?;
+            check_schemas(&chart, &values, profile.schemas).map_err(RenderProblem::Schema)?;
         }
         let wanted = &chart.metadata.kube_version;
         if !wanted.is_empty() && !is_compatible(wanted, capabilities.kube_version()) {

@@ -14,19 +14,49 @@ mod number;
 mod registry;
 mod validate;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use compile::{Compiled, compile};
 use document::Json;
 
 use crate::bounds::{self, BoundError};
+use crate::url::HostRule;
 use crate::value::Map;
+
+/// How a version of Helm reads schemas and checks values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SchemaRules {
+    /// Which hosts URLs may have.
+    pub(crate) hosts: HostRule,
+    pub(crate) urns: Urns,
+    pub(crate) checks: Checks,
+}
+
+/// What becomes of a reference to a URN that is none of the schema's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Urns {
+    /// Nothing can load it.
+    Refused,
+    /// It stands for the schema `true`.
+    AllowAll,
+}
+
+/// How values are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Checks {
+    /// Numbers are equal to strings that read as they do, items behind those with schemas of their own are counted from the first of
+    /// them, names that are refused have no place, and an address of mail is quoted that only begins with a quote.
+    Faulty,
+    /// Without these faults.
+    Mended,
+}
 
 /// The schema of a chart. Compiled when it is first needed, because Helm finds its mistakes only then.
 #[derive(Debug)]
 pub(crate) struct Schema {
     text: Arc<[u8]>,
-    compiled: OnceLock<Kept>,
+    /// By rules, of which a chart sees few.
+    compiled: Mutex<Vec<(SchemaRules, Arc<Kept>)>>,
 }
 
 /// A schema once compiled, or Helm's words about what is wrong with it.
@@ -41,18 +71,21 @@ impl Schema {
     pub(crate) fn new(text: impl Into<Arc<[u8]>>) -> Self {
         Self {
             text: text.into(),
-            compiled: OnceLock::new(),
+            compiled: Mutex::default(),
         }
     }
 
     /// What is wrong with values or with the schema.
-    pub(crate) fn problem(&self, values: &Map) -> Option<Problem> {
-        let compiled = match self.compiled().map(|kept| &kept.compiled) {
-            Ok(Ok(compiled)) => compiled,
-            Ok(Err(problem)) => return Some(Problem::of_schema(problem.clone())),
+    pub(crate) fn problem(&self, values: &Map, rules: SchemaRules) -> Option<Problem> {
+        let kept = match self.compiled(rules) {
+            Ok(kept) => kept,
             Err(bound) => return Some(Problem::of_schema(bound.to_string())),
         };
-        match validate::failure(compiled, &Json::of_map(values)) {
+        let compiled = match &kept.compiled {
+            Ok(compiled) => compiled,
+            Err(problem) => return Some(Problem::of_schema(problem.clone())),
+        };
+        match validate::failure(compiled, &Json::of_map(values), rules, None) {
             Ok(failure) => failure.map(|failure| Problem {
                 findings: failure.findings(),
                 text: failure.lines() + "\n",
@@ -62,16 +95,23 @@ impl Schema {
     }
 
     /// The compiled schema. Of a render that ends before there is one, nothing is kept.
-    fn compiled(&self) -> Result<&Kept, BoundError> {
-        if let Some(kept) = self.compiled.get() {
+    fn compiled(&self, rules: SchemaRules) -> Result<Arc<Kept>, BoundError> {
+        let all = || self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all()
+            .iter()
+            .find(|(of, _)| *of == rules)
+            .map(|(_, kept)| Arc::clone(kept));
+        if let Some(kept) = known {
             bounds::spend(kept.steps)?;
             return Ok(kept);
         }
         let before = bounds::work();
-        let compiled = compile(&self.text);
+        let compiled = compile(&self.text, rules);
         bounds::check()?;
         let steps = bounds::work() - before;
-        Ok(self.compiled.get_or_init(|| Kept { compiled, steps }))
+        let kept = Arc::new(Kept { compiled, steps });
+        all().push((rules, Arc::clone(&kept)));
+        Ok(kept)
     }
 }
 

@@ -1,6 +1,6 @@
 //! URLs as Go's `net/url` takes them apart and puts them together. What it refuses, it refuses in Go's words.
 
-mod address;
+pub(crate) mod address;
 mod escape;
 
 use address::Address;

@@ -1,7 +1,7 @@
 //! The values of a release against the schemas of the charts that take part in it.
 
 use super::dependencies::{Instance, table};
-use crate::schema::Problem;
+use crate::schema::{Problem, SchemaRules};
 use crate::value::Map;
 
 /// Values that do not satisfy the schemas of their charts. Displays as Helm's error.
@@ -46,15 +46,15 @@ impl SchemaFinding {
 }
 
 /// Checks the coalesced values of a chart and all below it.
-pub(crate) fn check_schemas(chart: &Instance, values: &Map) -> Result<(), SchemaError> {
+pub(crate) fn check_schemas(chart: &Instance, values: &Map, rules: SchemaRules) -> Result<(), SchemaError> {
     let mut error = SchemaError::default();
-    error.check(chart, values, &mut Vec::new());
+    error.check(chart, values, rules, &mut Vec::new());
     if error.text.is_empty() { Ok(()) } else { Err(error) }
 }
 
 impl SchemaError {
-    fn check(&mut self, chart: &Instance, values: &Map, charts: &mut Vec<String>) {
-        if let Some(Problem { text, findings }) = chart.schema().and_then(|schema| schema.problem(values)) {
+    fn check(&mut self, chart: &Instance, values: &Map, rules: SchemaRules, charts: &mut Vec<String>) {
+        if let Some(Problem { text, findings }) = chart.schema().and_then(|schema| schema.problem(values, rules)) {
             self.text.push_str(&chart.metadata.name);
             self.text.push_str(":\n");
             self.text.push_str(&text);
@@ -68,7 +68,7 @@ impl SchemaError {
         for child in &chart.dependencies {
             let section = table(values, &child.metadata.name).unwrap_or_default();
             charts.push(child.metadata.name.clone());
-            self.check(child, &section, charts);
+            self.check(child, &section, rules, charts);
             charts.pop();
         }
     }

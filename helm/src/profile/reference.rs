@@ -9,6 +9,8 @@ use super::{
     OpenIndex, Profile, SetJson, ValuesFiles,
 };
 use crate::render::ErrorWords;
+use crate::schema::{Checks, SchemaRules, Urns};
+use crate::url::HostRule;
 use crate::warning::WarningForm;
 
 const START: &str = "<!-- From the profiles in code; do not edit up to the next comment. -->\n";
@@ -41,6 +43,7 @@ fn rows(profile: &'static Profile, before: Option<&'static Profile>) -> Vec<(&'s
         open_index,
         lines_of_empty_file,
         below_alias,
+        schemas,
     } = *profile;
     let names = |profile: &Profile| profile.functions().names().collect::<BTreeSet<_>>();
     let versions = |profile: &Profile| profile.api_versions.iter().collect::<BTreeSet<_>>();
@@ -87,6 +90,7 @@ fn rows(profile: &'static Profile, before: Option<&'static Profile>) -> Vec<(&'s
         ("charts below an alias", alias_told(below_alias)),
     ];
     rows.extend(told.map(|(row, text)| (row, text.to_owned())));
+    rows.extend(schemas_told(schemas).map(|(row, text)| (row, text.to_owned())));
     rows
 }
 
@@ -253,6 +257,38 @@ const fn alias_told(rule: BelowAlias) -> &'static str {
         BelowAlias::Shared => "are one for all aliases of a chart; undeclared ones keep the path without the alias",
         BelowAlias::Copied => "are each alias's own",
     }
+}
+
+const fn schemas_told(rules: SchemaRules) -> [(&'static str, &'static str); 5] {
+    let SchemaRules { hosts, urns, checks } = rules;
+    let (items, names, equality) = match checks {
+        Checks::Faulty => (
+            "counted from the first of them",
+            "none",
+            "a number is equal to a string that reads as it does; lists of more than 20 tell them apart",
+        ),
+        Checks::Mended => ("counted from the start of the list", "that of the object", "never"),
+    };
+    [
+        (
+            "hosts of URLs in schemas and of the format `uri`",
+            match hosts {
+                HostRule::Any => "any",
+                HostRule::Addresses => "between brackets only an address of IPv6",
+                HostRule::AddressesAndOneColon => "likewise; for the web no colon but that of the port",
+            },
+        ),
+        (
+            "`$ref` and `$schema` in a schema that name a `urn:`",
+            match urns {
+                Urns::Refused => "an error",
+                Urns::AllowAll => "allow everything",
+            },
+        ),
+        ("places of items that a schema has no item of its own for", items),
+        ("the place of a name that `propertyNames` refuses", names),
+        ("`const`, `enum` and `uniqueItems` of a number and a string", equality),
+    ]
 }
 
 fn table() -> String {

@@ -1,16 +1,18 @@
-//! URLs of schemas: how Go reads them, what is wrong with them in Go's words, and how a reference is resolved. Nothing is ever fetched.
+//! URLs of schemas: how a reference is resolved, and what fragments mean. Nothing is ever fetched.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::format::quoted;
+use crate::url::{self, HostRule};
 
 /// What a URL is made of, the fragment aside.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Url<'a> {
+#[derive(Clone, Debug, Default)]
+struct Url<'a> {
     scheme: &'a str,
     /// What follows the scheme when that is no path.
     opaque: Option<&'a str>,
-    pub(super) authority: Option<&'a str>,
+    authority: Option<&'a str>,
     path: &'a str,
     query: Option<&'a str>,
 }
@@ -33,12 +35,7 @@ pub(super) fn split_decoded(text: &str) -> Result<(&str, String), String> {
 pub(super) fn encode(fragment: &str) -> String {
     let mut text = String::with_capacity(fragment.len());
     for byte in fragment.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~$&+:=@/".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "%{byte:02X}");
-        }
+        push_escaped(byte, b"-_.~$&+:=@/", &mut text);
     }
     text
 }
@@ -66,20 +63,13 @@ fn decode(text: &str) -> Result<String, String> {
 }
 
 impl<'a> Url<'a> {
-    /// Reads a URL as Go's `url.Parse` does. The error is Go's.
-    pub(super) fn parse(text: &'a str) -> Result<Self, String> {
-        let (url, fragment) = split(text);
-        let failed = |shown: &str, problem: String| format!("parse {}: {problem}", quoted(shown));
-        let parsed = Self::parse_before_fragment(url).map_err(|problem| failed(url, problem))?;
-        decode(fragment).map_err(|problem| failed(text, problem))?;
-        Ok(parsed)
-    }
-
-    fn parse_before_fragment(text: &'a str) -> Result<Self, String> {
-        if text.bytes().any(|byte| byte.is_ascii_control()) {
-            return Err("net/url: invalid control character in URL".to_owned());
-        }
-        let (scheme, rest) = scheme(text)?;
+    /// Reads a URL without fragment. The error is Go's.
+    fn parse(text: &'a str, hosts: HostRule) -> Result<Self, String> {
+        url::Url::parse(text.as_bytes(), hosts)?;
+        let (scheme, rest) = match text.split_once(':') {
+            Some((scheme, rest)) if !scheme.contains(['/', '?']) => (scheme, rest),
+            _ => ("", text),
+        };
         let (rest, query) = match rest.split_once('?') {
             Some((rest, query)) => (rest, Some(query)),
             None => (rest, None),
@@ -90,53 +80,25 @@ impl<'a> Url<'a> {
             path: rest,
             ..Self::default()
         };
-        if !rest.starts_with('/') {
-            if !scheme.is_empty() {
-                url.opaque = Some(rest);
-                url.path = "";
-                return Ok(url);
-            }
-            if rest.split('/').next().is_some_and(|first| first.contains(':')) {
-                return Err("first path segment in URL cannot contain colon".to_owned());
-            }
-        }
-        if let Some(after) = rest.strip_prefix("//")
+        if !rest.starts_with('/') && !scheme.is_empty() {
+            (url.opaque, url.path) = (Some(rest), "");
+        } else if let Some(after) = rest.strip_prefix("//")
             && (!scheme.is_empty() || !after.starts_with('/'))
         {
             let (authority, path) = after.split_at(after.find('/').unwrap_or(after.len()));
-            check_authority(authority)?;
             (url.authority, url.path) = (Some(authority), path);
         }
-        decode(url.path)?;
         Ok(url)
     }
 
-    pub(super) fn is_absolute(&self) -> bool {
+    fn is_absolute(&self) -> bool {
         !self.scheme.is_empty()
-    }
-
-    pub(super) fn scheme(&self) -> String {
-        self.scheme.to_ascii_lowercase()
-    }
-
-    pub(super) fn path(&self) -> &'a str {
-        self.path
-    }
-
-    /// The host, without brackets and port.
-    pub(super) fn host_name(&self) -> &'a str {
-        let host = self.authority.unwrap_or_default();
-        let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-        if let Some(inner) = host.strip_prefix('[').and_then(|host| host.split_once(']')) {
-            return inner.0;
-        }
-        host.rsplit_once(':').map_or(host, |(name, _)| name)
     }
 
     fn text(&self) -> String {
         let mut text = String::new();
         if !self.scheme.is_empty() {
-            text.push_str(&self.scheme());
+            text.push_str(&self.scheme.to_ascii_lowercase());
             text.push(':');
         }
         if let Some(opaque) = self.opaque {
@@ -157,11 +119,11 @@ impl<'a> Url<'a> {
 }
 
 /// What a reference in a resource of that URL means: a URL and a decoded fragment. The error is Helm's.
-pub(super) fn join(base: &str, reference: &str) -> Result<(String, String), String> {
+pub(super) fn join(base: &str, reference: &str, hosts: HostRule) -> Result<(String, String), String> {
     let (reference, fragment) = split_decoded(reference)?;
     let failed = |url: &str, problem: String| format!("error in parsing {}: {problem}", quoted(url));
-    let base_url = Url::parse(base).map_err(|problem| failed(base, problem))?;
-    let url = Url::parse(reference).map_err(|problem| failed(reference, problem))?;
+    let base_url = Url::parse(base, hosts).map_err(|problem| failed(base, problem))?;
+    let url = Url::parse(reference, hosts).map_err(|problem| failed(reference, problem))?;
     Ok((resolve(&base_url, &url), fragment))
 }
 
@@ -209,11 +171,49 @@ fn resolve(base: &Url<'_>, url: &Url<'_>) -> String {
     .text()
 }
 
+/// A path as a URL may have it: as written, or escaped anew where that has characters that none may have.
+fn escaped(path: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~!$&'()*+,;=:@[]%/".contains(&byte);
+    if path.bytes().all(is_plain) {
+        return Cow::Borrowed(path);
+    }
+    Cow::Owned(as_go_writes(path))
+}
+
+/// A path escaped anew.
+fn as_go_writes(path: &str) -> String {
+    let path = decode(path).unwrap_or_default();
+    let mut text = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        push_escaped(byte, b"-_.~$&+,/:;=@", &mut text);
+    }
+    text
+}
+
+/// The decoded parts of the path of a URL; none when it is as Go writes it.
+pub(super) fn odd_path(text: &str, hosts: HostRule) -> Result<Vec<String>, String> {
+    let path = Url::parse(split(text).0, hosts)?.path;
+    if path == as_go_writes(path) {
+        return Ok(Vec::new());
+    }
+    path.split('/').map(decode).collect()
+}
+
+fn push_escaped(byte: u8, plain: &[u8], text: &mut String) {
+    if byte.is_ascii_alphanumeric() || plain.contains(&byte) {
+        text.push(char::from(byte));
+    } else {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "%{byte:02X}");
+    }
+}
+
 /// A path without `.` and `..`; it starts with a slash unless it is empty.
 fn clean(path: &str) -> String {
     if path.is_empty() {
         return String::new();
     }
+    let path = &escaped(path);
     let mut parts: Vec<&str> = Vec::new();
     let relative = path.strip_prefix('/').unwrap_or(path);
     for part in relative.split('/') {
@@ -229,49 +229,6 @@ fn clean(path: &str) -> String {
         parts.push("");
     }
     format!("/{}", parts.join("/"))
-}
-
-fn scheme(text: &str) -> Result<(&str, &str), String> {
-    for (position, byte) in text.bytes().enumerate() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' => {}
-            b'0'..=b'9' | b'+' | b'-' | b'.' if position > 0 => {}
-            b':' if position > 0 => return Ok((&text[..position], &text[position + 1..])),
-            b':' => return Err("missing protocol scheme".to_owned()),
-            _ => break,
-        }
-    }
-    Ok(("", text))
-}
-
-fn check_authority(authority: &str) -> Result<(), String> {
-    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    let is_user = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&byte);
-    if !user.bytes().all(is_user) {
-        return Err("net/url: invalid userinfo".to_owned());
-    }
-    let port = if host.starts_with('[') {
-        let end = host.rfind(']').ok_or("missing ']' in host")?;
-        &host[end + 1..]
-    } else {
-        host.rfind(':').map_or("", |colon| &host[colon..])
-    };
-    let is_port = port.is_empty()
-        || port
-            .strip_prefix(':')
-            .is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
-    if !is_port {
-        return Err(format!("invalid port {} after host", quoted(port)));
-    }
-    let is_host =
-        |byte: u8| !byte.is_ascii() || byte.is_ascii_alphanumeric() || b"!$&'()*+,;=:[]<>\"-_.~%".contains(&byte);
-    match host.bytes().find(|byte| !is_host(*byte)) {
-        Some(byte) => Err(format!(
-            "invalid character {} in host name",
-            quoted(&char::from(byte).to_string())
-        )),
-        None => decode(host).map(|_| ()),
-    }
 }
 
 #[cfg(test)]
@@ -301,7 +258,7 @@ mod tests {
             ("file:///a", "urn:x:y#z", "urn:x:y", "z"),
         ] {
             assert_eq!(
-                join(base, reference),
+                join(base, reference, HostRule::Any),
                 Ok((url.to_owned(), fragment.to_owned())),
                 "{base} {reference}"
             );
@@ -322,7 +279,7 @@ mod tests {
             ("http://a:b/", "parse \"http://a:b/\": invalid port \":b\" after host"),
             ("http://[a/", "parse \"http://[a/\": missing ']' in host"),
         ] {
-            assert_eq!(Url::parse(text).map(|_| ()), Err(problem.to_owned()));
+            assert_eq!(Url::parse(text, HostRule::Any).map(|_| ()), Err(problem.to_owned()));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::SchemaRules;
 use super::address;
 use super::document::{Json, escape};
 use super::draft::Draft;
@@ -14,6 +15,7 @@ use super::number::Decimal;
 use super::registry::{Registry, location};
 use crate::bounds::{beyond, spend};
 use crate::format::quoted;
+use crate::profile::Profile;
 
 /// A schema with all subschemas that it can lead to. The first one is the whole.
 #[derive(Debug)]
@@ -39,14 +41,15 @@ const MAX_SUBSCHEMAS: usize = 100_000;
 const STEPS_PER_SUBSCHEMA: u64 = 16;
 
 /// Compiles `values.schema.json`.
-pub(super) fn compile(text: &[u8]) -> Result<Compiled, String> {
-    let registry = Registry::with(CHART_SCHEMA, Json::read(text)?);
+pub(super) fn compile(text: &[u8], rules: SchemaRules) -> Result<Compiled, String> {
+    let registry = Registry::with(CHART_SCHEMA, Json::read(text)?, rules);
     Compiler::new(registry, false).run(CHART_SCHEMA)
 }
 
-/// Compiles a document of json-schema.org, in which formats matter for every draft.
+/// Compiles a document of json-schema.org, in which formats matter for every draft. What rules differ in does not occur there.
 pub(super) fn compile_metaschema(url: &str) -> Result<Compiled, String> {
-    Compiler::new(Registry::default(), true).run(url)
+    let rules = Profile::V3_19.schemas;
+    Compiler::new(Registry::new(rules), true).run(url)
 }
 
 struct Compiler {
@@ -339,7 +342,7 @@ impl Compiler {
         let Some(reference) = place.text(keyword) else {
             return Ok(None);
         };
-        let (url, fragment) = address::join(&place.base, reference)?;
+        let (url, fragment) = address::join(&place.base, reference, self.registry.hosts())?;
         if let Some(pointer) = self.registry.root(&place.url)?.resolve(&url, &fragment)? {
             return self.id(&place.url, pointer).map(Some);
         }

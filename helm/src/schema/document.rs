@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Checks;
 use super::number::Decimal;
 use crate::json::{self, Build};
 use crate::number::format_float;
@@ -129,7 +130,7 @@ impl Json {
     }
 
     /// Equality of JSON: numbers by value. Adds what it looked at to `steps`.
-    pub(super) fn equals(&self, other: &Self, steps: &mut u64) -> bool {
+    pub(super) fn equals(&self, other: &Self, checks: Checks, steps: &mut u64) -> bool {
         *steps += 1;
         match (self, other) {
             (Self::Number(left), Self::Number(right)) => {
@@ -137,13 +138,21 @@ impl Json {
                 left == right
                     || Decimal::parse(left).is_some_and(|left| Decimal::parse(right).is_some_and(|right| left == right))
             }
+            (Self::Number(left), Self::Text(right)) if checks == Checks::Faulty => {
+                *steps += right.len() as u64 / 16;
+                Decimal::of_text(right).is_some_and(|right| Decimal::parse(left) == Some(right))
+            }
             (Self::List(left), Self::List(right)) => {
-                left.len() == right.len() && left.iter().zip(right).all(|(left, right)| left.equals(right, steps))
+                left.len() == right.len()
+                    && left
+                        .iter()
+                        .zip(right)
+                        .all(|(left, right)| left.equals(right, checks, steps))
             }
             (Self::Map(left), Self::Map(right)) => {
                 left.len() == right.len()
                     && left.iter().zip(right).all(|((left_key, left), (right_key, right))| {
-                        left_key == right_key && left.equals(right, steps)
+                        left_key == right_key && left.equals(right, checks, steps)
                     })
             }
             (left, right) => left == right,

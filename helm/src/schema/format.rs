@@ -3,6 +3,7 @@
 mod network;
 mod time;
 
+use super::SchemaRules;
 use super::document::Json;
 use super::keywords::Pattern;
 use crate::format::quote_char;
@@ -11,13 +12,25 @@ use crate::format::quote_char;
 #[derive(Debug)]
 pub(super) struct Format {
     pub(super) name: &'static str,
-    check: fn(&str) -> Result<(), String>,
+    check: Check,
+}
+
+#[derive(Debug)]
+enum Check {
+    Same(fn(&str) -> Result<(), String>),
+    /// Versions of Helm differ.
+    ByRules(fn(&str, SchemaRules) -> Result<(), String>),
 }
 
 impl Format {
     /// What keeps a value from following the format, in Helm's words. Only strings have formats.
-    pub(super) fn problem(&self, value: &Json) -> Option<String> {
-        (self.check)(value.as_text()?).err()
+    pub(super) fn problem(&self, value: &Json, rules: SchemaRules) -> Option<String> {
+        let text = value.as_text()?;
+        let checked = match self.check {
+            Check::Same(check) => check(text),
+            Check::ByRules(check) => check(text, rules),
+        };
+        checked.err()
     }
 }
 
@@ -25,26 +38,36 @@ const FORMATS: &[Format] = &[
     format("date", time::date),
     format("date-time", time::date_time),
     format("duration", time::duration),
-    format("email", network::email),
+    by_rules("email", network::email),
     format("hostname", network::host_name),
     format("ipv4", network::ipv4),
     format("ipv6", network::ipv6),
-    format("iri", network::uri),
-    format("iri-reference", network::uri_reference),
+    by_rules("iri", network::uri),
+    by_rules("iri-reference", network::uri_reference),
     format("json-pointer", json_pointer),
     format("period", time::period),
     format("regex", regex),
     format("relative-json-pointer", relative_json_pointer),
     format("semver", semver),
     format("time", time::time),
-    format("uri", network::uri),
-    format("uri-reference", network::uri_reference),
-    format("uri-template", network::uri_template),
+    by_rules("uri", network::uri),
+    by_rules("uri-reference", network::uri_reference),
+    by_rules("uri-template", network::uri_template),
     format("uuid", uuid),
 ];
 
 const fn format(name: &'static str, check: fn(&str) -> Result<(), String>) -> Format {
-    Format { name, check }
+    Format {
+        name,
+        check: Check::Same(check),
+    }
+}
+
+const fn by_rules(name: &'static str, check: fn(&str, SchemaRules) -> Result<(), String>) -> Format {
+    Format {
+        name,
+        check: Check::ByRules(check),
+    }
 }
 
 /// Other names mean nothing.

@@ -49,21 +49,31 @@ impl Decimal {
         })
     }
 
+    /// Reads a string as Go reads a number in decimal digits.
+    pub(super) fn of_text(text: &str) -> Option<Self> {
+        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+        let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
+        let digits = mantissa.replacen('.', "", 1);
+        let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let exponent_digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        (is_number(&digits) && is_number(exponent_digits)).then(|| Self::parse(text))?
+    }
+
     pub(super) fn is_integer(&self) -> bool {
         self.exponent >= 0
     }
 
-    /// The number as a count, if it is one. Counts beyond any document become the largest.
+    /// The number as a count, if it is one: of those beyond 64 bits the lowest, as in Go.
     pub(super) fn as_count(&self) -> Option<i64> {
         if !self.is_integer() {
             return None;
         }
-        let zeros = usize::try_from(self.exponent).unwrap_or(usize::MAX).min(20);
+        let zeros = usize::try_from(self.exponent).unwrap_or(usize::MAX).min(64);
         let digits = self.digits.iter().copied().chain(std::iter::repeat_n(0, zeros));
         let count = digits.fold(0i64, |count, digit| {
-            count.saturating_mul(10).saturating_add(i64::from(digit))
+            count.wrapping_mul(10).wrapping_add(i64::from(digit))
         });
-        Some(if self.is_negative { -count } else { count })
+        Some(if self.is_negative { count.wrapping_neg() } else { count })
     }
 
     /// Whether divisions by the number are supported.
@@ -120,7 +130,9 @@ impl Ord for Decimal {
 
 /// A number in a message: English, so thousands have commas, and exponents stand above the line.
 pub(super) fn localized(text: &str) -> String {
-    let plain = number::format_float(text.parse().unwrap_or_default());
+    let is_zero = Decimal::parse(text).is_some_and(|number| number.digits.is_empty());
+    let float = if is_zero { 0.0 } else { text.parse().unwrap_or_default() };
+    let plain = number::format_float(float);
     match plain.split_once('e') {
         Some((digits, exponent)) => format!("{digits}×10{}", exponent.chars().filter_map(raised).collect::<String>()),
         None => grouped(&plain),

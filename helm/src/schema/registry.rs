@@ -4,13 +4,16 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
-use super::address::{self, Url};
+use super::address;
 use super::document::{Json, PointerError, escape};
 use super::draft::{self, Draft, Place};
 use super::failure::Failure;
 use super::validate::failure;
+use super::{SchemaRules, Urns};
 use crate::bounds::{BYTES_PER_STEP, spend};
 use crate::format::quoted;
+use crate::text;
+use crate::url::{HostRule, Url};
 
 /// How many bytes all pointers of a schema may have together.
 const MAX_POINTER_BYTES: usize = 64 << 20;
@@ -19,12 +22,15 @@ const MAX_POINTER_BYTES: usize = 64 << 20;
 pub(super) struct Root {
     url: String,
     pub(super) document: Rc<Json>,
-    resources: HashMap<String, Resource>,
+    resources: Resources,
     /// Where the resource of a URL is.
     pointers: HashMap<String, String>,
     /// Pointers of all subschemas that were looked at.
     collected: HashSet<String>,
 }
+
+/// The schemas of a document that have a URL of their own, by pointer.
+pub(super) type Resources = HashMap<String, Resource>;
 
 /// A schema with a URL of its own.
 pub(super) struct Resource {
@@ -36,8 +42,8 @@ pub(super) struct Resource {
 }
 
 /// All documents of one compilation. Errors are Helm's texts.
-#[derive(Default)]
 pub(super) struct Registry {
+    rules: SchemaRules,
     documents: HashMap<String, Rc<Json>>,
     roots: HashMap<String, Root>,
     pointer_bytes: usize,
@@ -58,12 +64,26 @@ pub(super) fn location(url: &str, pointer: &str) -> String {
 }
 
 impl Registry {
-    /// A registry that knows a document under a URL.
-    pub(super) fn with(url: &str, document: Json) -> Self {
+    /// A registry that knows what json-schema.org publishes.
+    pub(super) fn new(rules: SchemaRules) -> Self {
         Self {
-            documents: [(url.to_owned(), Rc::new(document))].into(),
-            ..Self::default()
+            rules,
+            documents: HashMap::new(),
+            roots: HashMap::new(),
+            pointer_bytes: 0,
         }
+    }
+
+    /// A registry that knows a document under a URL besides.
+    pub(super) fn with(url: &str, document: Json, rules: SchemaRules) -> Self {
+        let mut registry = Self::new(rules);
+        registry.documents.insert(url.to_owned(), Rc::new(document));
+        registry
+    }
+
+    /// Which hosts URLs may have.
+    pub(super) const fn hosts(&self) -> HostRule {
+        self.rules.hosts
     }
 
     /// Counts a pointer that is kept.
@@ -79,8 +99,12 @@ impl Registry {
         if let Some(document) = self.documents.get(url) {
             return Ok(Rc::clone(document));
         }
-        let text = draft::document(url).ok_or_else(|| not_loaded(url))?;
-        let document = Rc::new(Json::read(text.as_bytes())?);
+        let document = match draft::document(url) {
+            Some(text) => Json::read(text.as_bytes())?,
+            None if self.rules.urns == Urns::AllowAll && is_urn(url, self.hosts()) => Json::Bool(true),
+            None => return Err(not_loaded(url, self.hosts())),
+        };
+        let document = Rc::new(document);
         self.documents.insert(url.to_owned(), Rc::clone(&document));
         Ok(document)
     }
@@ -104,25 +128,26 @@ impl Registry {
             };
             self.collect(&mut root, whole)?;
             if draft::published(url).is_none() {
-                root.check("", &document)?;
+                root.check("", &document, self.rules)?;
             }
             self.roots.insert(url.to_owned(), root);
         }
-        self.roots.get(url).ok_or_else(|| not_loaded(url))
+        self.roots.get(url).ok_or_else(|| not_loaded(url, self.rules.hosts))
     }
 
     /// Sees to it that a part of a document is known as a schema, also where no keyword puts one.
     pub(super) fn ensure(&mut self, url: &str, pointer: &str) -> Result<(), String> {
+        let hosts = self.hosts();
         let root = self.root(url)?;
         if root.collected.contains(pointer) {
             return Ok(());
         }
         let document = Rc::clone(&root.document);
         root.at(pointer)?;
-        let around = root.resource(pointer).ok_or_else(|| not_loaded(url))?;
+        let around = root.resource(pointer).ok_or_else(|| not_loaded(url, hosts))?;
         let (base, fallback) = (around.url.clone(), around.draft);
         let (Some(mut root), Ok(node)) = (self.roots.remove(url), document.at(pointer)) else {
-            return Err(not_loaded(url));
+            return Err(not_loaded(url, hosts));
         };
         let part = Part {
             node,
@@ -131,7 +156,7 @@ impl Registry {
             fallback,
         };
         self.collect(&mut root, part)?;
-        root.check(pointer, node)?;
+        root.check(pointer, node, self.rules)?;
         self.roots.insert(url.to_owned(), root);
         Ok(())
     }
@@ -151,7 +176,10 @@ impl Registry {
         let (draft, base) = self.enter(root, &part)?;
         let base_pointer = root.pointers.get(&base).cloned().unwrap_or_default();
         let url = root.url.clone();
-        let resource = root.resources.get_mut(&base_pointer).ok_or_else(|| not_loaded(&base))?;
+        let resource = root
+            .resources
+            .get_mut(&base_pointer)
+            .ok_or_else(|| not_loaded(&base, self.hosts()))?;
         resource.collect_anchors(entries, &part.pointer, &url)?;
         let fallback = resource.draft;
         for (keyword, place) in draft.places() {
@@ -192,7 +220,7 @@ impl Registry {
         }
         let base = match id {
             Some(id) => {
-                address::join(&part.base, id)
+                address::join(&part.base, id, self.hosts())
                     .map_err(|_| format!("error in parsing id at {}", quoted(&location(&root.url, &part.pointer))))?
                     .0
             }
@@ -230,7 +258,7 @@ impl Registry {
                 return Ok(draft);
             }
             let named = named.to_owned();
-            if let Err(problem) = Url::parse(&named) {
+            if let Err(problem) = Url::parse(named.as_bytes(), self.hosts()) {
                 let place = location(url, &part.pointer);
                 return Err(format!("invalid $schema in {}: {problem}", quoted(&place)));
             }
@@ -245,17 +273,22 @@ impl Registry {
     }
 }
 
+fn is_urn(url: &str, hosts: HostRule) -> bool {
+    Url::parse(url.as_bytes(), hosts).is_ok_and(|url| url.scheme == b"urn")
+}
+
 /// Why a document is not there, in Helm's words as far as it has any: it would look in the network and on the disk.
-fn not_loaded(url: &str) -> String {
-    let parsed = Url::parse(url);
-    let problem = match parsed.as_ref().map(Url::scheme).as_deref() {
-        Err(problem) => (*problem).clone(),
-        Ok("http" | "https") => format!("HTTP request failed for {url}: schemas are not fetched from the network"),
-        Ok("file") => {
-            let path = parsed.map_or("", |url| url.path());
-            format!("open {path}: no such file or directory")
-        }
-        Ok(_) => format!("no URLLoader registered for {}", quoted(url)),
+fn not_loaded(url: &str, hosts: HostRule) -> String {
+    let problem = match Url::parse(url.as_bytes(), hosts) {
+        Err(problem) => problem,
+        Ok(parsed) => match parsed.scheme.as_slice() {
+            b"http" | b"https" => format!("HTTP request failed for {url}: schemas are not fetched from the network"),
+            b"file" => {
+                let path = text::lossy(&parsed.path);
+                format!("open {path}: schemas are not read from files")
+            }
+            _ => format!("no URLLoader registered for {}", quoted(url)),
+        },
     };
     format!("failing loading {}: {problem}", quoted(url))
 }
@@ -319,10 +352,10 @@ impl Root {
     }
 
     /// Checks a part against the metaschema of its draft.
-    fn check(&self, pointer: &str, node: &Json) -> Result<(), String> {
+    fn check(&self, pointer: &str, node: &Json, rules: SchemaRules) -> Result<(), String> {
         let draft = self.resource(pointer).map_or(Draft::LATEST, |resource| resource.draft);
         let metaschema = draft.metaschema()?;
-        match failure(metaschema, node)?.map(Failure::lines) {
+        match failure(metaschema, node, rules, Some(&self.resources))?.map(Failure::lines) {
             None => Ok(()),
             Some(lines) => Err(format!(
                 "{} is not valid against metaschema: jsonschema validation failed with '{}'\n{lines}",

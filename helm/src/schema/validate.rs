@@ -5,16 +5,18 @@ mod arrays;
 mod combinations;
 mod objects;
 mod scalars;
+mod unevaluated;
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
 
+use self::unevaluated::Unevaluated;
+use super::SchemaRules;
 use super::compile::Compiled;
 use super::document::{Json, escape};
 use super::draft::Draft;
 use super::failure::Failure;
 use super::keywords::{Id, Subschema, Type};
-use super::registry::location;
+use super::registry::{Resources, location};
 use crate::bounds::{self, beyond};
 use crate::format::quoted;
 
@@ -30,9 +32,22 @@ const MAX_DEPTH: usize = 2_000;
 /// How many bytes of a message take about as long as looking at a value.
 const BYTES_PER_STEP: u64 = 4;
 
-/// What is wrong with a value, if anything is; the error is why that cannot be told.
-pub(super) fn failure(compiled: &Compiled, value: &Json) -> Result<Option<Failure>, String> {
-    let work = Work::default();
+/// What is wrong with a value, if anything is; the error is why that cannot be told. A value that is a schema has resources, each of which
+/// is checked against the metaschema of its own draft.
+pub(super) fn failure(
+    compiled: &Compiled,
+    value: &Json,
+    rules: SchemaRules,
+    resources: Option<&Resources>,
+) -> Result<Option<Failure>, String> {
+    let work = Work {
+        rules,
+        resources: resources.filter(|resources| resources.len() > 1),
+        steps: Cell::default(),
+        paid: Cell::default(),
+        refused: Cell::default(),
+        is_over: Cell::default(),
+    };
     let found = whole(compiled, 0, value, &work, 0);
     work.pay();
     match work.refused.take() {
@@ -42,9 +57,10 @@ pub(super) fn failure(compiled: &Compiled, value: &Json) -> Result<Option<Failur
 }
 
 /// Checks a value as the root of a document.
-fn whole(compiled: &Compiled, id: Id, value: &Json, work: &Work, depth: usize) -> Result<(), Failure> {
+fn whole(compiled: &Compiled, id: Id, value: &Json, work: &Work<'_>, depth: usize) -> Result<(), Failure> {
     let subschema = &compiled.subschemas[id];
     let scope = Scope {
+        compiled,
         id,
         keyword: "",
         value_depth: 0,
@@ -66,9 +82,11 @@ fn whole(compiled: &Compiled, id: Id, value: &Json, work: &Work, depth: usize) -
     .map(|_| ())
 }
 
-/// What a validation has used up.
-#[derive(Default)]
-struct Work {
+/// What a validation goes by and has used up.
+struct Work<'r> {
+    rules: SchemaRules,
+    /// Of a schema that is checked against a metaschema: what in it has a draft of its own.
+    resources: Option<&'r Resources>,
     steps: Cell<u64>,
     /// How many of them the render has paid.
     paid: Cell<u64>,
@@ -77,7 +95,7 @@ struct Work {
     is_over: Cell<bool>,
 }
 
-impl Work {
+impl Work<'_> {
     fn refuse(&self, reason: &str) {
         if !self.is_over.replace(true) {
             self.refused.set(Some(reason.to_owned()));
@@ -123,6 +141,7 @@ impl Path<'_> {
 /// The way to a subschema.
 #[derive(Clone, Copy)]
 struct Scope<'s> {
+    compiled: &'s Compiled,
     id: Id,
     /// The keyword of the reference that led here, if one did.
     keyword: &'s str,
@@ -132,45 +151,37 @@ struct Scope<'s> {
     parent: Option<&'s Self>,
 }
 
-/// What nobody has looked at yet.
-#[derive(Clone, Debug, Default)]
-struct Unevaluated<'v> {
-    properties: BTreeSet<&'v str>,
-    items: BTreeSet<usize>,
-}
+impl Scope<'_> {
+    fn is_same_schema(&self, other: &Self) -> bool {
+        self.id == other.id && std::ptr::eq(self.compiled, other.compiled)
+    }
 
-impl<'v> Unevaluated<'v> {
-    /// What a schema may leave over, as far as it or the schema around it asks.
-    fn of(value: &'v Json, subschema: &Subschema, is_asked: bool) -> Self {
-        let mut all = Self::default();
-        match value {
-            Json::Map(entries)
-                if !subschema.evaluates_all_properties() && (is_asked || subschema.object.unevaluated.is_some()) =>
-            {
-                all.properties = entries.keys().map(String::as_str).collect();
-            }
-            Json::List(items) if is_asked || subschema.array.unevaluated.is_some() => {
-                all.items = (subschema.evaluated_items(items.len())..items.len()).collect();
-            }
-            _ => {}
+    fn location(&self) -> String {
+        let subschema = &self.compiled.subschemas[self.id];
+        location(&subschema.url, &subschema.pointer)
+    }
+
+    /// The keywords that led to the subschema.
+    fn keyword_path(&self) -> String {
+        let Some(parent) = self.parent else {
+            return String::new();
+        };
+        let mut path = parent.keyword_path();
+        if self.keyword.is_empty() {
+            let (own, outer) = (self.location(), parent.location());
+            path.push_str(own.get(outer.len()..).unwrap_or_default());
+        } else {
+            path.push('/');
+            path.push_str(&escape(self.keyword));
         }
-        all
-    }
-
-    fn keep_common(&mut self, other: &Self) {
-        self.properties.retain(|name| other.properties.contains(name));
-        self.items.retain(|index| other.items.contains(index));
-    }
-
-    fn len(&self) -> usize {
-        self.properties.len() + self.items.len()
+        path
     }
 }
 
 /// One subschema applied to one value.
 struct Visit<'s, 'v> {
     compiled: &'s Compiled,
-    work: &'s Work,
+    work: &'s Work<'s>,
     subschema: &'s Subschema,
     value: &'v Json,
     path: Option<&'s Path<'s>>,
@@ -183,7 +194,7 @@ struct Visit<'s, 'v> {
 
 type Outcome<'v> = Result<Unevaluated<'v>, Failure>;
 
-impl<'v> Visit<'_, 'v> {
+impl<'s, 'v> Visit<'s, 'v> {
     fn run(mut self) -> Outcome<'v> {
         self.work.spend(1 + self.unevaluated.len() as u64);
         if self.scope.depth > MAX_DEPTH {
@@ -232,10 +243,10 @@ impl<'v> Visit<'_, 'v> {
         let mut around = self.scope.parent;
         while let Some(scope) = around.filter(|scope| scope.value_depth == self.scope.value_depth) {
             self.work.spend(1);
-            if scope.id == self.scope.id {
+            if scope.is_same_schema(self.scope) {
                 return Some(self.failure(|| {
-                    let (first, second) = (self.keyword_path(self.scope), self.keyword_path(scope));
-                    let url = self.location(self.scope.id);
+                    let (first, second) = (self.scope.keyword_path(), scope.keyword_path());
+                    let url = self.scope.location();
                     format!(
                         "both {first} and {second} resolve to {} causing reference cycle",
                         quoted(&url)
@@ -245,27 +256,6 @@ impl<'v> Visit<'_, 'v> {
             around = scope.parent;
         }
         None
-    }
-
-    fn location(&self, id: Id) -> String {
-        let subschema = &self.compiled.subschemas[id];
-        location(&subschema.url, &subschema.pointer)
-    }
-
-    /// The keywords that led to a subschema.
-    fn keyword_path(&self, scope: &Scope<'_>) -> String {
-        let Some(parent) = scope.parent else {
-            return String::new();
-        };
-        let mut path = self.keyword_path(parent);
-        if scope.keyword.is_empty() {
-            let (own, outer) = (self.location(scope.id), self.location(parent.id));
-            path.push_str(own.get(outer.len()..).unwrap_or_default());
-        } else {
-            path.push('/');
-            path.push_str(&escape(scope.keyword));
-        }
-        path
     }
 
     /// Checks that need no other subschema and make all others needless.
@@ -283,19 +273,22 @@ impl<'v> Visit<'_, 'v> {
         if let Some(wanted) = wanted.as_ref().filter(|wanted| !self.equals(self.value, wanted)) {
             return Some(self.failure(|| scalars::wanted_value(wanted)));
         }
-        if let Some(wanted) = values
-            .as_ref()
-            .filter(|values| !values.iter().any(|wanted| self.equals(self.value, wanted)))
-        {
+        if let Some(wanted) = values.as_ref().filter(|values| !self.is_among(values)) {
             return Some(self.failure(|| scalars::wanted_values(wanted)));
         }
-        let problem = format.and_then(|format| Some((format, format.problem(self.value)?)));
+        let problem = format.and_then(|format| Some((format, format.problem(self.value, self.work.rules)?)));
         problem.map(|(format, problem)| self.failure(|| scalars::wrong_format(self.value, format.name, &problem)))
+    }
+
+    fn is_among(&self, values: &[Json]) -> bool {
+        let own = Type::of(self.value);
+        values.iter().any(|wanted| Type::of(wanted) == own)
+            && values.iter().any(|wanted| self.equals(self.value, wanted))
     }
 
     fn equals(&self, left: &Json, right: &Json) -> bool {
         let mut steps = 0;
-        let is_equal = left.equals(right, &mut steps);
+        let is_equal = left.equals(right, self.work.rules.checks, &mut steps);
         self.work.spend(steps);
         is_equal
     }
@@ -338,6 +331,7 @@ impl<'v> Visit<'_, 'v> {
     /// Applies another subschema to the same value.
     fn same(&mut self, id: Id, keyword: &str, is_quiet: bool) -> Result<(), Failure> {
         let scope = Scope {
+            compiled: self.compiled,
             id,
             keyword,
             value_depth: self.scope.value_depth,
@@ -346,10 +340,11 @@ impl<'v> Visit<'_, 'v> {
         };
         let subschema = &self.compiled.subschemas[id];
         let is_asked = self.unevaluated.len() > 0;
+        let (compiled, applied) = self.applied(id, self.path);
         let visit = Visit {
-            compiled: self.compiled,
+            compiled,
             work: self.work,
-            subschema,
+            subschema: applied,
             value: self.value,
             path: self.path,
             scope: &scope,
@@ -365,6 +360,7 @@ impl<'v> Visit<'_, 'v> {
     /// Applies another subschema to a part of the value.
     fn part(&mut self, id: Id, value: &'v Json, token: &str) -> Result<(), Failure> {
         let scope = Scope {
+            compiled: self.compiled,
             id,
             keyword: "",
             value_depth: self.scope.value_depth + 1,
@@ -376,10 +372,11 @@ impl<'v> Visit<'_, 'v> {
             parent: self.path,
         };
         let subschema = &self.compiled.subschemas[id];
+        let (compiled, applied) = self.applied(id, Some(&path));
         let visit = Visit {
-            compiled: self.compiled,
+            compiled,
             work: self.work,
-            subschema,
+            subschema: applied,
             value,
             path: Some(&path),
             scope: &scope,
@@ -388,6 +385,24 @@ impl<'v> Visit<'_, 'v> {
             failures: Vec::new(),
         };
         visit.run().map(|_| ())
+    }
+
+    /// What is applied for a subschema: itself, or in place of a whole metaschema that of the draft which begins there.
+    fn applied(&self, id: Id, path: Option<&Path<'_>>) -> (&'s Compiled, &'s Subschema) {
+        let own = (self.compiled, &self.compiled.subschemas[id]);
+        let Some(resources) = self.work.resources.filter(|_| id == 0) else {
+            return own;
+        };
+        let pointer = Path::pointer(path);
+        self.work.spend(pointer.len() as u64 / BYTES_PER_STEP);
+        match resources.get(&pointer).map(|resource| resource.draft.metaschema()) {
+            Some(Ok(metaschema)) => (metaschema, &metaschema.subschemas[0]),
+            Some(Err(problem)) => {
+                self.work.refuse(&problem);
+                own
+            }
+            None => own,
+        }
     }
 
     fn refer(&mut self, id: Id, keyword: &str) -> Result<(), Failure> {
@@ -427,7 +442,9 @@ impl<'v> Visit<'_, 'v> {
         let mut scope = Some(self.scope);
         while let Some(around) = scope {
             self.work.spend(1);
-            found = find(around).or(found);
+            if std::ptr::eq(around.compiled, self.compiled) {
+                found = find(around).or(found);
+            }
             scope = around.parent;
         }
         found

@@ -5,7 +5,7 @@ use crate::text;
 
 /// What kind of address a text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Address {
+pub(crate) enum Address {
     V4,
     /// With or without a zone.
     V6,
@@ -18,7 +18,7 @@ const BYTES: usize = 16;
 type Problem<'t> = (&'static str, &'t [u8]);
 
 /// Reads an address.
-pub(super) fn parse(address: &[u8]) -> Result<Address, String> {
+pub(crate) fn parse(address: &[u8]) -> Result<Address, String> {
     let kind = match address.iter().find(|byte| b".:%".contains(byte)) {
         Some(b'.') => v4(address).map(|()| Address::V4),
         Some(b':') => v6(address).map(|()| Address::V6),

@@ -1,11 +1,12 @@
 //! Formats of addresses.
 
-use core::net::Ipv6Addr;
-
 use super::refuse;
-use crate::format::{quote_char, quoted};
+use crate::format::quote_char;
 use crate::number::parse_decimal;
-use crate::schema::address::Url;
+use crate::schema::address::odd_path;
+use crate::schema::{Checks, SchemaRules};
+use crate::text;
+use crate::url::{Url, address};
 
 pub(super) fn ipv4(text: &str) -> Result<(), String> {
     let groups: Vec<&str> = text.split('.').collect();
@@ -23,21 +24,15 @@ pub(super) fn ipv4(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Helm names the place of a mistake, we only that there is one.
 pub(super) fn ipv6(text: &str) -> Result<(), String> {
     if !text.contains(':') {
         return refuse("missing colon");
     }
-    let (address, zone) = text
-        .split_once('%')
-        .map_or((text, None), |(address, zone)| (address, Some(zone)));
-    if address.parse::<Ipv6Addr>().is_err() || zone == Some("") {
-        return Err(format!("ParseAddr({}): unable to parse IP", quoted(text)));
+    address::parse(text.as_bytes())?;
+    if text.contains('%') {
+        return refuse("zone id is not a part of ipv6 address");
     }
-    match zone {
-        Some(_) => refuse("zone id is not a part of ipv6 address"),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 pub(super) fn host_name(text: &str) -> Result<(), String> {
@@ -63,7 +58,7 @@ pub(super) fn host_name(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-pub(super) fn email(text: &str) -> Result<(), String> {
+pub(super) fn email(text: &str, rules: SchemaRules) -> Result<(), String> {
     if text.len() > 254 {
         return refuse("more than 255 characters long");
     }
@@ -73,14 +68,11 @@ pub(super) fn email(text: &str) -> Result<(), String> {
     if local.len() > 64 {
         return refuse("local part more than 64 characters long");
     }
-    match local.strip_prefix('"').filter(|rest| !rest.is_empty()) {
-        Some(rest) => {
-            let mut inner = rest.chars();
-            inner.next_back();
-            if inner.as_str().contains(['\\', '"']) {
-                return refuse("backslash and quote are not allowed within quoted local part");
-            }
+    match quoted_part(local, rules.checks) {
+        Some(inner) if inner.contains(['\\', '"']) => {
+            return refuse("backslash and quote are not allowed within quoted local part");
         }
+        Some(_) => {}
         None => unquoted(local)?,
     }
     if let Some(address) = domain.strip_prefix('[').and_then(|domain| domain.strip_suffix(']')) {
@@ -90,6 +82,16 @@ pub(super) fn email(text: &str) -> Result<(), String> {
         };
     }
     host_name(domain).map_err(|problem| format!("invalid domain: {problem}"))
+}
+
+/// What is quoted, if it is.
+fn quoted_part(local: &str, checks: Checks) -> Option<&str> {
+    let inner = local.strip_prefix('"').filter(|inner| !inner.is_empty())?;
+    match checks {
+        // Whatever stands in the place of the other quote.
+        Checks::Faulty => inner.char_indices().next_back().map(|(end, _)| &inner[..end]),
+        Checks::Mended => inner.strip_suffix('"'),
+    }
 }
 
 fn unquoted(local: &str) -> Result<(), String> {
@@ -109,38 +111,37 @@ fn unquoted(local: &str) -> Result<(), String> {
     }
 }
 
-fn url(text: &str) -> Result<Url<'_>, String> {
-    let url = Url::parse(text)?;
-    let host = url.host_name();
+fn url(text: &str, rules: SchemaRules) -> Result<Url, String> {
+    let url = Url::parse(text.as_bytes(), rules.hosts)?;
+    let host = text::lossy(url.host_name());
     if host.contains(':') {
-        if !url
-            .authority
-            .is_some_and(|authority| authority.contains('[') && authority.contains(']'))
-        {
+        if !url.host.contains(&b'[') || !url.host.contains(&b']') {
             return Err("ipv6 address not enclosed in brackets".to_owned());
         }
-        ipv6(host).map_err(|problem| format!("invalid ipv6 address: {problem}"))?;
+        ipv6(&host).map_err(|problem| format!("invalid ipv6 address: {problem}"))?;
     }
     Ok(url)
 }
 
-pub(super) fn uri(text: &str) -> Result<(), String> {
-    if url(text)?.is_absolute() {
-        Ok(())
-    } else {
+pub(super) fn uri(text: &str, rules: SchemaRules) -> Result<(), String> {
+    if url(text, rules)?.scheme.is_empty() {
         refuse("relative url")
+    } else {
+        Ok(())
     }
 }
 
-pub(super) fn uri_reference(text: &str) -> Result<(), String> {
+pub(super) fn uri_reference(text: &str, rules: SchemaRules) -> Result<(), String> {
     if text.contains('\\') {
         return refuse("contains \\");
     }
-    url(text).map(|_| ())
+    url(text, rules).map(|_| ())
 }
 
-pub(super) fn uri_template(text: &str) -> Result<(), String> {
-    for part in url(text)?.path().split('/') {
+/// Only a path that Go would write otherwise is looked at; braces it always would.
+pub(super) fn uri_template(text: &str, rules: SchemaRules) -> Result<(), String> {
+    url(text, rules)?;
+    for part in odd_path(text, rules.hosts)? {
         let mut is_open = false;
         for brace in part.chars().filter(|character| matches!(character, '{' | '}')) {
             if (brace == '{') == is_open {

@@ -1,46 +1,11 @@
 //! Formats of dates and times.
 
 use super::{leading_digits, refuse};
-use crate::format::{quote_char, quoted};
+use crate::format::quote_char;
+use crate::time::{self, Location};
 
-/// As Go's `time.Parse("2006-01-02", …)` reads it.
 pub(super) fn date(text: &str) -> Result<(), String> {
-    let start = format!("parsing time {}", quoted(text));
-    let expected =
-        |rest: &str, part: &str| format!("{start} as \"2006-01-02\": cannot parse {} as \"{part}\"", quoted(rest));
-    let mut rest = text;
-    let mut numbers = [0u32; 3];
-    for (index, (part, length)) in [("2006", 4), ("01", 2), ("02", 2)].into_iter().enumerate() {
-        if index > 0 {
-            rest = rest.strip_prefix('-').ok_or_else(|| expected(rest, "-"))?;
-        }
-        if leading_digits(rest) < length {
-            return Err(expected(rest, part));
-        }
-        numbers[index] = rest[..length].parse().map_err(|_| expected(rest, part))?;
-        rest = &rest[length..];
-        if index == 1 && !(1..=12).contains(&numbers[1]) {
-            return Err(format!("{start}: month out of range"));
-        }
-    }
-    if !rest.is_empty() {
-        return Err(format!("{start}: extra text: {}", quoted(rest)));
-    }
-    let [year, month, day] = numbers;
-    if (1..=days(year, month)).contains(&day) {
-        Ok(())
-    } else {
-        Err(format!("{start}: day out of range"))
-    }
-}
-
-fn days(year: u32, month: u32) -> u32 {
-    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    match month {
-        2 => 28 + u32::from(is_leap),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
+    time::parse(b"2006-01-02", text.as_bytes(), &Location::Utc).map(|_| ())
 }
 
 pub(super) fn date_time(text: &str) -> Result<(), String> {
@@ -64,11 +29,14 @@ pub(super) fn time(text: &str) -> Result<(), String> {
         return refuse("missing colon in correct place");
     }
     let (clock, zone) = text.split_at_checked(8).unwrap_or((text, ""));
-    let parts = clock.splitn(3, ':').map(number).collect::<Option<Vec<_>>>();
-    let Some([hour, minute, second]) = parts.as_deref() else {
-        return refuse("invalid hour/min/sec");
+    let parts: Vec<i32> = clock
+        .splitn(3, ':')
+        .map(|part| number(part, "hour/min/sec"))
+        .collect::<Result<_, _>>()?;
+    let [hour, minute, second] = *parts else {
+        return refuse("missing hour/min/sec");
     };
-    if *hour > 23 || *minute > 59 || *second > 60 {
+    if hour > 23 || minute > 59 || second > 60 {
         return refuse("hour/min/sec out of range");
     }
     let zone = match zone.strip_prefix('.') {
@@ -77,7 +45,7 @@ pub(super) fn time(text: &str) -> Result<(), String> {
         None => zone,
     };
     let minutes = (hour * 60 + minute - offset(zone)?).rem_euclid(24 * 60);
-    if *second == 60 && minutes != 24 * 60 - 1 {
+    if second == 60 && minutes != 24 * 60 - 1 {
         return refuse("invalid leap second");
     }
     Ok(())
@@ -99,17 +67,20 @@ fn offset(zone: &str) -> Result<i32, String> {
     let Some((hours, minutes)) = zone[1..].split_once(':').filter(|(hours, _)| hours.len() == 2) else {
         return Err("missing colon in offset in correct place".to_owned());
     };
-    let (Some(hours), Some(minutes)) = (number(hours), number(minutes)) else {
-        return Err("invalid hour/min in offset".to_owned());
-    };
+    let number = |part| number(part, "hour/min in offset");
+    let (hours, minutes) = (number(hours)?, number(minutes)?);
     if hours > 23 || minutes > 59 {
         return Err("hour/min in offset out of range".to_owned());
     }
     Ok(sign * (hours * 60 + minutes))
 }
 
-fn number(text: &str) -> Option<i32> {
-    text.parse().ok().filter(|number| *number >= 0)
+fn number(text: &str, name: &str) -> Result<i32, String> {
+    match text.parse::<i32>() {
+        Ok(number @ 0..) => Ok(number),
+        Ok(_) => Err(format!("non-positive {name}")),
+        Err(_) => Err(format!("invalid {name}")),
+    }
 }
 
 pub(super) fn duration(text: &str) -> Result<(), String> {
@@ -147,7 +118,8 @@ fn elements(text: &str, all_units: &str) -> Result<(), String> {
             return refuse("missing number");
         }
         rest = &rest[digits..];
-        let Some(unit) = rest.chars().next() else {
+        // Go takes the first byte for a character.
+        let Some(unit) = rest.bytes().next().map(char::from) else {
             return refuse("missing unit");
         };
         let Some((_, later)) = units.split_once(unit) else {
@@ -159,7 +131,7 @@ fn elements(text: &str, all_units: &str) -> Result<(), String> {
             });
         };
         units = later;
-        rest = &rest[unit.len_utf8()..];
+        rest = &rest[1..];
     }
     Ok(())
 }

@@ -4,10 +4,14 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use super::Visit;
+use crate::schema::Checks;
 use crate::schema::document::Json;
 use crate::schema::draft::Draft;
 use crate::schema::keywords::{Additional, Contains};
 use crate::schema::number::{Decimal, localized_count};
+
+/// So many items are compared each with each.
+const FEW: usize = 20;
 
 impl<'v> Visit<'_, 'v> {
     pub(super) fn array(&mut self, items: &'v [Json]) {
@@ -26,8 +30,11 @@ impl<'v> Visit<'_, 'v> {
         let others = rules.first.len().min(items.len());
         match rules.rest {
             Some(Additional::Schema(id)) => {
-                // Helm counts these items from the first of them, not from that of the list.
-                for (index, item) in items[others..].iter().enumerate() {
+                let start = match self.work.rules.checks {
+                    Checks::Faulty => 0,
+                    Checks::Mended => others,
+                };
+                for (index, item) in (start..).zip(&items[others..]) {
                     let outcome = self.part(id, item, &index.to_string());
                     self.add(outcome);
                 }
@@ -80,6 +87,12 @@ impl<'v> Visit<'_, 'v> {
 
     /// The first item that was there before, with the place where it was.
     fn duplicates(&self, items: &[Json]) -> Option<(usize, usize)> {
+        if self.work.rules.checks == Checks::Faulty && items.len() <= FEW {
+            let pairs = (1..items.len()).flat_map(|second| (0..second).map(move |first| (first, second)));
+            return pairs
+                .into_iter()
+                .find(|(first, second)| self.equals(&items[*second], &items[*first]));
+        }
         let mut seen: HashMap<String, usize> = HashMap::new();
         for (index, item) in items.iter().enumerate() {
             let mut key = String::new();

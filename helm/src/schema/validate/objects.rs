@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Visit, whole};
+use crate::schema::Checks;
 use crate::schema::document::Json;
 use crate::schema::draft::Draft;
 use crate::schema::failure::{Failure, all_single_quoted, single_quoted};
@@ -122,14 +123,17 @@ impl<'v> Visit<'_, 'v> {
         }
     }
 
-    /// Names are values of their own, so findings about them have no place in the object.
+    /// Names are values of their own, so what is wrong with them has no place in the object.
     fn names(&mut self, entries: &Entries, id: Id) {
         for name in entries.keys() {
             let value = Json::Text(name.clone());
             if let Err(failure) = whole(self.compiled, id, &value, self.work, self.scope.depth + 1) {
                 let words = format!("invalid propertyName {}", single_quoted(name));
-                self.failures
-                    .push(Failure::new(String::new(), words, failure.ungrouped()));
+                let at = match self.work.rules.checks {
+                    Checks::Faulty => String::new(),
+                    Checks::Mended => self.at(),
+                };
+                self.failures.push(Failure::new(at, words, failure.ungrouped()));
             }
         }
     }
