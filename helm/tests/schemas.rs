@@ -102,8 +102,14 @@ fn nothing_is_fetched() {
             "schemas are not fetched from the network",
         ),
         ("http://127.0.0.1/x.json", "schemas are not fetched from the network"),
-        ("file:///etc/hostname", "open /etc/hostname: schemas are not read from files"),
-        ("../../etc/hostname", "open /etc/hostname: schemas are not read from files"),
+        (
+            "file:///etc/hostname",
+            "open /etc/hostname: schemas are not read from files",
+        ),
+        (
+            "../../etc/hostname",
+            "open /etc/hostname: schemas are not read from files",
+        ),
         ("ftp://schemas.example/x", "no URLLoader registered for"),
     ] {
         let error = refusal(&format!("{{\"$ref\": \"{reference}\"}}"), "{}");
