@@ -125,18 +125,20 @@ impl Answers for Refusing {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use std::time::SystemTime;
+/// use std::time::{SystemTime, UNIX_EPOCH};
 ///
 /// use helm::RenderOptions;
 /// use helm::answers::Seeded;
 ///
 /// // 32 bytes of the system's randomness, from whatever crate draws yours.
 /// # fn random_bytes() -> [u8; 32] { [7; 32] }
-/// let answers = Seeded::new(random_bytes(), SystemTime::now().into());
+/// let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
+/// let answers = Seeded::new(random_bytes(), now.into());
 /// let options = RenderOptions {
 ///     answers: Arc::new(answers),
 ///     ..RenderOptions::new("shop", "production")
 /// };
+/// # Ok::<(), std::time::SystemTimeError>(())
 /// ```
 #[derive(Clone)]
 pub struct Seeded {

@@ -5,8 +5,6 @@
 
 mod api_versions;
 mod kind_order;
-#[cfg(test)]
-mod reference;
 
 pub use self::api_versions::ApiVersions;
 use crate::functions::{FunctionSet, FunctionTable};
@@ -354,3 +352,6 @@ impl Profile {
         FunctionTable::of(self.functions)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Randomness and time for one answer.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -14,24 +14,12 @@ pub struct Moment {
     pub nanoseconds: u32,
 }
 
-impl From<SystemTime> for Moment {
-    /// Reads no clock: who has a time gives it.
-    fn from(time: SystemTime) -> Self {
-        let (since, is_before) = match time.duration_since(UNIX_EPOCH) {
-            Ok(since) => (since, false),
-            Err(before) => (before.duration(), true),
-        };
-        let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
-        match (is_before, since.subsec_nanos()) {
-            (false, nanoseconds) => Self { seconds, nanoseconds },
-            (true, 0) => Self {
-                seconds: -seconds,
-                nanoseconds: 0,
-            },
-            (true, nanoseconds) => Self {
-                seconds: -seconds - 1,
-                nanoseconds: 1_000_000_000 - nanoseconds,
-            },
+impl From<Duration> for Moment {
+    /// That long after 1970 began: `SystemTime::now().duration_since(UNIX_EPOCH)`.
+    fn from(since: Duration) -> Self {
+        Self {
+            seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+            nanoseconds: since.subsec_nanos(),
         }
     }
 }
