@@ -8,7 +8,9 @@ use std::fmt;
 pub use constraint::{ConstraintError, Constraints};
 
 /// A semantic version; minor and patch may be left out when it is written.
-#[derive(Clone, Debug)]
+///
+/// The default is what Go has before it reads any: 0.0.0, written as nothing.
+#[derive(Clone, Debug, Default)]
 pub struct Version {
     original: String,
     major: u64,

@@ -34,6 +34,7 @@ const FOLLOWED_PER_STEP: usize = 8;
 /// A pattern that can be searched for.
 pub(super) struct Automaton {
     pattern: String,
+    is_empty: bool,
     names: Vec<(String, usize)>,
     forward: RefCell<Reader>,
     backward: RefCell<Reader>,
@@ -45,11 +46,17 @@ pub(super) type Searched<T> = Result<T, String>;
 
 impl Automaton {
     /// Compiles a pattern.
-    pub(super) fn compile(Pattern { rust: pattern, names }: Pattern) -> Searched<Self> {
+    pub(super) fn compile(pattern: Pattern) -> Searched<Self> {
+        let Pattern {
+            rust: pattern,
+            is_empty,
+            names,
+        } = pattern;
         let automaton = Self {
             forward: RefCell::new(Reader::new(&pattern, false)?),
             backward: RefCell::new(Reader::new(&pattern, true)?),
             pattern,
+            is_empty,
             names,
             groups: RefCell::default(),
         };
@@ -65,7 +72,7 @@ impl Automaton {
 
     /// Whether the pattern has no text.
     pub(super) fn is_empty(&self) -> bool {
-        self.pattern.is_empty()
+        self.is_empty
     }
 
     pub(super) fn is_match(&self, text: &str) -> Searched<bool> {

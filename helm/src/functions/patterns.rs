@@ -3,10 +3,14 @@
 //! The two differ in small ways: which classes are ASCII, what is special within brackets, which escapes exist. Every
 //! literal is written as a number, so nothing that is plain in Go can be special afterwards.
 
+mod classes;
 mod escapes;
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use classes::{bracketed, perl_class, unicode_class};
 use escapes::escaped;
-use regex::Regex;
 
 const MAX_REPEAT: u32 = 1_000;
 /// Where Go gives up on groups within groups.
@@ -15,6 +19,8 @@ const MAX_NESTING: usize = 1_000;
 /// A translated pattern. Its groups have no names there, because Go lets several share one.
 pub(crate) struct Pattern {
     pub(crate) rust: String,
+    /// Whether nothing was translated. Of some texts, as of `(?U)`, nothing is left.
+    pub(crate) is_empty: bool,
     /// The names of groups, with their numbers.
     pub(crate) names: Vec<(String, usize)>,
 }
@@ -25,17 +31,16 @@ pub(crate) fn translate(pattern: &str) -> Result<Pattern, String> {
         whole: pattern,
         rest: pattern,
         out: String::with_capacity(pattern.len() * 2),
-        repeats: vec![1],
-        last_repeats: 1,
+        open: vec![Group::at(0, false)],
         groups: 0,
         names: Vec::new(),
-        has_operand: false,
+        operand: None,
         last_repeat: None,
-        before_flags: None,
     };
     translator.run()?;
     Ok(Pattern {
         rust: translator.out,
+        is_empty: pattern.is_empty(),
         names: translator.names,
     })
 }
@@ -44,19 +49,44 @@ struct Translator<'a> {
     whole: &'a str,
     rest: &'a str,
     out: String,
-    /// For the whole and each open group: how often something in it is repeated, repetitions of repetitions multiplied.
-    repeats: Vec<u32>,
-    /// The same for the last operand.
-    last_repeats: u32,
+    /// The whole and each open group.
+    open: Vec<Group>,
     /// How many groups were opened that hold what they match.
     groups: usize,
     names: Vec<(String, usize)>,
-    /// Whether a repetition would have something to repeat.
-    has_operand: bool,
+    /// What a repetition would repeat. Flags may stand between the two.
+    operand: Option<Operand>,
     /// What follows from the repetition just read.
     last_repeat: Option<&'a str>,
-    /// Where what was written last ends, when only flags were read since: Go repeats across them.
-    before_flags: Option<usize>,
+}
+
+/// What lies between parentheses, as far as it was read.
+struct Group {
+    /// Where it begins in what is written.
+    start: usize,
+    /// Whether repetitions in it take as little as they can, unless they say otherwise: the flag `U`, which is not written.
+    is_lazy: bool,
+    /// How often something in it is repeated, repetitions of repetitions multiplied.
+    repeats: u32,
+}
+
+impl Group {
+    const fn at(start: usize, is_lazy: bool) -> Self {
+        Self {
+            start,
+            is_lazy,
+            repeats: 1,
+        }
+    }
+}
+
+/// What was written last that a repetition can repeat.
+struct Operand {
+    /// Where it is in what is written.
+    place: Range<usize>,
+    is_repeated: bool,
+    /// How often something in it is repeated, repetitions of repetitions multiplied.
+    repeats: u32,
 }
 
 fn error(code: &str, part: &str) -> String {
@@ -72,40 +102,30 @@ impl<'a> Translator<'a> {
     fn run(&mut self) -> Result<(), String> {
         while let Some(next) = self.rest.chars().next() {
             let before = self.rest;
-            let place = self.before_flags.take();
             let mut is_repeat = false;
             match next {
-                '(' => {
-                    let end = self.out.len();
-                    self.group()?;
-                    let written = read(before, self.rest);
-                    // `U` would change what the repetition means.
-                    if written.starts_with("(?") && written.ends_with(')') && !written.contains('U') {
-                        self.before_flags = place.or((self.has_operand && self.last_repeat.is_none()).then_some(end));
-                    }
-                }
+                '(' => self.group()?,
                 ')' => self.close()?,
                 '|' => {
                     self.skip(1);
                     self.out.push('|');
-                    self.has_operand = false;
+                    self.operand = None;
                 }
                 '^' | '$' | '.' => {
                     self.skip(1);
                     self.operand(&next.to_string());
                 }
-                '[' => self.class()?,
+                '[' => {
+                    let (class, rest) = bracketed(self.rest)?;
+                    self.rest = rest;
+                    self.operand(&class);
+                }
                 '*' | '+' | '?' => {
                     self.skip(1);
-                    self.before_flags = place;
                     self.repeat(before, &next.to_string())?;
                     is_repeat = true;
                 }
-                '{' => {
-                    self.before_flags = place;
-                    is_repeat = self.counted()?;
-                    self.before_flags = None;
-                }
+                '{' => is_repeat = self.counted()?,
                 '\\' => self.escape()?,
                 _ => {
                     self.skip(next.len_utf8());
@@ -114,7 +134,7 @@ impl<'a> Translator<'a> {
             }
             self.last_repeat = is_repeat.then_some(before);
         }
-        if self.repeats.len() == 1 {
+        if self.open.len() == 1 {
             Ok(())
         } else {
             Err(error("missing closing )", self.whole))
@@ -126,16 +146,22 @@ impl<'a> Translator<'a> {
     }
 
     fn operand(&mut self, written: &str) {
+        let start = self.out.len();
         self.out.push_str(written);
-        self.has_operand = true;
-        self.last_repeats = 1;
+        self.operand = Some(Operand {
+            place: start..self.out.len(),
+            is_repeated: false,
+            repeats: 1,
+        });
     }
 
     /// Notes how often the last operand is repeated.
     fn repeated(&mut self, times: u32) {
-        self.last_repeats = times;
-        if let Some(most) = self.repeats.last_mut() {
-            *most = times.max(*most);
+        if let Some(operand) = &mut self.operand {
+            operand.repeats = times;
+        }
+        if let Some(group) = self.open.last_mut() {
+            group.repeats = times.max(group.repeats);
         }
     }
 
@@ -143,8 +169,12 @@ impl<'a> Translator<'a> {
         self.operand(&number(character));
     }
 
+    fn is_lazy(&self) -> bool {
+        self.open.last().is_some_and(|group| group.is_lazy)
+    }
+
     fn group(&mut self) -> Result<(), String> {
-        if self.repeats.len() > MAX_NESTING {
+        if self.open.len() > MAX_NESTING {
             return Err(error("expression nests too deeply", self.whole));
         }
         if self.rest.starts_with("(?") {
@@ -152,24 +182,27 @@ impl<'a> Translator<'a> {
         }
         self.skip(1);
         self.groups += 1;
-        self.open_group("(");
+        self.open_group("(", self.is_lazy());
         Ok(())
     }
 
-    fn open_group(&mut self, written: &str) {
+    fn open_group(&mut self, written: &str, is_lazy: bool) {
+        self.open.push(Group::at(self.out.len(), is_lazy));
         self.out.push_str(written);
-        self.repeats.push(1);
-        self.has_operand = false;
+        self.operand = None;
     }
 
     fn close(&mut self) -> Result<(), String> {
-        if self.repeats.len() == 1 {
+        if self.open.len() == 1 {
             return Err(error("unexpected )", self.whole));
         }
-        let repeats = self.repeats.pop().unwrap_or(1);
+        let group = self.open.pop();
         self.skip(1);
         self.operand(")");
-        self.repeated(repeats);
+        if let (Some(group), Some(operand)) = (group, &mut self.operand) {
+            operand.place.start = group.start;
+            self.repeated(group.repeats);
+        }
         Ok(())
     }
 
@@ -188,24 +221,24 @@ impl<'a> Translator<'a> {
             self.rest = rest;
             self.groups += 1;
             self.names.push((name.to_owned(), self.groups));
-            self.open_group("(");
+            self.open_group("(", self.is_lazy());
             return Ok(());
         }
         let mut rest = &start[2..];
-        let (mut is_negated, mut has_flag) = (false, false);
+        let (mut is_negated, mut has_flag, mut is_lazy) = (false, false, self.is_lazy());
+        let mut flags = BTreeMap::new();
         while let Some(flag) = rest.chars().next() {
             rest = &rest[flag.len_utf8()..];
             match flag {
-                'i' | 'm' | 's' | 'U' => has_flag = true,
+                'i' | 'm' | 's' => {
+                    flags.insert(flag, !is_negated);
+                    has_flag = true;
+                }
+                'U' => (is_lazy, has_flag) = (!is_negated, true),
                 '-' if !is_negated => (is_negated, has_flag) = (true, false),
                 ':' | ')' if has_flag || !is_negated => {
-                    let written = read(start, rest);
                     self.rest = rest;
-                    if flag == ':' {
-                        self.open_group(written);
-                    } else if written != "(?)" {
-                        self.out.push_str(written);
-                    }
+                    self.flags(&flags, flag == ':', is_lazy);
                     return Ok(());
                 }
                 _ => break,
@@ -214,23 +247,51 @@ impl<'a> Translator<'a> {
         Err(error("invalid or unsupported Perl syntax", read(start, rest)))
     }
 
+    /// Writes flags that are set and unset, for a group that they open or for the rest of the group around them.
+    fn flags(&mut self, flags: &BTreeMap<char, bool>, opens: bool, is_lazy: bool) {
+        let which = |wanted| flags.iter().filter(move |(_, is_set)| **is_set == wanted);
+        let mut written = "(?".to_owned();
+        written.extend(which(true).map(|(flag, _)| *flag));
+        if which(false).next().is_some() {
+            written.push('-');
+            written.extend(which(false).map(|(flag, _)| *flag));
+        }
+        if opens {
+            self.open_group(&(written + ":"), is_lazy);
+            return;
+        }
+        if let Some(group) = self.open.last_mut() {
+            group.is_lazy = is_lazy;
+        }
+        if written != "(?" {
+            self.out.push_str(&written);
+            self.out.push(')');
+        }
+    }
+
     fn repeat(&mut self, before: &'a str, written: &str) -> Result<(), String> {
-        let mut repetition = written.to_owned();
+        let mut is_lazy = self.is_lazy();
         if self.rest.starts_with('?') {
             self.skip(1);
-            repetition.push('?');
+            is_lazy = !is_lazy;
         }
-        let place = self.before_flags.take().unwrap_or(self.out.len());
-        self.out.insert_str(place, &repetition);
         if let Some(last) = self.last_repeat {
             return Err(error("invalid nested repetition operator", read(last, self.rest)));
         }
-        if !self.has_operand {
+        let Some(Operand { place, is_repeated, .. }) = &mut self.operand else {
             return Err(error(
                 "missing argument to repetition operator",
                 read(before, self.rest),
             ));
+        };
+        if std::mem::replace(is_repeated, true) {
+            let repeated = format!("(?:{})", &self.out[place.clone()]);
+            self.out.replace_range(place.clone(), &repeated);
+            place.end = place.start + repeated.len();
         }
+        let repetition = format!("{written}{}", if is_lazy { "?" } else { "" });
+        self.out.insert_str(place.end, &repetition);
+        place.end += repetition.len();
         Ok(())
     }
 
@@ -249,7 +310,8 @@ impl<'a> Translator<'a> {
         self.rest = rest;
         self.repeat(before, read(before, rest))?;
         let times = most.flatten().or(least).unwrap_or(0);
-        let repeats = self.last_repeats.saturating_mul(times);
+        let repeats = self.operand.as_ref().map_or(1, |operand| operand.repeats);
+        let repeats = repeats.saturating_mul(times);
         if times >= 2 && repeats > MAX_REPEAT {
             return Err(error("invalid repeat count", read(before, self.rest)));
         }
@@ -290,64 +352,11 @@ impl<'a> Translator<'a> {
         self.skip(2);
         Ok(())
     }
-
-    fn class(&mut self) -> Result<(), String> {
-        let whole = self.rest;
-        let mut rest = &whole[1..];
-        let mut written = String::from("[");
-        if let Some(after) = rest.strip_prefix('^') {
-            written.push('^');
-            rest = after;
-        }
-        let mut is_first = true;
-        while is_first || !rest.starts_with(']') {
-            is_first = false;
-            if let Some((class, after)) = named_class(rest)? {
-                written.push_str(class);
-                rest = after;
-            } else if let Some((class, after)) = unicode_class(rest)? {
-                written.push_str(&class);
-                rest = after;
-            } else if let Some(class) = perl_class(rest) {
-                written.push_str(class);
-                rest = &rest[2..];
-            } else {
-                let (range, after) = range(rest, whole)?;
-                written.push_str(&range);
-                rest = after;
-            }
-        }
-        written.push(']');
-        self.rest = &rest[1..];
-        self.operand(&written);
-        Ok(())
-    }
 }
 
 /// A character that is nothing but itself, inside and outside of brackets.
 fn number(character: char) -> String {
     format!("\\x{{{:X}}}", character as u32)
-}
-
-/// One character or a range of them within brackets.
-fn range<'a>(from: &'a str, whole: &str) -> Result<(String, &'a str), String> {
-    let (low, rest) = class_character(from, whole)?;
-    if !rest.starts_with('-') || rest.len() < 2 || rest.starts_with("-]") {
-        return Ok((number(low), rest));
-    }
-    let (high, rest) = class_character(&rest[1..], whole)?;
-    if high < low {
-        return Err(error("invalid character class range", read(from, rest)));
-    }
-    Ok((format!("{}-{}", number(low), number(high)), rest))
-}
-
-fn class_character<'a>(text: &'a str, whole: &str) -> Result<(char, &'a str), String> {
-    match text.chars().next() {
-        None => Err(error("missing closing ]", whole)),
-        Some('\\') => escaped(text),
-        Some(character) => Ok((character, &text[character.len_utf8()..])),
-    }
 }
 
 /// The least and the most of a repetition. A number that is too large to read is none.
@@ -368,95 +377,4 @@ fn count(text: &str) -> Option<(Option<u32>, &str)> {
     let (digits, rest) = text.split_at(length);
     let is_number = !digits.is_empty() && (digits == "0" || !digits.starts_with('0'));
     is_number.then(|| (digits.parse().ok(), rest))
-}
-
-/// `\d`, `\s`, `\w` and their opposites, as they are written within brackets. All of them are ASCII.
-fn perl_class(text: &str) -> Option<&'static str> {
-    Some(match text.get(..2)? {
-        r"\d" => "0-9",
-        r"\D" => "[^0-9]",
-        r"\s" => r"\t\n\f\r\x20",
-        r"\S" => r"[^\t\n\f\r\x20]",
-        r"\w" => "0-9A-Za-z_",
-        r"\W" => "[^0-9A-Za-z_]",
-        _ => return None,
-    })
-}
-
-/// `[:alpha:]` and its like, which exist only within brackets.
-fn named_class(text: &str) -> Result<Option<(&str, &str)>, String> {
-    let Some(end) = text.strip_prefix("[:").and_then(|rest| rest.find(":]")) else {
-        return Ok(None);
-    };
-    let (class, rest) = text.split_at(end + 4);
-    let name = class[2..end + 2].trim_start_matches('^');
-    let is_known = matches!(
-        name,
-        "alnum"
-            | "alpha"
-            | "ascii"
-            | "blank"
-            | "cntrl"
-            | "digit"
-            | "graph"
-            | "lower"
-            | "print"
-            | "punct"
-            | "space"
-            | "upper"
-            | "word"
-            | "xdigit"
-    );
-    if is_known && !class.starts_with("[:^^") {
-        Ok(Some((class, rest)))
-    } else {
-        Err(error("invalid character class range", class))
-    }
-}
-
-/// `\pL`, `\p{Greek}`, `\P{^Lu}`.
-fn unicode_class(text: &str) -> Result<Option<(String, &str)>, String> {
-    let Some(body) = text.strip_prefix(r"\p").or_else(|| text.strip_prefix(r"\P")) else {
-        return Ok(None);
-    };
-    let first = body.chars().next();
-    let first = first.ok_or_else(|| error("invalid character class range", text))?;
-    let (name, rest) = if first == '{' {
-        body[1..]
-            .split_once('}')
-            .ok_or_else(|| error("invalid character class range", text))?
-    } else {
-        body.split_at(first.len_utf8())
-    };
-    let is_negated = text.starts_with(r"\P") != name.starts_with('^');
-    let name = name.trim_start_matches('^');
-    let set = match name {
-        "Any" => r"\x{0}-\x{10FFFF}".to_owned(),
-        // Code points without a character are in no category of Go's.
-        "C" => r"\p{Cc}\p{Cf}\p{Co}".to_owned(),
-        // Of Unicode 15.0, as Go has it up to 1.26.
-        _ if is_category(name) => format!(r"[\p{{{name}}}&&\p{{age:15.0}}]"),
-        _ if is_script(name) => format!(r"[\p{{Script={name}}}&&\p{{age:15.0}}]"),
-        _ => return Err(error("invalid character class range", read(text, rest))),
-    };
-    Ok(Some((format!("[{}{set}]", if is_negated { "^" } else { "" }), rest)))
-}
-
-fn is_script(name: &str) -> bool {
-    let is_name = name.len() > 2 && name.starts_with(|first: char| first.is_ascii_uppercase());
-    is_name && Regex::new(&format!(r"\p{{Script={name}}}")).is_ok()
-}
-
-fn is_category(name: &str) -> bool {
-    let minor = match name.chars().next() {
-        Some('C') => "cfo",
-        Some('L') => "lmotu",
-        Some('M') => "cen",
-        Some('N') => "dlo",
-        Some('P') => "cdefios",
-        Some('S') => "ckmo",
-        Some('Z') => "lps",
-        _ => return false,
-    };
-    name.len() == 1 || (name.len() == 2 && minor.contains(&name[1..]))
 }

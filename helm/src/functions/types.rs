@@ -136,6 +136,7 @@ fn copy_at(value: &Value, walk: &mut Walk, depth: usize) -> Result<Value, BoundE
                 map.name().map_or_else(|| copy.clone(), |name| copy.named(name)),
             ))
         }
+        Value::Obj(object) => Ok(object.copied().unwrap_or_else(|| value.clone())),
         other => Ok(other.clone()),
     }
 }

@@ -1,5 +1,6 @@
 //! `semver` and `semverCompare`. The rules are in [`crate::semver`].
 
+use std::any::Any;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -65,7 +66,9 @@ impl VersionObject {
         let Some(Value::Obj(object)) = value else {
             return Err(super::lists::NIL_POINTER.to_owned());
         };
-        Version::parse(&object.string().ok_or_else(mismatch)?)
+        let other: &dyn Any = &**object;
+        let other = other.downcast_ref::<Self>().ok_or_else(mismatch)?;
+        Ok(other.version.clone())
     }
 }
 
@@ -122,9 +125,16 @@ impl GoObject for VersionObject {
                 version.original().to_owned(),
             )
         };
-        let other: &dyn std::any::Any = other;
+        let other: &dyn Any = other;
         let other = other.downcast_ref::<Self>();
         other.is_some_and(|other| self.is_pointer == other.is_pointer && parts(&self.version) == parts(&other.version))
+    }
+
+    fn copied(&self) -> Option<Value> {
+        Some(Value::Obj(Rc::new(Self {
+            version: Version::default(),
+            is_pointer: self.is_pointer,
+        })))
     }
 
     fn method(&self, name: &str) -> Option<Signature> {

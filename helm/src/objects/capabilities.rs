@@ -55,6 +55,13 @@ impl GoObject for Capabilities {
         ])
     }
 
+    fn copied(&self) -> Option<Value> {
+        Some(Value::Obj(Rc::new(Self {
+            kube_version: Rc::new(self.kube_version.copied_fields()),
+            ..self.clone()
+        })))
+    }
+
     fn method(&self, name: &str) -> Option<Signature> {
         (name == "Copy").then_some(NO_PARAMETERS)
     }
@@ -156,6 +163,27 @@ impl KubeVersion {
             ("Minor", Value::from(self.minor.as_str())),
         ]
     }
+
+    /// What `String()` gives.
+    fn text(&self) -> &str {
+        if self.numbers.is_empty() {
+            &self.version
+        } else {
+            &self.numbers
+        }
+    }
+
+    /// What `deepCopy` makes of it: the numbers are not exported where they are not the version.
+    fn copied_fields(&self) -> Self {
+        let numbers = match self.suffix {
+            KubeVersionSuffix::Cut => self.numbers.clone(),
+            KubeVersionSuffix::Kept => String::new(),
+        };
+        Self {
+            numbers,
+            ..self.clone()
+        }
+    }
 }
 
 impl GoObject for KubeVersion {
@@ -183,17 +211,21 @@ impl GoObject for KubeVersion {
         Some(Json::Fields(self.fields()))
     }
 
+    fn copied(&self) -> Option<Value> {
+        Some(Value::Obj(Rc::new(self.copied_fields())))
+    }
+
     fn method(&self, name: &str) -> Option<Signature> {
         (!self.is_boxed && matches!(name, "String" | "GitVersion")).then_some(NO_PARAMETERS)
     }
 
     fn call(&self, name: &str, _arguments: &[Value]) -> Result<Value, String> {
-        let version = if name == "String" { &self.numbers } else { &self.version };
-        Ok(Value::from(version.as_str()))
+        let version = if name == "String" { self.text() } else { &self.version };
+        Ok(Value::from(version))
     }
 
     fn pointer_string(&self) -> Option<String> {
-        (!self.is_boxed).then(|| self.numbers.clone())
+        (!self.is_boxed).then(|| self.text().to_owned())
     }
 
     fn boxed(&self) -> Option<Value> {

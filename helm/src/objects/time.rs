@@ -278,6 +278,10 @@ impl GoObject for LocationObject {
         Some(text::lossy(&self.0.name()))
     }
 
+    fn copied(&self) -> Option<Value> {
+        Some(Value::Obj(Rc::new(Self(Location::Unknown))))
+    }
+
     fn is_same(&self, other: &dyn GoObject) -> bool {
         let other: &dyn Any = other;
         other

@@ -11,6 +11,8 @@ pub(crate) enum Location {
     Utc,
     /// The zone of whoever renders: UTC, but with a name of its own.
     Local,
+    /// A zone of which nothing is known: UTC, but without a name of its own.
+    Unknown,
     /// Always the same offset, under a name that may be empty.
     Fixed(Rc<(Vec<u8>, i64)>),
     /// A zone of the database.
@@ -49,6 +51,7 @@ impl Location {
         match self {
             Self::Utc => b"UTC".to_vec(),
             Self::Local => b"Local".to_vec(),
+            Self::Unknown => Vec::new(),
             Self::Fixed(fixed) => fixed.0.clone(),
             Self::Zone(zone) => zone.iana_name().unwrap_or_default().as_bytes().to_vec(),
         }
@@ -57,7 +60,7 @@ impl Location {
     /// The clock so many seconds after 1970.
     pub(super) fn clock(&self, unix: i64) -> Clock {
         match self {
-            Self::Utc | Self::Local => Clock {
+            Self::Utc | Self::Local | Self::Unknown => Clock {
                 name: b"UTC".to_vec(),
                 offset: 0,
                 is_summer: false,
@@ -96,6 +99,7 @@ impl Location {
     pub(crate) fn is_alike(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Fixed(first), Self::Fixed(second)) => first == second,
+            (Self::Unknown, Self::Unknown) => true,
             (first, second) => first.is_same(second),
         }
     }

@@ -59,6 +59,11 @@ pub trait GoObject: Any {
         None
     }
 
+    /// What `deepCopy` makes of it: fields that are not exported are empty in the copy. `None`: nothing is lost.
+    fn copied(&self) -> Option<Value> {
+        None
+    }
+
     /// What `GoString()` of the type gives; `%#v` uses it.
     fn go_string(&self) -> Option<String> {
         None

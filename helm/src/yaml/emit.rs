@@ -1,5 +1,8 @@
 //! From plain data to text: the block style of go-yaml, with keys in natural order.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use super::node::Node;
 use super::order;
 use super::style::{self, Style, is_break, is_printable, is_space};
@@ -8,6 +11,8 @@ use crate::number;
 const INDENT: usize = 2;
 /// Longer keys are written with `? `.
 const MAX_SIMPLE_KEY: usize = 128;
+/// So many characters of Base64 stand on a line.
+const BINARY_LINE: usize = 70;
 
 /// What the two versions of go-yaml write differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +109,7 @@ impl Emitter {
             Node::Uint(number) => self.plain(&number.to_string(), place),
             Node::Float(number) => self.plain(&float_text(*number), place),
             Node::Text(text) => self.string(text, place),
+            Node::Bytes(bytes) if self.version == Version::V3 => self.binary(bytes, place),
             Node::Bytes(bytes) => self.string(&String::from_utf8_lossy(bytes), place),
             Node::List(items) if items.is_empty() => self.indicator("[]", true, false),
             Node::Map(entries) if entries.is_empty() => self.indicator("{}", true, false),
@@ -150,6 +156,25 @@ impl Emitter {
             Style::DoubleQuoted => self.double_quoted(text, place),
             Style::Literal => self.literal(text, place),
         }
+    }
+
+    /// Bytes in Base64; what does not fit on one line is a block of lines.
+    fn binary(&mut self, bytes: &[u8], place: Place) {
+        self.indicator("!!binary", true, false);
+        let text = STANDARD.encode(bytes);
+        if text.len() < BINARY_LINE {
+            self.plain(&text, place);
+            return;
+        }
+        let mut rest = text.as_str();
+        let mut lines = String::with_capacity(text.len() + text.len() / BINARY_LINE + 1);
+        while !rest.is_empty() {
+            let (line, following) = rest.split_at(BINARY_LINE.min(rest.len()));
+            lines.push_str(line);
+            lines.push('\n');
+            rest = following;
+        }
+        self.literal(&lines, place);
     }
 
     fn plain(&mut self, text: &str, place: Place) {

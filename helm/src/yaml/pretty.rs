@@ -4,6 +4,7 @@ use super::emit::{Version, emit_as};
 use super::node::Node;
 use crate::bounds::Walk;
 use crate::objects::time::as_duration;
+use crate::text;
 use crate::value::{Json, Map, Shape, Value};
 
 /// The YAML of a value, without the last line break. What is not supported is an error, never another text.
@@ -20,7 +21,10 @@ fn node(value: &Value, walk: &mut Walk, depth: usize) -> Result<Node, String> {
         Value::Bool(value) => Node::Bool(*value),
         Value::Int(number, _) => Node::Int(*number),
         Value::Float(number) => Node::Float(*number),
-        Value::Str(text) => Node::Text(self::text(text)?),
+        Value::Str(text) => match str::from_utf8(text) {
+            Ok(text) => Node::from(text),
+            Err(_) => Node::Bytes(text.to_vec()),
+        },
         Value::Bytes(bytes) => Node::List(bytes.iter().map(|byte| Node::Int(i64::from(*byte))).collect()),
         Value::List(list) => items(list.items(), walk, depth)?,
         Value::Map(map) => entries(map, walk, depth)?,
@@ -30,15 +34,15 @@ fn node(value: &Value, walk: &mut Walk, depth: usize) -> Result<Node, String> {
             }
             (Shape::Map(map), None) => entries(&map, walk, depth)?,
             (Shape::List(list), None) => items(list.items(), walk, depth)?,
-            (Shape::Pointer(_), Some(Json::Value(Value::Str(text)))) => Node::Text(self::text(&text)?),
+            (Shape::Pointer(_), Some(Json::Value(Value::Str(text)))) => Node::Text(text::lossy(&text)),
             _ => return Err(format!("toYamlPretty of {} is not supported", object.type_name())),
         },
     })
 }
 
-fn text(text: &[u8]) -> Result<String, String> {
-    let text = str::from_utf8(text).map_err(|_| "toYamlPretty of binary data is not supported")?;
-    Ok(text.to_owned())
+fn key(key: &[u8]) -> Result<String, String> {
+    let key = str::from_utf8(key).map_err(|_| "toYamlPretty of a key that is not UTF-8 is not supported")?;
+    Ok(key.to_owned())
 }
 
 fn items(items: &[Value], walk: &mut Walk, depth: usize) -> Result<Node, String> {
@@ -50,6 +54,6 @@ fn entries(map: &Map, walk: &mut Walk, depth: usize) -> Result<Node, String> {
     let entries = map.entries();
     let entries = entries
         .iter()
-        .map(|(key, value)| Ok((text(key)?, node(value, walk, depth + 1)?)));
+        .map(|(key, value)| Ok((self::key(key)?, node(value, walk, depth + 1)?)));
     Ok(Node::Map(entries.collect::<Result<_, String>>()?))
 }

@@ -363,8 +363,8 @@ impl Case {
             command.args(["-f", USER_VALUES]);
         }
         let output = command.output().unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (said, errors) = (text(&output.stdout), text(&output.stderr));
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = with_bytes_told(&output.stderr);
         let is_error = |(at, _): &(usize, &str)| *at == 0 || errors.as_bytes()[at - 1] == b'\n';
         if let Some((start, _)) = errors.match_indices("Error: ").find(is_error) {
             return told("", &errors[start..], std::iter::empty());
@@ -373,6 +373,15 @@ impl Case {
         let warnings: Vec<String> = warnings.map(|(_, warning)| plain(warning)).collect();
         told(&said, "", warnings.iter().map(String::as_str))
     }
+}
+
+/// A text with `\xff` for each byte that is no UTF-8.
+fn with_bytes_told(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in bytes.utf8_chunks() {
+        write!(text, "{}{}", chunk.valid(), chunk.invalid().escape_ascii()).unwrap();
+    }
+    text
 }
 
 /// The text of a warning without the quotes that Helm 4 puts around it.
