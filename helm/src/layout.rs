@@ -111,7 +111,7 @@ impl Layout {
         );
         root.insert("Release", shared.release.clone());
         root.insert("Capabilities", shared.capabilities.clone());
-        root.insert("Values", values.named(profile.go_types.values));
+        root.insert("Values", values.named(&profile.go_types.values));
         root.insert("Subcharts", subcharts.clone());
         if shared.include_crds {
             self.add_crds(chart, path);

@@ -158,7 +158,7 @@ impl Render<'_> {
         layout: &Layout,
         executor: &mut Executor<'_>,
     ) -> Result<BTreeMap<String, Output>, RenderProblem> {
-        let values_type = self.options.profile.go_types.values;
+        let values_type = &self.options.profile.go_types.values;
         let mut rendered = BTreeMap::new();
         for template in layout.all() {
             if base_name(&template.path).starts_with('_') {

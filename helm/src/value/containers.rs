@@ -53,11 +53,12 @@ impl Element {
 /// A Go slice. Cheap to clone; the elements never change, but a list of strings can be sorted in place.
 #[derive(Clone)]
 pub struct List {
-    element: Element,
     items: Rc<Items>,
 }
 
+/// What all who hold a list share.
 struct Items {
+    element: Element,
     elements: Vec<Value>,
     /// Go's nil of a slice type: a slice that was never made.
     is_nil: bool,
@@ -79,11 +80,15 @@ impl List {
 
     /// A slice with another element type; the items must have that type.
     pub fn of(element: Element, items: Vec<Value>) -> Self {
+        Self::made(element, items, false)
+    }
+
+    fn made(element: Element, elements: Vec<Value>, is_nil: bool) -> Self {
         Self {
-            element,
             items: Rc::new(Items {
-                elements: items,
-                is_nil: false,
+                element,
+                elements,
+                is_nil,
                 sorted: OnceCell::new(),
             }),
         }
@@ -91,14 +96,7 @@ impl List {
 
     /// A slice that was never made: empty, and null in JSON.
     pub fn nil(element: Element) -> Self {
-        Self {
-            element,
-            items: Rc::new(Items {
-                elements: Vec::new(),
-                is_nil: true,
-                sorted: OnceCell::new(),
-            }),
-        }
+        Self::made(element, Vec::new(), true)
     }
 
     /// Whether the slice was never made.
@@ -116,12 +114,12 @@ impl List {
 
     /// The declared type of the elements.
     pub fn element(&self) -> Element {
-        self.element
+        self.items.element
     }
 
     /// Go's name of the slice type.
     pub fn type_name(&self) -> String {
-        format!("[]{}", self.element.name())
+        format!("[]{}", self.element().name())
     }
 
     /// The elements in order.
@@ -147,9 +145,15 @@ impl List {
 /// A Go map with string keys. Clones share the entries; ranging and printing go by key in byte order.
 #[derive(Clone)]
 pub struct Map {
+    /// The name of its type. Behind a reference, because every value is as large as a map.
+    name: Option<&'static &'static str>,
+    shared: Rc<Shared>,
+}
+
+/// What all who hold a map share.
+struct Shared {
     element: Element,
-    name: Option<&'static str>,
-    entries: Rc<RefCell<Entries>>,
+    entries: RefCell<Entries>,
     /// Go's nil of a map type: a map that was never made.
     is_nil: bool,
 }
@@ -171,30 +175,33 @@ impl Map {
 
     /// An empty map with another element type; everything inserted must have that type.
     pub fn of(element: Element) -> Self {
+        Self::made(element, BTreeMap::new(), false)
+    }
+
+    fn made(element: Element, entries: BTreeMap<Bytes, Value>, is_nil: bool) -> Self {
         Self {
-            element,
             name: None,
-            entries: Rc::default(),
-            is_nil: false,
+            shared: Rc::new(Shared {
+                element,
+                entries: RefCell::new(Entries(entries)),
+                is_nil,
+            }),
         }
     }
 
     /// A map that was never made: empty, and null in JSON.
     pub(crate) fn nil(element: Element) -> Self {
-        Self {
-            is_nil: true,
-            ..Self::of(element)
-        }
+        Self::made(element, BTreeMap::new(), true)
     }
 
     /// Whether the map was never made and nothing was set in it.
     pub(crate) fn is_nil(&self) -> bool {
-        self.is_nil && self.is_empty()
+        self.shared.is_nil && self.is_empty()
     }
 
     /// The same entries under a named map type such as `chartutil.Values`. Changes are seen through both.
     #[must_use]
-    pub fn named(&self, name: &'static str) -> Self {
+    pub fn named(&self, name: &'static &'static str) -> Self {
         Self {
             name: Some(name),
             ..self.clone()
@@ -211,44 +218,46 @@ impl Map {
     }
 
     /// The name given by [`Map::named`].
-    pub fn name(&self) -> Option<&'static str> {
+    pub fn name(&self) -> Option<&'static &'static str> {
         self.name
     }
 
     /// Go's name of the map type: the given one, or what it is made of.
     pub fn type_name(&self) -> String {
-        self.name
-            .map_or_else(|| format!("map[string]{}", self.element.name()), str::to_owned)
+        self.name.map_or_else(
+            || format!("map[string]{}", self.element().name()),
+            |name| (*name).to_owned(),
+        )
     }
 
     /// The declared type of the values.
     pub fn element(&self) -> Element {
-        self.element
+        self.shared.element
     }
 
     /// The value of a key.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Option<Value> {
-        self.entries.borrow().0.get(key.as_ref()).cloned()
+        self.shared.entries.borrow().0.get(key.as_ref()).cloned()
     }
 
     /// Whether the key is present, also when its value is nil.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        self.entries.borrow().0.contains_key(key.as_ref())
+        self.shared.entries.borrow().0.contains_key(key.as_ref())
     }
 
     /// Sets a key for all who share the map; gives the value that was there.
     pub fn insert(&self, key: impl Into<Key>, value: impl Into<Value>) -> Option<Value> {
-        self.entries.borrow_mut().0.insert(key.into().0, value.into())
+        self.shared.entries.borrow_mut().0.insert(key.into().0, value.into())
     }
 
     /// Removes a key for all who share the map.
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Option<Value> {
-        self.entries.borrow_mut().0.remove(key.as_ref())
+        self.shared.entries.borrow_mut().0.remove(key.as_ref())
     }
 
     /// The number of entries.
     pub fn len(&self) -> usize {
-        self.entries.borrow().0.len()
+        self.shared.entries.borrow().0.len()
     }
 
     /// Whether there are no entries.
@@ -258,12 +267,12 @@ impl Map {
 
     /// The entries, for reading in place. No change may happen while the guard lives.
     pub fn entries(&self) -> Ref<'_, BTreeMap<Bytes, Value>> {
-        Ref::map(self.entries.borrow(), |entries| &entries.0)
+        Ref::map(self.shared.entries.borrow(), |entries| &entries.0)
     }
 
     /// The entries, for changing in place. No other access may happen while the guard lives.
     pub fn entries_mut(&self) -> RefMut<'_, BTreeMap<Bytes, Value>> {
-        RefMut::map(self.entries.borrow_mut(), |entries| &mut entries.0)
+        RefMut::map(self.shared.entries.borrow_mut(), |entries| &mut entries.0)
     }
 
     /// A copy of the entries in key order, for loops that may change the map.
@@ -283,12 +292,12 @@ impl Map {
 
     /// Whether somebody else holds the same map.
     pub(crate) fn is_shared(&self) -> bool {
-        Rc::strong_count(&self.entries) > 1
+        Rc::strong_count(&self.shared) > 1
     }
 
     /// Whether both are the same map, not merely equal ones.
     pub fn is_same(&self, other: &Self) -> bool {
-        Rc::ptr_eq(&self.entries, &other.entries)
+        Rc::ptr_eq(&self.shared, &other.shared)
     }
 }
 
@@ -331,10 +340,7 @@ impl<K: Into<Key>, V: Into<Value>> FromIterator<(K, V)> for Map {
 
 impl From<BTreeMap<Bytes, Value>> for Map {
     fn from(entries: BTreeMap<Bytes, Value>) -> Self {
-        Self {
-            entries: Rc::new(RefCell::new(Entries(entries))),
-            ..Self::default()
-        }
+        Self::made(Element::Any, entries, false)
     }
 }
 
@@ -350,12 +356,9 @@ fn drop_flat(values: impl Iterator<Item = Value>) {
                 }
             }
             Value::Map(map) => {
-                if let Some(entries) = Rc::into_inner(map.entries) {
-                    pending.extend(
-                        std::mem::take(&mut entries.borrow_mut().0)
-                            .into_values()
-                            .filter(is_container),
-                    );
+                if let Some(shared) = Rc::into_inner(map.shared) {
+                    let entries = std::mem::take(&mut shared.entries.borrow_mut().0);
+                    pending.extend(entries.into_values().filter(is_container));
                 }
             }
             _ => {}
