@@ -6,6 +6,7 @@ mod assignments;
 
 use assignments::{Assignment, Fault, assign};
 
+use crate::bounds::{Apart, is_met};
 use crate::chart::merge_values;
 use crate::chart::values;
 use crate::json;
@@ -63,6 +64,9 @@ pub enum ValuesError {
     /// An object for `--set-json` is none.
     #[error("failed parsing --set-json data JSON: {0}")]
     JsonObject(String),
+    /// Any of these, because of a limit that Helm does not have.
+    #[error(transparent)]
+    Limit(Box<Self>),
     /// Another assignment is none.
     #[error("failed parsing --{flag} data: {problem}")]
     Assignment {
@@ -73,12 +77,27 @@ pub enum ValuesError {
     },
 }
 
+impl ValuesError {
+    /// Whether a limit was met that Helm does not have.
+    pub fn is_limit(&self) -> bool {
+        matches!(self, Self::Limit(_))
+    }
+}
+
 /// Gives the content of a file by its name, or why there is none.
 pub type ReadFile<'a> = dyn FnMut(&str) -> Result<Vec<u8>, String> + 'a;
 
 impl ValueArguments {
     /// The values of all arguments: a mapping, in which integers of assignments stay integers and all other numbers are floats.
     pub fn values(&self, profile: &Profile, read_file: &mut ReadFile<'_>) -> Result<Node, ValuesError> {
+        let _apart = Apart::within(u64::MAX, None);
+        self.merged(profile, read_file).map_err(|problem| match problem {
+            problem if is_met() => ValuesError::Limit(Box::new(problem)),
+            problem => problem,
+        })
+    }
+
+    fn merged(&self, profile: &Profile, read_file: &mut ReadFile<'_>) -> Result<Node, ValuesError> {
         let mut merged = Node::empty_map();
         for file in &self.files {
             let text = read_file(file).map_err(ValuesError::ReadFile)?;

@@ -167,6 +167,7 @@ const FUNCTIONS_OF_LIBRARY: &[Function] = &[builtin::FAIL_OF_LIBRARY, documents:
 /// The functions of one Helm version.
 #[derive(Debug)]
 pub struct FunctionTable {
+    set: FunctionSet,
     functions: HashMap<&'static [u8], &'static Function>,
 }
 
@@ -183,7 +184,12 @@ impl FunctionTable {
             all.filter(|function| function.is_in(set))
                 .map(|function| (function.name.as_bytes(), function)),
         );
-        Self { functions }
+        Self { set, functions }
+    }
+
+    /// Whether the Go of that Helm version bounds parentheses in each other.
+    pub(crate) fn has_bounded_parentheses(&self) -> bool {
+        self.set > FunctionSet::V3_19
     }
 
     /// What is left where no chart is: the functions that Helm takes from its library, as that has them.

@@ -21,7 +21,7 @@ use crate::profile::Profile;
 use crate::release_name;
 use crate::template::{Executor, Origin, Output, on_deep_stack};
 use crate::value::{Map, Value};
-use crate::warning::Warning;
+use crate::warning::{Said, Warning};
 use crate::yaml::Node;
 
 pub(crate) use error::ErrorWords;
@@ -47,21 +47,32 @@ impl Chart {
     ///
     /// Runs on a thread of its own, because templates may nest deeply, and returns when it is done.
     pub fn render(&self, values: &Node, options: &RenderOptions) -> Result<Rendering, RenderError> {
+        let mut said = Vec::new();
         let rendering = on_deep_stack(|| {
             Render { chart: self, options }
-                .run(values)
+                .run(values, &mut said)
                 .map_err(|problem| (problem, bounds::is_met()))
         })
         .unwrap_or_else(|problem| Err((RenderProblem::Thread(problem), false)));
-        rendering.map_err(|(problem, is_limit)| {
+        let warnings = said
+            .into_iter()
+            .map(|said| Warning::new(said, options.profile))
+            .collect();
+        let rendering = rendering.map_err(|(problem, is_limit)| {
             let problem = match problem {
                 // Templates say where they were; what else was cancelled has nothing to say.
                 problem @ RenderProblem::Execute(_) => problem,
                 _ if options.cancelled.load(Ordering::Relaxed) => RenderProblem::Cancelled,
                 problem => problem,
             };
-            RenderError::new(problem, options.profile, is_limit)
-        })
+            (problem, is_limit)
+        });
+        match rendering {
+            Ok(rendering) => Ok(Rendering { warnings, ..rendering }),
+            Err((problem, is_limit)) => {
+                Err(RenderError::new(problem, options.profile, is_limit).with_warnings(warnings))
+            }
+        }
     }
 }
 
@@ -90,8 +101,8 @@ struct Render<'a> {
 }
 
 impl Render<'_> {
-    fn run(&self, values: &Node) -> Result<Rendering, RenderProblem> {
-        let mut warnings = Vec::new();
+    /// What comes out, without the warnings, which are also there when nothing does.
+    fn run(&self, values: &Node, warnings: &mut Vec<Said>) -> Result<Rendering, RenderProblem> {
         let capabilities = capabilities(self.options)?;
         self.begin_phase();
         let profile = self.options.profile;
@@ -104,13 +115,11 @@ impl Render<'_> {
         let Value::Map(values) = values_or_empty(values).to_user_value() else {
             return Err(RenderProblem::Values("values must be a mapping".to_owned()));
         };
-        chart
-            .process(&values, &mut warnings)
-            .map_err(RenderProblem::Dependencies)?;
-        let values = coalesce(&chart, &values, Nulls::Delete, Sharing::Forbidden, &mut warnings)
-            .map_err(RenderProblem::Values)?;
+        chart.process(&values, warnings).map_err(RenderProblem::Dependencies)?;
+        let values =
+            coalesce(&chart, &values, Nulls::Delete, Sharing::Forbidden, warnings).map_err(RenderProblem::Values)?;
         if self.options.check_schemas {
-            check_schemas(&chart, &values, profile.schemas).map_err(RenderProblem::Schema)?;
+            check_schemas(&chart, &values, profile.schemas, warnings).map_err(RenderProblem::Schema)?;
         }
         let wanted = &chart.metadata.kube_version;
         if !wanted.is_empty() && !is_compatible(wanted, capabilities.kube_version()) {
@@ -122,13 +131,13 @@ impl Render<'_> {
         let mut layout = Layout::new(&chart, self.options, Value::Obj(Rc::new(capabilities)), &values);
         let files = self.execute(&layout)?;
         self.begin_phase();
-        let sorted = manifest::sort(&files, self.options.profile, &mut warnings)
+        let sorted = manifest::sort(&files, self.options.profile, warnings)
             .map_err(|error| RenderProblem::Manifest(error.with(&files)))?;
         Ok(Rendering {
             crds: std::mem::take(&mut layout.crds),
             manifests: sorted.manifests,
             hooks: sorted.hooks,
-            warnings: warnings.into_iter().map(|said| Warning::new(said, profile)).collect(),
+            warnings: Vec::new(),
         })
     }
 

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use compile::{Compiled, compile};
 use document::Json;
+use indexmap::IndexSet;
 
 use crate::bounds::{self, BoundError};
 use crate::url::HostRule;
@@ -63,6 +64,8 @@ pub(crate) struct Schema {
 #[derive(Debug)]
 struct Kept {
     compiled: Result<Compiled, String>,
+    /// URNs in it that allow everything because nothing can load them.
+    unresolved: Vec<String>,
     /// What compiling took. Every render pays it, so that none has more steps left than another.
     steps: u64,
 }
@@ -75,12 +78,18 @@ impl Schema {
         }
     }
 
-    /// What is wrong with values or with the schema.
-    pub(crate) fn problem(&self, values: &Map, rules: SchemaRules) -> Option<Problem> {
+    /// What is wrong with values or with the schema. Adds the URNs that allow everything because nothing can load them.
+    pub(crate) fn problem(
+        &self,
+        values: &Map,
+        rules: SchemaRules,
+        unresolved: &mut IndexSet<String>,
+    ) -> Option<Problem> {
         let kept = match self.compiled(rules) {
             Ok(kept) => kept,
             Err(bound) => return Some(Problem::of_schema(bound.to_string())),
         };
+        unresolved.extend(kept.unresolved.iter().cloned());
         let compiled = match &kept.compiled {
             Ok(compiled) => compiled,
             Err(problem) => return Some(Problem::of_schema(problem.clone())),
@@ -106,10 +115,14 @@ impl Schema {
             return Ok(kept);
         }
         let before = bounds::work();
-        let compiled = compile(&self.text, rules);
+        let (compiled, unresolved) = compile(&self.text, rules);
         bounds::check()?;
         let steps = bounds::work() - before;
-        let kept = Arc::new(Kept { compiled, steps });
+        let kept = Arc::new(Kept {
+            compiled,
+            unresolved,
+            steps,
+        });
         all().push((rules, Arc::clone(&kept)));
         Ok(kept)
     }

@@ -41,6 +41,8 @@ pub(crate) enum Said {
     NoImport { key: String, chart: Option<String> },
     /// A hook of an event that there is not.
     UnknownHook { events: String },
+    /// A schema refers to what nothing can load. Helm 3 refuses such a schema.
+    UnresolvedUrn { urn: String },
 }
 
 impl Warning {
@@ -72,6 +74,7 @@ impl Warning {
             Said::NoImport { chart: None, .. } => ("dependencies.go:287", "Warning"),
             Said::NoImport { .. } => ("dependencies.go:270", "Warning"),
             Said::UnknownHook { .. } => ("manifest_sorter.go:199", "info"),
+            Said::UnresolvedUrn { .. } => return self.to_string(),
         };
         format!("{place}: {level}: {self}")
     }
@@ -96,6 +99,7 @@ impl Warning {
                     ("hookTypes", events.clone()),
                 ],
             ),
+            Said::UnresolvedUrn { urn } => ("WARN", vec![("msg", UNRESOLVED.to_owned()), ("urn", urn.clone())]),
         };
         match &self.said {
             Said::Tag { chart, .. } | Said::Condition { chart, .. } => parts.push(("chart", chart.clone())),
@@ -103,12 +107,14 @@ impl Warning {
                 parts.extend(chart.clone().map(|chart| ("chart", chart)));
                 parts.push(("error", no_table(key)));
             }
-            Said::Values { .. } | Said::UnknownHook { .. } => {}
+            Said::Values { .. } | Said::UnknownHook { .. } | Said::UnresolvedUrn { .. } => {}
         }
         let parts = parts.iter().map(|(key, value)| format!(" {key}={}", logged(value)));
         format!("level={level}{}", parts.collect::<String>())
     }
 }
+
+const UNRESOLVED: &str = "unresolved URN reference ignored; using permissive schema";
 
 fn no_table(key: &str) -> String {
     format!("{} is not a table", quoted(key))
@@ -149,6 +155,7 @@ impl fmt::Display for Warning {
                 no_table(key)
             ),
             Said::UnknownHook { events } => write!(formatter, "skipping unknown hook: {}", quoted(events)),
+            Said::UnresolvedUrn { urn } => write!(formatter, "{UNRESOLVED}: {urn}"),
         }
     }
 }

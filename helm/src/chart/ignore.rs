@@ -4,6 +4,9 @@ use std::cell::Cell;
 
 use super::wildcards::{Pattern, Steps};
 
+/// The largest file in bytes. Real ones have a few hundred.
+const MAX_TEXT: u64 = 1 << 20;
+
 /// The most rules. Real charts have some tens.
 const MAX_RULES: usize = 10_000;
 
@@ -25,6 +28,16 @@ pub enum IgnoreError {
     /// The rules take too long to compare with the paths of the chart.
     #[error("the rules of .helmignore take more than {MAX_STEPS} steps to compare")]
     TooSlow,
+    /// A file that is too large.
+    #[error(".helmignore is larger than {MAX_TEXT} bytes")]
+    TooLarge,
+}
+
+impl IgnoreError {
+    /// Whether it is a limit that Helm does not have.
+    pub fn is_limit(&self) -> bool {
+        matches!(self, Self::TooMany | Self::TooSlow | Self::TooLarge)
+    }
 }
 
 /// The rules of one `.helmignore` with Helm's default rule.
@@ -51,8 +64,14 @@ enum Scope {
 }
 
 impl IgnoreRules {
+    /// How many bytes of a file need be read to know that it is too large.
+    pub const MAX_READ: u64 = MAX_TEXT + 1;
+
     /// Reads the text of a `.helmignore`.
     pub fn parse(text: &[u8]) -> Result<Self, IgnoreError> {
+        if text.len() as u64 > MAX_TEXT {
+            return Err(IgnoreError::TooLarge);
+        }
         let text = String::from_utf8_lossy(text);
         let text = text.trim_start_matches('\u{feff}');
         let mut rules = Vec::new();

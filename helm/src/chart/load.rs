@@ -9,7 +9,7 @@ use super::ignore::{IgnoreError, IgnoreRules};
 use super::metadata::{Lock, Metadata};
 use super::values::Defaults;
 use super::{File, Loaded};
-use crate::bounds::Apart;
+use crate::bounds::{self, Apart, BoundError};
 use crate::fields::{Struct, decode};
 use crate::profile::Profile;
 use crate::schema::Schema;
@@ -85,10 +85,15 @@ pub enum LoadError {
         file: &'static str,
         /// What is wrong, in Helm's words.
         problem: String,
+        /// Whether that is a limit that Helm does not have.
+        is_limit: bool,
     },
     /// `Chart.yaml` can be read but says something that is not allowed.
     #[error("validation: {0}")]
     Invalid(String),
+    /// Charts nest too deeply.
+    #[error("charts nest deeper than {MAX_DEPTH} levels")]
+    TooDeep,
     /// `.helmignore` has a pattern that is not allowed.
     #[error("failed to read .helmignore")]
     Ignore(#[source] IgnoreError),
@@ -111,8 +116,11 @@ impl LoadError {
     /// Whether a limit was met that Helm does not have.
     pub fn is_limit(&self) -> bool {
         match self {
-            Self::TooMuchMemory { .. } | Self::TooManySteps { .. } | Self::TooManyEntries { .. } => true,
-            Self::Ignore(source) => matches!(source, IgnoreError::TooMany | IgnoreError::TooSlow),
+            Self::TooMuchMemory { .. } | Self::TooManySteps { .. } | Self::TooManyEntries { .. } | Self::TooDeep => {
+                true
+            }
+            Self::ReadFile { is_limit, .. } => *is_limit,
+            Self::Ignore(source) => source.is_limit(),
             Self::Subchart { problem, .. } => problem.is_limit(),
             _ => false,
         }
@@ -127,7 +135,7 @@ impl LoadError {
     fn text_at(&self, depth: usize, profile: &Profile) -> String {
         let words = &profile.error_words;
         match self {
-            Self::ReadFile { file, problem } => {
+            Self::ReadFile { file, problem, .. } => {
                 let problem = match depth {
                     0 => problem.replace("type chart.Metadata", &format!("type {}", words.metadata_type)),
                     _ => problem.clone(),
@@ -226,6 +234,7 @@ impl Loaded {
             return Err(LoadError::ReadFile {
                 file: "values.yaml",
                 problem: problem.to_owned(),
+                is_limit: bounds::is_met(),
             });
         }
         self.dependencies.iter().try_for_each(|chart| {
@@ -239,9 +248,7 @@ impl Loaded {
 
     fn from_files(mut files: Vec<File>, budget: &mut Budget<'_>, depth: usize) -> Result<Self, LoadError> {
         if depth > MAX_DEPTH {
-            return Err(LoadError::Invalid(format!(
-                "charts nest deeper than {MAX_DEPTH} levels"
-            )));
+            return Err(LoadError::TooDeep);
         }
         for file in &mut files {
             if let Some(data) = file.data.strip_prefix(b"\xef\xbb\xbf") {
@@ -358,10 +365,18 @@ fn read<T: Struct>(
     target: &mut T,
     budget: &mut Budget<'_>,
 ) -> Result<Node, LoadError> {
-    let document = yaml::read(data).map_err(yaml::convert_error);
-    let document = document.map_err(|problem| LoadError::ReadFile { file, problem })?.node;
+    let failed = |problem, is_limit| LoadError::ReadFile {
+        file,
+        problem,
+        is_limit,
+    };
+    let document = yaml::read(data).map_err(|error| {
+        let is_limit = matches!(&error, yaml::Error::Bound(bound) if *bound != BoundError::Cancelled);
+        failed(yaml::convert_error(error), is_limit)
+    })?;
+    let document = document.node;
     budget.keep(document.memory())?;
-    decode(&document, target).map_err(|problem| LoadError::ReadFile { file, problem })?;
+    decode(&document, target).map_err(|problem| failed(problem, false))?;
     Ok(document)
 }
 

@@ -1,8 +1,11 @@
 //! The values of a release against the schemas of the charts that take part in it.
 
+use indexmap::IndexSet;
+
 use super::dependencies::{Instance, table};
 use crate::schema::{Problem, SchemaRules};
 use crate::value::Map;
+use crate::warning::Said;
 
 /// Values that do not satisfy the schemas of their charts. Displays as Helm's error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
@@ -46,19 +49,45 @@ impl SchemaFinding {
 }
 
 /// Checks the coalesced values of a chart and all below it.
-pub(crate) fn check_schemas(chart: &Instance, values: &Map, rules: SchemaRules) -> Result<(), SchemaError> {
-    let mut error = SchemaError::default();
-    error.check(chart, values, rules, &mut Vec::new());
+pub(crate) fn check_schemas(
+    chart: &Instance,
+    values: &Map,
+    rules: SchemaRules,
+    warnings: &mut Vec<Said>,
+) -> Result<(), SchemaError> {
+    let mut check = Check {
+        rules,
+        unresolved: IndexSet::new(),
+        charts: Vec::new(),
+        error: SchemaError::default(),
+    };
+    check.chart(chart, values);
+    let Check { unresolved, error, .. } = check;
+    warnings.extend(unresolved.into_iter().map(|urn| Said::UnresolvedUrn { urn }));
     if error.text.is_empty() { Ok(()) } else { Err(error) }
 }
 
-impl SchemaError {
-    fn check(&mut self, chart: &Instance, values: &Map, rules: SchemaRules, charts: &mut Vec<String>) {
-        if let Some(Problem { text, findings }) = chart.schema().and_then(|schema| schema.problem(values, rules)) {
-            self.text.push_str(&chart.metadata.name);
-            self.text.push_str(":\n");
-            self.text.push_str(&text);
-            self.findings
+struct Check {
+    rules: SchemaRules,
+    /// URNs that nothing can load. Helm warns of each once.
+    unresolved: IndexSet<String>,
+    /// The charts from the root's child to the one that is checked.
+    charts: Vec<String>,
+    error: SchemaError,
+}
+
+impl Check {
+    fn chart(&mut self, chart: &Instance, values: &Map) {
+        let problem = chart
+            .schema()
+            .and_then(|schema| schema.problem(values, self.rules, &mut self.unresolved));
+        if let Some(Problem { text, findings }) = problem {
+            let Self { error, charts, .. } = self;
+            error.text.push_str(&chart.metadata.name);
+            error.text.push_str(":\n");
+            error.text.push_str(&text);
+            error
+                .findings
                 .extend(findings.into_iter().map(|(pointer, message)| SchemaFinding {
                     charts: charts.clone(),
                     pointer,
@@ -67,9 +96,9 @@ impl SchemaError {
         }
         for child in &chart.dependencies {
             let section = table(values, &child.metadata.name).unwrap_or_default();
-            charts.push(child.metadata.name.clone());
-            self.check(child, &section, rules, charts);
-            charts.pop();
+            self.charts.push(child.metadata.name.clone());
+            self.chart(child, &section);
+            self.charts.pop();
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::ReadFile;
-use crate::bounds::{BoundError, MAX_DEPTH};
+use crate::bounds::{BoundError, MAX_DEPTH, beyond};
 use crate::format::{quote_char, quoted};
 use crate::json;
 use crate::number;
@@ -202,7 +202,7 @@ impl Parser<'_, '_, '_> {
             return fault(format!("negative {index} index not allowed"));
         };
         if depth > MAX_DEPTH {
-            return fault(BoundError::Depth);
+            return fault(beyond(BoundError::Depth));
         }
         let (text, stop) = self.until(&['[', '.', '=']);
         if !text.is_empty() {

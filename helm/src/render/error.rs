@@ -9,6 +9,7 @@ use crate::manifest::ManifestError;
 use crate::profile::Profile;
 use crate::release_name;
 use crate::template::{ExecError, ParseError, StackError};
+use crate::warning::Warning;
 
 /// Why a chart does not render. Displays as the Helm version of the profile says it, without `Error: `; [`RenderError::problem`] is the
 /// same as data.
@@ -17,6 +18,7 @@ pub struct RenderError {
     problem: Box<RenderProblem>,
     profile: &'static Profile,
     is_limit: bool,
+    warnings: Vec<Warning>,
 }
 
 /// What is wrong with a chart, its values or what it is rendered for.
@@ -95,12 +97,22 @@ impl RenderError {
             problem: Box::new(problem),
             profile,
             is_limit,
+            warnings: Vec::new(),
         }
+    }
+
+    pub(super) fn with_warnings(self, warnings: Vec<Warning>) -> Self {
+        Self { warnings, ..self }
     }
 
     /// What is wrong.
     pub fn problem(&self) -> &RenderProblem {
         &self.problem
+    }
+
+    /// What Helm says on its error output before the error, as of a chart that renders: [`Rendering::warnings`](crate::Rendering::warnings).
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 
     /// What `helm template` writes to its error output, without log lines.

@@ -41,9 +41,17 @@ const MAX_SUBSCHEMAS: usize = 100_000;
 const STEPS_PER_SUBSCHEMA: u64 = 16;
 
 /// Compiles `values.schema.json`.
-pub(super) fn compile(text: &[u8], rules: SchemaRules) -> Result<Compiled, String> {
-    let registry = Registry::with(CHART_SCHEMA, Json::read(text)?, rules);
-    Compiler::new(registry, false).run(CHART_SCHEMA)
+///
+/// Also gives the URNs that allow everything because nothing can load them.
+pub(super) fn compile(text: &[u8], rules: SchemaRules) -> (Result<Compiled, String>, Vec<String>) {
+    let document = match Json::read(text) {
+        Ok(document) => document,
+        Err(problem) => return (Err(problem), Vec::new()),
+    };
+    let registry = Registry::with(CHART_SCHEMA, document, rules);
+    let mut compiler = Compiler::new(registry, false);
+    let compiled = compiler.run(CHART_SCHEMA);
+    (compiled, compiler.registry.into_unresolved())
 }
 
 /// Compiles a document of json-schema.org, in which formats matter for every draft. What rules differ in does not occur there.
@@ -116,7 +124,7 @@ impl Compiler {
         }
     }
 
-    fn run(mut self, url: &str) -> Result<Compiled, String> {
+    fn run(&mut self, url: &str) -> Result<Compiled, String> {
         self.registry.root(url)?;
         self.id(url, String::new())?;
         let mut next = 0;
@@ -127,7 +135,7 @@ impl Compiler {
             next += 1;
         }
         Ok(Compiled {
-            subschemas: self.subschemas,
+            subschemas: std::mem::take(&mut self.subschemas),
         })
     }
 

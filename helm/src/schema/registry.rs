@@ -46,6 +46,8 @@ pub(super) struct Registry {
     rules: SchemaRules,
     documents: HashMap<String, Rc<Json>>,
     roots: HashMap<String, Root>,
+    /// URNs that stand for the schema `true`, in the order in which they were needed.
+    unresolved: Vec<String>,
     pointer_bytes: usize,
 }
 
@@ -70,6 +72,7 @@ impl Registry {
             rules,
             documents: HashMap::new(),
             roots: HashMap::new(),
+            unresolved: Vec::new(),
             pointer_bytes: 0,
         }
     }
@@ -79,6 +82,11 @@ impl Registry {
         let mut registry = Self::new(rules);
         registry.documents.insert(url.to_owned(), Rc::new(document));
         registry
+    }
+
+    /// The URNs that nothing can load, so that they allow everything.
+    pub(super) fn into_unresolved(self) -> Vec<String> {
+        self.unresolved
     }
 
     /// Which hosts URLs may have.
@@ -101,7 +109,10 @@ impl Registry {
         }
         let document = match draft::document(url) {
             Some(text) => Json::read(text.as_bytes())?,
-            None if self.rules.urns == Urns::AllowAll && is_urn(url, self.hosts()) => Json::Bool(true),
+            None if self.rules.urns == Urns::AllowAll && is_urn(url, self.hosts()) => {
+                self.unresolved.push(url.to_owned());
+                Json::Bool(true)
+            }
             None => return Err(not_loaded(url, self.hosts())),
         };
         let document = Rc::new(document);

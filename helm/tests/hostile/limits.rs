@@ -65,6 +65,12 @@ const FIXED: &[(&str, &str, &str)] = &[
         "MAX_STEPS",
         "the rules of .helmignore take more than # steps to compare",
     ),
+    ("chart/ignore.rs", "MAX_TEXT", ".helmignore is larger than # bytes"),
+    (
+        "bin/helm-template/inputs.rs",
+        "MAX_ARGUMENT",
+        "file is larger than # bytes",
+    ),
     ("chart/load.rs", "MAX_DEPTH", "charts nest deeper than # levels"),
     (
         "schema/compile.rs",
@@ -124,6 +130,7 @@ fn the_reference_has_what_the_caller_sets() {
         format!("templates make more than {} bytes", limits.output),
         format!("loading the chart takes more than {} steps", archive.steps),
         format!("chart has more than {} files", archive.entries),
+        format!("the chart archive is larger than {} bytes", archive.total_bytes),
         format!("larger than the maximum file size {}", archive.total_bytes),
         format!("larger than the maximum file size {}", archive.file_bytes),
         format!("| {} | long loops", grouped(limits.steps)),

@@ -4,20 +4,20 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use helm::Profile;
-use helm::chart::{ArchiveLimits, IgnoreRules, LoadError};
+use helm::chart::{ArchiveLimits, IgnoreError, IgnoreRules, LoadError};
 
 use crate::inputs::{opened, reason};
-use crate::{Failure, table};
+use crate::{Failure, inputs, table};
 
 /// Names in the chart with contents.
 type Files = Vec<(String, Vec<u8>)>;
 
 /// Reads the folder of a chart, which is an absolute path.
 pub(crate) fn read(folder: &Path, profile: &Profile) -> Result<Files, Failure> {
-    let rules = fs::read(folder.join(".helmignore")).unwrap_or_default();
+    let rules = inputs::read_up_to(&folder.join(".helmignore"), IgnoreRules::MAX_READ).unwrap_or_default();
     let limits = table::chart_limits(profile);
     let mut walk = Walk {
-        rules: IgnoreRules::parse(&rules)?,
+        rules: IgnoreRules::parse(&rules).map_err(refused)?,
         bytes: limits.total_bytes,
         limits,
         entries: 0,
@@ -26,6 +26,11 @@ pub(crate) fn read(folder: &Path, profile: &Profile) -> Result<Files, Failure> {
     };
     walk.enter(folder, "")?;
     Ok(walk.files)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "used as a function in map_err")]
+fn refused(error: IgnoreError) -> Failure {
+    Failure::of(error.to_string(), error.is_limit())
 }
 
 struct Walk {
@@ -77,7 +82,7 @@ impl Walk {
                 format!("lstat {}: {}", path.display(), reason(&error))
             })
         })?;
-        if self.rules.ignores(&name, about.is_dir())? {
+        if self.rules.ignores(&name, about.is_dir()).map_err(refused)? {
             return Ok(());
         }
         if about.is_dir() {

@@ -39,7 +39,7 @@ pub(crate) fn load(path: &Path, profile: &Profile) -> Result<Chart, Failure> {
     let chart = if path.is_dir() {
         if !is_helm_3 {
             let file = path.join("Chart.yaml");
-            fs::read(&file).map_err(|error| {
+            read_up_to(&file, 0).map_err(|error| {
                 Failure(format!(
                     "unable to detect chart at {}: {}",
                     file.display(),
@@ -50,8 +50,13 @@ pub(crate) fn load(path: &Path, profile: &Profile) -> Result<Chart, Failure> {
         Chart::from_files(directory::read(path, profile)?, &table::chart_limits(profile))
             .map_err(|error| Failure::of(error.helm_text(profile), error.is_limit()))?
     } else {
-        let archive = fs::read(path).map_err(|error| Failure(opened(path, &error)))?;
+        let limits = table::chart_limits(profile);
+        let archive = read_up_to(path, limits.total_bytes + 1).map_err(|error| Failure(opened(path, &error)))?;
         check_archive(path, &archive)?;
+        if archive.len() as u64 > limits.total_bytes {
+            let problem = format!("the chart archive is larger than {} bytes", limits.total_bytes);
+            return Err(Failure::of(problem, true));
+        }
         Chart::from_archive(&archive, &table::chart_limits(profile)).map_err(|error| match error {
             LoadError::NoMetadata if !is_helm_3 => {
                 Failure("unable to detect chart version, no Chart.yaml found".to_owned())
@@ -133,27 +138,60 @@ pub(crate) fn check_certificates(file: &str, profile: &Profile) -> Result<(), Fa
     )))
 }
 
-/// A file of values by its name, or the standard input as `-`. The error is Go's text.
-pub(crate) fn read_values(name: &str) -> Result<Vec<u8>, String> {
-    if name.trim() == "-" {
-        let mut text = Vec::new();
-        let read = io::stdin().read_to_end(&mut text);
-        return read
-            .map(|_| text)
-            .map_err(|error| format!("read /dev/stdin: {}", reason(&error)));
-    }
-    if REMOTE.iter().any(|start| name.starts_with(start)) {
-        return Err(format!("{name} is not downloaded here: fetch the file first"));
-    }
-    read(Path::new(name))
+/// The largest file that an argument may name, in bytes.
+const MAX_ARGUMENT: u64 = 16 << 20;
+
+/// A file that an argument names was not read.
+pub(crate) struct Unread {
+    /// Why, in Go's words where it has any.
+    pub(crate) problem: String,
+    /// Whether that is a limit that Helm does not have.
+    pub(crate) is_limit: bool,
 }
 
-/// A file. The error is Go's text.
+impl From<String> for Unread {
+    fn from(problem: String) -> Self {
+        Self {
+            problem,
+            is_limit: false,
+        }
+    }
+}
+
+/// A file of values by its name, or the standard input as `-`.
+pub(crate) fn read_values(name: &str) -> Result<Vec<u8>, Unread> {
+    let text = if name.trim() == "-" {
+        let mut text = Vec::new();
+        let read = io::stdin().take(MAX_ARGUMENT + 1).read_to_end(&mut text);
+        read.map(|_| text)
+            .map_err(|error| format!("read /dev/stdin: {}", reason(&error)))?
+    } else if REMOTE.iter().any(|start| name.starts_with(start)) {
+        return Err(format!("{name} is not downloaded here: fetch the file first").into());
+    } else {
+        read(Path::new(name))?
+    };
+    if text.len() as u64 > MAX_ARGUMENT {
+        return Err(Unread {
+            problem: format!("read {name}: file is larger than {MAX_ARGUMENT} bytes"),
+            is_limit: true,
+        });
+    }
+    Ok(text)
+}
+
+/// What a file begins with: so many bytes, or all of it.
+pub(crate) fn read_up_to(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    fs::File::open(path)?.take(bytes).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// What an argument names, as far as need be to know that it is too large. The error is Go's text.
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     if path.is_dir() {
         return Err(format!("read {}: is a directory", path.display()));
     }
-    fs::read(path).map_err(|error| opened(path, &error))
+    read_up_to(path, MAX_ARGUMENT + 1).map_err(|error| opened(path, &error))
 }
 
 /// What Go says of a file that cannot be opened.

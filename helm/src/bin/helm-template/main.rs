@@ -16,6 +16,10 @@ use std::io::{self, Write as _};
 use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
+use helm::Profile;
+use helm::command_line::ValueArguments;
+use helm::yaml::Node;
+
 use self::arguments::{Arguments, Request};
 
 /// Rendering allocates in small pieces by the hundred thousand.
@@ -77,19 +81,27 @@ fn render(arguments: &Arguments) -> Result<(), Failure> {
         output,
     } = arguments;
     let path = inputs::locate(chart)?;
-    let values = values.values(options.profile, &mut inputs::read_values)?;
+    let values = read_values(values, options.profile)?;
     // What ends with the process is not taken apart piece by piece before.
     let chart = ManuallyDrop::new(inputs::load(&path, options.profile)?);
     if chart.metadata().deprecated {
         eprintln!("{}", table::deprecated_chart(options.profile));
     }
-    let rendering = match chart.render(&values, options) {
+    let rendered = chart.render(&values, options);
+    let warnings = match &rendered {
+        Ok(rendering) => &rendering.warnings,
+        Err(error) => error.warnings(),
+    };
+    for warning in warnings {
+        eprintln!("{}", warning.line());
+    }
+    let rendering = match rendered {
         Ok(rendering) => ManuallyDrop::new(rendering),
         Err(error) if output.debug => {
             if let Some(output) = error.debug_output() {
                 write(&output)?;
             }
-            return Err(error.into());
+            return Err(Failure::of(error.to_string(), error.is_limit()));
         }
         Err(error) => {
             let text = error.stderr();
@@ -98,13 +110,24 @@ fn render(arguments: &Arguments) -> Result<(), Failure> {
             return Err(Failure::of(text.to_owned(), error.is_limit()));
         }
     };
-    for warning in &rendering.warnings {
-        eprintln!("{}", warning.line());
-    }
     match &output.folder {
         None => write(&rendering.print(printing, options.profile)?),
         Some(folder) => output::write(&rendering, folder.as_ref(), arguments),
     }
+}
+
+/// The values that the arguments set.
+fn read_values(arguments: &ValueArguments, profile: &Profile) -> Result<Node, Failure> {
+    let mut is_limit = false;
+    let mut read = |name: &str| {
+        inputs::read_values(name).map_err(|unread| {
+            is_limit |= unread.is_limit;
+            unread.problem
+        })
+    };
+    arguments
+        .values(profile, &mut read)
+        .map_err(|error| Failure::of(error.to_string(), is_limit || error.is_limit()))
 }
 
 /// How a shell tells of a program that wrote to a pipe which nobody reads anymore; Helm ends so.

@@ -1,6 +1,7 @@
 //! Pipelines, commands and operands: what stands between the delimiters of an action.
 
 use super::{MAX_PARENTHESES, Parsed, Parser, quoted};
+use crate::bounds::beyond;
 use crate::template::item::{Item, ItemKind, Keyword};
 use crate::template::literal;
 use crate::template::syntax::{Name, NodeId, NodeKind, Number, Pipe};
@@ -222,7 +223,12 @@ impl<'a> Parser<'a> {
 
     fn parenthesized(&mut self) -> Parsed<NodeId> {
         if self.parentheses == MAX_PARENTHESES {
-            return Err("max expression depth exceeded".to_owned());
+            let problem = "max expression depth exceeded".to_owned();
+            return Err(if self.functions.has_bounded_parentheses() {
+                problem
+            } else {
+                beyond(problem)
+            });
         }
         self.parentheses += 1;
         let pipe = self.pipeline("parenthesized pipeline", ItemKind::RightParenthesis);
