@@ -50,8 +50,8 @@ pub(super) fn compile(text: &[u8], rules: SchemaRules) -> (Result<Compiled, Stri
     };
     let registry = Registry::with(CHART_SCHEMA, document, rules);
     let mut compiler = Compiler::new(registry, false);
-    let compiled = compiler.run(CHART_SCHEMA);
-    (compiled, compiler.registry.into_unresolved())
+    let schema = compiler.run(CHART_SCHEMA);
+    (schema, compiler.registry.into_unresolved())
 }
 
 /// Compiles a document of json-schema.org, in which formats matter for every draft. What rules differ in does not occur there.
