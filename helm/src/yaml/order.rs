@@ -31,16 +31,12 @@ pub(super) fn sorted<T>(keys: Vec<(&str, T)>, version: Version) -> Vec<(&str, T)
 
 /// Compares two keys at the first rune where they differ.
 pub(super) fn compare(left: &str, right: &str, version: Version) -> Ordering {
-    if let Some(order) = compare_without_digits(left, right) {
-        return order;
-    }
-    let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
-    let Some(position) = left.iter().zip(&right).position(|(left, right)| left != right) else {
+    let (same, left, right) = split(left, right);
+    let (Some(first), Some(second)) = (left.chars().next(), right.chars().next()) else {
         return left.len().cmp(&right.len());
     };
-    let (first, second) = (left[position], right[position]);
     // Behind a digit the third version lets a letter come first: a number ends there.
-    let ends_number = version == Version::V3 && position > 0 && is_digit(left[position - 1]);
+    let ends_number = version == Version::V3 && same.ends_with(is_digit);
     match (is_letter(first), is_letter(second)) {
         (true, true) => return first.cmp(&second),
         (true, false) if ends_number => return Ordering::Less,
@@ -52,40 +48,35 @@ pub(super) fn compare(left: &str, right: &str, version: Version) -> Ordering {
     // Inside a run of digits a zero must not end up as a leading zero: both numbers get a 1 in front.
     let mut start = 0;
     if first == '0' || second == '0' {
-        let run = left[..position].iter().rev().take_while(|digit| is_digit(**digit));
-        start = i64::from(run.into_iter().any(|digit| *digit != '0'));
+        let mut run = same.chars().rev().take_while(|digit| is_digit(*digit));
+        start = i64::from(run.any(|digit| digit != '0'));
     }
-    let (left_number, left_length) = digits(&left[position..], start);
-    let (right_number, right_length) = digits(&right[position..], start);
+    let (left_number, left_length) = digits(left, start);
+    let (right_number, right_length) = digits(right, start);
     left_number
         .cmp(&right_number)
         .then(left_length.cmp(&right_length))
         .then(first.cmp(&second))
 }
 
-/// The common case: ASCII keys that differ first at a place where no digit stands.
-fn compare_without_digits(left: &str, right: &str) -> Option<Ordering> {
-    let (left, right) = (left.as_bytes(), right.as_bytes());
-    let Some(position) = left.iter().zip(right).position(|(left, right)| left != right) else {
-        return Some(left.len().cmp(&right.len()));
-    };
-    let (first, second) = (left[position], right[position]);
-    let follows_digit = position > 0 && (left[position - 1].is_ascii_digit() || !left[position - 1].is_ascii());
-    if follows_digit || !first.is_ascii() || !second.is_ascii() || first.is_ascii_digit() || second.is_ascii_digit() {
-        return None;
+/// What two keys begin with alike, and their rests.
+fn split<'k>(left: &'k str, right: &'k str) -> (&'k str, &'k str, &'k str) {
+    let mut pairs = left.bytes().zip(right.bytes());
+    let shorter = left.len().min(right.len());
+    let mut position = pairs.position(|(left, right)| left != right).unwrap_or(shorter);
+    // Runes that differ may begin alike.
+    while !left.is_char_boundary(position) {
+        position -= 1;
     }
-    Some(match (first.is_ascii_alphabetic(), second.is_ascii_alphabetic()) {
-        (true, false) => Ordering::Greater,
-        (false, true) => Ordering::Less,
-        _ => first.cmp(&second),
-    })
+    let (same, left) = left.split_at(position);
+    (same, left, &right[position..])
 }
 
 /// The number at the start of the text and how many digits it has. It overflows as Go's does.
-fn digits(text: &[char], start: i64) -> (i64, usize) {
-    let run = text.iter().take_while(|digit| is_digit(**digit));
+fn digits(text: &str, start: i64) -> (i64, usize) {
+    let run = text.chars().take_while(|digit| is_digit(*digit));
     run.fold((start, 0), |(number, length), digit| {
-        let value = i64::from(u32::from(*digit)) - i64::from(u32::from('0'));
+        let value = i64::from(u32::from(digit)) - i64::from(u32::from('0'));
         (number.wrapping_mul(10).wrapping_add(value), length + 1)
     })
 }
