@@ -12,7 +12,7 @@ fn conformance(charts: &Path, more: &[&str]) -> Output {
         .arg(charts)
         .args(more)
         .output()
-        .unwrap()
+        .expect("the program is built with its tests")
 }
 
 fn error(output: &Output) -> String {
