@@ -7,6 +7,7 @@ mod archive;
 pub(crate) mod coalesce;
 pub(crate) mod dependencies;
 pub(crate) mod ignore;
+pub(crate) mod instances;
 mod load;
 mod metadata;
 pub(crate) mod schemas;

@@ -3,10 +3,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::chart::dependencies::{Instance, table};
+use crate::chart::dependencies::table;
+use crate::chart::instances::Instance;
 use crate::objects::{Files, chart_object};
 use crate::options::RenderOptions;
-use crate::profile::BelowAlias;
 use crate::value::{Map, Value};
 
 /// A file of `crds/`. It may hold several documents and is never a template.
@@ -45,7 +45,7 @@ pub(crate) struct Template {
 }
 
 impl Layout {
-    pub(crate) fn new(chart: &Instance, options: &RenderOptions, capabilities: Value, values: &Map) -> Self {
+    pub(crate) fn new(root: Instance<'_>, options: &RenderOptions, capabilities: Value, values: &Map) -> Self {
         let release: Map = [
             ("Name", Value::from(options.release_name.as_str())),
             ("Namespace", Value::from(options.namespace.as_str())),
@@ -69,17 +69,7 @@ impl Layout {
                 .as_ref()
                 .map(|language| language.suffix().to_owned()),
         };
-        let name = &chart.metadata.name;
-        layout.add(
-            chart,
-            &shared,
-            values,
-            Paths {
-                used: name,
-                loaded: name,
-            },
-            true,
-        );
+        layout.add(root, &shared, values);
         // A path that two charts share belongs to the later one.
         layout.templates.reverse();
         layout
@@ -99,12 +89,12 @@ impl Layout {
         self.all().filter(|template| !template.is_other)
     }
 
-    fn add(&mut self, chart: &Instance, shared: &Shared, values: &Map, paths: Paths<'_>, is_root: bool) -> Map {
-        let path = paths.used;
-        let profile = chart.profile;
+    fn add(&mut self, chart: Instance<'_>, shared: &Shared, values: &Map) -> Map {
+        let path = chart.path();
+        let profile = chart.profile();
         let subcharts = Map::new();
         let root = Map::new();
-        root.insert("Chart", chart_object(&chart.metadata, is_root, profile.chart_object));
+        root.insert("Chart", chart_object(&chart.metadata(), chart.is_root(), profile.chart_object));
         root.insert(
             "Files",
             Value::Obj(Rc::new(Files::new(chart.files(), profile.lines_of_empty_file))),
@@ -114,20 +104,14 @@ impl Layout {
         root.insert("Values", values.named(&profile.go_types.values));
         root.insert("Subcharts", subcharts.clone());
         if shared.include_crds {
-            self.add_crds(chart, path);
+            self.add_crds(chart, &path);
         }
-        for child in &chart.dependencies {
-            let name = &child.metadata.name;
-            let section = table(values, name).unwrap_or_default();
-            let (used, loaded) = paths.below(chart, child);
-            let paths = Paths {
-                used: &used,
-                loaded: &loaded,
-            };
-            subcharts.insert(name.as_str(), self.add(child, shared, &section, paths, false));
+        for child in chart.dependencies() {
+            let section = table(values, child.name()).unwrap_or_default();
+            subcharts.insert(child.name(), self.add(child, shared, &section));
         }
         for file in chart.templates() {
-            if chart.metadata.is_library() && !base_name(&file.name).starts_with('_') {
+            if chart.is_library() && !base_name(&file.name).starts_with('_') {
                 continue;
             }
             let path_of_file = format!("{path}/{}", file.name);
@@ -146,7 +130,7 @@ impl Layout {
         root
     }
 
-    fn add_crds(&mut self, chart: &Instance, path: &str) {
+    fn add_crds(&mut self, chart: Instance<'_>, path: &str) {
         let is_manifest = |name: &str| {
             [".yaml", ".yml", ".json"]
                 .iter()
@@ -159,28 +143,6 @@ impl Layout {
                     data: Arc::clone(&file.data),
                 });
             }
-        }
-    }
-}
-
-/// Where a chart is.
-#[derive(Clone, Copy)]
-struct Paths<'a> {
-    /// As its templates are named, by aliases.
-    used: &'a str,
-    /// As it was loaded, when it is a copy of what was; otherwise the same.
-    loaded: &'a str,
-}
-
-impl Paths<'_> {
-    /// Those of a chart below.
-    fn below(self, chart: &Instance, child: &Instance) -> (String, String) {
-        let used = format!("{}/charts/{}", self.used, child.metadata.name);
-        let loaded = format!("{}/charts/{}", self.loaded, child.loaded_name());
-        match chart.profile.below_alias {
-            BelowAlias::Shared if !chart.declares() => (loaded.clone(), loaded),
-            BelowAlias::Shared if child.is_declared => (used, loaded),
-            _ => (used.clone(), used),
         }
     }
 }

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::bounds;
-use crate::chart::Chart;
 use crate::chart::coalesce::{Nulls, Sharing, coalesce};
-use crate::chart::dependencies::{Instance, is_compatible};
+use crate::chart::dependencies::{is_compatible, missing_dependencies, process};
+use crate::chart::instances::Instances;
 use crate::chart::schemas::check_schemas;
+use crate::chart::{Chart, Loaded};
 use crate::layout::{CrdFile, Layout, Template, base_name};
 use crate::manifest::{self, Manifest};
 use crate::objects::Capabilities;
@@ -107,28 +108,28 @@ impl Render<'_> {
         self.begin_phase();
         let profile = self.options.profile;
         self.chart.root().check(profile).map_err(RenderProblem::Load)?;
-        let mut chart = Instance::new(self.chart.root(), profile);
-        check_installable(&chart, profile)?;
+        check_installable(self.chart.root(), profile)?;
         if !release_name::is_allowed(&self.options.release_name) {
             return Err(RenderProblem::ReleaseName(self.options.release_name.clone()));
         }
         let Value::Map(values) = values_or_empty(values).to_user_value() else {
             return Err(RenderProblem::Values("values must be a mapping".to_owned()));
         };
-        chart.process(&values, warnings).map_err(RenderProblem::Dependencies)?;
+        let mut charts = Instances::new(self.chart.root(), profile);
+        process(&mut charts, &values, warnings).map_err(RenderProblem::Dependencies)?;
         let values =
-            coalesce(&chart, &values, Nulls::Delete, Sharing::Forbidden, warnings).map_err(RenderProblem::Values)?;
+            coalesce(charts.root(), &values, Nulls::Delete, Sharing::Forbidden, warnings).map_err(RenderProblem::Values)?;
         if self.options.check_schemas {
-            check_schemas(&chart, &values, profile.schemas, warnings).map_err(RenderProblem::Schema)?;
+            check_schemas(charts.root(), &values, profile.schemas, warnings).map_err(RenderProblem::Schema)?;
         }
-        let wanted = &chart.metadata.kube_version;
+        let wanted = &self.chart.metadata().kube_version;
         if !wanted.is_empty() && !is_compatible(wanted, capabilities.kube_version()) {
             return Err(RenderProblem::IncompatibleKubeVersion {
                 wanted: wanted.clone(),
                 actual: capabilities.full_kube_version().to_owned(),
             });
         }
-        let mut layout = Layout::new(&chart, self.options, Value::Obj(Rc::new(capabilities)), &values);
+        let mut layout = Layout::new(charts.root(), self.options, Value::Obj(Rc::new(capabilities)), &values);
         let files = self.execute(&layout)?;
         self.begin_phase();
         let sorted = manifest::sort(&files, self.options.profile, warnings)
@@ -228,7 +229,7 @@ fn values_or_empty(values: &Node) -> std::borrow::Cow<'_, Node> {
 /// The `apiVersion` of charts that Helm 4 can load, but not render.
 const EXPERIMENTAL: &str = "v3";
 
-fn check_installable(chart: &Instance, profile: &Profile) -> Result<(), RenderProblem> {
+fn check_installable(chart: &Loaded, profile: &Profile) -> Result<(), RenderProblem> {
     let version = &chart.metadata.api_version;
     let is_known = |known: &[&str]| known.contains(&version.as_str());
     let is_unknown = !profile.chart_api_versions.is_none_or(is_known);
@@ -238,7 +239,7 @@ fn check_installable(chart: &Instance, profile: &Profile) -> Result<(), RenderPr
     if is_unknown {
         return Err(RenderProblem::ChartApiVersion(version.clone()));
     }
-    let missing = chart.missing_dependencies();
+    let missing = missing_dependencies(chart);
     if missing.is_empty() {
         return Ok(());
     }

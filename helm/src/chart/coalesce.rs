@@ -2,7 +2,7 @@
 //!
 //! Works on shared maps, because which maps are the same object is visible to templates that change them.
 
-use super::dependencies::Instance;
+use super::instances::Instance;
 use crate::bounds::{check, note_held, note_work};
 use crate::format;
 use crate::profile::NullRule;
@@ -41,7 +41,7 @@ enum Below {
 
 /// Lays values over the defaults of a chart and all charts below it.
 pub(crate) fn coalesce(
-    chart: &Instance,
+    chart: Instance<'_>,
     values: &Map,
     nulls: Nulls,
     sharing: Sharing,
@@ -50,7 +50,7 @@ pub(crate) fn coalesce(
     let values = copy_map(values);
     let mut coalescer = Coalescer {
         nulls,
-        rule: chart.profile.nulls,
+        rule: chart.profile().nulls,
         sharing,
         warnings,
     };
@@ -77,16 +77,16 @@ struct Coalescer<'a> {
 }
 
 impl Coalescer<'_> {
-    fn chart(&mut self, chart: &Instance, values: &Map, prefix: &str) -> Result<(), String> {
-        let prefix = concat(prefix, &chart.metadata.name);
+    fn chart(&mut self, chart: Instance<'_>, values: &Map, prefix: &str) -> Result<(), String> {
+        let prefix = concat(prefix, chart.name());
         check()?;
         self.defaults(chart, values, &prefix);
-        for subchart in &chart.dependencies {
-            let name = &subchart.metadata.name;
+        for subchart in chart.dependencies() {
+            let name = subchart.name();
             let section = match values.get(name) {
                 None => {
                     let section = Map::new();
-                    values.insert(name.as_str(), section.clone());
+                    values.insert(name, section.clone());
                     section
                 }
                 Some(Value::Map(section)) => section,
@@ -99,10 +99,10 @@ impl Coalescer<'_> {
         Ok(())
     }
 
-    fn defaults(&mut self, chart: &Instance, values: &Map, prefix: &str) {
+    fn defaults(&mut self, chart: Instance<'_>, values: &Map, prefix: &str) {
         for (key, default) in &*chart.default_values().entries() {
             let is_subchart = || {
-                let mut names = chart.dependencies.iter().map(|chart| chart.metadata.name.as_bytes());
+                let mut names = chart.dependencies().map(|chart| chart.name().as_bytes());
                 names.any(|name| *name == **key)
             };
             let Some(value) = values.get(key) else {

@@ -1,40 +1,15 @@
 //! Which subcharts take part in a render, under which names, and which of their values their parents import.
 
-use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashSet;
 
+use super::Loaded;
 use super::coalesce::{Nulls, Sharing, coalesce, copy_map, merge_tables};
-use super::metadata::{Dependency, Metadata};
-use super::{File, Loaded};
-use crate::bounds::{BYTES_PER_STEP, BoundError, MAX_DEPTH, check, hold, note_work, spend};
-use crate::profile::{BelowAlias, Profile};
-use crate::schema::Schema;
+use super::instances::{ChartId, Declared, DeclaredId, Instances};
+use super::metadata::{Dependency, ImportValues};
+use crate::bounds::{BYTES_PER_STEP, BoundError, MAX_DEPTH, check, note_work, spend};
 use crate::semver::{Constraints, Version};
 use crate::value::{Map, Value};
 use crate::warning::Said;
-use crate::yaml::Node;
-
-/// A chart as one render uses it.
-#[derive(Clone)]
-pub(crate) struct Instance {
-    /// What `Chart.yaml` says, with the alias as name and without disabled dependencies.
-    pub(crate) metadata: Arc<Metadata>,
-    pub(crate) dependencies: Vec<Self>,
-    pub(crate) profile: &'static Profile,
-    /// Whether its parent declares it.
-    pub(crate) is_declared: bool,
-    chart: Arc<Loaded>,
-    /// Default values, once they are asked for or imports are in them. Not changed from then on.
-    values: OnceCell<Map>,
-}
-
-/// What was done to the declarations of charts so far, for those that have several aliases.
-#[derive(Default)]
-struct Seen {
-    charts: HashSet<*const Loaded>,
-    imported: HashMap<*const Loaded, HashSet<String>>,
-}
 
 /// What comparing a version with a range takes, about, and how much of their texts is read in about the time of a step.
 const STEPS_PER_RANGE: u64 = 8;
@@ -43,207 +18,121 @@ const BYTES_PER_RANGE_STEP: usize = 8;
 /// How many names of charts are compared in about the time of a step.
 const PAIRS_PER_STEP: usize = 16;
 
-impl Instance {
-    /// The chart and all below it, as loaded.
-    pub(crate) fn new(chart: &Arc<Loaded>, profile: &'static Profile) -> Self {
-        let dependencies = chart.dependencies.iter();
-        Self {
-            metadata: Arc::clone(&chart.metadata),
-            dependencies: dependencies.map(|chart| Self::new(chart, profile)).collect(),
-            profile,
-            is_declared: false,
-            chart: Arc::clone(chart),
-            values: OnceCell::new(),
-        }
-    }
+/// Names of `Chart.yaml` for which there is no chart at all.
+pub(crate) fn missing_dependencies(chart: &Loaded) -> Vec<&str> {
+    let charts = chart.dependencies.iter();
+    let there: HashSet<&str> = charts.map(|chart| chart.metadata.name.as_str()).collect();
+    let wanted = chart.metadata.dependencies.iter();
+    wanted
+        .map(|dependency| dependency.name.as_str())
+        .filter(|name| !there.contains(name))
+        .collect()
+}
 
-    /// Decides the dependencies for the user's values and imports values into the defaults. The error is Helm's text.
-    pub(crate) fn process(&mut self, values: &Map, warnings: &mut Vec<Said>) -> Result<(), String> {
-        let mut seen = Seen::default();
-        self.decide(values, "", warnings, &mut seen)?;
-        self.import(warnings, &mut seen)
-    }
+/// Decides the dependencies for the user's values and imports values into the defaults. The error is Helm's text.
+pub(crate) fn process(charts: &mut Instances, values: &Map, warnings: &mut Vec<Said>) -> Result<(), String> {
+    let mut process = Process { charts, warnings };
+    process.decide(ChartId::ROOT, values, "")?;
+    process.import(ChartId::ROOT)
+}
 
-    /// The default values, to be copied where they are used.
-    pub(crate) fn default_values(&self) -> &Map {
-        self.values.get_or_init(
-            || match self.chart.values.read_as(self.profile.values_files).map(Node::to_value) {
-                Ok(Value::Map(values)) => values,
-                _ => Map::new(),
-            },
-        )
-    }
+/// Goes through the charts as Helm does: a chart that is below several others comes once for each, as the last time has left it.
+struct Process<'a> {
+    charts: &'a mut Instances,
+    warnings: &'a mut Vec<Said>,
+}
 
-    /// About the bytes that a render takes for it and all charts below it.
-    fn memory(&self) -> usize {
-        let below = self.dependencies.iter().map(Self::memory).sum::<usize>();
-        note_work(1);
-        self.chart.memory + below
-    }
-
-    /// The name it has without an alias.
-    pub(crate) fn loaded_name(&self) -> &str {
-        &self.chart.metadata.name
-    }
-
-    /// Whether it is said somewhere which charts it needs.
-    pub(crate) fn declares(&self) -> bool {
-        !self.chart.metadata.dependencies.is_empty()
-    }
-
-    pub(crate) fn templates(&self) -> &[File] {
-        &self.chart.templates
-    }
-
-    pub(crate) fn files(&self) -> &Arc<[File]> {
-        &self.chart.files
-    }
-
-    pub(crate) fn schema(&self) -> Option<&Schema> {
-        self.chart.schema.as_ref()
-    }
-
-    /// Names of `Chart.yaml` for which there is no chart at all.
-    pub(crate) fn missing_dependencies(&self) -> Vec<&str> {
-        let there: HashSet<&str> = self
-            .dependencies
-            .iter()
-            .map(|chart| chart.metadata.name.as_str())
-            .collect();
-        let wanted = self
-            .metadata
-            .dependencies
-            .iter()
-            .map(|dependency| dependency.name.as_str());
-        wanted.filter(|name| !there.contains(name)).collect()
-    }
-
-    fn satisfies(&self, wanted: &Dependency) -> bool {
-        if self.metadata.name != wanted.name {
-            return false;
-        }
-        let version = &self.metadata.version;
-        note_work(STEPS_PER_RANGE + ((wanted.version.len() + version.len()) / BYTES_PER_RANGE_STEP) as u64);
-        check().is_ok() && is_compatible(&wanted.version, version)
-    }
-
-    fn decide(&mut self, values: &Map, path: &str, warnings: &mut Vec<Said>, seen: &mut Seen) -> Result<(), String> {
-        if self.metadata.dependencies.is_empty() {
+impl Process<'_> {
+    fn decide(&mut self, chart: ChartId, values: &Map, path: &str) -> Result<(), String> {
+        let mut declared = self.charts.declared_by(chart).to_vec();
+        if declared.is_empty() {
             return Ok(());
         }
-        self.rename_seen(seen);
-        self.use_declared()?;
-        let values = coalesce(self, values, Nulls::Delete, Sharing::Allowed, warnings)?;
-        for dependency in &mut Arc::make_mut(&mut self.metadata).dependencies {
-            dependency.enabled = by_tags(dependency, &values, warnings);
-            if let Some(enabled) = by_condition(dependency, &values, path, warnings) {
+        self.use_declared(chart, &declared)?;
+        let values = coalesce(self.charts.at(chart), values, Nulls::Delete, Sharing::Allowed, self.warnings)?;
+        let mut disabled = HashSet::new();
+        for &id in &declared {
+            let dependency = &mut self.charts.declared_mut(id).dependency;
+            dependency.enabled = by_tags(dependency, &values, self.warnings);
+            if let Some(enabled) = by_condition(dependency, &values, path, self.warnings) {
                 dependency.enabled = enabled;
             }
+            if !dependency.enabled {
+                disabled.insert(dependency.name.clone());
+            }
         }
-        let disabled = self
-            .metadata
-            .dependencies
-            .iter()
-            .filter(|dependency| !dependency.enabled);
-        let disabled: HashSet<String> = disabled.map(|dependency| dependency.name.clone()).collect();
-        self.dependencies
-            .retain(|chart| !disabled.contains(&chart.metadata.name));
-        Arc::make_mut(&mut self.metadata)
-            .dependencies
-            .retain(|dependency| !disabled.contains(&dependency.name));
-        for chart in &mut self.dependencies {
-            let path = format!("{path}{}.", chart.metadata.name);
-            chart.decide(&values, &path, warnings, seen)?;
+        declared.retain(|&id| !disabled.contains(&self.charts.declared(id).name));
+        self.charts.set_declared_by(chart, declared);
+        let mut used = self.charts.dependencies(chart).to_vec();
+        used.retain(|&id| !disabled.contains(self.charts.at(id).name()));
+        self.charts.set_dependencies(chart, used.clone());
+        for below in used {
+            let path = format!("{path}{}.", self.charts.at(below).name());
+            self.decide(below, &values, &path)?;
         }
         Ok(())
     }
 
-    /// Where all aliases of a chart share its declarations, the first one has given these their aliases, and the next ones find no chart
-    /// of such a name.
-    fn rename_seen(&mut self, seen: &mut Seen) {
-        let is_first = seen.charts.insert(Arc::as_ptr(&self.chart));
-        if is_first || self.profile.below_alias == BelowAlias::Copied {
-            return;
-        }
-        for declared in &mut Arc::make_mut(&mut self.metadata).dependencies {
-            if !declared.alias.is_empty() {
-                declared.name.clone_from(&declared.alias);
+    /// Keeps charts that nobody declared, then takes one copy of a chart per declaration, under its alias.
+    fn use_declared(&mut self, chart: ChartId, declared: &[DeclaredId]) -> Result<(), BoundError> {
+        let there = self.charts.dependencies(chart).to_vec();
+        spend((declared.len() * there.len() / PAIRS_PER_STEP) as u64)?;
+        let is_undeclared = |&below: &ChartId| !declared.iter().any(|&wanted| self.satisfies(below, wanted));
+        let mut used: Vec<ChartId> = there.iter().copied().filter(is_undeclared).collect();
+        for &wanted in declared {
+            let found = there.iter().find(|&&below| self.satisfies(below, wanted));
+            let alias = self.charts.declared(wanted).alias.clone();
+            if let Some(&found) = found {
+                used.push(self.charts.copy(found, &alias)?);
+            }
+            if !alias.is_empty() {
+                self.charts.declared_mut(wanted).dependency.name = alias;
             }
         }
-    }
-
-    /// The names of those dependencies whose imports another alias of the chart has used up.
-    fn used_up(&self, seen: &mut Seen) -> HashSet<String> {
-        if self.profile.below_alias == BelowAlias::Copied {
-            return HashSet::new();
-        }
-        let used = seen.imported.entry(Arc::as_ptr(&self.chart)).or_default();
-        let before = used.clone();
-        used.extend(self.metadata.dependencies.iter().map(|declared| declared.name.clone()));
-        before
-    }
-
-    /// Keeps charts that nobody declared, then takes one chart per declaration, under its alias.
-    fn use_declared(&mut self) -> Result<(), BoundError> {
-        let declared = &mut Arc::make_mut(&mut self.metadata).dependencies;
-        spend((declared.len() * self.dependencies.len() / PAIRS_PER_STEP) as u64)?;
-        let is_declared = |chart: &Self| declared.iter().any(|wanted| chart.satisfies(wanted));
-        let mut used: Vec<Self> = self
-            .dependencies
-            .iter()
-            .filter(|chart| !is_declared(chart))
-            .cloned()
-            .collect();
-        for wanted in declared {
-            let found = self.dependencies.iter().find(|chart| chart.satisfies(wanted));
-            hold(found.map_or(0, Self::memory))?;
-            let found = found.cloned().map(|mut chart| {
-                chart.is_declared = true;
-                if !wanted.alias.is_empty() {
-                    Arc::make_mut(&mut chart.metadata).name.clone_from(&wanted.alias);
-                }
-                chart
-            });
-            used.extend(found);
-            if !wanted.alias.is_empty() {
-                wanted.name.clone_from(&wanted.alias);
-            }
-        }
-        self.dependencies = used;
+        self.charts.set_dependencies(chart, used);
         check()
     }
 
-    fn import(&mut self, warnings: &mut Vec<Said>, seen: &mut Seen) -> Result<(), String> {
-        for chart in &mut self.dependencies {
-            chart.import(warnings, seen)?;
+    fn satisfies(&self, chart: ChartId, wanted: DeclaredId) -> bool {
+        let (chart, wanted) = (self.charts.at(chart), self.charts.declared(wanted));
+        if chart.name() != wanted.name {
+            return false;
         }
-        if self.metadata.dependencies.is_empty() {
+        let version = chart.version();
+        note_work(STEPS_PER_RANGE + ((wanted.version.len() + version.len()) / BYTES_PER_RANGE_STEP) as u64);
+        check().is_ok() && is_compatible(&wanted.version, version)
+    }
+
+    fn import(&mut self, chart: ChartId) -> Result<(), String> {
+        for below in self.charts.dependencies(chart).to_vec() {
+            self.import(below)?;
+        }
+        let declared = self.charts.declared_by(chart).to_vec();
+        if declared.is_empty() {
             return Ok(());
         }
+        let imports: Vec<_> = declared.into_iter().map(|id| self.take_imports(id)).collect();
         // What is imported gets nulls written into it.
-        let imports = |dependency: &Dependency| !dependency.import_values.is_empty();
-        let sharing = if self.metadata.dependencies.iter().any(imports) {
+        let sharing = if imports.iter().any(|(_, imports)| !imports.is_empty()) {
             Sharing::Forbidden
         } else {
             Sharing::Allowed
         };
-        let mut values = coalesce(self, &Map::new(), Nulls::Keep, sharing, warnings)?;
-        let rule = self.profile.nulls;
+        let mut values = coalesce(self.charts.at(chart), &Map::new(), Nulls::Keep, sharing, self.warnings)?;
+        let rule = self.charts.root().profile().nulls;
         let imported = Map::new();
-        let used_up = self.used_up(seen);
-        let dependencies = self.metadata.dependencies.iter();
-        for dependency in dependencies.filter(|dependency| !used_up.contains(&dependency.name)) {
-            for import in &dependency.import_values {
+        for (name, imports) in &imports {
+            for import in imports {
                 check()?;
                 if import.parent.split('.').count() > MAX_DEPTH {
-                    return Err(format!("import-values of {} nest too deeply", dependency.name));
+                    return Err(format!("import-values of {name} nest too deeply"));
                 }
-                let path = format!("{}.{}", dependency.name, import.child);
+                let path = format!("{name}.{}", import.child);
                 match table(&values, &path) {
-                    Some(child) => merge_tables(&imported, &nested(&import.parent, child), rule, warnings),
-                    None => warnings.push(Said::NoImport {
+                    Some(child) => merge_tables(&imported, &nested(&import.parent, child), rule, self.warnings),
+                    None => self.warnings.push(Said::NoImport {
                         key: missing(&values, &path).to_owned(),
-                        chart: (!import.is_by_name).then(|| dependency.name.clone()),
+                        chart: (!import.is_by_name).then(|| name.clone()),
                     }),
                 }
             }
@@ -251,10 +140,24 @@ impl Instance {
         if !imported.is_empty() {
             // What was imported is still part of the values.
             values = copy_map(&values);
-            merge_tables(&values, &imported, rule, warnings);
+            merge_tables(&values, &imported, rule, self.warnings);
         }
-        self.values = values.into();
+        self.charts.set_values(chart, values);
         Ok(())
+    }
+
+    /// The name of a dependency and what its parent imports from it, which it does not do again: Helm finds what it has imported in
+    /// another form and forgets it.
+    fn take_imports(&mut self, id: DeclaredId) -> (String, Vec<ImportValues>) {
+        let Declared {
+            dependency,
+            is_imported,
+        } = self.charts.declared_mut(id);
+        if *is_imported {
+            dependency.import_values.clear();
+        }
+        *is_imported = true;
+        (dependency.name.clone(), dependency.import_values.clone())
     }
 }
 

@@ -2,7 +2,8 @@
 
 use indexmap::IndexSet;
 
-use super::dependencies::{Instance, table};
+use super::dependencies::table;
+use super::instances::Instance;
 use crate::schema::{Problem, SchemaRules};
 use crate::value::Map;
 use crate::warning::Said;
@@ -50,7 +51,7 @@ impl SchemaFinding {
 
 /// Checks the coalesced values of a chart and all below it.
 pub(crate) fn check_schemas(
-    chart: &Instance,
+    chart: Instance<'_>,
     values: &Map,
     rules: SchemaRules,
     warnings: &mut Vec<Said>,
@@ -77,13 +78,13 @@ struct Check {
 }
 
 impl Check {
-    fn chart(&mut self, chart: &Instance, values: &Map) {
+    fn chart(&mut self, chart: Instance<'_>, values: &Map) {
         let problem = chart
             .schema()
             .and_then(|schema| schema.problem(values, self.rules, &mut self.unresolved));
         if let Some(Problem { text, findings }) = problem {
             let Self { error, charts, .. } = self;
-            error.text.push_str(&chart.metadata.name);
+            error.text.push_str(chart.name());
             error.text.push_str(":\n");
             error.text.push_str(&text);
             error
@@ -94,9 +95,9 @@ impl Check {
                     message,
                 }));
         }
-        for child in &chart.dependencies {
-            let section = table(values, &child.metadata.name).unwrap_or_default();
-            self.charts.push(child.metadata.name.clone());
+        for child in chart.dependencies() {
+            let section = table(values, child.name()).unwrap_or_default();
+            self.charts.push(child.name().to_owned());
             self.chart(child, &section);
             self.charts.pop();
         }
