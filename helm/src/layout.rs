@@ -94,7 +94,10 @@ impl Layout {
         let profile = chart.profile();
         let subcharts = Map::new();
         let root = Map::new();
-        root.insert("Chart", chart_object(&chart.metadata(), chart.is_root(), profile.chart_object));
+        root.insert(
+            "Chart",
+            chart_object(&chart.metadata(), chart.is_root(), profile.chart_object),
+        );
         root.insert(
             "Files",
             Value::Obj(Rc::new(Files::new(chart.files(), profile.lines_of_empty_file))),

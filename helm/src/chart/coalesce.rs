@@ -2,6 +2,8 @@
 //!
 //! Works on shared maps, because which maps are the same object is visible to templates that change them.
 
+use std::collections::HashSet;
+
 use super::instances::Instance;
 use crate::bounds::{check, note_held, note_work};
 use crate::format;
@@ -51,10 +53,9 @@ pub(crate) fn coalesce(
     let mut coalescer = Coalescer {
         nulls,
         rule: chart.profile().nulls,
-        sharing,
         warnings,
     };
-    coalescer.chart(chart, &values, "")?;
+    coalescer.chart(chart, &values, "", sharing)?;
     Ok(values)
 }
 
@@ -63,7 +64,6 @@ pub(crate) fn merge_tables(over: &Map, base: &Map, rule: NullRule, warnings: &mu
     let mut coalescer = Coalescer {
         nulls: Nulls::Keep,
         rule,
-        sharing: Sharing::Allowed,
         warnings,
     };
     coalescer.tables(over, base, "", Nulls::Keep, Below::Shared);
@@ -72,15 +72,21 @@ pub(crate) fn merge_tables(over: &Map, base: &Map, rule: NullRule, warnings: &mu
 struct Coalescer<'a> {
     nulls: Nulls,
     rule: NullRule,
-    sharing: Sharing,
     warnings: &'a mut Vec<Said>,
 }
 
 impl Coalescer<'_> {
-    fn chart(&mut self, chart: Instance<'_>, values: &Map, prefix: &str) -> Result<(), String> {
+    fn chart(&mut self, chart: Instance<'_>, values: &Map, prefix: &str, sharing: Sharing) -> Result<(), String> {
         let prefix = concat(prefix, chart.name());
         check()?;
-        self.defaults(chart, values, &prefix);
+        self.defaults(chart, values, &prefix, sharing);
+        // Charts of one name write into one section.
+        let mut names = HashSet::new();
+        let sharing = if chart.dependencies().all(|chart| names.insert(chart.name())) {
+            sharing
+        } else {
+            Sharing::Forbidden
+        };
         for subchart in chart.dependencies() {
             let name = subchart.name();
             let section = match values.get(name) {
@@ -94,12 +100,12 @@ impl Coalescer<'_> {
             };
             self.globals(&section, values, &prefix);
             check()?;
-            self.chart(subchart, &section, &prefix)?;
+            self.chart(subchart, &section, &prefix, sharing)?;
         }
         Ok(())
     }
 
-    fn defaults(&mut self, chart: Instance<'_>, values: &Map, prefix: &str) {
+    fn defaults(&mut self, chart: Instance<'_>, values: &Map, prefix: &str, sharing: Sharing) {
         for (key, default) in &*chart.default_values().entries() {
             let is_subchart = || {
                 let mut names = chart.dependencies().map(|chart| chart.name().as_bytes());
@@ -107,7 +113,7 @@ impl Coalescer<'_> {
             };
             let Some(value) = values.get(key) else {
                 // Sections of subcharts and globals are what later steps write into.
-                let is_read = self.sharing == Sharing::Allowed && **key != *GLOBAL.as_bytes() && !is_subchart();
+                let is_read = sharing == Sharing::Allowed && **key != *GLOBAL.as_bytes() && !is_subchart();
                 let default = if is_read && !self.drops_nulls() {
                     default.clone()
                 } else {

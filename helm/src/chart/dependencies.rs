@@ -49,7 +49,13 @@ impl Process<'_> {
             return Ok(());
         }
         self.use_declared(chart, &declared)?;
-        let values = coalesce(self.charts.at(chart), values, Nulls::Delete, Sharing::Allowed, self.warnings)?;
+        let values = coalesce(
+            self.charts.at(chart),
+            values,
+            Nulls::Delete,
+            Sharing::Allowed,
+            self.warnings,
+        )?;
         let mut disabled = HashSet::new();
         for &id in &declared {
             let dependency = &mut self.charts.declared_mut(id).dependency;
