@@ -54,7 +54,7 @@ pub struct Profile {
     pub(crate) open_index: OpenIndex,
     /// What `.Files.Lines` makes of an empty file.
     pub(crate) lines_of_empty_file: EmptyFile,
-    /// How charts below a chart that has an alias are found and named.
+    /// Whose the charts are below a chart that has an alias.
     pub(crate) below_alias: BelowAlias,
     /// How schemas are read and values checked.
     pub(crate) schemas: SchemaRules,
@@ -164,12 +164,12 @@ pub(crate) enum EmptyFile {
     HasNoLines,
 }
 
-/// How charts below a chart that has an alias are found and named.
+/// Whose the charts are below a chart that has an alias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BelowAlias {
-    /// All aliases of a chart share them, so those that nobody declares keep the path they have without an alias.
+    /// All aliases of a chart share them and what the chart declares, so what is decided for one is decided for all.
     Shared,
-    /// Each alias has its own.
+    /// Each alias has its own, and declarations of its own. What is below those is shared until it is declared in its turn.
     Copied,
 }
 

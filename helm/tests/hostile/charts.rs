@@ -60,6 +60,23 @@ fn aliases_of_charts_with_aliases_end_at_the_limit() {
 }
 
 #[test]
+fn charts_that_aliases_share_are_not_walked_beyond_the_limit() {
+    let mut files = Vec::new();
+    let mut folder = String::new();
+    for level in 0..20 {
+        let below = format!("s{}", level + 1);
+        let aliases = aliases_of(&below, 10).replace("alias:", "condition: \"on\", alias:");
+        let declared = if level < 19 { aliases } else { String::new() };
+        let chart = format!("apiVersion: v2\nname: s{level}\nversion: 1.0.0\n{declared}");
+        files.push(file(format!("{folder}Chart.yaml"), chart));
+        files.push(file(format!("{folder}values.yaml"), "a0: {\"on\": false}"));
+        folder = format!("{folder}charts/{below}/");
+    }
+    // The first alias has nothing below it, so that all others in Helm 3 share what is.
+    assert!(error_as(Profile::V3_19, files).contains(HELD));
+}
+
+#[test]
 fn globals_are_not_copied_to_charts_beyond_the_limit() {
     let globals = repeated(2_000, |number| format!("  k{number}: {{a: 1}}\n"));
     let mut files = vec![
