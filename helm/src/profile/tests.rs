@@ -254,7 +254,9 @@ const fn lines_told(rule: EmptyFile) -> &'static str {
 
 const fn alias_told(rule: BelowAlias) -> &'static str {
     match rule {
-        BelowAlias::Shared => "are one for all aliases of a chart, as are its declarations: the first alias gives them the names of theirs, and they are where the last one has them",
+        BelowAlias::Shared => {
+            "are one for all aliases of a chart, as are its declarations: the first alias gives them the names of theirs, and they are where the last one has them"
+        }
         BelowAlias::Copied => "are each alias's own",
     }
 }

@@ -63,11 +63,12 @@ fn aliases_of_charts_with_aliases_end_at_the_limit() {
 fn charts_that_aliases_share_are_not_walked_beyond_the_limit() {
     let mut files = Vec::new();
     let mut folder = String::new();
+    let keywords = format!("keywords: [{}]\n", "a,".repeat(1_000));
     for level in 0..20 {
         let below = format!("s{}", level + 1);
-        let aliases = aliases_of(&below, 10).replace("alias:", "condition: \"on\", alias:");
+        let aliases = aliases_of(&below, 3).replace("alias:", "condition: \"on\", alias:");
         let declared = if level < 19 { aliases } else { String::new() };
-        let chart = format!("apiVersion: v2\nname: s{level}\nversion: 1.0.0\n{declared}");
+        let chart = format!("apiVersion: v2\nname: s{level}\nversion: 1.0.0\n{keywords}{declared}");
         files.push(file(format!("{folder}Chart.yaml"), chart));
         files.push(file(format!("{folder}values.yaml"), "a0: {\"on\": false}"));
         folder = format!("{folder}charts/{below}/");
