@@ -119,26 +119,28 @@ impl Instances {
     /// A copy of a chart for one who declares it, under the alias that this one gives it.
     pub(super) fn copy(&mut self, original: ChartId, alias: &str) -> Result<ChartId, BoundError> {
         self.at(original).hold()?;
-        let mut copy = self.charts[original.0].clone();
-        let mut described = self.described[copy.described.0].clone();
+        let mut linked = self.charts[original.0].clone();
+        let mut described = self.described[linked.described.0].clone();
         if !alias.is_empty() {
             alias.clone_into(&mut described.name);
         }
+        linked.described = self.add_described(described);
+        let copy = self.add_chart(linked);
         if self.profile.below_alias == BelowAlias::Copied {
-            for declared in &mut described.declared {
-                *declared = self.add_declared(self.declared[declared.0].clone());
-            }
-            for chart in &mut copy.dependencies {
-                *chart = self.add_chart(self.charts[chart.0].clone());
-            }
-        }
-        copy.described = self.add_described(described);
-        let copied = copy.dependencies.clone();
-        let copy = self.add_chart(copy);
-        if self.profile.below_alias == BelowAlias::Copied {
-            self.set_dependencies(copy, copied);
+            self.separate(copy);
         }
         Ok(copy)
+    }
+
+    /// Gives a copy declarations of its own and copies of the charts just below it.
+    fn separate(&mut self, copy: ChartId) {
+        let declared = self.declared_by(copy).to_vec().into_iter();
+        let declared = declared.map(|id| self.add_declared(self.declared[id.0].clone()));
+        let declared = declared.collect();
+        self.set_declared_by(copy, declared);
+        let below = self.dependencies(copy).to_vec().into_iter();
+        let below = below.map(|id| self.add_chart(self.charts[id.0].clone())).collect();
+        self.set_dependencies(copy, below);
     }
 
     pub(super) fn at(&self, id: ChartId) -> Instance<'_> {
@@ -221,7 +223,7 @@ impl<'a> Instance<'a> {
         self.linked().parent.is_none()
     }
 
-    pub(crate) fn dependencies(self) -> impl DoubleEndedIterator<Item = Self> + 'a {
+    pub(crate) fn dependencies(self) -> impl Iterator<Item = Self> + 'a {
         let ids = self.linked().dependencies.iter();
         ids.map(move |&id| Self { all: self.all, id })
     }

@@ -255,7 +255,7 @@ const fn lines_told(rule: EmptyFile) -> &'static str {
 const fn alias_told(rule: BelowAlias) -> &'static str {
     match rule {
         BelowAlias::Shared => {
-            "are one for all aliases of a chart, as are its declarations: the first alias gives them the names of theirs, and they are where the last one has them"
+            "belong to all aliases of a chart at once: the next one finds what was decided for the one before, and files have the paths of the last one"
         }
         BelowAlias::Copied => "are each alias's own",
     }
