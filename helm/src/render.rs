@@ -117,8 +117,8 @@ impl Render<'_> {
         };
         let mut charts = Instances::new(self.chart.root(), profile);
         process(&mut charts, &values, warnings).map_err(RenderProblem::Dependencies)?;
-        let values =
-            coalesce(charts.root(), &values, Nulls::Delete, Sharing::Forbidden, warnings).map_err(RenderProblem::Values)?;
+        let values = coalesce(charts.root(), &values, Nulls::Delete, Sharing::Forbidden, warnings)
+            .map_err(RenderProblem::Values)?;
         if self.options.check_schemas {
             check_schemas(charts.root(), &values, profile.schemas, warnings).map_err(RenderProblem::Schema)?;
         }
