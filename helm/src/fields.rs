@@ -165,6 +165,11 @@ impl Field<'_> {
         }
     }
 
+    /// Whether it is a list, an empty one too.
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self.node, Node::List(_))
+    }
+
     /// The items of what must be a list of some type; a null has none.
     pub(crate) fn items(&self, go_type: &str) -> Option<&[Node]> {
         match self.node {

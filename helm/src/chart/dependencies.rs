@@ -44,10 +44,10 @@ struct Process<'a> {
 
 impl Process<'_> {
     fn decide(&mut self, chart: ChartId, values: &Map, path: &str) -> Result<(), String> {
-        let mut declared = self.charts.declared_by(chart).to_vec();
-        if declared.is_empty() {
+        if !self.charts.lists_declared(chart) {
             return Ok(());
         }
+        let mut declared = self.charts.declared_by(chart).to_vec();
         self.use_declared(chart, &declared)?;
         let values = coalesce(
             self.charts.at(chart),
@@ -113,10 +113,10 @@ impl Process<'_> {
         for below in self.charts.dependencies(chart).to_vec() {
             self.import(below)?;
         }
-        let declared = self.charts.declared_by(chart).to_vec();
-        if declared.is_empty() {
+        if !self.charts.lists_declared(chart) {
             return Ok(());
         }
+        let declared = self.charts.declared_by(chart).to_vec();
         let imports: Vec<_> = declared.into_iter().map(|id| self.take_imports(id)).collect();
         // What is imported gets nulls written into it.
         let sharing = if imports.iter().any(|(_, imports)| !imports.is_empty()) {

@@ -55,6 +55,8 @@ struct Described {
     /// The alias, if it has one.
     name: String,
     declared: Vec<DeclaredId>,
+    /// Whether there is a list of them, be it empty.
+    lists_declared: bool,
 }
 
 /// What a chart says about one that it needs.
@@ -87,6 +89,7 @@ impl Instances {
         let described = Described {
             name: chart.metadata.name.clone(),
             declared: declared.map(|declared| self.add_declared(declared)).collect(),
+            lists_declared: chart.metadata.lists_dependencies,
         };
         let linked = Linked {
             chart: Arc::clone(chart),
@@ -137,7 +140,7 @@ impl Instances {
         let declared = self.declared_by(copy).to_vec().into_iter();
         let declared = declared.map(|id| self.add_declared(self.declared[id.0].clone()));
         let declared = declared.collect();
-        self.set_declared_by(copy, declared);
+        self.described[self.charts[copy.0].described.0].declared = declared;
         let below = self.dependencies(copy).to_vec().into_iter();
         let below = below.map(|id| self.add_chart(self.charts[id.0].clone())).collect();
         self.set_dependencies(copy, below);
@@ -167,14 +170,21 @@ impl Instances {
         self.charts[id.0].values = Rc::new(values.into());
     }
 
+    /// Whether a chart has a list of what it needs, be it empty.
+    pub(super) fn lists_declared(&self, id: ChartId) -> bool {
+        self.described[self.charts[id.0].described.0].lists_declared
+    }
+
     /// What a chart declares.
     pub(super) fn declared_by(&self, id: ChartId) -> &[DeclaredId] {
         &self.described[self.charts[id.0].described.0].declared
     }
 
+    /// Leaves some of what a chart declares. Where nothing is left, there is no list either.
     pub(super) fn set_declared_by(&mut self, id: ChartId, declared: Vec<DeclaredId>) {
-        let described = self.charts[id.0].described;
-        self.described[described.0].declared = declared;
+        let described = &mut self.described[self.charts[id.0].described.0];
+        described.lists_declared = !declared.is_empty();
+        described.declared = declared;
     }
 
     pub(super) fn declared(&self, id: DeclaredId) -> &Dependency {
@@ -230,7 +240,7 @@ impl<'a> Instance<'a> {
 
     /// What `Chart.yaml` says, with the alias as name and with what has become of the dependencies.
     pub(crate) fn metadata(self) -> Cow<'a, Metadata> {
-        let Described { name, declared } = self.described();
+        let Described { name, declared, .. } = self.described();
         let loaded = &*self.linked().chart.metadata;
         if loaded.dependencies.is_empty() && *name == loaded.name {
             return Cow::Borrowed(loaded);

@@ -42,6 +42,8 @@ pub struct Metadata {
     pub kube_version: String,
     /// The charts it needs.
     pub dependencies: Vec<Dependency>,
+    /// Whether it lists what it needs, be it an empty list: only then Helm decides what the charts below need.
+    pub lists_dependencies: bool,
     /// Empty, `application` or `library`.
     pub chart_type: String,
 }
@@ -199,7 +201,10 @@ impl Struct for Metadata {
         ("deprecated", |chart, field| field.flag(&mut chart.deprecated)),
         ("annotations", |chart, field| field.pairs(&mut chart.annotations)),
         ("kubeVersion", |chart, field| field.text(&mut chart.kube_version)),
-        ("dependencies", |chart, field| field.structs(&mut chart.dependencies)),
+        ("dependencies", |chart, field| {
+            field.structs(&mut chart.dependencies);
+            chart.lists_dependencies = field.is_list();
+        }),
         ("type", |chart, field| field.text(&mut chart.chart_type)),
     ];
 }

@@ -89,6 +89,7 @@ impl MetadataObject {
             annotations,
             kube_version,
             dependencies,
+            lists_dependencies: _,
             chart_type,
         } = metadata;
         let fields = vec![

@@ -36,7 +36,9 @@ enum Operator {
 
 /// Two versions with a hyphen between them.
 static HYPHEN: LazyLock<Regex> = LazyLock::new(|| {
-    let version = r"v?([0-9xX*|]+)(?:\.([0-9xX*|]+))?(?:\.([0-9xX*|]+))?(?:-([0-9A-Za-z.-]+))?(?:\+([0-9A-Za-z.-]+))?";
+    let suffix = r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*";
+    let number = r"[0-9xX*|]+";
+    let version = format!(r"v?({number})(?:\.({number}))?(?:\.({number}))?(?:-({suffix}))?(?:\+({suffix}))?");
     let space = r"[\t\n\f\r ]";
     Regex::new(&format!("{space}*({version}){space}+-{space}+({version}){space}*"))
         .expect("a constant pattern compiles")
@@ -102,6 +104,25 @@ fn take(text: &str, is_kind: impl Fn(u8) -> bool) -> (&str, &str) {
     text.split_at(end)
 }
 
+/// What a sign leads, unless nothing of the kind follows the sign.
+fn led(text: &str, sign: char, is_kind: impl Fn(u8) -> bool) -> (&str, &str) {
+    match text.strip_prefix(sign).map(|behind| take(behind, is_kind)) {
+        Some((led, rest)) if !led.is_empty() => (led, rest),
+        _ => ("", text),
+    }
+}
+
+/// The same for identifiers with points between them.
+fn led_identifiers(text: &str, sign: char) -> (&str, &str) {
+    let is_kind = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let (mut last, mut rest) = led(text, sign, is_kind);
+    while !last.is_empty() {
+        (last, rest) = led(rest, '.', is_kind);
+    }
+    let all = &text[..text.len() - rest.len()];
+    (all.strip_prefix(sign).unwrap_or_default(), rest)
+}
+
 /// One part of a range as it is written. What is left out is empty.
 struct Written<'a> {
     operator: Operator,
@@ -147,20 +168,14 @@ impl<'a> Written<'a> {
         let version = trim_start(rest);
         // Helm's library takes a bar here, which no version has.
         let is_digit = |byte: u8| byte.is_ascii_digit() || b"xX*|".contains(&byte);
-        let is_suffix = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);
-        // What a sign leads, unless nothing follows the sign.
-        let led = |rest: &'a str, sign: char, is_kind: &dyn Fn(u8) -> bool| match rest.strip_prefix(sign) {
-            Some(behind) if behind.bytes().next().is_some_and(is_kind) => take(behind, is_kind),
-            _ => ("", rest),
-        };
         let (major, rest) = take(version.strip_prefix('v').unwrap_or(version), is_digit);
         if major.is_empty() {
             return None;
         }
-        let (minor, rest) = led(rest, '.', &is_digit);
-        let (patch, rest) = led(rest, '.', &is_digit);
-        let (prerelease, rest) = led(rest, '-', &is_suffix);
-        let (_, rest) = led(rest, '+', &is_suffix);
+        let (minor, rest) = led(rest, '.', is_digit);
+        let (patch, rest) = led(rest, '.', is_digit);
+        let (prerelease, rest) = led_identifiers(rest, '-');
+        let (_, rest) = led_identifiers(rest, '+');
         let part = Self {
             operator,
             version: &version[..version.len() - rest.len()],

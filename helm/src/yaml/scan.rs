@@ -369,6 +369,7 @@ fn translate(error: &libyaml_safer::Error, text: &Text<'_>) -> Error {
     let line = named_line(error.kind(), line(error.problem_mark()), line(error.context_mark()));
     let problem = match error.problem() {
         "invalid UTF-8" => text.invalid_character(),
+        "found unexpected end of stream" => text.unclosed_quotes(error.context_mark()),
         problem => problem,
     };
     Error::syntax(line, problem)

@@ -163,6 +163,18 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// What Go says of quotes that nothing closes. A backslash at the very end escapes nothing, where the added line break is something to escape.
+    pub(super) fn unclosed_quotes(&self, quote: Option<Mark>) -> &'static str {
+        let text = &self.complete[..self.complete.len() - usize::from(self.completed)];
+        let backslashes = text.iter().rev().take_while(|byte| **byte == b'\\').count();
+        let is_double = quote.is_some_and(|quote| self.complete.get(self.position(quote.index)) == Some(&b'"'));
+        if is_double && backslashes % 2 == 1 {
+            "found unknown escape character"
+        } else {
+            "found unexpected end of stream"
+        }
+    }
+
     /// Whether the added line break is the end of what was written.
     pub(super) fn takes_added_break(&self, event: &Event) -> bool {
         self.completed && self.position(event.end_mark.index) == self.complete.len()
