@@ -174,7 +174,7 @@ impl<'a> Translator<'a> {
     }
 
     fn group(&mut self) -> Result<(), String> {
-        if self.open.len() > MAX_NESTING {
+        if self.open.len() >= MAX_NESTING {
             return Err(error("expression nests too deeply", self.whole));
         }
         if self.rest.starts_with("(?") {

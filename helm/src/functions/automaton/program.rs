@@ -18,6 +18,9 @@ const MAX_SHARED: usize = 64;
 /// The largest program that is shared, in bytes.
 const MAX_SHARED_PROGRAM: usize = 64 << 10;
 
+/// How deep what a pattern becomes may nest. Go takes a thousand groups in each other, which may need a group more each here.
+const MAX_NESTING: u32 = 4_000;
+
 /// Those that were made last, by pattern and direction.
 static SHARED: LazyLock<Mutex<HashMap<(String, bool), NFA>>> = LazyLock::new(Mutex::default);
 
@@ -58,7 +61,7 @@ thread_local! {
 fn compiler() -> thompson::Compiler {
     let mut compiler = thompson::Compiler::new();
     // The bounds of ASCII words lie within characters too; `find` passes over such places.
-    compiler.syntax(syntax::Config::new().utf8(false));
+    compiler.syntax(syntax::Config::new().utf8(false).nest_limit(MAX_NESTING));
     compiler
 }
 
