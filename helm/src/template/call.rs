@@ -188,7 +188,10 @@ impl Executor<'_> {
                 });
             }
             NodeKind::Nil => return Err(self.error(frame, format!("cannot assign nil to {}", parameter.name()))),
-            NodeKind::Field(fields) => self.fields(frame, dot, dot.clone(), fields, node, &[], None)?,
+            NodeKind::Field(fields) => {
+                let fields = frame.source.names(*fields);
+                self.fields(frame, dot, dot.clone(), fields, node, &[], None)?
+            }
             NodeKind::Variable { .. } => self.variable_node(frame, dot, node, &[], None)?,
             NodeKind::Pipe(_) => self.pipeline(frame, dot, node)?,
             NodeKind::Identifier(function) => self.call_function(frame, dot, function, node, &[], None)?,
@@ -203,7 +206,9 @@ impl Executor<'_> {
         let expected = match (parameter, frame.source.kind(node)) {
             (Type::Any | Type::Reflect, _) => return self.constant(frame, node),
             (Type::Bool, NodeKind::Bool(value)) => return Ok(Operand::from(Value::Bool(*value))),
-            (Type::Str, NodeKind::String { value, .. }) => return Ok(Operand::from(Value::from(&**value))),
+            (Type::Str, NodeKind::String { value, .. }) => {
+                return Ok(Operand::from(Value::from(frame.source.content(*value))));
+            }
             (Type::Int | Type::Int64, NodeKind::Number(number)) if let Some(int) = number.int => {
                 let int_type = if parameter == Type::Int {
                     IntType::Int

@@ -16,12 +16,12 @@ impl Executor<'_> {
             return Err(self.error(frame, "not a pipeline"));
         };
         let mut value = None;
-        for command in &pipe.commands {
+        for command in frame.source.nodes(pipe.commands) {
             let result = self.deeper(frame, |executor| executor.command(frame, dot, *command, value.take()))?;
             value = Some(result.unboxed());
         }
         let value = value.unwrap_or_default();
-        for name in &pipe.declared {
+        for name in frame.source.names(pipe.declared) {
             if pipe.is_assignment {
                 self.assign(frame, *name, value.clone())?;
             } else {
@@ -35,10 +35,12 @@ impl Executor<'_> {
         let NodeKind::Command(arguments) = frame.source.kind(command) else {
             return Err(self.error(frame, "not a command"));
         };
+        let arguments = frame.source.nodes(*arguments);
         let first = arguments[0];
         match frame.source.kind(first) {
             NodeKind::Field(fields) => {
                 self.step(frame, first)?;
+                let fields = frame.source.names(*fields);
                 return self.fields(frame, dot, dot.clone(), fields, first, arguments, last);
             }
             NodeKind::Chain { .. } => return self.chain(frame, dot, first, arguments, last),
@@ -75,7 +77,7 @@ impl Executor<'_> {
         frame.at.set(node);
         let value = match frame.source.kind(node) {
             NodeKind::Bool(value) => Value::Bool(*value),
-            NodeKind::String { value, .. } => Value::from(&**value),
+            NodeKind::String { value, .. } => Value::from(frame.source.content(*value)),
             NodeKind::Number(number) => return self.number(frame, number),
             _ => {
                 let described = frame.source.describe(node);
@@ -86,7 +88,7 @@ impl Executor<'_> {
     }
 
     fn number(&self, frame: &Frame, number: &Number) -> Executed<Operand> {
-        let text = &frame.source.text[number.text.clone()];
+        let text = frame.source.text_of(number.text);
         let is_hexadecimal_integer =
             matches!(text, [b'0', b'x' | b'X', _, ..]) && !text.iter().any(|byte| matches!(byte, b'p' | b'P'));
         let is_character = text.starts_with(b"'");
@@ -115,7 +117,7 @@ impl Executor<'_> {
         let NodeKind::Chain { node: start, fields } = frame.source.kind(node) else {
             return Err(self.error(frame, "not a chain"));
         };
-        let start = *start;
+        let (start, fields) = (*start, frame.source.names(*fields));
         let receiver = match frame.source.kind(start) {
             NodeKind::Nil => {
                 let described = frame.source.describe(node);
@@ -153,7 +155,7 @@ impl Executor<'_> {
             }
             return Ok(value);
         }
-        self.fields(frame, dot, value, fields, node, arguments, last)
+        self.fields(frame, dot, value, frame.source.names(*fields), node, arguments, last)
     }
 
     /// Walks `.a.b.c`; only the last one may be a method with arguments.

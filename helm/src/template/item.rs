@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::syntax::Span;
 use crate::text;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +72,13 @@ pub(super) struct Item<'a> {
     pub(super) kind: ItemKind,
     pub(super) position: usize,
     pub(super) text: &'a [u8],
+}
+
+impl Item<'_> {
+    /// Where it stands.
+    pub(super) fn span(&self) -> Span {
+        Span::new(self.position..self.position + self.text.len())
+    }
 }
 
 impl fmt::Display for Item<'_> {

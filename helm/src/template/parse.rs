@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::item::{Item, ItemKind, Keyword};
 use super::lex::Lexer;
 use super::literal;
-use super::syntax::{Branch, Name, Node, NodeId, NodeKind, Source, Tree, is_empty};
+use super::syntax::{Arena, Branch, Inclusion, Name, NodeId, NodeKind, Nodes, Source, Tree};
 use crate::bounds::{MAX_ITEMS, beyond};
 use crate::functions::FunctionTable;
 use crate::text;
@@ -84,10 +84,9 @@ struct Parser<'a> {
     /// Three items of look-ahead; the first is the one read last.
     items: [Item<'a>; 3],
     peeked: usize,
-    nodes: Vec<Node>,
+    arena: Arena,
     /// Nodes whose parent is not there yet, the innermost parent's last.
     open: Vec<NodeId>,
-    names: Vec<Box<str>>,
     name_index: HashMap<&'a [u8], Name>,
     /// The parts of the path that is being read.
     path: Vec<Name>,
@@ -129,9 +128,8 @@ impl<'a> Parser<'a> {
             lexer: Lexer::new(text),
             items: [nothing; 3],
             peeked: 0,
-            nodes: Vec::new(),
+            arena: Arena::default(),
             open: Vec::new(),
-            names: Vec::new(),
             name_index: HashMap::new(),
             path: Vec::new(),
             definitions: Vec::new(),
@@ -149,8 +147,7 @@ impl<'a> Parser<'a> {
         let source = Arc::new(Source {
             name: self.file,
             text: Arc::clone(text),
-            nodes: self.nodes,
-            names: self.names,
+            arena: self.arena,
         });
         self.definitions
             .into_iter()
@@ -164,17 +161,17 @@ impl<'a> Parser<'a> {
 
     fn intern(&mut self, name: &'a [u8]) -> Name {
         // A text is shorter than 4 GiB (`template`), so it has fewer names.
-        let next = Name(u32::try_from(self.names.len()).unwrap_or(u32::MAX));
+        let next = self.arena.next_name();
         let number = *self.name_index.entry(name).or_insert(next);
         if number == next {
-            self.names.push(text::lossy(name).into());
+            self.arena.add_name(text::lossy(name));
         }
         number
     }
 
     /// The nodes that were opened since there were so many.
-    fn close(&mut self, before: usize) -> Box<[NodeId]> {
-        let nodes = self.open[before..].into();
+    fn close(&mut self, before: usize) -> Nodes {
+        let nodes = self.arena.add_nodes(&self.open[before..]);
         self.open.truncate(before);
         nodes
     }
@@ -185,12 +182,7 @@ impl<'a> Parser<'a> {
     }
 
     fn node(&mut self, position: usize, kind: NodeKind) -> NodeId {
-        let number = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
-        self.nodes.push(Node {
-            position: u32::try_from(position).unwrap_or(u32::MAX),
-            kind,
-        });
-        number
+        self.arena.add(position, kind)
     }
 
     /// Counts one more control structure around what `parse` reads.
@@ -264,7 +256,7 @@ impl<'a> Parser<'a> {
 
     fn define(&mut self, name: Arc<str>, root: NodeId) -> Parsed<()> {
         let definition = Definition {
-            is_empty: is_empty(&self.nodes, self.text, root),
+            is_empty: self.arena.is_space(self.text, root),
             name: name.clone(),
             root,
         };
@@ -307,15 +299,12 @@ impl<'a> Parser<'a> {
     }
 
     fn text_or_action(&mut self) -> Parsed<Action> {
-        if self.nodes.len() > MAX_ITEMS {
+        if self.arena.len() > MAX_ITEMS {
             return Err(beyond(format!("template has more than {MAX_ITEMS} parts")));
         }
         let item = self.next_word();
         match item.kind {
-            ItemKind::Text => {
-                let range = item.position..item.position + item.text.len();
-                Ok(Action::Node(self.node(item.position, NodeKind::Text(range))))
-            }
+            ItemKind::Text => Ok(Action::Node(self.node(item.position, NodeKind::Text(item.span())))),
             ItemKind::LeftDelimiter => {
                 self.scope.action = Some(item.position);
                 let action = self.action()?;
@@ -419,7 +408,8 @@ impl<'a> Parser<'a> {
         if let Some(control) = chained {
             self.next();
             let node = self.nested(control)?;
-            return Ok(self.node(position, NodeKind::List([node].into())));
+            let list = self.arena.add_nodes(&[node]);
+            return Ok(self.node(position, NodeKind::List(list)));
         }
         match self.list()? {
             (list, Terminator::End) => Ok(list),
@@ -433,7 +423,8 @@ impl<'a> Parser<'a> {
         let name = self.template_name(&item, context)?;
         let pipe = self.pipeline(context, ItemKind::RightDelimiter)?;
         self.body_of(name.clone(), context)?;
-        Ok(self.node(item.position, NodeKind::Template { name, pipe: Some(pipe) }))
+        let inclusion = Inclusion { name, pipe: Some(pipe) };
+        Ok(self.node(item.position, NodeKind::Template(inclusion.into())))
     }
 
     fn template_control(&mut self) -> Parsed<NodeId> {
@@ -445,7 +436,7 @@ impl<'a> Parser<'a> {
             self.back_up();
             pipe = Some(self.pipeline(context, ItemKind::RightDelimiter)?);
         }
-        Ok(self.node(item.position, NodeKind::Template { name, pipe }))
+        Ok(self.node(item.position, NodeKind::Template(Inclusion { name, pipe }.into())))
     }
 }
 

@@ -1,4 +1,5 @@
-//! The syntax tree of templates: one arena of nodes for each parsed text, shared by the templates defined in it.
+//! The syntax tree of templates: one arena of nodes for each parsed text, shared by the templates defined in it. Nodes are small and refer to
+//! what they consist of by places in the arena's lists: a chart has some hundred thousand of them, and a render goes through most.
 //!
 //! Nothing here changes after parsing and nothing refers to values, so parsed templates can be shared between threads.
 
@@ -25,8 +26,71 @@ pub(crate) struct Source {
     /// The name that positions show.
     pub(super) name: Arc<str>,
     pub(super) text: Arc<[u8]>,
-    pub(super) nodes: Vec<Node>,
-    pub(super) names: Vec<Box<str>>,
+    pub(super) arena: Arena,
+}
+
+/// What the trees of a text consist of.
+#[derive(Debug, Default)]
+pub(super) struct Arena {
+    nodes: Vec<Node>,
+    lists: Vec<NodeId>,
+    paths: Vec<Name>,
+    strings: Vec<u8>,
+    names: Vec<Box<str>>,
+}
+
+/// A part of a text, or of a list of an [`Arena`]. Texts are shorter than 4 GiB, and so is all that is read from them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Span {
+    start: u32,
+    end: u32,
+}
+
+/// Nodes of an [`Arena`] in their order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Nodes(Span);
+
+/// Names of an [`Arena`] in their order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Names(Span);
+
+/// The bytes that a string constant means.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Content(Span);
+
+impl Span {
+    pub(super) fn new(range: Range<usize>) -> Self {
+        let place = |place| u32::try_from(place).unwrap_or(u32::MAX);
+        Self {
+            start: place(range.start),
+            end: place(range.end),
+        }
+    }
+
+    pub(super) fn start(self) -> usize {
+        self.start as usize
+    }
+
+    pub(super) fn of<T>(self, all: &[T]) -> &[T] {
+        &all[self.start as usize..self.end as usize]
+    }
+
+    /// Adds something to a list.
+    fn added<T: Clone>(list: &mut Vec<T>, items: &[T]) -> Self {
+        let start = list.len();
+        list.extend_from_slice(items);
+        Self::new(start..list.len())
+    }
+
+    fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+}
+
+impl Names {
+    pub(super) fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 /// One template: the text of a file, or a definition within it.
@@ -38,34 +102,43 @@ pub(crate) struct Tree {
 }
 
 #[derive(Debug)]
-pub(super) struct Node {
+struct Node {
     /// Byte offset in the text.
-    pub(super) position: u32,
-    pub(super) kind: NodeKind,
+    position: u32,
+    kind: NodeKind,
 }
+
+const _: () = assert!(size_of::<Node>() == 32);
 
 #[derive(Debug)]
 pub(super) enum NodeKind {
-    List(Box<[NodeId]>),
-    Text(Range<usize>),
+    List(Nodes),
+    Text(Span),
     Action(NodeId),
     If(Branch),
     With(Branch),
     Range(Branch),
-    Template { name: Arc<str>, pipe: Option<NodeId> },
+    Template(Box<Inclusion>),
     Break,
     Continue,
     Pipe(Pipe),
-    Command(Box<[NodeId]>),
+    Command(Nodes),
     Identifier(&'static Function),
-    Variable { name: Name, fields: Box<[Name]> },
-    Field(Box<[Name]>),
-    Chain { node: NodeId, fields: Box<[Name]> },
+    Variable { name: Name, fields: Names },
+    Field(Names),
+    Chain { node: NodeId, fields: Names },
     Dot,
     Nil,
     Bool(bool),
     Number(Box<Number>),
-    String { quoted: Range<usize>, value: Box<[u8]> },
+    String { quoted: Span, value: Content },
+}
+
+/// A template that another one executes.
+#[derive(Debug)]
+pub(super) struct Inclusion {
+    pub(super) name: Arc<str>,
+    pub(super) pipe: Option<NodeId>,
 }
 
 #[derive(Debug)]
@@ -75,17 +148,17 @@ pub(super) struct Branch {
     pub(super) else_list: Option<NodeId>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Pipe {
     pub(super) is_assignment: bool,
-    pub(super) declared: Box<[Name]>,
-    pub(super) commands: Box<[NodeId]>,
+    pub(super) declared: Names,
+    pub(super) commands: Nodes,
 }
 
 /// A number constant with every reading it has.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Number {
-    pub(super) text: Range<usize>,
+    pub(super) text: Span,
     pub(super) int: Option<i64>,
     pub(super) uint: Option<u64>,
     pub(super) float: Option<f64>,
@@ -93,18 +166,92 @@ pub(super) struct Number {
     pub(super) complex: Option<(f64, f64)>,
 }
 
-impl Source {
+impl Arena {
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(super) fn add(&mut self, position: usize, kind: NodeKind) -> NodeId {
+        let number = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
+        self.nodes.push(Node {
+            position: u32::try_from(position).unwrap_or(u32::MAX),
+            kind,
+        });
+        number
+    }
+
+    pub(super) fn add_nodes(&mut self, nodes: &[NodeId]) -> Nodes {
+        Nodes(Span::added(&mut self.lists, nodes))
+    }
+
+    pub(super) fn add_names(&mut self, names: &[Name]) -> Names {
+        Names(Span::added(&mut self.paths, names))
+    }
+
+    pub(super) fn add_content(&mut self, content: &[u8]) -> Content {
+        Content(Span::added(&mut self.strings, content))
+    }
+
+    /// The name that a new text gets.
+    pub(super) fn next_name(&self) -> Name {
+        Name(u32::try_from(self.names.len()).unwrap_or(u32::MAX))
+    }
+
+    pub(super) fn add_name(&mut self, text: String) {
+        self.names.push(text.into());
+    }
+
     pub(super) fn kind(&self, node: NodeId) -> &NodeKind {
         &self.nodes[node.0 as usize].kind
     }
 
+    pub(super) fn nodes(&self, nodes: Nodes) -> &[NodeId] {
+        nodes.0.of(&self.lists)
+    }
+
+    /// About the bytes that it takes.
+    fn memory(&self) -> usize {
+        size_of_val(&*self.nodes) + size_of_val(&*self.lists) + size_of_val(&*self.paths) + self.strings.len()
+    }
+
+    /// Whether a node is nothing but space in the text.
+    pub(super) fn is_space(&self, text: &[u8], node: NodeId) -> bool {
+        match self.kind(node) {
+            NodeKind::List(list) => self.nodes(*list).iter().all(|node| self.is_space(text, *node)),
+            NodeKind::Text(span) => text::trim_space(span.of(text)).is_empty(),
+            _ => false,
+        }
+    }
+}
+
+impl Source {
+    pub(super) fn kind(&self, node: NodeId) -> &NodeKind {
+        self.arena.kind(node)
+    }
+
+    pub(super) fn nodes(&self, nodes: Nodes) -> &[NodeId] {
+        self.arena.nodes(nodes)
+    }
+
+    pub(super) fn names(&self, names: Names) -> &[Name] {
+        names.0.of(&self.arena.paths)
+    }
+
+    pub(super) fn content(&self, content: Content) -> &[u8] {
+        content.0.of(&self.arena.strings)
+    }
+
+    pub(super) fn text_of(&self, span: Span) -> &[u8] {
+        span.of(&self.text)
+    }
+
     pub(super) fn name_of(&self, name: Name) -> &str {
-        &self.names[name.0 as usize]
+        &self.arena.names[name.0 as usize]
     }
 
     /// Where a node begins: its byte in the text.
     pub(super) fn offset(&self, node: NodeId) -> usize {
-        self.nodes[node.0 as usize].position as usize
+        self.arena.nodes[node.0 as usize].position as usize
     }
 
     /// The node written out again, as error texts quote it.
@@ -128,18 +275,18 @@ impl Source {
 
     fn write(&self, node: NodeId, out: &mut String) {
         match self.kind(node) {
-            NodeKind::List(nodes) => nodes.iter().for_each(|node| self.write(*node, out)),
-            NodeKind::Text(range) => out.push_str(&text::lossy(&self.text[range.clone()])),
+            NodeKind::List(nodes) => self.nodes(*nodes).iter().for_each(|node| self.write(*node, out)),
+            NodeKind::Text(span) => out.push_str(&text::lossy(self.text_of(*span))),
             NodeKind::Action(pipe) => self.write_braced("", *pipe, out),
             NodeKind::If(branch) => self.write_branch("if ", branch, out),
             NodeKind::With(branch) => self.write_branch("with ", branch, out),
             NodeKind::Range(branch) => self.write_branch("range ", branch, out),
-            NodeKind::Template { name, pipe } => {
+            NodeKind::Template(inclusion) => {
                 out.push_str("{{template ");
-                out.push_str(&text::lossy(&crate::format::quote(name.as_bytes())));
-                if let Some(pipe) = pipe {
+                out.push_str(&text::lossy(&crate::format::quote(inclusion.name.as_bytes())));
+                if let Some(pipe) = inclusion.pipe {
                     out.push(' ');
-                    self.write(*pipe, out);
+                    self.write(pipe, out);
                 }
                 out.push_str("}}");
             }
@@ -147,7 +294,7 @@ impl Source {
             NodeKind::Continue => out.push_str("{{continue}}"),
             NodeKind::Pipe(pipe) => self.write_pipe(pipe, out),
             NodeKind::Command(arguments) => {
-                for (index, argument) in arguments.iter().enumerate() {
+                for (index, argument) in self.nodes(*arguments).iter().enumerate() {
                     if index > 0 {
                         out.push(' ');
                     }
@@ -157,23 +304,23 @@ impl Source {
             NodeKind::Identifier(function) => out.push_str(function.name),
             NodeKind::Variable { name, fields } => {
                 out.push_str(self.name_of(*name));
-                self.write_fields(fields, out);
+                self.write_fields(self.names(*fields), out);
             }
-            NodeKind::Field(fields) => self.write_fields(fields, out),
+            NodeKind::Field(fields) => self.write_fields(self.names(*fields), out),
             NodeKind::Chain { node, fields } => {
                 self.write_operand(*node, out);
-                self.write_fields(fields, out);
+                self.write_fields(self.names(*fields), out);
             }
             NodeKind::Dot => out.push('.'),
             NodeKind::Nil => out.push_str("nil"),
             NodeKind::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
-            NodeKind::Number(number) => out.push_str(&text::lossy(&self.text[number.text.clone()])),
-            NodeKind::String { quoted, .. } => out.push_str(&text::lossy(&self.text[quoted.clone()])),
+            NodeKind::Number(number) => out.push_str(&text::lossy(self.text_of(number.text))),
+            NodeKind::String { quoted, .. } => out.push_str(&text::lossy(self.text_of(*quoted))),
         }
     }
 
     fn write_pipe(&self, pipe: &Pipe, out: &mut String) {
-        for (index, variable) in pipe.declared.iter().enumerate() {
+        for (index, variable) in self.names(pipe.declared).iter().enumerate() {
             if index > 0 {
                 out.push_str(", ");
             }
@@ -182,7 +329,7 @@ impl Source {
         if !pipe.declared.is_empty() {
             out.push_str(if pipe.is_assignment { " = " } else { " := " });
         }
-        for (index, command) in pipe.commands.iter().enumerate() {
+        for (index, command) in self.nodes(pipe.commands).iter().enumerate() {
             if index > 0 {
                 out.push_str(" | ");
             }
@@ -229,20 +376,11 @@ impl Source {
 impl Tree {
     /// About the bytes that the text and all trees of it take.
     pub(super) fn memory(&self) -> usize {
-        const BOXES: usize = 64;
-        self.source.text.len() + self.source.nodes.len() * (size_of::<Node>() + BOXES)
+        self.source.text.len() + self.source.arena.memory()
     }
 
     /// Whether the template is nothing but space: such a one never replaces another of its name.
     pub(super) fn is_empty(&self) -> bool {
-        is_empty(&self.source.nodes, &self.source.text, self.root)
-    }
-}
-
-pub(super) fn is_empty(nodes: &[Node], text: &[u8], node: NodeId) -> bool {
-    match &nodes[node.0 as usize].kind {
-        NodeKind::List(list) => list.iter().all(|node| is_empty(nodes, text, *node)),
-        NodeKind::Text(range) => text::trim_space(&text[range.clone()]).is_empty(),
-        _ => false,
+        self.source.arena.is_space(&self.source.text, self.root)
     }
 }

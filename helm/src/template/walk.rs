@@ -3,7 +3,7 @@
 
 use super::exec::{Executed, Executor, Frame, NO_VALUE, quoted};
 use super::failure::Failure;
-use super::syntax::{Branch, Name, NodeId, NodeKind};
+use super::syntax::{Branch, Inclusion, Name, NodeId, NodeKind};
 use super::{Operand, is_true};
 use crate::bounds::take_work;
 use crate::format;
@@ -23,16 +23,19 @@ impl Executor<'_> {
     pub(super) fn walk(&mut self, frame: &Frame, dot: &Operand, node: NodeId) -> Executed<Flow> {
         self.step(frame, node)?;
         match frame.source.kind(node) {
-            NodeKind::List(nodes) => return self.deeper(frame, |executor| executor.walk_list(frame, dot, nodes)),
-            NodeKind::Text(range) => {
-                self.note_origin(frame, range.start, true);
-                self.write(frame, &frame.source.text[range.clone()])?;
+            NodeKind::List(nodes) => {
+                let nodes = frame.source.nodes(*nodes);
+                return self.deeper(frame, |executor| executor.walk_list(frame, dot, nodes));
+            }
+            NodeKind::Text(span) => {
+                self.note_origin(frame, span.start(), true);
+                self.write(frame, frame.source.text_of(*span))?;
             }
             NodeKind::Action(pipe) => self.walk_action(frame, dot, node, *pipe)?,
             NodeKind::If(branch) => return self.walk_branch(frame, dot, branch, false),
             NodeKind::With(branch) => return self.walk_branch(frame, dot, branch, true),
             NodeKind::Range(branch) => self.walk_range(frame, dot, node, branch)?,
-            NodeKind::Template { name, pipe } => self.walk_template(frame, dot, node, name, *pipe)?,
+            NodeKind::Template(inclusion) => self.walk_template(frame, dot, node, inclusion)?,
             NodeKind::Break => return Ok(Flow::Break),
             NodeKind::Continue => return Ok(Flow::Continue),
             _ => return Err(self.error(frame, "unknown node")),
@@ -160,7 +163,7 @@ impl Executor<'_> {
         element: impl Fn(i64) -> Value,
     ) -> Executed<bool> {
         if let NodeKind::Pipe(pipe) = frame.source.kind(branch.pipe)
-            && pipe.declared.len() > 1
+            && frame.source.names(pipe.declared).len() > 1
         {
             let shown = match format::sprint_target(value) {
                 Ok(printed) => text::lossy(&printed),
@@ -181,14 +184,15 @@ impl Executor<'_> {
     fn iteration(&mut self, frame: &Frame, branch: &Branch, index: Operand, element: &Operand) -> Executed<Flow> {
         let mark = self.variables.len();
         if let NodeKind::Pipe(pipe) = frame.source.kind(branch.pipe) {
+            let declared = frame.source.names(pipe.declared);
             // With one variable it is the element, with two the index comes first.
-            let values = match pipe.declared.len() {
+            let values = match declared.len() {
                 0 => Vec::new(),
                 1 => vec![element.clone()],
                 _ => vec![index, element.clone()],
             };
             let first = mark - values.len().min(mark);
-            for (position, (name, value)) in pipe.declared.iter().zip(values).enumerate() {
+            for (position, (name, value)) in declared.iter().zip(values).enumerate() {
                 if pipe.is_assignment {
                     self.assign(frame, *name, value)?;
                 } else {
@@ -201,19 +205,13 @@ impl Executor<'_> {
         Ok(flow)
     }
 
-    fn walk_template(
-        &mut self,
-        frame: &Frame,
-        dot: &Operand,
-        node: NodeId,
-        name: &str,
-        pipe: Option<NodeId>,
-    ) -> Executed<()> {
+    fn walk_template(&mut self, frame: &Frame, dot: &Operand, node: NodeId, included: &Inclusion) -> Executed<()> {
+        let Inclusion { name, pipe } = included;
         let Some(tree) = self.find(name) else {
             return Err(self.error(frame, format!("template {} not defined", quoted(name.as_bytes()))));
         };
         let data = match pipe {
-            Some(pipe) => self.pipeline(frame, dot, pipe)?,
+            Some(pipe) => self.pipeline(frame, dot, *pipe)?,
             None => Operand::default(),
         };
         self.note_origin(frame, frame.source.offset(node), false);

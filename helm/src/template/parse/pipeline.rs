@@ -4,7 +4,7 @@ use super::{MAX_PARENTHESES, Parsed, Parser, quoted};
 use crate::bounds::beyond;
 use crate::template::item::{Item, ItemKind, Keyword};
 use crate::template::literal;
-use crate::template::syntax::{Name, NodeId, NodeKind, Number, Pipe};
+use crate::template::syntax::{Name, NodeId, NodeKind, Nodes, Number, Pipe};
 use crate::text;
 
 impl<'a> Parser<'a> {
@@ -18,10 +18,10 @@ impl<'a> Parser<'a> {
             match item.kind {
                 kind if kind == end => {
                     let commands = self.close(before);
-                    self.check_pipeline(&commands, context)?;
+                    self.check_pipeline(commands, context)?;
                     let pipe = Pipe {
                         is_assignment,
-                        declared: declared.into(),
+                        declared: self.arena.add_names(&declared),
                         commands,
                     };
                     return Ok(self.node(position, NodeKind::Pipe(pipe)));
@@ -97,15 +97,16 @@ impl<'a> Parser<'a> {
     }
 
     /// Only the first command of a pipeline may begin with something that cannot take an argument.
-    fn check_pipeline(&self, commands: &[NodeId], context: &str) -> Parsed<()> {
+    fn check_pipeline(&self, commands: Nodes, context: &str) -> Parsed<()> {
+        let commands = self.arena.nodes(commands);
         if commands.is_empty() {
             return Err(format!("missing value for {context}"));
         }
         for (index, command) in commands.iter().enumerate().skip(1) {
-            let NodeKind::Command(arguments) = &self.nodes[command.0 as usize].kind else {
+            let NodeKind::Command(arguments) = self.arena.kind(*command) else {
                 continue;
             };
-            if is_literal(&self.nodes[arguments[0].0 as usize].kind) {
+            if is_literal(self.arena.kind(self.arena.nodes(*arguments)[0])) {
                 return Err(format!("non executable command in pipeline stage {}", index + 1));
             }
         }
@@ -130,10 +131,10 @@ impl<'a> Parser<'a> {
                 _ => return Err(self.unexpected(&item, "operand")),
             }
         }
-        let arguments = self.close(before);
-        if arguments.is_empty() {
+        if self.open.len() == before {
             return Err("empty command".to_owned());
         }
+        let arguments = self.close(before);
         Ok(self.node(position, NodeKind::Command(arguments)))
     }
 
@@ -146,13 +147,13 @@ impl<'a> Parser<'a> {
                 let name = self.intern(&item.text[1..]);
                 self.path.push(name);
                 let position = self.fields().unwrap_or(item.position);
-                let kind = NodeKind::Field(self.path.as_slice().into());
+                let kind = NodeKind::Field(self.arena.add_names(&self.path));
                 return Ok(Some(self.node(position, kind)));
             }
             ItemKind::Variable => {
                 let name = self.variable(&item)?;
                 let position = self.fields().unwrap_or(item.position);
-                let fields = self.path.as_slice().into();
+                let fields = self.arena.add_names(&self.path);
                 return Ok(Some(self.node(position, NodeKind::Variable { name, fields })));
             }
             _ => {}
@@ -162,10 +163,10 @@ impl<'a> Parser<'a> {
         let Some(position) = self.fields() else {
             return Ok(Some(term));
         };
-        if is_literal(&self.nodes[term.0 as usize].kind) {
+        if is_literal(self.arena.kind(term)) {
             return Err(format!("unexpected . after term {}", quoted(&self.literal_text(term))));
         }
-        let fields = self.path.as_slice().into();
+        let fields = self.arena.add_names(&self.path);
         Ok(Some(self.node(position, NodeKind::Chain { node: term, fields })))
     }
 
@@ -182,11 +183,11 @@ impl<'a> Parser<'a> {
     }
 
     fn literal_text(&self, node: NodeId) -> String {
-        match &self.nodes[node.0 as usize].kind {
+        match self.arena.kind(node) {
             NodeKind::Bool(value) => value.to_string(),
             NodeKind::Nil => "nil".to_owned(),
-            NodeKind::Number(number) => text::lossy(&self.text[number.text.clone()]),
-            NodeKind::String { quoted, .. } => text::lossy(&self.text[quoted.clone()]),
+            NodeKind::Number(number) => text::lossy(number.text.of(self.text)),
+            NodeKind::String { quoted, .. } => text::lossy(quoted.of(self.text)),
             _ => ".".to_owned(),
         }
     }
@@ -210,8 +211,8 @@ impl<'a> Parser<'a> {
                 return self.parenthesized().map(Some);
             }
             ItemKind::String | ItemKind::RawString => NodeKind::String {
-                quoted: item.position..item.position + item.text.len(),
-                value: literal::unquote(item.text)?.into(),
+                quoted: item.span(),
+                value: self.arena.add_content(&literal::unquote(item.text)?),
             },
             _ => {
                 self.back_up();
@@ -246,7 +247,7 @@ impl<'a> Parser<'a> {
 }
 
 fn number_node(mut number: Number, item: &Item<'_>) -> NodeKind {
-    number.text = item.position..item.position + item.text.len();
+    number.text = item.span();
     NodeKind::Number(Box::new(number))
 }
 
