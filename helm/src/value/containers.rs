@@ -1,8 +1,6 @@
 //! Go's slices and maps: what is shared, and how they are taken apart. Knows nothing of functions or printing.
 
-use std::borrow::Borrow;
 use std::cell::{OnceCell, Ref, RefCell, RefMut};
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -239,8 +237,7 @@ impl Map {
 
     /// The value of a key.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Option<Value> {
-        let sought: &dyn Sought = &key.as_ref();
-        self.shared.entries.borrow().0.get(sought).cloned()
+        self.shared.entries.borrow().0.get(key.as_ref()).cloned()
     }
 
     /// Whether the key is present, also when its value is nil.
@@ -301,52 +298,6 @@ impl Map {
     /// Whether both are the same map, not merely equal ones.
     pub fn is_same(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.shared, &other.shared)
-    }
-}
-
-/// A key as it is looked for: most keys differ in their first byte, which is compared without a call.
-trait Sought {
-    fn bytes(&self) -> &[u8];
-}
-
-impl Sought for &[u8] {
-    fn bytes(&self) -> &[u8] {
-        self
-    }
-}
-
-impl Sought for Bytes {
-    fn bytes(&self) -> &[u8] {
-        self
-    }
-}
-
-impl<'a> Borrow<dyn Sought + 'a> for Bytes {
-    fn borrow(&self) -> &(dyn Sought + 'a) {
-        self
-    }
-}
-
-impl Ord for dyn Sought + '_ {
-    fn cmp(&self, other: &Self) -> Ordering {
-        match (self.bytes(), other.bytes()) {
-            ([first, ..], [second, ..]) if first != second => first.cmp(second),
-            (left, right) => left.cmp(right),
-        }
-    }
-}
-
-impl PartialOrd for dyn Sought + '_ {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Eq for dyn Sought + '_ {}
-
-impl PartialEq for dyn Sought + '_ {
-    fn eq(&self, other: &Self) -> bool {
-        self.bytes() == other.bytes()
     }
 }
 
