@@ -117,8 +117,14 @@ impl Render<'_> {
         };
         let mut charts = Instances::new(self.chart.root(), profile);
         process(&mut charts, &values, warnings).map_err(RenderProblem::Dependencies)?;
-        let values = coalesce(charts.root(), &values, Nulls::Delete, Sharing::Forbidden, warnings)
-            .map_err(RenderProblem::Values)?;
+        // Nobody reads the default values of a chart alone once they are part of its values.
+        let sharing = if charts.root().dependencies().next().is_none() {
+            Sharing::Allowed
+        } else {
+            Sharing::Forbidden
+        };
+        let values =
+            coalesce(charts.root(), &values, Nulls::Delete, sharing, warnings).map_err(RenderProblem::Values)?;
         if self.options.check_schemas {
             check_schemas(charts.root(), &values, profile.schemas, warnings).map_err(RenderProblem::Schema)?;
         }
