@@ -100,7 +100,11 @@ fn len(arguments: &[Operand]) -> Called {
             Shape::Map(map) => count(map.len()),
             Shape::List(list) => count(list.items().len()),
             Shape::Struct(_) | Shape::Pointer(_) | Shape::Number(..) | Shape::Complex(..) => {
-                Err(format!("len of type {}", object.type_name()))
+                let type_name = object.type_name();
+                Err(format!(
+                    "len of type {}",
+                    type_name.strip_prefix('*').unwrap_or(&type_name)
+                ))
             }
         },
         other => Err(format!("len of type {}", other.type_name())),

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::chart::{Dependency, ImportValues, Maintainer, Metadata};
 use crate::profile::ChartObjectForm;
-use crate::value::{Bytes, Element, GoObject, Json, List, Map, Shape, Signature, Value};
+use crate::value::{Bytes, Element, GoObject, Json, List, Map, Shape, Value};
 
 /// The metadata as the templates of a profile see it.
 pub(crate) fn chart_object(metadata: &Metadata, is_root: bool, form: ChartObjectForm) -> Value {
@@ -35,22 +35,17 @@ impl GoObject for ChartObject {
     }
 
     fn shape(&self) -> Shape {
-        Shape::Struct(vec![
-            ("Metadata", Value::Obj(Rc::<MetadataObject>::clone(&self.metadata))),
-            ("IsRoot", Value::Bool(self.is_root)),
-        ])
+        let fields = ["Metadata", "IsRoot"];
+        Shape::Struct(fields.map(|name| (name, self.field(name).unwrap_or_default())).into())
     }
 
     /// The fields of the embedded metadata are reached without naming it.
-    fn method(&self, name: &str) -> Option<Signature> {
-        self.metadata.field(name).map(|_| Signature {
-            parameters: &[],
-            variadic: false,
-        })
-    }
-
-    fn call(&self, name: &str, _arguments: &[Value]) -> Result<Value, String> {
-        Ok(self.metadata.field(name).cloned().unwrap_or_default())
+    fn field(&self, name: &str) -> Option<Value> {
+        match name {
+            "Metadata" => Some(Value::Obj(Rc::<MetadataObject>::clone(&self.metadata))),
+            "IsRoot" => Some(Value::Bool(self.is_root)),
+            _ => self.metadata.field(name).cloned(),
+        }
     }
 
     fn json(&self) -> Option<Json> {

@@ -129,7 +129,10 @@ impl Executor<'_> {
             }
             NodeKind::Identifier(function) => {
                 frame.at.set(start);
-                self.call_function(frame, dot, function, start, &[], None)?
+                let value = self.call_function(frame, dot, function, start, &[], None)?;
+                // What a function gives is still in the interface that it declares.
+                let is_boxed = matches!(value.value, Value::Nil);
+                Operand { is_boxed, ..value }
             }
             _ => self.constant(frame, start)?,
         };
