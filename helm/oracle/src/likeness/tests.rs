@@ -61,6 +61,15 @@ fn a_value_of_another_length_or_class_is_refused() {
 }
 
 #[test]
+fn a_long_value_may_lack_some_letters_by_chance_but_no_kind_of_them() {
+    let long = |letters: &str| letters.repeat(60 / letters.len());
+    let drawn = ["aZ7x", "gB3k", "qF9d"].map(long);
+    let theirs = with(drawn.each_ref().map(String::as_str), secret);
+    assert!(judged(&theirs, &secret(&long("gZ5k"))).is_ok());
+    refused(&theirs, &secret(&long("gz5k")), "fewer classes");
+}
+
+#[test]
 fn what_is_fixed_stays_fixed_around_what_is_drawn() {
     let theirs = with(PASSWORDS, secret);
     refused(
