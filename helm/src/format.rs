@@ -153,7 +153,7 @@ impl Printer {
                 _ => self.wrong_verb(value, verb)?,
             },
             Value::Int(number, int_type) => {
-                if !self.integer(*number, int_type.is_unsigned(), verb) {
+                if !self.integer(*number, *int_type, verb) {
                     self.wrong_verb(value, verb)?;
                 }
             }
@@ -212,7 +212,7 @@ impl Printer {
             }
             Shape::Map(map) => self.map(&object.type_name(), &map, verb, depth)?,
             Shape::List(list) => self.list(&object.type_name(), &list, verb, depth)?,
-            Shape::Number(number, int_type) => return Ok(self.integer(number, int_type.is_unsigned(), verb)),
+            Shape::Number(number, int_type) => return Ok(self.integer(number, int_type, verb)),
         }
         Ok(true)
     }

@@ -16,7 +16,7 @@ fn copied(value: &Value, walk: &mut Walk, depth: usize) -> Result<Node, BoundErr
     Ok(match value {
         Value::Nil => Node::Null,
         Value::Bool(value) => Node::Bool(*value),
-        Value::Int(number, _) => Node::Int(*number),
+        Value::Int(bits, int_type) => Node::integer(*bits, *int_type),
         Value::Float(number) => whole(*number).map_or(Node::Float(*number), Node::Int),
         Value::Str(text) | Value::Bytes(text) => Node::Text(String::from_utf8_lossy(text).into_owned()),
         Value::List(list) => items(list, walk, depth)?,
@@ -25,7 +25,7 @@ fn copied(value: &Value, walk: &mut Walk, depth: usize) -> Result<Node, BoundErr
             Shape::Struct(fields) | Shape::Pointer(fields) => structure(&fields, walk, depth)?,
             Shape::Map(map) => entries(&map, walk, depth)?,
             Shape::List(list) => items(&list, walk, depth)?,
-            Shape::Number(number, _) => Node::Int(number),
+            Shape::Number(bits, int_type) => Node::integer(bits, int_type),
             Shape::Complex(real, _) => Node::Float(real),
         },
     })

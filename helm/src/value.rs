@@ -28,7 +28,7 @@ pub enum Value {
     Nil,
     /// `bool`
     Bool(bool),
-    /// Any signed or unsigned integer type.
+    /// Any signed or unsigned integer type. A `uint64` lies here with its bits; [`IntType::number`] reads it.
     Int(i64, IntType),
     /// `float64`: every number of a YAML or JSON text.
     Float(f64),
@@ -71,7 +71,16 @@ impl IntType {
         }
     }
 
-    /// Go compares signed and unsigned integers as different classes.
+    /// The number that the bits of a [`Value::Int`] mean.
+    pub(crate) const fn number(self, bits: i64) -> i128 {
+        if self.is_unsigned() {
+            bits.cast_unsigned() as i128
+        } else {
+            bits as i128
+        }
+    }
+
+    /// Go prints unsigned integers differently where it writes its own syntax.
     pub const fn is_unsigned(self) -> bool {
         matches!(self, Self::Uint8 | Self::Uint64)
     }
@@ -242,7 +251,7 @@ impl fmt::Debug for Value {
         match self {
             Self::Nil => formatter.write_str("nil"),
             Self::Bool(value) => write!(formatter, "{value}"),
-            Self::Int(value, _) => write!(formatter, "{value}"),
+            Self::Int(bits, int_type) => write!(formatter, "{}", int_type.number(*bits)),
             Self::Float(value) => write!(formatter, "{value:?}"),
             Self::Str(text) | Self::Bytes(text) => write!(formatter, "{:?}", String::from_utf8_lossy(text)),
             Self::List(list) => write!(formatter, "{}({})", self.type_name(), list.items().len()),

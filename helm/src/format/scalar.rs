@@ -121,8 +121,10 @@ impl Printer {
 
     /// An integer under a verb; false when the verb does not fit.
     #[expect(clippy::cast_sign_loss, reason = "Go prints the bits of the number")]
-    pub(super) fn integer(&mut self, value: i64, is_unsigned: bool, verb: char) -> bool {
-        let magnitude = value.unsigned_abs();
+    pub(super) fn integer(&mut self, value: i64, int_type: IntType, verb: char) -> bool {
+        let is_unsigned = int_type.is_unsigned();
+        let number = int_type.number(value);
+        let magnitude = number.unsigned_abs();
         let digits = match verb {
             'v' if self.flags.sharp_v && is_unsigned => format!("{magnitude:x}"),
             'v' | 'd' => magnitude.to_string(),
@@ -151,7 +153,7 @@ impl Printer {
             'X' if self.flags.sharp => "0X",
             _ => "",
         };
-        self.signed_digits(digits, prefix, value < 0, verb);
+        self.signed_digits(digits, prefix, number < 0, verb);
         true
     }
 

@@ -160,7 +160,9 @@ impl Formatter<'_> {
         let operand = self.operands.get(self.next)?;
         self.next += 1;
         match operand {
-            Value::Int(number, _) if number.unsigned_abs() <= MAX_NUMBER.unsigned_abs() => Some(*number),
+            Value::Int(bits, int_type) if int_type.number(*bits).unsigned_abs() <= MAX_NUMBER.unsigned_abs().into() => {
+                Some(*bits)
+            }
             _ => None,
         }
     }

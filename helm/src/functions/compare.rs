@@ -71,11 +71,11 @@ fn basic(value: &Value) -> Option<Basic> {
 }
 
 /// The number of an integer of any type.
-fn integer(value: &Value) -> Option<i64> {
+fn integer(value: &Value) -> Option<i128> {
     match value {
-        Value::Int(number, _) => Some(*number),
+        Value::Int(bits, int_type) => Some(int_type.number(*bits)),
         Value::Obj(object) => match object.shape() {
-            Shape::Number(number, _) => Some(number),
+            Shape::Number(bits, int_type) => Some(int_type.number(bits)),
             _ => None,
         },
         _ => None,

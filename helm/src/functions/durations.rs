@@ -51,11 +51,10 @@ fn read(value: &Value) -> Result<Duration, String> {
     match value {
         Value::Nil => Err("invalid duration".to_owned()),
         Value::Str(text) => of_text(text),
-        Value::Int(seconds, int_type) if int_type.is_unsigned() => match i64::try_from(seconds.cast_unsigned()) {
-            Ok(seconds) => of_seconds(seconds),
-            Err(_) => Err(format!("duration seconds overflow: {}", seconds.cast_unsigned())),
-        },
-        Value::Int(seconds, _) => of_seconds(*seconds),
+        Value::Int(bits, int_type) => {
+            let seconds = int_type.number(*bits);
+            i64::try_from(seconds).map_or_else(|_| Err(format!("duration seconds overflow: {seconds}")), of_seconds)
+        }
         Value::Float(seconds) => of_float(*seconds),
         other => match (as_duration(other), as_calendar_number(other)) {
             (Some(duration), _) => Ok(duration),

@@ -98,7 +98,7 @@ fn without_zero_fraction(text: &str) -> &str {
 #[expect(clippy::cast_precision_loss, reason = "Go converts the same way")]
 pub(super) fn to_float64(value: &Value) -> f64 {
     match value {
-        Value::Int(number, _) => *number as f64,
+        Value::Int(bits, int_type) => int_type.number(*bits) as f64,
         Value::Float(number) => *number,
         Value::Bool(flag) => f64::from(u8::from(*flag)),
         Value::Str(text) => str::from_utf8(text).ok().and_then(float_of_text).unwrap_or(0.0),

@@ -62,7 +62,7 @@ impl Encoder {
             Value::Map(map) if map.is_nil() => self.text.push_str("null"),
             Value::Nil => self.text.push_str("null"),
             Value::Bool(value) => self.text.push_str(if *value { "true" } else { "false" }),
-            Value::Int(number, _) => self.text.push_str(&number.to_string()),
+            Value::Int(bits, int_type) => self.text.push_str(&int_type.number(*bits).to_string()),
             Value::Float(number) if number.is_finite() => self.text.push_str(&number::format_json_float(*number)),
             Value::Float(number) => {
                 let number = number::format_float(*number);
@@ -84,7 +84,7 @@ impl Encoder {
                     Shape::Struct(fields) | Shape::Pointer(fields) => self.fields(&fields, depth)?,
                     Shape::Map(map) => self.map(&map, depth)?,
                     Shape::List(list) => self.list(list.items(), depth)?,
-                    Shape::Number(number, _) => self.text.push_str(&number.to_string()),
+                    Shape::Number(bits, int_type) => self.text.push_str(&int_type.number(bits).to_string()),
                     Shape::Complex(..) => return Err(Error::Refused("json: unsupported type: complex128".to_owned())),
                 },
             },

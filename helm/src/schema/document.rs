@@ -61,7 +61,7 @@ impl Json {
     pub(super) fn of(value: &Value) -> Self {
         match value {
             Value::Bool(value) => Self::Bool(*value),
-            Value::Int(number, _) => Self::Number(number.to_string()),
+            Value::Int(bits, int_type) => Self::Number(int_type.number(*bits).to_string()),
             Value::Float(number) => Self::Number(format_float(*number)),
             Value::Str(text) | Value::Bytes(text) => Self::Text(String::from_utf8_lossy(text).into_owned()),
             Value::List(list) => Self::List(list.items().iter().map(Self::of).collect()),

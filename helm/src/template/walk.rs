@@ -101,6 +101,7 @@ impl Executor<'_> {
         match value {
             Value::Nil => Ok(false),
             Value::Int(count, int_type) => {
+                let count = int_type.number(count);
                 self.iterate_integers(frame, branch, count, &value, |number| Value::Int(number, int_type))
             }
             Value::Bytes(bytes) => {
@@ -137,7 +138,8 @@ impl Executor<'_> {
                     Shape::Map(map) => self.iterate(frame, branch, Value::Map(map)),
                     Shape::List(list) => self.iterate(frame, branch, Value::List(list)),
                     Shape::Struct(_) | Shape::Pointer(_) | Shape::Complex(..) => Err(self.not_iterable(frame, &value)),
-                    Shape::Number(count, _) => {
+                    Shape::Number(count, int_type) => {
+                        let count = int_type.number(count);
                         self.iterate_integers(frame, branch, count, &value, |number| counted(&value, number))
                     }
                 }
@@ -158,7 +160,7 @@ impl Executor<'_> {
         &mut self,
         frame: &Frame,
         branch: &Branch,
-        count: i64,
+        count: i128,
         value: &Value,
         element: impl Fn(i64) -> Value,
     ) -> Executed<bool> {
@@ -172,8 +174,9 @@ impl Executor<'_> {
             let problem = format!("can't use {shown} to iterate over more than one variable");
             return Err(self.error(frame, problem));
         }
+        let count = u64::try_from(count).unwrap_or(0);
         for number in 0..count {
-            let element = Operand::from(element(number));
+            let element = Operand::from(element(number.cast_signed()));
             if self.iteration(frame, branch, Operand::default(), &element)? == Flow::Break {
                 break;
             }

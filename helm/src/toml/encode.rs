@@ -61,7 +61,7 @@ fn form(value: &Value) -> Result<Form<'_>, Error> {
     Ok(match value {
         Value::Nil => Form::Nil,
         Value::Bool(value) => Form::Verbatim(value.to_string()),
-        Value::Int(number, _) => Form::Verbatim(number.to_string()),
+        Value::Int(bits, int_type) => Form::Verbatim(int_type.number(*bits).to_string()),
         Value::Float(number) => Form::Float(*number),
         Value::Str(text) => Form::Text(text.to_vec()),
         Value::Bytes(bytes) => Form::List(bytes.iter().map(|byte| Value::int(i64::from(*byte))).collect()),
@@ -70,9 +70,9 @@ fn form(value: &Value) -> Result<Form<'_>, Error> {
         Value::List(list) => Form::List(list.items().to_vec()),
         Value::Map(map) => Form::Map(Cow::Borrowed(map)),
         Value::Obj(object) => match (object.shape(), object.json()) {
-            (Shape::Number(number, _), _) => match as_duration(value) {
+            (Shape::Number(bits, int_type), _) => match as_duration(value) {
                 Some(duration) => Form::Text(duration.to_string().into_bytes()),
-                None => Form::Verbatim(number.to_string()),
+                None => Form::Verbatim(int_type.number(bits).to_string()),
             },
             (Shape::Map(map), None) => Form::Map(Cow::Owned(map)),
             (Shape::List(list), None) => Form::List(list.items().to_vec()),

@@ -100,7 +100,7 @@ pub enum Shape {
     Map(Map),
     /// A slice type with methods.
     List(List),
-    /// An integer type with methods.
+    /// An integer type with methods, as [`Value::Int`].
     Number(i64, IntType),
     /// A complex number: its real and its imaginary part.
     Complex(f64, f64),

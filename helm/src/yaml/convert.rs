@@ -38,7 +38,7 @@ impl Converter {
         Some(match value {
             Value::Nil => Node::Null,
             Value::Bool(value) => Node::Bool(*value),
-            Value::Int(number, _) => Node::Int(*number),
+            Value::Int(bits, int_type) => Node::integer(*bits, *int_type),
             Value::Float(number) => float(*number)?,
             Value::Str(text) => Node::Text(self.text(text)?),
             Value::Bytes(bytes) => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::value::{List, Map, Value};
+use crate::value::{IntType, List, Map, Value};
 
 /// One YAML or JSON value. Keys are strings, as JSON demands; Go's reader turns other scalar keys into their text.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,6 +29,15 @@ pub enum Node {
 }
 
 impl Node {
+    /// An integer of Go, by its bits.
+    pub(crate) fn integer(bits: i64, int_type: IntType) -> Self {
+        if int_type.is_unsigned() && bits < 0 {
+            Self::Uint(bits.cast_unsigned())
+        } else {
+            Self::Int(bits)
+        }
+    }
+
     /// An empty mapping.
     pub fn empty_map() -> Self {
         Self::Map(BTreeMap::new())

@@ -19,7 +19,7 @@ fn node(value: &Value, walk: &mut Walk, depth: usize) -> Result<Node, String> {
     Ok(match value {
         Value::Nil => Node::Null,
         Value::Bool(value) => Node::Bool(*value),
-        Value::Int(number, _) => Node::Int(*number),
+        Value::Int(bits, int_type) => Node::integer(*bits, *int_type),
         Value::Float(number) => Node::Float(*number),
         Value::Str(text) => match str::from_utf8(text) {
             Ok(text) => Node::from(text),
@@ -29,9 +29,10 @@ fn node(value: &Value, walk: &mut Walk, depth: usize) -> Result<Node, String> {
         Value::List(list) => items(list.items(), walk, depth)?,
         Value::Map(map) => entries(map, walk, depth)?,
         Value::Obj(object) => match (object.shape(), object.json()) {
-            (Shape::Number(number, _), _) => {
-                as_duration(value).map_or(Node::Int(number), |duration| Node::Text(duration.to_string()))
-            }
+            (Shape::Number(bits, int_type), _) => as_duration(value)
+                .map_or(Node::integer(bits, int_type), |duration| {
+                    Node::Text(duration.to_string())
+                }),
             (Shape::Map(map), None) => entries(&map, walk, depth)?,
             (Shape::List(list), None) => items(list.items(), walk, depth)?,
             (Shape::Pointer(_), Some(Json::Value(Value::Str(text)))) => Node::Text(text::lossy(&text)),
