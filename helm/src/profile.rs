@@ -10,6 +10,7 @@ pub use self::api_versions::ApiVersions;
 use crate::functions::{FunctionSet, FunctionTable};
 use crate::render::ErrorWords;
 use crate::schema::{Checks, SchemaRules, Urns};
+use crate::semver::Library;
 use crate::url::HostRule;
 use crate::warning::WarningForm;
 
@@ -28,6 +29,8 @@ pub struct Profile {
     pub kind_order: &'static [&'static str],
     /// Which functions templates have, and which of their behaviours.
     pub(crate) functions: FunctionSet,
+    /// What reads versions and ranges of versions.
+    pub(crate) versions: Library,
     /// The `apiVersion`s that charts may have; any, where Helm does not look.
     pub(crate) chart_api_versions: Option<&'static [&'static str]>,
     /// How errors of templates are laid out.
@@ -203,6 +206,7 @@ impl Profile {
         api_versions: ApiVersions::of_minor(34),
         kind_order: kind_order::KIND_ORDER_V3,
         functions: FunctionSet::V3_19,
+        versions: Library::V3_4,
         chart_api_versions: None,
         error_form: ErrorForm::OneLine,
         warnings: WarningForm::FileAndLine,
@@ -250,6 +254,7 @@ impl Profile {
         api_versions: ApiVersions::of_minor(35),
         kind_order: kind_order::KIND_ORDER_V4,
         functions: FunctionSet::V4_0,
+        versions: Library::V3_4,
         chart_api_versions: Some(&["v1", "v2"]),
         error_form: ErrorForm::Blocks,
         warnings: WarningForm::KeysAndValues,
@@ -296,6 +301,7 @@ impl Profile {
         kube_version: "v1.36.0",
         api_versions: ApiVersions::of_minor(36),
         functions: FunctionSet::V4_2,
+        versions: Library::V3_5,
         error_words: ErrorWords {
             missing_dependencies: "an error occurred while checking for chart dependencies. You may need to run 'helm dependency build' to fetch missing dependencies",
             ..Self::V4_1.error_words

@@ -129,7 +129,7 @@ impl Render<'_> {
             check_schemas(charts.root(), &values, profile.schemas, warnings).map_err(RenderProblem::Schema)?;
         }
         let wanted = &self.chart.metadata().kube_version;
-        if !wanted.is_empty() && !is_compatible(wanted, capabilities.kube_version()) {
+        if !wanted.is_empty() && !is_compatible(wanted, capabilities.kube_version(), profile.versions) {
             return Err(RenderProblem::IncompatibleKubeVersion {
                 wanted: wanted.clone(),
                 actual: capabilities.full_kube_version().to_owned(),

@@ -7,6 +7,18 @@ use std::fmt;
 
 pub use constraint::{ConstraintError, Constraints};
 
+/// A version of the library, as far as its answers tell it from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Library {
+    /// 3.4, which has no limits.
+    V3_4,
+    /// 3.5, which refuses what is long or grows beyond 64 bits, and quotes what it refuses.
+    V3_5,
+}
+
+/// How many bytes a version may have since 3.5 of the library.
+const MAX_VERSION: usize = 256;
+
 /// A semantic version; minor and patch may be left out when it is written.
 ///
 /// The default is what Go has before it reads any: 0.0.0, written as nothing.
@@ -22,12 +34,19 @@ pub struct Version {
 
 impl Version {
     /// Reads `1.2.3`, `v1.2`, `1`, `1.2.3-rc.1+build`. The error is Go's text.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &[u8], library: Library) -> Result<Self, String> {
+        if library == Library::V3_5 && text.len() > MAX_VERSION {
+            return Err(format!("version string is too long (max {MAX_VERSION} bytes)"));
+        }
+        let parts = str::from_utf8(text)
+            .ok()
+            .and_then(|text| Some((text, Written::split(text)?)));
+        let (text, written) = parts.ok_or("invalid semantic version")?;
         let Written {
             numbers,
             prerelease,
             metadata,
-        } = Written::split(text).ok_or("invalid semantic version")?;
+        } = written;
         let number = |index: usize| match numbers[index] {
             "" => Ok(0),
             digits => digits.parse::<u64>().map_err(|_| {
@@ -77,13 +96,19 @@ impl Version {
         &self.metadata
     }
 
-    /// The release that comes next when its number, counted from the first, is raised. A prerelease is followed by its release.
-    pub(crate) fn raised(&self, number: usize) -> Self {
+    /// The release that comes next when a number is raised. A prerelease is followed by its release. The error is Go's text.
+    pub(crate) fn raised(&self, number: Number, library: Library) -> Result<Self, String> {
+        let next = |value: u64| match value.checked_add(1) {
+            None if library == Library::V3_5 => {
+                Err(format!("{} version increment would overflow uint64", number.name()))
+            }
+            next => Ok(next.unwrap_or(0)),
+        };
         let (major, minor, patch) = match number {
-            0 => (self.major.wrapping_add(1), 0, 0),
-            1 => (self.major, self.minor.wrapping_add(1), 0),
-            _ if self.prerelease.is_empty() => (self.major, self.minor, self.patch.wrapping_add(1)),
-            _ => self.numbers(),
+            Number::Major => (next(self.major)?, 0, 0),
+            Number::Minor => (self.major, next(self.minor)?, 0),
+            Number::Patch if self.prerelease.is_empty() => (self.major, self.minor, next(self.patch)?),
+            Number::Patch => self.numbers(),
         };
         let version = Self {
             original: String::new(),
@@ -93,7 +118,7 @@ impl Version {
             prerelease: String::new(),
             metadata: String::new(),
         };
-        version.rewritten(&self.original)
+        Ok(version.rewritten(&self.original))
     }
 
     /// The same version with another prerelease. The error is Go's text.
@@ -135,6 +160,24 @@ impl Version {
 
     fn numbers(&self) -> (u64, u64, u64) {
         (self.major, self.minor, self.patch)
+    }
+}
+
+/// Which number of a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Number {
+    Major,
+    Minor,
+    Patch,
+}
+
+impl Number {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Major => "major",
+            Self::Minor => "minor",
+            Self::Patch => "patch",
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use super::coalesce::{Nulls, Sharing, coalesce, copy_map, merge_tables};
 use super::instances::{ChartId, Declared, DeclaredId, Instances};
 use super::metadata::{Dependency, ImportValues};
 use crate::bounds::{BYTES_PER_STEP, BoundError, MAX_DEPTH, check, note_work, spend};
-use crate::semver::{Constraints, Version};
+use crate::semver::{Constraints, Library, Version};
 use crate::value::{Map, Value};
 use crate::warning::Said;
 
@@ -105,8 +105,9 @@ impl Process<'_> {
             return false;
         }
         let version = chart.version();
+        let library = self.charts.root().profile().versions;
         note_work(STEPS_PER_RANGE + ((wanted.version.len() + version.len()) / BYTES_PER_RANGE_STEP) as u64);
-        check().is_ok() && is_compatible(&wanted.version, version)
+        check().is_ok() && is_compatible(&wanted.version, version, library)
     }
 
     fn import(&mut self, chart: ChartId) -> Result<(), String> {
@@ -168,8 +169,9 @@ impl Process<'_> {
 }
 
 /// Whether a version is in a range. What cannot be read is not.
-pub(crate) fn is_compatible(range: &str, version: &str) -> bool {
-    match (Constraints::parse(range), Version::parse(version)) {
+pub(crate) fn is_compatible(range: &str, version: &str, library: Library) -> bool {
+    let range = Constraints::parse(range.as_bytes(), library);
+    match (range, Version::parse(version.as_bytes(), library)) {
         (Ok(range), Ok(version)) => range.check(&version),
         _ => false,
     }

@@ -237,6 +237,8 @@ impl Loaded {
                 is_limit: bounds::is_met(),
             });
         }
+        let version = self.metadata.check_version(profile.versions);
+        version.map_err(LoadError::Invalid)?;
         self.dependencies.iter().try_for_each(|chart| {
             chart.check(profile).map_err(|problem| LoadError::Subchart {
                 name: chart.folder.clone(),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::fields::{Setter, Struct, scalar_text};
-use crate::semver::Version;
+use crate::semver::{Library, Version};
 use crate::text::{is_print, is_space};
 use crate::yaml::Node;
 
@@ -128,13 +128,20 @@ impl Metadata {
         if self.version.is_empty() {
             return Err("chart.metadata.version is required".to_owned());
         }
-        if Version::parse(&self.version).is_err() {
-            return Err(format!("chart.metadata.version {:?} is invalid", self.version));
-        }
+        // Loading knows no profile; what a newer library refuses comes with the others that profiles refuse.
+        self.check_version(Library::V3_4)?;
         if !matches!(self.chart_type.as_str(), "" | "application" | "library") {
             return Err("chart.metadata.type must be application or library".to_owned());
         }
         self.validate_dependencies()
+    }
+
+    /// Checks that the chart has a version that a library reads. The error is Helm's text without `validation: `.
+    pub(super) fn check_version(&self, library: Library) -> Result<(), String> {
+        match Version::parse(self.version.as_bytes(), library) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(format!("chart.metadata.version {:?} is invalid", self.version)),
+        }
     }
 
     fn validate_dependencies(&self) -> Result<(), String> {

@@ -5,43 +5,40 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use super::{Called, Function, FunctionSet, mismatch};
-use crate::format::quoted;
-use crate::semver::{ConstraintError, Constraints, Version};
+use crate::semver::{Constraints, Library, Number, Version};
 use crate::text;
 use crate::value::Type::{Named, Str};
-use crate::value::{GoObject, Json, Shape, Signature, Value};
+use crate::value::{GoObject, IntType, Json, Shape, Signature, Value};
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    Function::new("semver", &[Str], semver),
+    Function::new("semver", &[Str], |arguments| semver(arguments, Library::V3_4)),
+    Function::new("semver", &[Str], |arguments| semver(arguments, Library::V3_5)).since(FunctionSet::V4_2),
     Function::new("semverCompare", &[Str, Str], |arguments| {
-        semver_compare(arguments, ToString::to_string)
+        semver_compare(arguments, Library::V3_4)
     }),
     Function::new("semverCompare", &[Str, Str], |arguments| {
-        semver_compare(arguments, |error| match error {
-            ConstraintError::Improper(part) => format!("improper constraint: {}", quoted(part)),
-            ConstraintError::Version => error.to_string(),
-        })
+        semver_compare(arguments, Library::V3_5)
     })
     .since(FunctionSet::V4_2),
 ];
 
-fn semver(arguments: &[Value]) -> Called {
+fn semver(arguments: &[Value], library: Library) -> Called {
     let [Value::Str(version)] = arguments else {
         return Err(mismatch());
     };
     Ok(Value::Obj(Rc::new(VersionObject {
-        version: Version::parse(&text::lossy(version))?,
+        version: Version::parse(version, library)?,
+        library,
         is_pointer: true,
     })))
 }
 
-/// `said` is what the library of the Helm version says of a text that is no range.
-fn semver_compare(arguments: &[Value], said: fn(&ConstraintError) -> String) -> Called {
+fn semver_compare(arguments: &[Value], library: Library) -> Called {
     let [Value::Str(constraint), Value::Str(version)] = arguments else {
         return Err(mismatch());
     };
-    let constraints = Constraints::parse(&text::lossy(constraint)).map_err(|error| said(&error))?;
-    let version = Version::parse(&text::lossy(version))?;
+    let constraints = Constraints::parse(constraint, library).map_err(|error| error.to_string())?;
+    let version = Version::parse(version, library)?;
     Ok(Value::Bool(constraints.check(&version)))
 }
 
@@ -50,13 +47,15 @@ const POINTER: &str = "*semver.Version";
 /// A version as templates see it: `semver` gives a pointer, methods give the struct.
 struct VersionObject {
     version: Version,
+    library: Library,
     is_pointer: bool,
 }
 
 impl VersionObject {
-    fn structure(version: Version) -> Value {
+    fn structure(&self, version: Version) -> Value {
         Value::Obj(Rc::new(Self {
             version,
+            library: self.library,
             is_pointer: false,
         }))
     }
@@ -72,12 +71,8 @@ impl VersionObject {
     }
 }
 
-#[expect(
-    clippy::cast_possible_wrap,
-    reason = "version numbers are small; Go prints them unsigned"
-)]
 fn number(value: u64) -> Value {
-    Value::Int(value as i64, crate::value::IntType::Uint64)
+    Value::Int(value.cast_signed(), IntType::Uint64)
 }
 
 impl GoObject for VersionObject {
@@ -133,6 +128,7 @@ impl GoObject for VersionObject {
     fn copied(&self) -> Option<Value> {
         Some(Value::Obj(Rc::new(Self {
             version: Version::default(),
+            library: self.library,
             is_pointer: self.is_pointer,
         })))
     }
@@ -170,11 +166,11 @@ impl GoObject for VersionObject {
             "Metadata" => Value::from(version.metadata()),
             "Original" => Value::from(version.original()),
             "String" => Value::from(version.to_string()),
-            "IncMajor" => Self::structure(version.raised(0)),
-            "IncMinor" => Self::structure(version.raised(1)),
-            "IncPatch" => Self::structure(version.raised(2)),
-            "SetPrerelease" => Self::structure(version.with_prerelease(&text)?),
-            "SetMetadata" => Self::structure(version.with_metadata(&text)?),
+            "IncMajor" => self.structure(version.raised(Number::Major, self.library)?),
+            "IncMinor" => self.structure(version.raised(Number::Minor, self.library)?),
+            "IncPatch" => self.structure(version.raised(Number::Patch, self.library)?),
+            "SetPrerelease" => self.structure(version.with_prerelease(&text)?),
+            "SetMetadata" => self.structure(version.with_metadata(&text)?),
             _ => {
                 let ordering = version.cmp(&Self::other(arguments.first())?);
                 match name {

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::render::ErrorWords;
 use crate::schema::{Checks, SchemaRules, Urns};
+use crate::semver::Library;
 use crate::url::HostRule;
 use crate::warning::WarningForm;
 
@@ -29,6 +30,7 @@ fn rows(profile: &'static Profile, before: Option<&'static Profile>) -> Vec<(&'s
         api_versions,
         kind_order,
         functions: _,
+        versions,
         chart_api_versions,
         error_form,
         warnings,
@@ -46,14 +48,14 @@ fn rows(profile: &'static Profile, before: Option<&'static Profile>) -> Vec<(&'s
         schemas,
     } = *profile;
     let names = |profile: &Profile| profile.functions().names().collect::<BTreeSet<_>>();
-    let versions = |profile: &Profile| profile.api_versions.iter().collect::<BTreeSet<_>>();
+    let apis = |profile: &Profile| profile.api_versions.iter().collect::<BTreeSet<_>>();
     let kinds = |profile: &Profile| profile.kind_order.iter().copied().collect::<BTreeSet<_>>();
     let mut rows = built(build);
     rows.extend([
         ("Kubernetes when none is given", code(kube_version)),
         (
             "API versions when none are given",
-            changes(api_versions.iter().count(), &versions(profile), before.map(versions)),
+            changes(api_versions.iter().count(), &apis(profile), before.map(apis)),
         ),
         (
             "functions",
@@ -69,6 +71,7 @@ fn rows(profile: &'static Profile, before: Option<&'static Profile>) -> Vec<(&'s
         ),
         ("errors of templates", form(error_form).to_owned()),
         ("lines of warnings", warnings_told(warnings)),
+        ("versions and ranges of versions", versions_told(versions).to_owned()),
     ]);
     rows.extend(words(error_words));
     rows.extend(types(go_types));
@@ -149,6 +152,15 @@ fn warnings_told(form: WarningForm) -> String {
         WarningForm::KeysAndValues => "keys and values: `level=WARN msg=…`",
     }
     .to_owned()
+}
+
+const fn versions_told(library: Library) -> &'static str {
+    match library {
+        Library::V3_4 => "of any length; a raised number wraps around; errors name a range",
+        Library::V3_5 => {
+            "up to 256 and 512 bytes and 32 alternatives; a number that cannot be raised is an error; errors quote a range"
+        }
+    }
 }
 
 fn words(words: ErrorWords) -> [(&'static str, String); 6] {

@@ -5,7 +5,10 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::Version;
+use super::{Library, Version};
+use crate::bounds::{BoundError, read};
+use crate::format::quoted;
+use crate::text;
 
 /// A range such as `>=1.2 <2, !=1.5.0 || ~3`.
 #[derive(Clone, Debug)]
@@ -44,25 +47,52 @@ static HYPHEN: LazyLock<Regex> = LazyLock::new(|| {
         .expect("a constant pattern compiles")
 });
 
-/// A text that is no range. Displays as version 3.4 of the library says it.
+/// How many bytes a range, and how many alternatives it may have since 3.5 of the library.
+const MAX_RANGE: usize = 512;
+const MAX_ALTERNATIVES: usize = 32;
+
+/// A text that is no range. Displays as the library says it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConstraintError {
-    /// One of the alternatives does not read as one.
+    /// One of the alternatives does not read as one; newer libraries quote it.
     #[error("improper constraint: {0}")]
     Improper(String),
-    /// A number is too large, or digits stand beside wildcards.
+    /// A number is too large, or digits stand beside wildcards, or a version is too long.
     #[error("constraint parser error")]
     Version,
+    /// The range is too long.
+    #[error("constraint string is too long (max {MAX_RANGE} bytes)")]
+    TooLong,
+    /// The range has too many alternatives.
+    #[error("too many constraint groups (max {MAX_ALTERNATIVES})")]
+    TooManyAlternatives,
+    /// Reading it is more work than is allowed.
+    #[error(transparent)]
+    Bound(BoundError),
 }
 
 impl Constraints {
     /// Reads a range.
-    pub fn parse(text: &str) -> Result<Self, ConstraintError> {
-        let text = without_hyphens(text);
+    pub fn parse(text: &[u8], library: Library) -> Result<Self, ConstraintError> {
+        let is_limited = library == Library::V3_5;
+        if is_limited && text.len() > MAX_RANGE {
+            return Err(ConstraintError::TooLong);
+        }
+        let text = text::lossy(text);
+        let text = without_hyphens(&text).map_err(ConstraintError::Bound)?;
+        if is_limited && text.split("||").count() > MAX_ALTERNATIVES {
+            return Err(ConstraintError::TooManyAlternatives);
+        }
+        let improper = |alternative: &str| {
+            ConstraintError::Improper(if is_limited {
+                quoted(alternative)
+            } else {
+                alternative.to_owned()
+            })
+        };
         let alternatives = text.split("||").map(|alternative| {
-            let parts = Written::split(alternative);
-            let parts = parts.ok_or_else(|| ConstraintError::Improper(alternative.to_owned()))?;
-            parts.iter().map(Constraint::new).collect()
+            let parts = Written::split(alternative).ok_or_else(|| improper(alternative))?;
+            parts.iter().map(|part| Constraint::new(part, library)).collect()
         });
         Ok(Self {
             alternatives: alternatives.collect::<Result<_, _>>()?,
@@ -79,15 +109,19 @@ impl Constraints {
     }
 }
 
-/// `1.2 - 1.4` is `>= 1.2, <= 1.4`.
-fn without_hyphens(text: &str) -> Cow<'_, str> {
+/// `1.2 - 1.4` is `>= 1.2, <= 1.4`. Of several hyphens Go rewrites for each the first text like what it found, wherever that stands now.
+fn without_hyphens(text: &str) -> Result<Cow<'_, str>, BoundError> {
     let is_free = |part: &[u8]| matches!(part, [before, b'-', behind] if is_space(*before) && is_space(*behind));
     if !text.as_bytes().windows(3).any(is_free) {
-        return Cow::Borrowed(text);
+        return Ok(Cow::Borrowed(text));
     }
-    HYPHEN.replace_all(text, |parts: &regex::Captures<'_>| {
-        format!(">= {}, <= {} ", &parts[1], &parts[7])
-    })
+    let mut rewritten = Cow::Borrowed(text);
+    for parts in HYPHEN.captures_iter(text) {
+        read(rewritten.len())?;
+        let bounds = format!(">= {}, <= {} ", &parts[1], &parts[7]);
+        rewritten = Cow::Owned(rewritten.replacen(&parts[0], &bounds, 1));
+    }
+    Ok(rewritten)
 }
 
 fn is_space(byte: u8) -> bool {
@@ -187,7 +221,7 @@ impl<'a> Written<'a> {
 }
 
 impl Constraint {
-    fn new(part: &Written<'_>) -> Result<Self, ConstraintError> {
+    fn new(part: &Written<'_>, library: Library) -> Result<Self, ConstraintError> {
         let numbers = part
             .numbers
             .map(|text| Some(text).filter(|text| !["", "x", "X", "*"].contains(text)));
@@ -202,7 +236,7 @@ impl Constraint {
             prerelease if written < 3 && !prerelease.is_empty() => format!("{text}-{prerelease}"),
             _ => text,
         };
-        let version = Version::parse(&text).map_err(|_| ConstraintError::Version)?;
+        let version = Version::parse(text.as_bytes(), library).map_err(|_| ConstraintError::Version)?;
         Ok(Self {
             operator: part.operator,
             version,
@@ -282,6 +316,10 @@ impl Constraint {
 mod tests {
     use super::*;
 
+    fn read_version(text: &str) -> Version {
+        Version::parse(text.as_bytes(), Library::V3_5).unwrap()
+    }
+
     #[test]
     fn ranges_take_the_versions_that_go_takes() {
         for (range, version, taken) in [
@@ -317,17 +355,17 @@ mod tests {
             (">x", "1", true),
             ("<=1.2", "1.2.9", true),
         ] {
-            let constraints = Constraints::parse(range);
-            let found = constraints.is_ok_and(|constraints| constraints.check(&Version::parse(version).unwrap()));
+            let constraints = Constraints::parse(range.as_bytes(), Library::V3_5);
+            let found = constraints.is_ok_and(|constraints| constraints.check(&read_version(version)));
             assert_eq!(found, taken, "{version} in {range:?}");
         }
     }
 
     #[test]
     fn versions_print_canonically_and_order_by_precedence() {
-        assert_eq!(Version::parse("v1.2").unwrap().to_string(), "1.2.0");
-        assert!(Version::parse("1.2.3.4").is_err());
-        assert!(Version::parse("latest").is_err());
+        assert_eq!(read_version("v1.2").to_string(), "1.2.0");
+        assert!(Version::parse(b"1.2.3.4", Library::V3_5).is_err());
+        assert!(Version::parse(b"latest", Library::V3_5).is_err());
         let order = [
             "1.0.0-1",
             "1.0.0-2",
@@ -338,10 +376,7 @@ mod tests {
             "1.0.1",
         ];
         for pair in order.windows(2) {
-            assert!(
-                Version::parse(pair[0]).unwrap() < Version::parse(pair[1]).unwrap(),
-                "{pair:?}"
-            );
+            assert!(read_version(pair[0]) < read_version(pair[1]), "{pair:?}");
         }
     }
 }
