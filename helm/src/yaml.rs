@@ -2,6 +2,8 @@
 
 mod convert;
 mod decode;
+mod dialect;
+mod directives;
 mod emit;
 mod error;
 mod go_tree;
@@ -13,7 +15,6 @@ mod resolve;
 mod scan;
 mod simple;
 mod style;
-mod tags;
 mod text;
 
 pub use decode::Decoded;

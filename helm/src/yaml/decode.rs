@@ -242,11 +242,17 @@ pub(super) fn scalar(tag: &str, text: &str, plain: bool) -> Result<Node, Error> 
                 Resolved::Node(node) => node,
                 _ => Node::Text(text.to_owned()),
             }),
-            (_, resolved) => Err(Error::Content(format!(
-                "cannot decode !!{} `{text}` as a {}",
-                resolved.tag(),
-                short_tag(tag)
-            ))),
+            (_, resolved) => {
+                let found = match resolved {
+                    // Go looks for times only where none or one is asked for.
+                    Resolved::Timestamp => Resolved::Text.tag(),
+                    _ => resolved.tag(),
+                };
+                let wanted = short_tag(tag);
+                Err(Error::Content(format!(
+                    "cannot decode !!{found} `{text}` as a {wanted}"
+                )))
+            }
         },
         _ => plain_text(),
     }

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use libyaml_safer::{ErrorKind, Event, EventData, MappingStyle, Mark, Parser, ScalarStyle, SequenceStyle};
+use libyaml_safer::{ErrorKind, Event, EventData, Mark, Parser, ScalarStyle};
 
+use super::dialect;
 use super::error::Error;
 use super::resolve::TAG_PREFIX;
-use super::tags;
 use super::text::{Text, decoded};
 use crate::bounds::{BoundError, MAX_DEPTH, beyond, check_items, spend};
 
@@ -48,14 +48,14 @@ impl Source {
     /// Reads the first document of a text; what follows it is not looked at.
     pub(super) fn read(text: &[u8]) -> Result<Self, Error> {
         let text = decoded(text)?;
+        // Each line break ends with one of these bytes.
         let directives = text
-            .split(|byte| *byte == b'\n')
+            .split(|byte| matches!(byte, b'\n' | b'\r' | 0x85 | 0xa8 | 0xa9))
             .filter(|line| line.starts_with(b"%TAG"));
         if directives.take(MAX_TAG_DIRECTIVES + 1).count() > MAX_TAG_DIRECTIVES {
             return Err(Error::Bound(beyond(BoundError::Items)));
         }
-        let unusual = || beyond(Error::syntax(None, "found a tag in a text with unusual line breaks"));
-        let text = tags::harmless(&text).ok_or_else(unusual)?;
+        let text = dialect::translated(&text);
         let mut text = Text::new(&text);
         loop {
             match Self::attempt(&text) {
@@ -87,7 +87,6 @@ impl Source {
             parser,
             nodes: Vec::new(),
             anchors: HashMap::new(),
-            brackets: None,
             stumble: None,
         };
         let root = reader.document();
@@ -123,8 +122,6 @@ struct Reader<'a, 'b> {
     parser: Parser<&'b mut &'a [u8]>,
     nodes: Vec<Written>,
     anchors: HashMap<String, Id>,
-    /// Those around what is read.
-    brackets: Option<Brackets>,
     stumble: Option<Stumble>,
 }
 
@@ -137,26 +134,11 @@ enum Stumble {
     EmptyBrackets(usize),
 }
 
-/// What a list or map is in that is not written by indentation.
-#[derive(Clone, Copy)]
-struct Brackets {
-    /// The error when neither an end nor a further entry follows.
-    unexpected: &'static str,
-    /// Where they open.
-    line: u64,
-}
-
 impl Reader<'_, '_> {
     fn document(&mut self) -> Result<Option<Id>, Error> {
         loop {
             match self.event()?.data {
                 EventData::StreamEnd => return Ok(None),
-                EventData::DocumentStart {
-                    version_directive: Some(version),
-                    ..
-                } if (version.major, version.minor) != (1, 1) => {
-                    return Err(Error::syntax(None, "found incompatible YAML document"));
-                }
                 EventData::DocumentStart { .. } => break,
                 _ => {}
             }
@@ -202,28 +184,6 @@ impl Reader<'_, '_> {
         if depth > MAX_DEPTH {
             return Err(Error::Bound(beyond(BoundError::Depth)));
         }
-        if let EventData::Scalar {
-            style: ScalarStyle::DoubleQuoted,
-            ..
-        } = event.data
-        {
-            self.refuse_slash_escape(&event)?;
-        }
-        if let EventData::Scalar {
-            style: ScalarStyle::Plain,
-            ..
-        } = event.data
-        {
-            self.refuse_question_mark(&event)?;
-        }
-        let outside = self.brackets;
-        self.brackets = self.opened(&event).or(outside);
-        let node = self.node_of(event, depth);
-        self.brackets = outside;
-        node
-    }
-
-    fn node_of(&mut self, event: Event, depth: usize) -> Result<Id, Error> {
         let added_break = self.text.takes_added_break(&event);
         let start = event.start_mark;
         match event.data {
@@ -299,52 +259,6 @@ impl Reader<'_, '_> {
             let event = self.event()?;
             entries.push((key, self.node(event, depth)?));
         }
-    }
-
-    /// The brackets that a list or map begins with. A map of one entry in a list needs none.
-    fn opened(&self, event: &Event) -> Option<Brackets> {
-        let (bracket, unexpected) = match event.data {
-            EventData::SequenceStart {
-                style: SequenceStyle::Flow,
-                ..
-            } => (b'[', "did not find expected ',' or ']'"),
-            EventData::MappingStart {
-                style: MappingStyle::Flow,
-                ..
-            } => (b'{', "did not find expected ',' or '}'"),
-            _ => return None,
-        };
-        let line = event.end_mark.line;
-        let opens = self.text.written(event).last() == Some(&bracket);
-        opens.then_some(Brackets { unexpected, line })
-    }
-
-    /// Within brackets, a question mark ends a plain scalar for Go and begins a key where none may be.
-    fn refuse_question_mark(&self, event: &Event) -> Result<(), Error> {
-        let written = self.text.written(event);
-        let (Some(brackets), Some(end)) = (self.brackets, written.iter().position(|&byte| byte == b'?')) else {
-            return Ok(());
-        };
-        let breaks = memchr::memchr_iter(b'\n', &written[..end]).count();
-        let line = named_line(ErrorKind::Parser, event.start_mark.line + breaks as u64, brackets.line);
-        Err(Error::syntax(line, brackets.unexpected))
-    }
-
-    /// `\/` is an escape of YAML 1.2, which our scanner takes and Go's does not.
-    fn refuse_slash_escape(&self, event: &Event) -> Result<(), Error> {
-        let mut bytes = self.text.written(event).iter();
-        let mut line = event.start_mark.line;
-        while let Some(byte) = bytes.next() {
-            match byte {
-                b'\n' => line += 1,
-                b'\\' if bytes.next() == Some(&b'/') => {
-                    let line = named_line(ErrorKind::Scanner, line, event.start_mark.line);
-                    return Err(Error::syntax(line, "found unknown escape character"));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
     }
 }
 

@@ -13,7 +13,18 @@ const MAX_HIDDEN_COLONS: usize = 64;
 /// What ends a line for our scanner and for Go's.
 const LINE_BREAKS: [&str; 5] = ["\n", "\r", "\u{85}", "\u{2028}", "\u{2029}"];
 
-const BOM: &[u8] = b"\xef\xbb\xbf";
+/// What says at the beginning of a text that it is in Unicode.
+pub(super) const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// How many bytes of what begins here end a line; none when it goes on.
+pub(super) fn line_break(text: &[u8]) -> usize {
+    match text {
+        [b'\r', b'\n', ..] | [0xc2, 0x85, ..] => 2,
+        [b'\n' | b'\r', ..] => 1,
+        [0xe2, 0x80, 0xa8 | 0xa9, ..] => 3,
+        _ => 0,
+    }
+}
 
 /// A text and where marks point in it. The scanner panics when a text ends inside a line of a block scalar or behind a backslash, so
 /// an unfinished last line gets a line break, and what that changes is taken back.
@@ -130,14 +141,6 @@ impl<'a> Text<'a> {
             Some(stand_in) => scalar.replace(stand_in, "\u{feff}"),
             None => scalar,
         }
-    }
-
-    pub(super) fn written(&self, event: &Event) -> &[u8] {
-        let (start, end) = (
-            self.position(event.start_mark.index),
-            self.position(event.end_mark.index),
-        );
-        self.complete.get(start..end).unwrap_or_default()
     }
 
     /// What Go says of the first bytes that are no character.
