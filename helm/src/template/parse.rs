@@ -232,11 +232,12 @@ impl<'a> Parser<'a> {
         }
         let name = self.template_name(&item, context)?;
         self.expect_right_delimiter(context)?;
-        self.body_of(name, context)
+        self.body_of(name, context, None)
     }
 
-    /// The body of a definition or block, in a scope of its own.
-    fn body_of(&mut self, name: Arc<str>, context: &str) -> Parsed<()> {
+    /// The body of a definition or block, in a scope of its own. `begun` is what was read last before it, if Go goes on from there: it reads
+    /// the body of a block apart.
+    fn body_of(&mut self, name: Arc<str>, context: &str, begun: Option<Item<'a>>) -> Parsed<()> {
         let dollar = self.intern(b"$");
         let outer = std::mem::replace(
             &mut self.scope,
@@ -247,6 +248,7 @@ impl<'a> Parser<'a> {
         );
         let (root, terminator) = self.nested(Self::list)?;
         if let Terminator::Else(_) = terminator {
+            self.items[0] = begun.unwrap_or(self.items[0]);
             return Err(format!("unexpected {{{{else}}}} in {context}"));
         }
         self.define(name, root)?;
@@ -422,7 +424,7 @@ impl<'a> Parser<'a> {
         let item = self.next_word();
         let name = self.template_name(&item, context)?;
         let pipe = self.pipeline(context, ItemKind::RightDelimiter)?;
-        self.body_of(name.clone(), context)?;
+        self.body_of(name.clone(), context, Some(self.items[0]))?;
         let inclusion = Inclusion { name, pipe: Some(pipe) };
         Ok(self.node(item.position, NodeKind::Template(inclusion.into())))
     }
