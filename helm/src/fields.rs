@@ -117,20 +117,25 @@ impl Field<'_> {
         }
     }
 
-    /// A list of strings.
-    pub(crate) fn texts(&self, target: &mut Vec<String>) {
-        let items = self.items("[]string").unwrap_or_default();
-        target.resize(items.len(), String::new());
-        for (item, text) in items.iter().zip(target) {
-            self.set_text(item, text);
-        }
+    /// A list of strings, decoded over those that are there.
+    pub(crate) fn texts(&self, target: &mut Option<Vec<String>>) {
+        let known = target.take();
+        *target = self.items("[]string").map(|items| {
+            let mut texts = known.unwrap_or_default();
+            texts.resize(items.len(), String::new());
+            for (item, text) in items.iter().zip(&mut texts) {
+                self.set_text(item, text);
+            }
+            texts
+        });
     }
 
-    /// A map of strings.
-    pub(crate) fn pairs(&self, target: &mut BTreeMap<String, String>) {
+    /// A map of strings, over what is there.
+    pub(crate) fn pairs(&self, target: &mut Option<BTreeMap<String, String>>) {
         match self.node {
-            Node::Null => target.clear(),
+            Node::Null => *target = None,
             Node::Map(entries) => {
+                let target = target.get_or_insert_default();
                 for (key, node) in entries {
                     let mut text = String::new();
                     self.set_text(node, &mut text);
@@ -151,23 +156,21 @@ impl Field<'_> {
     }
 
     /// A list of pointers to structs, decoded over those that are there. Nulls are left out.
-    pub(crate) fn structs<T: Struct>(&self, target: &mut Vec<T>) {
-        let items = self.items(&format!("[]*{}", T::TYPE)).unwrap_or_default();
-        let items = items.iter().filter(|item| **item != Node::Null);
-        let mut known = std::mem::take(target).into_iter();
-        for item in items {
-            let mut one = known.next().unwrap_or_default();
-            match item {
-                Node::Map(entries) => self.fill(entries, &mut one),
-                node => self.misfit(node, T::TYPE),
-            }
-            target.push(one);
-        }
-    }
-
-    /// Whether it is a list, an empty one too.
-    pub(crate) fn is_list(&self) -> bool {
-        matches!(self.node, Node::List(_))
+    pub(crate) fn structs<T: Struct>(&self, target: &mut Option<Vec<T>>) {
+        let mut known = target.take().unwrap_or_default().into_iter();
+        let structs = |items: &[Node]| {
+            let items = items.iter().filter(|item| **item != Node::Null);
+            let decoded = items.map(|item| {
+                let mut one = known.next().unwrap_or_default();
+                match item {
+                    Node::Map(entries) => self.fill(entries, &mut one),
+                    node => self.misfit(node, T::TYPE),
+                }
+                one
+            });
+            decoded.collect()
+        };
+        *target = self.items(&format!("[]*{}", T::TYPE)).map(structs);
     }
 
     /// The items of what must be a list of some type; a null has none.

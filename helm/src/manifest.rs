@@ -298,8 +298,9 @@ fn read(source: &str, text: &[u8], warnings: &mut Vec<Said>) -> Result<Option<Ma
     };
     let head = head.map_err(failed)?;
     let mut hook = None;
-    if let Some(events) = head.metadata.annotations.get("helm.sh/hook") {
-        hook = Hook::new(events, &head.metadata.annotations);
+    let annotations = head.metadata.annotations.unwrap_or_default();
+    if let Some(events) = annotations.get("helm.sh/hook") {
+        hook = Hook::new(events, &annotations);
         if hook.is_none() {
             warnings.push(Said::UnknownHook { events: events.clone() });
             return Ok(None);
@@ -328,7 +329,7 @@ struct Head {
 #[derive(Default)]
 struct HeadMetadata {
     name: String,
-    annotations: BTreeMap<String, String>,
+    annotations: Option<BTreeMap<String, String>>,
 }
 
 impl Struct for Head {

@@ -340,6 +340,6 @@ fn lossy(key: &[u8]) -> String {
     String::from_utf8_lossy(key).into_owned()
 }
 
-fn printed(value: &Value, verb: &[u8]) -> String {
+pub(crate) fn printed(value: &Value, verb: &[u8]) -> String {
     format::sprintf(verb, std::slice::from_ref(value)).map_or_else(|error| error.to_string(), |text| lossy(&text))
 }

@@ -22,7 +22,7 @@ const PAIRS_PER_STEP: usize = 16;
 pub(crate) fn missing_dependencies(chart: &Loaded) -> Vec<&str> {
     let charts = chart.dependencies.iter();
     let there: HashSet<&str> = charts.map(|chart| chart.metadata.name.as_str()).collect();
-    let wanted = chart.metadata.dependencies.iter();
+    let wanted = chart.metadata.dependencies.iter().flatten();
     wanted
         .map(|dependency| dependency.name.as_str())
         .filter(|name| !there.contains(name))
@@ -44,10 +44,9 @@ struct Process<'a> {
 
 impl Process<'_> {
     fn decide(&mut self, chart: ChartId, values: &Map, path: &str) -> Result<(), String> {
-        if !self.charts.lists_declared(chart) {
+        let Some(mut declared) = self.charts.declared_by(chart).map(<[_]>::to_vec) else {
             return Ok(());
-        }
-        let mut declared = self.charts.declared_by(chart).to_vec();
+        };
         self.use_declared(chart, &declared)?;
         let values = coalesce(
             self.charts.at(chart),
@@ -114,10 +113,9 @@ impl Process<'_> {
         for below in self.charts.dependencies(chart).to_vec() {
             self.import(below)?;
         }
-        if !self.charts.lists_declared(chart) {
+        let Some(declared) = self.charts.declared_by(chart).map(<[_]>::to_vec) else {
             return Ok(());
-        }
-        let declared = self.charts.declared_by(chart).to_vec();
+        };
         let imports: Vec<_> = declared.into_iter().map(|id| self.take_imports(id)).collect();
         // What is imported gets nulls written into it.
         let sharing = if imports.iter().any(|(_, imports)| !imports.is_empty()) {
@@ -183,7 +181,7 @@ fn by_tags(dependency: &Dependency, values: &Map, warnings: &mut Vec<Said>) -> b
         return true;
     };
     let (mut on, mut off) = (false, false);
-    for tag in &dependency.tags {
+    for tag in dependency.tags.iter().flatten() {
         match tags.get(tag) {
             Some(Value::Bool(true)) => on = true,
             Some(Value::Bool(false)) => off = true,

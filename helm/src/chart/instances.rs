@@ -54,9 +54,8 @@ struct Linked {
 struct Described {
     /// The alias, if it has one.
     name: String,
-    declared: Vec<DeclaredId>,
-    /// Whether there is a list of them, be it empty.
-    lists_declared: bool,
+    /// Nothing without a list of them in `Chart.yaml`.
+    declared: Option<Vec<DeclaredId>>,
 }
 
 /// What a chart says about one that it needs.
@@ -81,15 +80,16 @@ impl Instances {
     }
 
     fn load(&mut self, chart: &Arc<Loaded>, parent: Option<ChartId>) -> ChartId {
-        let declared = chart.metadata.dependencies.iter().cloned();
-        let declared = declared.map(|dependency| Declared {
-            dependency,
-            is_imported: false,
+        let declared = chart.metadata.dependencies.as_ref().map(|declared| {
+            let declared = declared.iter().cloned().map(|dependency| Declared {
+                dependency,
+                is_imported: false,
+            });
+            declared.map(|declared| self.add_declared(declared)).collect()
         });
         let described = Described {
             name: chart.metadata.name.clone(),
-            declared: declared.map(|declared| self.add_declared(declared)).collect(),
-            lists_declared: chart.metadata.lists_dependencies,
+            declared,
         };
         let linked = Linked {
             chart: Arc::clone(chart),
@@ -137,9 +137,11 @@ impl Instances {
 
     /// Gives a copy declarations of its own and copies of the charts just below it.
     fn separate(&mut self, copy: ChartId) {
-        let declared = self.declared_by(copy).to_vec().into_iter();
-        let declared = declared.map(|id| self.add_declared(self.declared[id.0].clone()));
-        let declared = declared.collect();
+        let declared = self.declared_by(copy).map(<[_]>::to_vec);
+        let declared = declared.map(|ids| {
+            let copies = ids.into_iter().map(|id| self.add_declared(self.declared[id.0].clone()));
+            copies.collect()
+        });
         self.described[self.charts[copy.0].described.0].declared = declared;
         let below = self.dependencies(copy).to_vec().into_iter();
         let below = below.map(|id| self.add_chart(self.charts[id.0].clone())).collect();
@@ -170,21 +172,15 @@ impl Instances {
         self.charts[id.0].values = Rc::new(values.into());
     }
 
-    /// Whether a chart has a list of what it needs, be it empty.
-    pub(super) fn lists_declared(&self, id: ChartId) -> bool {
-        self.described[self.charts[id.0].described.0].lists_declared
-    }
-
-    /// What a chart declares.
-    pub(super) fn declared_by(&self, id: ChartId) -> &[DeclaredId] {
-        &self.described[self.charts[id.0].described.0].declared
+    /// What a chart declares, if it has a list of that.
+    pub(super) fn declared_by(&self, id: ChartId) -> Option<&[DeclaredId]> {
+        self.described[self.charts[id.0].described.0].declared.as_deref()
     }
 
     /// Leaves some of what a chart declares. Where nothing is left, there is no list either.
     pub(super) fn set_declared_by(&mut self, id: ChartId, declared: Vec<DeclaredId>) {
         let described = &mut self.described[self.charts[id.0].described.0];
-        described.lists_declared = !declared.is_empty();
-        described.declared = declared;
+        described.declared = (!declared.is_empty()).then_some(declared);
     }
 
     pub(super) fn declared(&self, id: DeclaredId) -> &Dependency {
@@ -242,12 +238,15 @@ impl<'a> Instance<'a> {
     pub(crate) fn metadata(self) -> Cow<'a, Metadata> {
         let Described { name, declared, .. } = self.described();
         let loaded = &*self.linked().chart.metadata;
-        if loaded.dependencies.is_empty() && *name == loaded.name {
+        if loaded.dependencies.is_none() && *name == loaded.name {
             return Cow::Borrowed(loaded);
         }
         let mut metadata = loaded.clone();
         metadata.name.clone_from(name);
-        metadata.dependencies = declared.iter().map(|&id| self.all.declared(id).clone()).collect();
+        metadata.dependencies = declared.as_ref().map(|ids| {
+            let declared = ids.iter().map(|&id| self.all.declared(id).clone());
+            declared.collect()
+        });
         Cow::Owned(metadata)
     }
 

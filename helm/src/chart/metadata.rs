@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::fields::{Setter, Struct, scalar_text};
+use super::coalesce::printed;
+use crate::fields::{Setter, Struct};
 use crate::semver::{Library, Version};
 use crate::text::{is_print, is_space};
 use crate::yaml::Node;
 
-/// What a chart says about itself. Absent strings are empty.
+/// What a chart says about itself. Absent strings are empty; a list that is there may be empty too, which templates can see.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     /// The name of the chart; the alias once it is used under one.
@@ -15,15 +16,15 @@ pub struct Metadata {
     /// URL of the project.
     pub home: String,
     /// URLs of the source code.
-    pub sources: Vec<String>,
+    pub sources: Option<Vec<String>>,
     /// The version of the chart, semantic but possibly short.
     pub version: String,
     /// One sentence.
     pub description: String,
     /// Words to search for.
-    pub keywords: Vec<String>,
+    pub keywords: Option<Vec<String>>,
     /// Who to ask.
-    pub maintainers: Vec<Maintainer>,
+    pub maintainers: Option<Vec<Maintainer>>,
     /// URL of a picture.
     pub icon: String,
     /// `v1` or `v2`, the version of the chart format.
@@ -37,13 +38,11 @@ pub struct Metadata {
     /// Whether nobody should use it any more.
     pub deprecated: bool,
     /// Free pairs.
-    pub annotations: BTreeMap<String, String>,
+    pub annotations: Option<BTreeMap<String, String>>,
     /// Range of Kubernetes versions that the chart is for.
     pub kube_version: String,
-    /// The charts it needs.
-    pub dependencies: Vec<Dependency>,
-    /// Whether it lists what it needs, be it an empty list: only then Helm decides what the charts below need.
-    pub lists_dependencies: bool,
+    /// The charts it needs. Only where it has a list of them, be it empty, Helm decides what the charts below need.
+    pub dependencies: Option<Vec<Dependency>>,
     /// Empty, `application` or `library`.
     pub chart_type: String,
 }
@@ -71,7 +70,7 @@ pub struct Dependency {
     /// Comma-separated paths of values; the first boolean one decides whether the chart is used.
     pub condition: String,
     /// Names of values below `tags` that decide where no condition does.
-    pub tags: Vec<String>,
+    pub tags: Option<Vec<String>>,
     /// Whether the chart is used; computed, whatever the file says.
     pub enabled: bool,
     /// Values of the chart that its parent wants.
@@ -147,7 +146,7 @@ impl Metadata {
     fn validate_dependencies(&self) -> Result<(), String> {
         let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         let mut seen = HashSet::new();
-        for dependency in &self.dependencies {
+        for dependency in self.dependencies.iter().flatten() {
             let Dependency { name, alias, .. } = dependency;
             if !alias.bytes().all(is_part) {
                 return Err(format!("dependency {name:?} has disallowed characters in the alias"));
@@ -171,20 +170,20 @@ impl Metadata {
             &mut self.app_version,
             &mut self.kube_version,
         ];
-        for text in texts.into_iter().chain(&mut self.sources).chain(&mut self.keywords) {
-            sanitize(text);
-        }
-        for maintainer in &mut self.maintainers {
+        let lists = [&mut self.sources, &mut self.keywords];
+        let listed = lists.into_iter().flatten().flatten();
+        texts.into_iter().chain(listed).for_each(sanitize);
+        for maintainer in self.maintainers.iter_mut().flatten() {
             sanitize(&mut maintainer.name);
             sanitize(&mut maintainer.email);
             sanitize(&mut maintainer.url);
         }
-        for dependency in &mut self.dependencies {
+        for dependency in self.dependencies.iter_mut().flatten() {
             sanitize(&mut dependency.name);
             sanitize(&mut dependency.version);
             sanitize(&mut dependency.repository);
             sanitize(&mut dependency.condition);
-            dependency.tags.iter_mut().for_each(sanitize);
+            dependency.tags.iter_mut().flatten().for_each(sanitize);
         }
     }
 }
@@ -208,10 +207,7 @@ impl Struct for Metadata {
         ("deprecated", |chart, field| field.flag(&mut chart.deprecated)),
         ("annotations", |chart, field| field.pairs(&mut chart.annotations)),
         ("kubeVersion", |chart, field| field.text(&mut chart.kube_version)),
-        ("dependencies", |chart, field| {
-            field.structs(&mut chart.dependencies);
-            chart.lists_dependencies = field.is_list();
-        }),
+        ("dependencies", |chart, field| field.structs(&mut chart.dependencies)),
         ("type", |chart, field| field.text(&mut chart.chart_type)),
     ];
 }
@@ -238,7 +234,7 @@ impl Struct for Dependency {
         ("enabled", |dependency, field| field.flag(&mut dependency.enabled)),
         ("import-values", |dependency, field| {
             let items = field.items("[]interface {}").unwrap_or_default();
-            dependency.import_values = items.iter().map(ImportValues::read).collect();
+            dependency.import_values = items.iter().filter_map(ImportValues::read).collect();
         }),
         ("alias", |dependency, field| field.text(&mut dependency.alias)),
     ];
@@ -248,7 +244,7 @@ impl Struct for Dependency {
 #[derive(Default)]
 pub(super) struct Lock {
     digest: String,
-    dependencies: Vec<Dependency>,
+    dependencies: Option<Vec<Dependency>>,
 }
 
 impl Struct for Lock {
@@ -262,23 +258,21 @@ impl Struct for Lock {
 }
 
 impl ImportValues {
-    /// A name stands for `exports.NAME`, laid over the root of the parent's values.
-    fn read(node: &Node) -> Self {
-        let part = |key| match node.get(key) {
-            None | Some(Node::Null) => "<nil>".to_owned(),
-            Some(node) => scalar_text(node).unwrap_or_default(),
-        };
+    /// A name stands for `exports.NAME`, laid over the root of the parent's values. What is neither a name nor a mapping is nothing.
+    fn read(node: &Node) -> Option<Self> {
+        let part = |key| printed(&node.get(key).map(Node::to_value).unwrap_or_default(), b"%v");
         match node {
-            Node::Map(_) => Self {
+            Node::Map(_) => Some(Self {
                 child: part("child"),
                 parent: part("parent"),
                 is_by_name: false,
-            },
-            node => Self {
-                child: format!("exports.{}", scalar_text(node).unwrap_or_default()),
+            }),
+            Node::Text(name) => Some(Self {
+                child: format!("exports.{name}"),
                 parent: ".".to_owned(),
                 is_by_name: true,
-            },
+            }),
+            _ => None,
         }
     }
 }

@@ -84,20 +84,19 @@ impl MetadataObject {
             annotations,
             kube_version,
             dependencies,
-            lists_dependencies: _,
             chart_type,
         } = metadata;
         let fields = vec![
             ("Name", "name", text(name)),
             ("Home", "home", text(home)),
-            ("Sources", "sources", texts(sources)),
+            ("Sources", "sources", texts(sources.as_deref())),
             ("Version", "version", text(version)),
             ("Description", "description", text(description)),
-            ("Keywords", "keywords", texts(keywords)),
+            ("Keywords", "keywords", texts(keywords.as_deref())),
             (
                 "Maintainers",
                 "maintainers",
-                objects("*chart.Maintainer", maintainers, Self::maintainer),
+                objects("*chart.Maintainer", maintainers.as_deref(), Self::maintainer),
             ),
             ("Icon", "icon", text(icon)),
             ("APIVersion", "apiVersion", text(api_version)),
@@ -105,12 +104,12 @@ impl MetadataObject {
             ("Tags", "tags", text(tags)),
             ("AppVersion", "appVersion", text(app_version)),
             ("Deprecated", "deprecated", Value::Bool(*deprecated)),
-            ("Annotations", "annotations", pairs(annotations)),
+            ("Annotations", "annotations", pairs(annotations.as_ref())),
             ("KubeVersion", "kubeVersion", text(kube_version)),
             (
                 "Dependencies",
                 "dependencies",
-                objects("*chart.Dependency", dependencies, Self::dependency),
+                objects("*chart.Dependency", dependencies.as_deref(), Self::dependency),
             ),
             ("Type", "type", text(chart_type)),
         ];
@@ -151,6 +150,12 @@ impl MetadataObject {
             pair.insert("parent", parent.as_str());
             Value::Map(pair)
         });
+        // Helm makes the list anew of what it takes for imports.
+        let imports = if import_values.is_empty() {
+            List::nil(Element::Any)
+        } else {
+            List::new(imports.collect())
+        };
         Self {
             type_name: "*chart.Dependency",
             pointer: true,
@@ -159,13 +164,9 @@ impl MetadataObject {
                 ("Version", "version", text(version)),
                 ("Repository", "repository", text(repository)),
                 ("Condition", "condition", text(condition)),
-                ("Tags", "tags", texts(tags)),
+                ("Tags", "tags", texts(tags.as_deref())),
                 ("Enabled", "enabled", Value::Bool(*enabled)),
-                (
-                    "ImportValues",
-                    "import-values",
-                    Value::List(List::new(imports.collect())),
-                ),
+                ("ImportValues", "import-values", Value::List(imports)),
                 ("Alias", "alias", text(alias)),
             ],
         }
@@ -244,17 +245,17 @@ fn text(text: &str) -> Value {
     Value::from(text)
 }
 
-fn texts(texts: &[String]) -> Value {
-    if texts.is_empty() {
+fn texts(texts: Option<&[String]>) -> Value {
+    let Some(texts) = texts else {
         return Value::List(List::nil(Element::Str));
-    }
+    };
     Value::List(List::strings(texts.iter().map(|text| Bytes::from(text.as_bytes()))))
 }
 
-fn pairs(pairs: &BTreeMap<String, String>) -> Value {
-    if pairs.is_empty() {
+fn pairs(pairs: Option<&BTreeMap<String, String>>) -> Value {
+    let Some(pairs) = pairs else {
         return Value::Map(Map::nil(Element::Str));
-    }
+    };
     let map = Map::of(Element::Str);
     for (key, value) in pairs {
         map.insert(key.as_str(), value.as_str());
@@ -262,10 +263,10 @@ fn pairs(pairs: &BTreeMap<String, String>) -> Value {
     Value::Map(map)
 }
 
-fn objects<T>(type_name: &'static str, items: &[T], object: impl Fn(&T) -> MetadataObject) -> Value {
-    if items.is_empty() {
+fn objects<T>(type_name: &'static str, items: Option<&[T]>, object: impl Fn(&T) -> MetadataObject) -> Value {
+    let Some(items) = items else {
         return Value::List(List::nil(Element::Named(type_name)));
-    }
+    };
     let items = items.iter().map(|item| Value::Obj(Rc::new(object(item))));
     Value::List(List::of(Element::Named(type_name), items.collect()))
 }
