@@ -109,11 +109,20 @@ fn a_limit_met_in_any_file_is_told_as_one() {
         .set_len((16 << 20) + 1)
         .unwrap();
     let (deep_file, large, file) = (path("deep.yaml"), path("large"), format!("a={}", path("large")));
+    std::fs::File::create(path("part")).unwrap().set_len(14 << 20).unwrap();
+    let parts = (0..5)
+        .map(|part| format!("a{part}={}", path("part")))
+        .collect::<Vec<_>>()
+        .join(",");
     let lists = format!("a={}{}", "[".repeat(300), "]".repeat(300));
     for (arguments, words) in [
         (["plain", "-f", &deep_file], "value nests deeper than"),
         (["plain", "-f", &large], "file is larger than 16777216 bytes"),
         (["plain", "--set-file", &file], "file is larger than 16777216 bytes"),
+        (
+            ["plain", "--set-file", &parts],
+            "files are larger than 67108864 bytes together",
+        ),
         (["plain", "--set-json", &lists], "failed parsing --set-json data"),
     ] {
         let output = call(&arguments);

@@ -71,6 +71,11 @@ const FIXED: &[(&str, &str, &str)] = &[
         "MAX_ARGUMENT",
         "file is larger than # bytes",
     ),
+    (
+        "bin/helm-template/inputs.rs",
+        "MAX_ARGUMENTS",
+        "files are larger than # bytes together",
+    ),
     ("chart/load.rs", "MAX_DEPTH", "charts nest deeper than # levels"),
     (
         "schema/compile.rs",

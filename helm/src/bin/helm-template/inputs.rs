@@ -138,8 +138,9 @@ pub(crate) fn check_certificates(file: &str, profile: &Profile) -> Result<(), Fa
     )))
 }
 
-/// The largest file that an argument may name, in bytes.
+/// The largest file that an argument may name, in bytes, and how many they may have together.
 const MAX_ARGUMENT: u64 = 16 << 20;
+const MAX_ARGUMENTS: u64 = 64 << 20;
 
 /// A file that an argument names was not read.
 pub(crate) struct Unread {
@@ -158,8 +159,29 @@ impl From<String> for Unread {
     }
 }
 
-/// A file of values by its name, or the standard input as `-`.
-pub(crate) fn read_values(name: &str) -> Result<Vec<u8>, Unread> {
+/// What arguments name, read within the limit for all of it.
+pub(crate) struct ArgumentFiles {
+    left: u64,
+}
+
+impl ArgumentFiles {
+    pub(crate) const fn new() -> Self {
+        Self { left: MAX_ARGUMENTS }
+    }
+
+    /// A file of values by its name, or the standard input as `-`.
+    pub(crate) fn read(&mut self, name: &str) -> Result<Vec<u8>, Unread> {
+        let text = read_values(name)?;
+        let left = self.left.checked_sub(text.len() as u64);
+        self.left = left.ok_or_else(|| Unread {
+            problem: format!("read {name}: files are larger than {MAX_ARGUMENTS} bytes together"),
+            is_limit: true,
+        })?;
+        Ok(text)
+    }
+}
+
+fn read_values(name: &str) -> Result<Vec<u8>, Unread> {
     let text = if name.trim() == "-" {
         let mut text = Vec::new();
         let read = io::stdin().take(MAX_ARGUMENT + 1).read_to_end(&mut text);

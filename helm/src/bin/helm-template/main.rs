@@ -119,8 +119,9 @@ fn render(arguments: &Arguments) -> Result<(), Failure> {
 /// The values that the arguments set.
 fn read_values(arguments: &ValueArguments, profile: &Profile) -> Result<Node, Failure> {
     let mut is_limit = false;
+    let mut files = inputs::ArgumentFiles::new();
     let mut read = |name: &str| {
-        inputs::read_values(name).map_err(|unread| {
+        files.read(name).map_err(|unread| {
             is_limit |= unread.is_limit;
             unread.problem
         })
