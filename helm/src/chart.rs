@@ -92,6 +92,8 @@ pub(crate) struct Loaded {
     /// What `values.schema.json` demands of the values.
     pub(crate) schema: Option<Schema>,
     pub(crate) dependencies: Vec<Arc<Self>>,
+    /// Whether `requirements.yaml` says what it needs although its version says that in `Chart.yaml`.
+    has_old_requirements: bool,
     /// About the bytes that a render takes for it, without those below.
     pub(crate) memory: usize,
 }

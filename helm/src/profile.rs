@@ -211,9 +211,9 @@ impl Profile {
         error_form: ErrorForm::OneLine,
         warnings: WarningForm::FileAndLine,
         error_words: ErrorWords {
-            release_name: "",
+            release_name: None,
             missing_dependencies: "An error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch missing dependencies",
-            dependencies: "",
+            dependencies: None,
             metadata_package: "chart.",
             metadata_type: "chart.Metadata",
             manifest_package: "releaseutil.",
@@ -259,9 +259,9 @@ impl Profile {
         error_form: ErrorForm::Blocks,
         warnings: WarningForm::KeysAndValues,
         error_words: ErrorWords {
-            release_name: "release name check failed: ",
+            release_name: Some("release name check failed"),
             missing_dependencies: "an error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch missing dependencies",
-            dependencies: "chart dependencies processing failed: ",
+            dependencies: Some("chart dependencies processing failed"),
             metadata_package: "v2.",
             metadata_type: "loader.chartBase",
             manifest_package: "util.",

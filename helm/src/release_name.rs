@@ -38,12 +38,14 @@ impl RenderOptions {
     }
 }
 
-/// What is wrong with a name that is not allowed, in Helm's words.
-pub(crate) fn problem(name: &str) -> String {
+/// Why a name is not allowed, in Helm's words.
+pub(crate) fn refusal(name: &str) -> String {
     if name.is_empty() {
-        return "no name provided".to_owned();
+        return format!("release name {name:?}: no name provided");
     }
-    format!("invalid release name, must match regex {PATTERN} and the length must not be longer than {MAX_LENGTH}")
+    format!(
+        "release name {name:?}: invalid release name, must match regex {PATTERN} and the length must not be longer than {MAX_LENGTH}"
+    )
 }
 
 pub(crate) fn is_allowed(name: &str) -> bool {

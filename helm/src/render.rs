@@ -55,10 +55,6 @@ impl Chart {
                 .map_err(|problem| (problem, bounds::is_met()))
         })
         .unwrap_or_else(|problem| Err((RenderProblem::Thread(problem), false)));
-        let warnings = said
-            .into_iter()
-            .map(|said| Warning::new(said, options.profile))
-            .collect();
         let rendering = rendering.map_err(|(problem, is_limit)| {
             let problem = match problem {
                 // Templates say where they were; what else was cancelled has nothing to say.
@@ -68,11 +64,15 @@ impl Chart {
             };
             (problem, is_limit)
         });
+        let rendering = rendering.map_err(|(problem, is_limit)| RenderError::new(problem, options.profile, is_limit));
+        said.extend(rendering.as_ref().err().and_then(RenderError::logged));
+        let warnings = said
+            .into_iter()
+            .map(|said| Warning::new(said, options.profile))
+            .collect();
         match rendering {
             Ok(rendering) => Ok(Rendering { warnings, ..rendering }),
-            Err((problem, is_limit)) => {
-                Err(RenderError::new(problem, options.profile, is_limit).with_warnings(warnings))
-            }
+            Err(error) => Err(error.with_warnings(warnings)),
         }
     }
 }
@@ -107,8 +107,12 @@ impl Render<'_> {
         let capabilities = capabilities(self.options)?;
         self.begin_phase();
         let profile = self.options.profile;
-        self.chart.root().check(profile).map_err(RenderProblem::Load)?;
-        check_installable(self.chart.root(), profile)?;
+        let chart = self.chart.root();
+        warnings.extend(chart.with_old_requirements().map(|_| Said::OldRequirements));
+        chart.check(profile).map_err(RenderProblem::Load)?;
+        check_installable(chart, profile)?;
+        warnings.extend(chart.metadata.deprecated.then_some(Said::Deprecated));
+        check_complete(chart)?;
         if !release_name::is_allowed(&self.options.release_name) {
             return Err(RenderProblem::ReleaseName(self.options.release_name.clone()));
         }
@@ -245,6 +249,10 @@ fn check_installable(chart: &Loaded, profile: &Profile) -> Result<(), RenderProb
     if is_unknown {
         return Err(RenderProblem::ChartApiVersion(version.clone()));
     }
+    Ok(())
+}
+
+fn check_complete(chart: &Loaded) -> Result<(), RenderProblem> {
     let missing = missing_dependencies(chart);
     if missing.is_empty() {
         return Ok(());

@@ -43,7 +43,15 @@ pub(crate) enum Said {
     UnknownHook { events: String },
     /// A schema refers to what nothing can load. Helm 3 refuses such a schema.
     UnresolvedUrn { urn: String },
+    /// A chart says in `requirements.yaml` what its version says in `Chart.yaml`.
+    OldRequirements,
+    /// The chart says that nobody should use it any more.
+    Deprecated,
+    /// Nothing is rendered. Helm 3 says so only in its error.
+    Failed { step: &'static str, problem: String },
 }
+
+const OLD_REQUIREMENTS: &str = "Dependencies are handled in Chart.yaml since apiVersion \"v2\". We recommend migrating dependencies to Chart.yaml.";
 
 impl Warning {
     pub(crate) const fn new(said: Said, profile: &Profile) -> Self {
@@ -74,7 +82,9 @@ impl Warning {
             Said::NoImport { chart: None, .. } => ("dependencies.go:287", "Warning"),
             Said::NoImport { .. } => ("dependencies.go:270", "Warning"),
             Said::UnknownHook { .. } => ("manifest_sorter.go:199", "info"),
-            Said::UnresolvedUrn { .. } => return self.to_string(),
+            Said::OldRequirements => ("load.go:120", "Warning"),
+            Said::Deprecated => return format!("WARNING: {self}"),
+            Said::UnresolvedUrn { .. } | Said::Failed { .. } => return self.to_string(),
         };
         format!("{place}: {level}: {self}")
     }
@@ -100,6 +110,9 @@ impl Warning {
                 ],
             ),
             Said::UnresolvedUrn { urn } => ("WARN", vec![("msg", UNRESOLVED.to_owned()), ("urn", urn.clone())]),
+            Said::OldRequirements => ("INFO", vec![("msg", format!("Warning: {self}"))]),
+            Said::Deprecated => ("WARN", vec![("msg", "this chart is deprecated".to_owned())]),
+            Said::Failed { step, problem } => ("ERROR", vec![("msg", (*step).to_owned()), ("error", problem.clone())]),
         };
         match &self.said {
             Said::Tag { chart, .. } | Said::Condition { chart, .. } => parts.push(("chart", chart.clone())),
@@ -107,7 +120,7 @@ impl Warning {
                 parts.extend(chart.clone().map(|chart| ("chart", chart)));
                 parts.push(("error", no_table(key)));
             }
-            Said::Values { .. } | Said::UnknownHook { .. } | Said::UnresolvedUrn { .. } => {}
+            _ => {}
         }
         let parts = parts.iter().map(|(key, value)| format!(" {key}={}", logged(value)));
         format!("level={level}{}", parts.collect::<String>())
@@ -156,6 +169,9 @@ impl fmt::Display for Warning {
             ),
             Said::UnknownHook { events } => write!(formatter, "skipping unknown hook: {}", quoted(events)),
             Said::UnresolvedUrn { urn } => write!(formatter, "{UNRESOLVED}: {urn}"),
+            Said::OldRequirements => formatter.write_str(OLD_REQUIREMENTS),
+            Said::Deprecated => formatter.write_str("This chart is deprecated"),
+            Said::Failed { step, problem } => write!(formatter, "{step}: {problem}"),
         }
     }
 }

@@ -228,6 +228,12 @@ impl Loaded {
         })
     }
 
+    /// The charts, this one and those below it, that say in `requirements.yaml` what their version says in `Chart.yaml`.
+    pub(crate) fn with_old_requirements(&self) -> Box<dyn Iterator<Item = &Self> + '_> {
+        let below = self.dependencies.iter().flat_map(|chart| chart.with_old_requirements());
+        Box::new(self.has_old_requirements.then_some(self).into_iter().chain(below))
+    }
+
     /// Whether Helm of a profile takes the files of the chart and of all below it for what they should be.
     pub(crate) fn check(&self, profile: &Profile) -> Result<(), LoadError> {
         if let Err(problem) = self.values.read_as(profile.values_files) {
@@ -290,6 +296,7 @@ impl Loaded {
             files: parts.files.into(),
             schema: parts.schema,
             dependencies,
+            has_old_requirements: parts.has_old_requirements,
         })
     }
 }
@@ -302,6 +309,7 @@ struct Parts {
     files: Vec<File>,
     schema: Option<Schema>,
     subcharts: BTreeMap<String, Vec<File>>,
+    has_old_requirements: bool,
 }
 
 impl Parts {
@@ -319,6 +327,7 @@ impl Parts {
             }
             "values.schema.json" => self.schema = Some(Schema::new(Arc::clone(data))),
             "requirements.yaml" => {
+                self.has_old_requirements = !first_version;
                 describe(metadata, "requirements.yaml", data, budget)?;
                 self.keep_if(first_version, file);
             }

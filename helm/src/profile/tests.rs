@@ -173,12 +173,12 @@ fn words(words: ErrorWords) -> [(&'static str, String); 6] {
         manifest_package,
     } = words;
     [
-        ("said before a release name that is none", code(release_name.trim_end())),
-        ("said of missing dependencies", format!("``{missing_dependencies}``")),
         (
-            "said before what is wrong with dependencies",
-            code(dependencies.trim_end()),
+            "step that refuses a release name",
+            code(release_name.unwrap_or_default()),
         ),
+        ("said of missing dependencies", format!("``{missing_dependencies}``")),
+        ("step that refuses dependencies", code(dependencies.unwrap_or_default())),
         (
             "Go package of the types of `Chart.yaml`",
             code(metadata_package.trim_end_matches('.')),

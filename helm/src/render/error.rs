@@ -9,7 +9,7 @@ use crate::manifest::ManifestError;
 use crate::profile::Profile;
 use crate::release_name;
 use crate::template::{ExecError, ParseError, StackError};
-use crate::warning::Warning;
+use crate::warning::{Said, Warning};
 
 /// Why a chart does not render. Displays as the Helm version of the profile says it, without `Error: `; [`RenderError::problem`] is the
 /// same as data.
@@ -77,12 +77,12 @@ pub enum RenderProblem {
 /// What Helm versions say differently around errors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ErrorWords {
-    /// Before a release name that is none.
-    pub(crate) release_name: &'static str,
+    /// The step that refuses a release name that is none, where Helm names it.
+    pub(crate) release_name: Option<&'static str>,
     /// Before the names of missing dependencies.
     pub(crate) missing_dependencies: &'static str,
-    /// Before what is wrong with dependencies.
-    pub(crate) dependencies: &'static str,
+    /// The step that refuses dependencies, likewise.
+    pub(crate) dependencies: Option<&'static str>,
     /// Go's package of the types of `Chart.yaml`.
     pub(crate) metadata_package: &'static str,
     /// The Go type that `Chart.yaml` is read as.
@@ -105,12 +105,29 @@ impl RenderError {
         Self { warnings, ..self }
     }
 
+    /// What Helm logs of it before its error.
+    pub(super) fn logged(&self) -> Option<Said> {
+        let (step, problem) = self.step()?;
+        Some(Said::Failed { step, problem })
+    }
+
+    /// The step that failed and why, where Helm names it.
+    fn step(&self) -> Option<(&'static str, String)> {
+        let words = &self.profile.error_words;
+        match &*self.problem {
+            RenderProblem::ReleaseName(name) => Some((words.release_name?, release_name::refusal(name))),
+            RenderProblem::Dependencies(problem) => Some((words.dependencies?, problem.clone())),
+            _ => None,
+        }
+    }
+
     /// What is wrong.
     pub fn problem(&self) -> &RenderProblem {
         &self.problem
     }
 
-    /// What Helm says on its error output before the error, as of a chart that renders: [`Rendering::warnings`](crate::Rendering::warnings).
+    /// What Helm says on its error output before the error, as of a chart that renders ([`Rendering::warnings`](crate::Rendering::warnings)),
+    /// and what it logs of the error itself.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
@@ -192,14 +209,12 @@ impl Error for RenderError {
 
 impl fmt::Display for RenderError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((step, problem)) = self.step() {
+            return write!(formatter, "{step}: {problem}");
+        }
         let words = &self.profile.error_words;
         match &*self.problem {
-            RenderProblem::ReleaseName(name) => write!(
-                formatter,
-                "{}release name {name:?}: {}",
-                words.release_name,
-                release_name::problem(name)
-            ),
+            RenderProblem::ReleaseName(name) => formatter.write_str(&release_name::refusal(name)),
             RenderProblem::KubeVersion { version, problem } => {
                 write!(formatter, "invalid kube version '{version}': {problem}")
             }
@@ -215,8 +230,7 @@ impl fmt::Display for RenderError {
                 words.missing_dependencies,
                 names.join(", ")
             ),
-            RenderProblem::Dependencies(problem) => write!(formatter, "{}{problem}", words.dependencies),
-            RenderProblem::Values(problem) => formatter.write_str(problem),
+            RenderProblem::Dependencies(problem) | RenderProblem::Values(problem) => formatter.write_str(problem),
             RenderProblem::Schema(error) => error.fmt(formatter),
             RenderProblem::IncompatibleKubeVersion { wanted, actual } => write!(
                 formatter,

@@ -84,9 +84,6 @@ fn render(arguments: &Arguments) -> Result<(), Failure> {
     let values = read_values(values, options.profile)?;
     // What ends with the process is not taken apart piece by piece before.
     let chart = ManuallyDrop::new(inputs::load(&path, options.profile)?);
-    if chart.metadata().deprecated {
-        eprintln!("{}", table::deprecated_chart(options.profile));
-    }
     let rendered = chart.render(&values, options);
     let warnings = match &rendered {
         Ok(rendering) => &rendering.warnings,

@@ -197,15 +197,6 @@ pub(crate) fn chart_limits(profile: &Profile) -> ArchiveLimits {
     ArchiveLimits { file_bytes, ..limits }
 }
 
-/// What is said of a chart that is deprecated.
-pub(crate) fn deprecated_chart(profile: &Profile) -> &'static str {
-    if is_helm_3(profile) {
-        "WARNING: This chart is deprecated"
-    } else {
-        "level=WARN msg=\"this chart is deprecated\""
-    }
-}
-
 /// Reads words by the flags of the profile that they name.
 pub(crate) fn read(words: Vec<String>) -> Result<(Given, &'static Profile), Failure> {
     let profile = profile(&words)?;
