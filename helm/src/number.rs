@@ -11,7 +11,7 @@ pub(crate) fn format_float(value: f64) -> String {
 
 /// The fewest digits that read back as the same number, with an exponent. Of two that are equally near, Go takes the even ones and Rust the
 /// greater.
-fn shortest(value: f64) -> String {
+pub(crate) fn shortest(value: f64) -> String {
     let text = format!("{value:e}");
     even_of_two(value, &text).unwrap_or(text)
 }

@@ -100,15 +100,16 @@ fn len(arguments: &[Operand]) -> Called {
             Shape::Map(map) => count(map.len()),
             Shape::List(list) => count(list.items().len()),
             Shape::Struct(_) | Shape::Pointer(_) | Shape::Number(..) | Shape::Complex(..) => {
-                let type_name = object.type_name();
-                Err(format!(
-                    "len of type {}",
-                    type_name.strip_prefix('*').unwrap_or(&type_name)
-                ))
+                Err(format!("len of type {}", pointed_at(&object.type_name())))
             }
         },
         other => Err(format!("len of type {}", other.type_name())),
     }
+}
+
+/// The type that a pointer leads to: Go follows it before it looks.
+fn pointed_at(type_name: &str) -> &str {
+    type_name.strip_prefix('*').unwrap_or(type_name)
 }
 
 fn index(arguments: &[Value]) -> Called {
@@ -146,7 +147,7 @@ fn index_one(item: &Value, index: &Value) -> Called {
             Shape::Map(map) => entry(&map, index),
             Shape::List(list) => index_one(&Value::List(list), index),
             Shape::Struct(_) | Shape::Pointer(_) | Shape::Number(..) | Shape::Complex(..) => {
-                Err(format!("can't index item of type {}", object.type_name()))
+                Err(format!("can't index item of type {}", pointed_at(&object.type_name())))
             }
         },
         other => Err(format!("can't index item of type {}", other.type_name())),

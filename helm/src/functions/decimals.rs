@@ -64,7 +64,7 @@ impl Decimal {
                 crate::number::format_float(value)
             ));
         }
-        let written = format!("{value:e}");
+        let written = crate::number::shortest(value);
         let (mantissa, exponent) = written.split_once('e').unwrap_or((&written, "0"));
         let places = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len());
         let digits = mantissa.replace('.', "").parse().map_err(|_| too_long())?;
