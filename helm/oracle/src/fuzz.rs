@@ -11,8 +11,8 @@ mod tests;
 mod texts;
 mod worker;
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt;
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -69,13 +69,15 @@ pub struct Found {
     /// Templates that we refused and that were not tried with the real Helm, because each takes a run of its own, or because they are
     /// beyond our limits.
     pub untried: usize,
-    /// By the smallest template that shows it.
-    pub differences: BTreeMap<String, Difference>,
+    /// In the order of finding, each template once.
+    pub differences: Vec<Difference>,
 }
 
 /// One difference.
 #[derive(Clone, Debug)]
 pub struct Difference {
+    /// The smallest template that shows it.
+    pub template: String,
     /// The Helm version.
     pub profile: &'static str,
     /// What the real one answers.
@@ -96,14 +98,24 @@ impl Found {
         )
     }
 
-    /// Each difference with both answers.
-    pub fn differences(&self) -> String {
-        let mut text = String::new();
-        for (template, Difference { profile, theirs, ours }) in &self.differences {
-            // Writing to a String does not fail.
-            let _ = writeln!(text, "{profile}: {template}\n  helm: {theirs}\n  ours: {ours}\n");
+    fn add(&mut self, difference: Difference) {
+        let is_known = |known: &Difference| known.template == difference.template;
+        if !self.differences.iter().any(is_known) {
+            self.differences.push(difference);
         }
-        text
+    }
+}
+
+/// The template and both answers.
+impl fmt::Display for Difference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            template,
+            profile,
+            theirs,
+            ours,
+        } = self;
+        write!(formatter, "{profile}: {template}\n  helm: {theirs}\n  ours: {ours}\n")
     }
 }
 
@@ -130,11 +142,12 @@ impl Shared<'_> {
     }
 }
 
-/// Searches on all processors, with progress, and adds a row for each difference to [`Search::rows`].
+/// Searches on all processors, with progress. Tells of each difference as soon as it is small, and adds a row for it to [`Search::rows`]:
+/// nothing is lost when the search is interrupted.
 ///
 /// # Errors
 /// A real binary cannot be run, or a file cannot be written.
-pub fn search(search: &Search) -> anyhow::Result<Found> {
+pub fn search(search: &Search, mut tell: impl FnMut(&Difference) -> anyhow::Result<()>) -> anyhow::Result<Found> {
     let shared = Shared {
         search,
         end: Instant::now() + search.time,
@@ -149,7 +162,19 @@ pub fn search(search: &Search) -> anyhow::Result<Found> {
             })
             .collect();
         let progress = Progress::start();
-        while handles.iter().any(|handle| !handle.is_finished()) {
+        let mut told = 0;
+        loop {
+            let is_over = handles.iter().all(thread::ScopedJoinHandle::is_finished);
+            let differences = shared.found(|found| found.differences[told..].to_vec());
+            for difference in &differences {
+                progress.clear();
+                tell(difference)?;
+                keep(search, difference)?;
+            }
+            told += differences.len();
+            if is_over {
+                break;
+            }
             progress.tick(|| {
                 let left = shared.end.saturating_duration_since(Instant::now()).as_secs();
                 format!("{left} s left: {}", shared.found(|found| found.summary()))
@@ -163,24 +188,12 @@ pub fn search(search: &Search) -> anyhow::Result<Found> {
                 .unwrap_or_else(|_| Err(anyhow::anyhow!("a thread of the search broke")))
         })
     })?;
-    let found = shared.found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    keep(search, &found)?;
-    Ok(found)
+    Ok(shared.found.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// As questions without answers: recording gives them those.
-fn keep(search: &Search, found: &Found) -> anyhow::Result<()> {
-    if found.differences.is_empty() {
-        return Ok(());
-    }
-    let mut file = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(&search.rows)
-        .with_context(|| format!("unable to write {}", search.rows.display()))?;
-    for template in found.differences.keys() {
-        writeln!(file, "> {}", template.replace('\n', "\n| "))
-            .with_context(|| format!("unable to write {}", search.rows.display()))?;
-    }
-    Ok(())
+/// As a question without an answer: recording gives it one.
+fn keep(search: &Search, difference: &Difference) -> anyhow::Result<()> {
+    let file = OpenOptions::new().create(true).append(true).open(&search.rows);
+    file.and_then(|mut file| writeln!(file, "> {}", difference.template.replace('\n', "\n| ")))
+        .with_context(|| format!("unable to write {}", search.rows.display()))
 }

@@ -156,8 +156,8 @@ fn fuzz(arguments: &FuzzArguments) -> anyhow::Result<ExitCode> {
             .unwrap_or_else(|| room.join("../tests/micro/found.txt")),
     };
     eprintln!("searching for {} min with --seed {}", arguments.minutes, search.seed);
-    let found = fuzz::search(&search)?;
-    writeln!(stdout(), "{}{}", found.differences(), found.summary())?;
+    let found = fuzz::search(&search, |difference| Ok(writeln!(stdout(), "{difference}")?))?;
+    writeln!(stdout(), "{}", found.summary())?;
     if found.differences.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }

@@ -45,12 +45,17 @@ impl Progress {
             writeln!(stderr(), "   {seconds} s · {sight}")
         };
     }
+
+    /// Makes room on a terminal for what is said for good.
+    pub(crate) fn clear(&self) {
+        if self.live {
+            let _ = write!(stderr(), "\r\x1b[K");
+        }
+    }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if self.live {
-            let _ = write!(stderr(), "\r\x1b[K");
-        }
+        self.clear();
     }
 }

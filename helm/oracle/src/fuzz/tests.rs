@@ -5,13 +5,14 @@ use std::os::unix::fs::PermissionsExt as _;
 use super::*;
 
 /// Searches beside a shell script until there is one difference. Gives what was found and the rows that were kept.
-fn search_beside(script: &str) -> (Found, String) {
+fn search_beside(script: &str) -> (Found, Vec<String>, String) {
     let folder = tempfile::tempdir().unwrap();
     let binary = folder.path().join("helm");
     std::fs::write(&binary, format!("#!/bin/sh\n{script}\n")).unwrap();
     std::fs::set_permissions(&binary, std::fs::Permissions::from_mode(0o700)).unwrap();
     let rows = folder.path().join("rows.txt");
-    let found = search(&Search {
+    let mut told = Vec::new();
+    let wanted = Search {
         time: Duration::from_mins(10),
         oracles: vec![Oracle {
             profile: Profile::V3_19,
@@ -20,16 +21,32 @@ fn search_beside(script: &str) -> (Found, String) {
         enough: 1,
         seed: 7,
         rows: rows.clone(),
+    };
+    let found = search(&wanted, |difference| {
+        told.push(difference.template.clone());
+        Ok(())
     });
-    (found.unwrap(), std::fs::read_to_string(rows).unwrap())
+    (found.unwrap(), told, std::fs::read_to_string(rows).unwrap())
 }
 
 #[test]
-fn a_difference_is_found_and_kept_as_a_row() {
-    let (found, rows) = search_beside("echo 'Error: no such chart' >&2; exit 1");
+fn a_difference_is_found_told_and_kept_as_a_row() {
+    let (found, told, rows) = search_beside("echo 'Error: no such chart' >&2; exit 1");
     assert!(!found.differences.is_empty(), "{}", found.summary());
     assert_eq!(rows.matches("> ").count(), found.differences.len(), "{rows}");
-    for (template, Difference { profile, theirs, ours }) in &found.differences {
+    let templates: Vec<&String> = found
+        .differences
+        .iter()
+        .map(|difference| &difference.template)
+        .collect();
+    assert_eq!(told.iter().collect::<Vec<_>>(), templates);
+    for difference in &found.differences {
+        let Difference {
+            template,
+            profile,
+            theirs,
+            ours,
+        } = difference;
         assert!(
             rows.contains(&template.replace('\n', "\n| ")),
             "{template} is not in {rows}"

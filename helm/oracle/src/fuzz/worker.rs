@@ -156,7 +156,6 @@ impl<'a> Worker<'a> {
         let Some(mut smallest) = Self::difference(oracle, &case.text)? else {
             return Ok(());
         };
-        let mut text = case.text;
         let mut changed = case.tree.simplify();
         for _ in 0..SHRINKING {
             if !changed || self.shared.is_late() {
@@ -165,13 +164,13 @@ impl<'a> Worker<'a> {
             let smaller = case.tree.current();
             changed = match Self::difference(oracle, &smaller)? {
                 Some(difference) => {
-                    (text, smallest) = (smaller, difference);
+                    smallest = difference;
                     case.tree.simplify()
                 }
                 None => case.tree.complicate(),
             };
         }
-        self.shared.found(|found| found.differences.insert(text, smallest));
+        self.shared.found(|found| found.add(smallest));
         Ok(())
     }
 
@@ -190,6 +189,7 @@ impl<'a> Worker<'a> {
             }
         }
         Ok(Some(Difference {
+            template: text.to_owned(),
             profile: profile.name,
             theirs: theirs.to_string(),
             ours: ours.to_string(),
