@@ -75,7 +75,11 @@ pub fn run(settings: &Settings, lab: &Lab) -> Result<Report> {
     let memory = Memory::open(lab::cache().filter(|_| settings.remember));
     let exceptions = Exceptions::listed()?;
     let renders: Vec<_> = pairs.iter().flat_map(|pair| pair.renders(&charts)).collect();
-    eprintln!("{} renders of {} charts", renders.len(), charts.len());
+    eprintln!(
+        "{} of {}",
+        counted(renders.len(), "render"),
+        counted(charts.len(), "chart")
+    );
     let progress = Progress::start();
     let [next, done, different] = [const { AtomicUsize::new(0) }; 3];
     let worker = || {
@@ -105,6 +109,10 @@ pub fn run(settings: &Settings, lab: &Lab) -> Result<Report> {
     drop(progress);
     let profiles = pairs.into_iter().map(|pair| pair.profile);
     Ok(Report::new(profiles, outcomes.into_iter().flatten()))
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn charts(settings: &Settings, scratch: &Path) -> Result<Vec<Chart>> {

@@ -111,13 +111,14 @@ fn conformance(arguments: ConformanceArguments) -> anyhow::Result<ExitCode> {
         remember: true,
     };
     let report = conformance::run(&settings, &Lab::load()?)?;
-    write!(stdout(), "{report}").context("failed to write to standard output")?;
+    if report.total.renders == 0 {
+        eprintln!("error: {}", nothing_to_render(&settings));
+    } else {
+        write!(stdout(), "{report}").context("failed to write to standard output")?;
+    }
     if let Some(file) = json {
         let text = serde_json::to_string_pretty(&report).context("failed to write the report as JSON")?;
         fs::write(&file, text + "\n").with_context(|| format!("failed to write {}", file.display()))?;
-    }
-    if report.total.renders == 0 {
-        eprintln!("error: {}", nothing_to_render(&settings));
     }
     Ok(if report.is_good() {
         ExitCode::SUCCESS
