@@ -127,7 +127,7 @@ impl Version {
             if has_leading_zero(identifier) {
                 return Err("version segment starts with 0".to_owned());
             }
-            if !is_identifier(identifier) {
+            if identifier.is_empty() || !is_identifier(identifier) {
                 return Err("invalid prerelease string".to_owned());
             }
         }
@@ -140,7 +140,8 @@ impl Version {
 
     /// The same version with other metadata. The error is Go's text.
     pub(crate) fn with_metadata(&self, metadata: &str) -> Result<Self, String> {
-        if !metadata.split('.').all(is_identifier) {
+        let is_part = |identifier: &str| !identifier.is_empty() && is_identifier(identifier);
+        if !metadata.is_empty() && !metadata.split('.').all(is_part) {
             return Err("invalid metadata string".to_owned());
         }
         let version = Self {
