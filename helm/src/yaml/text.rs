@@ -44,11 +44,12 @@ pub(super) struct Text<'a> {
 
 impl<'a> Text<'a> {
     pub(super) fn new(text: &'a [u8]) -> Self {
-        let completed = !text.is_empty() && !LINE_BREAKS.iter().any(|end| text.ends_with(end.as_bytes()));
         let blanks = text.iter().rev().take_while(|byte| **byte == b' ').count();
         let (before, _) = text.split_at(text.len() - blanks);
+        let ends_line = |text: &[u8]| LINE_BREAKS.iter().any(|end| text.ends_with(end.as_bytes()));
+        let completed = !text.is_empty() && !ends_line(text);
         let mut text = Self {
-            before_blanks: Some(before).filter(|before| completed && before.ends_with(b"\n")),
+            before_blanks: Some(before).filter(|before| completed && ends_line(before)),
             complete: if completed {
                 Cow::Owned([text, b"\n"].concat())
             } else {
