@@ -27,6 +27,7 @@ pub use values::merge_values;
 use crate::parsed::ParsedTemplates;
 use crate::profile::Profile;
 use crate::schema::Schema;
+use crate::warning::Said;
 use crate::yaml::Node;
 
 /// A loaded chart. Immutable, cheap to clone, shared between threads.
@@ -92,8 +93,8 @@ pub(crate) struct Loaded {
     /// What `values.schema.json` demands of the values.
     pub(crate) schema: Option<Schema>,
     pub(crate) dependencies: Vec<Arc<Self>>,
-    /// Whether `requirements.yaml` says what it needs although its version says that in `Chart.yaml`.
-    has_old_requirements: bool,
+    /// What is said of its files, in their order.
+    warnings: Vec<Said>,
     /// About the bytes that a render takes for it, without those below.
     pub(crate) memory: usize,
 }

@@ -43,6 +43,16 @@ pub(crate) fn decode<T: Struct>(document: &Node, target: &mut T) -> Result<(), S
     }
 }
 
+/// Whether Go takes a key for a field: in any case, of which two ASCII letters have one beyond ASCII.
+pub(crate) fn is_field(name: &str, key: &str) -> bool {
+    let folded = |character| match character {
+        'ſ' => 's',
+        '\u{212a}' => 'k',
+        character => character.to_ascii_lowercase(),
+    };
+    name.eq_ignore_ascii_case(key) || !key.is_ascii() && name.chars().map(folded).eq(key.chars().map(folded))
+}
+
 #[derive(Default)]
 struct Problems {
     /// What ended the decoding.
@@ -64,7 +74,7 @@ impl Field<'_> {
     fn fill<T: Struct>(&self, entries: &BTreeMap<String, Node>, target: &mut T) {
         for (key, node) in entries {
             let named = T::FIELDS.iter().find(|(name, _)| name == key);
-            let alike = || T::FIELDS.iter().find(|(name, _)| name.eq_ignore_ascii_case(key));
+            let alike = || T::FIELDS.iter().find(|(name, _)| is_field(name, key));
             if let Some((name, set)) = named.or_else(alike)
                 && self.problems.end.get().is_none()
             {
@@ -155,8 +165,8 @@ impl Field<'_> {
         }
     }
 
-    /// A list of pointers to structs, decoded over those that are there. Nulls are left out.
-    pub(crate) fn structs<T: Struct>(&self, target: &mut Option<Vec<T>>) {
+    /// A list of pointers to structs, decoded over those that are there. Nulls are left out; gives how many structs stand before the first.
+    pub(crate) fn structs<T: Struct>(&self, target: &mut Option<Vec<T>>) -> Option<usize> {
         let mut known = target.take().unwrap_or_default().into_iter();
         let structs = |items: &[Node]| {
             let items = items.iter().filter(|item| **item != Node::Null);
@@ -170,7 +180,9 @@ impl Field<'_> {
             });
             decoded.collect()
         };
-        *target = self.items(&format!("[]*{}", T::TYPE)).map(structs);
+        let items = self.items(&format!("[]*{}", T::TYPE));
+        *target = items.map(structs);
+        items?.iter().position(|item| *item == Node::Null)
     }
 
     /// The items of what must be a list of some type; a null has none.

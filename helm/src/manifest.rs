@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crate::bounds::{hold, hold_document};
-use crate::fields::{self, Setter, Struct};
+use crate::fields::{self, Setter, Struct, is_field};
 use crate::profile::{DocumentRule, Profile};
 use crate::template::{Origin, Output};
 use crate::text::{self, trim_space};
@@ -355,7 +355,7 @@ impl Struct for HeadMetadata {
 impl Head {
     /// Whether a key of a document can be one of those that are read here; Go takes any case.
     fn wants(key: &str) -> bool {
-        Self::FIELDS.iter().any(|(wanted, _)| key.eq_ignore_ascii_case(wanted))
+        Self::FIELDS.iter().any(|(wanted, _)| is_field(wanted, key))
     }
 
     fn read(document: &Node) -> Result<Self, String> {

@@ -108,7 +108,7 @@ impl Render<'_> {
         self.begin_phase();
         let profile = self.options.profile;
         let chart = self.chart.root();
-        warnings.extend(chart.with_old_requirements().map(|_| Said::OldRequirements));
+        warnings.extend(chart.warnings().cloned());
         chart.check(profile).map_err(RenderProblem::Load)?;
         check_installable(chart, profile)?;
         warnings.extend(chart.metadata.deprecated.then_some(Said::Deprecated));

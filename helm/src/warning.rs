@@ -45,6 +45,8 @@ pub(crate) enum Said {
     UnresolvedUrn { urn: String },
     /// A chart says in `requirements.yaml` what its version says in `Chart.yaml`.
     OldRequirements,
+    /// Likewise in `requirements.lock` what belongs into `Chart.lock`.
+    OldLock,
     /// The chart says that nobody should use it any more.
     Deprecated,
     /// Nothing is rendered. Helm 3 says so only in its error.
@@ -52,6 +54,8 @@ pub(crate) enum Said {
 }
 
 const OLD_REQUIREMENTS: &str = "Dependencies are handled in Chart.yaml since apiVersion \"v2\". We recommend migrating dependencies to Chart.yaml.";
+const OLD_LOCK: &str =
+    "Dependency locking is handled in Chart.lock since apiVersion \"v2\". We recommend migrating to Chart.lock.";
 
 impl Warning {
     pub(crate) const fn new(said: Said, profile: &Profile) -> Self {
@@ -83,6 +87,7 @@ impl Warning {
             Said::NoImport { .. } => ("dependencies.go:270", "Warning"),
             Said::UnknownHook { .. } => ("manifest_sorter.go:199", "info"),
             Said::OldRequirements => ("load.go:120", "Warning"),
+            Said::OldLock => ("load.go:138", "Warning"),
             Said::Deprecated => return format!("WARNING: {self}"),
             Said::UnresolvedUrn { .. } | Said::Failed { .. } => return self.to_string(),
         };
@@ -110,7 +115,7 @@ impl Warning {
                 ],
             ),
             Said::UnresolvedUrn { urn } => ("WARN", vec![("msg", UNRESOLVED.to_owned()), ("urn", urn.clone())]),
-            Said::OldRequirements => ("INFO", vec![("msg", format!("Warning: {self}"))]),
+            Said::OldRequirements | Said::OldLock => ("INFO", vec![("msg", format!("Warning: {self}"))]),
             Said::Deprecated => ("WARN", vec![("msg", "this chart is deprecated".to_owned())]),
             Said::Failed { step, problem } => ("ERROR", vec![("msg", (*step).to_owned()), ("error", problem.clone())]),
         };
@@ -170,6 +175,7 @@ impl fmt::Display for Warning {
             Said::UnknownHook { events } => write!(formatter, "skipping unknown hook: {}", quoted(events)),
             Said::UnresolvedUrn { urn } => write!(formatter, "{UNRESOLVED}: {urn}"),
             Said::OldRequirements => formatter.write_str(OLD_REQUIREMENTS),
+            Said::OldLock => formatter.write_str(OLD_LOCK),
             Said::Deprecated => formatter.write_str("This chart is deprecated"),
             Said::Failed { step, problem } => write!(formatter, "{step}: {problem}"),
         }

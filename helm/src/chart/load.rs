@@ -13,7 +13,8 @@ use crate::bounds::{self, Apart, BoundError};
 use crate::fields::{Struct, decode};
 use crate::profile::Profile;
 use crate::schema::Schema;
-use crate::yaml::{self, Node};
+use crate::warning::Said;
+use crate::yaml;
 
 /// Why a chart cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -136,8 +137,8 @@ impl LoadError {
         let words = &profile.error_words;
         match self {
             Self::ReadFile { file, problem, .. } => {
-                let problem = match depth {
-                    0 => problem.replace("type chart.Metadata", &format!("type {}", words.metadata_type)),
+                let problem = match (depth, *file) {
+                    (0, "Chart.yaml") => words.first_look(problem),
                     _ => problem.clone(),
                 };
                 let problem = problem.replace("*chart.", &format!("*{}", words.metadata_package));
@@ -228,10 +229,10 @@ impl Loaded {
         })
     }
 
-    /// The charts, this one and those below it, that say in `requirements.yaml` what their version says in `Chart.yaml`.
-    pub(crate) fn with_old_requirements(&self) -> Box<dyn Iterator<Item = &Self> + '_> {
-        let below = self.dependencies.iter().flat_map(|chart| chart.with_old_requirements());
-        Box::new(self.has_old_requirements.then_some(self).into_iter().chain(below))
+    /// What is said of its files and of those of the charts below.
+    pub(crate) fn warnings(&self) -> Box<dyn Iterator<Item = &Said> + '_> {
+        let below = self.dependencies.iter().flat_map(|chart| chart.warnings());
+        Box::new(self.warnings.iter().chain(below))
     }
 
     /// Whether Helm of a profile takes the files of the chart and of all below it for what they should be.
@@ -268,7 +269,7 @@ impl Loaded {
         let mut metadata = None;
         for file in files.iter().filter(|file| file.name == "Chart.yaml") {
             let metadata = metadata.get_or_insert_with(Metadata::default);
-            describe(metadata, "Chart.yaml", &file.data, budget)?;
+            read("Chart.yaml", &file.data, metadata, budget)?;
         }
         let described = budget.kept() - kept_before;
         let mut metadata = metadata.ok_or(LoadError::NoMetadata)?;
@@ -296,7 +297,7 @@ impl Loaded {
             files: parts.files.into(),
             schema: parts.schema,
             dependencies,
-            has_old_requirements: parts.has_old_requirements,
+            warnings: parts.warnings,
         })
     }
 }
@@ -309,7 +310,7 @@ struct Parts {
     files: Vec<File>,
     schema: Option<Schema>,
     subcharts: BTreeMap<String, Vec<File>>,
-    has_old_requirements: bool,
+    warnings: Vec<Said>,
 }
 
 impl Parts {
@@ -327,13 +328,12 @@ impl Parts {
             }
             "values.schema.json" => self.schema = Some(Schema::new(Arc::clone(data))),
             "requirements.yaml" => {
-                self.has_old_requirements = !first_version;
-                describe(metadata, "requirements.yaml", data, budget)?;
-                self.keep_if(first_version, file);
+                read("requirements.yaml", data, metadata, budget)?;
+                self.keep_old(first_version, file, Said::OldRequirements);
             }
             "requirements.lock" => {
                 read("requirements.lock", data, &mut Lock::default(), budget)?;
-                self.keep_if(first_version, file);
+                self.keep_old(first_version, file, Said::OldLock);
             }
             _ if name.starts_with("templates/") => self.templates.push(file),
             _ => match name.strip_prefix("charts/") {
@@ -348,6 +348,12 @@ impl Parts {
         Ok(())
     }
 
+    /// A file that only charts of the first version should have.
+    fn keep_old(&mut self, first_version: bool, file: File, said: Said) {
+        self.warnings.extend((!first_version).then_some(said));
+        self.keep_if(first_version, file);
+    }
+
     fn keep_if(&mut self, keep: bool, file: File) {
         if keep {
             self.files.push(file);
@@ -359,23 +365,7 @@ fn has_extension(name: &str, extension: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, found)| found == extension)
 }
 
-/// Reads what a chart says of itself over what it has said before.
-fn describe(
-    metadata: &mut Metadata,
-    file: &'static str,
-    data: &[u8],
-    budget: &mut Budget<'_>,
-) -> Result<(), LoadError> {
-    let document = read(file, data, metadata, budget)?;
-    Metadata::refuse_null_items(&document).map_err(LoadError::Invalid)
-}
-
-fn read<T: Struct>(
-    file: &'static str,
-    data: &[u8],
-    target: &mut T,
-    budget: &mut Budget<'_>,
-) -> Result<Node, LoadError> {
+fn read<T: Struct>(file: &'static str, data: &[u8], target: &mut T, budget: &mut Budget<'_>) -> Result<(), LoadError> {
     let failed = |problem, is_limit| LoadError::ReadFile {
         file,
         problem,
@@ -387,8 +377,7 @@ fn read<T: Struct>(
     })?;
     let document = document.node;
     budget.keep(document.memory())?;
-    decode(&document, target).map_err(|problem| failed(problem, false))?;
-    Ok(document)
+    decode(&document, target).map_err(|problem| failed(problem, false))
 }
 
 /// The chart in one folder or archive under `charts/`; nothing for a name that hides it.

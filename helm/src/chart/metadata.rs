@@ -45,6 +45,9 @@ pub struct Metadata {
     pub dependencies: Option<Vec<Dependency>>,
     /// Empty, `application` or `library`.
     pub chart_type: String,
+    /// How many maintainers, or charts that it needs, stand before a null, which is refused.
+    pub(crate) null_maintainer: Option<usize>,
+    pub(crate) null_dependency: Option<usize>,
 }
 
 /// Who maintains a chart.
@@ -91,20 +94,6 @@ pub struct ImportValues {
 }
 
 impl Metadata {
-    /// Refuses empty items of lists that must not have any. The error is Helm's text without `validation: `.
-    pub(super) fn refuse_null_items(document: &Node) -> Result<(), String> {
-        for field in ["maintainers", "dependencies"] {
-            if document
-                .get(field)
-                .and_then(Node::as_list)
-                .is_some_and(|items| items.contains(&Node::Null))
-            {
-                return Err(format!("{field} must not contain empty or null nodes"));
-            }
-        }
-        Ok(())
-    }
-
     /// Whether the chart only defines templates for others.
     pub fn is_library(&self) -> bool {
         self.chart_type.eq_ignore_ascii_case("library")
@@ -132,6 +121,9 @@ impl Metadata {
         if !matches!(self.chart_type.as_str(), "" | "application" | "library") {
             return Err("chart.metadata.type must be application or library".to_owned());
         }
+        if self.null_maintainer.is_some() {
+            return Err("maintainers must not contain empty or null nodes".to_owned());
+        }
         self.validate_dependencies()
     }
 
@@ -146,7 +138,8 @@ impl Metadata {
     fn validate_dependencies(&self) -> Result<(), String> {
         let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         let mut seen = HashSet::new();
-        for dependency in self.dependencies.iter().flatten() {
+        let before_null = self.null_dependency.unwrap_or(usize::MAX);
+        for dependency in self.dependencies.iter().flatten().take(before_null) {
             let Dependency { name, alias, .. } = dependency;
             if !alias.bytes().all(is_part) {
                 return Err(format!("dependency {name:?} has disallowed characters in the alias"));
@@ -155,6 +148,9 @@ impl Metadata {
             if !seen.insert(key) {
                 return Err(format!("more than one dependency with name or alias {key:?}"));
             }
+        }
+        if self.null_dependency.is_some() {
+            return Err("dependencies must not contain empty or null nodes".to_owned());
         }
         Ok(())
     }
@@ -198,7 +194,9 @@ impl Struct for Metadata {
         ("version", |chart, field| field.text(&mut chart.version)),
         ("description", |chart, field| field.text(&mut chart.description)),
         ("keywords", |chart, field| field.texts(&mut chart.keywords)),
-        ("maintainers", |chart, field| field.structs(&mut chart.maintainers)),
+        ("maintainers", |chart, field| {
+            chart.null_maintainer = field.structs(&mut chart.maintainers);
+        }),
         ("icon", |chart, field| field.text(&mut chart.icon)),
         ("apiVersion", |chart, field| field.text(&mut chart.api_version)),
         ("condition", |chart, field| field.text(&mut chart.condition)),
@@ -207,7 +205,9 @@ impl Struct for Metadata {
         ("deprecated", |chart, field| field.flag(&mut chart.deprecated)),
         ("annotations", |chart, field| field.pairs(&mut chart.annotations)),
         ("kubeVersion", |chart, field| field.text(&mut chart.kube_version)),
-        ("dependencies", |chart, field| field.structs(&mut chart.dependencies)),
+        ("dependencies", |chart, field| {
+            chart.null_dependency = field.structs(&mut chart.dependencies);
+        }),
         ("type", |chart, field| field.text(&mut chart.chart_type)),
     ];
 }
@@ -253,7 +253,9 @@ impl Struct for Lock {
     const FIELDS: &'static [(&'static str, Setter<Self>)] = &[
         ("generated", |_, field| field.time()),
         ("digest", |lock, field| field.text(&mut lock.digest)),
-        ("dependencies", |lock, field| field.structs(&mut lock.dependencies)),
+        ("dependencies", |lock, field| {
+            field.structs(&mut lock.dependencies);
+        }),
     ];
 }
 

@@ -85,6 +85,8 @@ impl MetadataObject {
             kube_version,
             dependencies,
             chart_type,
+            null_maintainer: _,
+            null_dependency: _,
         } = metadata;
         let fields = vec![
             ("Name", "name", text(name)),

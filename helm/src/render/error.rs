@@ -91,6 +91,19 @@ pub(crate) struct ErrorWords {
     pub(crate) manifest_package: &'static str,
 }
 
+impl ErrorWords {
+    /// What Go says of the `Chart.yaml` of the outermost chart, which is looked at for its version first.
+    pub(crate) fn first_look(&self, problem: &str) -> String {
+        let struct_name = self.metadata_type.rsplit('.').next().unwrap_or_default();
+        problem
+            .replace("type chart.Metadata", &format!("type {}", self.metadata_type))
+            .replace(
+                "field Metadata.apiVersion ",
+                &format!("field {struct_name}.apiVersion "),
+            )
+    }
+}
+
 impl RenderError {
     pub(super) fn new(problem: RenderProblem, profile: &'static Profile, is_limit: bool) -> Self {
         Self {
