@@ -15,6 +15,7 @@ use std::fmt;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -124,17 +125,21 @@ struct Shared<'a> {
     search: &'a Search,
     end: Instant,
     found: Mutex<Found>,
+    /// Nobody hears any more what is found.
+    is_given_up: AtomicBool,
 }
 
 impl Shared<'_> {
     /// Whether no new templates are to be tried: also when there is enough to look at.
     fn is_over(&self) -> bool {
-        Instant::now() >= self.end || self.found(|found| found.differences.len() >= self.search.enough)
+        self.is_given_up.load(Ordering::Relaxed)
+            || Instant::now() >= self.end
+            || self.found(|found| found.differences.len() >= self.search.enough)
     }
 
     /// Whether even what was found is not to be made smaller any more.
     fn is_late(&self) -> bool {
-        Instant::now() >= self.end + GRACE
+        self.is_given_up.load(Ordering::Relaxed) || Instant::now() >= self.end + GRACE
     }
 
     fn found<T>(&self, change: impl FnOnce(&mut Found) -> T) -> T {
@@ -152,6 +157,7 @@ pub fn search(search: &Search, mut tell: impl FnMut(&Difference) -> anyhow::Resu
         search,
         end: Instant::now() + search.time,
         found: Mutex::default(),
+        is_given_up: AtomicBool::new(false),
     };
     let workers = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     thread::scope(|scope| {
@@ -168,8 +174,9 @@ pub fn search(search: &Search, mut tell: impl FnMut(&Difference) -> anyhow::Resu
             let differences = shared.found(|found| found.differences[told..].to_vec());
             for difference in &differences {
                 progress.clear();
-                tell(difference)?;
-                keep(search, difference)?;
+                let told = tell(difference).and_then(|()| keep(search, difference));
+                // Else the workers, who are waited for, would search on for nobody.
+                told.inspect_err(|_| shared.is_given_up.store(true, Ordering::Relaxed))?;
             }
             told += differences.len();
             if is_over {

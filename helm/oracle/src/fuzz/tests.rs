@@ -1,32 +1,46 @@
 //! A search beside a program that is no Helm: what it is for must come out.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use super::*;
 
 /// Searches beside a shell script until there is one difference. Gives what was found and the rows that were kept.
 fn search_beside(script: &str) -> (Found, Vec<String>, String) {
     let folder = tempfile::tempdir().unwrap();
-    let binary = folder.path().join("helm");
+    let mut told = Vec::new();
+    let wanted = wanted(folder.path(), script, 1);
+    let found = search(&wanted, |difference| {
+        told.push(difference.template.clone());
+        Ok(())
+    });
+    (found.unwrap(), told, std::fs::read_to_string(wanted.rows).unwrap())
+}
+
+fn wanted(folder: &Path, script: &str, enough: usize) -> Search {
+    let binary = folder.join("helm");
     std::fs::write(&binary, format!("#!/bin/sh\n{script}\n")).unwrap();
     std::fs::set_permissions(&binary, std::fs::Permissions::from_mode(0o700)).unwrap();
-    let rows = folder.path().join("rows.txt");
-    let mut told = Vec::new();
-    let wanted = Search {
+    Search {
         time: Duration::from_mins(10),
         oracles: vec![Oracle {
             profile: Profile::V3_19,
             binary,
         }],
-        enough: 1,
+        enough,
         seed: 7,
-        rows: rows.clone(),
-    };
-    let found = search(&wanted, |difference| {
-        told.push(difference.template.clone());
-        Ok(())
-    });
-    (found.unwrap(), told, std::fs::read_to_string(rows).unwrap())
+        rows: folder.join("rows.txt"),
+    }
+}
+
+#[test]
+fn a_search_that_nobody_hears_ends_before_its_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let wanted = wanted(folder.path(), "echo 'Error: no such chart' >&2; exit 1", usize::MAX);
+    let begin = Instant::now();
+    let found = search(&wanted, |_| anyhow::bail!("the pipe is broken"));
+    assert_eq!(found.unwrap_err().to_string(), "the pipe is broken");
+    assert!(begin.elapsed() < wanted.time);
 }
 
 #[test]
