@@ -19,6 +19,7 @@ use operator_kit::objects::ObjectWatches;
 use operator_kit::record::Recorder;
 use planning::next::Next;
 use planning::warnings::warnings;
+use release::Admitted;
 use rendering::{RenderRequest, Rendered, Renderer};
 
 use crate::clusters::Clusters;
@@ -133,18 +134,18 @@ impl Context {
     /// Renders the class chart of a release, beside the reactor; the error is for people.
     pub(crate) async fn render(
         &self,
-        files: &Arc<release::Release>,
+        files: &Admitted,
         namespace: &str,
         profile: HelmProfile,
     ) -> Result<Arc<Rendered>, String> {
         let renderer = Arc::clone(&self.renderer);
-        let (files, namespace) = (Arc::clone(files), namespace.to_owned());
+        let (files, namespace) = (files.clone(), namespace.to_owned());
         let work = move || {
             let request = RenderRequest {
-                chart_digest: &files.class_chart.sha256.to_string(),
+                chart_digest: &files.release().class_chart.sha256.to_string(),
                 chart: &|| files.read_class_chart().map_err(Into::into),
                 // The release name of the contract: provider, name and Kubernetes version, without the stack's version.
-                release_name: &files.tag.stem().to_string(),
+                release_name: &files.release().tag.stem().to_string(),
                 namespace: &namespace,
                 kubernetes_version: None,
                 api_versions: &[],

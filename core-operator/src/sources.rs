@@ -15,19 +15,19 @@ use kube::ResourceExt;
 use operator_kit::failure::chain;
 use planning::stack::{ListedRelease, Listing};
 use release::source::{Change, DirectorySource, DirectoryWatch, Notifications, RELEASES_DIRECTORY, ReleaseSource};
-use release::{Digest, ErrorClass, Release};
+use release::{Admitted, Digest, ErrorClass, Release, admit};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// What became of opening a release.
+/// What became of opening a release, whose bytes nobody may read before its policy has admitted them.
 #[derive(Clone)]
-pub(crate) enum Opened {
+pub(crate) enum Opened<Files = Admitted> {
     /// It is usable.
     Ready {
         /// Where it came from, for people.
         source: String,
         /// Its files.
-        files: Arc<Release>,
+        files: Files,
     },
     /// It is not there (yet), or cannot be read at the moment.
     Missing {
@@ -78,7 +78,7 @@ struct Follower {
 /// What was opened and is not known to have changed since.
 #[derive(Default)]
 struct Memory {
-    opened: HashMap<ReleaseTag, Opened>,
+    opened: HashMap<ReleaseTag, Opened<Arc<Release>>>,
     /// How often something was forgotten. What was opened before is not put back afterwards.
     generation: u64,
 }
@@ -123,25 +123,19 @@ impl Sources {
         }
     }
 
-    /// The files of a release whose policy allows to use them as they are; of any other nothing may be read.
+    /// The files of a release, if its policy admits them.
     pub(crate) async fn of(&self, release: &ClusterStackRelease) -> Opened {
-        if requires_signatures(release) {
-            let message = "the mode of verification is Require, and this version of the operator does not look at signatures; \
-                           set it to \"Off\" if the source can be trusted";
-            return Opened::Broken {
-                message: message.to_owned(),
-            };
-        }
-        match release.name_any().parse() {
+        let opened = match release.name_any().parse() {
             Ok(tag) => self.open(release.spec.source.as_ref(), &tag).await,
             Err(error) => Opened::Broken {
                 message: format!("the name is no release tag: {error}"),
             },
-        }
+        };
+        opened.admitted(verification_mode(release))
     }
 
     /// One release of a source, verified. What was opened once is not read again until the source reports a change.
-    async fn open(&self, source: Option<&Source>, tag: &ReleaseTag) -> Opened {
+    async fn open(&self, source: Option<&Source>, tag: &ReleaseTag) -> Opened<Arc<Release>> {
         let follower = match self.follower(source) {
             Ok(follower) => follower,
             Err(message) => return Opened::Missing { message },
@@ -198,11 +192,25 @@ impl Sources {
     }
 }
 
-/// Then nothing may be used that nobody has verified.
-fn requires_signatures(release: &ClusterStackRelease) -> bool {
+impl Opened<Arc<Release>> {
+    fn admitted(self, mode: VerificationMode) -> Opened {
+        match self {
+            Self::Ready { source, files } => match admit(files, mode) {
+                Ok(files) => Opened::Ready { source, files },
+                Err(refused) => Opened::Broken {
+                    message: refused.to_string(),
+                },
+            },
+            Self::Missing { message } => Opened::Missing { message },
+            Self::Broken { message } => Opened::Broken { message },
+        }
+    }
+}
+
+fn verification_mode(release: &ClusterStackRelease) -> VerificationMode {
     let policy = release.spec.policy.as_ref();
     let verification = policy.and_then(|policy| policy.verification.as_ref());
-    verification.is_some_and(|verification| verification.mode == VerificationMode::Require)
+    verification.map(|verification| verification.mode).unwrap_or_default()
 }
 
 /// A relative path without `..`, below the root. The CRD has the same rule; a status may be older than a rule.
@@ -219,7 +227,7 @@ fn below(root: &Path, relative: &Path) -> Result<PathBuf, String> {
 
 /// What a follower knows of a release.
 enum Known {
-    Opened(Opened),
+    Opened(Opened<Arc<Release>>),
     Forgotten { generation: u64 },
 }
 
@@ -244,7 +252,7 @@ impl Follower {
     }
 
     /// Remembers what was opened, unless something was forgotten meanwhile.
-    fn keep(&self, generation: u64, tag: &ReleaseTag, opened: &Opened) -> bool {
+    fn keep(&self, generation: u64, tag: &ReleaseTag, opened: &Opened<Arc<Release>>) -> bool {
         let mut memory = lock(&self.memory);
         let current = memory.generation == generation;
         if current {
@@ -253,7 +261,7 @@ impl Follower {
         current
     }
 
-    async fn open(&self, tag: &ReleaseTag) -> (Opened, bool) {
+    async fn open(&self, tag: &ReleaseTag) -> (Opened<Arc<Release>>, bool) {
         match self.source.open(tag).await {
             Ok(files) => (
                 Opened::Ready {

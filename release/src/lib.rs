@@ -1,6 +1,7 @@
 //! A release as bytes: its files, where they come from, and how they are made.
 //!
-//! * [`Release`]: a directory of files, read under limits, verified and pinned by digest.
+//! * [`Release`]: a directory of files, read under limits, understood and pinned by digest.
+//! * [`Admitted`]: a release that its policy allows to use; the only one whose bytes can be read.
 //! * [`source`]: where releases are found; [`source::DirectorySource`] reads a directory tree and [`source::DirectoryWatch`] watches it.
 //! * [`pack`]: makes a release from the directory of a stack, reproducibly.
 //!
@@ -12,11 +13,13 @@ mod digest;
 mod files;
 pub mod pack;
 pub mod source;
+mod trust;
 
 pub use self::{
     archive::ArchiveError,
     digest::{Digest, InvalidDigest},
     files::{AddonConfiguration, FileRef, Release, ReleaseError},
+    trust::{Admitted, Refused, admit},
 };
 
 /// What can end a problem, for the one who decides when to try again.

@@ -13,6 +13,7 @@ use operator_kit::object::{GroupKind, ObjectKey, group_kind};
 use operator_kit::objects;
 use planning::release::{Assets, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, key_of};
 use planning::stack::Listing;
+use release::Admitted;
 
 use super::inherited::locate;
 use super::intent::{Intents, intents};
@@ -26,7 +27,7 @@ use crate::sources::Opened;
 pub(crate) struct Sight {
     pub(crate) observed: ReleaseObserved,
     /// The files, when they are usable.
-    pub(crate) files: Option<Arc<release::Release>>,
+    pub(crate) files: Option<Admitted>,
 }
 
 /// Looks at a release.
@@ -133,13 +134,13 @@ fn used_by(context: &Context, namespace: &str, tag: &str) -> Option<BTreeSet<Str
         .map(|mut used| used.remove(&tag).unwrap_or_default())
 }
 
-async fn assets(context: &Context, release: &ClusterStackRelease) -> (Assets, Option<Arc<release::Release>>) {
+async fn assets(context: &Context, release: &ClusterStackRelease) -> (Assets, Option<Admitted>) {
     match context.sources.of(release).await {
         Opened::Ready { source, files } => {
             let assets = Assets::Ready {
-                digest: files.digest.to_string(),
+                digest: files.release().digest.to_string(),
                 source,
-                kubernetes_version: files.metadata.kubernetes.clone(),
+                kubernetes_version: files.release().metadata.kubernetes.clone(),
             };
             (assets, Some(files))
         }
@@ -161,12 +162,12 @@ async fn assets(context: &Context, release: &ClusterStackRelease) -> (Assets, Op
 async fn rendering(
     context: &Context,
     release: &ClusterStackRelease,
-    files: &Arc<release::Release>,
+    files: &Admitted,
     part_of: &str,
     memory: &Mutex<ReleaseMemory>,
 ) -> Rendering {
     let profile = profile(release);
-    let origin = format!("{} {profile}", files.class_chart.sha256);
+    let origin = format!("{} {profile}", files.release().class_chart.sha256);
     let known = lock(memory)
         .rendering
         .clone()
@@ -202,7 +203,7 @@ fn profile(release: &ClusterStackRelease) -> HelmProfile {
 pub(crate) async fn render(
     context: &Context,
     release: &ClusterStackRelease,
-    files: &Arc<release::Release>,
+    files: &Admitted,
     part_of: &str,
 ) -> Result<Intents, String> {
     let namespace = release.namespace().unwrap_or_default();

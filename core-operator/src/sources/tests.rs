@@ -20,7 +20,7 @@ fn root() -> TempDir {
     root
 }
 
-fn digest(opened: &Opened) -> Option<Digest> {
+fn digest(opened: &Opened<Arc<Release>>) -> Option<Digest> {
     match opened {
         Opened::Ready { files, .. } => Some(files.digest),
         Opened::Missing { .. } | Opened::Broken { .. } => None,

@@ -50,8 +50,14 @@ pub enum ReleaseError {
         kind: &'static str,
     },
     /// A file name that cannot be part of a manifest.
-    #[error("{file:?}: file names must be printable ASCII without spaces")]
+    #[error("{file:?}: file names must be printable ASCII without spaces and slashes")]
     FileName {
+        /// Name of the file.
+        file: String,
+    },
+    /// Two files of one name: readers would disagree about which counts.
+    #[error("{file}: is there twice; a release has each file once")]
+    DuplicateFile {
         /// Name of the file.
         file: String,
     },
@@ -158,7 +164,9 @@ impl ReleaseError {
             Self::MissingFile { .. } => "ReleaseIncomplete",
             Self::TooManyFiles { .. } | Self::FileTooLarge { .. } | Self::TooManyBrackets { .. } => "ReleaseTooLarge",
             Self::VersionContradictsTag { .. } | Self::KubernetesContradictsTag { .. } => "MetadataContradictsTag",
-            Self::NotAFile { .. } | Self::FileName { .. } | Self::Parse { .. } => "ReleaseFileInvalid",
+            Self::NotAFile { .. } | Self::FileName { .. } | Self::DuplicateFile { .. } | Self::Parse { .. } => {
+                "ReleaseFileInvalid"
+            }
             Self::Archive { .. } | Self::NotOneChart { .. } | Self::MissingStageChart { .. } => "ReleaseArchiveInvalid",
         }
     }

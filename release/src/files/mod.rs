@@ -48,7 +48,8 @@ pub enum AddonConfiguration {
     Values(FileRef),
 }
 
-/// A release whose files were all read, understood and found to belong together.
+/// A release whose files were all read, understood and found to belong together. Its descriptions can be looked at; its bytes only come
+/// out of [`Admitted`](crate::Admitted).
 #[derive(Clone, Debug)]
 pub struct Release {
     /// The name of the release.
@@ -74,13 +75,9 @@ impl Release {
         verification::open(directory, tag)
     }
 
-    /// The bytes of the class chart, exactly as verified. Blocks.
-    pub fn read_class_chart(&self) -> Result<Vec<u8>, ReleaseError> {
-        self.read(&self.class_chart)
-    }
-
-    /// The bytes of one of [`Release::files`], exactly as verified: [`ReleaseError::Changed`] if the file is another one by now. Blocks.
-    pub fn read(&self, file: &FileRef) -> Result<Vec<u8>, ReleaseError> {
+    /// The bytes of one of [`Release::files`], exactly as they were hashed: [`ReleaseError::Changed`] if the file is another one by now.
+    /// Blocks. For [`Admitted`](crate::Admitted) alone.
+    pub(crate) fn read(&self, file: &FileRef) -> Result<Vec<u8>, ReleaseError> {
         let FileRef { name, size, sha256 } = file;
         let unreadable = |source| ReleaseError::ReadFile {
             file: name.clone(),
@@ -99,8 +96,14 @@ impl Release {
     }
 }
 
+/// Whether a file of a release may have this name: it is one line of a manifest, and one file in one directory on every system.
+pub(crate) fn is_file_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'/' | b'\\');
+    !name.is_empty() && name.bytes().all(plain)
+}
+
 /// The largest size, in bytes, of a file of this name.
-fn limit(name: &str) -> u64 {
+pub(crate) fn limit(name: &str) -> u64 {
     match name {
         METADATA | CLUSTER_ADDON_CONFIG | NODE_IMAGES | HASHES => description::MAX_BYTES,
         _ if Path::new(name).extension().is_some_and(|extension| extension == "tgz") => MAX_ARCHIVE_BYTES,

@@ -16,7 +16,10 @@ use crds::{
     },
 };
 
-use super::{AddonConfiguration, FileRef, MAX_FILES, Release, ReleaseError, addon_chart_name, class_chart_name, limit};
+use super::{
+    AddonConfiguration, FileRef, MAX_FILES, Release, ReleaseError, addon_chart_name, class_chart_name, is_file_name,
+    limit,
+};
 use crate::{
     Digest,
     archive::{self, Contents},
@@ -68,7 +71,7 @@ pub(crate) fn stamps(directory: &Path) -> Result<Stamps, ReleaseError> {
         if file.starts_with('.') {
             continue;
         }
-        if !file.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if !is_file_name(&file) {
             return Err(ReleaseError::FileName { file });
         }
         if stamps.len() == MAX_FILES {

@@ -19,7 +19,7 @@ use tokio::{
     task, time,
 };
 
-use super::{ListedRelease, Listing, ReleaseSource, SourceError, SourceFuture};
+use super::{Content, ListedRelease, Listing, ReleaseSource, RemoteFile, Resolved, SourceError, SourceFuture};
 use crate::{
     Digest, Release, ReleaseError,
     files::{Stamps, stamps, tag_of_directory},
@@ -69,6 +69,27 @@ impl DirectorySource {
                 ended: watch::Sender::default(),
                 verified: Mutex::default(),
             }),
+        }
+    }
+
+    /// The release of this tag, read where it lies. A tag that is opened twice can have two digests; comparing them is the caller's part.
+    pub async fn open(&self, tag: &ReleaseTag) -> Result<Release, SourceError> {
+        let patience = time::Instant::now() + LONGEST_WRITING;
+        loop {
+            let tag = tag.clone();
+            let is_patient = time::Instant::now() < patience;
+            let attempt = move |shared: &Shared| match shared.written_lately(&tag) {
+                Some((_, wait)) if is_patient => Ok(Err(wait)),
+                Some((file, _)) => Err(SourceError::UnusableRelease {
+                    tag,
+                    source: Box::new(ReleaseError::Changed { file }),
+                }),
+                None => shared.open(tag).map(Ok),
+            };
+            match self.read(attempt).await? {
+                Ok(release) => return Ok(release),
+                Err(wait) => time::sleep(wait).await,
+            }
         }
     }
 
@@ -134,25 +155,29 @@ impl ReleaseSource for DirectorySource {
         Box::pin(self.read(Shared::list))
     }
 
-    fn open<'a>(&'a self, tag: &'a ReleaseTag) -> SourceFuture<'a, Release> {
+    /// Reads all of it: a directory has no digests to tell.
+    fn resolve<'a>(&'a self, tag: &'a ReleaseTag) -> SourceFuture<'a, Resolved> {
         Box::pin(async move {
-            let patience = time::Instant::now() + LONGEST_WRITING;
-            loop {
-                let tag = tag.clone();
-                let is_patient = time::Instant::now() < patience;
-                let attempt = move |shared: &Shared| match shared.written_lately(&tag) {
-                    Some((_, wait)) if is_patient => Ok(Err(wait)),
-                    Some((file, _)) => Err(SourceError::UnusableRelease {
-                        tag,
-                        source: Box::new(ReleaseError::Changed { file }),
-                    }),
-                    None => shared.open(tag).map(Ok),
-                };
-                match self.read(attempt).await? {
-                    Ok(release) => return Ok(release),
-                    Err(wait) => time::sleep(wait).await,
-                }
-            }
+            let release = self.open(tag).await?;
+            let files = release.files.into_iter().map(|file| RemoteFile {
+                location: format!("{tag}/{}", file.name),
+                name: file.name,
+                size: Some(file.size),
+                sha256: Some(file.sha256),
+            });
+            Resolved::new(tag.clone(), files).map_err(|source| SourceError::UnusableRelease {
+                tag: tag.clone(),
+                source: Box::new(source),
+            })
+        })
+    }
+
+    fn fetch<'a>(&'a self, file: &'a RemoteFile) -> SourceFuture<'a, Content> {
+        let path = self.shared.releases.join(&file.location);
+        Box::pin(async move {
+            let opened =
+                self.read(move |_| fs::File::open(&path).map_err(|source| SourceError::ReadFile { path, source }));
+            Ok(Box::pin(tokio::fs::File::from_std(opened.await?)) as Content)
         })
     }
 }

@@ -12,7 +12,7 @@ use release::{
 };
 use tempfile::TempDir;
 
-use crate::fixture::{TAG, chain, good_release, tag};
+use crate::fixture::{TAG, admitted, chain, good_release, tag};
 
 /// The real releases, laid out as a source wants them.
 fn corpus() -> Option<TempDir> {
@@ -52,7 +52,7 @@ async fn every_real_release_opens_or_says_which_file_is_missing() {
             Ok(release) => {
                 assert_eq!(&release.metadata.cluster_stack, listed.tag.version());
                 assert_eq!(
-                    release.read_class_chart().unwrap().len() as u64,
+                    admitted(&release).read_class_chart().unwrap().len() as u64,
                     release.class_chart.size
                 );
                 let staged = release.files.iter().any(|file| file.name == "clusteraddon.yaml");

@@ -4,10 +4,12 @@ use std::{
     error::Error,
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use crds::names::ReleaseTag;
+use crds::{names::ReleaseTag, policy::VerificationMode};
 use flate2::{Compression, write::GzEncoder};
+use release::{Admitted, Release, admit};
 use tar::{Builder, EntryType, Header};
 
 /// The tag of [`good_release`] in version v1.
@@ -15,6 +17,11 @@ pub(crate) const TAG: &str = "docker-harbor-1-34-v1";
 
 pub(crate) fn tag(text: &str) -> ReleaseTag {
     text.parse().expect("the test gives a valid tag")
+}
+
+/// The release as its bytes can be read: under a policy that trusts everybody.
+pub(crate) fn admitted(release: &Release) -> Admitted {
+    admit(Arc::new(release.clone()), VerificationMode::Off).expect("nothing is required")
 }
 
 /// An archive under construction.

@@ -12,3 +12,5 @@ mod hostile_releases;
 mod pack_mistakes;
 #[cfg(test)]
 mod packing;
+#[cfg(test)]
+mod source_contract;

@@ -19,7 +19,7 @@ use release::{
 };
 use tempfile::TempDir;
 
-use crate::fixture::tag;
+use crate::fixture::{admitted, tag};
 
 /// The source of one version of our own stack.
 fn harbor(version: &str) -> PathBuf {
@@ -106,7 +106,7 @@ async fn packed_stack_is_what_the_directory_source_opens() {
     assert_eq!((release.digest, &release.files), (packed.digest, &packed.files));
     assert_eq!(release.metadata.kubernetes, "v1.34.0");
     assert!(matches!(release.addons, AddonConfiguration::Stages(_)));
-    let chart = unpacked(&release.read_class_chart().unwrap());
+    let chart = unpacked(&admitted(&release).read_class_chart().unwrap());
     let text = std::str::from_utf8(&chart["docker-harbor-1-34-cluster-class/Chart.yaml"]).unwrap();
     assert!(text.contains("\nversion: v1\n"), "{text}");
 }
@@ -347,7 +347,7 @@ proptest! {
         let output = TempDir::new().unwrap();
         let packed = created(stack.path(), output.path(), &given("v1"));
         let release = Release::open(&packed.directory, &packed.tag).unwrap();
-        let mut chart = unpacked(&release.read_class_chart().unwrap());
+        let mut chart = unpacked(&admitted(&release).read_class_chart().unwrap());
         for (path, content) in extra {
             prop_assert_eq!(chart.remove(&format!("docker-harbor-1-34-cluster-class/{path}")), Some(content));
         }
