@@ -14,14 +14,12 @@ use std::{
 };
 
 use crds::names::ReleaseTag;
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
-    task, time,
-};
+use tokio::time;
 
 use super::{Content, ListedRelease, Listing, ReleaseSource, RemoteFile, Resolved, SourceError, SourceFuture};
 use crate::{
     Digest, Release, ReleaseError,
+    blocking::{BlockingWork, Unanswered},
     files::{Stamps, stamps, tag_of_directory},
 };
 
@@ -52,21 +50,17 @@ pub struct DirectorySource {
 #[derive(Debug)]
 struct Shared {
     releases: PathBuf,
-    readings: Arc<Semaphore>,
-    /// Changes whenever a reading ends.
-    ended: watch::Sender<()>,
+    readings: Arc<BlockingWork>,
     verified: Mutex<HashMap<ReleaseTag, (Stamps, Release)>>,
 }
 
 impl DirectorySource {
     /// A source that reads `root/cluster-stacks`, which need not exist yet.
     pub fn new(root: &Path) -> Self {
-        let readings = Arc::new(Semaphore::new(CONCURRENT_READINGS));
         Self {
             shared: Arc::new(Shared {
                 releases: root.join(RELEASES_DIRECTORY),
-                readings,
-                ended: watch::Sender::default(),
+                readings: BlockingWork::new(CONCURRENT_READINGS, DEADLINE),
                 verified: Mutex::default(),
             }),
         }
@@ -99,53 +93,16 @@ impl DirectorySource {
         self.read(move |shared| shared.changed(opened)).await
     }
 
-    /// Runs blocking work in bounded time and number. Work that outlives its deadline keeps its place among the readings, so that a
-    /// storage that hangs holds at most so many threads. Waiting for a place takes no time from the work.
     async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Shared) -> Result<T, SourceError> + Send + 'static,
     ) -> Result<T, SourceError> {
-        let place = self.place().await?;
-        let working = task::spawn_blocking(move || work(&place.shared));
-        time::timeout(DEADLINE, working)
-            .await
-            .map_err(|_| SourceError::TimedOut { after: DEADLINE })?
-            .map_err(|_| SourceError::Stopped)?
-    }
-
-    /// Waits its turn for as long as others get theirs.
-    async fn place(&self) -> Result<Place, SourceError> {
-        let mut ended = self.shared.ended.subscribe();
-        let turn = Arc::clone(&self.shared.readings).acquire_owned();
-        tokio::pin!(turn);
-        loop {
-            tokio::select! {
-                biased;
-                permit = &mut turn => {
-                    return Ok(Place {
-                        _permit: permit.map_err(|_| SourceError::Stopped)?,
-                        shared: Arc::clone(&self.shared),
-                    });
-                }
-                progress = time::timeout(DEADLINE, ended.changed()) => {
-                    progress
-                        .map_err(|_| SourceError::TimedOut { after: DEADLINE })?
-                        .map_err(|_| SourceError::Stopped)?;
-                }
-            }
+        let shared = Arc::clone(&self.shared);
+        match self.shared.readings.run(move || work(&shared)).await {
+            Ok(answer) => answer,
+            Err(Unanswered::TimedOut { after }) => Err(SourceError::TimedOut { after }),
+            Err(Unanswered::Stopped) => Err(SourceError::Stopped),
         }
-    }
-}
-
-/// One of the readings, until it is dropped.
-struct Place {
-    _permit: OwnedSemaphorePermit,
-    shared: Arc<Shared>,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.shared.ended.send_replace(());
     }
 }
 
@@ -323,33 +280,6 @@ mod tests {
         Digest,
         pack::{self, Versioning},
     };
-
-    #[tokio::test(start_paused = true)]
-    async fn turn_is_waited_for_until_the_storage_stands_still() {
-        let root = TempDir::new().unwrap();
-        let source = DirectorySource::new(root.path());
-        // Two at a time, so that whoever comes after them waits longer than one reading may take.
-        for _ in 0..4 {
-            let source = source.clone();
-            task::spawn(async move {
-                let _place = source.place().await;
-                time::sleep(DEADLINE * 2 / 3).await;
-            });
-        }
-        task::yield_now().await;
-        let listed = source.list().await;
-        assert!(matches!(listed, Err(SourceError::MissingRoot { .. })), "{listed:?}");
-
-        let places = [source.place().await.unwrap(), source.place().await.unwrap()];
-        let stuck = source.list().await;
-        assert!(matches!(stuck, Err(SourceError::TimedOut { .. })), "{stuck:?}");
-        drop(places);
-        let recovered = source.list().await;
-        assert!(
-            matches!(recovered, Err(SourceError::MissingRoot { .. })),
-            "{recovered:?}"
-        );
-    }
 
     #[tokio::test]
     async fn release_that_is_being_written_is_opened_when_it_has_been_quiet() {
