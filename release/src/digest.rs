@@ -107,6 +107,46 @@ impl<R: io::Read> io::Read for HashingReader<R> {
     }
 }
 
+/// Digests and counts what is written through it.
+pub(crate) struct HashingWriter<W> {
+    inner: W,
+    hasher: Sha256,
+    count: u64,
+}
+
+impl<W: io::Write> HashingWriter<W> {
+    pub(crate) fn new(inner: W) -> Self {
+        Self {
+            inner,
+            hasher: Sha256::new(),
+            count: 0,
+        }
+    }
+
+    /// Bytes written so far.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// What was written to, with digest and size of everything that was written.
+    pub(crate) fn finish(self) -> (W, Digest, u64) {
+        (self.inner, Digest(self.hasher.finalize().into()), self.count)
+    }
+}
+
+impl<W: io::Write> io::Write for HashingWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.inner.write(bytes)?;
+        self.hasher.update(&bytes[..count]);
+        self.count += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::slice;

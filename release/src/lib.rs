@@ -3,6 +3,7 @@
 //! * [`Release`]: a directory of files, read under limits, understood and pinned by digest.
 //! * [`Admitted`]: a release that its policy allows to use; the only one whose bytes can be read.
 //! * [`source`]: where releases are found; [`source::DirectorySource`] reads a directory tree and [`source::DirectoryWatch`] watches it.
+//! * [`store`]: keeps what came from remote sources.
 //! * [`pack`]: makes a release from the directory of a stack, reproducibly.
 //!
 //! This room says what is there. Which release is wanted, what a broken one means for its stack, and every Kubernetes object are decided elsewhere.
@@ -14,6 +15,7 @@ mod digest;
 mod files;
 pub mod pack;
 pub mod source;
+pub mod store;
 mod trust;
 
 pub use self::{

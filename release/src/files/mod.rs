@@ -18,7 +18,7 @@ use crds::{
 };
 
 pub use self::error::ReleaseError;
-pub(crate) use self::verification::{Stamps, stamps};
+pub(crate) use self::verification::{Stamp, Stamps, stamps};
 use crate::{Digest, description};
 
 /// Real releases have at most eight files.
@@ -73,6 +73,11 @@ impl Release {
     /// Reads and verifies the directory of a release. Blocks; memory does not grow with the size of the archives.
     pub fn open(directory: &Path, tag: &ReleaseTag) -> Result<Self, ReleaseError> {
         verification::open(directory, tag)
+    }
+
+    /// The same release after its directory was renamed.
+    pub(crate) fn moved_to(self, directory: PathBuf) -> Self {
+        Self { directory, ..self }
     }
 
     /// The bytes of one of [`Release::files`], exactly as they were hashed: [`ReleaseError::Changed`] if the file is another one by now.

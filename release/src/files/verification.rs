@@ -48,6 +48,11 @@ impl Stamp {
         }
     }
 
+    /// Bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
     /// When the file was written or renamed last, in Unix time.
     pub(crate) fn changed_at(&self) -> Duration {
         let (seconds, nanoseconds) = self.changed;

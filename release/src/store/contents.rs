@@ -1,0 +1,459 @@
+//! What lies in the store: found, held against its digest, used, and evicted. Blocks.
+//!
+//! What is remembered is a shortcut only. The directory can change at any time, because another process shares it or somebody tidies up, so
+//! that nothing is handed out before a look at the disk.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::{self, ErrorKind},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use crds::names::ReleaseTag;
+
+use super::{
+    StoreError,
+    disk::{Disk, Partial},
+    inspection::{Inspected, Opened, Place, inspect, place, size},
+    space::{Entry, Room, Space},
+    usage::{Counters, count},
+};
+use crate::{Digest, Release, files::Stamps};
+
+/// A release that is used all the time costs the disk one small write in this time.
+const TOUCHED_EVERY: Duration = Duration::from_mins(1);
+/// Files of one digest are a release of one tag. Whoever asks for them under many is refused again each time.
+const MAX_TAGS: usize = 16;
+
+/// What lies in a store.
+#[derive(Debug)]
+pub(super) struct Contents {
+    pub(super) disk: Disk,
+    pub(super) counters: Counters,
+    state: Mutex<State>,
+    /// One at a time, so that no two evict more than is necessary.
+    making_room: Mutex<()>,
+}
+
+#[derive(Debug)]
+struct State {
+    space: Space,
+    verified: BTreeMap<Digest, Verified>,
+    /// What cannot be used and could not be removed, such as on a disk that can only be read.
+    rotten: BTreeMap<Digest, Option<Stamps>>,
+    identities: BTreeMap<Digest, Digest>,
+    unwritable: Option<StoreError>,
+}
+
+/// What was held against its digest, as long as its files have the same time stamps.
+#[derive(Debug)]
+struct Verified {
+    stamps: Stamps,
+    opened: BTreeMap<ReleaseTag, Opened>,
+}
+
+/// Bytes that a download will take or has taken. Given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Reservation<'contents> {
+    contents: &'contents Contents,
+    bytes: u64,
+}
+
+impl Contents {
+    pub(super) fn new(disk: Disk, limit: u64) -> Self {
+        Self {
+            disk,
+            counters: Counters::default(),
+            state: Mutex::new(State {
+                space: Space::new(limit),
+                verified: BTreeMap::new(),
+                rotten: BTreeMap::new(),
+                identities: BTreeMap::new(),
+                unwritable: None,
+            }),
+            making_room: Mutex::default(),
+        }
+    }
+
+    /// Makes the directory if it is not there, removes what the dead left, and finds out what there is.
+    pub(super) fn open(&self) -> Result<(), StoreError> {
+        let path = self.disk.directory();
+        fs::create_dir_all(path).map_err(|source| StoreError::CreateDirectory {
+            path: path.to_owned(),
+            source: Arc::new(source),
+        })?;
+        fs::read_dir(path).map_err(|error| self.unreadable(error))?;
+        if let Err(error) = self.prepare() {
+            tracing::warn!(directory = %path.display(), %error, "nothing can be downloaded; what is there is used");
+        } else if let Err(error) = self.disk.clean() {
+            tracing::warn!(directory = %path.display(), %error, "unable to remove what another process left");
+        }
+        self.scan()?;
+        let identities = self.disk.identities().map_err(|error| self.unreadable(error))?;
+        for (identity, digest) in identities {
+            let mut state = self.state();
+            if state.space.entries.contains_key(&digest) {
+                state.identities.insert(identity, digest);
+            } else {
+                drop(state);
+                // Where that is not possible, it is read once more after the next start.
+                let _ = self.disk.forget(identity);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether downloads have somewhere to go; the answer is remembered for [`super::Usage`].
+    pub(super) fn prepare(&self) -> Result<(), StoreError> {
+        let prepared = self.disk.prepare().map_err(|error| self.write_error(error));
+        self.state().unwritable = prepared.as_ref().err().cloned();
+        prepared
+    }
+
+    /// The release of this digest, if it is there and is what it was. What is not is removed, and counted.
+    pub(super) fn find(&self, tag: &ReleaseTag, digest: Digest) -> Result<Option<Arc<Release>>, StoreError> {
+        let before = match place(&self.disk.content(digest)) {
+            Place::Files(before) => before,
+            Place::Nothing => {
+                self.forget(digest);
+                return Ok(None);
+            }
+            Place::Unreadable(error) => return Err(self.unreadable(error)),
+            Place::Foreign => {
+                self.set_aside(digest, None);
+                return Ok(None);
+            }
+        };
+        let opened = match self.known(tag, digest, &before) {
+            Known::Opened(opened) => opened,
+            Known::Rotten => return Ok(None),
+            Known::Nothing => match self.verify(tag, digest, &before)? {
+                Some(opened) => opened,
+                None => return Ok(None),
+            },
+        };
+        self.used(digest, &before);
+        opened.map(Some).map_err(|source| StoreError::Refused {
+            tag: tag.clone().into(),
+            source,
+        })
+    }
+
+    /// Reads all of a release and holds it against its digest.
+    fn verify(&self, tag: &ReleaseTag, digest: Digest, before: &Stamps) -> Result<Option<Opened>, StoreError> {
+        count(&self.counters.rehashes);
+        let opened = match inspect(&self.disk.content(digest), before, tag, digest) {
+            Inspected::Release(release) => Ok(release),
+            Inspected::Refused(error) => Err(error),
+            Inspected::Nothing => return Ok(None),
+            Inspected::Unreadable(error) => return Err(self.unreadable(error)),
+            Inspected::Rotten => {
+                self.set_aside(digest, Some(before));
+                return Ok(None);
+            }
+        };
+        self.remember_opened(tag, digest, before.clone(), opened.clone());
+        Ok(Some(opened))
+    }
+
+    fn known(&self, tag: &ReleaseTag, digest: Digest, now: &Stamps) -> Known {
+        let state = self.state();
+        if state
+            .rotten
+            .get(&digest)
+            .is_some_and(|before| before.as_ref() == Some(now))
+        {
+            return Known::Rotten;
+        }
+        let verified = state.verified.get(&digest).filter(|verified| verified.stamps == *now);
+        match verified.and_then(|verified| verified.opened.get(tag)) {
+            Some(opened) => Known::Opened(opened.clone()),
+            None => Known::Nothing,
+        }
+    }
+
+    fn remember_opened(&self, tag: &ReleaseTag, digest: Digest, stamps: Stamps, opened: Opened) {
+        let mut state = self.state();
+        state.rotten.remove(&digest);
+        let verified = state.verified.entry(digest).or_insert_with(|| Verified {
+            stamps: stamps.clone(),
+            opened: BTreeMap::new(),
+        });
+        if verified.stamps != stamps || verified.opened.len() == MAX_TAGS {
+            verified.opened.clear();
+            verified.stamps = stamps;
+        }
+        verified.opened.insert(tag.clone(), opened);
+    }
+
+    /// Notes that a release is used, in memory always and on disk from time to time.
+    fn used(&self, digest: Digest, stamps: &Stamps) {
+        let now = SystemTime::now();
+        let mut state = self.state();
+        let entry = state.space.entries.entry(digest).or_insert_with(|| Entry {
+            bytes: size(stamps),
+            last_used: SystemTime::UNIX_EPOCH,
+        });
+        // A clock that was put back makes the note old, not young for ever.
+        let is_noted = now.duration_since(entry.last_used).is_ok_and(|age| age < TOUCHED_EVERY);
+        if !is_noted {
+            entry.last_used = now;
+            drop(state);
+            // A disk that can only be read forgets the order of use, and nothing can be evicted from it either.
+            let _ = self.disk.touch(digest);
+        }
+    }
+
+    /// The digest of what a source gave under this identity, if it is still there.
+    pub(super) fn identified(&self, identity: Digest) -> Option<Digest> {
+        self.state().identities.get(&identity).copied()
+    }
+
+    /// Notes what an identity stands for. Where it cannot be written down, a restart downloads once more.
+    pub(super) fn identify(&self, identity: Digest, digest: Digest) {
+        self.state().identities.insert(identity, digest);
+        if let Err(error) = self.disk.remember(identity, digest) {
+            tracing::warn!(%digest, %error, "unable to note what a source calls a release; it is downloaded again after a restart");
+        }
+    }
+
+    /// Reads a release from the disk before it is given to anybody again.
+    pub(super) fn doubt(&self, digest: Digest) {
+        self.state().verified.remove(&digest);
+    }
+
+    /// What releases need from now on. Makes room if there is more than the bound allows.
+    pub(super) fn keep(&self, needed: BTreeSet<Digest>) -> Result<(), StoreError> {
+        self.state().space.needed = Some(needed);
+        let _one = lock(&self.making_room);
+        self.scan()?;
+        loop {
+            let room = self.state().space.room(0);
+            let Room::Evict(digest) = room else { return Ok(()) };
+            self.evict(digest)?;
+        }
+    }
+
+    /// Room for the bytes of a download, made by evicting what nobody needs.
+    pub(super) fn reserve(&self, tag: &ReleaseTag, bytes: u64) -> Result<Reservation<'_>, StoreError> {
+        self.make_room(tag, bytes)?;
+        Ok(Reservation { contents: self, bytes })
+    }
+
+    /// Evicts as much as a download needs that met a full disk, so that the next one can end.
+    pub(super) fn relieve(&self, bytes: u64) {
+        let _one = lock(&self.making_room);
+        let mut relieved = 0;
+        while relieved < bytes {
+            let Some((digest, entry)) = self.state().space.oldest_unneeded() else {
+                return;
+            };
+            if self.evict(digest).is_err() {
+                return;
+            }
+            relieved += entry.bytes;
+        }
+    }
+
+    /// Puts a release in its place that was written, read back and understood.
+    pub(super) fn land(
+        &self,
+        partial: &Partial,
+        stamps: Stamps,
+        release: Release,
+        reservation: Reservation<'_>,
+    ) -> Result<Arc<Release>, StoreError> {
+        let (tag, digest) = (release.tag.clone(), release.digest);
+        let bytes = size(&stamps);
+        // Once more if what was there before was no release.
+        for _ in 0..2 {
+            match self.disk.publish(partial, digest) {
+                Ok(()) => {
+                    let release = Arc::new(release.moved_to(self.disk.content(digest)));
+                    self.remember_opened(&tag, digest, stamps, Ok(Arc::clone(&release)));
+                    let last_used = SystemTime::now();
+                    let mut state = self.state();
+                    state.space.entries.insert(digest, Entry { bytes, last_used });
+                    reservation.end(&mut state.space);
+                    return Ok(release);
+                }
+                // Another download of the same files was faster, perhaps of another process.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty | ErrorKind::NotADirectory
+                    ) =>
+                {
+                    if let Some(release) = self.find(&tag, digest)? {
+                        return Ok(release);
+                    }
+                }
+                Err(error) => return Err(self.write_error(error)),
+            }
+        }
+        Err(StoreError::WrittenOtherwise {
+            tag: tag.into(),
+            path: self.disk.directory().to_owned(),
+        })
+    }
+
+    /// What is there, in numbers: bytes, bound, releases; and why nothing can be written.
+    pub(super) fn totals(&self) -> (u64, u64, usize, Option<StoreError>) {
+        let state = self.state();
+        let space = &state.space;
+        (
+            space.bytes(),
+            space.limit,
+            space.entries.len(),
+            state.unwritable.clone(),
+        )
+    }
+
+    fn make_room(&self, tag: &ReleaseTag, more: u64) -> Result<(), StoreError> {
+        let _one = lock(&self.making_room);
+        self.scan()?;
+        loop {
+            let digest = {
+                let mut state = self.state();
+                let limit = state.space.limit;
+                match state.space.room(more) {
+                    Room::Enough => {
+                        state.space.reserved += more;
+                        return Ok(());
+                    }
+                    Room::Evict(digest) => digest,
+                    Room::None { taken } => {
+                        return Err(StoreError::NoRoom {
+                            tag: tag.clone().into(),
+                            more,
+                            taken,
+                            limit,
+                        });
+                    }
+                    Room::NeedsUnknown => {
+                        return Err(StoreError::NeedsUnknown {
+                            tag: tag.clone().into(),
+                            limit,
+                        });
+                    }
+                }
+            };
+            self.evict(digest)?;
+        }
+    }
+
+    fn evict(&self, digest: Digest) -> Result<(), StoreError> {
+        self.disk.discard(digest).map_err(|error| self.write_error(error))?;
+        count(&self.counters.evictions);
+        self.forget(digest);
+        Ok(())
+    }
+
+    /// Removes what is not what its name says.
+    fn set_aside(&self, digest: Digest, stamps: Option<&Stamps>) {
+        count(&self.counters.corrupt);
+        match self.disk.discard(digest) {
+            Ok(()) => {
+                tracing::warn!(%digest, "removed a downloaded release that was not any more what was downloaded");
+                self.forget(digest);
+            }
+            Err(error) => {
+                tracing::warn!(%digest, %error, "unable to remove a downloaded release that is not any more what was downloaded");
+                self.forget(digest);
+                self.state().rotten.insert(digest, stamps.cloned());
+            }
+        }
+    }
+
+    /// Drops what is remembered of a release that is not there.
+    fn forget(&self, digest: Digest) {
+        let mut state = self.state();
+        state.space.entries.remove(&digest);
+        state.verified.remove(&digest);
+        let outdated: Vec<_> = state.identities.extract_if(.., |_, named| *named == digest).collect();
+        drop(state);
+        for (identity, _) in outdated {
+            let _ = self.disk.forget(identity);
+        }
+    }
+
+    /// Looks again at what is there: another process may have brought, used or evicted something.
+    fn scan(&self) -> Result<(), StoreError> {
+        let mut there = self.disk.contents().map_err(|error| self.unreadable(error))?;
+        let known: Vec<Digest> = self.state().space.entries.keys().copied().collect();
+        for digest in known {
+            match there.remove(&digest) {
+                None => self.forget(digest),
+                Some(used) => {
+                    if let Some(entry) = self.state().space.entries.get_mut(&digest) {
+                        entry.last_used = entry.last_used.max(used);
+                    }
+                }
+            }
+        }
+        for (digest, last_used) in there {
+            match place(&self.disk.content(digest)) {
+                Place::Files(stamps) => {
+                    let bytes = size(&stamps);
+                    self.state().space.entries.insert(digest, Entry { bytes, last_used });
+                }
+                Place::Nothing => {}
+                Place::Unreadable(error) => return Err(self.unreadable(error)),
+                Place::Foreign => self.set_aside(digest, None),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_error(&self, error: io::Error) -> StoreError {
+        StoreError::write(self.disk.directory(), error)
+    }
+
+    pub(super) fn unreadable(&self, error: io::Error) -> StoreError {
+        StoreError::read(self.disk.directory(), error)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+enum Known {
+    Opened(Opened),
+    Rotten,
+    Nothing,
+}
+
+impl Reservation<'_> {
+    /// Whether so many bytes in all are covered.
+    pub(super) fn covers(&self, bytes: u64) -> bool {
+        bytes <= self.bytes
+    }
+
+    /// Makes sure that so many bytes in all are covered.
+    pub(super) fn cover(&mut self, tag: &ReleaseTag, bytes: u64) -> Result<(), StoreError> {
+        if let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) {
+            self.contents.make_room(tag, more)?;
+            self.bytes = bytes;
+        }
+        Ok(())
+    }
+
+    /// Gives the bytes to what has landed, in one step.
+    fn end(mut self, space: &mut Space) {
+        space.reserved -= std::mem::take(&mut self.bytes);
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        self.contents.state().space.reserved -= self.bytes;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,317 @@
+//! Downloads while they run: each release once, so many at a time, each in bounded time, for as long as somebody waits for it.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    io::AsyncReadExt,
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
+    task::{self, AbortHandle},
+    time::{self, Instant},
+};
+
+use super::{
+    Origin, StoreError, StoreOptions,
+    contents::Contents,
+    incoming::{Piece, expected, receive},
+    usage::{Download, Progress, count},
+};
+use crate::{
+    Digest, Release,
+    files::limit,
+    source::{RemoteFile, Resolved},
+};
+
+/// Bytes that are read from a source before they are written, and how many times that may lie between the two.
+const CHUNK: usize = 64 << 10;
+const CHUNKS_BETWEEN: usize = 4;
+/// What a download may take beside the time for its bytes: connections, redirects, a source that thinks.
+const GRACE: Duration = Duration::from_mins(1);
+/// Slowest download, in bytes a second. A release of 100 MiB may take 28 minutes.
+const SLOWEST: u64 = 64 << 10;
+/// Longest time for reading back and syncing a release that has come; the largest takes two seconds to read.
+const LANDING: Duration = Duration::from_mins(2);
+/// After this time a source that promised no digests may have thought better of a release that was refused.
+const REFUSED_FOR: Duration = Duration::from_hours(1);
+/// Refusals that are remembered; with more, some release is downloaded and refused once more.
+const MAX_REFUSALS: usize = 10_000;
+
+type Outcome = Result<Arc<Release>, StoreError>;
+
+/// The downloads of a store.
+#[derive(Debug)]
+pub(super) struct Downloads {
+    contents: Arc<Contents>,
+    places: Arc<Semaphore>,
+    places_per_origin: usize,
+    places_of_origins: Mutex<HashMap<String, Weak<Semaphore>>>,
+    flights: Mutex<HashMap<Digest, Weak<Flight>>>,
+    refusals: Mutex<HashMap<Digest, Refusal>>,
+    progress: Mutex<BTreeMap<u64, Arc<Progress>>>,
+    next: AtomicU64,
+}
+
+/// A download that at least one caller waits for: with the last of them it ends.
+#[derive(Debug)]
+struct Flight {
+    outcome: watch::Receiver<Option<Outcome>>,
+    task: AbortHandle,
+}
+
+/// Why a release is not downloaded again.
+#[derive(Debug)]
+struct Refusal {
+    error: StoreError,
+    /// For ever where the source promised digests: what was refused is what it has.
+    until: Option<Instant>,
+}
+
+/// What ended the sending of a release to the disk before its end.
+enum Ended {
+    /// The source did.
+    Source(StoreError),
+    /// The disk's side did; it says why.
+    Disk,
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Downloads {
+    pub(super) fn new(contents: Arc<Contents>, options: &StoreOptions) -> Self {
+        Self {
+            contents,
+            places: Arc::new(Semaphore::new(options.downloads.max(1))),
+            places_per_origin: options.downloads_per_origin.max(1),
+            places_of_origins: Mutex::default(),
+            flights: Mutex::default(),
+            refusals: Mutex::default(),
+            progress: Mutex::default(),
+            next: AtomicU64::default(),
+        }
+    }
+
+    /// Why these files of this origin were refused before, if they were.
+    pub(super) fn refusal(&self, key: Digest) -> Option<StoreError> {
+        let mut refusals = lock(&self.refusals);
+        let refusal = refusals.get(&key)?;
+        if refusal.until.is_some_and(|until| until <= Instant::now()) {
+            refusals.remove(&key);
+            return None;
+        }
+        Some(refusal.error.clone())
+    }
+
+    /// Downloads these files, together with everybody who asks for the same meanwhile. The origin is part of the key, so that nobody waits for
+    /// the source of somebody else.
+    pub(super) async fn download(self: &Arc<Self>, key: Digest, resolved: &Resolved, origin: &Origin) -> Outcome {
+        let flight = self.flight(key, resolved, origin);
+        let mut outcome = flight.outcome.clone();
+        let landed = outcome.wait_for(Option::is_some).await;
+        landed
+            .ok()
+            .and_then(|outcome| outcome.clone())
+            .unwrap_or(Err(StoreError::Stopped))
+    }
+
+    /// Every download that runs or waits, the oldest first.
+    pub(super) fn running(&self) -> Vec<Download> {
+        lock(&self.progress).values().map(|progress| progress.now()).collect()
+    }
+
+    fn flight(self: &Arc<Self>, key: Digest, resolved: &Resolved, origin: &Origin) -> Arc<Flight> {
+        let mut flights = lock(&self.flights);
+        // One that has ended is an answer of the past.
+        let running = |flight: &Arc<Flight>| flight.outcome.borrow().is_none() && !flight.task.is_finished();
+        if let Some(flight) = flights.get(&key).and_then(Weak::upgrade).filter(running) {
+            return flight;
+        }
+        let (sender, outcome) = watch::channel(None);
+        let (downloads, resolved, origin) = (Arc::clone(self), resolved.clone(), origin.clone());
+        let task = task::spawn(async move {
+            let outcome = downloads.fly(key, &resolved, &origin).await;
+            downloads.note(key, &resolved, &outcome);
+            sender.send_replace(Some(outcome));
+        });
+        let task = task.abort_handle();
+        let flight = Arc::new(Flight { outcome, task });
+        flights.retain(|_, flight| flight.strong_count() > 0);
+        flights.insert(key, Arc::downgrade(&flight));
+        flight
+    }
+
+    fn note(&self, key: Digest, resolved: &Resolved, outcome: &Outcome) {
+        let Some(error) = outcome.as_ref().err().filter(|error| error.is_final()) else {
+            return;
+        };
+        let promised = resolved.digest().is_some();
+        let mut refusals = lock(&self.refusals);
+        if refusals.len() >= MAX_REFUSALS {
+            refusals.clear();
+        }
+        refusals.insert(
+            key,
+            Refusal {
+                error: error.clone(),
+                until: (!promised).then(|| Instant::now() + REFUSED_FOR),
+            },
+        );
+    }
+
+    async fn fly(&self, key: Digest, resolved: &Resolved, origin: &Origin) -> Outcome {
+        let progress = self.show(resolved, origin);
+        // First among those of its own origin: who waits there takes no place from others.
+        let place_of_origin = place(self.places_of(&origin.name)).await?;
+        let place = place(Arc::clone(&self.places)).await?;
+        progress.shown.running.store(true, Ordering::Relaxed);
+
+        let (pieces, receiver) = mpsc::channel(CHUNKS_BETWEEN);
+        let (contents, taken) = (Arc::clone(&self.contents), resolved.clone());
+        let landing = task::spawn_blocking(move || {
+            // A disk that hangs keeps its place, so that it never holds more threads than there are places.
+            let _places = (place_of_origin, place);
+            let known = taken.digest().or_else(|| contents.identified(key));
+            // Somebody may have brought it while this one waited.
+            if let Some(release) = known
+                .map(|digest| contents.find(taken.tag(), digest))
+                .transpose()?
+                .flatten()
+            {
+                return Ok(release);
+            }
+            let release = receive(&contents, &taken, receiver)?;
+            count(&contents.counters.downloaded);
+            if taken.digest().is_none() {
+                contents.identify(key, release.digest);
+            }
+            Ok(release)
+        });
+        let after = allowed(resolved);
+        let sent = tokio::select! {
+            sent = time::timeout(after, send(resolved, origin, &pieces, &progress.shown)) => sent,
+            // Also while the source is silent.
+            () = pieces.closed() => Ok(Err(Ended::Disk)),
+        };
+        drop(pieces);
+        let landed = time::timeout(LANDING, landing).await;
+        match sent {
+            Err(_) => Err(StoreError::TooSlow {
+                tag: resolved.tag().clone().into(),
+                after,
+            }),
+            Ok(Err(Ended::Source(error))) => Err(error),
+            Ok(Ok(()) | Err(Ended::Disk)) => landed
+                .map_err(|_| StoreError::TimedOut {
+                    path: self.contents.disk.directory().to_owned(),
+                    after: LANDING,
+                })?
+                .map_err(|_| StoreError::Stopped)?,
+        }
+    }
+
+    fn places_of(&self, origin: &str) -> Arc<Semaphore> {
+        let mut places = lock(&self.places_of_origins);
+        if let Some(places) = places.get(origin).and_then(Weak::upgrade) {
+            return places;
+        }
+        places.retain(|_, places| places.strong_count() > 0);
+        let created = Arc::new(Semaphore::new(self.places_per_origin));
+        places.insert(origin.to_owned(), Arc::downgrade(&created));
+        created
+    }
+
+    fn show(&self, resolved: &Resolved, origin: &Origin) -> Shown<'_> {
+        let told = resolved.files().iter().all(|file| file.size.is_some());
+        let shown = Arc::new(Progress {
+            tag: resolved.tag().clone(),
+            origin: origin.name.clone(),
+            total: told.then(|| expected(resolved)),
+            running: AtomicBool::new(false),
+            done: AtomicU64::new(0),
+        });
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        lock(&self.progress).insert(number, Arc::clone(&shown));
+        Shown {
+            downloads: self,
+            number,
+            shown,
+        }
+    }
+}
+
+/// A download that people see for as long as this value lives.
+struct Shown<'downloads> {
+    downloads: &'downloads Downloads,
+    number: u64,
+    shown: Arc<Progress>,
+}
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        lock(&self.downloads.progress).remove(&self.number);
+    }
+}
+
+async fn place(places: Arc<Semaphore>) -> Result<OwnedSemaphorePermit, StoreError> {
+    places.acquire_owned().await.map_err(|_| StoreError::Stopped)
+}
+
+/// The time for a download of these files, by what they have or may have.
+fn allowed(resolved: &Resolved) -> Duration {
+    let most = |file: &RemoteFile| file.size.unwrap_or_else(|| limit(&file.name));
+    GRACE + Duration::from_secs(resolved.files().iter().map(most).sum::<u64>() / SLOWEST)
+}
+
+/// Brings one file after the other from the source to the disk, which may end it at any time.
+async fn send(
+    resolved: &Resolved,
+    origin: &Origin,
+    pieces: &mpsc::Sender<Piece>,
+    progress: &Progress,
+) -> Result<(), Ended> {
+    let send = async |piece| pieces.send(piece).await.map_err(|_| Ended::Disk);
+    for file in resolved.files() {
+        send(Piece::File(file.clone())).await?;
+        let fetched = origin.source.fetch(file).await.map_err(|source| {
+            Ended::Source(StoreError::Fetch {
+                tag: resolved.tag().clone().into(),
+                file: file.name.clone(),
+                source: Arc::new(source),
+            })
+        });
+        let mut content = fetched?;
+        loop {
+            let mut chunk = Vec::with_capacity(CHUNK);
+            let mut is_more = true;
+            while is_more && chunk.len() < CHUNK {
+                let count = content.read_buf(&mut chunk).await.map_err(|source| {
+                    Ended::Source(StoreError::Interrupted {
+                        tag: resolved.tag().clone().into(),
+                        file: file.name.clone(),
+                        source: Arc::new(source),
+                    })
+                })?;
+                is_more = count > 0;
+                progress.done.fetch_add(count as u64, Ordering::Relaxed);
+            }
+            send(Piece::Bytes(chunk)).await?;
+            if !is_more {
+                break;
+            }
+        }
+    }
+    send(Piece::Complete).await
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
