@@ -128,7 +128,10 @@ impl Contents {
         };
         let opened = match self.known(tag, digest, &before) {
             Known::Opened(opened) => opened,
-            Known::Rotten => return Ok(None),
+            Known::Rotten => {
+                self.set_aside(digest, Some(&before));
+                return Ok(None);
+            }
             Known::Nothing => match self.verify(tag, digest, &before)? {
                 Some(opened) => opened,
                 None => return Ok(None),
@@ -351,19 +354,20 @@ impl Contents {
         Ok(())
     }
 
-    /// Removes what is not what its name says.
+    /// Removes what is not what its name says. Where that is not possible it is remembered and told once, and tried again each time.
     fn set_aside(&self, digest: Digest, stamps: Option<&Stamps>) {
-        count(&self.counters.corrupt);
-        match self.disk.discard(digest) {
-            Ok(()) => {
-                tracing::warn!(%digest, "removed a downloaded release that was not any more what was downloaded");
-                self.forget(digest);
+        let is_news = self.state().rotten.get(&digest).map(Option::as_ref) != Some(stamps);
+        if is_news {
+            count(&self.counters.corrupt);
+            tracing::warn!(%digest, "a downloaded release is not any more what was downloaded; it is not used");
+        }
+        let discarded = self.disk.discard(digest);
+        self.forget(digest);
+        if let Err(error) = discarded {
+            if is_news {
+                tracing::warn!(%digest, %error, "unable to remove a downloaded release that is not used any more");
             }
-            Err(error) => {
-                tracing::warn!(%digest, %error, "unable to remove a downloaded release that is not any more what was downloaded");
-                self.forget(digest);
-                self.state().rotten.insert(digest, stamps.cloned());
-            }
+            self.state().rotten.insert(digest, stamps.cloned());
         }
     }
 
@@ -372,6 +376,7 @@ impl Contents {
         let mut state = self.state();
         state.space.entries.remove(&digest);
         state.verified.remove(&digest);
+        state.rotten.remove(&digest);
         let outdated: Vec<_> = state.identities.extract_if(.., |_, named| *named == digest).collect();
         drop(state);
         for (identity, _) in outdated {

@@ -11,7 +11,7 @@ use std::{
 
 use tokio::{
     io::AsyncReadExt,
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
     task::{self, AbortHandle},
     time::{self, Instant},
 };
@@ -168,13 +168,14 @@ impl Downloads {
     }
 
     async fn fly(&self, key: Digest, resolved: &Resolved, origin: &Origin) -> Outcome {
-        let progress = self.show(resolved, origin);
+        let shown = self.show(resolved, origin);
         // First among those of its own origin: who waits there takes no place from others.
         let place_of_origin = place(self.places_of(&origin.name)).await?;
         let place = place(Arc::clone(&self.places)).await?;
-        progress.shown.running.store(true, Ordering::Relaxed);
+        shown.progress.running.store(true, Ordering::Relaxed);
 
         let (pieces, receiver) = mpsc::channel(CHUNKS_BETWEEN);
+        let (begun, has_room) = oneshot::channel();
         let (contents, taken) = (Arc::clone(&self.contents), resolved.clone());
         let landing = task::spawn_blocking(move || {
             // A disk that hangs keeps its place, so that it never holds more threads than there are places.
@@ -188,7 +189,7 @@ impl Downloads {
             {
                 return Ok(release);
             }
-            let release = receive(&contents, &taken, receiver)?;
+            let release = receive(&contents, &taken, begun, receiver)?;
             count(&contents.counters.downloaded);
             if taken.digest().is_none() {
                 contents.identify(key, release.digest);
@@ -196,8 +197,12 @@ impl Downloads {
             Ok(release)
         });
         let after = allowed(resolved);
+        let sending = async {
+            has_room.await.map_err(|_| Ended::Disk)?;
+            send(resolved, origin, &pieces, &shown.progress).await
+        };
         let sent = tokio::select! {
-            sent = time::timeout(after, send(resolved, origin, &pieces, &progress.shown)) => sent,
+            sent = time::timeout(after, sending) => sent,
             // Also while the source is silent.
             () = pieces.closed() => Ok(Err(Ended::Disk)),
         };
@@ -231,7 +236,7 @@ impl Downloads {
 
     fn show(&self, resolved: &Resolved, origin: &Origin) -> Shown<'_> {
         let told = resolved.files().iter().all(|file| file.size.is_some());
-        let shown = Arc::new(Progress {
+        let progress = Arc::new(Progress {
             tag: resolved.tag().clone(),
             origin: origin.name.clone(),
             total: told.then(|| expected(resolved)),
@@ -239,11 +244,11 @@ impl Downloads {
             done: AtomicU64::new(0),
         });
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        lock(&self.progress).insert(number, Arc::clone(&shown));
+        lock(&self.progress).insert(number, Arc::clone(&progress));
         Shown {
             downloads: self,
             number,
-            shown,
+            progress,
         }
     }
 }
@@ -252,7 +257,7 @@ impl Downloads {
 struct Shown<'downloads> {
     downloads: &'downloads Downloads,
     number: u64,
-    shown: Arc<Progress>,
+    progress: Arc<Progress>,
 }
 
 impl Drop for Shown<'_> {

@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, fs::File, sync::Arc};
 
 use crds::names::ReleaseTag;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::{
     StoreError,
@@ -32,13 +32,16 @@ pub(super) enum Piece {
     Complete,
 }
 
-/// Takes a release in and gives it when it is in its place. A channel that ends early is a download that was given up.
+/// Takes a release in and gives it when it is in its place. Says when there is room, before which nothing need be asked for. A channel that ends
+/// early is a download that was given up.
 pub(super) fn receive(
     contents: &Contents,
     resolved: &Resolved,
+    has_room: oneshot::Sender<()>,
     mut pieces: mpsc::Receiver<Piece>,
 ) -> Result<Arc<Release>, StoreError> {
     let received = Incoming::begin(contents, resolved).and_then(|mut incoming| {
+        let _ = has_room.send(());
         loop {
             match pieces.blocking_recv() {
                 Some(Piece::File(file)) => incoming.file(file)?,

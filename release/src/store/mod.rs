@@ -114,7 +114,7 @@ impl Store {
             contents,
             work,
         };
-        store.blocking(|contents| contents.open()).await??;
+        store.blocking(Contents::open).await??;
         Ok(store)
     }
 

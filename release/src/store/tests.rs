@@ -100,8 +100,8 @@ fn whole(directory: &Path, rotten: Option<Digest>) -> BTreeSet<Digest> {
     let opened = entries.filter_map(|entry| {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let digests = (1..=3).filter_map(|version| Some(Release::open(&path, &tag(version)).ok()?.digest));
-        let digest = digests.filter(|digest| digest.hex() == name).next();
+        let mut digests = (1..=3).filter_map(|version| Some(Release::open(&path, &tag(version)).ok()?.digest));
+        let digest = digests.find(|digest| digest.hex() == name);
         let is_rotten = rotten.is_some_and(|rotten| rotten.hex() == name);
         assert!(digest.is_some() || is_rotten, "{path:?} is no release");
         digest
@@ -198,18 +198,18 @@ async fn process_killed_at_any_write_of_a_repair_leaves_the_rest_to_the_next_one
     let root = prepare();
     let directory = root.path().join("store");
     let release = &releases(root.path())[&2];
-    let rot = || {
+    let make_rotten = || {
         let rotten = directory.join("sha256").join(release.digest.hex());
         fs::create_dir_all(&rotten).unwrap();
         fs::write(rotten.join("metadata.yaml"), "rotten").unwrap();
     };
-    rot();
+    make_rotten();
     let mut step = 1;
     while is_killed(Life::Repair, root.path(), step) {
         whole(&directory, Some(release.digest));
         recovers(Life::Repair, root.path(), &BTreeSet::from([release.digest]), step).await;
         fs::remove_dir_all(&directory).unwrap();
-        rot();
+        make_rotten();
         step += 1;
     }
     assert!(step > 20, "{step} are not all effects of this life on the disk");

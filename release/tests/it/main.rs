@@ -13,4 +13,14 @@ mod pack_mistakes;
 #[cfg(test)]
 mod packing;
 #[cfg(test)]
+mod scripted_source;
+#[cfg(test)]
 mod source_contract;
+#[cfg(test)]
+mod store_downloads;
+#[cfg(test)]
+mod store_lives;
+#[cfg(test)]
+mod store_processes;
+#[cfg(test)]
+mod store_room;
