@@ -22,18 +22,14 @@ use super::{
     incoming::{Piece, expected, receive},
     usage::{Download, Progress, count},
 };
-use crate::{
-    Digest, Release,
-    files::limit,
-    source::{RemoteFile, Resolved},
-};
+use crate::{Digest, Release, source::Resolved};
 
 /// Bytes that are read from a source before they are written, and how many times that may lie between the two.
 const CHUNK: usize = 64 << 10;
 const CHUNKS_BETWEEN: usize = 4;
 /// What a download may take beside the time for its bytes: connections, redirects, a source that thinks.
 const GRACE: Duration = Duration::from_mins(1);
-/// Slowest download, in bytes a second. A release of 100 MiB may take 28 minutes.
+/// Slowest download, in bytes a second: 100 MiB may take 28 minutes, nothing at all one.
 const SLOWEST: u64 = 64 << 10;
 /// Longest time for reading back and syncing a release that has come; the largest takes two seconds to read.
 const LANDING: Duration = Duration::from_mins(2);
@@ -196,25 +192,24 @@ impl Downloads {
             }
             Ok(release)
         });
-        let after = allowed(resolved);
         let sending = async {
             has_room.await.map_err(|_| Ended::Disk)?;
             send(resolved, origin, &pieces, &shown.progress).await
         };
         let sent = tokio::select! {
-            sent = time::timeout(after, sending) => sent,
+            sent = sending => sent,
             // Also while the source is silent.
-            () = pieces.closed() => Ok(Err(Ended::Disk)),
+            () = pieces.closed() => Err(Ended::Disk),
+            () = is_too_slow(&shown.progress) => Err(Ended::Source(StoreError::TooSlow {
+                tag: resolved.tag().clone().into(),
+                rate: SLOWEST,
+            })),
         };
         drop(pieces);
         let landed = time::timeout(LANDING, landing).await;
         match sent {
-            Err(_) => Err(StoreError::TooSlow {
-                tag: resolved.tag().clone().into(),
-                after,
-            }),
-            Ok(Err(Ended::Source(error))) => Err(error),
-            Ok(Ok(()) | Err(Ended::Disk)) => landed
+            Err(Ended::Source(error)) => Err(error),
+            Ok(()) | Err(Ended::Disk) => landed
                 .map_err(|_| StoreError::TimedOut {
                     path: self.contents.disk.directory().to_owned(),
                     after: LANDING,
@@ -270,10 +265,17 @@ async fn place(places: Arc<Semaphore>) -> Result<OwnedSemaphorePermit, StoreErro
     places.acquire_owned().await.map_err(|_| StoreError::Stopped)
 }
 
-/// The time for a download of these files, by what they have or may have.
-fn allowed(resolved: &Resolved) -> Duration {
-    let most = |file: &RemoteFile| file.size.unwrap_or_else(|| limit(&file.name));
-    GRACE + Duration::from_secs(resolved.files().iter().map(most).sum::<u64>() / SLOWEST)
+/// Ends when a download has had more time than its bytes may take.
+async fn is_too_slow(progress: &Progress) {
+    let start = Instant::now();
+    loop {
+        let done = progress.done.load(Ordering::Relaxed);
+        let allowed = start + GRACE + Duration::from_secs(done / SLOWEST);
+        if Instant::now() >= allowed {
+            return;
+        }
+        time::sleep_until(allowed).await;
+    }
 }
 
 /// Brings one file after the other from the source to the disk, which may end it at any time.

@@ -153,12 +153,12 @@ pub enum StoreError {
         source: Arc<io::Error>,
     },
     /// A download that would take for ever.
-    #[error("{tag}: the download did not end within {} seconds; see what slows the source or the disk down", .after.as_secs())]
+    #[error("{tag}: the download brings less than {rate} bytes a second; see what slows the source or the disk down")]
     TooSlow {
         /// The release asked for.
         tag: Box<ReleaseTag>,
-        /// The time allowed for so many bytes.
-        after: Duration,
+        /// The slowest rate allowed, after a minute for nothing.
+        rate: u64,
     },
     /// The disk did not keep what was written.
     #[error(

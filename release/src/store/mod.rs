@@ -64,12 +64,12 @@ pub struct StoreOptions {
 }
 
 impl StoreOptions {
-    /// A store of this size in this directory, with eight downloads at once and two from one origin.
+    /// A store of this size in this directory, with sixteen downloads at once and two from one origin.
     pub fn new(directory: PathBuf, max_bytes: u64) -> Self {
         Self {
             directory,
             max_bytes,
-            downloads: 8,
+            downloads: 16,
             downloads_per_origin: 2,
         }
     }

@@ -283,24 +283,29 @@ async fn release_that_cannot_be_used_is_downloaded_again_only_when_it_may_be_ano
 }
 
 #[tokio::test(start_paused = true)]
-async fn download_that_stands_still_ends_when_its_time_is_over() {
-    let root = TempDir::new().unwrap();
-    let store = store(root.path()).await;
-    let source = ScriptedSource::new(Promise::Everything);
-    source.fails(CLASS, Fault::StallAfter(10));
-    let (waiting, resolved, origin) = (store.clone(), source.resolved(), source.origin());
-    let need = task::spawn(async move { waiting.get(&resolved, &origin).await });
-    source.is_waited_for().await;
-    // A minute, and a second for every 64 KiB: there is less than that.
-    time::advance(Duration::from_secs(59)).await;
-    task::yield_now().await;
-    assert!(!need.is_finished());
-    time::advance(Duration::from_secs(1)).await;
-    let error = need.await.unwrap().expect_err("it stands still");
-    assert!(matches!(error, StoreError::TooSlow { .. }), "{error:?}");
-    assert_eq!(error.class(), ErrorClass::Transient);
-    assert!(there(root.path()).is_empty() && unfinished(root.path()).is_empty());
-    assert!(store.usage().downloads.is_empty());
+async fn download_that_stands_still_ends_when_the_time_for_its_bytes_is_over() {
+    // A minute, and a second for every 64 KiB that came.
+    for (bytes, seconds) in [(10, 60), (4 << 20, 60 + 64)] {
+        let root = TempDir::new().unwrap();
+        let store = store(root.path()).await;
+        let source = ScriptedSource::new(Promise::Everything);
+        source.put("a-first", &vec![0; 5 << 20]);
+        source.fails("a-first", Fault::StallAfter(bytes));
+        let (waiting, resolved, origin) = (store.clone(), source.resolved(), source.origin());
+        let need = task::spawn(async move { waiting.get(&resolved, &origin).await });
+        source.is_waited_for().await;
+        time::advance(Duration::from_secs(seconds - 1)).await;
+        for _ in 0..9 {
+            task::yield_now().await;
+        }
+        assert_eq!(store.usage().downloads.len(), 1, "{bytes} bytes");
+        time::advance(Duration::from_secs(1)).await;
+        let error = need.await.unwrap().expect_err("it stands still");
+        assert!(matches!(error, StoreError::TooSlow { .. }), "{error:?}");
+        assert_eq!(error.class(), ErrorClass::Transient);
+        assert!(there(root.path()).is_empty() && unfinished(root.path()).is_empty());
+        assert!(store.usage().downloads.is_empty());
+    }
 }
 
 #[tokio::test]
