@@ -273,12 +273,17 @@ fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
+/// Removes a file, or a directory with everything in it, one after the other.
 fn remove(path: &Path) -> io::Result<()> {
-    step();
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == ErrorKind::NotADirectory => fs::remove_file(path),
-        removed => removed,
+    if !fs::symlink_metadata(path)?.is_dir() {
+        step();
+        return fs::remove_file(path);
     }
+    for entry in fs::read_dir(path)? {
+        remove(&entry?.path())?;
+    }
+    step();
+    fs::remove_dir(path)
 }
 
 /// The names in a directory; none if it is not there.
