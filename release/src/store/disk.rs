@@ -82,24 +82,19 @@ impl Disk {
 
     /// Removes what processes left behind that do not live any more. Several processes may do this at once.
     pub(super) fn clean(&self) -> io::Result<()> {
-        for entry in fs::read_dir(&self.directory)? {
-            let path = entry?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            // Its owner lives, or somebody else is at it.
-            let Some(_lock) = name
-                .starts_with(WORKSPACE)
-                .then(|| claim(&path))
-                .and_then(|claimed| claimed.ok().flatten())
-            else {
+        let mut cleaned = Ok(());
+        for name in names(&self.directory)? {
+            if !name.starts_with(WORKSPACE) {
                 continue;
-            };
-            // Whoever made it a moment ago and has no lock yet sees that it is gone, and makes another.
-            let dead = path.with_file_name(format!("{name}-dead"));
-            step();
-            fs::rename(&path, &dead)?;
-            remove(&dead)?;
+            }
+            match clean_workspace(&self.directory, &name) {
+                Ok(()) => {}
+                // Somebody else is at it.
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {}
+                Err(error) => cleaned = Err(error),
+            }
         }
-        Ok(())
+        cleaned
     }
 
     /// The releases that are there, with the time of their last use.
@@ -239,6 +234,19 @@ impl Drop for Partial {
         // What cannot be removed is removed with the workspace, when this process is gone. After publishing there is nothing.
         let _ = remove(&self.path);
     }
+}
+
+/// Removes a workspace, unless its owner lives.
+fn clean_workspace(directory: &Path, name: &str) -> io::Result<()> {
+    let path = directory.join(name);
+    let Some(_lock) = claim(&path)? else {
+        return Ok(());
+    };
+    // Whoever made it a moment ago and has no lock yet sees that it is gone, and makes another.
+    let dead = directory.join(format!("{name}-dead"));
+    step();
+    fs::rename(&path, &dead)?;
+    remove(&dead)
 }
 
 /// Adds to a file.

@@ -203,3 +203,28 @@ async fn release_that_another_process_evicts_is_missed_and_downloaded_again() {
     );
     assert_eq!(store.usage().corrupt, 0);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn stores_that_open_and_end_all_the_time_never_take_a_workspace_from_each_other() {
+    let root = TempDir::new().unwrap();
+    let lives: Vec<_> = (1..=8)
+        .map(|version| {
+            let directory = root.path().to_owned();
+            tokio::spawn(async move {
+                let source = release(version);
+                for _ in 0..20 {
+                    // Each has its own lock, as processes have.
+                    let store = store(&directory).await;
+                    assert!(store.usage().unwritable.is_none(), "{:?}", store.usage());
+                    store.get(&source.resolved(), &source.origin()).await.unwrap();
+                    fs::remove_dir_all(directory.join("sha256").join(source.digest().hex())).unwrap();
+                }
+            })
+        })
+        .collect();
+    for life in lives {
+        life.await.unwrap();
+    }
+    store(root.path()).await;
+    assert_eq!(unfinished(root.path()), Vec::<PathBuf>::new());
+}
