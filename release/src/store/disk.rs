@@ -7,7 +7,6 @@ use std::{
     collections::BTreeMap,
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, ErrorKind, Write},
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
@@ -263,7 +262,7 @@ pub(super) fn finish(file: HashingWriter<File>) -> io::Result<(Digest, u64)> {
     Ok((digest, size))
 }
 
-/// The lock of a workspace, unless somebody else has it or takes the workspace away.
+/// The lock of a workspace, unless somebody else has it. An error of kind `NotFound` when somebody takes the workspace away.
 fn claim(workspace: &Path) -> io::Result<Option<File>> {
     let path = workspace.join(LOCK);
     step();
@@ -273,8 +272,9 @@ fn claim(workspace: &Path) -> io::Result<Option<File>> {
         Err(TryLockError::WouldBlock) => return Ok(None),
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    let is_there = fs::metadata(&path)?.ino() == lock.metadata()?.ino();
-    Ok(is_there.then_some(lock))
+    // It may have been renamed before it was locked; from now on nobody does that.
+    fs::metadata(&path)?;
+    Ok(Some(lock))
 }
 
 fn sync(directory: &Path) -> io::Result<()> {
