@@ -85,7 +85,9 @@ impl Contents {
             source: Arc::new(source),
         })?;
         fs::read_dir(path).map_err(|error| self.unreadable(error))?;
-        if let Err(error) = self.prepare() {
+        let prepared = self.prepare();
+        self.tried(prepared.as_ref().err());
+        if let Err(error) = prepared {
             tracing::warn!(directory = %path.display(), %error, "nothing can be downloaded; what is there is used");
         } else if let Err(error) = self.disk.clean() {
             tracing::warn!(directory = %path.display(), %error, "unable to remove what another process left");
@@ -105,11 +107,20 @@ impl Contents {
         Ok(())
     }
 
-    /// Whether downloads have somewhere to go; the answer is remembered for [`super::Usage`].
+    /// Makes sure that downloads have somewhere to go.
     pub(super) fn prepare(&self) -> Result<(), StoreError> {
-        let prepared = self.disk.prepare().map_err(|error| self.write_error(error));
-        self.state().unwritable = prepared.as_ref().err().cloned();
-        prepared
+        self.disk.prepare().map_err(|error| self.write_error(error))
+    }
+
+    /// Remembers for [`super::Usage`] whether writing was possible.
+    pub(super) fn tried(&self, error: Option<&StoreError>) {
+        match error {
+            None => self.state().unwritable = None,
+            Some(StoreError::ReadOnly { .. } | StoreError::DiskFull { .. } | StoreError::Write { .. }) => {
+                self.state().unwritable = error.cloned();
+            }
+            Some(_) => {}
+        }
     }
 
     /// The release of this digest, if it is there and is what it was. What is not is removed, and counted.
@@ -218,7 +229,7 @@ impl Contents {
     pub(super) fn identify(&self, identity: Digest, digest: Digest) {
         self.state().identities.insert(identity, digest);
         if let Err(error) = self.disk.remember(identity, digest) {
-            tracing::warn!(%digest, %error, "unable to note what a source calls a release; it is downloaded again after a restart");
+            tracing::warn!(%digest, %error, "unable to note where a release came from; a restart downloads it again");
         }
     }
 

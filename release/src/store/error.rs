@@ -17,7 +17,8 @@ use crate::{Digest, ErrorClass, ReleaseError, blocking::Unanswered, source::Sour
 pub enum StoreError {
     /// The directory of the store is not there and could not be made.
     #[error(
-        "unable to create the directory {path:?} for downloaded releases; give --cache-dir a directory that the operator may write to"
+        "unable to create the directory {path:?} for downloaded releases; give --cache-dir a directory that the \
+         operator may write to"
     )]
     CreateDirectory {
         /// The directory of the store.
@@ -46,7 +47,8 @@ pub enum StoreError {
     },
     /// The disk has no room left.
     #[error(
-        "disk full: no room left below {path:?}; give the volume of --cache-dir more room, or lower --cache-max-bytes below its size"
+        "disk full: no room left below {path:?}; give the volume of --cache-dir more room, or lower \
+         --cache-max-bytes below its size"
     )]
     DiskFull {
         /// The directory of the store.
@@ -57,7 +59,8 @@ pub enum StoreError {
     },
     /// The store can only be read.
     #[error(
-        "read-only: {path:?} cannot be written to; what was downloaded before is still used; mount the volume of --cache-dir writable, or \
+        "read-only: {path:?} cannot be written to; what was downloaded before is still used; mount the volume \
+         of --cache-dir writable, or \
          make it writable for the operator's user (fsGroup)"
     )]
     ReadOnly {
@@ -69,7 +72,8 @@ pub enum StoreError {
     },
     /// More bytes than the store may hold beside what is needed.
     #[error(
-        "{tag}: {more} bytes more do not fit: {taken} of the {limit} that downloaded releases may take are needed; raise --cache-max-bytes"
+        "{tag}: {more} bytes more do not fit: {taken} of the {limit} that downloaded releases may take are \
+         needed; raise --cache-max-bytes"
     )]
     NoRoom {
         /// The release asked for.
@@ -117,7 +121,8 @@ pub enum StoreError {
     },
     /// A file of another content than the source said.
     #[error(
-        "{tag}: {file}: the source promised {promised} and gives {given}; it is asked again, and if it stays so, the source or something on \
+        "{tag}: {file}: the source promised {promised} and gives {given}; it is asked again, and if it stays \
+         so, the source or something on \
          the way changes files"
     )]
     OtherContent {
@@ -162,7 +167,8 @@ pub enum StoreError {
     },
     /// The disk did not keep what was written.
     #[error(
-        "{tag}: {path:?} gives other bytes than were written there; see whether somebody writes there, or the disk is broken"
+        "{tag}: {path:?} gives other bytes than were written there; see whether somebody writes there, or the \
+         disk is broken"
     )]
     WrittenOtherwise {
         /// The release asked for.

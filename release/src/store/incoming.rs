@@ -51,6 +51,7 @@ pub(super) fn receive(
             }
         }
     });
+    contents.tried(received.as_ref().err());
     if matches!(received, Err(StoreError::DiskFull { .. })) {
         contents.relieve(expected(resolved));
     }

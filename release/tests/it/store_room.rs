@@ -223,6 +223,8 @@ async fn on_a_disk_of_four_mebibytes() {
             "{error}"
         );
         assert_eq!(error.class(), ErrorClass::Transient);
+        let unwritable = store.usage().unwritable.map(|error| error.reason());
+        assert_eq!(unwritable, Some("StoreDiskFull"));
         assert_eq!(unfinished(&directory), Vec::<PathBuf>::new());
         assert!(
             names_there(&directory).contains(&first.digest().hex()),
@@ -233,6 +235,7 @@ async fn on_a_disk_of_four_mebibytes() {
     assert_eq!(names_there(&directory), names([&first]));
     let fits = large(6, 2 * MEBIBYTE, Promise::Everything);
     get(&store, &fits).await.unwrap();
+    assert!(store.usage().unwritable.is_none());
     assert_eq!(names_there(&directory), names([&first, &fits]));
     let error = get(&store, &third).await.expect_err("the disk is full again");
     assert!(matches!(error, StoreError::DiskFull { .. }), "{error:?}");
