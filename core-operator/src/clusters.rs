@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::names::{ClassName, ReleaseTag};
+use crds::names::ReleaseTag;
 use kube::Client;
 use kube::api::DynamicObject;
 use operator_kit::crd_watch::CrdWatch;
 use operator_kit::discovery::Discovery;
 use operator_kit::object::GroupKind;
 use operator_kit::projection::{Notice, ProjectedWatch};
-use serde_json::Value;
+use planning::topology::Topology;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -56,28 +56,19 @@ impl Clusters {
     }
 }
 
-/// The class of a Cluster in either spelling of the API (`class` and `classNamespace`, or `classRef`). A Cluster without topology, or with
-/// a class that is not named like ours, is none of our business.
+/// A Cluster without topology, or with a class that is not named like ours, is none of our business.
 fn class_in_use(cluster: &DynamicObject) -> Option<ClassInUse> {
-    let topology = cluster.data.pointer("/spec/topology")?;
-    let text = |pointer: &str| {
-        topology
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty())
-    };
-    let class: ClassName = text("/classRef/name").or_else(|| text("/class"))?.parse().ok()?;
-    let namespace = text("/classRef/namespace").or_else(|| text("/classNamespace"));
-    let own = cluster.metadata.namespace.clone().unwrap_or_default();
+    let own = cluster.metadata.namespace.as_deref().unwrap_or_default();
+    let topology = Topology::of(&cluster.data, own)?;
     Some(ClassInUse {
-        namespace: namespace.map_or(own, str::to_owned),
-        tag: class.release_tag().clone(),
+        tag: topology.class_name().ok()?.into(),
+        namespace: topology.class_namespace,
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

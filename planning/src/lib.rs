@@ -3,6 +3,7 @@
 //! A controller observes, calls one of the `plan` functions here, performs what the plan says and observes again. Nothing in this crate reads a clock,
 //! a file, an environment or an API server; the time is an argument, and so is everything that was seen.
 
+pub mod admission;
 pub mod digest;
 pub mod health;
 pub mod next;
@@ -10,5 +11,6 @@ pub mod object_key;
 mod pause;
 pub mod release;
 pub mod stack;
+pub mod topology;
 pub mod warnings;
 pub mod waves;
