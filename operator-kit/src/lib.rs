@@ -12,6 +12,7 @@ pub mod delete;
 pub mod discovery;
 pub mod events;
 pub mod failure;
+pub mod https;
 pub mod lease;
 pub mod object;
 pub mod objects;

@@ -56,7 +56,8 @@ pub async fn serve_metrics(
 
 /// Serves `/healthz`, `/readyz` and `/loglevel` until `cancel`.
 ///
-/// `/readyz` answers 503 with what is missing, one a line, or as JSON when that is asked for. `PUT /loglevel` with a
+/// `/readyz` answers 503 with what is missing, one a line, or as JSON when that is asked for; what somebody should look after is said
+/// either way. `PUT /loglevel` with a
 /// level or directives as its body changes the log level, from loopback addresses only.
 pub async fn serve_health(
     address: SocketAddr,
@@ -99,7 +100,7 @@ async fn metrics(State(registry): State<Arc<Registry>>) -> Response {
 }
 
 async fn ready(State(readiness): State<Readiness>, headers: HeaderMap) -> Response {
-    let missing = readiness.missing();
+    let (missing, remarks) = (readiness.missing(), readiness.remarks());
     let status = if missing.is_empty() {
         StatusCode::OK
     } else {
@@ -110,14 +111,20 @@ async fn ready(State(readiness): State<Readiness>, headers: HeaderMap) -> Respon
         .and_then(|accept| accept.to_str().ok())
         .is_some_and(|accept| accept.contains("json"));
     if wants_json {
-        let body = serde_json::json!({ "ready": missing.is_empty(), "missing": missing }).to_string();
+        let body =
+            serde_json::json!({ "ready": missing.is_empty(), "missing": missing, "remarks": remarks }).to_string();
         return (status, [(CONTENT_TYPE, "application/json")], body).into_response();
     }
-    let body = if missing.is_empty() {
+    let mut body = if missing.is_empty() {
         "ok\n".to_owned()
     } else {
         format!("waiting for {}\n", missing.join("\nwaiting for "))
     };
+    for remark in remarks {
+        body += "look after ";
+        body += &remark;
+        body.push('\n');
+    }
     (status, body).into_response()
 }
 

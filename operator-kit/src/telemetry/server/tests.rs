@@ -31,9 +31,18 @@ async fn ready_names_what_is_missing_until_nothing_is() {
     let (status, body) = ask(address, "GET /readyz", "application/json").await;
     assert_eq!(
         (status, body.as_str()),
-        (503, r#"{"missing":["watches"],"ready":false}"#)
+        (503, r#"{"missing":["watches"],"ready":false,"remarks":[]}"#)
     );
     watches.open();
+    assert_eq!(ask(address, "GET /readyz", "*/*").await, (200, "ok\n".to_owned()));
+    lease.open_but("renewed late");
+    let remark = "ok\nlook after lease: renewed late\n".to_owned();
+    assert_eq!(
+        ask(address, "GET /readyz", "*/*").await,
+        (200, remark),
+        "it is ready all the same"
+    );
+    lease.open();
     assert_eq!(ask(address, "GET /readyz", "*/*").await, (200, "ok\n".to_owned()));
     assert_eq!(ask(address, "GET /healthz", "*/*").await, (200, "ok\n".to_owned()));
     cancel.cancel();

@@ -1,0 +1,12 @@
+//! HTTPS servers of our own, for requests of the API server: certificates from files that change while the process runs, and connections
+//! that end. What is answered is the caller's business.
+
+mod certificate;
+mod files;
+mod server;
+
+pub use self::certificate::{Certificates, Expiries, follow};
+pub use self::server::{ServerOptions, serve_https};
+
+#[cfg(test)]
+mod tests;
