@@ -16,6 +16,7 @@ pub mod policy;
 pub mod release_files;
 pub mod resource;
 pub mod source;
+pub mod webhooks;
 
 mod schema;
 

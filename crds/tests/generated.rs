@@ -1,8 +1,9 @@
-//! The files in `crds/yaml` are what `crds::manifests` makes.
+//! The files in `crds/yaml` and `crds/webhooks` are what `crds::manifests` makes.
 
 use std::{env, fs, path::PathBuf};
 
-use crds::manifests::{cluster_roles, custom_resource_definitions};
+use crds::manifests::{cluster_roles, custom_resource_definitions, validating_webhook_configuration, webhook_service};
+use serde::Serialize;
 use serde_json::Value;
 
 #[test]
@@ -12,7 +13,7 @@ fn committed_manifests_are_the_generated_ones() {
     for (name, text) in manifests() {
         let path = directory().join(&name);
         if regenerate {
-            fs::create_dir_all(directory()).expect("crds/yaml can be made");
+            fs::create_dir_all(path.parent().expect("a folder")).expect("the folder can be made");
             fs::write(&path, text).expect("the file can be written");
         } else if fs::read_to_string(&path).ok().as_deref() != Some(text.as_str()) {
             stale.push(name);
@@ -28,16 +29,19 @@ fn committed_manifests_are_the_generated_ones() {
 #[test]
 fn no_committed_manifest_is_left_over() {
     let generated: Vec<String> = manifests().into_iter().map(|(name, _)| name).collect();
-    for entry in fs::read_dir(directory()).expect("crds/yaml is there") {
-        let name = entry
-            .expect("crds/yaml can be read")
-            .file_name()
-            .into_string()
-            .expect("a UTF-8 name");
-        assert!(
-            generated.contains(&name),
-            "crds/yaml/{name} is not generated any more: delete it"
-        );
+    for folder in ["yaml", "webhooks"] {
+        for entry in fs::read_dir(directory().join(folder)).expect("the folder is there") {
+            let name = entry
+                .expect("the folder can be read")
+                .file_name()
+                .into_string()
+                .expect("a UTF-8 name");
+            let name = format!("{folder}/{name}");
+            assert!(
+                generated.contains(&name),
+                "crds/{name} is not generated any more: delete it"
+            );
+        }
     }
 }
 
@@ -58,24 +62,33 @@ fn committed_manifests_mean_the_same_in_yaml_1_1() {
 }
 
 fn directory() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("yaml")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// By path in the folder of the crate.
 fn manifests() -> Vec<(String, String)> {
     let crds = custom_resource_definitions().into_iter().map(|crd| {
         let name = crd.metadata.name.clone().expect("a CRD has a name");
-        let manifest = serde_json::to_value(crd).expect("a CRD is JSON");
-        (
-            format!("{}_{}.yaml", crds::GROUP, name.split('.').next().unwrap_or_default()),
-            text(&manifest),
-        )
+        let plural = name.split('.').next().unwrap_or_default();
+        (format!("yaml/{}_{plural}.yaml", crds::GROUP), text(&json(&crd)))
     });
     let roles = cluster_roles().into_iter().map(|role| {
         let name = role.metadata.name.clone().expect("a ClusterRole has a name");
-        let manifest = serde_json::to_value(role).expect("a ClusterRole is JSON");
-        (format!("role_{name}.yaml"), text(&manifest))
+        (format!("yaml/role_{name}.yaml"), text(&json(&role)))
     });
-    crds.chain(roles).collect()
+    let webhooks = [
+        ("service", json(&webhook_service())),
+        (
+            "validating_webhook_configuration",
+            json(&validating_webhook_configuration()),
+        ),
+    ];
+    let webhooks = webhooks.map(|(name, manifest)| (format!("webhooks/{name}.yaml"), text(&manifest)));
+    crds.chain(roles).chain(webhooks).collect()
+}
+
+fn json(manifest: &impl Serialize) -> Value {
+    serde_json::to_value(manifest).expect("a manifest is JSON")
 }
 
 fn text(manifest: &Value) -> String {

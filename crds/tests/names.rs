@@ -189,7 +189,41 @@ fn tag() -> impl Strategy<Value = ReleaseTag> {
     )
 }
 
+/// Pieces of names, and what is none.
+fn piece() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "docker",
+        "a",
+        "0",
+        "01",
+        "27",
+        "-",
+        ".",
+        "-1-27-",
+        "v",
+        "v1",
+        "v01",
+        "-v0-sha.",
+        "stable",
+        "-stable.b",
+        "docker-ferrol-1-27-v1",
+    ])
+}
+
 proptest! {
+    #[test]
+    fn the_api_server_takes_those_names_for_classes_of_ours_that_we_take(pieces in prop::collection::vec(piece(), 0..8)) {
+        let name = pieces.concat();
+        let pattern = regex::Regex::new(crds::webhooks::CLASS_NAME_PATTERN).expect("a pattern");
+        prop_assert_eq!(pattern.is_match(&name), name.parse::<ClassName>().is_ok(), "{}", name);
+    }
+
+    #[test]
+    fn the_api_server_knows_the_class_of_every_tag(tag in tag()) {
+        let pattern = regex::Regex::new(crds::webhooks::CLASS_NAME_PATTERN).expect("a pattern");
+        prop_assert!(pattern.is_match(&tag.class_name().to_string()));
+    }
+
     #[test]
     fn versions_survive_printing_in_both_spellings(version in version()) {
         prop_assert_eq!(&version.to_string().parse::<StackVersion>().expect("dot form"), &version);

@@ -1,8 +1,10 @@
-//! What is installed into a management cluster: the CRDs and the `ClusterRole`s of people.
+//! What is installed into a management cluster: the CRDs, the `ClusterRole`s of people, the webhooks.
 //!
-//! Use these CRDs and not `ClusterStack::crd()`: labels and the finish of the schema are added here. `crds/yaml` holds the same as files.
+//! Use these CRDs and not `ClusterStack::crd()`: labels and the finish of the schema are added here. `crds/yaml` holds the same as files,
+//! `crds/webhooks` what is of use only where the operator serves webhooks.
 
 mod roles;
+mod webhooks;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
@@ -10,6 +12,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::{CustomResourceExt, Resource};
 
 pub use self::roles::cluster_roles;
+pub use self::webhooks::{validating_webhook_configuration, webhook_service};
 use crate::{ClusterAddon, ClusterStack, ClusterStackRelease, labels, not_yet};
 
 /// The CRDs of the three kinds, in the order ClusterStack, ClusterStackRelease, ClusterAddon.

@@ -9,7 +9,7 @@ use k8s_openapi::{
 
 use crate::{GROUP, PROVIDER_GROUP};
 
-const CLUSTER_API_GROUP: &str = "cluster.x-k8s.io";
+pub(super) const CLUSTER_API_GROUP: &str = "cluster.x-k8s.io";
 
 const READ: [&str; 3] = ["get", "list", "watch"];
 const WRITE: [&str; 5] = ["create", "delete", "deletecollection", "patch", "update"];
