@@ -94,6 +94,15 @@ pub(crate) struct Args {
     #[arg(long, default_value = ":9440", value_parser = address, value_name = "ADDRESS")]
     pub(crate) health_probe_bind_address: Address,
 
+    /// Port of the validating webhooks (HTTPS, on every address); 0 lets the system choose.
+    #[arg(long, default_value_t = crds::webhooks::PORT, value_name = "PORT")]
+    pub(crate) webhook_port: u16,
+
+    /// Folder with tls.crt and tls.key of the webhooks, read anew when they change. Without it /tmp/k8s-webhook-server/serving-certs is used if
+    /// it is there at the start; webhooks are not served otherwise.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) webhook_cert_dir: Option<PathBuf>,
+
     /// How much is logged: error, warn, info, debug or trace, or a filter such as `info,operator_kit=debug`.
     #[arg(long, default_value = "info", value_parser = log_level, value_name = "LEVEL")]
     pub(crate) log_level: String,
@@ -106,6 +115,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     pub(crate) record: Option<PathBuf>,
 }
+
+/// Where the Go operator has its certificate.
+pub(crate) const DEFAULT_WEBHOOK_CERT_DIR: &str = "/tmp/k8s-webhook-server/serving-certs";
 
 /// Where releases come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,6 +1,7 @@
 //! Which releases are in use: the classes that Clusters name, wherever the Clusters live.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crds::names::ReleaseTag;
 use kube::Client;
@@ -9,6 +10,7 @@ use operator_kit::crd_watch::CrdWatch;
 use operator_kit::discovery::Discovery;
 use operator_kit::object::GroupKind;
 use operator_kit::projection::{Notice, ProjectedWatch};
+use operator_kit::telemetry::Readiness;
 use planning::topology::Topology;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +29,37 @@ pub(crate) struct Clusters {
     watch: ProjectedWatch<ClassInUse>,
 }
 
+/// The group of Clusters and their classes.
+pub(crate) const CLUSTER_API_GROUP: &str = "cluster.x-k8s.io";
+
+/// The watch of Clusters with what it stands on, and its news. Begun before a process leads where webhooks need it.
+pub(crate) struct ClusterSight {
+    pub(crate) discovery: Discovery,
+    pub(crate) crds: CrdWatch,
+    pub(crate) clusters: Arc<Clusters>,
+    pub(crate) notices: mpsc::Receiver<Notice<ClassInUse>>,
+}
+
+impl ClusterSight {
+    pub(crate) fn start(client: &Client, readiness: &Readiness, cancel: &CancellationToken) -> Self {
+        let discovery = Discovery::new(client.clone());
+        let crds = CrdWatch::start(client.clone(), discovery.clone(), readiness, cancel.clone());
+        let (clusters, notices) = Clusters::start(client.clone(), discovery.clone(), &crds, cancel.clone());
+        Self {
+            discovery,
+            crds,
+            clusters: Arc::new(clusters),
+            notices,
+        }
+    }
+
+    /// Lets news pass while nobody acts on it: whoever begins to work looks at everything anyway, and a watch waits for its reader.
+    pub(crate) async fn stand_by(&mut self) {
+        while self.notices.recv().await.is_some() {}
+        std::future::pending::<()>().await;
+    }
+}
+
 impl Clusters {
     pub(crate) fn start(
         client: Client,
@@ -34,7 +67,7 @@ impl Clusters {
         crds: &CrdWatch,
         cancel: CancellationToken,
     ) -> (Self, mpsc::Receiver<Notice<ClassInUse>>) {
-        let kind = GroupKind::new("cluster.x-k8s.io", "Cluster");
+        let kind = GroupKind::new(CLUSTER_API_GROUP, "Cluster");
         let (watch, notices) = ProjectedWatch::start(client, discovery, crds, kind, class_in_use, cancel);
         (Self { watch }, notices)
     }
@@ -57,7 +90,7 @@ impl Clusters {
 }
 
 /// A Cluster without topology, or with a class that is not named like ours, is none of our business.
-fn class_in_use(cluster: &DynamicObject) -> Option<ClassInUse> {
+pub(crate) fn class_in_use(cluster: &DynamicObject) -> Option<ClassInUse> {
     let own = cluster.metadata.namespace.as_deref().unwrap_or_default();
     let topology = Topology::of(&cluster.data, own)?;
     Some(ClassInUse {

@@ -36,7 +36,7 @@ pub(crate) struct Context {
     pub(crate) discovery: Discovery,
     pub(crate) crds: CrdWatch,
     pub(crate) objects: ObjectWatches,
-    pub(crate) clusters: Clusters,
+    pub(crate) clusters: Arc<Clusters>,
     pub(crate) providers: Providers,
     pub(crate) sources: Sources,
     pub(crate) renderer: Arc<Renderer>,

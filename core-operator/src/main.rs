@@ -15,6 +15,7 @@ mod sources;
 mod stack;
 mod surroundings;
 mod triggers;
+mod webhooks;
 
 use std::future::Future;
 use std::process::ExitCode;

@@ -16,8 +16,6 @@ use kube::runtime::reflector::{ObjectRef, Store, store};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::runtime::{Controller, WatchStreamExt, reflector};
 use kube::{Api, Client, Resource, ResourceExt};
-use operator_kit::crd_watch::CrdWatch;
-use operator_kit::discovery::Discovery;
 use operator_kit::events::Events;
 use operator_kit::objects::ObjectWatches;
 use operator_kit::patience::patiently;
@@ -30,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
 use crate::census::Census;
-use crate::clusters::Clusters;
+use crate::clusters::ClusterSight;
 use crate::context::Context;
 use crate::freshest::Freshest;
 use crate::looking::Looking;
@@ -64,11 +62,12 @@ pub(crate) struct Tidings {
     pub(crate) census: Census,
 }
 
-/// Works until `stop`.
+/// Works until `stop`. `sight` is the watch of Clusters, if one was begun already.
 pub(crate) async fn operate(
     args: &Args,
     client: Client,
     tidings: Tidings,
+    sight: Option<ClusterSight>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let surroundings = look_around(args.clone(), client.clone());
@@ -78,7 +77,8 @@ pub(crate) async fn operate(
     tidings.census.count(&stack_store, &release_store);
     let handles = (Freshest::new(stack_store.clone()), Freshest::new(release_store.clone()));
     let (triggers, queues) = Triggers::new();
-    let context = assemble(args, &client, &tidings.readiness, handles, &triggers, &stop)?;
+    let sight = sight.unwrap_or_else(|| ClusterSight::start(&client, &tidings.readiness, &stop));
+    let context = assemble(args, &client, sight, handles, &triggers, &stop)?;
     let stacks = reflector(stack_writer, watch::<ClusterStack>(args, &client, &tidings.readiness));
     let stack_events = stack_events(&context, stacks);
     let releases = reflector(
@@ -136,16 +136,19 @@ async fn announce(context: &Context, watches: &Gate) {
 fn assemble(
     args: &Args,
     client: &Client,
-    readiness: &Readiness,
+    sight: ClusterSight,
     (stacks, releases): (Freshest<ClusterStack>, Freshest<ClusterStackRelease>),
     triggers: &Triggers,
     stop: &CancellationToken,
 ) -> anyhow::Result<Arc<Context>> {
-    let discovery = Discovery::new(client.clone());
-    let crds = CrdWatch::start(client.clone(), discovery.clone(), readiness, stop.clone());
+    let ClusterSight {
+        discovery,
+        crds,
+        clusters,
+        notices: cluster_notices,
+    } = sight;
     let (objects, object_notices) =
         ObjectWatches::new(client.clone(), discovery.clone(), labels::PART_OF, stop.clone());
-    let (clusters, cluster_notices) = Clusters::start(client.clone(), discovery.clone(), &crds, stop.clone());
     let (providers, provider_changes) = Providers::new(client.clone(), discovery.clone(), crds.clone(), stop.clone());
     let (sources, source_changes) = Sources::new(args.release_dir.clone(), args.rescan_interval, stop.clone());
     let context = Arc::new(Context {

@@ -12,11 +12,14 @@ use operator_kit::lease::{Leadership, LeaseOptions, Timing, elect};
 use operator_kit::telemetry::{self, LogLevel, Readiness, init_logging, registry, serve_health, serve_metrics};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Args, LogFormat};
 use crate::census::Census;
+use crate::clusters::ClusterSight;
 use crate::operator::{Tidings, operate};
+use crate::webhooks::{self, Facts, Tally};
 
 /// How long the drivers may take to finish what they are doing once the process was asked to stop.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -42,6 +45,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
     let readiness = Readiness::default();
+    let tally = Tally::register(&mut registry);
     let tidings = Tidings {
         watches: readiness.gate("watches of ClusterStacks and ClusterStackReleases"),
         readiness: readiness.clone(),
@@ -58,17 +62,41 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         let health = serve_health(address, readiness, Some(LogLevel::clone(&log_level)), servers.clone()).await?;
         listening("health", health.0);
     }
+    // Of its own and without --qps: whoever waits for an answer does not wait behind the operator's work.
+    let asked = connect(&ClientOptions { qps: 0.0, ..options }, &traffic).await?;
+    let webhooks = answer(&args, (&client, asked), (&tidings.readiness, tally), &servers).await?;
+    let (sight, answering) = webhooks.unzip();
     let outcome = if args.leader_elect {
-        lead(&args, client, tidings, &stop).await
+        lead(&args, client, tidings, sight, &stop).await
     } else {
-        operate(&args, client, tidings, stop).await
+        operate(&args, client, tidings, sight, stop).await
     };
     servers.cancel();
     outcome?;
+    if let Some(answering) = answering {
+        answering.await.context("the webhooks ended abnormally")?;
+    }
     tracing::info!("stopped");
     // The connections end with the process, and nobody needs to hear that of each watch.
     log_level.set("off")?;
     Ok(())
+}
+
+/// Begins to answer the API server, on replicas that do not lead too, where there is a folder for the certificate.
+async fn answer(
+    args: &Args,
+    (client, asked): (&Client, Client),
+    (readiness, tally): (&Readiness, Tally),
+    servers: &CancellationToken,
+) -> anyhow::Result<Option<(ClusterSight, JoinHandle<()>)>> {
+    let Some(directory) = webhooks::directory(args).await else {
+        return Ok(None);
+    };
+    let sight = ClusterSight::start(client, readiness, servers);
+    let facts = Facts::new(asked, &sight);
+    let (address, answering) = webhooks::serve(args, directory, facts, (readiness, tally), servers.clone()).await?;
+    listening("webhook", address);
+    Ok(Some((sight, answering)))
 }
 
 fn introduce(args: &Args) {
@@ -88,7 +116,13 @@ fn listening(what: &str, address: SocketAddr) {
 }
 
 /// Waits for leadership and works while it lasts. A process that lost it ends: whatever it still had in flight must not race with the next.
-async fn lead(args: &Args, client: Client, tidings: Tidings, stop: &CancellationToken) -> anyhow::Result<()> {
+async fn lead(
+    args: &Args,
+    client: Client,
+    tidings: Tidings,
+    mut sight: Option<ClusterSight>,
+    stop: &CancellationToken,
+) -> anyhow::Result<()> {
     let options = LeaseOptions {
         namespace: lease_namespace(args),
         name: args.leader_elect_name.clone(),
@@ -104,12 +138,19 @@ async fn lead(args: &Args, client: Client, tidings: Tidings, stop: &Cancellation
         name = args.leader_elect_name,
         "standing for election by the Lease"
     );
+    let standby = async {
+        match &mut sight {
+            Some(sight) => sight.stand_by().await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         () = stop.cancelled() => {
             election.cancel();
             standing.await.context("the election ended abnormally")?;
             return Ok(());
         }
+        () = standby => {}
         led = led(&mut leadership) => {
             led.context("the election ended")?;
             tidings.watches.close();
@@ -117,7 +158,7 @@ async fn lead(args: &Args, client: Client, tidings: Tidings, stop: &Cancellation
         }
     }
     let work = stop.child_token();
-    let working = operate(args, client, tidings, work.clone());
+    let working = operate(args, client, tidings, sight, work.clone());
     tokio::pin!(working);
     let outcome = tokio::select! {
         outcome = &mut working => outcome,
