@@ -20,6 +20,7 @@ pub mod process;
 pub mod releases;
 pub mod traces;
 pub mod wait;
+pub mod webhooks;
 
 pub use audit::{AuditEvent, AuditLog};
 pub use control_plane::{ControlPlane, Identity, Options};

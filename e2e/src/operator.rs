@@ -107,12 +107,24 @@ impl Operator {
         Metrics::parse(&self.metrics_page().await?)
     }
 
+    /// Where its metrics are.
+    pub async fn metrics_url(&mut self) -> Result<String> {
+        let address = self.address_of("metrics endpoint is up").await?;
+        Ok(format!("http://{address}/metrics"))
+    }
+
     /// The page that [`Operator::metrics`] reads.
     pub async fn metrics_page(&mut self) -> Result<String> {
-        let address = self.address_of("metrics endpoint is up").await?;
-        let (status, text) = get(&format!("http://{address}/metrics")).await?;
+        let (status, text) = get(&self.metrics_url().await?).await?;
         ensure!(status.is_success(), "the metrics endpoint answered {status}: {text}");
         Ok(text)
+    }
+
+    /// The port of its webhooks.
+    pub async fn webhook_port(&mut self) -> Result<u16> {
+        let address = self.address_of("webhook endpoint is up").await?;
+        let port = address.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        port.with_context(|| format!("{address:?} has no port"))
     }
 
     /// The address in the log line with this message.

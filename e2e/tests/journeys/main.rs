@@ -2,6 +2,7 @@
 //!
 //! After each journey every decision that its operator recorded is made again, and has to come out the same to the bit.
 
+mod admission;
 mod apply;
 mod asking;
 mod broken;

@@ -1,0 +1,130 @@
+//! What stands between an API server and the webhooks of an operator on this machine: certificates in a folder as kubelets mount them, and
+//! the configuration with an address of loopback.
+
+use std::{
+    ffi::OsString,
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+};
+use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use serde_json::{Value, json};
+
+/// The certificate of an operator's webhooks, and who signed it.
+#[derive(Debug)]
+pub struct Certificates {
+    folder: PathBuf,
+    authority: Authority,
+    mounted: usize,
+}
+
+#[derive(Debug)]
+struct Authority {
+    pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Result<Self> {
+        let key = KeyPair::generate().context("failed to make a key")?;
+        let mut params = CertificateParams::new(Vec::new()).context("failed to describe an authority")?;
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let pem = params.self_signed(&key).context("failed to sign an authority")?.pem();
+        Ok(Self {
+            pem,
+            issuer: Issuer::new(params, key),
+        })
+    }
+}
+
+impl Certificates {
+    /// Makes the folder and mounts the first pair.
+    pub fn at(folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))?;
+        let mut certificates = Self {
+            folder: folder.to_owned(),
+            authority: Authority::new()?,
+            mounted: 0,
+        };
+        certificates.renew()?;
+        Ok(certificates)
+    }
+
+    /// What makes an operator serve webhooks with them, on a port that the system chooses.
+    pub fn flags(&self) -> Vec<OsString> {
+        let mut directory = OsString::from("--webhook-cert-dir=");
+        directory.push(&self.folder);
+        vec!["--webhook-port=0".into(), directory]
+    }
+
+    /// Mounts a new pair of the same authority.
+    pub fn renew(&mut self) -> Result<()> {
+        let key = KeyPair::generate().context("failed to make a key")?;
+        let mut params =
+            CertificateParams::new(vec!["127.0.0.1".to_owned()]).context("failed to describe a certificate")?;
+        params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
+        let certificate = params
+            .signed_by(&key, &self.authority.issuer)
+            .context("failed to sign a certificate")?;
+        self.mount(&certificate.pem(), &key.serialize_pem())
+    }
+
+    /// Mounts a pair of a new authority.
+    pub fn change_authority(&mut self) -> Result<()> {
+        self.authority = Authority::new()?;
+        self.renew()
+    }
+
+    /// Mounts what is no certificate.
+    pub fn spoil(&mut self) -> Result<()> {
+        self.mount("no certificate", "no key")
+    }
+
+    /// A folder of its own, and a link to it that is replaced in one step.
+    fn mount(&mut self, certificate: &str, key: &str) -> Result<()> {
+        self.mounted += 1;
+        let name = format!("mounted-{}", self.mounted);
+        let (data, next) = (self.folder.join("..data"), self.folder.join("..next"));
+        let write = || -> std::io::Result<()> {
+            fs::create_dir(self.folder.join(&name))?;
+            for (file, text) in [("tls.crt", certificate), ("tls.key", key)] {
+                fs::write(self.folder.join(&name).join(file), text)?;
+                let link = self.folder.join(file);
+                if fs::symlink_metadata(&link).is_err() {
+                    symlink(format!("..data/{file}"), link)?;
+                }
+            }
+            symlink(&name, &next)?;
+            fs::rename(&next, &data)
+        };
+        write().with_context(|| format!("failed to mount a certificate at {}", self.folder.display()))
+    }
+
+    /// Tells the API server of the webhooks on this port of loopback, for these namespaces alone: the configuration that is installed, with
+    /// another address. It takes the API server a moment to hear.
+    pub async fn configure(&self, client: &Client, name: &str, port: u16, namespaces: &[&str]) -> Result<()> {
+        let mut configuration = serde_json::to_value(crds::manifests::validating_webhook_configuration())?;
+        configuration["metadata"] = json!({ "name": name });
+        for webhook in configuration["webhooks"].as_array_mut().into_iter().flatten() {
+            let path = webhook.pointer("/clientConfig/service/path").and_then(Value::as_str);
+            let url = format!("https://127.0.0.1:{port}{}", path.context("a webhook has a path")?);
+            webhook["clientConfig"] = json!({ "url": url, "caBundle": BASE64_STANDARD.encode(&self.authority.pem) });
+            webhook["namespaceSelector"] = json!({ "matchExpressions": [
+                { "key": "kubernetes.io/metadata.name", "operator": "In", "values": namespaces },
+            ] });
+        }
+        let api: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+        let applied = api
+            .patch(name, &PatchParams::apply("e2e").force(), &Patch::Apply(&configuration))
+            .await;
+        applied.map(drop).context("failed to configure the webhooks")
+    }
+}
