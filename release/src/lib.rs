@@ -3,6 +3,7 @@
 //! * [`Release`]: a directory of files, read under limits, understood and pinned by digest.
 //! * [`Admitted`]: a release that its policy allows to use; the only one whose bytes can be read.
 //! * [`source`]: where releases are found; [`source::DirectorySource`] reads a directory tree and [`source::DirectoryWatch`] watches it.
+//! * [`http`]: the guarded client through which everything remote is asked.
 //! * [`store`]: keeps what came from remote sources.
 //! * [`pack`]: makes a release from the directory of a stack, reproducibly.
 //!
@@ -13,6 +14,7 @@ mod blocking;
 mod description;
 mod digest;
 mod files;
+pub mod http;
 pub mod pack;
 pub mod source;
 pub mod store;

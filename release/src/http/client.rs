@@ -1,0 +1,308 @@
+//! One server, asked in the name of one set of credentials.
+
+use std::{
+    error::Error,
+    io,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use jiff::Timestamp;
+use tokio::time::{self, Instant};
+use url::Url;
+
+use super::{
+    Body, Credentials, HttpError, Network, Place, Redirects, Response, Stage,
+    credentials::Identity,
+    hosts::Later,
+    network::Unresolved,
+    redirect::{self, MAX_REDIRECTS},
+    retry_after::{LONGEST_WAIT, retry_after},
+};
+
+/// A question to a server. It has no body, so that it can be asked again at another place.
+#[derive(Clone, Debug)]
+pub struct Request {
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+    redirects: Redirects,
+}
+
+impl Request {
+    /// Asks for what is at this URL.
+    pub fn get(url: Url) -> Self {
+        Self {
+            method: Method::GET,
+            url,
+            headers: HeaderMap::new(),
+            redirects: Redirects::default(),
+        }
+    }
+
+    /// Asks for the headers alone.
+    pub fn head(url: Url) -> Self {
+        Self {
+            method: Method::HEAD,
+            ..Self::get(url)
+        }
+    }
+
+    /// With this header, instead of another of its name. `Authorization` takes the place of the client's credentials; like every header but
+    /// `Accept` and `Range` it stays behind when the request leaves the server.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    /// Where it may be sent on to.
+    #[must_use]
+    pub fn redirects(mut self, redirects: Redirects) -> Self {
+        self.redirects = redirects;
+        self
+    }
+}
+
+/// One server, asked in the name of one set of credentials. Cheap to clone; clones with the same [`Network`] share connections.
+#[derive(Clone, Debug)]
+pub struct Client {
+    network: Network,
+    transport: reqwest::Client,
+    home: Url,
+    authorization: Option<HeaderValue>,
+}
+
+impl Client {
+    /// A client of the server of this URL (its path does not matter), which trusts the authorities of this machine and those in
+    /// `certificates`, in PEM.
+    pub fn new(
+        network: &Network,
+        home: Url,
+        credentials: Option<&Credentials>,
+        certificates: Option<&[u8]>,
+    ) -> Result<Self, HttpError> {
+        let transport = network.transport(certificates)?;
+        let client = Self {
+            network: network.clone(),
+            transport,
+            home: home.clone(),
+            authorization: None,
+        };
+        client.at(home, credentials)
+    }
+
+    /// A client of another server that trusts the same authorities, such as the one that gives out tokens for this one. The credentials of
+    /// this one stay here.
+    pub fn at(&self, home: Url, credentials: Option<&Credentials>) -> Result<Self, HttpError> {
+        self.network.shared.policy.check_url(&home)?;
+        let authorization = credentials.map(|credentials| credentials.header(&home)).transpose()?;
+        Ok(Self {
+            network: self.network.clone(),
+            transport: self.transport.clone(),
+            home,
+            authorization,
+        })
+    }
+
+    /// The URL that it was made with.
+    pub fn home(&self) -> &Url {
+        &self.home
+    }
+
+    /// The network that it belongs to.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Asks nobody at this server in this name for so long, at most an hour. For what servers say in other ways than `Retry-After`, which
+    /// is heeded without this.
+    pub fn back_off(&self, wait: Duration) {
+        self.silence(&self.home, self.identity(), wait);
+    }
+
+    /// Asks, and follows where it may. Ends within the deadline for the head, times the redirects, beside the wait for its turn.
+    pub async fn send(&self, request: Request) -> Result<Response, HttpError> {
+        let Request {
+            method,
+            url,
+            mut headers,
+            redirects,
+        } = request;
+        if !redirect::is_same_origin(&url, &self.home) {
+            return Err(HttpError::ForeignUrl {
+                place: Place::origin(&url),
+                home: Place::origin(&self.home),
+            });
+        }
+        if let Some(authorization) = &self.authorization {
+            headers
+                .entry(header::AUTHORIZATION)
+                .or_insert_with(|| authorization.clone());
+        }
+        headers
+            .entry(header::ACCEPT_ENCODING)
+            .or_insert(HeaderValue::from_static("identity"));
+        let asked = Place::of(&url);
+        let mut identity = self.identity();
+        let (mut hop, first) = (url.clone(), url);
+        let mut deadline = None;
+        for _ in 0..=MAX_REDIRECTS {
+            self.network.shared.policy.check_url(&hop)?;
+            self.turn(&hop, identity).await?;
+            // The wait for the first turn is our own doing.
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.network.shared.deadlines.whole);
+            let response = self.exchange(&method, &hop, &headers, identity, &asked).await?;
+            let (status, headers_of_answer) = (response.status(), response.headers());
+            let Some(next) = redirect::target(status, headers_of_answer, &hop, &first, &redirects)? else {
+                return Ok(self.response(response, hop, asked, deadline));
+            };
+            if !redirect::is_same_origin(&next, &hop) {
+                // For good: also if it is sent back, for then a stranger chose what is asked for.
+                headers = redirect::harmless(&headers);
+                identity = Identity::default();
+            }
+            hop = next;
+        }
+        Err(HttpError::TooManyRedirects {
+            from: asked,
+            limit: MAX_REDIRECTS,
+        })
+    }
+
+    fn identity(&self) -> Identity {
+        Identity::of(self.authorization.as_ref())
+    }
+
+    fn response(&self, response: reqwest::Response, url: Url, place: Place, deadline: Instant) -> Response {
+        let (parts, inner) = http::Response::<reqwest::Body>::from(response).into_parts();
+        Response {
+            status: parts.status,
+            headers: parts.headers,
+            url,
+            body: Body {
+                inner,
+                place,
+                shared: Arc::clone(&self.network.shared),
+                silence: None,
+            },
+            deadline,
+        }
+    }
+
+    async fn turn(&self, url: &Url, identity: Identity) -> Result<(), HttpError> {
+        let turn = self.network.shared.hosts.turn(&host_key(url), identity).await;
+        turn.map_err(|later| {
+            let place = Place::origin(url);
+            match later {
+                Later::Told(wait) => HttpError::BackingOff { place, wait },
+                Later::Crowded(wait) => HttpError::Busy { place, wait },
+            }
+        })
+    }
+
+    fn silence(&self, url: &Url, identity: Identity, wait: Duration) {
+        let hosts = &self.network.shared.hosts;
+        hosts.back_off(&host_key(url), identity, wait.min(LONGEST_WAIT));
+    }
+
+    /// One request and the head of its answer.
+    async fn exchange(
+        &self,
+        method: &Method,
+        url: &Url,
+        headers: &HeaderMap,
+        identity: Identity,
+        asked: &Place,
+    ) -> Result<reqwest::Response, HttpError> {
+        let counters = &self.network.shared.counters;
+        counters.requests.fetch_add(1, Ordering::Relaxed);
+        let request = self
+            .transport
+            .request(method.clone(), url.clone())
+            .headers(headers.clone());
+        let after = self.network.shared.deadlines.head;
+        let answered = match time::timeout(after, request.send()).await {
+            Ok(answered) => answered.map_err(|error| self.failure(url, asked, error)),
+            Err(_) => Err(HttpError::TimedOut {
+                place: asked.clone(),
+                stage: Stage::Head,
+                after,
+            }),
+        };
+        let response = answered.inspect_err(|_| {
+            counters.failures.fetch_add(1, Ordering::Relaxed);
+        })?;
+        let status = response.status();
+        if status == StatusCode::NOT_MODIFIED {
+            counters.unchanged.fetch_add(1, Ordering::Relaxed);
+        }
+        if status.is_client_error() || status.is_server_error() {
+            if let Some(wait) = retry_after(response.headers(), Timestamp::now()) {
+                self.silence(url, identity, wait);
+            }
+        }
+        Ok(response)
+    }
+
+    /// What the library's error is, without the URL that it would tell.
+    fn failure(&self, url: &Url, asked: &Place, error: reqwest::Error) -> HttpError {
+        let place = Place::origin(url);
+        if error.is_connect() && error.is_timeout() {
+            return HttpError::TimedOut {
+                place,
+                stage: Stage::Connect,
+                after: self.network.shared.deadlines.connect,
+            };
+        }
+        if let Some(unresolved) = find::<Unresolved>(&error) {
+            return match unresolved {
+                Unresolved::Refused { address, kind } => HttpError::RefusedAddress {
+                    place,
+                    address: *address,
+                    kind: *kind,
+                },
+                Unresolved::Failed(source) => HttpError::Resolve {
+                    place,
+                    source: io::Error::new(source.kind(), source.to_string()),
+                },
+            };
+        }
+        if let Some(source) = find::<rustls::Error>(&error).cloned() {
+            return HttpError::Tls { place, source };
+        }
+        let error = error.without_url();
+        if error.is_connect() {
+            return HttpError::Connect {
+                place,
+                source: error.into(),
+            };
+        }
+        HttpError::Exchange {
+            place: asked.clone(),
+            source: error,
+        }
+    }
+}
+
+/// Hosts are asked at their rate on whatever port and by whatever scheme.
+fn host_key(url: &Url) -> String {
+    url.host_str().unwrap_or_default().trim_end_matches('.').to_owned()
+}
+
+/// An error of this type in the chain, also inside of errors of input and output, which do not tell of it otherwise.
+fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+    let mut current = Some(error);
+    while let Some(error) = current {
+        if let Some(found) = error.downcast_ref::<T>() {
+            return Some(found);
+        }
+        let inside = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        current = match inside {
+            Some(inside) => Some(inside as &(dyn Error + 'static)),
+            None => error.source(),
+        };
+    }
+    None
+}

@@ -1,0 +1,274 @@
+//! What all clients of one process share: what may be reached, who is trusted, how often each host is asked, and what was counted.
+
+use std::{
+    error::Error,
+    fmt,
+    future::Future,
+    io,
+    net::{IpAddr, SocketAddr},
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use ipnet::IpNet;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use tokio::net;
+
+use super::{AddressKind, HttpError, Rate, hosts::Hosts, policy::Policy, tls::Roots};
+
+/// Most headers of an answer; together they have at most some 400 KiB, which is a limit of the library beneath.
+const MAX_HEADERS: usize = 100;
+
+/// Connections that are kept for the next request, for each host.
+const IDLE_CONNECTIONS: usize = 4;
+/// How long they are kept: less than servers do, so that none is closed under a request.
+const IDLE_CONNECTION: Duration = Duration::from_secs(30);
+
+/// Name and version, as administrators of servers look for in their logs.
+const USER_AGENT: &str = concat!("stackwright/", env!("CARGO_PKG_VERSION"));
+
+/// How long may be waited for what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    /// For name, connection and TLS.
+    pub connect: Duration,
+    /// For status and headers, from the beginning of the request.
+    pub head: Duration,
+    /// Between two chunks of a body.
+    pub idle: Duration,
+    /// For an answer that is read into memory, from the beginning of the request with all redirects.
+    pub whole: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            head: Duration::from_secs(30),
+            idle: Duration::from_secs(30),
+            whole: Duration::from_mins(1),
+        }
+    }
+}
+
+/// A future that owns nothing but what it borrows.
+pub type LookupFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
+
+/// How names become addresses. What it says is checked before anything connects.
+pub trait Lookup: fmt::Debug + Send + Sync {
+    /// The addresses of a name.
+    fn lookup<'a>(&'a self, name: &'a str) -> LookupFuture<'a>;
+}
+
+/// Names as the system resolves them: `/etc/hosts`, then DNS.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemLookup;
+
+impl Lookup for SystemLookup {
+    fn lookup<'a>(&'a self, name: &'a str) -> LookupFuture<'a> {
+        Box::pin(async move { Ok(net::lookup_host((name, 0)).await?.map(|address| address.ip()).collect()) })
+    }
+}
+
+/// What an operator may choose. The defaults reach public servers by TLS.
+#[derive(Clone, Debug)]
+pub struct NetworkOptions {
+    /// Whether URLs may say `http`. Each client still says for itself whether it wants that, by its URL.
+    pub plain_http: bool,
+    /// Networks that may be reached though they are not public: loopback, link-local, private, of the cluster.
+    pub networks: Vec<IpNet>,
+    /// How long may be waited for what.
+    pub deadlines: Deadlines,
+    /// How often each host may be asked.
+    pub rate: Rate,
+    /// How names become addresses.
+    pub lookup: Arc<dyn Lookup>,
+}
+
+impl Default for NetworkOptions {
+    fn default() -> Self {
+        Self {
+            plain_http: false,
+            networks: Vec::new(),
+            deadlines: Deadlines::default(),
+            rate: Rate::default(),
+            lookup: Arc::new(SystemLookup),
+        }
+    }
+}
+
+/// What was counted since the start of the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Requests sent, each redirect counted.
+    pub requests: u64,
+    /// Requests without an answer.
+    pub failures: u64,
+    /// Answers 304: nothing new.
+    pub unchanged: u64,
+    /// Bytes of bodies received.
+    pub bytes: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) requests: AtomicU64,
+    pub(super) failures: AtomicU64,
+    pub(super) unchanged: AtomicU64,
+    pub(super) bytes: AtomicU64,
+}
+
+/// What all clients of one process share. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Network {
+    pub(super) shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) policy: Arc<Policy>,
+    pub(super) deadlines: Deadlines,
+    pub(super) hosts: Hosts,
+    pub(super) counters: Counters,
+    lookup: Arc<dyn Lookup>,
+    roots: Roots,
+    /// The client of all who bring no certificates of their own: they share its connections. None where this machine trusts nobody.
+    usual: Option<reqwest::Client>,
+}
+
+impl Network {
+    /// Reads the certificates that this machine trusts, once: about 150 of them, in milliseconds.
+    pub fn new(options: NetworkOptions) -> Result<Self, HttpError> {
+        Self::with_roots(options, Roots::load())
+    }
+
+    fn with_roots(options: NetworkOptions, roots: Roots) -> Result<Self, HttpError> {
+        let NetworkOptions {
+            plain_http,
+            networks,
+            deadlines,
+            rate,
+            lookup,
+        } = options;
+        let mut shared = Shared {
+            policy: Arc::new(Policy { plain_http, networks }),
+            deadlines,
+            hosts: Hosts::new(rate),
+            counters: Counters::default(),
+            lookup,
+            roots,
+            usual: None,
+        };
+        shared.usual = match shared.client(None) {
+            Ok(client) => Some(client),
+            // Sources that bring their own certificates, and directories, work without.
+            Err(HttpError::NoRoots) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// What was counted since this was made.
+    pub fn statistics(&self) -> Statistics {
+        let Counters {
+            requests,
+            failures,
+            unchanged,
+            bytes,
+        } = &self.shared.counters;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Statistics {
+            requests: read(requests),
+            failures: read(failures),
+            unchanged: read(unchanged),
+            bytes: read(bytes),
+        }
+    }
+
+    /// The library's client for those who trust the usual authorities, and these in PEM.
+    pub(super) fn transport(&self, certificates: Option<&[u8]>) -> Result<reqwest::Client, HttpError> {
+        match (certificates, &self.shared.usual) {
+            (None, Some(usual)) => Ok(usual.clone()),
+            (certificates, _) => self.shared.client(certificates),
+        }
+    }
+}
+
+impl Shared {
+    fn client(&self, certificates: Option<&[u8]>) -> Result<reqwest::Client, HttpError> {
+        let resolver = GuardedResolver {
+            policy: Arc::clone(&self.policy),
+            lookup: Arc::clone(&self.lookup),
+        };
+        reqwest::Client::builder()
+            .tls_backend_preconfigured(self.roots.config(certificates)?)
+            .dns_resolver(resolver)
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .no_proxy()
+            .http1_only()
+            .http1_max_headers(MAX_HEADERS)
+            .connect_timeout(self.deadlines.connect)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS)
+            .pool_idle_timeout(IDLE_CONNECTION)
+            .user_agent(USER_AGENT)
+            .build()
+            .map_err(|source| HttpError::Build { source })
+    }
+}
+
+/// Gives a connection only addresses that may be reached: between this and connecting nobody asks for the name again.
+#[derive(Debug)]
+struct GuardedResolver {
+    policy: Arc<Policy>,
+    lookup: Arc<dyn Lookup>,
+}
+
+impl Resolve for GuardedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (policy, lookup) = (Arc::clone(&self.policy), Arc::clone(&self.lookup));
+        Box::pin(async move {
+            let name = name.as_str();
+            let addresses = lookup.lookup(name).await.map_err(Unresolved::Failed)?;
+            let mut refused = None;
+            let mut allowed = Vec::new();
+            for address in addresses {
+                match policy.refusal(name, address) {
+                    Some(kind) => refused = Some((address, kind)),
+                    // The port of the URL takes the place of this one.
+                    None => allowed.push(SocketAddr::new(address, 0)),
+                }
+            }
+            match refused {
+                Some((address, kind)) if allowed.is_empty() => Err(Unresolved::Refused { address, kind }.into()),
+                None if allowed.is_empty() => Err(Unresolved::Failed(io::ErrorKind::NotFound.into()).into()),
+                _ => Ok(Box::new(allowed.into_iter()) as Addrs),
+            }
+        })
+    }
+}
+
+/// Why a name gave no address; found again in the chain of what the library says.
+#[derive(Debug)]
+pub(super) enum Unresolved {
+    Failed(io::Error),
+    Refused { address: IpAddr, kind: AddressKind },
+}
+
+impl fmt::Display for Unresolved {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(error) => fmt::Display::fmt(error, formatter),
+            Self::Refused { address, kind } => write!(formatter, "{address} is not public ({kind})"),
+        }
+    }
+}
+
+impl Error for Unresolved {}
