@@ -238,10 +238,10 @@ impl Client {
         if status == StatusCode::NOT_MODIFIED {
             counters.unchanged.fetch_add(1, Ordering::Relaxed);
         }
-        if status.is_client_error() || status.is_server_error() {
-            if let Some(wait) = retry_after(response.headers(), Timestamp::now()) {
-                self.silence(url, identity, wait);
-            }
+        if (status.is_client_error() || status.is_server_error())
+            && let Some(wait) = retry_after(response.headers(), Timestamp::now())
+        {
+            self.silence(url, identity, wait);
         }
         Ok(response)
     }

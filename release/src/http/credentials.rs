@@ -25,16 +25,18 @@ pub enum Credentials {
 impl Credentials {
     /// The value of the header `Authorization`. Surrounding blanks of a token, which files and Secrets often end with, are left out.
     pub(super) fn header(&self, home: &Url) -> Result<HeaderValue, HttpError> {
+        let unusable = || HttpError::InvalidCredentials {
+            place: Place::origin(home),
+        };
         let text = match self {
+            Self::Bearer(token) if token.expose_secret().trim().is_empty() => return Err(unusable()),
             Self::Bearer(token) => format!("Bearer {}", token.expose_secret().trim()),
             Self::Basic { username, password } => {
                 let pair = format!("{username}:{}", password.expose_secret());
                 format!("Basic {}", BASE64_STANDARD.encode(pair))
             }
         };
-        let mut value = HeaderValue::try_from(text).map_err(|_| HttpError::InvalidCredentials {
-            place: Place::origin(home),
-        })?;
+        let mut value = HeaderValue::try_from(text).map_err(|_| unusable())?;
         value.set_sensitive(true);
         Ok(value)
     }

@@ -133,7 +133,9 @@ pub enum HttpError {
         source: reqwest::Error,
     },
     /// Credentials that cannot be sent.
-    #[error("the credentials for {place} have characters that no header can carry; look for line breaks in the Secret")]
+    #[error(
+        "the credentials for {place} are empty or have characters that no header can carry; look for line breaks in the Secret"
+    )]
     InvalidCredentials {
         /// Scheme, host and port.
         place: Place,
@@ -234,7 +236,7 @@ pub enum HttpError {
         limit: usize,
     },
     /// The server said when to come again.
-    #[error("{place} wants to be left alone for another {} seconds", .wait.as_secs())]
+    #[error("{place} wants to be left alone for now")]
     BackingOff {
         /// Scheme, host and port.
         place: Place,
@@ -242,7 +244,7 @@ pub enum HttpError {
         wait: Duration,
     },
     /// We ask this server too often ourselves.
-    #[error("{place} is asked too often; it is the turn of this request in {} seconds", .wait.as_secs())]
+    #[error("{place} is asked too often by this operator; there is no turn for this request soon")]
     Busy {
         /// Scheme, host and port.
         place: Place,

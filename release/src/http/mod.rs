@@ -44,6 +44,8 @@ pub use self::{
     response::{Body, Response},
 };
 
+pub(crate) use self::retry_after::{retry_after_now as retry_after, until_now as until};
+
 /// The flag of the operator that allows HTTP without TLS, as messages name it.
 pub const PLAIN_HTTP_FLAG: &str = "--allow-plain-http";
 

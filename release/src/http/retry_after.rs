@@ -1,4 +1,4 @@
-//! When a server wants to be asked again: RFC 9110, section 10.2.3. Pure.
+//! When a server wants to be asked again: RFC 9110, section 10.2.3.
 
 use std::time::Duration;
 
@@ -24,6 +24,16 @@ pub(super) fn until(time: Timestamp, headers: &HeaderMap, now: Timestamp) -> Opt
     let said = headers.get(header::DATE).and_then(|value| date(value.to_str().ok()?));
     let wait = time.duration_since(said.unwrap_or(now));
     Some(Duration::try_from(wait).ok()?.min(LONGEST_WAIT))
+}
+
+/// [`retry_after`] by the clock of this machine.
+pub(crate) fn retry_after_now(headers: &HeaderMap) -> Option<Duration> {
+    retry_after(headers, Timestamp::now())
+}
+
+/// [`until`] by the clock of this machine.
+pub(crate) fn until_now(time: Timestamp, headers: &HeaderMap) -> Option<Duration> {
+    until(time, headers, Timestamp::now())
 }
 
 fn date(text: &str) -> Option<Timestamp> {

@@ -9,6 +9,8 @@ mod fixture;
 #[cfg(test)]
 mod hostile_releases;
 #[cfg(test)]
+mod http_client;
+#[cfg(test)]
 mod pack_mistakes;
 #[cfg(test)]
 mod packing;
@@ -24,3 +26,5 @@ mod store_lives;
 mod store_processes;
 #[cfg(test)]
 mod store_room;
+#[cfg(test)]
+mod stub;
