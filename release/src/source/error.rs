@@ -5,7 +5,7 @@ use std::{io, path::PathBuf, time::Duration};
 use crds::names::ReleaseTag;
 use thiserror::Error;
 
-use crate::{ErrorClass, ReleaseError};
+use crate::{ErrorClass, ReleaseError, http::HttpError};
 
 /// Why a source gave no answer.
 #[derive(Debug, Error)]
@@ -63,6 +63,108 @@ pub enum SourceError {
         /// The time allowed.
         after: Duration,
     },
+    /// The options of the source cannot be right.
+    #[error("the {what} {problem}")]
+    Misconfigured {
+        /// The option.
+        what: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// There was no answer of a server.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// The server wants us to ask later.
+    #[error(
+        "{place} allows no more requests for now; they go on when it does. A token of its own, or a longer interval, would help"
+    )]
+    RateLimited {
+        /// The server.
+        place: String,
+        /// For how long.
+        wait: Duration,
+    },
+    /// The server does not let us in.
+    #[error(
+        "{place} denies access ({message}); look whether the token or password is right, still valid, and may read there"
+    )]
+    Denied {
+        /// The server.
+        place: String,
+        /// Its own words.
+        message: String,
+    },
+    /// What was asked for is not there.
+    #[error("{place} does not have what was asked for")]
+    NotThere {
+        /// The server.
+        place: String,
+    },
+    /// There is no such repository.
+    #[error(
+        "there is no repository {repository} at {place}, or it is private; look for a mistake in its name, or give a token that may read it"
+    )]
+    MissingRepository {
+        /// The repository.
+        repository: String,
+        /// The server.
+        place: String,
+    },
+    /// The server failed.
+    #[error("{place} answers {what}")]
+    Failed {
+        /// The server.
+        place: String,
+        /// How.
+        what: String,
+    },
+    /// The server answers with something else than it should.
+    #[error(
+        "{place} does not answer as an API of its kind does; look whether the URL is right and nothing stands between"
+    )]
+    Unintelligible {
+        /// The server.
+        place: String,
+        /// Where the answer is wrong.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The list was another one each time.
+    #[error("the list of releases at {place} changes while it is read")]
+    Moving {
+        /// The server.
+        place: String,
+    },
+    /// A list without end.
+    #[error("{place} has more than {limit} releases; delete old ones, or use a repository of their own")]
+    TooManyReleases {
+        /// The server.
+        place: String,
+        /// The bound.
+        limit: usize,
+    },
+    /// A release without a file.
+    #[error("the release {tag} has no files (yet); attach the files of the release to it")]
+    NoFiles {
+        /// The release asked for.
+        tag: ReleaseTag,
+    },
+    /// A file that is still on its way to the source.
+    #[error(
+        "the file {file:?} of the release {tag} is not uploaded completely; if that has ended, delete it and upload it again"
+    )]
+    Unfinished {
+        /// The release asked for.
+        tag: Box<ReleaseTag>,
+        /// The file.
+        file: String,
+    },
+    /// A file that a tag was resolved to is gone.
+    #[error("the file {file:?} is not in the source any more")]
+    MissingFile {
+        /// The file.
+        file: String,
+    },
     /// The reading task ended without an answer.
     #[error("the reading of the source was stopped")]
     Stopped,
@@ -72,12 +174,26 @@ impl SourceError {
     /// What can end the problem.
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::MissingRoot { .. } | Self::MissingRelease { .. } => ErrorClass::Waiting,
+            Self::MissingRoot { .. }
+            | Self::MissingRelease { .. }
+            | Self::MissingRepository { .. }
+            | Self::NoFiles { .. }
+            | Self::Unfinished { .. }
+            | Self::RateLimited { .. } => ErrorClass::Waiting,
             Self::ReadRoot { .. }
             | Self::ReadFile { .. }
             | Self::TooManyEntries { .. }
             | Self::TimedOut { .. }
+            | Self::Misconfigured { .. }
+            | Self::Denied { .. }
+            | Self::NotThere { .. }
+            | Self::Failed { .. }
+            | Self::Unintelligible { .. }
+            | Self::Moving { .. }
+            | Self::TooManyReleases { .. }
+            | Self::MissingFile { .. }
             | Self::Stopped => ErrorClass::Transient,
+            Self::Http(source) => source.class(),
             Self::UnusableRelease { source, .. } => source.class(),
         }
     }
@@ -85,13 +201,32 @@ impl SourceError {
     /// The kind of the problem as one word, for metrics and logs.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::MissingRoot { .. } => "SourceMissing",
-            Self::ReadRoot { .. } | Self::ReadFile { .. } => "SourceUnreadable",
-            Self::TooManyEntries { .. } => "SourceTooLarge",
+            Self::MissingRoot { .. } | Self::MissingRepository { .. } => "SourceMissing",
+            Self::ReadRoot { .. } | Self::ReadFile { .. } | Self::Unintelligible { .. } | Self::Moving { .. } => {
+                "SourceUnreadable"
+            }
+            Self::TooManyEntries { .. } | Self::TooManyReleases { .. } => "SourceTooLarge",
+            Self::Misconfigured { .. } => "SourceMisconfigured",
+            Self::Http(source) => source.reason(),
+            Self::RateLimited { .. } => "SourceRateLimited",
+            Self::Denied { .. } => "SourceDenied",
+            Self::NotThere { .. } | Self::MissingFile { .. } => "SourceIncomplete",
+            Self::Failed { .. } => "SourceFailed",
+            Self::NoFiles { .. } => "ReleaseWithoutFiles",
+            Self::Unfinished { .. } => "ReleaseIncomplete",
             Self::MissingRelease { .. } => "ReleaseNotFound",
             Self::UnusableRelease { source, .. } => source.reason(),
             Self::TimedOut { .. } => "SourceTimedOut",
             Self::Stopped => "SourceStopped",
+        }
+    }
+
+    /// How long it is of no use to ask again, where that is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::RateLimited { wait, .. } => Some(*wait),
+            Self::Http(source) => source.retry_after(),
+            _ => None,
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod directory;
 mod error;
+mod github;
 mod notifications;
 mod resolved;
 mod watch;
@@ -19,6 +20,7 @@ use tokio::io::AsyncRead;
 pub use self::{
     directory::{DirectorySource, RELEASES_DIRECTORY},
     error::SourceError,
+    github::{GITHUB_API, GithubOptions, GithubSource},
     notifications::Notifications,
     resolved::{RemoteFile, Resolved},
     watch::{Change, DirectoryWatch, WatchError},

@@ -7,6 +7,8 @@ mod directory_watch;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod github_source;
+#[cfg(test)]
 mod hostile_releases;
 #[cfg(test)]
 mod http_client;

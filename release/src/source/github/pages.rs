@@ -1,0 +1,168 @@
+//! The list of releases, page by page, and as few bytes of it as can be when nothing changed.
+//!
+//! An entity tag speaks for one page. Releases are sorted by the date of their commit, so what is new changes the first page; what is
+//! deleted, or tagged on an old commit, may change a later one alone. So an unchanged list costs one answer 304 for the first page, and if
+//! there are more, one for another of them, each in its turn: what the first page does not show is seen some polls later.
+//!
+//! Pages are addressed by number, never by the URLs of a `Link` header. While they are read, a list may move under the reader: a release
+//! that is deleted moves another from the next page to one that was read already. A list of several pages is believed when two readings
+//! say the same.
+
+use crds::names::ReleaseTag;
+use jiff::Timestamp;
+
+use super::api::{Answer, Api, Fresh, ReleaseLine};
+use crate::source::{ListedRelease, Listing, SourceError};
+
+/// Releases on one page; more are not given.
+const PER_PAGE: usize = 100;
+/// GitHub shows the first 10,000 releases.
+const MAX_PAGES: usize = 100;
+/// Readings before a list counts as one that never rests.
+const MAX_READINGS: usize = 4;
+/// Longest foreign name that is passed on.
+const LONGEST_NAME: usize = 256;
+
+/// One page as it was read.
+#[derive(Clone, Debug)]
+struct Page {
+    etag: Option<String>,
+    lines: Vec<Line>,
+    has_next: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Line {
+    name: String,
+    published_at: Option<Timestamp>,
+}
+
+/// The list as it was when it was read last.
+#[derive(Debug, Default)]
+pub(super) struct Pages {
+    pages: Vec<Page>,
+    /// The page after the first that is looked at next.
+    turn: usize,
+}
+
+impl Pages {
+    /// What the list is now. After an error it is remembered as it was before.
+    pub(super) async fn refresh(&mut self, api: &Api, repository: &str) -> Result<Listing, SourceError> {
+        let mut looked_at = Vec::new();
+        for index in self.probes() {
+            let etag = self.pages[index].etag.as_deref();
+            looked_at.push((index, read(api, repository, index, etag).await?));
+        }
+        self.turn += 1;
+        let is_unchanged = looked_at.iter().all(|(_, page)| page.is_none());
+        if self.pages.is_empty() || !is_unchanged {
+            self.pages = self.read_all(api, repository, looked_at).await?;
+        }
+        Ok(self.listing())
+    }
+
+    /// The pages that tell whether anything changed: the first, and one of the others.
+    fn probes(&self) -> Vec<usize> {
+        match self.pages.len() {
+            0 => vec![],
+            1 => vec![0],
+            count => vec![0, 1 + self.turn % (count - 1)],
+        }
+    }
+
+    async fn read_all(
+        &self,
+        api: &Api,
+        repository: &str,
+        mut looked_at: Vec<(usize, Option<Page>)>,
+    ) -> Result<Vec<Page>, SourceError> {
+        let mut before = self.pages.clone();
+        for _ in 0..MAX_READINGS {
+            let pages = read_once(api, repository, &before, &mut looked_at).await?;
+            let is_same = pages.len() == before.len()
+                && pages
+                    .iter()
+                    .zip(&before)
+                    .all(|(page, before)| page.lines == before.lines);
+            if pages.len() == 1 || is_same {
+                return Ok(pages);
+            }
+            before = pages;
+            looked_at.clear();
+        }
+        Err(SourceError::Moving { place: api.place() })
+    }
+
+    fn listing(&self) -> Listing {
+        let mut listing = Listing::default();
+        for Line { name, published_at } in self.pages.iter().flat_map(|page| &page.lines) {
+            match name.parse::<ReleaseTag>() {
+                Ok(tag) => listing.releases.push(ListedRelease {
+                    tag,
+                    published_at: *published_at,
+                }),
+                Err(_) => listing.foreign.push(name.chars().take(LONGEST_NAME).collect()),
+            }
+        }
+        listing.releases.sort_by(|left, right| left.tag.cmp(&right.tag));
+        listing.releases.dedup_by(|left, right| left.tag == right.tag);
+        listing.foreign.sort();
+        listing.foreign.dedup();
+        listing
+    }
+}
+
+/// All pages, each only if it is another than before.
+async fn read_once(
+    api: &Api,
+    repository: &str,
+    before: &[Page],
+    looked_at: &mut Vec<(usize, Option<Page>)>,
+) -> Result<Vec<Page>, SourceError> {
+    let mut pages: Vec<Page> = Vec::new();
+    while pages.last().is_none_or(|page| page.has_next) {
+        let index = pages.len();
+        if index == MAX_PAGES {
+            return Err(SourceError::TooManyReleases {
+                place: api.place(),
+                limit: MAX_PAGES * PER_PAGE,
+            });
+        }
+        let known = before.get(index);
+        let page = match looked_at.iter().position(|(looked_at, _)| *looked_at == index) {
+            Some(position) => looked_at.swap_remove(position).1,
+            None => read(api, repository, index, known.and_then(|page| page.etag.as_deref())).await?,
+        };
+        // Unchanged is said only of what was known.
+        let Some(page) = page.or_else(|| known.cloned()) else {
+            break;
+        };
+        pages.push(page);
+    }
+    Ok(pages)
+}
+
+/// One page, if it is another than the one of this entity tag.
+async fn read(api: &Api, repository: &str, index: usize, etag: Option<&str>) -> Result<Option<Page>, SourceError> {
+    let route = format!("{repository}/releases?per_page={PER_PAGE}&page={}", index + 1);
+    let answer = api.read::<Vec<ReleaseLine>>(&route, etag).await?;
+    let Answer::New(Fresh {
+        content,
+        etag,
+        has_next,
+    }) = answer
+    else {
+        return Ok(None);
+    };
+    // Those who may write see drafts, which nobody has published yet.
+    let published = content.into_iter().filter(|release| !release.draft);
+    let lines = published.map(|release| Line {
+        name: release.tag_name,
+        published_at: release.published_at,
+    });
+    Ok(Some(Page {
+        etag,
+        lines: lines.collect(),
+        has_next,
+    }))
+}
