@@ -129,6 +129,32 @@ pub enum SourceError {
         #[source]
         source: serde_json::Error,
     },
+    /// There is no index.
+    #[error("there is no index at {place}; put one there, or give the URL of the directory that contains it")]
+    MissingIndex {
+        /// Where it should be.
+        place: String,
+    },
+    /// The index has a format that is not known.
+    #[error(
+        "{place} has the apiVersion {version:?}, which this version of the operator does not know; it knows {known:?}"
+    )]
+    UnknownFormat {
+        /// The index.
+        place: String,
+        /// Its version.
+        version: String,
+        /// The version that is known.
+        known: &'static str,
+    },
+    /// The index says something wrong of a release.
+    #[error("the release {tag} of the index {problem}")]
+    Misindexed {
+        /// The release.
+        tag: Box<ReleaseTag>,
+        /// What is wrong.
+        problem: &'static str,
+    },
     /// The list was another one each time.
     #[error("the list of releases at {place} changes while it is read")]
     Moving {
@@ -177,6 +203,7 @@ impl SourceError {
             Self::MissingRoot { .. }
             | Self::MissingRelease { .. }
             | Self::MissingRepository { .. }
+            | Self::MissingIndex { .. }
             | Self::NoFiles { .. }
             | Self::Unfinished { .. }
             | Self::RateLimited { .. } => ErrorClass::Waiting,
@@ -189,10 +216,12 @@ impl SourceError {
             | Self::NotThere { .. }
             | Self::Failed { .. }
             | Self::Unintelligible { .. }
+            | Self::UnknownFormat { .. }
             | Self::Moving { .. }
             | Self::TooManyReleases { .. }
             | Self::MissingFile { .. }
             | Self::Stopped => ErrorClass::Transient,
+            Self::Misindexed { .. } => ErrorClass::Terminal,
             Self::Http(source) => source.class(),
             Self::UnusableRelease { source, .. } => source.class(),
         }
@@ -201,10 +230,12 @@ impl SourceError {
     /// The kind of the problem as one word, for metrics and logs.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::MissingRoot { .. } | Self::MissingRepository { .. } => "SourceMissing",
-            Self::ReadRoot { .. } | Self::ReadFile { .. } | Self::Unintelligible { .. } | Self::Moving { .. } => {
-                "SourceUnreadable"
-            }
+            Self::MissingRoot { .. } | Self::MissingRepository { .. } | Self::MissingIndex { .. } => "SourceMissing",
+            Self::ReadRoot { .. }
+            | Self::ReadFile { .. }
+            | Self::Unintelligible { .. }
+            | Self::UnknownFormat { .. }
+            | Self::Moving { .. } => "SourceUnreadable",
             Self::TooManyEntries { .. } | Self::TooManyReleases { .. } => "SourceTooLarge",
             Self::Misconfigured { .. } => "SourceMisconfigured",
             Self::Http(source) => source.reason(),
@@ -212,6 +243,7 @@ impl SourceError {
             Self::Denied { .. } => "SourceDenied",
             Self::NotThere { .. } | Self::MissingFile { .. } => "SourceIncomplete",
             Self::Failed { .. } => "SourceFailed",
+            Self::Misindexed { .. } => "ReleaseMisindexed",
             Self::NoFiles { .. } => "ReleaseWithoutFiles",
             Self::Unfinished { .. } => "ReleaseIncomplete",
             Self::MissingRelease { .. } => "ReleaseNotFound",

@@ -7,6 +7,7 @@
 mod directory;
 mod error;
 mod github;
+mod http_index;
 mod notifications;
 mod resolved;
 mod watch;
@@ -21,6 +22,7 @@ pub use self::{
     directory::{DirectorySource, RELEASES_DIRECTORY},
     error::SourceError,
     github::{GITHUB_API, GithubOptions, GithubSource},
+    http_index::{HttpOptions, HttpSource, INDEX},
     notifications::Notifications,
     resolved::{RemoteFile, Resolved},
     watch::{Change, DirectoryWatch, WatchError},

@@ -13,6 +13,8 @@ mod hostile_releases;
 #[cfg(test)]
 mod http_client;
 #[cfg(test)]
+mod http_source;
+#[cfg(test)]
 mod pack_mistakes;
 #[cfg(test)]
 mod packing;
