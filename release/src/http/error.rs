@@ -59,7 +59,7 @@ pub enum AddressKind {
     InternalName,
 }
 
-/// What took too long.
+/// What took too long; in words, what there was of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum Stage {
     /// Name, connection and TLS.
@@ -69,10 +69,10 @@ pub enum Stage {
     #[strum(serialize = "no answer")]
     Head,
     /// The next chunk of a body.
-    #[strum(serialize = "nothing more of the answer")]
+    #[strum(serialize = "nothing more of its answer")]
     Idle,
     /// All of a body that is read into memory.
-    #[strum(serialize = "not the whole answer")]
+    #[strum(serialize = "only a part of its answer")]
     Whole,
 }
 
@@ -170,7 +170,7 @@ pub enum HttpError {
         source: rustls::Error,
     },
     /// Something did not come in time.
-    #[error("{stage} from {place} within {} seconds", .after.as_secs_f32())]
+    #[error("{place} gave {stage} within {} seconds", .after.as_secs_f32())]
     TimedOut {
         /// What was asked for.
         place: Place,

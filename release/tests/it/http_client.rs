@@ -5,8 +5,8 @@ use std::{env, process::Command, sync::Arc, time::Duration};
 use release::{
     ErrorClass,
     http::{
-        AddressKind, Client, Credentials, Deadlines, HeaderValue, HttpError, Network, NetworkOptions, Rate, Redirects,
-        Request, Stage, StatusCode, Url, header,
+        AddressKind, Client, Credentials, Deadlines, HeaderValue, HttpError, Lookup, LookupFuture, Network,
+        NetworkOptions, Rate, Redirects, Request, Stage, StatusCode, Url, header,
     },
 };
 use tokio::io::AsyncReadExt;
@@ -139,6 +139,49 @@ async fn server_that_accepts_and_says_nothing_of_tls_is_left_after_the_deadline(
         ),
         "{error:?}"
     );
+}
+
+#[tokio::test]
+async fn name_that_is_never_resolved_is_left_after_the_deadline() {
+    #[derive(Debug)]
+    struct Silent;
+    impl Lookup for Silent {
+        fn lookup<'a>(&'a self, _: &'a str) -> LookupFuture<'a> {
+            Box::pin(std::future::pending())
+        }
+    }
+    let network = Network::new(NetworkOptions {
+        lookup: Arc::new(Silent),
+        deadlines: Deadlines {
+            connect: SHORT,
+            ..Deadlines::default()
+        },
+        ..options()
+    })
+    .unwrap();
+    let error = ask(&network, |_| Reply::of(200, &[], "")).await.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            HttpError::TimedOut {
+                stage: Stage::Connect,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn name_without_an_address_is_told_as_such() {
+    let network = Network::new(NetworkOptions {
+        lookup: Arc::new(Names::of("api.stub.test", &[])),
+        ..options()
+    })
+    .unwrap();
+    let error = ask(&network, |_| Reply::of(200, &[], "")).await.unwrap_err();
+    assert!(matches!(error, HttpError::Resolve { .. }), "{error:?}");
+    assert_eq!(error.class(), ErrorClass::Transient);
 }
 
 #[tokio::test]
