@@ -513,7 +513,7 @@ async fn limits_are_waited_for_in_each_of_the_ways_that_github_tells_them() {
     let primary: &[(&str, &str)] = &[("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", &reset)];
     let clock: &[(&str, &str)] = &[
         ("X-RateLimit-Remaining", "0"),
-        ("X-RateLimit-Reset", "1772366460"),
+        ("X-RateLimit-Reset", "1772366475"),
         ("Date", "Sun, 01 Mar 2026 12:00:00 GMT"),
     ];
     let secondary =
@@ -533,7 +533,7 @@ async fn limits_are_waited_for_in_each_of_the_ways_that_github_tells_them() {
             590,
             600,
         ),
-        (403, clock, message("API rate limit exceeded"), 60, 60),
+        (403, clock, message("API rate limit exceeded"), 75, 75),
         (429, &[("Retry-After", "90")], secondary.clone(), 90, 90),
         (403, &[("Retry-After", "90")], secondary.clone(), 90, 90),
         (403, &[], secondary.clone(), 60, 60),
