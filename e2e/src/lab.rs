@@ -19,6 +19,8 @@ const LAB_VARIABLE: &str = "STACKWRIGHT_LAB";
 pub struct Lab {
     /// The program built from `e2e/controlplane`.
     pub controlplane: PathBuf,
+    /// The program built from `e2e/outside`; only the whole set-up makes it.
+    outside: Option<PathBuf>,
     /// Real Helm, by minor version (`v3.19`): the oracle of rendering.
     #[serde(default)]
     pub helm: BTreeMap<String, PathBuf>,
@@ -49,5 +51,11 @@ impl Lab {
             lab.controlplane.display()
         );
         Ok(lab)
+    }
+
+    /// The program built from `e2e/outside`: a real registry, and what fills it.
+    pub fn outside(&self) -> Result<&Path> {
+        let path = self.outside.as_deref().filter(|path| path.is_file());
+        path.context("the lab has no programs of others: run `cargo xtask setup` first")
     }
 }

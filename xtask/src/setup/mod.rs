@@ -1,11 +1,13 @@
 //! Everything that tests and demo need beside Rust. Fetched or built once, kept under a hash of its content, described in
-//! `.lab/lab.json`, which the crate `e2e` reads.
+//! `.lab/lab.json`, which tests read.
 
 mod cache;
 mod controlplane;
 mod crds;
 mod go;
 mod helm;
+mod module;
+mod outside;
 mod pypi;
 
 use std::{
@@ -38,6 +40,9 @@ struct Lab {
     /// One binary: etcd, kube-apiserver, kube-controller-manager, by its first argument.
     #[serde(skip_serializing_if = "Option::is_none")]
     controlplane: Option<PathBuf>,
+    /// One binary: programs of other projects that tests need, by its first argument.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outside: Option<PathBuf>,
     /// The oracle of the renderer's tests, by profile.
     helm: BTreeMap<String, PathBuf>,
     /// Folders of CRD files by the project they come from.
@@ -59,6 +64,10 @@ pub(crate) fn run(workspace: &Workspace, parts: Parts) -> anyhow::Result<Duratio
     }
     if parts != Parts::Helm {
         lab.controlplane = Some(controlplane::build(workspace, &cache, &go)?);
+    }
+    // No chore but the tests has a use for these.
+    if parts == Parts::All {
+        lab.outside = Some(outside::build(workspace, &cache, &go)?);
     }
     describe(workspace, &lab)?;
     Ok(begin.elapsed())

@@ -1,0 +1,1 @@
+../controlplane/lifeline.go
