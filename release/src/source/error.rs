@@ -5,6 +5,7 @@ use std::{io, path::PathBuf, time::Duration};
 use crds::names::ReleaseTag;
 use thiserror::Error;
 
+use super::oci::OciError;
 use crate::{ErrorClass, ReleaseError, http::HttpError};
 
 /// Why a source gave no answer.
@@ -57,6 +58,9 @@ pub enum SourceError {
         #[source]
         source: Box<ReleaseError>,
     },
+    /// A registry gave no answer that can be used.
+    #[error(transparent)]
+    Oci(Box<OciError>),
     /// The storage did not answer in time.
     #[error("the storage did not answer within {} seconds", .after.as_secs())]
     TimedOut {
@@ -224,6 +228,7 @@ impl SourceError {
             Self::Misindexed { .. } => ErrorClass::Terminal,
             Self::Http(source) => source.class(),
             Self::UnusableRelease { source, .. } => source.class(),
+            Self::Oci(source) => source.class(),
         }
     }
 
@@ -248,6 +253,7 @@ impl SourceError {
             Self::Unfinished { .. } => "ReleaseIncomplete",
             Self::MissingRelease { .. } => "ReleaseNotFound",
             Self::UnusableRelease { source, .. } => source.reason(),
+            Self::Oci(source) => source.reason(),
             Self::TimedOut { .. } => "SourceTimedOut",
             Self::Stopped => "SourceStopped",
         }
@@ -258,7 +264,14 @@ impl SourceError {
         match self {
             Self::RateLimited { wait, .. } => Some(*wait),
             Self::Http(source) => source.retry_after(),
+            Self::Oci(source) => source.retry_after(),
             _ => None,
         }
+    }
+}
+
+impl From<OciError> for SourceError {
+    fn from(source: OciError) -> Self {
+        Self::Oci(Box::new(source))
     }
 }

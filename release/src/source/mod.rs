@@ -9,6 +9,7 @@ mod error;
 mod github;
 mod http_index;
 mod notifications;
+pub mod oci;
 mod resolved;
 mod watch;
 

@@ -1,0 +1,339 @@
+//! What a tag of a registry stands for: a manifest, read without trust. Fetches nothing.
+//!
+//! Two ways of pushing are in use, and both are read: that of csctl, which gives every file its own media type, and that of the build
+//! script of the public cluster stacks, which leaves them to `oras push`. In both a file is a layer with its name as an annotation.
+
+use jiff::Timestamp;
+use serde::{Deserialize, de::IgnoredAny};
+use thiserror::Error;
+
+use crate::{Digest, source::RemoteFile};
+
+/// Largest manifest, in bytes. That of a release has three kilobytes; the specification lets registries refuse more than 4 MiB, but in memory
+/// hostile ones take twenty times what they take here.
+pub(super) const MAX_BYTES: usize = 256 << 10;
+
+/// The media types of what a tag can stand for, as a registry wants to have them asked for. Those of images and lists of images are
+/// asked for too: else a registry would say that there is nothing, and nobody would know why.
+pub(super) const ACCEPTED: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
+     application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
+
+/// What publishers call a release: csctl; the build script of the public cluster stacks; `oras push` when nobody names a type, in both
+/// versions of the specification. What is none of these is something else that has the name of a release.
+const ARTIFACT_TYPES: [&str; 4] = [
+    "application/vnd.scs.cluster-stacks.v1",
+    "application/vnd.clusterstack.release",
+    "application/vnd.unknown.artifact.v1",
+    "application/vnd.unknown.config.v1+json",
+];
+
+/// The type of an artifact that has none.
+const NO_TYPE: &str = "unknown";
+
+/// Why a manifest is no release.
+#[derive(Debug, Error)]
+pub enum ManifestError {
+    /// No JSON, or another than that of a manifest.
+    #[error("its manifest is not one of the OCI image specification; push the release again")]
+    Parse {
+        /// What the parser met, and where.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A list of manifests, of which nobody knows which is meant.
+    #[error(
+        "it is an index of several manifests; push the files of the release themselves under the tag, without a platform"
+    )]
+    Index,
+    /// Readers would not agree what it is.
+    #[error("its manifest says {body:?} of itself, but the registry calls it {header:?}; push the release again")]
+    MediaType {
+        /// The media type in the manifest.
+        body: String,
+        /// The media type in the answer.
+        header: String,
+    },
+    /// Something else than a release.
+    #[error(
+        "it is an artifact of the type {found:?}; push releases with `--artifact-type {}`",
+        ARTIFACT_TYPES[0]
+    )]
+    ArtifactType {
+        /// The type of the artifact, or of its configuration when it names none.
+        found: String,
+    },
+    /// A digest that is not SHA-256.
+    #[error("the file {file:?} has the digest {digest:?}; only sha256 can be used")]
+    LayerDigest {
+        /// The name of the file.
+        file: String,
+        /// The digest in the manifest.
+        digest: String,
+    },
+    /// A directory, packed by oras.
+    #[error("{file:?} is a directory; push the files that are in it, from inside of it")]
+    Directory {
+        /// The name of the directory.
+        file: String,
+    },
+    /// No layer with a name.
+    #[error(
+        "no layer has the annotation org.opencontainers.image.title with the name of a file; push the release with oras"
+    )]
+    NoFiles,
+}
+
+/// What a manifest says.
+#[derive(Debug)]
+pub(super) struct Artifact {
+    /// The files, in the order of the manifest, as the manifest describes them.
+    pub(super) files: Vec<RemoteFile>,
+    /// When it was pushed, if the manifest tells.
+    pub(super) created: Option<Timestamp>,
+}
+
+/// A manifest of an image or artifact, or an index of manifests: as much of it as matters here.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Manifest {
+    media_type: Option<String>,
+    artifact_type: Option<String>,
+    config: Option<Descriptor>,
+    #[serde(default)]
+    layers: Vec<Descriptor>,
+    manifests: Option<IgnoredAny>,
+    #[serde(default)]
+    annotations: Annotations,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Descriptor {
+    media_type: String,
+    digest: String,
+    size: u64,
+    #[serde(default)]
+    annotations: Annotations,
+}
+
+/// The annotations that matter, of manifests and of layers.
+#[derive(Default, Deserialize)]
+struct Annotations {
+    #[serde(rename = "org.opencontainers.image.created")]
+    created: Option<String>,
+    #[serde(rename = "org.opencontainers.image.title")]
+    title: Option<String>,
+    /// `true` where oras packed a directory.
+    #[serde(rename = "io.deis.oras.content.unpack")]
+    unpack: Option<String>,
+}
+
+/// Reads the bytes that a registry gave under the media type `header`.
+pub(super) fn read(bytes: &[u8], header: Option<&str>) -> Result<Artifact, ManifestError> {
+    let manifest: Manifest = serde_json::from_slice(bytes).map_err(|source| ManifestError::Parse { source })?;
+    // Also what has layers beside: one reader would take these, another those.
+    if manifest.manifests.is_some() {
+        return Err(ManifestError::Index);
+    }
+    if let (Some(body), Some(header)) = (&manifest.media_type, header.and_then(media_type))
+        && body != header
+    {
+        return Err(ManifestError::MediaType {
+            body: body.clone(),
+            header: header.to_owned(),
+        });
+    }
+    // Artifacts that name no type have that of their configuration, by the specification.
+    let configuration = manifest.config.map(|config| config.media_type);
+    let found = manifest
+        .artifact_type
+        .or(configuration)
+        .unwrap_or_else(|| NO_TYPE.to_owned());
+    if !ARTIFACT_TYPES.contains(&found.as_str()) {
+        return Err(ManifestError::ArtifactType { found });
+    }
+    // Layers without a name are passed over, as oras and the Go operator do.
+    let files: Vec<_> = manifest.layers.into_iter().filter_map(file).collect::<Result<_, _>>()?;
+    if files.is_empty() {
+        return Err(ManifestError::NoFiles);
+    }
+    let created = manifest.annotations.created.and_then(|created| created.parse().ok());
+    Ok(Artifact { files, created })
+}
+
+/// The media type of a header that says something of manifests; what some servers say of all JSON says nothing.
+fn media_type(header: &str) -> Option<&str> {
+    let name = header.split(';').next().unwrap_or_default().trim();
+    name.starts_with("application/vnd.").then_some(name)
+}
+
+/// The file that a layer is, if it has a name; names are looked at where those of all sources are. The URLs that a layer may have are not
+/// even read: its bytes come from the repository.
+fn file(layer: Descriptor) -> Option<Result<RemoteFile, ManifestError>> {
+    let Descriptor {
+        media_type: _,
+        digest,
+        size,
+        annotations: Annotations {
+            title,
+            unpack,
+            created: _,
+        },
+    } = layer;
+    let name = title?;
+    if unpack.as_deref() == Some("true") {
+        return Some(Err(ManifestError::Directory { file: name }));
+    }
+    let sha256: Option<Digest> = digest.parse().ok();
+    Some(match sha256 {
+        None => Err(ManifestError::LayerDigest { file: name, digest }),
+        sha256 => Ok(RemoteFile {
+            name,
+            size: Some(size),
+            sha256,
+            location: digest,
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const MEDIA_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
+
+    fn layer(title: &str) -> Value {
+        json!({
+            "mediaType": "application/vnd.oci.image.layer.v1.tar",
+            "digest": Digest::of(title.as_bytes()).to_string(),
+            "size": 3,
+            "annotations": {"org.opencontainers.image.title": title}
+        })
+    }
+
+    fn manifest() -> Value {
+        json!({
+            "schemaVersion": 2,
+            "mediaType": MEDIA_TYPE,
+            "artifactType": "application/vnd.scs.cluster-stacks.v1",
+            "config": {
+                "mediaType": "application/vnd.oci.empty.v1+json",
+                "digest": Digest::of(b"{}").to_string(),
+                "size": 2,
+                "data": "e30="
+            },
+            "layers": [layer("metadata.yaml"), layer("cluster-addon-values.yaml")],
+            "annotations": {"hash": "0123456", "org.opencontainers.image.created": "2026-03-01T12:00:00Z"}
+        })
+    }
+
+    fn read_json(manifest: &Value) -> Result<Artifact, ManifestError> {
+        read(manifest.to_string().as_bytes(), Some(MEDIA_TYPE))
+    }
+
+    #[test]
+    fn files_are_the_layers_with_their_names_sizes_and_digests() {
+        let artifact = read_json(&manifest()).unwrap();
+        let expected = ["metadata.yaml", "cluster-addon-values.yaml"].map(|name| RemoteFile {
+            name: name.to_owned(),
+            size: Some(3),
+            sha256: Some(Digest::of(name.as_bytes())),
+            location: Digest::of(name.as_bytes()).to_string(),
+        });
+        assert_eq!(artifact.files, expected);
+        assert_eq!(artifact.created, Some("2026-03-01T12:00:00Z".parse().unwrap()));
+    }
+
+    #[test]
+    fn date_that_is_none_is_no_reason_to_refuse_a_release() {
+        for created in [json!("yesterday"), json!("")] {
+            let mut manifest = manifest();
+            manifest["annotations"]["org.opencontainers.image.created"] = created;
+            assert_eq!(read_json(&manifest).unwrap().created, None);
+        }
+        let mut manifest = manifest();
+        manifest.as_object_mut().unwrap().remove("annotations");
+        assert_eq!(read_json(&manifest).unwrap().created, None);
+    }
+
+    #[test]
+    fn type_of_the_artifact_is_that_of_its_configuration_when_it_names_none() {
+        let mut manifest = manifest();
+        manifest.as_object_mut().unwrap().remove("artifactType");
+        manifest["config"]["mediaType"] = json!("application/vnd.scs.cluster-stacks.v1");
+        assert!(read_json(&manifest).is_ok());
+        manifest["config"]["mediaType"] = json!("application/vnd.oci.image.config.v1+json");
+        let error = read_json(&manifest).unwrap_err().to_string();
+        assert!(error.contains("application/vnd.oci.image.config.v1+json"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_release_is_refused_with_what_to_do() {
+        let with = |change: fn(&mut Value)| {
+            let mut manifest = manifest();
+            change(&mut manifest);
+            read_json(&manifest).unwrap_err().to_string()
+        };
+        for (error, words) in [
+            (
+                with(|m| m["manifests"] = json!([])),
+                "is an index of several manifests; push",
+            ),
+            (
+                with(|m| m["artifactType"] = json!("application/vnd.cncf.helm")),
+                "--artifact-type",
+            ),
+            (
+                with(|m| m["mediaType"] = json!("application/vnd.oci.image.index.v1+json")),
+                "says",
+            ),
+            (with(|m| m["layers"] = json!([])), "no layer has the annotation"),
+            (with(|m| m["layers"][0]["digest"] = json!("sha512:00")), "only sha256"),
+            (
+                with(|m| m["layers"][0]["digest"] = json!("sha256:../../x")),
+                "only sha256",
+            ),
+            (
+                with(|m| m["layers"][0]["annotations"]["io.deis.oras.content.unpack"] = json!("true")),
+                "\"metadata.yaml\" is a directory",
+            ),
+            (with(|m| m["layers"][0]["size"] = json!(-1)), "push the release again"),
+            (
+                with(|m| m["layers"][0]["annotations"] = json!([[[[]]]])),
+                "push the release again",
+            ),
+        ] {
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn json_that_nests_deep_repeats_fields_or_ends_early_is_an_error() {
+        let text = manifest().to_string();
+        let deep = format!("{{\"subject\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        let twice = text.replacen("\"schemaVersion\"", "\"layers\":[],\"schemaVersion\"", 1);
+        let nested = text.replacen("\"layers\":[", &format!("\"layers\":[{}", "[".repeat(100_000)), 1);
+        for text in [&deep, &twice, &nested, &text[..text.len() / 2], ""] {
+            assert!(read(text.as_bytes(), None).is_err());
+        }
+    }
+
+    #[test]
+    fn media_type_of_the_answer_counts_only_where_it_says_something() {
+        let bytes = manifest().to_string();
+        for header in [
+            None,
+            Some("application/json"),
+            Some("application/vnd.oci.image.manifest.v1+json; charset=utf-8"),
+        ] {
+            assert!(read(bytes.as_bytes(), header).is_ok(), "{header:?}");
+        }
+        let index = Some("application/vnd.oci.image.index.v1+json");
+        assert!(matches!(
+            read(bytes.as_bytes(), index),
+            Err(ManifestError::MediaType { .. })
+        ));
+    }
+}

@@ -1,0 +1,307 @@
+//! Releases in an OCI registry: every tag of one repository is a release, every layer one of its files.
+//!
+//! The registry is a stranger: what it says has limits, what it gives has digests, and where it sends us has rules. A tag is read once, as
+//! the bytes of a manifest of which we take the digest ourselves; everything after that is asked for by digest.
+
+mod authorization;
+mod challenge;
+mod error;
+mod manifest;
+mod registry;
+mod repository;
+mod tags;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use crds::names::{ReleaseStem, ReleaseTag, StackVersion};
+use jiff::Timestamp;
+use tokio::time;
+
+pub use self::{
+    error::{OciError, Wanted},
+    manifest::ManifestError,
+    repository::{InvalidRepository, Repository},
+};
+use self::{
+    manifest::Artifact,
+    registry::Registry,
+    tags::{MAX_PAGE_BYTES, MAX_PAGES, MAX_TAGS, Next, PAGE},
+};
+use super::{Content, ListedRelease, Listing, ReleaseSource, RemoteFile, Resolved, SourceError, SourceFuture};
+use crate::{
+    Digest,
+    files::tag_of_directory,
+    http::{Credentials, HttpError, Network, Redirects, Response, StatusCode, header},
+};
+
+/// Longest time for a list of tags, with all its pages.
+const LONGEST_LIST: Duration = Duration::from_mins(2);
+/// Longest time that a list waits for manifests that only tell dates.
+const LONGEST_DATING: Duration = Duration::from_secs(20);
+/// Manifests read for their dates in one listing: half of what a host takes at once. What is left comes with the next listings.
+const MAX_DATED: usize = 50;
+/// What registries say of the bytes that they give.
+const CONTENT_DIGEST: &str = "docker-content-digest";
+
+/// Which repository is asked, and how.
+#[derive(Clone, Debug)]
+pub struct OciOptions {
+    /// Registry and repository.
+    pub repository: Repository,
+    /// HTTP instead of HTTPS, for registries without TLS; the network has to allow it too.
+    pub plain_http: bool,
+    /// Name and password, or a token that the registry takes as it is. Without them only what everybody may read can be had.
+    pub credentials: Option<Credentials>,
+    /// Certificates of authorities to trust besides the usual ones, in PEM.
+    pub certificates: Option<Vec<u8>>,
+    /// Hosts besides those of the registry's own domain that may be told the credentials when the registry sends us there for a token.
+    pub token_hosts: Vec<String>,
+}
+
+/// The releases in one repository. Cheap to clone; clones share tokens and what they remember.
+#[derive(Clone, Debug)]
+pub struct OciSource {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    registry: Registry,
+    /// When the releases that were resolved had been pushed; none where the manifest does not tell.
+    dates: Mutex<BTreeMap<ReleaseTag, Option<Timestamp>>>,
+}
+
+impl OciSource {
+    /// A source that asks nobody yet.
+    pub fn new(network: &Network, options: OciOptions) -> Result<Self, HttpError> {
+        Ok(Self {
+            shared: Arc::new(Shared {
+                registry: Registry::new(network, options)?,
+                dates: Mutex::default(),
+            }),
+        })
+    }
+}
+
+impl ReleaseSource for OciSource {
+    /// A registry does not tell when a tag was pushed. The manifest mostly does, so that those of releases without another order are read,
+    /// each once.
+    fn list(&self) -> SourceFuture<'_, Listing> {
+        Box::pin(async move { Ok(self.shared.list().await?) })
+    }
+
+    fn resolve<'a>(&'a self, tag: &'a ReleaseTag) -> SourceFuture<'a, Resolved> {
+        Box::pin(async move {
+            let missing = || SourceError::MissingRelease { tag: tag.clone() };
+            let artifact = self.shared.artifact(tag).await?.ok_or_else(missing)?;
+            Resolved::new(tag.clone(), artifact.files).map_err(|source| SourceError::UnusableRelease {
+                tag: tag.clone(),
+                source: Box::new(source),
+            })
+        })
+    }
+
+    /// The registry may have its files elsewhere: whoever gives them, they have to have the digest.
+    fn fetch<'a>(&'a self, file: &'a RemoteFile) -> SourceFuture<'a, Content> {
+        Box::pin(async move { Ok(self.shared.fetch(file).await?) })
+    }
+}
+
+impl Shared {
+    async fn list(&self) -> Result<Listing, OciError> {
+        let tags = time::timeout(LONGEST_LIST, self.tags())
+            .await
+            .map_err(|_| OciError::SlowList {
+                repository: self.repository(),
+                after: LONGEST_LIST,
+            })??;
+        let mut listing = Listing::default();
+        for name in tags {
+            match tag_of_directory(&name) {
+                Some(tag) => listing.releases.push(ListedRelease {
+                    tag,
+                    published_at: None,
+                }),
+                None if tags::is_bookkeeping(&name) => {}
+                None => listing.foreign.push(name),
+            }
+        }
+        listing.releases.sort_by(|left, right| left.tag.cmp(&right.tag));
+        self.forget_all_but(&listing);
+        // Without a date a release can still be asked for by its name; so no trouble with one costs the list.
+        let _ = time::timeout(LONGEST_DATING, self.date(&listing)).await;
+        let dates = self.dates.lock().unwrap_or_else(PoisonError::into_inner);
+        for release in &mut listing.releases {
+            release.published_at = dates.get(&release.tag).copied().flatten();
+        }
+        Ok(listing)
+    }
+
+    /// All tags, sorted, each once.
+    async fn tags(&self) -> Result<BTreeSet<String>, OciError> {
+        let repository = || self.repository();
+        let mut found = BTreeSet::new();
+        let mut asked = HashSet::new();
+        let mut query = format!("n={PAGE}");
+        while asked.len() < MAX_PAGES && asked.insert(query.clone()) {
+            let path = format!("tags/list?{query}");
+            let response = self
+                .registry
+                .get(Wanted::Tags, &path, "application/json", Redirects::SameHost)
+                .await?;
+            if response.status() == StatusCode::NOT_FOUND {
+                return Err(OciError::MissingRepository {
+                    repository: repository(),
+                });
+            }
+            let next = tags::next(response.headers());
+            let bytes = self.bytes(Wanted::Tags, response, MAX_PAGE_BYTES).await?;
+            let page = tags::read(&bytes).map_err(|source| OciError::Tags {
+                repository: repository(),
+                source,
+            })?;
+            found.extend(page);
+            if found.len() > MAX_TAGS {
+                return Err(OciError::TooManyTags {
+                    repository: repository(),
+                });
+            }
+            query = match next {
+                Next::End => return Ok(found),
+                Next::Query(query) => query,
+                Next::Lost => {
+                    return Err(OciError::LostPage {
+                        repository: repository(),
+                    });
+                }
+            };
+        }
+        Err(OciError::EndlessTags {
+            repository: repository(),
+        })
+    }
+
+    /// Reads the dates of some releases that have no other order, as long as the registry answers.
+    async fn date(&self, listing: &Listing) {
+        let known: HashSet<ReleaseTag> = self
+            .dates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .keys()
+            .cloned()
+            .collect();
+        let unknown = without_order(listing).filter(|tag| !known.contains(tag));
+        for tag in unknown.take(MAX_DATED) {
+            match self.artifact(tag).await {
+                Ok(_) => {}
+                // It will not have a date before somebody pushes it again, under whatever tag.
+                Err(OciError::Artifact { .. } | OciError::Digest { .. }) => self.remember(tag, None),
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// What a tag stands for now, if there is such a tag.
+    async fn artifact(&self, tag: &ReleaseTag) -> Result<Option<Artifact>, OciError> {
+        let wanted = || Wanted::Manifest(tag.clone());
+        let path = format!("manifests/{tag}");
+        let response = self
+            .registry
+            .get(wanted(), &path, manifest::ACCEPTED, Redirects::SameHost)
+            .await?;
+        if response.status() == StatusCode::NOT_FOUND {
+            return Ok(None);
+        }
+        let text = |name: &str| response.headers().get(name)?.to_str().ok().map(str::to_owned);
+        let promised = text(CONTENT_DIGEST);
+        let media_type = text(header::CONTENT_TYPE.as_str());
+        let bytes = self.bytes(wanted(), response, manifest::MAX_BYTES).await?;
+        let found = Digest::of(&bytes);
+        // Other algorithms are allowed, and prove nothing to somebody who has one of our own.
+        if let Some(promised) = promised.filter(|promised| promised.starts_with("sha256:"))
+            && promised != found.to_string()
+        {
+            return Err(OciError::Digest {
+                repository: self.repository(),
+                tag: tag.clone(),
+                found,
+                promised,
+            });
+        }
+        let artifact = manifest::read(&bytes, media_type.as_deref()).map_err(|source| OciError::Artifact {
+            repository: self.repository(),
+            tag: tag.clone(),
+            source: Box::new(source),
+        })?;
+        self.remember(tag, artifact.created);
+        Ok(Some(artifact))
+    }
+
+    async fn fetch(&self, file: &RemoteFile) -> Result<Content, OciError> {
+        let missing = || OciError::MissingFile {
+            file: file.name.clone(),
+            repository: self.repository(),
+        };
+        // Nothing but a digest becomes part of a URL.
+        let digest: Digest = file.location.parse().map_err(|_| missing())?;
+        let path = format!("blobs/{digest}");
+        let wanted = Wanted::File(file.name.clone());
+        let response = self.registry.get(wanted, &path, "*/*", Redirects::Anywhere).await?;
+        match response.status() {
+            StatusCode::NOT_FOUND => Err(missing()),
+            _ => Ok(Box::pin(response.reader())),
+        }
+    }
+
+    async fn bytes(&self, wanted: Wanted, response: Response, limit: usize) -> Result<Vec<u8>, OciError> {
+        let bytes = response.bytes(limit).await.map_err(|source| OciError::Request {
+            wanted,
+            repository: self.repository(),
+            source,
+        })?;
+        Ok(bytes.into())
+    }
+
+    fn repository(&self) -> Repository {
+        self.registry.repository.clone()
+    }
+
+    fn remember(&self, tag: &ReleaseTag, created: Option<Timestamp>) {
+        let mut dates = self.dates.lock().unwrap_or_else(PoisonError::into_inner);
+        dates.insert(tag.clone(), created);
+    }
+
+    fn forget_all_but(&self, listing: &Listing) {
+        let listed = |tag: &ReleaseTag| {
+            listing
+                .releases
+                .binary_search_by(|release| release.tag.cmp(tag))
+                .is_ok()
+        };
+        self.dates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|tag, _| listed(tag));
+    }
+}
+
+/// The releases of the stacks of which versions say nothing about before and after: those need a date, and what they are compared with too.
+fn without_order(listing: &Listing) -> impl Iterator<Item = &ReleaseTag> {
+    let tags = || listing.releases.iter().map(|release| &release.tag);
+    let stems: HashSet<&ReleaseStem> = tags()
+        .filter(|tag| is_hash(tag.version()))
+        .map(ReleaseTag::stem)
+        .collect();
+    tags().filter(move |tag| stems.contains(tag.stem()))
+}
+
+/// A number counts up; a hash does not.
+fn is_hash(version: &StackVersion) -> bool {
+    version
+        .patch()
+        .is_some_and(|patch| !patch.bytes().all(|byte| byte.is_ascii_digit()))
+}

@@ -1,0 +1,107 @@
+//! One repository of one registry, asked by the OCI distribution specification: sends requests, and sorts out the answers that are none.
+
+use serde::Deserialize;
+
+use super::{OciError, OciOptions, Repository, Wanted, authorization::Authorization};
+use crate::http::{Client, HeaderValue, HttpError, Network, Redirects, Request, Response, StatusCode, Url, header};
+
+/// Most bytes of an error of a registry that are read.
+const MAX_ERROR_BYTES: usize = 16 << 10;
+/// Longest code of an error that is shown.
+const MAX_CODE: usize = 64;
+
+/// One repository of one registry.
+#[derive(Debug)]
+pub(super) struct Registry {
+    pub(super) repository: Repository,
+    base: Url,
+    authorization: Authorization,
+}
+
+/// What a registry says of an error.
+#[derive(Deserialize)]
+struct Errors {
+    errors: Vec<ErrorItem>,
+}
+
+#[derive(Deserialize)]
+struct ErrorItem {
+    code: String,
+}
+
+impl Registry {
+    pub(super) fn new(network: &Network, options: OciOptions) -> Result<Self, HttpError> {
+        let OciOptions {
+            repository,
+            plain_http,
+            credentials,
+            certificates,
+            token_hosts,
+        } = options;
+        let base = repository.base(plain_http);
+        let client = Client::new(network, base.clone(), None, certificates.as_deref())?;
+        Ok(Self {
+            authorization: Authorization::new(repository.clone(), client, credentials, token_hosts),
+            repository,
+            base,
+        })
+    }
+
+    /// Asks for `path` of the repository, says who asks if the registry wants to know, and gives an answer 200 or 404.
+    pub(super) async fn get(
+        &self,
+        wanted: Wanted,
+        path: &str,
+        accept: &'static str,
+        redirects: Redirects,
+    ) -> Result<Response, OciError> {
+        let url = self.base.join(path).map_err(|_| OciError::LostPage {
+            repository: self.repository.clone(),
+        })?;
+        let accept = HeaderValue::from_static(accept);
+        let request = Request::get(url).header(header::ACCEPT, accept).redirects(redirects);
+        let failed = |source| OciError::Request {
+            wanted: wanted.clone(),
+            repository: self.repository.clone(),
+            source,
+        };
+        let access = self.authorization.access().await;
+        let mut response = access.client.send(request.clone()).await.map_err(failed)?;
+        if response.status() == StatusCode::UNAUTHORIZED {
+            let access = self.authorization.renewed(&access, response.headers()).await?;
+            response = access.client.send(request).await.map_err(failed)?;
+        }
+        match response.status() {
+            StatusCode::OK | StatusCode::NOT_FOUND => Ok(response),
+            _ => Err(self.error(wanted, response).await),
+        }
+    }
+
+    /// What an answer means that gives nothing.
+    async fn error(&self, wanted: Wanted, response: Response) -> OciError {
+        let repository = self.repository.clone();
+        match response.status() {
+            StatusCode::UNAUTHORIZED => self.authorization.refused(),
+            StatusCode::FORBIDDEN => OciError::Denied { wanted, repository },
+            StatusCode::TOO_MANY_REQUESTS => OciError::RateLimited {
+                repository,
+                wait: response.retry_after(),
+            },
+            status => OciError::Status {
+                wanted,
+                repository,
+                status,
+                code: code(response).await,
+            },
+        }
+    }
+}
+
+/// The first code of an error, if it looks like one.
+async fn code(response: Response) -> Option<String> {
+    let bytes = response.bytes(MAX_ERROR_BYTES).await.ok()?;
+    let errors: Errors = serde_json::from_slice(&bytes).ok()?;
+    let code = errors.errors.into_iter().next()?.code;
+    let is_code = code.len() <= MAX_CODE && code.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    is_code.then_some(code)
+}
