@@ -15,9 +15,15 @@ mod http_client;
 #[cfg(test)]
 mod http_source;
 #[cfg(test)]
+mod lab;
+#[cfg(test)]
+mod oci_source;
+#[cfg(test)]
 mod pack_mistakes;
 #[cfg(test)]
 mod packing;
+#[cfg(test)]
+mod registry;
 #[cfg(test)]
 mod scripted_source;
 #[cfg(test)]

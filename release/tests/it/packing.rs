@@ -19,7 +19,10 @@ use release::{
 };
 use tempfile::TempDir;
 
-use crate::fixture::{admitted, tag};
+use crate::{
+    fixture::{admitted, tag},
+    lab,
+};
 
 /// The source of one version of our own stack.
 fn harbor(version: &str) -> PathBuf {
@@ -301,15 +304,6 @@ fn hashes_are_those_that_csctl_would_write() {
     assert_eq!(hash(&packed.directory), hash(&release));
 }
 
-/// The helm binary that the set-up fetched.
-fn helm() -> PathBuf {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.lab/lab.json");
-    let lab = std::env::var_os("STACKWRIGHT_LAB").map_or(default, PathBuf::from);
-    let lab = fs::read(lab).expect("there is no lab: run `cargo xtask setup` first");
-    let lab: serde_json::Value = serde_json::from_slice(&lab).expect("the description of the lab is JSON");
-    lab["helm"]["v3.19"].as_str().expect("the lab has a helm").into()
-}
-
 #[test]
 fn real_helm_reads_the_class_chart_under_the_names_of_the_release() {
     let output = TempDir::new().unwrap();
@@ -318,7 +312,7 @@ fn real_helm_reads_the_class_chart_under_the_names_of_the_release() {
         let chart = packed
             .directory
             .join(format!("docker-harbor-1-34-cluster-class-{version}.tgz"));
-        let rendered = Command::new(helm())
+        let rendered = Command::new(lab::helm())
             .args(["template", "docker-harbor-1-34"])
             .arg(chart)
             .output()
