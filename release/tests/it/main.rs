@@ -17,7 +17,13 @@ mod http_source;
 #[cfg(test)]
 mod lab;
 #[cfg(test)]
+mod oci_faults;
+#[cfg(test)]
+mod oci_names;
+#[cfg(test)]
 mod oci_source;
+#[cfg(test)]
+mod oci_stub;
 #[cfg(test)]
 mod pack_mistakes;
 #[cfg(test)]
@@ -38,3 +44,5 @@ mod store_processes;
 mod store_room;
 #[cfg(test)]
 mod stub;
+#[cfg(test)]
+mod tokens;

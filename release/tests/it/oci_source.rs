@@ -17,6 +17,8 @@ use crate::{
     fixture::{TAG, chain, good_release, tag},
     registry::{PAGE, Registry, Way, network, password},
     source_contract::{assert_keeps_the_contract, files_of},
+    stub::{self, NAMES, Stub},
+    tokens::Issuer,
 };
 
 /// The error of the registry itself.
@@ -189,6 +191,33 @@ async fn registry_that_wants_a_password_says_what_is_missing_and_never_what_was_
             .unwrap_err(),
     );
     assert!(matches!(token, OciError::PasswordWanted { .. }), "{token:?}");
+}
+
+#[tokio::test]
+async fn registry_that_wants_tokens_takes_those_that_we_ask_for() {
+    let (registry, root) = (Registry::start().await, TempDir::new().unwrap());
+    let directory = good_release(root.path(), TAG);
+    registry
+        .push(&directory, &format!("kaas/stacks:{TAG}"), Way::Csctl)
+        .await;
+    let issuer = Issuer::new(&registry.file("tokens.crt"));
+    let tokens = Stub::new(move |asked| issuer.answer(asked)).await;
+    let realm = tokens.url("/token");
+    let auth = format!("token: {{realm: '{realm}', service: stub, issuer: stub, rootcertbundle: tokens.crt}}");
+    let registry = registry.restarted(&auth).await;
+    let source = |token_hosts: &[&str]| {
+        let options = OciOptions {
+            certificates: Some([&registry.authority(), stub::authority()].concat()),
+            token_hosts: token_hosts.iter().map(|host| (*host).to_owned()).collect(),
+            ..registry.options("kaas/stacks")
+        };
+        OciSource::new(&stub::network(), options).unwrap()
+    };
+    assert_keeps_the_contract(&source(&[NAMES[0]]), &directory).await;
+    assert_eq!(tokens.asked().len(), 1);
+    let error = oci(source(&[]).list().await.unwrap_err());
+    assert!(matches!(error, OciError::ForeignRealm { .. }), "{error:?}");
+    assert!(tokens.asked().is_empty());
 }
 
 #[tokio::test]

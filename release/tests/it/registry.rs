@@ -3,7 +3,7 @@
 use std::{
     ffi::OsStr,
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Output, Stdio},
     time::Duration,
 };
@@ -33,27 +33,37 @@ const SOON: Duration = Duration::from_mins(1);
 pub(crate) const PAGE: usize = 20;
 
 /// What stands under `auth` in the configuration of a registry with passwords.
-pub(crate) const PASSWORDS: &str = "htpasswd: {realm: stub, path: htpasswd}";
+const PASSWORDS: &str = "htpasswd: {realm: stub, path: htpasswd}";
 
 /// A running registry. Dropped, it is gone; it ends by itself when this process does.
 pub(crate) struct Registry {
     pub(crate) host: String,
     folder: TempDir,
-    _process: Child,
+    process: Child,
 }
 
 impl Registry {
-    /// One that keeps nothing, with a certificate of an authority of its own.
+    /// An empty one with passwords, and a certificate of an authority of its own.
     pub(crate) async fn start() -> Self {
         Self::with_auth(TempDir::new().unwrap(), PASSWORDS).await
     }
 
-    /// One whose files lie in `folder`, with this way of knowing who asks.
-    pub(crate) async fn with_auth(folder: TempDir, auth: &str) -> Self {
+    /// The same repositories with another way of knowing who asks.
+    pub(crate) async fn restarted(mut self, auth: &str) -> Self {
+        self.process.kill().await.unwrap();
+        Self::with_auth(self.folder, auth).await
+    }
+
+    /// The path of a file in the folder in which the registry runs.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    async fn with_auth(folder: TempDir, auth: &str) -> Self {
         certify(folder.path());
         fs::write(folder.path().join("htpasswd"), HTPASSWD).unwrap();
         let configuration = format!(
-            "version: 0.1\nlog: {{level: info, accesslog: {{disabled: true}}}}\nstorage: {{inmemory: {{}}}}\ntags: {{maxtags: {PAGE}}}\n\
+            "version: 0.1\nlog: {{level: info, accesslog: {{disabled: true}}}}\nstorage: {{filesystem: {{rootdirectory: storage}}}}\ntags: {{maxtags: {PAGE}}}\n\
              http: {{addr: '127.0.0.1:0', secret: stub, tls: {{certificate: server.crt, key: server.key}}}}\nauth: {{{auth}}}\n"
         );
         fs::write(folder.path().join("config.yml"), configuration).unwrap();
@@ -81,11 +91,7 @@ impl Registry {
         let host = time::timeout(SOON, listening).await.expect("the registry listens");
         // A pipe that nobody empties would stop it.
         task::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        Self {
-            host,
-            folder,
-            _process: process,
-        }
+        Self { host, folder, process }
     }
 
     /// The certificate of its authority, in PEM.
@@ -185,9 +191,8 @@ fn media_type(file: &str) -> &'static str {
         "node-images.yaml" => ":application/vnd.scs.node-image.config.layer.v1+yaml",
         "hashes.json" => ":application/vnd.scs.hashes.layer.v1+yaml",
         _ if file.contains("cluster-class") => ":application/vnd.scs.cluster-class.v1.tar+gzip",
-        _ if file.contains("cluster-addon") && file.ends_with(".tgz") => {
-            ":application/vnd.scs.cluster-addon.layer.v1.tar+gzip"
-        }
+        "cluster-addon-values.yaml" => "",
+        _ if file.contains("cluster-addon") => ":application/vnd.scs.cluster-addon.layer.v1.tar+gzip",
         _ => "",
     }
 }

@@ -244,7 +244,7 @@ impl Authorization {
     fn token_request(&self, source: HttpError) -> OciError {
         OciError::TokenRequest {
             repository: self.repository.clone(),
-            source,
+            source: Box::new(source),
         }
     }
 }

@@ -64,23 +64,26 @@ mod tests {
         read(&headers)
     }
 
-    fn bearer(realm: &str, service: Option<&str>) -> Option<Challenge> {
-        Some(Challenge::Bearer {
+    fn bearer(realm: &str, service: Option<&str>) -> Challenge {
+        Challenge::Bearer {
             realm: realm.to_owned(),
             service: service.map(str::to_owned),
-        })
+        }
     }
 
     #[test]
     fn challenges_are_read_as_registries_write_them() {
         let docker =
             r#"Bearer realm="https://auth.docker.io/token",service="registry.docker.io",scope="repository:a/b:pull""#;
-        let token = bearer("https://auth.docker.io/token", Some("registry.docker.io"));
+        let token = Some(bearer("https://auth.docker.io/token", Some("registry.docker.io")));
         assert_eq!(read_all(&[docker]), token);
         assert_eq!(read_all(&["Basic realm=\"Registry Realm\""]), Some(Challenge::Basic));
         assert_eq!(read_all(&["Basic realm=\"a\"", docker]), token);
         assert_eq!(read_all(&[&format!("Basic realm=\"a\", {docker}")]), token);
-        assert_eq!(read_all(&["bearer REALM=\"https://a\""]), bearer("https://a", None));
+        assert_eq!(
+            read_all(&["bearer REALM=\"https://a\""]),
+            Some(bearer("https://a", None))
+        );
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::{fmt, time::Duration};
 
-use crds::names::ReleaseTag;
 use thiserror::Error;
 
 use super::{Repository, manifest::ManifestError, tags::MAX_PAGES, tags::MAX_TAGS};
@@ -17,7 +16,7 @@ pub enum Wanted {
     /// The list of tags.
     Tags,
     /// What a tag stands for.
-    Manifest(ReleaseTag),
+    Manifest(String),
     /// The bytes of a file.
     File(String),
 }
@@ -44,7 +43,7 @@ pub enum OciError {
         repository: Repository,
         /// What went wrong.
         #[source]
-        source: HttpError,
+        source: Box<HttpError>,
     },
     /// The whole list took too long.
     #[error("the list of tags of {repository} did not end within {} seconds", .after.as_secs())]
@@ -146,7 +145,7 @@ pub enum OciError {
         repository: Repository,
         /// What went wrong.
         #[source]
-        source: HttpError,
+        source: Box<HttpError>,
     },
     /// An answer without a token.
     #[error("{realm} answers {status} and no token for {repository} that can be used")]
@@ -195,7 +194,7 @@ pub enum OciError {
         /// Where.
         repository: Repository,
         /// The tag.
-        tag: ReleaseTag,
+        tag: String,
         /// The digest of what came.
         found: Digest,
         /// What the registry says.
@@ -207,7 +206,7 @@ pub enum OciError {
         /// Where.
         repository: Repository,
         /// The tag.
-        tag: ReleaseTag,
+        tag: String,
         /// What it is instead.
         #[source]
         source: Box<ManifestError>,
@@ -240,15 +239,15 @@ impl OciError {
             | Self::CredentialsRefused { .. }
             | Self::Challenge { .. }
             | Self::PasswordWanted { .. }
-            | Self::Token { .. } => "SourceUnauthenticated",
-            Self::Denied { .. } => "SourceDenied",
+            | Self::Denied { .. } => "SourceDenied",
             Self::MissingRepository { .. } => "SourceMissing",
             Self::RateLimited { .. } => "SourceRateLimited",
             Self::Realm { .. } | Self::ForeignRealm { .. } => "SourceNotAllowed",
-            Self::Status { .. } | Self::Tags { .. } | Self::LostPage { .. } => "SourceUnreadable",
+            Self::Status { .. } | Self::Token { .. } => "SourceFailed",
+            Self::Tags { .. } | Self::LostPage { .. } => "SourceUnreadable",
             Self::TooManyTags { .. } | Self::EndlessTags { .. } => "SourceTooLarge",
             Self::Digest { .. } => "DigestMismatch",
-            Self::MissingFile { .. } => "ReleaseIncomplete",
+            Self::MissingFile { .. } => "SourceIncomplete",
             Self::Artifact { .. } => "ReleaseFileInvalid",
         }
     }

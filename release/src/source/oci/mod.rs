@@ -207,7 +207,7 @@ impl Shared {
 
     /// What a tag stands for now, if there is such a tag.
     async fn artifact(&self, tag: &ReleaseTag) -> Result<Option<Artifact>, OciError> {
-        let wanted = || Wanted::Manifest(tag.clone());
+        let wanted = || Wanted::Manifest(tag.to_string());
         let path = format!("manifests/{tag}");
         let response = self
             .registry
@@ -227,14 +227,14 @@ impl Shared {
         {
             return Err(OciError::Digest {
                 repository: self.repository(),
-                tag: tag.clone(),
+                tag: tag.to_string(),
                 found,
                 promised,
             });
         }
         let artifact = manifest::read(&bytes, media_type.as_deref()).map_err(|source| OciError::Artifact {
             repository: self.repository(),
-            tag: tag.clone(),
+            tag: tag.to_string(),
             source: Box::new(source),
         })?;
         self.remember(tag, artifact.created);
@@ -261,7 +261,7 @@ impl Shared {
         let bytes = response.bytes(limit).await.map_err(|source| OciError::Request {
             wanted,
             repository: self.repository(),
-            source,
+            source: Box::new(source),
         })?;
         Ok(bytes.into())
     }

@@ -63,7 +63,7 @@ impl Registry {
         let failed = |source| OciError::Request {
             wanted: wanted.clone(),
             repository: self.repository.clone(),
-            source,
+            source: Box::new(source),
         };
         let access = self.authorization.access().await;
         let mut response = access.client.send(request.clone()).await.map_err(failed)?;

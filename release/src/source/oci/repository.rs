@@ -1,6 +1,6 @@
 //! The name of a repository in a registry: which host is asked, and for what. Asks nobody.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, sync::Arc};
 
 use thiserror::Error;
 
@@ -14,9 +14,12 @@ const DOCKER: (&str, &str) = ("docker.io", "registry-1.docker.io");
 
 /// A repository in an OCI registry: `registry.example.com:5000/kaas/cluster-stacks`.
 ///
-/// The host always stands first, as for the Go operator and oras; nothing is taken for a repository of Docker Hub.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Repository {
+/// The host always stands first, as for the Go operator and oras; nothing is taken for a repository of Docker Hub. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Repository(Arc<Parts>);
+
+#[derive(PartialEq, Eq, Hash)]
+struct Parts {
     /// With the port, if one is given.
     host: String,
     name: String,
@@ -34,17 +37,17 @@ pub struct InvalidRepository {
 impl Repository {
     /// The host, with the port if one is given.
     pub fn host(&self) -> &str {
-        &self.host
+        &self.0.host
     }
 
     /// The path behind the host.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.0.name
     }
 
     /// Where the registry's API has this repository: a URL that ends in a slash.
     pub(super) fn base(&self, plain_http: bool) -> Url {
-        let mut base = self.base.clone();
+        let mut base = self.0.base.clone();
         if plain_http {
             // Between these two schemes there is nothing that can be refused.
             let _ = base.set_scheme("http");
@@ -55,7 +58,13 @@ impl Repository {
 
 impl fmt::Display for Repository {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}/{}", self.host, self.name)
+        write!(formatter, "{}/{}", self.0.host, self.0.name)
+    }
+}
+
+impl fmt::Debug for Repository {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
     }
 }
 
@@ -86,11 +95,10 @@ impl FromStr for Repository {
         let base = Url::parse(&format!("https://{reached}/v2/{name}/"));
         // The bytes of user names and of what a URL would leave out or rewrite are not those of hosts.
         match base {
-            Ok(base) if !host.is_empty() && host.bytes().all(is_of_host) => Ok(Self {
-                name: name.to_owned(),
-                host,
-                base,
-            }),
+            Ok(base) if !host.is_empty() && host.bytes().all(is_of_host) => {
+                let name = name.to_owned();
+                Ok(Self(Arc::new(Parts { host, name, base })))
+            }
             _ => Err(invalid("the host is none")),
         }
     }
