@@ -9,7 +9,7 @@ mod select;
 mod status;
 
 pub use observed::{
-    ActionFailure, ListedRelease, Listing, Owner, ProviderObject, ProviderTemplate, ReleaseView, StackObserved,
+    ActionFailure, ListedRelease, Listing, Outage, Owner, ProviderObject, ProviderTemplate, ReleaseView, StackObserved,
 };
 pub use plan::{Note, NoteReason, StackAction, StackPlan, StackWaiting, plan};
 pub use provider::release_kind;

@@ -6,7 +6,8 @@ use crds::conditions::{Condition, ConditionStatus, ConditionType, Reason, Severi
 /// tells nothing new.
 ///
 /// Of what a stack says about its releases only the beginning is news, told by what its conditions said `before`: their words change with every
-/// release, and the releases tell them themselves. So it is of differences that the drift policy leaves.
+/// release, and the releases tell them themselves. So it is of a source that does not answer, of differences that the drift policy leaves, and
+/// of a tag that was moved.
 pub fn warnings<'a>(before: &[Condition], after: &'a [Condition]) -> Vec<(Reason, &'a str)> {
     let mut told: Vec<(Reason, &str)> = Vec::new();
     for condition in after.iter().filter(|condition| counts(condition)) {
@@ -17,8 +18,11 @@ pub fn warnings<'a>(before: &[Condition], after: &'a [Condition]) -> Vec<(Reason
             let mut before = before.iter().filter(|condition| counts(condition));
             before.any(|condition| reason_of(condition) == Some(reason))
         };
-        let is_left = reason == Reason::Drifted && condition.status == ConditionStatus::True;
-        let is_news = if about_releases || is_left {
+        let is_left =
+            matches!(reason, Reason::Drifted | Reason::DigestChanged) && condition.status == ConditionStatus::True;
+        // Its words tell of every try.
+        let is_outage = reason == Reason::FailedToSync;
+        let is_news = if about_releases || is_left || is_outage {
             !said(reason) && told.iter().all(|(other, _)| *other != reason)
         } else {
             severe && condition.status == ConditionStatus::False
@@ -119,14 +123,37 @@ mod tests {
     }
 
     #[test]
-    fn that_objects_are_left_as_somebody_changed_them_is_told_once() {
-        let drifted = |message: &str| Condition {
+    fn what_is_left_as_it_is_is_told_once() {
+        for (type_, reason) in [
+            ("HelmChartApplied", Reason::Drifted),
+            ("ClusterStackReleaseDownloaded", Reason::DigestChanged),
+        ] {
+            let left = |message: &str| Condition {
+                message: Some(message.to_owned()),
+                ..condition(type_, ConditionStatus::True, None, Some(reason))
+            };
+            let (one, two) = ([left("one field")], [left("two fields")]);
+            assert_eq!(warnings(&[], &one), [(reason, "one field")]);
+            assert_eq!(warnings(&one, &two), []);
+        }
+    }
+
+    #[test]
+    fn source_that_does_not_answer_is_told_once_however_often_it_is_asked() {
+        let silent = |message: &str| Condition {
             message: Some(message.to_owned()),
-            ..condition("HelmChartApplied", ConditionStatus::True, None, Some(Reason::Drifted))
+            ..condition(
+                "ReleasesSynced",
+                ConditionStatus::False,
+                Some(Severity::Warning),
+                Some(Reason::FailedToSync),
+            )
         };
-        let (one, two) = ([drifted("one field")], [drifted("two fields")]);
-        assert_eq!(warnings(&[], &one), [(Reason::Drifted, "one field")]);
+        let (one, two) = ([silent("tried once")], [silent("tried 2 times")]);
+        assert_eq!(warnings(&[], &one), [(Reason::FailedToSync, "tried once")]);
         assert_eq!(warnings(&one, &two), []);
+        let answers = [condition("ReleasesSynced", ConditionStatus::True, None, None)];
+        assert_eq!(warnings(&answers, &two), [(Reason::FailedToSync, "tried 2 times")]);
     }
 
     #[test]

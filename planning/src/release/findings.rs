@@ -34,6 +34,17 @@ fn downloaded(observed: &ReleaseObserved) -> Finding {
         return Finding::fails(TYPE, Severity::Error, Reason::DigestChanged, message);
     }
     match &observed.assets {
+        Assets::Ready {
+            digest,
+            moved_to: Some(other),
+            ..
+        } => {
+            let message = format!(
+                "the tag was moved: the source now has {other} under it, which is refused; {digest}, which was pinned, stays in use; \
+                 publish a new version, or delete this ClusterStackRelease to accept the new bytes"
+            );
+            Finding::holds_because(TYPE, Reason::DigestChanged, message)
+        }
         Assets::Ready { .. } if wants_warnings(observed) => {
             Finding::holds_because(TYPE, Reason::VerificationFailed, UNVERIFIED)
         }

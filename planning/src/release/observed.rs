@@ -77,6 +77,9 @@ pub enum Assets {
     Ready {
         /// Digest over all files, `sha256:<hex>`.
         digest: String,
+        /// What else the source now has under the tag, as a digest, when these files are the older ones, kept since they were pinned.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        moved_to: Option<String>,
         /// Where it came from, for people.
         source: String,
         /// `versions.kubernetes` of the metadata, verbatim.

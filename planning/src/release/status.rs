@@ -48,6 +48,7 @@ fn pins(observed: &ReleaseObserved) -> (Option<ReleaseAssets>, Option<String>) {
             digest,
             source,
             kubernetes_version,
+            ..
         } if moved_from(observed).is_none() => {
             let assets = ReleaseAssets {
                 digest: digest.clone(),

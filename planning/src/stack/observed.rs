@@ -85,6 +85,9 @@ pub enum Listing {
     Unavailable {
         /// What it said.
         message: String,
+        /// How long this has been so, of a source that is asked from time to time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        outage: Option<Outage>,
     },
     /// It answered.
     Known {
@@ -93,6 +96,17 @@ pub enum Listing {
         /// How many names it holds that are no release tags.
         foreign: usize,
     },
+}
+
+/// The time that a source has not answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outage {
+    /// When it did not answer for the first time.
+    pub since: Timestamp,
+    /// How many times in a row it did not.
+    pub attempts: u32,
+    /// When it is asked again.
+    pub next: Timestamp,
 }
 
 /// One release that the source lists.

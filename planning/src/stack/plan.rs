@@ -402,7 +402,7 @@ fn waiting(observed: &StackObserved, selection: &Selection) -> Vec<StackWaiting>
         }),
     );
     match &observed.listing {
-        Listing::Unusable { message } | Listing::Unavailable { message } => {
+        Listing::Unusable { message } | Listing::Unavailable { message, .. } => {
             waiting.push(StackWaiting::Source {
                 message: message.clone(),
             });

@@ -129,6 +129,7 @@ impl World {
             ["break", "chart", tag, ..] => self.flaw(tag, Some(Flaw::Chart(rest(line, 3)))),
             ["mend", tag] => self.flaw(tag, None),
             ["source", "fails", ..] => self.source.outage = Some(rest(line, 2)),
+            ["source", "keeps"] => self.source.keeps = true,
             ["source", "answers"] => self.source.outage = None,
             ["apply", "stack", name, options @ ..] => self.apply_stack(name, options),
             ["delete", "stack", name] => drop(self.api.stacks.remove(*name)),

@@ -117,6 +117,7 @@ impl World {
         if let Some(message) = &self.source.outage {
             return Listing::Unavailable {
                 message: message.clone(),
+                outage: None,
             };
         }
         let listed = |(tag, files): (&String, &super::Files)| {

@@ -76,10 +76,18 @@ impl World {
         if release.deleting || release.annotations.contains_key(labels::PAUSED) {
             return Assets::NotRead;
         }
+        let digest_of = |files: &Files| digest_of_everything(&(tag, files.revision));
+        let pinned = release.status.assets.as_ref().map(|assets| &assets.digest);
+        let kept = self.source.keeps && pinned.is_some() && self.store.get(tag).map(digest_of).as_ref() == pinned;
+        let mut moved_to = None;
         if self.source.outage.is_none()
             && let Some(files) = self.source.releases.get(tag)
         {
-            self.store.insert(tag.to_owned(), files.clone());
+            if kept {
+                moved_to = Some(digest_of(files)).filter(|digest| Some(digest) != pinned);
+            } else {
+                self.store.insert(tag.to_owned(), files.clone());
+            }
         }
         match self.store.get(tag) {
             None => Assets::Missing {
@@ -97,7 +105,8 @@ impl World {
                 message: message.clone(),
             },
             Some(files) => Assets::Ready {
-                digest: digest_of_everything(&(tag, files.revision)),
+                digest: digest_of(files),
+                moved_to,
                 source: "the modelled source".to_owned(),
                 kubernetes_version: files.kubernetes_version.clone(),
             },
