@@ -1,11 +1,16 @@
 //! Command line and environment: the only place of the operator that reads either.
 
+mod usual;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Parser, ValueEnum};
 use operator_kit::telemetry::check_level;
+use release::http::IpNet;
+
+use self::usual::UsualArgs;
 
 /// Turns releases of cluster stacks into usable ClusterClasses, and keeps them so.
 ///
@@ -34,13 +39,8 @@ pub(crate) struct Args {
     #[arg(long, default_value = "", value_parser = label_value, value_name = "VALUE")]
     pub(crate) watch_filter: String,
 
-    /// Where releases come from when a ClusterStack does not say so itself.
-    #[arg(long, value_enum, default_value_t = SourceKind::Directory, value_name = "KIND")]
-    pub(crate) source: SourceKind,
-
-    /// The same as --source directory: releases lie in --release-dir already.
-    #[arg(long, action = ArgAction::Set, num_args = 0..=1, default_value_t = false, default_missing_value = "true", value_name = "BOOL")]
-    pub(crate) local: bool,
+    #[command(flatten)]
+    pub(crate) usual: UsualArgs,
 
     /// Folder of the source directory: releases lie in DIR/cluster-stacks/TAG/.
     #[arg(long, default_value = "/tmp/downloads", value_name = "DIR")]
@@ -49,6 +49,22 @@ pub(crate) struct Args {
     /// How often the folder is looked at even when the file system reports no change.
     #[arg(long, default_value = "60s", value_parser = duration, value_name = "DURATION")]
     pub(crate) rescan_interval: Duration,
+
+    /// Where releases that were downloaded are kept; put it on a volume, and a restart downloads nothing.
+    #[arg(long, default_value = "/tmp/stackwright", value_name = "DIR")]
+    pub(crate) cache_dir: PathBuf,
+
+    /// Most bytes of downloaded releases, such as 512Mi or 2Gi. What releases need stays, also above it.
+    #[arg(long, default_value = "2Gi", value_parser = bytes, value_name = "BYTES")]
+    pub(crate) cache_max_bytes: u64,
+
+    /// Allow sources without TLS.
+    #[arg(long)]
+    pub(crate) allow_plain_http: bool,
+
+    /// A network with sources that is not public, such as 10.0.0.0/8: private, of the cluster, loopback. May be given several times.
+    #[arg(long, value_delimiter = ',', value_name = "CIDR")]
+    pub(crate) allow_source_network: Vec<IpNet>,
 
     /// How many releases and stacks are worked on at once, unless one of the flags below says otherwise.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
@@ -124,6 +140,10 @@ pub(crate) const DEFAULT_WEBHOOK_CERT_DIR: &str = "/tmp/k8s-webhook-server/servi
 pub(crate) enum SourceKind {
     /// A folder on this machine or volume.
     Directory,
+    /// Releases of a repository on GitHub.
+    Github,
+    /// Artifacts of a repository in an OCI registry.
+    Oci,
 }
 
 /// How log lines look.
@@ -145,6 +165,24 @@ fn duration(text: &str) -> Result<Duration, String> {
         .parse()
         .map_err(|_| format!("{text:?} is not a duration; write it like 15s, 500ms or 1m30s"))?;
     Duration::try_from(friendly).map_err(|_| "a duration cannot be negative".to_owned())
+}
+
+/// `1048576`, `512Mi`, `2Gi`, as Kubernetes writes sizes.
+fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "" => Some(1),
+        "Ki" => Some(1 << 10),
+        "Mi" => Some(1 << 20),
+        "Gi" => Some(1 << 30),
+        "Ti" => Some(1_u64 << 40),
+        _ => None,
+    };
+    let number: Option<u64> = digits.parse().ok();
+    number
+        .zip(unit)
+        .and_then(|(number, unit)| number.checked_mul(unit))
+        .ok_or_else(|| format!("{text:?} is not a size; write it like 512Mi or 2Gi"))
 }
 
 /// A namespace as the API server takes it, or nothing.
@@ -207,6 +245,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+    use crate::sources::UsualSource;
 
     #[test]
     fn the_definition_of_the_command_line_is_consistent() {
@@ -232,7 +271,8 @@ mod tests {
             "--leader-elect-namespace=cso-system",
         ])
         .expect("flags of the contract");
-        assert!(args.local && args.leader_elect);
+        assert!(args.leader_elect);
+        assert!(matches!(args.usual.source(), Ok(UsualSource::Directory)));
         assert_eq!(
             (args.clusterstack_concurrency, args.clusterstackrelease_concurrency),
             (Some(2), Some(3))
@@ -292,5 +332,12 @@ mod tests {
         };
         assert!(message("--lease-duration=soon").contains("15s, 500ms or 1m30s"));
         assert!(message("--metrics-bind-address=eighty").contains(":8080 or 127.0.0.1:8080"));
+        for flag in [
+            "--cache-max-bytes=2GB",
+            "--cache-max-bytes=much",
+            "--cache-max-bytes=99999999999Ti",
+        ] {
+            assert!(message(flag).contains("512Mi or 2Gi"), "{flag}");
+        }
     }
 }

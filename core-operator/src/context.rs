@@ -1,5 +1,6 @@
 //! The handles that every driver needs, and the few questions that are asked of several of them at once.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -139,25 +140,35 @@ impl Context {
         profile: HelmProfile,
     ) -> Result<Arc<Rendered>, String> {
         let renderer = Arc::clone(&self.renderer);
-        let (files, namespace) = (files.clone(), namespace.to_owned());
+        let (admitted, namespace) = (files.clone(), namespace.to_owned());
         let work = move || {
+            let release = admitted.release();
+            let readable = Cell::new(true);
             let request = RenderRequest {
-                chart_digest: &files.release().class_chart.sha256.to_string(),
-                chart: &|| files.read_class_chart().map_err(Into::into),
+                chart_digest: &release.class_chart.sha256.to_string(),
+                chart: &|| {
+                    let chart = admitted.read_class_chart();
+                    readable.set(chart.is_ok());
+                    chart.map_err(Into::into)
+                },
                 // The release name of the contract: provider, name and Kubernetes version, without the stack's version.
-                release_name: &files.release().tag.stem().to_string(),
+                release_name: &release.tag.stem().to_string(),
                 namespace: &namespace,
                 kubernetes_version: None,
                 api_versions: &[],
                 profile,
                 values: &serde_json::Value::Null,
             };
-            renderer
+            let outcome = renderer
                 .render(&request)
-                .map_err(|error| operator_kit::failure::chain(&error))
+                .map_err(|error| operator_kit::failure::chain(&error));
+            (outcome, readable.get())
         };
-        tokio::task::spawn_blocking(work)
-            .await
-            .unwrap_or_else(|_| Err("the rendering was stopped".to_owned()))
+        let stopped = || (Err("the rendering was stopped".to_owned()), true);
+        let (outcome, readable) = tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| stopped());
+        if !readable {
+            self.sources.doubt(&files.release().tag, files.release().digest);
+        }
+        outcome
     }
 }

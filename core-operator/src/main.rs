@@ -21,7 +21,8 @@ use std::future::Future;
 use std::process::ExitCode;
 use std::{io, thread};
 
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 use operator_kit::failure::chain;
 use tokio::runtime::{Builder, Runtime};
 
@@ -31,11 +32,14 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Most threads that wait for the network. More cores do not make waiting faster, and every thread keeps memory of its own.
 const REACTORS: usize = 4;
 
-/// Most threads that render or read files.
-const WORKERS: usize = 8;
+/// Most threads that render or read and write files: more than downloads and looks at a storage that hangs can hold.
+const WORKERS: usize = 16;
 
 fn main() -> ExitCode {
     let arguments = args::Args::parse();
+    if let Err(message) = arguments.usual.source() {
+        args::Args::command().error(ErrorKind::ValueValidation, message).exit();
+    }
     let ended = runtime().map(|runtime| complete(runtime, operate(arguments)));
     ended.unwrap_or_else(|error| {
         eprintln!("core-operator: failed to start threads: {error}");

@@ -22,6 +22,7 @@ use operator_kit::patience::patiently;
 use operator_kit::record::{RecordLimits, Recorder};
 use operator_kit::telemetry::{Gate, Readiness};
 use operator_kit::watch_log::WatchLog;
+use release::http::{Network, NetworkOptions};
 use rendering::Renderer;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +35,7 @@ use crate::freshest::Freshest;
 use crate::looking::Looking;
 use crate::providers::Providers;
 use crate::release::Memories;
-use crate::sources::Sources;
+use crate::sources::{Cache, CacheOptions, Connector, SourceOptions, Sources};
 use crate::stack::StackMemories;
 use crate::surroundings::look_around;
 use crate::triggers::{self, Triggers};
@@ -150,7 +151,7 @@ fn assemble(
     let (objects, object_notices) =
         ObjectWatches::new(client.clone(), discovery.clone(), labels::PART_OF, stop.clone());
     let (providers, provider_changes) = Providers::new(client.clone(), discovery.clone(), crds.clone(), stop.clone());
-    let (sources, source_changes) = Sources::new(args.release_dir.clone(), args.rescan_interval, stop.clone());
+    let (sources, source_changes) = Sources::new(source_options(args, client)?, stop.clone());
     let context = Arc::new(Context {
         client: client.clone(),
         discovery,
@@ -175,6 +176,25 @@ fn assemble(
     follow(triggers::follow_providers(Arc::clone(&context), triggers.clone(), provider_changes).boxed());
     follow(triggers::follow_sources(Arc::clone(&context), triggers.clone(), source_changes).boxed());
     Ok(context)
+}
+
+fn source_options(args: &Args, client: &Client) -> anyhow::Result<SourceOptions> {
+    let network = Network::new(NetworkOptions {
+        plain_http: args.allow_plain_http,
+        networks: args.allow_source_network.clone(),
+        ..NetworkOptions::default()
+    })
+    .context("failed to prepare for remote sources")?;
+    let usual = args.usual.source().map_err(anyhow::Error::msg)?;
+    Ok(SourceOptions {
+        root: args.release_dir.clone(),
+        rescan: args.rescan_interval,
+        connector: Arc::new(Connector::new(client.clone(), network, usual)),
+        cache: Arc::new(Cache::new(CacheOptions {
+            directory: args.cache_dir.clone(),
+            max_bytes: args.cache_max_bytes,
+        })),
+    })
 }
 
 fn recorder(args: &Args) -> anyhow::Result<Option<Recorder>> {

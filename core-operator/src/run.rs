@@ -103,7 +103,8 @@ fn introduce(args: &Args) {
     let or_all = |text: &str| if text.is_empty() { "all" } else { text }.to_owned();
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
-        source = %args.release_dir.display(),
+        source = args.usual.source().map(|usual| usual.to_string()).unwrap_or_default(),
+        releases = %args.release_dir.display(),
         namespace = or_all(&args.namespace),
         watch_filter = or_all(&args.watch_filter),
         leader_election = args.leader_elect,

@@ -1,45 +1,37 @@
 //! Where releases come from: one follower per source, shared by all stacks that name it.
 //!
-//! Today a source is a directory below the one that the operator was started with.
+//! A directory is watched and read in place. Everything else is asked from time to time, and what it gives is kept in the store.
+
+mod connect;
+mod directory;
+mod opened;
+mod place;
+mod remote;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crds::ClusterStackRelease;
 use crds::names::ReleaseTag;
-use crds::policy::VerificationMode;
 use crds::source::Source;
+use crds::{ClusterStack, ClusterStackRelease};
 use kube::ResourceExt;
-use operator_kit::failure::chain;
 use planning::stack::{ListedRelease, Listing};
-use release::source::{Change, DirectorySource, DirectoryWatch, Notifications, RELEASES_DIRECTORY, ReleaseSource};
-use release::{Admitted, Digest, ErrorClass, Release, admit};
+use release::Digest;
+use release::source::{Notifications, RELEASES_DIRECTORY};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// What became of opening a release, whose bytes nobody may read before its policy has admitted them.
-#[derive(Clone)]
-pub(crate) enum Opened<Files = Admitted> {
-    /// It is usable.
-    Ready {
-        /// Where it came from, for people.
-        source: String,
-        /// Its files.
-        files: Files,
-    },
-    /// It is not there (yet), or cannot be read at the moment.
-    Missing {
-        /// Why.
-        message: String,
-    },
-    /// It is there and cannot be used.
-    Broken {
-        /// The file and the reason.
-        message: String,
-    },
-}
+pub(crate) use self::connect::{Connector, UsualSource};
+use self::directory::DirectoryFollower;
+pub(crate) use self::opened::Opened;
+use self::opened::verification_mode;
+use self::place::Place;
+pub(crate) use self::remote::{Cache, CacheOptions};
+use self::remote::{RemoteFollower, Wish};
 
 /// What changed at a source.
 #[derive(Clone, Debug)]
@@ -52,320 +44,250 @@ pub(crate) struct SourceChange {
     pub(crate) listing: bool,
 }
 
+impl SourceChange {
+    fn of_tag(tag: &ReleaseTag) -> Self {
+        Self {
+            tags: BTreeSet::from([tag.clone()]),
+            unready: false,
+            listing: false,
+        }
+    }
+}
+
+/// How sources are followed.
+pub(crate) struct SourceOptions {
+    /// The directory that all directory sources lie in or are.
+    pub(crate) root: PathBuf,
+    /// How often a directory is looked at even when the file system reports no change.
+    pub(crate) rescan: Duration,
+    /// What makes sources of what stacks name.
+    pub(crate) connector: Arc<Connector>,
+    /// Where releases of remote sources are kept.
+    pub(crate) cache: Arc<Cache>,
+}
+
 /// All sources that stacks and releases name, and some that they named lately.
 pub(crate) struct Sources {
-    root: PathBuf,
-    rescan: Duration,
+    options: SourceOptions,
     cancel: CancellationToken,
     changes: mpsc::UnboundedSender<SourceChange>,
     notifications: Notifications,
-    followers: Mutex<HashMap<PathBuf, Following>>,
+    followers: Mutex<HashMap<Place, Following>>,
 }
 
-/// A follower, and what ends its watch together with this value.
+/// A follower, and what ends it together with this value.
 struct Following {
-    follower: Arc<Follower>,
+    follower: Follower,
     _end: DropGuard,
 }
 
-struct Follower {
-    path: PathBuf,
-    source: DirectorySource,
-    listing: Mutex<Listing>,
-    memory: Mutex<Memory>,
+#[derive(Clone)]
+enum Follower {
+    Directory(Arc<DirectoryFollower>),
+    Remote(Arc<RemoteFollower>),
 }
 
-/// What was opened and is not known to have changed since.
-#[derive(Default)]
-struct Memory {
-    opened: HashMap<ReleaseTag, Opened<Arc<Release>>>,
-    /// How often something was forgotten. What was opened before is not put back afterwards.
-    generation: u64,
+impl Follower {
+    fn listing(&self) -> Listing {
+        match self {
+            Self::Directory(follower) => follower.listing(),
+            Self::Remote(follower) => follower.listing(),
+        }
+    }
 }
 
 impl Sources {
-    /// `root` is the directory that all directory sources lie in or are.
     pub(crate) fn new(
-        root: PathBuf,
-        rescan: Duration,
+        options: SourceOptions,
         cancel: CancellationToken,
     ) -> (Self, mpsc::UnboundedReceiver<SourceChange>) {
         let (changes, receiver) = mpsc::unbounded_channel();
-        (
-            Self {
-                root,
-                rescan,
-                cancel,
-                changes,
-                notifications: Notifications::default(),
-                followers: Mutex::default(),
-            },
-            receiver,
-        )
+        let sources = Self {
+            options,
+            cancel,
+            changes,
+            notifications: Notifications::default(),
+            followers: Mutex::default(),
+        };
+        (sources, receiver)
     }
 
-    /// What a source lists; the default source when none is named.
-    pub(crate) fn listing(&self, source: Option<&Source>) -> Listing {
-        match self.follower(source) {
-            Ok(follower) => lock(&follower.listing).clone(),
+    /// What the source of a stack lists. A stack that asks for it anew has it asked at once.
+    pub(crate) fn listing_for(&self, stack: &ClusterStack) -> Listing {
+        let namespace = stack.namespace().unwrap_or_default();
+        match self.follower(stack.spec.source.as_ref(), &namespace) {
+            Ok(follower) => {
+                if let Follower::Remote(remote) = &follower {
+                    remote.wish(&stack_key(stack), wish(stack));
+                }
+                follower.listing()
+            }
             Err(message) => Listing::Unusable { message },
         }
     }
 
+    /// Whether the source of a release answers and does not have it.
+    pub(crate) fn has_withdrawn(&self, release: &ClusterStackRelease) -> bool {
+        let namespace = release.namespace().unwrap_or_default();
+        let follower = self.follower(release.spec.source.as_ref(), &namespace);
+        let name = release.name_any();
+        matches!(
+            follower.map(|follower| follower.listing()),
+            Ok(Listing::Known { releases, .. }) if releases.iter().all(|listed| listed.tag.to_string() != name)
+        )
+    }
+
     /// What a source is and where, for people.
     pub(crate) fn described(&self, source: Option<&Source>) -> String {
-        match (source, self.path(source)) {
-            (Some(source), Err(_)) => source.to_string(),
-            (_, path) => {
-                let releases = path.as_ref().unwrap_or(&self.root).join(RELEASES_DIRECTORY);
-                format!("directory {}", releases.display())
-            }
+        match (source, self.place(source, "")) {
+            (_, Ok(Place::Directory(path))) => format!("directory {}", path.join(RELEASES_DIRECTORY).display()),
+            (None, _) => self.options.connector.usual().to_string(),
+            (Some(source), _) => source.to_string(),
         }
     }
 
     /// The files of a release, if its policy admits them.
     pub(crate) async fn of(&self, release: &ClusterStackRelease) -> Opened {
-        let opened = match release.name_any().parse() {
-            Ok(tag) => self.open(release.spec.source.as_ref(), &tag).await,
-            Err(error) => Opened::Broken {
-                message: format!("the name is no release tag: {error}"),
-            },
+        let tag: ReleaseTag = match release.name_any().parse() {
+            Ok(tag) => tag,
+            Err(error) => {
+                return Opened::Broken {
+                    message: format!("the name is no release tag: {error}"),
+                };
+            }
+        };
+        let namespace = release.namespace().unwrap_or_default();
+        let opened = match self.follower(release.spec.source.as_ref(), &namespace) {
+            Ok(Follower::Directory(follower)) => follower.open(&tag).await,
+            Ok(Follower::Remote(follower)) => follower.open(&tag, pinned(release)).await,
+            Err(message) => Opened::Missing { message },
         };
         opened.admitted(verification_mode(release))
     }
 
-    /// One release of a source, verified. What was opened once is not read again until the source reports a change.
-    async fn open(&self, source: Option<&Source>, tag: &ReleaseTag) -> Opened<Arc<Release>> {
-        let follower = match self.follower(source) {
-            Ok(follower) => follower,
-            Err(message) => return Opened::Missing { message },
-        };
-        let generation = match follower.known(tag) {
-            Known::Opened(opened) => return opened,
-            Known::Forgotten { generation } => generation,
-        };
-        let (opened, keep) = follower.open(tag).await;
-        if keep && !follower.keep(generation, tag, &opened) {
-            // Its files may have changed while they were read.
-            let _ = self.changes.send(SourceChange {
-                tags: BTreeSet::from([tag.clone()]),
-                unready: false,
-                listing: false,
-            });
+    /// Whoever could not read what was handed out says so: it is held against its digest again before anybody gets it.
+    pub(crate) fn doubt(&self, tag: &ReleaseTag, digest: Digest) {
+        for Following { follower, .. } in lock(&self.followers).values() {
+            if let Follower::Remote(follower) = follower {
+                follower.doubt(tag, digest);
+            }
         }
-        opened
     }
 
-    /// Ends the followers of all other sources: each holds watches of the system, which has not many. The root stays.
-    pub(crate) fn follow_only<'named>(&self, named: impl Iterator<Item = Option<&'named Source>>) {
-        let named: HashSet<PathBuf> = named.filter_map(|source| self.path(source).ok()).collect();
-        lock(&self.followers).retain(|path, _| *path == self.root || named.contains(path));
+    /// Ends what nobody needs any more: the followers of other sources, and what they remember of other releases. The usual source stays, and
+    /// of a directory everything is remembered.
+    pub(crate) async fn follow_only(&self, stacks: &[Arc<ClusterStack>], releases: &[Arc<ClusterStackRelease>]) {
+        let mut named: HashMap<Place, HashSet<ReleaseTag>> = HashMap::new();
+        named.extend(self.place(None, "").map(|place| (place, HashSet::new())));
+        let mut wished: HashMap<Place, HashMap<String, Wish>> = HashMap::new();
+        for stack in stacks {
+            let namespace = stack.namespace().unwrap_or_default();
+            if let Ok(place) = self.place(stack.spec.source.as_ref(), &namespace) {
+                named.entry(place.clone()).or_default();
+                wished.entry(place).or_default().insert(stack_key(stack), wish(stack));
+            }
+        }
+        let mut needed = BTreeSet::new();
+        for release in releases {
+            let namespace = release.namespace().unwrap_or_default();
+            needed.extend(pinned(release));
+            if let (Ok(place), Ok(tag)) = (
+                self.place(release.spec.source.as_ref(), &namespace),
+                release.name_any().parse(),
+            ) {
+                named.entry(place).or_default().insert(tag);
+            }
+        }
+        let nobody = HashMap::new();
+        lock(&self.followers).retain(|place, following| {
+            let Some(tags) = named.get(place) else { return false };
+            if let Follower::Remote(follower) = &following.follower {
+                follower.retain(tags, wished.get(place).unwrap_or(&nobody));
+            }
+            true
+        });
+        self.options.cache.keep(needed).await;
     }
 
-    fn follower(&self, source: Option<&Source>) -> Result<Arc<Follower>, String> {
-        let path = self.path(source)?;
+    fn follower(&self, source: Option<&Source>, namespace: &str) -> Result<Follower, String> {
+        let place = self.place(source, namespace)?;
         let mut followers = lock(&self.followers);
-        if let Some(Following { follower, .. }) = followers.get(&path) {
-            return Ok(Arc::clone(follower));
+        if let Some(Following { follower, .. }) = followers.get(&place) {
+            return Ok(follower.clone());
         }
-        let follower = Arc::new(Follower::new(&path));
-        let task = Arc::clone(&follower).follow(self.rescan, self.notifications.clone(), self.changes.clone());
         let end = self.cancel.child_token();
-        tokio::spawn(end.clone().run_until_cancelled_owned(task));
+        let follower = match &place {
+            Place::Directory(path) => {
+                let follower = Arc::new(DirectoryFollower::new(path, self.changes.clone()));
+                let task = Arc::clone(&follower).follow(self.options.rescan, self.notifications.clone());
+                tokio::spawn(end.clone().run_until_cancelled_owned(task));
+                Follower::Directory(follower)
+            }
+            Place::Remote { .. } | Place::Usual => {
+                let follower = RemoteFollower::new(
+                    self.options.connector.connection(&place),
+                    Arc::clone(&self.options.cache),
+                    self.changes.clone(),
+                    end.clone(),
+                );
+                let task = Arc::clone(&follower).follow();
+                tokio::spawn(end.clone().run_until_cancelled_owned(task));
+                Follower::Remote(follower)
+            }
+        };
         let following = Following {
-            follower: Arc::clone(&follower),
+            follower: follower.clone(),
             _end: end.drop_guard(),
         };
-        followers.insert(path, following);
+        followers.insert(place, following);
         Ok(follower)
     }
 
-    fn path(&self, source: Option<&Source>) -> Result<PathBuf, String> {
-        match source {
-            None => Ok(self.root.clone()),
-            Some(Source::Directory(directory)) => below(&self.root, Path::new(&directory.path)),
-            Some(Source::Github(_) | Source::Oci(_) | Source::Http(_)) => Err(
-                "this version of the operator reads releases from directories only; use spec.source.directory"
-                    .to_owned(),
-            ),
+    fn place(&self, source: Option<&Source>, namespace: &str) -> Result<Place, String> {
+        match (source, self.options.connector.usual()) {
+            (Some(source), _) => Place::of(&self.options.root, source, namespace),
+            (None, UsualSource::Directory) => Ok(Place::Directory(self.options.root.clone())),
+            (None, UsualSource::Remote { .. }) => Ok(Place::Usual),
         }
     }
 }
 
-impl Opened<Arc<Release>> {
-    fn admitted(self, mode: VerificationMode) -> Opened {
-        match self {
-            Self::Ready { source, files } => match admit(files, mode) {
-                Ok(files) => Opened::Ready { source, files },
-                Err(refused) => Opened::Broken {
-                    message: refused.to_string(),
-                },
-            },
-            Self::Missing { message } => Opened::Missing { message },
-            Self::Broken { message } => Opened::Broken { message },
-        }
+/// What a source listed, for a decision.
+fn known(listing: release::source::Listing) -> Listing {
+    let listed = |listed: release::source::ListedRelease| ListedRelease {
+        tag: listed.tag,
+        published_at: listed.published_at,
+        digest: None,
+        kubernetes_version: None,
+    };
+    Listing::Known {
+        foreign: listing.foreign.len(),
+        releases: listing.releases.into_iter().map(listed).collect(),
     }
 }
 
-fn verification_mode(release: &ClusterStackRelease) -> VerificationMode {
-    let policy = release.spec.policy.as_ref();
-    let verification = policy.and_then(|policy| policy.verification.as_ref());
-    verification.map(|verification| verification.mode).unwrap_or_default()
+/// The digest that a release was pinned to.
+fn pinned(release: &ClusterStackRelease) -> Option<Digest> {
+    let assets = release.status.as_ref()?.assets.as_ref()?;
+    assets.digest.parse().ok()
 }
 
-/// A relative path without `..`, below the root. The CRD has the same rule; a status may be older than a rule.
-fn below(root: &Path, relative: &Path) -> Result<PathBuf, String> {
-    let plain = relative
-        .components()
-        .all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
-    if plain {
-        Ok(root.join(relative))
-    } else {
-        Err("spec.source.directory.path must be a relative path without ..".to_owned())
-    }
+fn stack_key(stack: &ClusterStack) -> String {
+    format!("{}/{}", stack.namespace().unwrap_or_default(), stack.name_any())
 }
 
-/// What a follower knows of a release.
-enum Known {
-    Opened(Opened<Arc<Release>>),
-    Forgotten { generation: u64 },
-}
-
-impl Follower {
-    fn new(path: &Path) -> Self {
-        Self {
-            path: path.to_owned(),
-            source: DirectorySource::new(path),
-            listing: Mutex::new(Listing::NotAsked),
-            memory: Mutex::default(),
-        }
-    }
-
-    fn known(&self, tag: &ReleaseTag) -> Known {
-        let memory = lock(&self.memory);
-        match memory.opened.get(tag) {
-            Some(opened) => Known::Opened(opened.clone()),
-            None => Known::Forgotten {
-                generation: memory.generation,
-            },
-        }
-    }
-
-    /// Remembers what was opened, unless something was forgotten meanwhile.
-    fn keep(&self, generation: u64, tag: &ReleaseTag, opened: &Opened<Arc<Release>>) -> bool {
-        let mut memory = lock(&self.memory);
-        let current = memory.generation == generation;
-        if current {
-            memory.opened.insert(tag.clone(), opened.clone());
-        }
-        current
-    }
-
-    async fn open(&self, tag: &ReleaseTag) -> (Opened<Arc<Release>>, bool) {
-        match self.source.open(tag).await {
-            Ok(files) => (
-                Opened::Ready {
-                    source: format!("directory {}", self.path.display()),
-                    files: Arc::new(files),
-                },
-                true,
-            ),
-            Err(error) => {
-                let message = chain(&error);
-                match error.class() {
-                    ErrorClass::Terminal => (Opened::Broken { message }, true),
-                    ErrorClass::Waiting => (Opened::Missing { message }, true),
-                    ErrorClass::Transient => (Opened::Missing { message }, false),
-                }
-            }
-        }
-    }
-
-    /// Lists at once, and again whenever something changed.
-    async fn follow(
-        self: Arc<Self>,
-        rescan: Duration,
-        notifications: Notifications,
-        changes: mpsc::UnboundedSender<SourceChange>,
-    ) {
-        let mut watch = match DirectoryWatch::new(&self.path, rescan, &notifications).await {
-            Ok(watch) => watch,
-            Err(error) => {
-                *lock(&self.listing) = Listing::Unavailable { message: chain(&error) };
-                let _ = changes.send(SourceChange {
-                    tags: BTreeSet::new(),
-                    unready: true,
-                    listing: true,
-                });
-                return;
-            }
-        };
-        let mut change = Change::Everything;
-        loop {
-            let listing = self.list().await;
-            let differs = std::mem::replace(&mut *lock(&self.listing), listing.clone()) != listing;
-            let unready = change == Change::Everything;
-            let tags = self.forget(change).await;
-            let told = SourceChange {
-                tags,
-                unready,
-                listing: differs,
-            };
-            if changes.send(told).is_err() {
-                return;
-            }
-            change = watch.changed().await;
-        }
-    }
-
-    async fn list(&self) -> Listing {
-        match self.source.list().await {
-            Ok(listing) => Listing::Known {
-                releases: listing
-                    .releases
-                    .into_iter()
-                    .map(|listed| ListedRelease {
-                        tag: listed.tag,
-                        published_at: listed.published_at,
-                        digest: None,
-                        kubernetes_version: None,
-                    })
-                    .collect(),
-                foreign: listing.foreign.len(),
-            },
-            Err(error) => Listing::Unavailable { message: chain(&error) },
-        }
-    }
-
-    /// Forgets what is not provably the same as before: it is opened again when it is needed. Gives the releases that may have other files.
-    async fn forget(&self, change: Change) -> BTreeSet<ReleaseTag> {
-        let (tags, everything) = match change {
-            Change::Tags(tags) => (tags, false),
-            // A storage that does not answer says nothing about what was read from it.
-            Change::Everything => (self.source.changed(self.usable()).await.unwrap_or_default(), true),
-        };
-        let mut memory = lock(&self.memory);
-        memory.generation += 1;
-        memory.opened.retain(|tag, opened| {
-            let usable = matches!(opened, Opened::Ready { .. });
-            !tags.contains(tag) && (usable || !everything)
-        });
-        tags
-    }
-
-    fn usable(&self) -> Vec<(ReleaseTag, Digest)> {
-        let memory = lock(&self.memory);
-        let usable = memory.opened.iter().filter_map(|(tag, opened)| match opened {
-            Opened::Ready { files, .. } => Some((tag.clone(), files.digest)),
-            Opened::Missing { .. } | Opened::Broken { .. } => None,
-        });
-        usable.collect()
+fn wish(stack: &ClusterStack) -> Wish {
+    let requested = stack.annotations().get(crds::labels::REQUESTED_AT);
+    let handled = stack
+        .status
+        .as_ref()
+        .and_then(|status| status.last_handled_reconcile_at.as_ref());
+    Wish {
+        interval: stack.spec.poll_interval(),
+        requested: requested.filter(|requested| Some(*requested) != handled).cloned(),
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,21 +5,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 
 /// Fields of a stack below `spec`, of a release below `spec` or `spec.policy`, with what holds instead. All that is below a field is meant
 /// with it.
-pub const NOT_YET: &[(&str, &str)] = &[
-    (
-        "interval",
-        "Not in this version: a directory is watched, and read anew as often as the operator's --rescan-interval says.",
-    ),
-    ("source.github", DIRECTORIES_ONLY),
-    ("source.http", DIRECTORIES_ONLY),
-    ("source.oci", DIRECTORIES_ONLY),
-    (
-        "verification",
-        "Not in this version: nobody looks at signatures. With the mode Require every release is refused, with Warn each says that nobody looked.",
-    ),
-];
-
-const DIRECTORIES_ONLY: &str = "Not in this version: releases come from directories only.";
+pub const NOT_YET: &[(&str, &str)] = &[(
+    "verification",
+    "Not in this version: nobody looks at signatures. With the mode Require every release is refused, with Warn each says that nobody looked.",
+)];
 
 /// For a kind that nobody acts on.
 pub(crate) const NO_ADDONS: &str = "Not in this version: nobody acts on it.";

@@ -9,6 +9,7 @@ pub mod health;
 pub mod next;
 pub mod object_key;
 mod pause;
+pub mod polling;
 pub mod release;
 pub mod stack;
 pub mod topology;

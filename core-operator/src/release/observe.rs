@@ -12,7 +12,6 @@ use kube::core::GroupVersionKind;
 use operator_kit::object::{GroupKind, ObjectKey, group_kind};
 use operator_kit::objects;
 use planning::release::{Assets, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, key_of};
-use planning::stack::Listing;
 use release::Admitted;
 
 use super::inherited::locate;
@@ -136,8 +135,13 @@ fn used_by(context: &Context, namespace: &str, tag: &str) -> Option<BTreeSet<Str
 
 async fn assets(context: &Context, release: &ClusterStackRelease) -> (Assets, Option<Admitted>) {
     match context.sources.of(release).await {
-        Opened::Ready { source, files } => {
+        Opened::Ready {
+            source,
+            moved_to,
+            files,
+        } => {
             let assets = Assets::Ready {
+                moved_to,
                 digest: files.release().digest.to_string(),
                 source,
                 kubernetes_version: files.release().metadata.kubernetes.clone(),
@@ -145,14 +149,7 @@ async fn assets(context: &Context, release: &ClusterStackRelease) -> (Assets, Op
             (assets, Some(files))
         }
         Opened::Missing { message } => {
-            let listing = context.sources.listing(release.spec.source.as_ref());
-            let withdrawn = match listing {
-                Listing::Known { releases, .. } => {
-                    let name = release.name_any();
-                    releases.iter().all(|listed| listed.tag.to_string() != name)
-                }
-                _ => false,
-            };
+            let withdrawn = context.sources.has_withdrawn(release);
             (Assets::Missing { message, withdrawn }, None)
         }
         Opened::Broken { message } => (Assets::Broken { message }, None),

@@ -1,28 +1,83 @@
-//! The follower against a real directory.
+//! Sources as stacks name them.
 
 use std::fs;
+use std::path::Path;
 
+use http::{Request, Response};
+use kube::Client;
+use kube::client::Body;
+use release::http::{Network, NetworkOptions};
 use release::pack::{self, Versioning};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
 
-fn tag() -> ReleaseTag {
+pub(super) fn tag() -> ReleaseTag {
     "docker-harbor-1-34-v1".parse().unwrap()
 }
 
 /// A root with one release.
-fn root() -> TempDir {
+pub(super) fn root() -> TempDir {
     let root = TempDir::new().unwrap();
-    let stack = Path::new(env!("CARGO_MANIFEST_DIR")).join("../e2e/stacks/docker-harbor/v1");
-    let versioning = Versioning::Given(tag().version().clone());
-    pack::create(&stack, &root.path().join(RELEASES_DIRECTORY), &versioning).unwrap();
+    pack(&root.path().join(RELEASES_DIRECTORY));
     root
 }
 
-fn digest(opened: &Opened<Arc<Release>>) -> Option<Digest> {
+/// Writes the release into a directory of releases.
+pub(super) fn pack(releases: &Path) {
+    let stack = Path::new(env!("CARGO_MANIFEST_DIR")).join("../e2e/stacks/docker-harbor/v1");
+    let versioning = Versioning::Given(tag().version().clone());
+    pack::create(&stack, releases, &versioning).unwrap();
+}
+
+/// An API server that has nothing.
+fn nothing() -> Client {
+    let answer = |_: Request<Body>| async {
+        let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": "none" });
+        let response = Response::builder()
+            .status(404)
+            .body(Body::from(serde_json::to_vec(&status).unwrap()));
+        Ok::<_, std::convert::Infallible>(response.unwrap())
+    };
+    Client::new(tower::service_fn(answer), "default")
+}
+
+fn sources(root: &Path) -> (Sources, mpsc::UnboundedReceiver<SourceChange>) {
+    operator_kit::client::install_crypto();
+    let network = Network::new(NetworkOptions::default()).unwrap();
+    let options = SourceOptions {
+        root: root.to_owned(),
+        rescan: Duration::from_hours(1),
+        connector: Arc::new(Connector::new(nothing(), network, UsualSource::Directory)),
+        cache: Arc::new(Cache::new(CacheOptions {
+            directory: root.join("cache"),
+            max_bytes: 1 << 30,
+        })),
+    };
+    Sources::new(options, CancellationToken::new())
+}
+
+fn stack(source: &Value) -> ClusterStack {
+    let spec = json!({ "provider": "docker", "name": "harbor", "kubernetesVersion": "1.34", "noProvider": true, "source": source });
+    let metadata = json!({ "name": "harbor", "namespace": "fleet" });
+    serde_json::from_value(json!({
+        "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStack", "metadata": metadata, "spec": spec,
+    }))
+    .unwrap()
+}
+
+fn release() -> ClusterStackRelease {
+    let metadata = json!({ "name": tag().to_string(), "namespace": "fleet" });
+    serde_json::from_value(json!({
+        "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStackRelease", "metadata": metadata, "spec": {},
+    }))
+    .unwrap()
+}
+
+fn digest(opened: &Opened) -> Option<Digest> {
     match opened {
-        Opened::Ready { files, .. } => Some(files.digest),
+        Opened::Ready { files, .. } => Some(files.release().digest),
         Opened::Missing { .. } | Opened::Broken { .. } => None,
     }
 }
@@ -32,73 +87,39 @@ async fn other_bytes_under_the_same_tag_are_noticed_when_the_whole_directory_is_
     let (root, other) = (root(), root());
     let prepared = other.path().join(RELEASES_DIRECTORY);
     fs::write(prepared.join(tag().to_string()).join("notes.md"), "Other bytes").unwrap();
-    let (sources, mut changes) = Sources::new(
-        root.path().to_owned(),
-        Duration::from_hours(1),
-        CancellationToken::new(),
-    );
+    let (sources, mut changes) = sources(root.path());
     // After the first look there is no reason to forget but the one of this test.
-    sources.listing(None);
+    sources.listing_for(&stack(&Value::Null));
     changes.recv().await.unwrap();
-    let before = digest(&sources.open(None, &tag()).await);
+    let before = digest(&sources.of(&release()).await);
     assert!(before.is_some());
 
     let releases = root.path().join(RELEASES_DIRECTORY);
     fs::rename(&releases, root.path().join("old")).unwrap();
     fs::rename(&prepared, &releases).unwrap();
     while !changes.recv().await.unwrap().tags.contains(&tag()) {}
-    let after = digest(&sources.open(None, &tag()).await);
+    let after = digest(&sources.of(&release()).await);
     assert!(after.is_some());
     assert_ne!(after, before);
 }
 
 #[tokio::test]
-async fn what_was_opened_before_a_change_is_not_remembered_after_it() {
-    let root = root();
-    let follower = Follower::new(root.path());
-    let Known::Forgotten { generation } = follower.known(&tag()) else {
-        unreachable!("nothing was opened");
-    };
-    let (opened, _) = follower.open(&tag()).await;
-    follower.forget(Change::Tags(BTreeSet::from([tag()]))).await;
-    assert!(!follower.keep(generation, &tag(), &opened));
-    assert!(matches!(follower.known(&tag()), Known::Forgotten { generation: now } if now > generation));
-}
-
-#[tokio::test]
-async fn storage_that_is_away_changes_nothing_that_was_read_from_it() {
-    let root = root();
-    let follower = Follower::new(root.path());
-    let (opened, _) = follower.open(&tag()).await;
-    assert!(follower.keep(0, &tag(), &opened));
-    fs::rename(root.path().join(RELEASES_DIRECTORY), root.path().join("away")).unwrap();
-    assert_eq!(follower.forget(Change::Everything).await, BTreeSet::new());
-    assert!(matches!(follower.known(&tag()), Known::Opened(Opened::Ready { .. })));
-}
-
-#[tokio::test]
 async fn source_that_nobody_names_any_more_is_not_followed() {
     let root = TempDir::new().unwrap();
-    let (sources, _changes) = Sources::new(
-        root.path().to_owned(),
-        Duration::from_hours(1),
-        CancellationToken::new(),
-    );
-    let [dropped, kept] = ["blue", "green"].map(|path| {
-        Some(Source::Directory(crds::source::DirectorySource {
-            path: path.to_owned(),
-        }))
-    });
-    for source in [None, dropped.as_ref(), kept.as_ref()] {
-        sources.listing(source);
+    let (sources, _changes) = sources(root.path());
+    let directory = |path: &str| stack(&json!({ "directory": { "path": path } }));
+    let (dropped, kept) = (directory("blue"), directory("green"));
+    for stack in [&stack(&Value::Null), &dropped, &kept] {
+        sources.listing_for(stack);
     }
-    let follower = Arc::downgrade(&sources.follower(dropped.as_ref()).unwrap());
-    sources.follow_only([kept.as_ref()].into_iter());
-    let left: BTreeSet<PathBuf> = lock(&sources.followers).keys().cloned().collect();
-    assert_eq!(
-        left,
-        BTreeSet::from([root.path().to_owned(), root.path().join("green")])
-    );
+    let follower = match sources.follower(dropped.spec.source.as_ref(), "fleet") {
+        Ok(Follower::Directory(follower)) => Arc::downgrade(&follower),
+        _ => panic!("a directory has another follower"),
+    };
+    sources.follow_only(&[Arc::new(kept)], &[]).await;
+    let left: HashSet<Place> = lock(&sources.followers).keys().cloned().collect();
+    let expected = [root.path().to_owned(), root.path().join("green")].map(Place::Directory);
+    assert_eq!(left, HashSet::from(expected));
     // Its task held it too.
     while follower.upgrade().is_some() {
         tokio::task::yield_now().await;
@@ -106,19 +127,43 @@ async fn source_that_nobody_names_any_more_is_not_followed() {
 }
 
 #[tokio::test]
+async fn stacks_that_name_one_source_have_it_asked_once() {
+    let root = TempDir::new().unwrap();
+    let (sources, _changes) = sources(root.path());
+    let registry = json!({ "oci": { "repository": "registry.example.com/stacks" } });
+    let mut other = stack(&registry);
+    other.metadata.namespace = Some("other".to_owned());
+    for stack in [&stack(&registry), &stack(&registry), &other] {
+        sources.listing_for(stack);
+    }
+    assert_eq!(lock(&sources.followers).len(), 1);
+}
+
+#[tokio::test]
+async fn source_whose_secret_is_not_there_says_which() {
+    let root = TempDir::new().unwrap();
+    let (sources, mut changes) = sources(root.path());
+    let reference = json!({ "name": "password" });
+    let stack =
+        stack(&json!({ "oci": { "repository": "registry.example.com/stacks", "credentialsSecretRef": reference } }));
+    sources.listing_for(&stack);
+    changes.recv().await.unwrap();
+    let Listing::Unusable { message } = sources.listing_for(&stack) else {
+        panic!("{:?}", sources.listing_for(&stack));
+    };
+    assert!(message.contains("no Secret fleet/password"), "{message}");
+}
+
+#[tokio::test]
 async fn a_source_is_named_by_what_it_is() {
-    let (sources, _changes) = Sources::new(
-        PathBuf::from("/releases"),
-        Duration::from_hours(1),
-        CancellationToken::new(),
-    );
+    let (sources, _changes) = sources(Path::new("/releases"));
     let described = |json| {
         let source: Source = serde_json::from_value(json).unwrap();
         sources.described(Some(&source))
     };
     assert_eq!(sources.described(None), "directory /releases/cluster-stacks");
-    let below = serde_json::json!({"directory": {"path": "teams/harbor"}});
+    let below = json!({"directory": {"path": "teams/harbor"}});
     assert_eq!(described(below), "directory /releases/teams/harbor/cluster-stacks");
-    let elsewhere = serde_json::json!({"github": {"owner": "them", "repository": "stacks"}});
+    let elsewhere = json!({"github": {"owner": "them", "repository": "stacks"}});
     assert_eq!(described(elsewhere), "repository them/stacks");
 }

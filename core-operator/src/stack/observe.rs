@@ -32,7 +32,7 @@ pub(super) async fn observe(context: &Context, stack: &ClusterStack) -> StackObs
         status_written_at: memory.status_written_at,
         failures: memory.failures,
         source: context.sources.described(stack.spec.source.as_ref()),
-        listing: context.sources.listing(stack.spec.source.as_ref()),
+        listing: context.sources.listing_for(stack),
         releases: releases(context, stack, &namespace),
         used_by: context.clusters.used_by(&namespace).map(|used| {
             used.into_iter()

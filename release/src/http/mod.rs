@@ -31,7 +31,7 @@ mod tls;
 
 pub use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 pub use ipnet::IpNet;
-pub use secrecy::SecretString;
+pub use secrecy::{ExposeSecret, SecretString};
 pub use url::Url;
 
 pub use self::{

@@ -1,0 +1,241 @@
+//! The source of stacks that name none, as the Go operator was told it: by a flag and its environment.
+
+#![expect(
+    clippy::doc_markdown,
+    reason = "comments of fields are the text of --help, which has no markdown"
+)]
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use clap::builder::{StringValueParser, TypedValueParser};
+use crds::source::{GithubSource, OciSource, Source};
+use release::http::{Credentials, ExposeSecret, SecretString};
+
+use super::SourceKind;
+use crate::sources::UsualSource;
+
+/// What names the usual source. Tokens come from the environment: everybody can read the arguments of a process.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct UsualArgs {
+    /// Where releases come from when a ClusterStack does not say so itself; github when GIT_ORG_NAME is set, else directory.
+    #[arg(long, value_enum, value_name = "KIND")]
+    source: Option<SourceKind>,
+
+    /// The same as --source directory: releases lie in --release-dir already.
+    #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, default_value_t = false, default_missing_value = "true", value_name = "BOOL")]
+    local: bool,
+
+    /// For github: which kind of server; github is the only one.
+    #[arg(long, env = "GIT_PROVIDER", value_name = "PROVIDER")]
+    git_provider: Option<String>,
+
+    /// For github: the user or organisation. A token for it is taken from GIT_ACCESS_TOKEN.
+    #[arg(long, env = "GIT_ORG_NAME", value_name = "NAME")]
+    git_org_name: Option<String>,
+
+    /// For github: the repository.
+    #[arg(long, env = "GIT_REPOSITORY_NAME", value_name = "NAME")]
+    git_repository_name: Option<String>,
+
+    #[arg(long, env = "GIT_ACCESS_TOKEN", hide = true, hide_env_values = true, value_parser = StringValueParser::new().map(SecretString::from))]
+    git_access_token: Option<SecretString>,
+
+    /// For oci: host of the registry, where the repository does not begin with it.
+    #[arg(long, env = "OCI_REGISTRY", value_name = "HOST")]
+    oci_registry: Option<String>,
+
+    /// For oci: registry and repository. Credentials are taken from OCI_USERNAME and OCI_PASSWORD, or from OCI_ACCESS_TOKEN.
+    #[arg(long, env = "OCI_REPOSITORY", value_name = "REPOSITORY")]
+    oci_repository: Option<String>,
+
+    #[arg(long, env = "OCI_USERNAME", hide = true, hide_env_values = true)]
+    oci_username: Option<String>,
+
+    #[arg(long, env = "OCI_PASSWORD", hide = true, hide_env_values = true, value_parser = StringValueParser::new().map(SecretString::from))]
+    oci_password: Option<SecretString>,
+
+    #[arg(long, env = "OCI_ACCESS_TOKEN", hide = true, hide_env_values = true, value_parser = StringValueParser::new().map(SecretString::from))]
+    oci_access_token: Option<SecretString>,
+}
+
+impl UsualArgs {
+    /// The source; the error names what is missing.
+    pub(crate) fn source(&self) -> Result<UsualSource, String> {
+        match self.kind() {
+            SourceKind::Directory => Ok(UsualSource::Directory),
+            SourceKind::Github => self.github(),
+            SourceKind::Oci => self.oci(),
+        }
+    }
+
+    fn kind(&self) -> SourceKind {
+        match self.source {
+            _ if self.local => SourceKind::Directory,
+            Some(kind) => kind,
+            None if given(self.git_org_name.as_ref()).is_some() => SourceKind::Github,
+            None => SourceKind::Directory,
+        }
+    }
+
+    fn github(&self) -> Result<UsualSource, String> {
+        if given(self.git_provider.as_ref()).is_some_and(|provider| provider != "github") {
+            return Err("only github is supported as GIT_PROVIDER".to_owned());
+        }
+        let missing = |name| format!("the source github needs {name}; set the variable or the flag of that name");
+        let source = Source::Github(GithubSource {
+            owner: given(self.git_org_name.as_ref())
+                .ok_or_else(|| missing("GIT_ORG_NAME"))?
+                .to_owned(),
+            repository: given(self.git_repository_name.as_ref())
+                .ok_or_else(|| missing("GIT_REPOSITORY_NAME"))?
+                .to_owned(),
+            api_url: None,
+            token_secret_ref: None,
+            ca_secret_ref: None,
+        });
+        Ok(UsualSource::Remote {
+            source: Box::new(source),
+            credentials: known(self.git_access_token.as_ref()).map(Credentials::Bearer),
+        })
+    }
+
+    fn oci(&self) -> Result<UsualSource, String> {
+        let repository = given(self.oci_repository.as_ref())
+            .ok_or("the source oci needs OCI_REPOSITORY, such as registry.example.com/kaas/cluster-stacks")?;
+        let repository = match given(self.oci_registry.as_ref()) {
+            Some(registry) if !repository.starts_with(&format!("{registry}/")) => format!("{registry}/{repository}"),
+            _ => repository.to_owned(),
+        };
+        let source = Source::Oci(OciSource {
+            repository,
+            credentials_secret_ref: None,
+            ca_secret_ref: None,
+            plain_http: false,
+        });
+        Ok(UsualSource::Remote {
+            source: Box::new(source),
+            credentials: self.oci_credentials(),
+        })
+    }
+
+    /// The Go operator encodes the token before it sends it, and who wrote the variable counted on that.
+    fn oci_credentials(&self) -> Option<Credentials> {
+        if let Some(token) = known(self.oci_access_token.as_ref()) {
+            let encoded = BASE64_STANDARD.encode(token.expose_secret());
+            return Some(Credentials::Bearer(encoded.into()));
+        }
+        let (username, password) = (given(self.oci_username.as_ref())?, known(self.oci_password.as_ref())?);
+        Some(Credentials::Basic {
+            username: username.to_owned(),
+            password,
+        })
+    }
+}
+
+/// What is there and not empty: charts set variables of values that nobody gave.
+fn given(text: Option<&String>) -> Option<&str> {
+    text.map(String::as_str).filter(|text| !text.is_empty())
+}
+
+fn known(secret: Option<&SecretString>) -> Option<SecretString> {
+    secret.cloned().filter(|secret| !secret.expose_secret().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        usual: UsualArgs,
+    }
+
+    fn usual(flags: &[&str]) -> Result<UsualSource, String> {
+        let flags = ["core-operator"].iter().chain(flags);
+        Command::try_parse_from(flags).unwrap().usual.source()
+    }
+
+    #[test]
+    fn source_of_the_go_operator_is_the_same_here() {
+        for (flags, described) in [
+            (&[][..], "the directory of the operator"),
+            (&["--local", "--git-org-name=kaas"], "the directory of the operator"),
+            (
+                &["--source=directory", "--git-org-name=kaas"],
+                "the directory of the operator",
+            ),
+            (
+                &[
+                    "--git-org-name=kaas",
+                    "--git-repository-name=stacks",
+                    "--git-provider=github",
+                ],
+                "repository kaas/stacks",
+            ),
+            (
+                &[
+                    "--source=oci",
+                    "--oci-registry=example.com",
+                    "--oci-repository=example.com/kaas/stacks",
+                ],
+                "registry example.com/kaas/stacks",
+            ),
+            (
+                &[
+                    "--source=oci",
+                    "--oci-registry=example.com",
+                    "--oci-repository=kaas/stacks",
+                ],
+                "registry example.com/kaas/stacks",
+            ),
+        ] {
+            assert_eq!(usual(flags).map(|usual| usual.to_string()), Ok(described.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named_as_people_set_it() {
+        for (flags, words) in [
+            (&["--source=github"][..], "GIT_ORG_NAME"),
+            (&["--git-org-name=kaas"], "GIT_REPOSITORY_NAME"),
+            (
+                &[
+                    "--git-org-name=kaas",
+                    "--git-repository-name=stacks",
+                    "--git-provider=gitlab",
+                ],
+                "only github is supported as GIT_PROVIDER",
+            ),
+            (&["--source=oci"], "OCI_REPOSITORY"),
+        ] {
+            let error = usual(flags).map(|usual| usual.to_string()).expect_err(words);
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn empty_variables_are_none_and_tokens_are_never_printed() {
+        let flags = [
+            "--source=oci",
+            "--oci-repository=example.com/kaas",
+            "--oci-access-token=",
+            "--oci-username=",
+        ];
+        let Ok(UsualSource::Remote { credentials: None, .. }) = usual(&flags) else {
+            panic!("credentials out of nothing");
+        };
+        let flags = [
+            "--git-org-name=kaas",
+            "--git-repository-name=stacks",
+            "--git-access-token=hunter2",
+        ];
+        let usual = usual(&flags).unwrap();
+        assert!(!format!("{usual:?}").contains("hunter2"), "{usual:?}");
+        let flags = ["core-operator", "--oci-password=hunter2", "--oci-access-token=hunter2"];
+        let command = Command::try_parse_from(flags).unwrap();
+        assert!(!format!("{:?}", command.usual).contains("hunter2"));
+    }
+}

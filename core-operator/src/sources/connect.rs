@@ -1,0 +1,189 @@
+//! Makes sources of what stacks name, with what their Secrets hold.
+
+mod secrets;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crds::source::{GithubSource as Github, HttpSource as Http, OciSource as Oci, Source};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kube::Client;
+use release::http::{Credentials, HttpError, Network, SecretString};
+use release::source::oci::{InvalidRepository, OciOptions, OciSource};
+use release::source::{GithubOptions, GithubSource, HttpOptions, HttpSource, ReleaseSource, SourceError};
+use release::{Digest, ErrorClass};
+use thiserror::Error;
+
+use self::secrets::{SecretError, Secrets};
+use super::place::Place;
+
+/// A source that can be asked.
+pub(super) struct Connection {
+    /// Changes with what it was made of; says nothing of that.
+    pub(super) fingerprint: Digest,
+    pub(super) source: Arc<dyn ReleaseSource>,
+}
+
+/// How a follower comes to its source.
+pub(super) trait Connect: Send + Sync {
+    /// What the source is and where, for people: the same after a restart, and without secrets.
+    fn described(&self) -> String;
+
+    /// Makes the source, with the Secrets as they are now. Asks the API server, and not the source.
+    fn connect(&self) -> BoxFuture<'_, Result<Connection, ConnectError>>;
+}
+
+/// Why a source cannot be used as it is configured.
+#[derive(Debug, Error)]
+pub(crate) enum ConnectError {
+    /// A Secret does not give what the source needs.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// The repository of an OCI registry is not written as one.
+    #[error(transparent)]
+    Repository(#[from] InvalidRepository),
+    /// The address, the certificates or the credentials are none.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// The source refuses how it is configured.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+}
+
+impl ConnectError {
+    /// What can end the problem. Nothing that somebody has to write anew passes by itself.
+    pub(super) fn class(&self) -> ErrorClass {
+        match self {
+            Self::Secret(error) => error.class(),
+            Self::Repository(_) | Self::Http(_) | Self::Source(_) => ErrorClass::Waiting,
+        }
+    }
+}
+
+/// The source that is used where a stack names none.
+#[derive(Clone, Debug)]
+pub(crate) enum UsualSource {
+    /// The directory that all directory sources lie in.
+    Directory,
+    /// A remote one, with what the environment of the operator gives for it.
+    Remote {
+        /// Which.
+        source: Box<Source>,
+        /// A token, or name and password.
+        credentials: Option<Credentials>,
+    },
+}
+
+impl fmt::Display for UsualSource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directory => formatter.write_str("the directory of the operator"),
+            Self::Remote { source, .. } => source.fmt(formatter),
+        }
+    }
+}
+
+/// Makes sources. One for the process, so that all of them share the guards of the network.
+pub(crate) struct Connector {
+    client: Client,
+    network: Network,
+    usual: UsualSource,
+}
+
+impl Connector {
+    pub(crate) fn new(client: Client, network: Network, usual: UsualSource) -> Self {
+        Self { client, network, usual }
+    }
+
+    pub(super) fn usual(&self) -> &UsualSource {
+        &self.usual
+    }
+
+    /// How to come to the source of a place; directories are no affair of this.
+    pub(super) fn connection(self: &Arc<Self>, place: &Place) -> Box<dyn Connect> {
+        Box::new(PlaceConnection {
+            connector: Arc::clone(self),
+            place: place.clone(),
+        })
+    }
+}
+
+/// The way to the source of one place.
+struct PlaceConnection {
+    connector: Arc<Connector>,
+    place: Place,
+}
+
+impl Connect for PlaceConnection {
+    fn described(&self) -> String {
+        match &self.place {
+            Place::Directory(path) => format!("directory {}", path.display()),
+            Place::Remote { source, .. } => source.to_string(),
+            Place::Usual => self.connector.usual.to_string(),
+        }
+    }
+
+    fn connect(&self) -> BoxFuture<'_, Result<Connection, ConnectError>> {
+        async move {
+            let Connector { client, network, usual } = self.connector.as_ref();
+            let (source, given) = match (&self.place, usual) {
+                (Place::Remote { source, namespace }, _) => (source, Secrets::read(client, source, namespace).await?),
+                (_, UsualSource::Remote { source, credentials }) => {
+                    (source.as_ref(), Secrets::of_environment(credentials.clone()))
+                }
+                // A directory is not come to in this way.
+                (Place::Directory(_) | Place::Usual, UsualSource::Directory) => {
+                    return Err(ConnectError::Source(SourceError::Stopped));
+                }
+            };
+            let fingerprint = given.fingerprint();
+            let source: Arc<dyn ReleaseSource> = match source {
+                Source::Github(source) => github(network, source, given)?,
+                Source::Http(source) => http(network, source, given)?,
+                Source::Oci(source) => oci(network, source, given)?,
+                Source::Directory(_) => return Err(ConnectError::Source(SourceError::Stopped)),
+            };
+            Ok(Connection { fingerprint, source })
+        }
+        .boxed()
+    }
+}
+
+fn github(network: &Network, source: &Github, given: Secrets) -> Result<Arc<dyn ReleaseSource>, ConnectError> {
+    let options = GithubOptions {
+        owner: source.owner.clone(),
+        repository: source.repository.clone(),
+        api_url: source.api_url.clone(),
+        token: given.credentials.and_then(token),
+        certificates: given.certificates,
+    };
+    Ok(Arc::new(GithubSource::new(options, network)?))
+}
+
+fn token(credentials: Credentials) -> Option<SecretString> {
+    match credentials {
+        Credentials::Bearer(token) => Some(token),
+        Credentials::Basic { .. } => None,
+    }
+}
+
+fn oci(network: &Network, source: &Oci, given: Secrets) -> Result<Arc<dyn ReleaseSource>, ConnectError> {
+    let options = OciOptions {
+        repository: source.repository.parse()?,
+        plain_http: source.plain_http,
+        credentials: given.credentials,
+        certificates: given.certificates,
+        token_hosts: Vec::new(),
+    };
+    Ok(Arc::new(OciSource::new(network, options)?))
+}
+
+fn http(network: &Network, source: &Http, given: Secrets) -> Result<Arc<dyn ReleaseSource>, ConnectError> {
+    let options = HttpOptions {
+        url: source.url.clone(),
+        credentials: given.credentials,
+        certificates: given.certificates,
+    };
+    Ok(Arc::new(HttpSource::new(&options, network)?))
+}

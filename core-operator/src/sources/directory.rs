@@ -1,0 +1,186 @@
+//! Follows one directory of releases: lists it whenever it changes, and reads its releases where they lie.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crds::names::ReleaseTag;
+use operator_kit::failure::chain;
+use planning::stack::Listing;
+use release::source::{Change, DirectorySource, DirectoryWatch, Notifications, ReleaseSource};
+use release::{Digest, ErrorClass, Release};
+use tokio::sync::mpsc;
+
+use super::opened::Opened;
+use super::{SourceChange, known, lock};
+
+/// Follows one directory.
+pub(super) struct DirectoryFollower {
+    path: PathBuf,
+    source: DirectorySource,
+    changes: mpsc::UnboundedSender<SourceChange>,
+    listing: Mutex<Listing>,
+    memory: Mutex<Memory>,
+}
+
+/// What was opened and is not known to have changed since.
+#[derive(Default)]
+struct Memory {
+    opened: HashMap<ReleaseTag, Opened<Arc<Release>>>,
+    /// How often something was forgotten. What was opened before is not put back afterwards.
+    generation: u64,
+}
+
+/// What a follower knows of a release.
+enum Known {
+    Opened(Opened<Arc<Release>>),
+    Forgotten { generation: u64 },
+}
+
+impl DirectoryFollower {
+    pub(super) fn new(path: &Path, changes: mpsc::UnboundedSender<SourceChange>) -> Self {
+        Self {
+            path: path.to_owned(),
+            source: DirectorySource::new(path),
+            changes,
+            listing: Mutex::new(Listing::NotAsked),
+            memory: Mutex::default(),
+        }
+    }
+
+    /// What the directory listed last.
+    pub(super) fn listing(&self) -> Listing {
+        lock(&self.listing).clone()
+    }
+
+    /// One release. What was opened once is not read again until the watch tells of a change.
+    pub(super) async fn open(&self, tag: &ReleaseTag) -> Opened<Arc<Release>> {
+        let generation = match self.known(tag) {
+            Known::Opened(opened) => return opened,
+            Known::Forgotten { generation } => generation,
+        };
+        let (opened, keep) = self.read(tag).await;
+        if keep && !self.keep(generation, tag, &opened) {
+            // Its files may have changed while they were read.
+            let _ = self.changes.send(SourceChange::of_tag(tag));
+        }
+        opened
+    }
+
+    fn known(&self, tag: &ReleaseTag) -> Known {
+        let memory = lock(&self.memory);
+        match memory.opened.get(tag) {
+            Some(opened) => Known::Opened(opened.clone()),
+            None => Known::Forgotten {
+                generation: memory.generation,
+            },
+        }
+    }
+
+    /// Remembers what was opened, unless something was forgotten meanwhile.
+    fn keep(&self, generation: u64, tag: &ReleaseTag, opened: &Opened<Arc<Release>>) -> bool {
+        let mut memory = lock(&self.memory);
+        let current = memory.generation == generation;
+        if current {
+            memory.opened.insert(tag.clone(), opened.clone());
+        }
+        current
+    }
+
+    async fn read(&self, tag: &ReleaseTag) -> (Opened<Arc<Release>>, bool) {
+        match self.source.open(tag).await {
+            Ok(files) => (
+                Opened::Ready {
+                    source: format!("directory {}", self.path.display()),
+                    moved_to: None,
+                    files: Arc::new(files),
+                },
+                true,
+            ),
+            Err(error) => {
+                let message = chain(&error);
+                match error.class() {
+                    ErrorClass::Terminal => (Opened::Broken { message }, true),
+                    ErrorClass::Waiting => (Opened::Missing { message }, true),
+                    ErrorClass::Transient => (Opened::Missing { message }, false),
+                }
+            }
+        }
+    }
+
+    /// Lists at once, and again whenever something changed.
+    pub(super) async fn follow(self: Arc<Self>, rescan: Duration, notifications: Notifications) {
+        let mut watch = match DirectoryWatch::new(&self.path, rescan, &notifications).await {
+            Ok(watch) => watch,
+            Err(error) => {
+                *lock(&self.listing) = unavailable(&error);
+                let _ = self.changes.send(SourceChange {
+                    tags: BTreeSet::new(),
+                    unready: true,
+                    listing: true,
+                });
+                return;
+            }
+        };
+        let mut change = Change::Everything;
+        loop {
+            let listing = self.list().await;
+            let differs = std::mem::replace(&mut *lock(&self.listing), listing.clone()) != listing;
+            let unready = change == Change::Everything;
+            let tags = self.forget(change).await;
+            let told = SourceChange {
+                tags,
+                unready,
+                listing: differs,
+            };
+            if self.changes.send(told).is_err() {
+                return;
+            }
+            change = watch.changed().await;
+        }
+    }
+
+    async fn list(&self) -> Listing {
+        match self.source.list().await {
+            Ok(listing) => known(listing),
+            Err(error) => unavailable(&error),
+        }
+    }
+
+    /// Forgets what is not provably the same as before: it is opened again when it is needed. Gives the releases that may have other files.
+    async fn forget(&self, change: Change) -> BTreeSet<ReleaseTag> {
+        let (tags, everything) = match change {
+            Change::Tags(tags) => (tags, false),
+            // A storage that does not answer says nothing about what was read from it.
+            Change::Everything => (self.source.changed(self.usable()).await.unwrap_or_default(), true),
+        };
+        let mut memory = lock(&self.memory);
+        memory.generation += 1;
+        memory.opened.retain(|tag, opened| {
+            let usable = matches!(opened, Opened::Ready { .. });
+            !tags.contains(tag) && (usable || !everything)
+        });
+        tags
+    }
+
+    fn usable(&self) -> Vec<(ReleaseTag, Digest)> {
+        let memory = lock(&self.memory);
+        let usable = memory.opened.iter().filter_map(|(tag, opened)| match opened {
+            Opened::Ready { files, .. } => Some((tag.clone(), files.digest)),
+            Opened::Missing { .. } | Opened::Broken { .. } => None,
+        });
+        usable.collect()
+    }
+}
+
+/// A directory is watched: nobody can say when it will be asked again.
+fn unavailable(error: &(dyn std::error::Error + 'static)) -> Listing {
+    Listing::Unavailable {
+        message: chain(error),
+        outage: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+//! The follower of a directory against a real one.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use release::source::RELEASES_DIRECTORY;
+use tempfile::TempDir;
+
+use super::*;
+use crate::sources::tests::{root, tag};
+
+fn follower(root: &TempDir) -> DirectoryFollower {
+    let (changes, _) = mpsc::unbounded_channel();
+    DirectoryFollower::new(root.path(), changes)
+}
+
+#[tokio::test]
+async fn what_was_opened_before_a_change_is_not_remembered_after_it() {
+    let root = root();
+    let follower = follower(&root);
+    let Known::Forgotten { generation } = follower.known(&tag()) else {
+        unreachable!("nothing was opened");
+    };
+    let (opened, _) = follower.read(&tag()).await;
+    follower.forget(Change::Tags(BTreeSet::from([tag()]))).await;
+    assert!(!follower.keep(generation, &tag(), &opened));
+    assert!(matches!(follower.known(&tag()), Known::Forgotten { generation: now } if now > generation));
+}
+
+#[tokio::test]
+async fn storage_that_is_away_changes_nothing_that_was_read_from_it() {
+    let root = root();
+    let follower = follower(&root);
+    let (opened, _) = follower.read(&tag()).await;
+    assert!(follower.keep(0, &tag(), &opened));
+    fs::rename(root.path().join(RELEASES_DIRECTORY), root.path().join("away")).unwrap();
+    assert_eq!(follower.forget(Change::Everything).await, BTreeSet::new());
+    assert!(matches!(follower.known(&tag()), Known::Opened(Opened::Ready { .. })));
+}

@@ -1,0 +1,109 @@
+//! The store of releases, opened when it is needed for the first time: an operator of directories needs none.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use crds::names::ReleaseTag;
+use operator_kit::failure::chain;
+use release::store::{Store, StoreError, StoreOptions};
+use release::{Digest, Release};
+use tokio::sync::OnceCell;
+
+use super::super::lock;
+
+/// Where releases of remote sources are kept.
+#[derive(Clone, Debug)]
+pub(crate) struct CacheOptions {
+    /// The directory.
+    pub(crate) directory: PathBuf,
+    /// Most bytes in it.
+    pub(crate) max_bytes: u64,
+}
+
+/// The store of the process.
+pub(crate) struct Cache {
+    options: CacheOptions,
+    store: OnceCell<Store>,
+    /// What was needed last, once that was known.
+    needed: Mutex<Option<BTreeSet<Digest>>>,
+}
+
+impl Cache {
+    pub(crate) fn new(options: CacheOptions) -> Self {
+        Self {
+            options,
+            store: OnceCell::new(),
+            needed: Mutex::default(),
+        }
+    }
+
+    /// The store. What makes it impossible to open may pass, so the next one tries again.
+    pub(super) async fn store(&self) -> Result<&Store, StoreError> {
+        let CacheOptions { directory, max_bytes } = &self.options;
+        let options = StoreOptions::new(directory.clone(), *max_bytes);
+        self.store
+            .get_or_try_init(async || {
+                let store = Store::open(options).await?;
+                let needed = lock(&self.needed).clone();
+                if let Some(needed) = needed {
+                    store.keep(needed).await?;
+                }
+                Ok(store)
+            })
+            .await
+    }
+
+    /// The release of this digest, if it is here. Trouble with the disk is told by the download that comes next.
+    pub(super) async fn find(&self, tag: &ReleaseTag, digest: Digest) -> Option<Arc<Release>> {
+        let store = self.store().await.ok()?;
+        store.find(tag, digest).await.ok().flatten()
+    }
+
+    pub(super) fn doubt(&self, digest: Digest) {
+        if let Some(store) = self.store.get() {
+            store.doubt(digest);
+        }
+    }
+
+    /// Says what releases need from now on.
+    pub(crate) async fn keep(&self, needed: BTreeSet<Digest>) {
+        let differs = lock(&self.needed).replace(needed.clone()).as_ref() != Some(&needed);
+        if let Some(store) = self.store.get().filter(|_| differs)
+            && let Err(error) = store.keep(needed).await
+        {
+            // What is kept too long costs room, and the next change says it again.
+            *lock(&self.needed) = None;
+            tracing::warn!(error = chain(&error), "the store does not know what is needed now");
+        }
+    }
+
+    /// How far a download is, for people.
+    pub(super) fn progress(&self, tag: &ReleaseTag, origin: &str) -> String {
+        let downloads = self
+            .store
+            .get()
+            .map(|store| store.usage().downloads)
+            .unwrap_or_default();
+        let download = downloads
+            .into_iter()
+            .find(|download| download.tag == *tag && download.origin == origin);
+        match download {
+            None => "the source is being asked for the files".to_owned(),
+            Some(download) if download.queued => "waits until other downloads have ended".to_owned(),
+            Some(download) => {
+                let done = mebibytes(download.done);
+                match download.total {
+                    Some(total) => format!("downloading: {done} of {} MiB", mebibytes(total)),
+                    None => format!("downloading: {done} MiB so far"),
+                }
+            }
+        }
+    }
+}
+
+/// With one digit behind the point.
+fn mebibytes(bytes: u64) -> String {
+    let tenths = bytes / ((1 << 20) / 10);
+    format!("{}.{}", tenths / 10, tenths % 10)
+}

@@ -1,0 +1,325 @@
+//! The follower of a remote source, with a store on a real disk. What plays the remote source has real files and can fail.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use release::source::{
+    Content, DirectorySource, Listing as Listed, RELEASES_DIRECTORY, ReleaseSource, RemoteFile, SourceError,
+    SourceFuture,
+};
+use tempfile::TempDir;
+
+use super::*;
+use crate::sources::tests::{pack, root, tag};
+
+/// A directory that is asked as if it were far away.
+struct Faraway {
+    directory: DirectorySource,
+    is_down: AtomicBool,
+    lists: AtomicU64,
+    resolves: AtomicU64,
+    /// What its Secret holds.
+    secret: AtomicU64,
+}
+
+impl Faraway {
+    fn new(root: &Path) -> Arc<Self> {
+        Arc::new(Self {
+            directory: DirectorySource::new(root),
+            is_down: AtomicBool::new(false),
+            lists: AtomicU64::new(0),
+            resolves: AtomicU64::new(0),
+            secret: AtomicU64::new(0),
+        })
+    }
+
+    fn answer(&self) -> Result<(), SourceError> {
+        if self.is_down.load(Ordering::Relaxed) {
+            return Err(SourceError::Stopped);
+        }
+        Ok(())
+    }
+}
+
+impl ReleaseSource for Faraway {
+    fn list(&self) -> SourceFuture<'_, Listed> {
+        self.lists.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async {
+            self.answer()?;
+            self.directory.list().await
+        })
+    }
+
+    fn resolve<'a>(&'a self, tag: &'a ReleaseTag) -> SourceFuture<'a, Resolved> {
+        self.resolves.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async {
+            self.answer()?;
+            let resolved = self.directory.resolve(tag).await?;
+            // As of a source that tells no digests: only another place shows that these are other bytes.
+            let files = resolved.files().iter().map(|file| RemoteFile {
+                location: format!(
+                    "{}#{}",
+                    file.location,
+                    file.sha256.map(|digest| digest.hex()).unwrap_or_default()
+                ),
+                sha256: None,
+                ..file.clone()
+            });
+            Ok(Resolved::new(tag.clone(), files).unwrap())
+        })
+    }
+
+    fn fetch<'a>(&'a self, file: &'a RemoteFile) -> SourceFuture<'a, Content> {
+        Box::pin(async {
+            self.answer()?;
+            let location = file.location.split('#').next().unwrap().to_owned();
+            let here = RemoteFile {
+                location,
+                ..file.clone()
+            };
+            self.directory.fetch(&here).await
+        })
+    }
+}
+
+impl Connect for Arc<Faraway> {
+    fn described(&self) -> String {
+        "registry faraway.example.com".to_owned()
+    }
+
+    fn connect(&self) -> BoxFuture<'_, Result<Connection, ConnectError>> {
+        let secret = self.secret.load(Ordering::Relaxed);
+        let connection = Connection {
+            fingerprint: Digest::of(&secret.to_be_bytes()),
+            source: Self::clone(self) as Arc<dyn ReleaseSource>,
+        };
+        async { Ok(connection) }.boxed()
+    }
+}
+
+/// A process that follows it.
+struct Process {
+    follower: Arc<RemoteFollower>,
+    changes: mpsc::UnboundedReceiver<SourceChange>,
+    end: CancellationToken,
+}
+
+impl Process {
+    fn start(faraway: &Arc<Faraway>, cache: &Path) -> Self {
+        let cache = Arc::new(Cache::new(CacheOptions {
+            directory: cache.to_owned(),
+            max_bytes: 1 << 30,
+        }));
+        let (sender, changes) = mpsc::unbounded_channel();
+        let end = CancellationToken::new();
+        let follower = RemoteFollower::new(Box::new(Arc::clone(faraway)), cache, sender, end.clone());
+        tokio::spawn(end.clone().run_until_cancelled_owned(Arc::clone(&follower).follow()));
+        Self { follower, changes, end }
+    }
+
+    /// Opens the release at every change until it is as it should be.
+    async fn until(
+        &mut self,
+        pinned: Option<Digest>,
+        is_right: impl Fn(&Opened<Arc<Release>>) -> bool,
+    ) -> Opened<Arc<Release>> {
+        loop {
+            let opened = self.follower.open(&tag(), pinned).await;
+            if is_right(&opened) {
+                return opened;
+            }
+            self.changes.recv().await.unwrap();
+        }
+    }
+
+    async fn until_here(&mut self, pinned: Option<Digest>) -> Digest {
+        let opened = self.until(pinned, |opened| digest(opened).is_some()).await;
+        digest(&opened).unwrap()
+    }
+
+    async fn until_listing(&mut self, is_right: impl Fn(&Listing) -> bool) -> Listing {
+        loop {
+            self.changes.recv().await.unwrap();
+            let listing = self.follower.listing();
+            if is_right(&listing) {
+                return listing;
+            }
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end.cancel();
+    }
+}
+
+fn digest(opened: &Opened<Arc<Release>>) -> Option<Digest> {
+    match opened {
+        Opened::Ready { files, .. } => Some(files.digest),
+        Opened::Missing { .. } | Opened::Broken { .. } => None,
+    }
+}
+
+fn moved_to(opened: &Opened<Arc<Release>>) -> Option<&str> {
+    match opened {
+        Opened::Ready { moved_to, .. } => moved_to.as_deref(),
+        Opened::Missing { .. } | Opened::Broken { .. } => None,
+    }
+}
+
+/// Puts other bytes under the tag.
+fn replace(root: &TempDir) {
+    let other = TempDir::new().unwrap();
+    pack(other.path());
+    fs::write(other.path().join(tag().to_string()).join("notes.md"), "Other bytes").unwrap();
+    let place = root.path().join(RELEASES_DIRECTORY).join(tag().to_string());
+    fs::rename(&place, root.path().join("old")).unwrap();
+    fs::rename(other.path().join(tag().to_string()), &place).unwrap();
+}
+
+fn wish(interval: Duration, requested: Option<&str>) -> Wish {
+    Wish {
+        interval,
+        requested: requested.map(str::to_owned),
+    }
+}
+
+#[tokio::test]
+async fn release_is_on_its_way_until_it_is_here_with_its_own_digest() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let mut process = Process::start(&Faraway::new(root.path()), cache.path());
+    let opened = process.follower.open(&tag(), None).await;
+    assert!(matches!(opened, Opened::Missing { .. }), "nobody waits for a download");
+    let directory = root.path().join(RELEASES_DIRECTORY).join(tag().to_string());
+    let expected = Release::open(&directory, &tag()).unwrap().digest;
+    assert_eq!(process.until_here(None).await, expected);
+}
+
+#[tokio::test]
+async fn what_was_pinned_is_there_after_a_restart_while_the_source_is_down() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    let pinned = Process::start(&faraway, cache.path()).until_here(None).await;
+    faraway.is_down.store(true, Ordering::Relaxed);
+    faraway.resolves.store(0, Ordering::Relaxed);
+    let process = Process::start(&faraway, cache.path());
+    assert_eq!(digest(&process.follower.open(&tag(), Some(pinned)).await), Some(pinned));
+    assert_eq!(faraway.resolves.load(Ordering::Relaxed), 0, "nobody was asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn moved_tag_is_told_and_what_was_pinned_stays() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    let mut process = Process::start(&faraway, cache.path());
+    let pinned = process.until_here(None).await;
+    replace(&root);
+    process.follower.wish("fleet/harbor", wish(UNWISHED, Some("now")));
+    let opened = process.until(Some(pinned), |opened| moved_to(opened).is_some()).await;
+    assert_eq!(digest(&opened), Some(pinned));
+    assert_ne!(moved_to(&opened), Some(pinned.to_string().as_str()));
+    // Also of a process that has not seen the pinned bytes come.
+    drop(process);
+    let mut process = Process::start(&faraway, cache.path());
+    let again = process.until(Some(pinned), |opened| moved_to(opened).is_some()).await;
+    assert_eq!((digest(&again), moved_to(&again)), (Some(pinned), moved_to(&opened)));
+    // Whoever has pinned nothing gets the new ones.
+    process.follower.retain(&HashSet::new(), &HashMap::new());
+    let accepted = process.until_here(None).await;
+    assert_eq!(Some(accepted.to_string().as_str()), moved_to(&opened));
+}
+
+#[tokio::test(start_paused = true)]
+async fn outage_is_told_with_its_beginning_and_ends_by_itself() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    let mut process = Process::start(&faraway, cache.path());
+    let pinned = process.until_here(None).await;
+    faraway.is_down.store(true, Ordering::Relaxed);
+    let outage = |listing: &Listing| match listing {
+        Listing::Unavailable { outage, .. } => outage.clone(),
+        _ => None,
+    };
+    let first = process.until_listing(|listing| outage(listing).is_some()).await;
+    let later = process
+        .until_listing(|listing| outage(listing).is_some_and(|outage| outage.attempts > 8))
+        .await;
+    let (first, later) = (outage(&first).unwrap(), outage(&later).unwrap());
+    assert_eq!((first.attempts, first.since), (1, later.since));
+    assert_eq!(digest(&process.follower.open(&tag(), Some(pinned)).await), Some(pinned));
+    faraway.is_down.store(false, Ordering::Relaxed);
+    process
+        .until_listing(|listing| matches!(listing, Listing::Known { .. }))
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn source_is_asked_as_often_as_the_most_impatient_stack_wants() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    let process = Process::start(&faraway, cache.path());
+    let (minute, hour) = (Duration::from_mins(1), Duration::from_hours(1));
+    let wishes = HashMap::from([
+        ("fleet/slow".to_owned(), wish(hour, None)),
+        ("fleet/quick".to_owned(), wish(minute, None)),
+    ]);
+    for (stack, wish) in wishes.clone() {
+        process.follower.wish(&stack, wish);
+    }
+    let asked_in = async |time: Duration| {
+        let before = faraway.lists.load(Ordering::Relaxed);
+        time::sleep(time).await;
+        faraway.lists.load(Ordering::Relaxed) - before
+    };
+    asked_in(10 * minute).await;
+    let often = asked_in(hour).await;
+    assert!((54..=60).contains(&often), "{often}");
+    let slow = HashMap::from([("fleet/slow".to_owned(), wish(hour, None))]);
+    process.follower.retain(&HashSet::new(), &slow);
+    asked_in(2 * minute).await;
+    let rarely = asked_in(10 * hour).await;
+    assert!((9..=10).contains(&rarely), "{rarely}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_secret_is_used_when_the_old_one_was_refused() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    faraway.is_down.store(true, Ordering::Relaxed);
+    let mut process = Process::start(&faraway, cache.path());
+    process
+        .until_listing(|listing| matches!(listing, Listing::Unavailable { .. }))
+        .await;
+    let before = process.follower.connection.lock().await.as_ref().unwrap().fingerprint;
+    faraway.secret.store(1, Ordering::Relaxed);
+    faraway.is_down.store(false, Ordering::Relaxed);
+    faraway.lists.store(0, Ordering::Relaxed);
+    process
+        .until_listing(|listing| matches!(listing, Listing::Known { .. }))
+        .await;
+    // A source that is down says nothing of its Secret: the next question is asked with the old one, and goes well here.
+    let after = process.follower.connection.lock().await.as_ref().unwrap().fingerprint;
+    assert_eq!(before, after);
+    faraway.is_down.store(true, Ordering::Relaxed);
+    process
+        .until_listing(|listing| matches!(listing, Listing::Unavailable { .. }))
+        .await;
+    let renewed = process.follower.connection.lock().await.as_ref().unwrap().fingerprint;
+    assert_ne!(before, renewed);
+}
+
+#[tokio::test]
+async fn release_that_could_not_be_read_is_brought_again() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let mut process = Process::start(&Faraway::new(root.path()), cache.path());
+    let pinned = process.until_here(None).await;
+    let kept = cache.path().join("sha256").join(pinned.hex());
+    fs::write(kept.join("metadata.yaml"), "rotten").unwrap();
+    process.follower.doubt(&tag(), pinned);
+    assert_eq!(process.until_here(Some(pinned)).await, pinned);
+    assert_ne!(fs::read(kept.join("metadata.yaml")).unwrap(), b"rotten");
+}
