@@ -17,6 +17,7 @@ pub mod lab;
 pub mod metrics;
 pub mod operator;
 pub mod process;
+pub mod registry;
 pub mod releases;
 pub mod traces;
 pub mod wait;

@@ -17,6 +17,7 @@ mod not_yet;
 mod oracle;
 mod real;
 mod refused;
+mod remote;
 mod replay;
 mod subscribe;
 mod takeover;

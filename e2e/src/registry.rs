@@ -1,0 +1,137 @@
+//! A real OCI registry with TLS and a password, filled by the real oras.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+
+use crate::{Lab, Process, eventually, journey::SOON};
+
+/// Who may push and pull.
+pub const USER: &str = "harbor";
+/// With this.
+pub const PASSWORD: &str = "canary-password";
+/// The line of htpasswd for these two.
+const HTPASSWD: &str = "harbor:$2a$04$HLvPmkNFrKNLYULm7jOU8.27ZONvsrdHdKdsFHRktrGCi19ncGLGu\n";
+
+/// A registry as a process of its own. Dropped, it is killed.
+#[derive(Debug)]
+pub struct Registry {
+    program: PathBuf,
+    folder: PathBuf,
+    host: String,
+    process: Option<Process>,
+}
+
+impl Registry {
+    /// Starts an empty one, which keeps everything in this folder.
+    pub async fn start(lab: &Lab, folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))?;
+        certify(folder)?;
+        write(&folder.join("htpasswd"), HTPASSWD)?;
+        let mut registry = Self {
+            program: lab.outside()?.to_owned(),
+            folder: folder.to_owned(),
+            host: "127.0.0.1:0".to_owned(),
+            process: None,
+        };
+        registry.resume(lab).await?;
+        Ok(registry)
+    }
+
+    /// Starts it again where it was, with what it had.
+    pub async fn resume(&mut self, lab: &Lab) -> Result<()> {
+        let configuration = format!(
+            "version: 0.1\nlog: {{level: info, accesslog: {{disabled: true}}}}\nstorage: {{filesystem: {{rootdirectory: storage}}}}\n\
+             http: {{addr: '{}', secret: e2e, tls: {{certificate: server.crt, key: server.key}}}}\n\
+             auth: {{htpasswd: {{realm: e2e, path: htpasswd}}}}\n",
+            self.host
+        );
+        write(&self.folder.join("config.yml"), &configuration)?;
+        let log = self.folder.join("registry.log");
+        // The address is read from what this start says.
+        let _ = fs::remove_file(&log);
+        let mut command = Command::new(&self.program);
+        command.current_dir(&self.folder).env("OTEL_TRACES_EXPORTER", "none");
+        command.args(["registry", "serve", "config.yml"]);
+        let process = Process::start(lab, "registry", &command, &log)?;
+        let listening = async || {
+            let said = fs::read_to_string(&log).unwrap_or_default();
+            let host = said.split_once("listening on ").and_then(|(_, rest)| {
+                let (host, _) = rest.split_once([',', '"', '\n'])?;
+                Some(host.to_owned())
+            });
+            host.ok_or("it does not listen yet")
+        };
+        self.host = eventually(SOON, "the registry to listen", listening).await?;
+        self.process = Some(process);
+        Ok(())
+    }
+
+    /// Ends it; what it has stays.
+    pub async fn stop(&mut self) -> Result<()> {
+        match self.process.take() {
+            Some(mut process) => process.kill9().await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// The certificate of its authority, in PEM.
+    pub fn authority(&self) -> Result<String> {
+        fs::read_to_string(self.folder.join("ca.crt")).context("failed to read the authority of the registry")
+    }
+
+    /// The name of a repository as stacks write it.
+    pub fn repository(&self, name: &str) -> String {
+        format!("{}/{name}", self.host)
+    }
+
+    /// Pushes the files of a release as publishers do, under its tag.
+    pub fn push(&self, release: &Path, name: &str, tag: &str) -> Result<()> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(release).with_context(|| format!("failed to list {}", release.display()))? {
+            files.push(entry.context("failed to list a release")?.file_name());
+        }
+        files.sort();
+        let output = Command::new(&self.program)
+            .current_dir(release)
+            // Whoever runs the test may have passwords of his own.
+            .env("HOME", &self.folder)
+            .env("DOCKER_CONFIG", &self.folder)
+            .args(["oras", "push", "--artifact-type=application/vnd.scs.cluster-stacks.v1"])
+            .arg("--ca-file")
+            .arg(self.folder.join("ca.crt"))
+            .args(["--username", USER, "--password", PASSWORD])
+            .arg(format!("{}:{tag}", self.repository(name)))
+            .args(files)
+            .output()
+            .context("failed to start oras")?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "oras push: {said}");
+        Ok(())
+    }
+}
+
+/// Puts an authority and what it signed for this machine into a folder.
+fn certify(folder: &Path) -> Result<()> {
+    let key = KeyPair::generate().context("failed to make a key")?;
+    let mut authority = CertificateParams::new(Vec::new()).context("failed to describe an authority")?;
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let signed = authority.self_signed(&key).context("failed to sign an authority")?;
+    write(&folder.join("ca.crt"), &signed.pem())?;
+    let server_key = KeyPair::generate().context("failed to make a key")?;
+    let server = CertificateParams::new(vec!["127.0.0.1".to_owned()]).context("failed to describe a certificate")?;
+    let server = server
+        .signed_by(&server_key, &Issuer::new(authority, key))
+        .context("failed to sign a certificate")?;
+    write(&folder.join("server.crt"), &server.pem())?;
+    write(&folder.join("server.key"), &server_key.serialize_pem())
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))
+}

@@ -1,0 +1,147 @@
+//! Releases from a real registry: found, brought, pinned, and kept through everything that becomes of the registry.
+
+use anyhow::{Context, Result, ensure};
+use crds::{
+    ClusterStack, ClusterStackRelease,
+    conditions::{Condition, ConditionType, find},
+};
+use e2e::{
+    journey::{Journey, SOON, status},
+    registry::{PASSWORD, Registry, USER},
+};
+use serde_json::{Value, json};
+
+use crate::journey;
+
+const REPOSITORY: &str = "kaas/stacks";
+
+/// A registry with one release, what stacks need to read it, and an operator that may reach it.
+async fn given(journey: &mut Journey) -> Result<(Registry, String)> {
+    let registry = Registry::start(journey.lab(), &journey.folder().join("registry")).await?;
+    let tag = publish(journey, &registry, "v1", "v1")?;
+    secret(journey, &registry, PASSWORD).await?;
+    let cache = journey.folder().join("cache");
+    journey.options.flags.extend([
+        "--allow-source-network=127.0.0.0/8".into(),
+        format!("--cache-dir={}", cache.display()).into(),
+    ]);
+    journey.operate().await?;
+    Ok((registry, tag))
+}
+
+/// What stacks name.
+async fn secret(journey: &Journey, registry: &Registry, password: &str) -> Result<()> {
+    let values = json!({ "username": USER, "password": password, "ca.crt": registry.authority()? });
+    let secret =
+        json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "registry" }, "stringData": values });
+    journey.apply(secret).await.map(drop)
+}
+
+/// Packs a release and pushes it; the operator has no directory with it.
+fn publish(journey: &Journey, registry: &Registry, source: &str, version: &str) -> Result<String> {
+    let tag = journey.releases.publish_harbor(source, version)?;
+    registry.push(&journey.releases.folder_of(&tag), REPOSITORY, &tag)?;
+    journey.releases.unpublish(&tag)?;
+    Ok(tag)
+}
+
+fn source(registry: &Registry) -> Value {
+    let reference = json!({ "name": "registry" });
+    json!({ "oci": {
+        "repository": registry.repository(REPOSITORY),
+        "credentialsSecretRef": reference,
+        "caSecretRef": reference,
+    } })
+}
+
+fn condition(conditions: &[Condition], type_: ConditionType) -> (Option<&str>, &str) {
+    let found = find(conditions, type_);
+    let reason = found.and_then(|condition| condition.reason.as_deref());
+    let message = found.and_then(|condition| condition.message.as_deref());
+    (reason, message.unwrap_or_default())
+}
+
+fn stack_says(stack: &ClusterStack, type_: ConditionType, reason: &str, words: &str) -> bool {
+    let conditions = stack.status.as_ref().map(|status| status.conditions.as_slice());
+    let (found, message) = condition(conditions.unwrap_or_default(), type_);
+    found == Some(reason) && message.contains(words)
+}
+
+#[test]
+fn a_stack_follows_a_registry_and_an_outage_changes_nothing_that_is_there() -> Result<()> {
+    journey(async |journey| {
+        let (mut registry, tag) = given(journey).await?;
+        let spec = json!({ "autoSubscribe": true, "interval": "10s", "source": source(&registry) });
+        journey.stack("harbor", spec).await?;
+        let release = journey.release_ready(&tag).await?;
+        let assets = status(&release).assets.context("a pin")?;
+        ensure!(
+            assets.source.contains(&registry.repository(REPOSITORY)),
+            "{}",
+            assets.source
+        );
+
+        registry.stop().await?;
+        journey
+            .until_stack("harbor", "the outage to be told", |stack| {
+                stack_says(stack, ConditionType::ReleasesSynced, "FailedToSync", "(since ")
+            })
+            .await?;
+        // Another process finds the files where the first one left them.
+        journey.kill_operator().await?;
+        let classes = journey.objects("cluster.x-k8s.io/v1beta1", "ClusterClass");
+        classes.delete(&tag, &kube::api::DeleteParams::default()).await?;
+        journey.operate().await?;
+        e2e::eventually(SOON, "the class to be back", async || classes.get(&tag).await).await?;
+
+        registry.resume(journey.lab()).await?;
+        let newer = publish(journey, &registry, "v2", "v2")?;
+        journey.release_ready(&newer).await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn a_tag_that_was_moved_is_refused_and_what_was_pinned_stays() -> Result<()> {
+    journey(async |journey| {
+        let (registry, tag) = given(journey).await?;
+        let spec = json!({ "versions": ["v1"], "source": source(&registry) });
+        journey.stack("harbor", spec).await?;
+        let pinned = status(&journey.release_ready(&tag).await?).assets.context("a pin")?;
+        ensure!(publish(journey, &registry, "v2", "v1")? == tag, "another tag");
+        journey.ask_stack("harbor", "look").await?;
+        let moved = |release: &ClusterStackRelease| {
+            let status = status(release);
+            let (reason, message) = condition(&status.conditions, ConditionType::ClusterStackReleaseDownloaded);
+            reason == Some("DigestChanged") && message.contains(&pinned.digest) && status.ready
+        };
+        let release = journey.until_release(&tag, "the moved tag to be told", moved).await?;
+        ensure!(
+            status(&release).assets.as_ref() == Some(&pinned),
+            "{:?}",
+            status(&release).assets
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn a_secret_with_another_password_is_told_and_the_right_one_is_taken_when_it_comes() -> Result<()> {
+    journey(async |journey| {
+        let (registry, tag) = given(journey).await?;
+        secret(journey, &registry, "wrong-canary").await?;
+        let spec = json!({ "autoSubscribe": true, "source": source(&registry) });
+        journey.stack("harbor", spec).await?;
+        let stack = journey
+            .until_stack("harbor", "the refusal to be told", |stack| {
+                stack_says(stack, ConditionType::ReleasesSynced, "FailedToSync", "credentials")
+            })
+            .await?;
+        let text = serde_json::to_string(&stack)?;
+        ensure!(!text.contains("wrong-canary") && !text.contains(PASSWORD), "{text}");
+        secret(journey, &registry, PASSWORD).await?;
+        journey.ask_stack("harbor", "again").await?;
+        journey.release_ready(&tag).await?;
+        Ok(())
+    })
+}
