@@ -75,6 +75,13 @@ const ROOMS: &[Room] = &[
         without: &["tokio", "hyper"],
         pure: false,
     },
+    // Starts and bounds processes; what they do is not its business.
+    Room {
+        name: "isolation",
+        rooms: &[],
+        without: &["tokio", "hyper", "tera", "kube-core", "k8s-openapi"],
+        pure: false,
+    },
     Room {
         name: "rendering",
         rooms: &["crds", "helm"],
