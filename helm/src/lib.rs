@@ -127,7 +127,7 @@ pub use bounds::BoundError;
 pub use chart::{ArchiveLimits, Chart, LoadError, SchemaError, SchemaFinding};
 pub use layout::CrdFile;
 pub use manifest::{Hook, Manifest, ManifestError};
-pub use options::{OtherLanguage, RenderOptions};
+pub use options::{OtherChart, OtherLanguage, OtherProblem, RenderOptions};
 pub use print::{NotInChart, Printing};
 pub use profile::{ApiVersions, Build, Profile};
 pub use release_name::NameError;

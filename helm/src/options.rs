@@ -1,10 +1,12 @@
 //! What a render is asked for: names, versions, limits, and languages that Helm does not know.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::answers::{Answers, Refusing};
+use crate::layout::base_name;
 use crate::profile::Profile;
 use crate::template::Limits;
 use crate::yaml::Node;
@@ -41,13 +43,49 @@ pub struct RenderOptions {
     pub other_language: Option<Arc<dyn OtherLanguage>>,
 }
 
-/// A template language for the files of one extension. They are executed in Helm's order, and what they write are manifests too.
+/// A template language for the files of one extension. What they write are manifests too.
 pub trait OtherLanguage: fmt::Debug + Send + Sync {
     /// What the names of its files end with, dot included.
     fn suffix(&self) -> &str;
 
-    /// Renders a file. `files` are all files of the language in the charts, by path; `root` has what Helm's templates see as `.`.
-    fn render(&self, files: &[(&str, &[u8])], path: &str, root: &Node) -> Result<Vec<u8>, String>;
+    /// Renders what is to be rendered, at once and before any of Helm's templates run: what those do to values is not seen here. The
+    /// outputs are in the order of [`OtherChart::rendered`], chart by chart.
+    fn render(&self, charts: &[OtherChart<'_>]) -> Result<Vec<Vec<u8>>, OtherProblem>;
+}
+
+/// The files that one chart has of another language.
+#[derive(Debug)]
+pub struct OtherChart<'a> {
+    /// The path of the folder of its templates: `chart/templates`, or `chart/charts/subchart/templates`.
+    pub folder: &'a str,
+    /// What Helm's templates of the chart see as `.`, but for `Template`, which is another one for each.
+    pub root: Node,
+    /// All files with their texts, by path from the root chart on, those of the deepest folders first.
+    pub files: Vec<(&'a str, &'a [u8])>,
+}
+
+impl OtherChart<'_> {
+    /// The paths of those that become manifests, in the order of `files`; the others are there to be used by these.
+    pub fn rendered(&self) -> impl Iterator<Item = &str> {
+        let paths = self.files.iter().map(|(path, _)| *path);
+        paths.filter(|path| is_rendered(path))
+    }
+}
+
+/// Whether a file below `templates/` is executed by itself.
+pub(crate) fn is_rendered(path: &str) -> bool {
+    !base_name(path).starts_with('_')
+}
+
+/// Why a file of another language has no output.
+#[derive(Debug)]
+pub struct OtherProblem {
+    /// The path of the file that is wrong, from the root chart on.
+    pub template: String,
+    /// The line in it, from 1, where one is known.
+    pub line: Option<usize>,
+    /// What its engine says.
+    pub source: Box<dyn Error + Send + Sync>,
 }
 
 impl RenderOptions {

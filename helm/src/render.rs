@@ -13,10 +13,10 @@ use crate::chart::dependencies::{is_compatible, missing_dependencies, process};
 use crate::chart::instances::Instances;
 use crate::chart::schemas::check_schemas;
 use crate::chart::{Chart, Loaded};
-use crate::layout::{CrdFile, Layout, Template, base_name};
+use crate::layout::{CrdFile, Layout};
 use crate::manifest::{self, Manifest};
 use crate::objects::Capabilities;
-use crate::options::{OtherLanguage, RenderOptions};
+use crate::options::{OtherChart, OtherLanguage, OtherProblem, RenderOptions, is_rendered};
 use crate::plain;
 use crate::profile::Profile;
 use crate::release_name;
@@ -180,21 +180,22 @@ impl Render<'_> {
     ) -> Result<BTreeMap<String, Output>, RenderProblem> {
         let values_type = &self.options.profile.go_types.values;
         let mut rendered = BTreeMap::new();
-        for template in layout.all() {
-            if base_name(&template.path).starts_with('_') {
-                continue;
-            }
+        let mut others = match &self.options.other_language {
+            Some(language) => others(&**language, layout)?,
+            None => BTreeMap::new(),
+        };
+        for template in layout.all().filter(|template| is_rendered(&template.path)) {
             let about = Map::new();
             about.insert("Name", template.path.as_str());
             about.insert("BasePath", template.base_path.as_str());
             template.root.insert("Template", about.named(values_type));
             let root = Value::Map(template.root.named(values_type));
-            let output = match &self.options.other_language {
-                Some(language) if template.is_other => Output {
-                    text: other(&**language, layout, template, &root)?,
+            let output = match others.remove(&*template.path) {
+                Some(text) => Output {
+                    text,
                     ..Output::default()
                 },
-                _ => Output {
+                None => Output {
                     text: executor.execute(&template.path, root).map_err(RenderProblem::Execute)?,
                     origin: Arc::new(Origin {
                         file: Arc::clone(&template.text),
@@ -210,23 +211,32 @@ impl Render<'_> {
     }
 }
 
-fn other(
-    language: &dyn OtherLanguage,
-    layout: &Layout,
-    template: &Template,
-    root: &Value,
-) -> Result<Vec<u8>, RenderProblem> {
-    let others = layout.all().filter(|template| template.is_other);
-    let files: Vec<(&str, &[u8])> = others
-        .map(|template| (template.path.as_str(), &*template.text))
-        .collect();
-    plain::data(root)
-        .map_err(|bound| bound.to_string())
-        .and_then(|root| language.render(&files, &template.path, &root))
-        .map_err(|problem| RenderProblem::OtherLanguage {
-            template: template.path.clone(),
-            problem,
-        })
+/// What the templates of another language write, by path.
+fn others<'a>(language: &dyn OtherLanguage, layout: &'a Layout) -> Result<BTreeMap<&'a str, Vec<u8>>, RenderProblem> {
+    let mut charts: Vec<OtherChart<'a>> = Vec::new();
+    for template in layout.all().filter(|template| template.is_other) {
+        let file = (&*template.path, &*template.text);
+        match charts.iter_mut().find(|chart| chart.folder == template.base_path) {
+            Some(chart) => chart.files.push(file),
+            None => charts.push(OtherChart {
+                folder: &template.base_path,
+                root: plain::data(&Value::Map(template.root.clone())).map_err(|bound| {
+                    RenderProblem::OtherLanguage(OtherProblem {
+                        template: template.path.clone(),
+                        line: None,
+                        source: bound.into(),
+                    })
+                })?,
+                files: vec![file],
+            }),
+        }
+    }
+    if charts.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let outputs = language.render(&charts).map_err(RenderProblem::OtherLanguage)?;
+    let paths = charts.iter().flat_map(|chart| &chart.files).map(|(path, _)| *path);
+    Ok(paths.filter(|path| is_rendered(path)).zip(outputs).collect())
 }
 
 fn values_or_empty(values: &Node) -> std::borrow::Cow<'_, Node> {

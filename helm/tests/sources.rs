@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use helm::{ArchiveLimits, Chart, Manifest, OtherLanguage, Profile, RenderOptions, Rendering, yaml};
+use helm::{
+    ArchiveLimits, Chart, Manifest, OtherChart, OtherLanguage, OtherProblem, Profile, RenderOptions, Rendering, yaml,
+};
 
 const HELPERS: &str = r#"{{- define "labels" -}}
 app: {{ .Chart.Name }}
@@ -253,12 +255,9 @@ impl OtherLanguage for Plain {
         ".plain"
     }
 
-    fn render(&self, files: &[(&str, &[u8])], path: &str, _: &yaml::Node) -> Result<Vec<u8>, String> {
-        let text = files
-            .iter()
-            .find(|(name, _)| *name == path)
-            .map(|(_, text)| text.to_vec());
-        text.ok_or_else(|| "no such file".to_owned())
+    fn render(&self, charts: &[OtherChart<'_>]) -> Result<Vec<Vec<u8>>, OtherProblem> {
+        let files = charts.iter().flat_map(|chart| &chart.files);
+        Ok(files.map(|(_, text)| text.to_vec()).collect())
     }
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use crate::chart::LoadError;
 use crate::chart::schemas::{SchemaError, SchemaFinding};
 use crate::manifest::ManifestError;
+use crate::options::OtherProblem;
 use crate::profile::Profile;
 use crate::release_name;
 use crate::template::{ExecError, ParseError, StackError};
@@ -60,12 +61,7 @@ pub enum RenderProblem {
     /// A template failed.
     Execute(ExecError),
     /// A template of another language failed.
-    OtherLanguage {
-        /// The path of the template.
-        template: String,
-        /// What its engine says.
-        problem: String,
-    },
+    OtherLanguage(OtherProblem),
     /// What a template wrote is no manifest.
     Manifest(ManifestError),
     /// [`RenderOptions::cancelled`](crate::RenderOptions::cancelled) was raised while no template ran.
@@ -160,7 +156,7 @@ impl RenderError {
             RenderProblem::IncompatibleKubeVersion { .. }
             | RenderProblem::Parse(_)
             | RenderProblem::Execute(_)
-            | RenderProblem::OtherLanguage { .. } => Some(b"\n".to_vec()),
+            | RenderProblem::OtherLanguage(_) => Some(b"\n".to_vec()),
             RenderProblem::Manifest(error) => Some(error.debug_output()),
             _ => None,
         }
@@ -173,7 +169,7 @@ impl RenderError {
             RenderProblem::Parse(error) => Some((&error.file, Some(error.line))),
             RenderProblem::Execute(error) => error.place().map(|place| (&*place.file, Some(place.line))),
             RenderProblem::Manifest(error) => Some((&error.source_file, None)),
-            RenderProblem::OtherLanguage { template, .. } => Some((template, None)),
+            RenderProblem::OtherLanguage(problem) => Some((&problem.template, problem.line)),
             _ => None,
         }
     }
@@ -215,6 +211,7 @@ impl Error for RenderError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &*self.problem {
             RenderProblem::Thread(error) => Some(error),
+            RenderProblem::OtherLanguage(problem) => Some(&*problem.source),
             _ => None,
         }
     }
@@ -251,7 +248,10 @@ impl fmt::Display for RenderError {
             ),
             RenderProblem::Parse(error) => formatter.write_str(&error.helm_text()),
             RenderProblem::Execute(error) => formatter.write_str(&error.helm_text(self.profile.error_form)),
-            RenderProblem::OtherLanguage { template, problem } => write!(formatter, "{template}: {problem}"),
+            RenderProblem::OtherLanguage(OtherProblem { template, line, .. }) => match line {
+                Some(line) => write!(formatter, "{template}:{line}"),
+                None => formatter.write_str(template),
+            },
             RenderProblem::Manifest(error) => {
                 let text = error.to_string().replace("releaseutil.", words.manifest_package);
                 formatter.write_str(&text)
