@@ -3,7 +3,7 @@
 
 use crds::policy::HelmProfile;
 use release::pack::Prepared;
-use rendering::{RenderError, RenderRequest, Rendered, Renderer};
+use rendering::{ErrorClass, Lane, RenderError, RenderRequest, Rendered, Renderer};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -43,7 +43,7 @@ pub(crate) fn render(prepared: &Prepared) -> Result<Class, Unrenderable> {
         profile: HelmProfile::default(),
         values: &Value::Null,
     };
-    match Renderer::new(0).render(&request) {
+    match Renderer::new(0).render(&request, Lane::Slow) {
         Ok(rendered) => Ok(rendered_class(&rendered, prepared)),
         Err(error @ RenderError::MissingFunction { function, .. }) => Ok(Class {
             objects: None,
@@ -88,6 +88,7 @@ fn at(prepared: &Prepared, error: &RenderError) -> String {
 
 fn advice(error: &RenderError) -> &'static str {
     match error.place() {
+        _ if error.class() == ErrorClass::Transient => "try again, or make its templates quicker",
         Some((_, Some(_))) => "correct this template",
         Some((_, None)) => "correct what this template renders (a line named below is one of that)",
         None => "correct the class chart",

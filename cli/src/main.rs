@@ -15,6 +15,7 @@ const UNTOLD: u8 = 3;
 
 /// 0: done. 1: not done, and the message says why. 2 (from clap): the command was not understood. 3: done and not told.
 fn main() -> ExitCode {
+    rendering::serve_tera();
     let Arguments { command } = Arguments::parse();
     let mut out = io::stdout().lock();
     let result = match command {

@@ -21,10 +21,11 @@ use operator_kit::record::Recorder;
 use planning::next::Next;
 use planning::warnings::warnings;
 use release::Admitted;
-use rendering::{RenderRequest, Rendered, Renderer};
+use rendering::{Lane, RenderError, RenderRequest, Rendered, Renderer};
 
 use crate::clusters::Clusters;
 use crate::freshest::Freshest;
+use crate::lanes::{Lanes, Unrendered};
 use crate::looking::Looking;
 use crate::providers::Providers;
 use crate::release::Memories;
@@ -41,6 +42,7 @@ pub(crate) struct Context {
     pub(crate) providers: Providers,
     pub(crate) sources: Sources,
     pub(crate) renderer: Arc<Renderer>,
+    pub(crate) lanes: Lanes,
     pub(crate) stacks: Freshest<ClusterStack>,
     pub(crate) releases: Freshest<ClusterStackRelease>,
     pub(crate) memories: Memories,
@@ -132,13 +134,24 @@ impl Context {
         true
     }
 
-    /// Renders the class chart of a release, beside the reactor; the error is for people.
+    /// Renders the class chart of a release, beside the reactor.
     pub(crate) async fn render(
         &self,
         files: &Admitted,
         namespace: &str,
         profile: HelmProfile,
-    ) -> Result<Arc<Rendered>, String> {
+    ) -> Result<Arc<Rendered>, Unrendered> {
+        let render = |lane| self.render_in(lane, files, namespace, profile);
+        self.lanes.render(render).await
+    }
+
+    async fn render_in(
+        &self,
+        lane: Lane,
+        files: &Admitted,
+        namespace: &str,
+        profile: HelmProfile,
+    ) -> Result<Arc<Rendered>, RenderError> {
         let renderer = Arc::clone(&self.renderer);
         let (admitted, namespace) = (files.clone(), namespace.to_owned());
         let work = move || {
@@ -159,13 +172,11 @@ impl Context {
                 profile,
                 values: &serde_json::Value::Null,
             };
-            let outcome = renderer
-                .render(&request)
-                .map_err(|error| operator_kit::failure::chain(&error));
-            (outcome, readable.get())
+            (renderer.render(&request, lane), readable.get())
         };
-        let stopped = || (Err("the rendering was stopped".to_owned()), true);
-        let (outcome, readable) = tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| stopped());
+        let (outcome, readable) = tokio::task::spawn_blocking(work)
+            .await
+            .unwrap_or_else(|stopped| (Err(RenderError::Watch(stopped.into())), true));
         if !readable {
             self.sources.doubt(&files.release().tag, files.release().digest);
         }

@@ -5,6 +5,7 @@ mod census;
 mod clusters;
 mod context;
 mod freshest;
+mod lanes;
 mod looking;
 mod operator;
 mod providers;
@@ -36,6 +37,7 @@ const REACTORS: usize = 4;
 const WORKERS: usize = 16;
 
 fn main() -> ExitCode {
+    rendering::serve_tera();
     let arguments = args::Args::parse();
     if let Err(message) = arguments.usual.source() {
         args::Args::command().error(ErrorKind::ValueValidation, message).exit();

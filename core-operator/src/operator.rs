@@ -32,6 +32,7 @@ use crate::census::Census;
 use crate::clusters::ClusterSight;
 use crate::context::Context;
 use crate::freshest::Freshest;
+use crate::lanes::Lanes;
 use crate::looking::Looking;
 use crate::providers::Providers;
 use crate::release::Memories;
@@ -161,6 +162,7 @@ fn assemble(
         providers,
         sources,
         renderer: Arc::new(Renderer::new(RENDER_CACHE_BYTES)),
+        lanes: Lanes::default(),
         stacks,
         releases,
         memories: Memories::default(),

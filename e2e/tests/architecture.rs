@@ -84,7 +84,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "rendering",
-        rooms: &["crds", "helm"],
+        rooms: &["crds", "helm", "isolation"],
         without: WORLD,
         pure: true,
     },

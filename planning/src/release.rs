@@ -27,7 +27,7 @@ pub use news::{corrected, corrections};
 pub use object::{Sync, SyncState, decide};
 pub use observed::{
     Assets, Attempt, Belongs, Drifted, Failure, HealthSeen, Holder, Intent, ObjectMemory, ObjectObserved, Provider,
-    Read, ReleaseObserved, Rendering, Seen, Verified,
+    Read, ReleaseObserved, RenderAttempts, Rendering, Seen, Verified,
 };
 pub use plan::{ReleasePlan, plan};
 pub use prune::prune_digest;

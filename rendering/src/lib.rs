@@ -1,7 +1,8 @@
 //! Charts to Kubernetes objects: the only caller of the chart engine.
 //!
 //! Decides which engine renders which file, what an object must have to be one, and what is kept of past renderings. It knows neither a
-//! cluster nor a disk: the bytes of a chart come from the caller, and only when they are needed.
+//! cluster nor a disk: the bytes of a chart come from the caller, and only when they are needed. Templates of an engine that cannot be
+//! bounded run in a process of their own ([`serve_tera`]).
 
 mod cache;
 mod deadline;
@@ -9,21 +10,25 @@ mod digest;
 mod objects;
 mod tera;
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::io;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use helm::chart::{ArchiveLimits, LoadError};
-use helm::{Chart, OtherLanguage, Profile, RenderOptions};
+use helm::{Chart, Profile, RenderOptions, RenderProblem};
+use isolation::Program;
 use serde_json::Value;
 
 use cache::{Cache, Key};
-use tera::TeraLanguage;
+use tera::{TeraError, TeraLanguage};
 
 pub use crds::policy::HelmProfile;
 pub use objects::ObjectError;
+pub use tera::serve_tera;
 
 /// How long the templates of one chart may run. Real charts take milliseconds; their steps are limited too, so only a machine that has
 /// no time for them, or steps that take far longer than usual, come this far.
@@ -36,8 +41,24 @@ pub struct Renderer {
     /// rendered last stays loaded: the clusters of a class ask for it one after the other, each with its own values.
     turn: Mutex<Option<LoadedChart>>,
     deadline: Duration,
-    tera: Arc<dyn OtherLanguage>,
+    tera: Program,
+    /// The digests of charts whose Tera templates take too long for the quick lane.
+    slow: Mutex<BTreeSet<String>>,
 }
+
+/// Where a chart is rendered. Charts without Tera templates belong into the quick one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// One chart at a time. Tera templates have half a second for all of a chart; those that take longer are
+    /// [`RenderError::TooSlow`] and belong into the other lane. Which those are is remembered, so that they take that time from others once.
+    Quick,
+    /// Beside the others, with four seconds for Tera templates. Each caller loads a chart and starts a process of its own: how many do so
+    /// at once is up to them.
+    Slow,
+}
+
+/// How many slow charts are remembered. Forgotten ones cost others half a second.
+const MAX_SLOW: usize = 1_000;
 
 struct LoadedChart {
     digest: String,
@@ -128,6 +149,23 @@ pub enum RenderError {
         #[source]
         source: helm::RenderError,
     },
+    /// The Tera templates take too long for the quick lane.
+    #[error("the Tera templates of release {release:?} take more than {limit:?}")]
+    TooSlow {
+        /// The name of the release.
+        release: String,
+        /// How long they had.
+        limit: Duration,
+    },
+    /// The process that renders Tera templates could not be had, or was lost.
+    #[error("unable to render the Tera templates of release {release:?}")]
+    Tera {
+        /// The name of the release.
+        release: String,
+        /// What failed.
+        #[source]
+        source: helm::RenderError,
+    },
     /// The templates ran too long.
     #[error("the templates of release {release:?} did not end within {limit:?}, so they were stopped")]
     Deadline {
@@ -160,7 +198,11 @@ impl RenderError {
     /// Whether trying again can help.
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::ReadChart { .. } | Self::Deadline { .. } | Self::Watch(_) => ErrorClass::Transient,
+            Self::ReadChart { .. }
+            | Self::TooSlow { .. }
+            | Self::Tera { .. }
+            | Self::Deadline { .. }
+            | Self::Watch(_) => ErrorClass::Transient,
             Self::LoadChart { .. } | Self::MissingFunction { .. } | Self::RenderChart { .. } | Self::UseManifest(_) => {
                 ErrorClass::Terminal
             }
@@ -170,11 +212,12 @@ impl RenderError {
     /// The template that the error is about, as `chart/templates/name.yaml`, and the line in it where one is known, from 1.
     pub fn place(&self) -> Option<(&str, Option<usize>)> {
         match self {
-            Self::MissingFunction { source, .. } | Self::RenderChart { source, .. } | Self::Deadline { source, .. } => {
-                source.place()
-            }
+            Self::MissingFunction { source, .. }
+            | Self::RenderChart { source, .. }
+            | Self::Tera { source, .. }
+            | Self::Deadline { source, .. } => source.place(),
             Self::UseManifest(source) => Some((source.template(), None)),
-            Self::ReadChart { .. } | Self::LoadChart { .. } | Self::Watch(_) => None,
+            Self::ReadChart { .. } | Self::LoadChart { .. } | Self::TooSlow { .. } | Self::Watch(_) => None,
         }
     }
 }
@@ -196,7 +239,8 @@ impl Renderer {
             cache: Cache::new(cache_bytes),
             turn: Mutex::default(),
             deadline: DEADLINE,
-            tera: Arc::new(TeraLanguage),
+            tera: tera::itself(),
+            slow: Mutex::default(),
         }
     }
 
@@ -206,52 +250,129 @@ impl Renderer {
         Self { deadline, ..self }
     }
 
-    /// Renders a chart, or finds what it rendered before. Blocks while templates run, also those of others: one
-    /// chart is rendered at a time, and none longer than the deadline.
-    pub fn render(&self, request: &RenderRequest<'_>) -> Result<Arc<Rendered>, RenderError> {
+    /// The same renderer, but Tera templates are rendered by another program that calls [`serve_tera`], and not by this one.
+    #[must_use]
+    pub fn with_tera_of(self, program: &Path) -> Self {
+        Self {
+            tera: tera::at(program),
+            ..self
+        }
+    }
+
+    /// Renders a chart, or finds what it rendered before. Blocks while templates run, also those of others in the quick lane, and none
+    /// longer than the deadline. What did not end in time is not kept.
+    pub fn render(&self, request: &RenderRequest<'_>, lane: Lane) -> Result<Arc<Rendered>, RenderError> {
         let key = Key::of(request);
         if let Some(rendered) = self.cache.get(&key) {
             return Ok(rendered);
         }
-        // A panic while templates run leaves nothing behind, so the poison means nothing.
-        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        match lane {
+            Lane::Quick => self.render_in_turn(request, key),
+            Lane::Slow => self.render_anew(request, key, &mut None, lane),
+        }
+    }
+
+    fn render_in_turn(&self, request: &RenderRequest<'_>, key: Key) -> Result<Arc<Rendered>, RenderError> {
+        let mut turn = lock(&self.turn);
         // Somebody may have rendered the same while this waited.
         if let Some(rendered) = self.cache.get(&key) {
             return Ok(rendered);
         }
-        let rendered = Arc::new(self.render_anew(request, &loaded(request, &mut turn)?)?);
-        self.cache.insert(key, &rendered);
-        Ok(rendered)
+        if lock(&self.slow).contains(request.chart_digest) {
+            return Err(too_slow(request));
+        }
+        let rendered = self.render_anew(request, key, &mut turn, Lane::Quick);
+        if let Err(RenderError::TooSlow { .. }) = rendered {
+            self.remember_as_slow(request.chart_digest);
+        }
+        rendered
     }
 
-    fn render_anew(&self, request: &RenderRequest<'_>, chart: &Chart) -> Result<Rendered, RenderError> {
+    fn remember_as_slow(&self, chart_digest: &str) {
+        let mut slow = lock(&self.slow);
+        if slow.len() >= MAX_SLOW {
+            slow.clear();
+        }
+        slow.insert(chart_digest.to_owned());
+    }
+
+    /// Renders the chart, which takes the place of the one that was rendered last, and keeps what comes of it.
+    fn render_anew(
+        &self,
+        request: &RenderRequest<'_>,
+        key: Key,
+        last: &mut Option<LoadedChart>,
+        lane: Lane,
+    ) -> Result<Arc<Rendered>, RenderError> {
+        let chart = loaded(request, last)?;
         let over = Arc::<AtomicBool>::default();
+        let language = TeraLanguage {
+            program: self.tera.clone(),
+            deadline: time_for_tera(lane),
+            over: Arc::clone(&over),
+        };
         let options = RenderOptions {
             kube_version: request.kubernetes_version.map(str::to_owned),
             api_versions: request.api_versions.to_vec(),
             profile: engine_profile(request.profile),
-            other_language: Some(Arc::clone(&self.tera)),
+            other_language: Some(Arc::new(language)),
             cancelled: Arc::clone(&over),
             ..RenderOptions::new(request.release_name, request.namespace)
         };
         let values = objects::to_node(request.values);
-        let release = || request.release_name.to_owned();
         let rendering = deadline::within(self.deadline, &over, || chart.render(&values, &options))
             .map_err(RenderError::Watch)?
-            .map_err(|source| match source.lacks() {
-                _ if source.is_cancelled() => RenderError::Deadline {
-                    release: release(),
-                    limit: self.deadline,
-                    source,
-                },
-                Some(function) => RenderError::MissingFunction { function, source },
-                None => RenderError::RenderChart {
-                    release: release(),
-                    source,
-                },
-            })?;
-        objects::collect(rendering, request.namespace).map_err(RenderError::UseManifest)
+            .map_err(|source| self.classified(source, request, lane))?;
+        let rendered = objects::collect(rendering, request.namespace).map_err(RenderError::UseManifest)?;
+        let rendered = Arc::new(rendered);
+        self.cache.insert(key, &rendered);
+        Ok(rendered)
     }
+
+    fn classified(&self, source: helm::RenderError, request: &RenderRequest<'_>, lane: Lane) -> RenderError {
+        let release = request.release_name.to_owned();
+        if source.is_cancelled() {
+            let limit = self.deadline;
+            return RenderError::Deadline { release, limit, source };
+        }
+        if let Some(function) = source.lacks() {
+            return RenderError::MissingFunction { function, source };
+        }
+        let of_tera = match source.problem() {
+            RenderProblem::OtherLanguage(problem) => problem.source.downcast_ref::<TeraError>(),
+            _ => None,
+        };
+        match of_tera {
+            Some(TeraError::Deadline) if lane == Lane::Quick => too_slow(request),
+            Some(TeraError::Deadline) => RenderError::Deadline {
+                release,
+                limit: time_for_tera(lane),
+                source,
+            },
+            Some(problem) if problem.class() == ErrorClass::Transient => RenderError::Tera { release, source },
+            _ => RenderError::RenderChart { release, source },
+        }
+    }
+}
+
+fn too_slow(request: &RenderRequest<'_>) -> RenderError {
+    RenderError::TooSlow {
+        release: request.release_name.to_owned(),
+        limit: time_for_tera(Lane::Quick),
+    }
+}
+
+/// How long the Tera templates of a chart may take together.
+fn time_for_tera(lane: Lane) -> Duration {
+    match lane {
+        Lane::Quick => tera::QUICK,
+        Lane::Slow => tera::SLOW,
+    }
+}
+
+/// A panic while templates run leaves nothing behind, so the poison means nothing.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The chart of a request, which takes the place of the one that was rendered last.

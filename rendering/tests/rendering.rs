@@ -2,70 +2,35 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
 
+mod charts;
+
 use std::cell::Cell;
-use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crds::policy::HelmProfile;
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use rendering::{ErrorClass, RenderError, RenderRequest, Rendered, Renderer};
+use rendering::{ErrorClass, Lane, RenderError, RenderRequest, Rendered, Renderer};
 use serde_json::{Value, json};
-use tar::{Builder, Header};
 
-const CHART: &str = "apiVersion: v2\nname: c\nversion: 1.0.0\n";
+use charts::{archive, chain, request, values};
 
-fn archive(files: &[(&str, &str)]) -> Vec<u8> {
-    let mut builder = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-    for (name, data) in [("Chart.yaml", CHART)].iter().chain(files) {
-        let mut header = Header::new_gnu();
-        header.set_size(data.len() as u64);
-        header.set_mode(0o644);
-        builder
-            .append_data(&mut header, format!("c/{name}"), data.as_bytes())
-            .unwrap();
-    }
-    builder.into_inner().unwrap().finish().unwrap()
-}
-
-fn request(chart: &dyn Fn() -> Result<Vec<u8>, Box<dyn Error + Send + Sync>>) -> RenderRequest<'_> {
-    RenderRequest {
-        chart_digest: "sha256:chart",
-        chart,
-        release_name: "docker-scs-1-30",
-        namespace: "cluster",
-        kubernetes_version: None,
-        api_versions: &[],
-        profile: HelmProfile::V3_19,
-        values: &Value::Null,
-    }
+/// A renderer that keeps nothing.
+fn renderer() -> Renderer {
+    Renderer::new(0)
 }
 
 fn render(files: &[(&str, &str)]) -> Result<Arc<Rendered>, RenderError> {
-    Renderer::new(0).render(&request(&|| Ok(archive(files))))
+    renderer().render(&request(&|| Ok(archive(files))), Lane::Quick)
 }
 
 fn objects(files: &[(&str, &str)]) -> Vec<Value> {
-    render(files)
-        .unwrap()
-        .objects
-        .iter()
-        .map(|object| object.value.clone())
-        .collect()
+    values(&render(files).unwrap())
 }
 
 /// The error with all its sources.
 fn error(files: &[(&str, &str)]) -> String {
-    let error = render(files).unwrap_err();
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
+    chain(&render(files).unwrap_err())
 }
 
 #[test]
@@ -276,34 +241,6 @@ fn a_key_that_occurs_twice_is_a_warning() {
 }
 
 #[test]
-fn tera_files_see_the_same_root_and_become_objects_beside_helms() {
-    let found = objects(&[
-        ("values.yaml", "names: [one, two]\nport: 8080\n"),
-        ("templates/a.yaml", "apiVersion: v1\nkind: A\nmetadata: {name: a}\n"),
-        (
-            "templates/b.tera",
-            "{% for name in Values.names %}---\napiVersion: v1\nkind: B\nmetadata:\n  name: {{ name }}\n{% include \"_spec.tera\" %}{% endfor %}",
-        ),
-        (
-            "templates/_spec.tera",
-            "spec: {release: {{ Release.Name }}, chart: {{ Chart.Name }}, port: {{ Values.port }}, template: {{ Template.Name }}, html: \"<&>\"}\n",
-        ),
-    ]);
-    assert_eq!(found.len(), 3);
-    let spec = json!({"release": "docker-scs-1-30", "chart": "c", "port": 8080, "template": "c/templates/b.tera", "html": "<&>"});
-    assert_eq!(found[2]["metadata"]["name"], "two");
-    assert_eq!(found[2]["spec"], spec);
-}
-
-#[test]
-fn a_tera_file_that_fails_is_named() {
-    for template in ["{{ Values.missing.deeper }}", "{% if %}", "{% include \"gone.tera\" %}"] {
-        let error = error(&[("templates/b.tera", template)]);
-        assert!(error.contains("c/templates/b.tera: "), "{error}");
-    }
-}
-
-#[test]
 fn values_lie_over_the_defaults_of_the_chart() {
     let chart = || {
         Ok(archive(&[
@@ -318,7 +255,7 @@ fn values_lie_over_the_defaults_of_the_chart() {
         values: &json!({"a": {"b": 5}}),
         ..request(&chart)
     };
-    let rendered = Renderer::new(0).render(&request).unwrap();
+    let rendered = renderer().render(&request, Lane::Quick).unwrap();
     assert_eq!(rendered.objects[0].value["spec"], json!({"b": 5, "c": 2}));
 }
 
@@ -333,23 +270,29 @@ fn an_equal_request_gets_the_same_rendering_and_others_the_chart_that_was_read()
         )]))
     };
     let renderer = Renderer::new(1 << 20);
-    let first = renderer.render(&request(&chart)).unwrap();
-    let second = renderer.render(&request(&chart)).unwrap();
+    let first = renderer.render(&request(&chart), Lane::Quick).unwrap();
+    let second = renderer.render(&request(&chart), Lane::Quick).unwrap();
     assert!(Arc::ptr_eq(&first, &second));
     assert_eq!(reads.get(), 1);
     let other = renderer
-        .render(&RenderRequest {
-            release_name: "other",
-            ..request(&chart)
-        })
+        .render(
+            &RenderRequest {
+                release_name: "other",
+                ..request(&chart)
+            },
+            Lane::Quick,
+        )
         .unwrap();
     assert_ne!(first.digest, other.digest);
     let values = json!({"a": 1});
     let same = renderer
-        .render(&RenderRequest {
-            values: &values,
-            ..request(&chart)
-        })
+        .render(
+            &RenderRequest {
+                values: &values,
+                ..request(&chart)
+            },
+            Lane::Quick,
+        )
         .unwrap();
     assert_eq!(first, same);
     assert_eq!(reads.get(), 1);
@@ -375,12 +318,12 @@ fn digests_depend_on_data_not_on_its_writing() {
 
 #[test]
 fn only_an_unreadable_archive_is_worth_another_try() {
-    let unreadable = Renderer::new(0)
-        .render(&request(&|| Err("the disk is gone".into())))
+    let unreadable = renderer()
+        .render(&request(&|| Err("the disk is gone".into())), Lane::Quick)
         .unwrap_err();
     assert_eq!(unreadable.class(), ErrorClass::Transient);
-    let broken = Renderer::new(0)
-        .render(&request(&|| Ok(b"no archive".to_vec())))
+    let broken = renderer()
+        .render(&request(&|| Ok(b"no archive".to_vec())), Lane::Quick)
         .unwrap_err();
     assert_eq!(broken.class(), ErrorClass::Terminal);
 }
@@ -405,7 +348,7 @@ fn a_chart_is_rendered_as_the_helm_version_of_the_stack_renders_it() {
             profile,
             ..request(&chart)
         };
-        renderer.render(&request).unwrap().objects[0].value["data"]["helm"].clone()
+        renderer.render(&request, Lane::Quick).unwrap().objects[0].value["data"]["helm"].clone()
     });
     assert_eq!(versions, ["v3.19.0", "v4.1.4", "v4.2.3", "v4.3.1"]);
 }
@@ -425,7 +368,7 @@ fn threads_that_ask_for_the_same_render_it_once() {
                             "apiVersion: v1\nkind: A\nmetadata: {name: a}\n",
                         )]))
                     };
-                    renderer.render(&request(&chart)).unwrap()
+                    renderer.render(&request(&chart), Lane::Quick).unwrap()
                 })
             })
             .collect();
@@ -441,7 +384,7 @@ fn templates_that_run_too_long_are_stopped_and_the_next_chart_is_rendered() {
     let slow = "\n{{ $text := repeat 16000000 \"a\" }}{{ range until 1000 }}\n{{ sha256sum $text }}{{ end }}";
     let quick = "apiVersion: v1\nkind: A\nmetadata: {name: a}\n";
     let renderer = Renderer::new(0).with_deadline(Duration::from_secs(1));
-    let slow = renderer.render(&request(&|| Ok(archive(&[("templates/slow.yaml", slow)]))));
+    let slow = renderer.render(&request(&|| Ok(archive(&[("templates/slow.yaml", slow)]))), Lane::Quick);
     let error = slow.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -449,9 +392,12 @@ fn templates_that_run_too_long_are_stopped_and_the_next_chart_is_rendered() {
     );
     assert_eq!(error.class(), ErrorClass::Transient);
     assert_eq!(error.place().unwrap().0, "c/templates/slow.yaml");
-    let quick = renderer.render(&RenderRequest {
-        chart_digest: "sha256:quick",
-        ..request(&|| Ok(archive(&[("templates/quick.yaml", quick)])))
-    });
+    let quick = renderer.render(
+        &RenderRequest {
+            chart_digest: "sha256:quick",
+            ..request(&|| Ok(archive(&[("templates/quick.yaml", quick)])))
+        },
+        Lane::Quick,
+    );
     assert_eq!(quick.unwrap().objects.len(), 1);
 }

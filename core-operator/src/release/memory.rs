@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::runtime::reflector::ObjectRef;
 use planning::object_key::ObjectKey;
-use planning::release::{Intent, ObjectMemory};
+use planning::release::{Intent, ObjectMemory, RenderAttempts};
 
 use crds::ClusterStackRelease;
 
@@ -16,6 +16,8 @@ pub(crate) struct ReleaseMemory {
     pub(crate) objects: BTreeMap<ObjectKey, ObjectMemory>,
     /// The last rendering: what it was made from, and what it asks for. The bodies are rendered again when they are needed.
     pub(crate) rendering: Option<(String, Arc<BTreeMap<ObjectKey, Intent>>)>,
+    /// The last rendering that failed for a reason that may pass: what it was made from, what was said, and how often it was tried.
+    pub(crate) unrendered: Option<(String, String, RenderAttempts)>,
     /// How often in a row the release object itself could not be written.
     pub(crate) refusals: u32,
     /// The last wish for a reconcile that was heard.
@@ -29,6 +31,7 @@ impl ReleaseMemory {
             return;
         }
         self.requested_at = requested_at.map(str::to_owned);
+        self.unrendered = None;
         for object in self.objects.values_mut() {
             object.failure = None;
             object.reversals.clear();

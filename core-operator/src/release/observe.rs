@@ -11,7 +11,9 @@ use kube::ResourceExt;
 use kube::core::GroupVersionKind;
 use operator_kit::object::{GroupKind, ObjectKey, group_kind};
 use operator_kit::objects;
-use planning::release::{Assets, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, key_of};
+use planning::release::{
+    Assets, Intent, ObjectObserved, Provider, ReleaseObserved, RenderAttempts, Rendering, Seen, key_of,
+};
 use release::Admitted;
 
 use super::inherited::locate;
@@ -20,6 +22,7 @@ use super::memory::ReleaseMemory;
 use super::provider;
 use super::sharing::observe_sharing;
 use crate::context::{Context, KindFacts};
+use crate::lanes::Unrendered;
 use crate::sources::Opened;
 
 /// What one look has found, with what the execution of the plan needs besides.
@@ -175,14 +178,36 @@ async fn rendering(
             intents: intents.as_ref().clone(),
         };
     }
+    let now = context.now();
+    let failed = lock(memory)
+        .unrendered
+        .clone()
+        .filter(|(made_from, ..)| *made_from == origin);
+    if let Some((_, message, attempts)) = &failed
+        && now < attempts.retry_at()
+    {
+        return Rendering::Failed {
+            message: message.clone(),
+            transient: Some(*attempts),
+        };
+    }
     match render(context, release, files, part_of).await {
         Ok(Intents { planned, .. }) => {
+            lock(memory).unrendered = None;
             // The keys of kinds that are not served yet may turn out to have no namespace.
             let cacheable = context.serves_all(planned.keys().map(ObjectKey::group_kind)).await;
             lock(memory).rendering = cacheable.then(|| (origin, Arc::new(planned.clone())));
             Rendering::Rendered { intents: planned }
         }
-        Err(message) => Rendering::Failed { message },
+        Err(Unrendered { message, transient }) => {
+            let attempts = failed.map_or(0, |(.., attempts)| attempts.attempts).saturating_add(1);
+            let transient = transient.then(|| RenderAttempts {
+                attempts,
+                at: context.now(),
+            });
+            lock(memory).unrendered = transient.map(|attempts| (origin, message.clone(), attempts));
+            Rendering::Failed { message, transient }
+        }
     }
 }
 
@@ -196,13 +221,13 @@ fn profile(release: &ClusterStackRelease) -> HelmProfile {
         .unwrap_or_default()
 }
 
-/// Renders the class chart and marks its objects; the error is for people.
+/// Renders the class chart and marks its objects.
 pub(crate) async fn render(
     context: &Context,
     release: &ClusterStackRelease,
     files: &Admitted,
     part_of: &str,
-) -> Result<Intents, String> {
+) -> Result<Intents, Unrendered> {
     let namespace = release.namespace().unwrap_or_default();
     let rendered = context.render(files, &namespace, profile(release)).await?;
     let mut scoped = BTreeSet::new();

@@ -52,6 +52,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    rendering::serve_tera();
     run(Arguments::parse().command).unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE

@@ -117,7 +117,7 @@ fn provider(observed: &ReleaseObserved) -> Finding {
 
 /// Stated only when rendering failed.
 fn templated(observed: &ReleaseObserved) -> Option<Finding> {
-    let Rendering::Failed { message } = &observed.rendering else {
+    let Rendering::Failed { message, .. } = &observed.rendering else {
         return None;
     };
     Some(Finding::fails(
@@ -345,6 +345,7 @@ fn stall(waiting: &Waiting, objects: &Objects, deleting: bool) -> Option<(Reason
             "the class chart has to be mended at the source".to_owned(),
         )),
         // Time alone brings the next attempt.
+        Waiting::NextRendering => None,
         Waiting::Object { key, .. } if is_contested(objects, key) => None,
         Waiting::Object { key, message } => {
             let reason = if deleting {

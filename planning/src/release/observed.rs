@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_stack_release::{ClusterStackReleaseSpec, ClusterStackReleaseStatus};
 use crds::resource::Health;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::next::retry_delay_seconds;
 use crate::object_key::{GroupKind, ObjectKey, ObjectRef};
 use crate::waves::Wave;
 
@@ -127,12 +128,32 @@ pub enum Rendering {
     Failed {
         /// The chart engine's words.
         message: String,
+        /// What was tried, when time alone may mend it; otherwise the chart has to be mended.
+        #[serde(default)]
+        transient: Option<RenderAttempts>,
     },
     /// The objects that the chart asks for.
     Rendered {
         /// What to apply, by key.
         intents: BTreeMap<ObjectKey, Intent>,
     },
+}
+
+/// Renderings that failed one after the other, for reasons that may pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RenderAttempts {
+    /// How many times in a row.
+    pub attempts: u32,
+    /// When it failed last.
+    pub at: Timestamp,
+}
+
+impl RenderAttempts {
+    /// When it may be tried again: each time later, up to five minutes.
+    pub fn retry_at(self) -> Timestamp {
+        let delay = SignedDuration::from_secs(retry_delay_seconds(self.attempts));
+        self.at.saturating_add(delay).unwrap_or(Timestamp::MAX)
+    }
 }
 
 /// One object that the rendering wants; its body stays with the renderer, under the digest.

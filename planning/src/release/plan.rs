@@ -46,7 +46,11 @@ pub fn plan(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
     }
     match too_large(observed) {
         None => decided(observed, now),
-        Some(message) => decided(&unusable(observed.assets.clone(), Rendering::Failed { message }), now),
+        Some(message) => {
+            let transient = None;
+            let failed = Rendering::Failed { message, transient };
+            decided(&unusable(observed.assets.clone(), failed), now)
+        }
     }
 }
 
@@ -75,7 +79,7 @@ fn decided(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
     let waiting = waiting::waiting(observed, &objects);
     let status = status::status(observed, &objects, &waiting, now);
     insert_inventory(observed, &objects, &mut steps, &status);
-    let next = next(&objects);
+    let next = next(&objects).sooner(next_rendering(&observed.rendering));
     ReleasePlan {
         steps,
         status,
@@ -220,6 +224,16 @@ fn deletions(objects: &Objects) -> Vec<Step> {
         }
     }
     waves.into_values().rev().map(Step::gate).collect()
+}
+
+fn next_rendering(rendering: &Rendering) -> Next {
+    match rendering {
+        Rendering::Failed {
+            transient: Some(attempts),
+            ..
+        } => Next::At(attempts.retry_at()),
+        Rendering::Failed { transient: None, .. } | Rendering::NotRendered | Rendering::Rendered { .. } => Next::Await,
+    }
 }
 
 fn next(objects: &Objects) -> Next {

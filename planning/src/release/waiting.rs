@@ -29,6 +29,8 @@ pub enum Waiting {
     DigestChanged,
     /// The chart does not render.
     Rendering,
+    /// The chart did not render, for a reason that may pass.
+    NextRendering,
     /// The provider is not ready.
     Provider,
     /// Clusters are not known yet.
@@ -163,6 +165,10 @@ fn waiting_for_inputs(observed: &ReleaseObserved) -> Vec<Waiting> {
         Provider::Foreign => Some(Waiting::InvalidSpec),
         _ => Some(Waiting::Provider),
     };
-    let rendering = matches!(observed.rendering, Rendering::Failed { .. }).then_some(Waiting::Rendering);
+    let rendering = match &observed.rendering {
+        Rendering::Failed { transient: None, .. } => Some(Waiting::Rendering),
+        Rendering::Failed { transient: Some(_), .. } => Some(Waiting::NextRendering),
+        Rendering::NotRendered | Rendering::Rendered { .. } => None,
+    };
     assets.into_iter().chain(provider).chain(rendering).collect()
 }

@@ -5,6 +5,7 @@
 mod histories;
 mod inputs;
 mod journeys;
+mod renderings;
 mod scenarios;
 mod world;
 

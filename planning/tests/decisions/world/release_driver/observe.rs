@@ -123,6 +123,7 @@ impl World {
         if let Some(Flaw::Chart(message)) = &files.flaw {
             return Rendering::Failed {
                 message: message.clone(),
+                transient: None,
             };
         }
         let intent = |key: &ObjectKey, body: &Body| Intent {

@@ -1,0 +1,56 @@
+//! Charts that did not render: some have to be mended, others only take another try.
+
+use crds::conditions::{ConditionStatus, ConditionType};
+use planning::next::Next;
+use planning::release::{ReleaseObserved, ReleasePlan, RenderAttempts, Rendering, Waiting, plan};
+
+use crate::world::{Record, World};
+
+/// The decision about a release whose chart does not render.
+fn unrendered(transient: impl FnOnce(jiff::Timestamp) -> Option<RenderAttempts>) -> (ReleasePlan, jiff::Timestamp) {
+    let mut world = World::with_kinds();
+    world.recording = true;
+    world.command("publish docker-harbor-1-34-v1 objects=ConfigMap/values");
+    world.command("apply stack harbor versions=[v1]");
+    world.settle(jiff::SignedDuration::from_mins(30));
+    let releases = world.recorded.iter().filter_map(|record| match record {
+        Record::Release(observed, now) if matches!(observed.rendering, Rendering::Rendered { .. }) => {
+            Some((observed, *now))
+        }
+        _ => None,
+    });
+    let (observed, now) = releases.last().expect("a release with a rendering");
+    let observed = ReleaseObserved {
+        rendering: Rendering::Failed {
+            message: "it took long".to_owned(),
+            transient: transient(now),
+        },
+        ..observed.as_ref().clone()
+    };
+    (plan(&observed, now), now)
+}
+
+fn is_stalled(plan: &ReleasePlan) -> bool {
+    let mut conditions = plan.status.conditions.iter();
+    conditions.any(|condition| {
+        condition.type_ == ConditionType::Stalled.as_str() && condition.status == ConditionStatus::True
+    })
+}
+
+#[test]
+fn rendering_that_may_come_right_by_itself_is_tried_again_later_and_later() {
+    for (attempts, delay) in [(1, 1), (2, 2), (5, 16), (60, 300)] {
+        let (plan, now) = unrendered(|at| Some(RenderAttempts { attempts, at }));
+        assert_eq!(plan.next, Next::At(now + jiff::SignedDuration::from_secs(delay)));
+        assert!(plan.waiting.contains(&Waiting::NextRendering), "{:?}", plan.waiting);
+        assert!(!is_stalled(&plan), "{:?}", plan.status.conditions);
+    }
+}
+
+#[test]
+fn chart_that_has_to_be_mended_waits_for_that() {
+    let (plan, _) = unrendered(|_| None);
+    assert_eq!(plan.next, Next::Await);
+    assert!(plan.waiting.contains(&Waiting::Rendering), "{:?}", plan.waiting);
+    assert!(is_stalled(&plan), "{:?}", plan.status.conditions);
+}
