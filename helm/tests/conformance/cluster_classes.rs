@@ -11,7 +11,8 @@ use crate::table::table;
 /// The charts with their release names: the first four parts of the tag.
 pub(crate) fn cluster_classes(corpus: Option<&Path>) -> Vec<Call> {
     let mut calls = Vec::new();
-    for chart in class_folders(&lab::room().join("../e2e/stacks")) {
+    let own = class_folders(&lab::room().join("../e2e/stacks"));
+    for chart in own.into_iter().filter(|chart| !has_other_languages(chart)) {
         let name = chart.strip_prefix(lab::room().join("../e2e/stacks")).unwrap();
         calls.push(class(name.display().to_string(), &chart, "docker-harbor-1-34"));
     }
@@ -52,6 +53,14 @@ fn class_folders(below: &Path) -> Vec<PathBuf> {
             }
         })
         .collect()
+}
+
+/// Whether a chart has templates that are not Helm's, which Helm takes for its own.
+fn has_other_languages(chart: &Path) -> bool {
+    let templates = lab::entries(&chart.join("templates"));
+    templates
+        .iter()
+        .any(|path| path.extension().is_some_and(|end| end == "tera"))
 }
 
 /// Whether an archive is the chart of a cluster class.
