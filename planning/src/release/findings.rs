@@ -344,8 +344,6 @@ fn stall(waiting: &Waiting, objects: &Objects, deleting: bool) -> Option<(Reason
             Reason::RenderFailed,
             "the class chart has to be mended at the source".to_owned(),
         )),
-        // Time alone brings the next attempt.
-        Waiting::NextRendering => None,
         Waiting::Object { key, .. } if is_contested(objects, key) => None,
         Waiting::Object { key, message } => {
             let reason = if deleting {

@@ -13,13 +13,13 @@ fn unrendered(transient: impl FnOnce(jiff::Timestamp) -> Option<RenderAttempts>)
     world.command("publish docker-harbor-1-34-v1 objects=ConfigMap/values");
     world.command("apply stack harbor versions=[v1]");
     world.settle(jiff::SignedDuration::from_mins(30));
-    let releases = world.recorded.iter().filter_map(|record| match record {
+    let mut releases = world.recorded.iter().filter_map(|record| match record {
         Record::Release(observed, now) if matches!(observed.rendering, Rendering::Rendered { .. }) => {
             Some((observed, *now))
         }
         _ => None,
     });
-    let (observed, now) = releases.last().expect("a release with a rendering");
+    let (observed, now) = releases.next_back().expect("a release with a rendering");
     let observed = ReleaseObserved {
         rendering: Rendering::Failed {
             message: "it took long".to_owned(),
