@@ -46,7 +46,7 @@ pub(super) struct Downloads {
     contents: Arc<Contents>,
     places: Arc<Semaphore>,
     places_per_origin: usize,
-    places_of_origins: Mutex<HashMap<String, Weak<Semaphore>>>,
+    places_of_origins: Mutex<HashMap<Digest, Weak<Semaphore>>>,
     flights: Mutex<HashMap<Digest, Weak<Flight>>>,
     refusals: Mutex<HashMap<Digest, Refusal>>,
     progress: Mutex<BTreeMap<u64, Arc<Progress>>>,
@@ -166,7 +166,7 @@ impl Downloads {
     async fn fly(&self, key: Digest, resolved: &Resolved, origin: &Origin) -> Outcome {
         let shown = self.show(resolved, origin);
         // First among those of its own origin: who waits there takes no place from others.
-        let place_of_origin = place(self.places_of(&origin.name)).await?;
+        let place_of_origin = place(self.places_of(origin.id)).await?;
         let place = place(Arc::clone(&self.places)).await?;
         shown.progress.running.store(true, Ordering::Relaxed);
 
@@ -218,14 +218,14 @@ impl Downloads {
         }
     }
 
-    fn places_of(&self, origin: &str) -> Arc<Semaphore> {
+    fn places_of(&self, origin: Digest) -> Arc<Semaphore> {
         let mut places = lock(&self.places_of_origins);
-        if let Some(places) = places.get(origin).and_then(Weak::upgrade) {
+        if let Some(places) = places.get(&origin).and_then(Weak::upgrade) {
             return places;
         }
         places.retain(|_, places| places.strong_count() > 0);
         let created = Arc::new(Semaphore::new(self.places_per_origin));
-        places.insert(origin.to_owned(), Arc::downgrade(&created));
+        places.insert(origin, Arc::downgrade(&created));
         created
     }
 

@@ -78,8 +78,10 @@ impl StoreOptions {
 /// A source by name.
 #[derive(Clone)]
 pub struct Origin {
-    /// What the source is, for people, the same after a restart, and without secrets: what is known of an
-    /// [identity](Resolved::identity) holds for one name.
+    /// What tells the source from every other one, the same after a restart: what is known of an [identity](Resolved::identity) holds for one
+    /// id. Two sources of one id could answer for each other, so all that says where its bytes come from has to be in it.
+    pub id: Digest,
+    /// What the source is, for people, without secrets. Two sources may have one name.
     pub name: String,
     /// The source.
     pub source: Arc<dyn ReleaseSource>,
@@ -182,7 +184,6 @@ impl Store {
 
 /// What one origin calls one state of one tag.
 fn key(resolved: &Resolved, origin: &Origin) -> Digest {
-    // The two last have no line breaks, so that no two triples have one text.
-    let Origin { name, source: _ } = origin;
-    Digest::of(format!("{name}\n{}\n{}", resolved.tag(), resolved.identity()).as_bytes())
+    // None of the three has a line break, so that no two triples have one text.
+    Digest::of(format!("{}\n{}\n{}", origin.id, resolved.tag(), resolved.identity()).as_bytes())
 }

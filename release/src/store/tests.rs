@@ -71,6 +71,7 @@ async fn live(life: Life, root: &Path, directory: &Path) {
     let options = StoreOptions::new(directory.to_owned(), size(1) + size(2) + size(3) - 1);
     let store = Store::open(options).await.unwrap();
     let origin = Origin {
+        id: Digest::of(b"directory"),
         name: "directory".to_owned(),
         source: Arc::new(DirectorySource::new(root)),
     };

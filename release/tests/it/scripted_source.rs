@@ -101,6 +101,7 @@ impl ScriptedSource {
 
     pub(crate) fn named(self: &Arc<Self>, name: &str) -> Origin {
         Origin {
+            id: Digest::of(name.as_bytes()),
             name: name.to_owned(),
             source: Arc::clone(self) as Arc<dyn ReleaseSource>,
         }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use release::{
-    ErrorClass,
+    Digest, ErrorClass,
     source::{DirectorySource, ReleaseSource},
     store::{Origin, Store, StoreError, StoreOptions},
 };
@@ -78,6 +78,7 @@ async fn release_of_a_directory_is_kept_byte_for_byte_under_its_digest() {
     let source = Arc::new(DirectorySource::new(root.path()));
     let resolved = source.resolve(&tag(TAG)).await.unwrap();
     let origin = Origin {
+        id: Digest::of(b"directory"),
         name: "directory".to_owned(),
         source,
     };
