@@ -23,6 +23,7 @@ use planning::stack::{ListedRelease, Listing};
 use release::Digest;
 use release::source::{Notifications, RELEASES_DIRECTORY};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub(crate) use self::connect::{Connector, UsualSource};
@@ -78,6 +79,7 @@ pub(crate) struct Sources {
 /// A follower, and what ends it together with this value.
 struct Following {
     follower: Follower,
+    since: Instant,
     _end: DropGuard,
 }
 
@@ -176,7 +178,7 @@ impl Sources {
 
     /// Ends what nobody needs any more: the followers of other sources, and what they remember of other releases. The usual source stays, and
     /// of a directory everything is remembered.
-    pub(crate) async fn follow_only(&self, stacks: &[Arc<ClusterStack>], releases: &[Arc<ClusterStackRelease>]) {
+    pub(crate) fn follow_only(&self, stacks: &[Arc<ClusterStack>], releases: &[Arc<ClusterStackRelease>]) {
         let mut named: HashMap<Place, HashSet<ReleaseTag>> = HashMap::new();
         named.extend(self.place(None, "").map(|place| (place, HashSet::new())));
         let mut wished: HashMap<Place, HashMap<String, Wish>> = HashMap::new();
@@ -200,13 +202,15 @@ impl Sources {
         }
         let nobody = HashMap::new();
         lock(&self.followers).retain(|place, following| {
-            let Some(tags) = named.get(place) else { return false };
+            let Some(tags) = named.get(place) else {
+                return is_recent(following.since);
+            };
             if let Follower::Remote(follower) = &following.follower {
                 follower.retain(tags, wished.get(place).unwrap_or(&nobody));
             }
             true
         });
-        self.options.cache.keep(needed).await;
+        self.options.cache.keep(needed);
     }
 
     fn follower(&self, source: Option<&Source>, namespace: &str) -> Result<Follower, String> {
@@ -237,6 +241,7 @@ impl Sources {
         };
         let following = Following {
             follower: follower.clone(),
+            since: Instant::now(),
             _end: end.drop_guard(),
         };
         followers.insert(place, following);
@@ -286,6 +291,11 @@ fn wish(stack: &ClusterStack) -> Wish {
         interval: stack.spec.poll_interval(),
         requested: requested.filter(|requested| Some(*requested) != handled).cloned(),
     }
+}
+
+/// Whether something is so new that a list of what is needed may have been made before it.
+fn is_recent(since: Instant) -> bool {
+    since.elapsed() < Duration::from_mins(1)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -217,7 +217,7 @@ pub(crate) async fn follow_sources(
         triggers.releases_where(&context, |release| {
             names.contains(&release.name_any()) || (change.unready && awaits_files(release))
         });
-        end_idle_followers(&context).await;
+        end_idle_followers(&context);
     }
 }
 
@@ -230,9 +230,9 @@ fn awaits_files(release: &ClusterStackRelease) -> bool {
 }
 
 /// Every follower tells of a change now and then, so that this is often enough to end those that nobody names any more.
-async fn end_idle_followers(context: &Context) {
+fn end_idle_followers(context: &Context) {
     if context.stacks.is_listed() && context.releases.is_listed() {
         let (stacks, releases) = (context.stacks.watched(), context.releases.watched());
-        context.sources.follow_only(&stacks, &releases).await;
+        context.sources.follow_only(&stacks, &releases);
     }
 }

@@ -114,21 +114,24 @@ impl UsualArgs {
         });
         Ok(UsualSource::Remote {
             source: Box::new(source),
-            credentials: self.oci_credentials(),
+            credentials: self.oci_credentials()?,
         })
     }
 
     /// The Go operator encodes the token before it sends it, and who wrote the variable counted on that.
-    fn oci_credentials(&self) -> Option<Credentials> {
+    fn oci_credentials(&self) -> Result<Option<Credentials>, String> {
         if let Some(token) = known(self.oci_access_token.as_ref()) {
             let encoded = BASE64_STANDARD.encode(token.expose_secret());
-            return Some(Credentials::Bearer(encoded.into()));
+            return Ok(Some(Credentials::Bearer(encoded.into())));
         }
-        let (username, password) = (given(self.oci_username.as_ref())?, known(self.oci_password.as_ref())?);
-        Some(Credentials::Basic {
-            username: username.to_owned(),
-            password,
-        })
+        match (given(self.oci_username.as_ref()), known(self.oci_password.as_ref())) {
+            (Some(username), Some(password)) => Ok(Some(Credentials::Basic {
+                username: username.to_owned(),
+                password,
+            })),
+            (None, None) => Ok(None),
+            _ => Err("OCI_USERNAME and OCI_PASSWORD belong together; set both, or neither".to_owned()),
+        }
     }
 }
 
@@ -210,6 +213,14 @@ mod tests {
                 "only github is supported as GIT_PROVIDER",
             ),
             (&["--source=oci"], "OCI_REPOSITORY"),
+            (
+                &[
+                    "--source=oci",
+                    "--oci-repository=example.com/kaas",
+                    "--oci-username=harbor",
+                ],
+                "OCI_USERNAME and OCI_PASSWORD",
+            ),
         ] {
             let error = usual(flags).map(|usual| usual.to_string()).expect_err(words);
             assert!(error.contains(words), "{error}");

@@ -27,7 +27,10 @@ pub(super) struct Connection {
 
 /// How a follower comes to its source.
 pub(super) trait Connect: Send + Sync {
-    /// What the source is and where, for people: the same after a restart, and without secrets.
+    /// What tells the source from every other one, the same after a restart.
+    fn id(&self) -> Digest;
+
+    /// What the source is and where, for people, and without secrets.
     fn described(&self) -> String;
 
     /// Makes the source, with the Secrets as they are now. Asks the API server, and not the source.
@@ -116,6 +119,17 @@ struct PlaceConnection {
 }
 
 impl Connect for PlaceConnection {
+    /// All that is configured, and who configured it: with another Secret, or another URL, it is another source.
+    fn id(&self) -> Digest {
+        let text = match (&self.place, &self.connector.usual) {
+            (Place::Remote { source, namespace }, _) => serde_json::to_vec(&(namespace, source)),
+            (_, UsualSource::Remote { source, .. }) => serde_json::to_vec(source),
+            (Place::Directory(_) | Place::Usual, UsualSource::Directory) => Ok(Vec::new()),
+        };
+        // What was read as JSON can be written as such.
+        Digest::of(&text.unwrap_or_default())
+    }
+
     fn described(&self) -> String {
         match &self.place {
             Place::Directory(path) => format!("directory {}", path.display()),

@@ -7,6 +7,7 @@ mod cache;
 mod memory;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,20 +21,20 @@ use release::source::Resolved;
 use release::store::{Origin, StoreError};
 use release::{Digest, ErrorClass, Release};
 use tokio::sync::{Notify, mpsc};
-use tokio::time;
+use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::cache::{Cache, CacheOptions};
-use self::memory::{Memory, Progress};
+use self::memory::{Memory, Obstacle};
 use super::connect::{Connect, ConnectError, Connection};
 use super::opened::Opened;
-use super::{SourceChange, known, lock};
+use super::{SourceChange, is_recent, known, lock};
 
 /// How often a source is asked that no stack names: releases may still come from it.
 const UNWISHED: Duration = Duration::from_mins(5);
 /// Releases that are held against what the source has now at every poll, each in its turn: who has no token may ask GitHub 60 times an hour,
-/// and 12 polls of one list and these are as many.
-const COMPARED: usize = 4;
+/// and 12 polls of one list and these are more than half of that.
+const COMPARED: usize = 2;
 /// How often a download that runs is told.
 const TOLD_EVERY: Duration = Duration::from_secs(5);
 
@@ -55,8 +56,9 @@ pub(crate) struct RemoteFollower {
     end: CancellationToken,
     listing: Mutex<Listing>,
     memory: Mutex<Memory>,
-    wishes: Mutex<HashMap<String, Wish>>,
+    wishes: Mutex<HashMap<String, (Wish, Instant)>>,
     is_requested: AtomicBool,
+    comparing: tokio::sync::Mutex<()>,
     /// Somebody wants the source asked now.
     asked: Notify,
     /// The source has answered: what could not be had may be there by now.
@@ -80,6 +82,7 @@ impl RemoteFollower {
             memory: Mutex::default(),
             wishes: Mutex::default(),
             is_requested: AtomicBool::new(false),
+            comparing: tokio::sync::Mutex::default(),
             asked: Notify::new(),
             answered: Notify::new(),
         })
@@ -92,12 +95,13 @@ impl RemoteFollower {
 
     /// Takes what a stack wants. A request is answered by asking once, and a shorter interval by asking at once too.
     pub(super) fn wish(&self, stack: &str, wish: Wish) {
+        let before = self.interval();
         let mut wishes = lock(&self.wishes);
-        let before = wishes.get(stack);
         let is_new_request =
-            wish.requested.is_some() && before.map(|before| &before.requested) != Some(&wish.requested);
-        let is_shorter = before.is_some_and(|before| wish.interval < before.interval);
-        wishes.insert(stack.to_owned(), wish);
+            wish.requested.is_some() && wishes.get(stack).map(|(before, _)| &before.requested) != Some(&wish.requested);
+        let is_shorter = wish.interval < before;
+        wishes.insert(stack.to_owned(), (wish, Instant::now()));
+        drop(wishes);
         if is_new_request {
             self.is_requested.store(true, Ordering::Relaxed);
         }
@@ -109,7 +113,7 @@ impl RemoteFollower {
     /// Forgets all other releases, ends their downloads, and forgets what other stacks wanted.
     pub(super) fn retain(&self, tags: &HashSet<ReleaseTag>, wishes: &HashMap<String, Wish>) {
         lock(&self.memory).retain(tags);
-        lock(&self.wishes).retain(|stack, _| wishes.contains_key(stack));
+        lock(&self.wishes).retain(|stack, (_, since)| wishes.contains_key(stack) || is_recent(*since));
     }
 
     /// Has a release read again that somebody could not read.
@@ -122,64 +126,61 @@ impl RemoteFollower {
 
     /// One release, as far as it is here: what it was pinned to where the store has that, else what the source has under the tag.
     pub(super) async fn open(self: &Arc<Self>, tag: &ReleaseTag, pinned: Option<Digest>) -> Opened<Arc<Release>> {
-        if let Some(opened) = self.remembered(tag) {
-            return opened;
+        let offered = lock(&self.memory).offered(tag);
+        for digest in [pinned, offered].into_iter().flatten() {
+            if let Some(files) = self.found(tag, digest).await {
+                return Opened::Ready {
+                    source: self.connect.described(),
+                    moved_to: offered
+                        .filter(|offered| *offered != digest)
+                        .map(|digest| digest.to_string()),
+                    files,
+                };
+            }
         }
-        if let Some(pinned) = pinned
-            && let Some(files) = self.cache.find(tag, pinned).await
-        {
-            lock(&self.memory).keep(tag, files);
-        } else {
-            self.begin(tag);
-        }
-        self.remembered(tag).unwrap_or_else(|| Opened::Missing {
-            message: "the download begins".to_owned(),
-        })
-    }
-
-    fn remembered(&self, tag: &ReleaseTag) -> Option<Opened<Arc<Release>>> {
-        let described = self.connect.described();
-        match lock(&self.memory).progress(tag)? {
-            Progress::Here { files, moved_to } => Some(Opened::Ready {
-                source: described,
-                moved_to: moved_to.map(|digest| digest.to_string()),
-                files: Arc::clone(files),
-            }),
-            Progress::Coming { trouble: None } => Some(Opened::Missing {
-                message: self.cache.progress(tag, &described),
-            }),
-            Progress::Coming {
-                trouble: Some((class, message)),
-            } => Some(match class {
-                ErrorClass::Terminal => Opened::Broken {
-                    message: message.clone(),
-                },
-                ErrorClass::Transient | ErrorClass::Waiting => Opened::Missing {
-                    message: message.clone(),
-                },
-            }),
+        match self.begun(tag, pinned) {
+            None => Opened::Missing {
+                message: self.cache.progress(tag, &self.connect.described()),
+            },
+            Some(Obstacle { class, message }) => match class {
+                ErrorClass::Terminal => Opened::Broken { message },
+                ErrorClass::Transient | ErrorClass::Waiting => Opened::Missing { message },
+            },
         }
     }
 
-    /// Begins to bring a release, unless that is being done.
-    fn begin(self: &Arc<Self>, tag: &ReleaseTag) {
+    /// What is in the store. Trouble with the disk is told by the download that comes next.
+    async fn found(&self, tag: &ReleaseTag, digest: Digest) -> Option<Arc<Release>> {
+        let known = lock(&self.memory).here(tag, digest);
+        if known.is_some() {
+            return known;
+        }
+        let files = self.cache.find(tag, digest).await?;
+        lock(&self.memory).keep(tag, Arc::clone(&files));
+        Some(files)
+    }
+
+    /// Begins to bring a release, unless that is being done; gives what is in its way.
+    fn begun(self: &Arc<Self>, tag: &ReleaseTag, pinned: Option<Digest>) -> Option<Obstacle> {
         let mut memory = lock(&self.memory);
-        if memory.progress(tag).is_none() {
-            let end = self.end.child_token();
-            tokio::spawn(
-                end.clone()
-                    .run_until_cancelled_owned(Arc::clone(self).bring(tag.clone())),
-            );
-            memory.begin(tag, end.drop_guard());
+        if memory.is_coming(tag) {
+            return memory.obstacle(tag);
         }
+        let end = self.end.child_token();
+        tokio::spawn(
+            end.clone()
+                .run_until_cancelled_owned(Arc::clone(self).bring(tag.clone(), pinned)),
+        );
+        memory.begin(tag, end.drop_guard());
+        None
     }
 
     /// Brings a release, however often it takes.
-    async fn bring(self: Arc<Self>, tag: ReleaseTag) {
+    async fn bring(self: Arc<Self>, tag: ReleaseTag, pinned: Option<Digest>) {
         for failures in 1_u32.. {
-            let trouble = match self.bring_once(&tag).await {
+            let trouble = match self.bring_once(&tag, pinned).await {
                 Ok(files) => {
-                    lock(&self.memory).keep(&tag, files);
+                    lock(&self.memory).arrive(&tag, files);
                     self.tell(SourceChange::of_tag(&tag));
                     return;
                 }
@@ -191,16 +192,30 @@ impl RemoteFollower {
                 trouble.retry_after,
                 spread(&tag.to_string(), failures),
             );
-            lock(&self.memory).trouble(&tag, trouble.class, trouble.message);
+            let Trouble { class, message, .. } = trouble;
+            lock(&self.memory).meet(&tag, Obstacle { class, message });
             self.tell(SourceChange::of_tag(&tag));
+            // What the source did not have it may have by now; what went wrong with what it has takes its time.
+            let has_answered = async {
+                self.answered.notified().await;
+                if class != ErrorClass::Waiting {
+                    pending::<()>().await;
+                }
+            };
             tokio::select! {
                 () = time::sleep(wait) => {}
-                () = self.answered.notified() => {}
+                () = has_answered => {}
             }
         }
     }
 
-    async fn bring_once(&self, tag: &ReleaseTag) -> Result<Arc<Release>, Trouble> {
+    async fn bring_once(&self, tag: &ReleaseTag, pinned: Option<Digest>) -> Result<Arc<Release>, Trouble> {
+        // The disk may have been what was in the way.
+        if let Some(pinned) = pinned
+            && let Some(files) = self.cache.find(tag, pinned).await
+        {
+            return Ok(files);
+        }
         let origin = self.origin().await?;
         let resolved = origin.source.resolve(tag).await?;
         let store = self.cache.store().await?;
@@ -210,13 +225,12 @@ impl RemoteFollower {
             tokio::select! {
                 files = &mut download => {
                     let files = files?;
-                    lock(&self.memory).identify(tag, resolved.identity(), files.digest);
+                    let mut memory = lock(&self.memory);
+                    memory.identify(tag, resolved.identity(), files.digest);
+                    memory.offer(tag, files.digest);
                     return Ok(files);
                 }
-                () = time::sleep(TOLD_EVERY) => {
-                    lock(&self.memory).comes(tag);
-                    self.tell(SourceChange::of_tag(tag));
-                }
+                () = time::sleep(TOLD_EVERY) => self.tell(SourceChange::of_tag(tag)),
             }
         }
     }
@@ -248,7 +262,7 @@ impl RemoteFollower {
                     trouble.listing(current)
                 }
             };
-            self.publish(listing).await;
+            self.publish(&listing);
             tokio::select! {
                 () = time::sleep(wait) => {}
                 () = self.asked.notified() => {}
@@ -268,41 +282,43 @@ impl RemoteFollower {
         listed.map(known)
     }
 
-    async fn publish(&self, listing: Listing) {
+    fn publish(self: &Arc<Self>, listing: &Listing) {
         let answers = matches!(listing, Listing::Known { .. });
-        let differs = std::mem::replace(&mut *lock(&self.listing), listing.clone()) != listing;
-        let tags = if answers { self.moved().await } else { BTreeSet::new() };
+        let differs = std::mem::replace(&mut *lock(&self.listing), listing.clone()) != *listing;
         self.tell(SourceChange {
-            tags,
+            tags: BTreeSet::new(),
             unready: false,
             listing: differs,
         });
         if answers {
             self.answered.notify_waiters();
+            let comparison = Arc::clone(self).compare();
+            tokio::spawn(self.end.clone().run_until_cancelled_owned(comparison));
         }
     }
 
-    /// Which of the releases that are here now have something else under their tags, or no more.
-    async fn moved(&self) -> BTreeSet<ReleaseTag> {
-        let Ok(origin) = self.origin().await else {
-            return BTreeSet::new();
+    /// Finds releases that are here and have something else under their tags by now. Beside the polls, which do not wait for it.
+    async fn compare(self: Arc<Self>) {
+        let Ok(_one_at_a_time) = self.comparing.try_lock() else {
+            return;
         };
-        let mut changed = BTreeSet::new();
+        let Ok(origin) = self.origin().await else { return };
         // Whoever asks for a look means all of it.
         let is_requested = self.is_requested.swap(false, Ordering::Relaxed);
-        let here = lock(&self.memory).take_for_comparison(if is_requested { usize::MAX } else { COMPARED });
-        for (tag, digest) in here {
-            let Ok(resolved) = origin.source.resolve(&tag).await else {
-                continue;
+        let tags = lock(&self.memory).take_for_comparison(if is_requested { usize::MAX } else { COMPARED });
+        for tag in tags {
+            let resolved = match origin.source.resolve(&tag).await {
+                Ok(resolved) => resolved,
+                // A source that does not answer is told by the next poll.
+                Err(error) if error.class() == ErrorClass::Transient => return,
+                Err(_) => continue,
             };
-            let Some(offered) = self.digest_of(&tag, &resolved, &origin).await else {
-                continue;
-            };
-            if lock(&self.memory).offer(&tag, digest, offered) {
-                changed.insert(tag);
+            if let Some(offered) = self.digest_of(&tag, &resolved, &origin).await
+                && lock(&self.memory).offer(&tag, offered)
+            {
+                self.tell(SourceChange::of_tag(&tag));
             }
         }
-        changed
     }
 
     /// The digest of what a tag was resolved to. Where the source does not tell, another identity has to be downloaded to know.
@@ -330,6 +346,7 @@ impl RemoteFollower {
         drop(connection);
         source.map_or(Err(Trouble::stopped()), |source| {
             Ok(Origin {
+                id: self.connect.id(),
                 name: self.connect.described(),
                 source,
             })
@@ -348,13 +365,15 @@ impl RemoteFollower {
                 *connection = Some(renewed);
                 self.asked.notify_one();
             }
+            // What cannot be read now says nothing of what was read before.
+            Err(error) if error.class() == ErrorClass::Transient => {}
             Err(_) => *connection = None,
         }
     }
 
     fn interval(&self) -> Duration {
         let wishes = lock(&self.wishes);
-        wishes.values().map(|wish| wish.interval).min().unwrap_or(UNWISHED)
+        wishes.values().map(|(wish, _)| wish.interval).min().unwrap_or(UNWISHED)
     }
 
     /// A closed channel means that the process is about to end.
@@ -411,7 +430,10 @@ impl From<StoreError> for Trouble {
         Self {
             class: error.class(),
             message: chain(&error),
-            retry_after: None,
+            retry_after: match &error {
+                StoreError::Fetch { source, .. } => source.retry_after(),
+                _ => None,
+            },
             is_configuration: false,
         }
     }

@@ -31,25 +31,33 @@ pub(super) fn pack(releases: &Path) {
     pack::create(&stack, releases, &versioning).unwrap();
 }
 
-/// An API server that has nothing.
+/// An API server that always gives this answer.
+fn server(code: u16, answer: &Value) -> Client {
+    let answer = serde_json::to_vec(answer).unwrap();
+    let service = tower::service_fn(move |_: Request<Body>| {
+        let response = Response::builder().status(code).body(Body::from(answer.clone()));
+        std::future::ready(Ok::<_, std::convert::Infallible>(response.unwrap()))
+    });
+    Client::new(service, "default")
+}
+
+/// One that has nothing.
 fn nothing() -> Client {
-    let answer = |_: Request<Body>| async {
-        let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": "none" });
-        let response = Response::builder()
-            .status(404)
-            .body(Body::from(serde_json::to_vec(&status).unwrap()));
-        Ok::<_, std::convert::Infallible>(response.unwrap())
-    };
-    Client::new(tower::service_fn(answer), "default")
+    let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": "none" });
+    server(404, &status)
 }
 
 fn sources(root: &Path) -> (Sources, mpsc::UnboundedReceiver<SourceChange>) {
+    sources_with(root, nothing())
+}
+
+fn sources_with(root: &Path, client: Client) -> (Sources, mpsc::UnboundedReceiver<SourceChange>) {
     operator_kit::client::install_crypto();
     let network = Network::new(NetworkOptions::default()).unwrap();
     let options = SourceOptions {
         root: root.to_owned(),
         rescan: Duration::from_hours(1),
-        connector: Arc::new(Connector::new(nothing(), network, UsualSource::Directory)),
+        connector: Arc::new(Connector::new(client, network, UsualSource::Directory)),
         cache: Arc::new(Cache::new(CacheOptions {
             directory: root.join("cache"),
             max_bytes: 1 << 30,
@@ -103,7 +111,7 @@ async fn other_bytes_under_the_same_tag_are_noticed_when_the_whole_directory_is_
     assert_ne!(after, before);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn source_that_nobody_names_any_more_is_not_followed() {
     let root = TempDir::new().unwrap();
     let (sources, _changes) = sources(root.path());
@@ -116,7 +124,15 @@ async fn source_that_nobody_names_any_more_is_not_followed() {
         Ok(Follower::Directory(follower)) => Arc::downgrade(&follower),
         _ => panic!("a directory has another follower"),
     };
-    sources.follow_only(&[Arc::new(kept)], &[]).await;
+    let kept = [Arc::new(kept)];
+    sources.follow_only(&kept, &[]);
+    assert_eq!(
+        lock(&sources.followers).len(),
+        3,
+        "somebody may have named it since the list was made"
+    );
+    tokio::time::advance(Duration::from_mins(2)).await;
+    sources.follow_only(&kept, &[]);
     let left: HashSet<Place> = lock(&sources.followers).keys().cloned().collect();
     let expected = [root.path().to_owned(), root.path().join("green")].map(Place::Directory);
     assert_eq!(left, HashSet::from(expected));
@@ -152,6 +168,52 @@ async fn source_whose_secret_is_not_there_says_which() {
         panic!("{:?}", sources.listing_for(&stack));
     };
     assert!(message.contains("no Secret fleet/password"), "{message}");
+}
+
+#[tokio::test]
+async fn secret_of_a_service_account_is_given_to_no_source() {
+    let root = TempDir::new().unwrap();
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "account", "namespace": "fleet" },
+        "type": "kubernetes.io/service-account-token", "data": { "token": "Y2FuYXJ5" },
+    });
+    let (sources, mut changes) = sources_with(root.path(), server(200, &secret));
+    let reference = json!({ "name": "account" });
+    let stack = stack(&json!({ "http": { "url": "https://stacks.example.com", "credentialsSecretRef": reference } }));
+    sources.listing_for(&stack);
+    changes.recv().await.unwrap();
+    let Listing::Unusable { message } = sources.listing_for(&stack) else {
+        panic!("{:?}", sources.listing_for(&stack));
+    };
+    assert!(message.contains("kubernetes.io/service-account-token"), "{message}");
+}
+
+#[tokio::test]
+async fn what_came_from_one_source_is_not_taken_for_what_another_of_its_name_has() {
+    let root = TempDir::new().unwrap();
+    let (sources, _changes) = sources(root.path());
+    let id = |namespace: &str, source: Value| {
+        let source: Source = serde_json::from_value(source).unwrap();
+        let place = sources.place(Some(&source), namespace).unwrap();
+        sources.options.connector.connection(&place).id()
+    };
+    let github = |more: Value| {
+        let mut source = json!({ "owner": "kaas", "repository": "stacks" });
+        source
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        json!({ "github": source })
+    };
+    let reference = json!({ "name": "token" });
+    let ids = [
+        id("one", github(json!({}))),
+        id("one", github(json!({ "apiUrl": "https://github.example.com/api/v3" }))),
+        id("one", github(json!({ "tokenSecretRef": reference }))),
+        id("two", github(json!({ "tokenSecretRef": reference }))),
+    ];
+    assert_eq!(HashSet::from(ids).len(), ids.len());
+    assert_eq!(id("two", github(json!({}))), ids[0]);
 }
 
 #[tokio::test]

@@ -121,6 +121,15 @@ fn a_tag_that_was_moved_is_refused_and_what_was_pinned_stays() -> Result<()> {
             "{:?}",
             status(&release).assets
         );
+        // Whoever deletes the release accepts the new bytes.
+        journey.delete::<ClusterStackRelease>(&tag).await?;
+        let accepted = |release: &ClusterStackRelease| {
+            let status = status(release);
+            status.ready && status.assets.is_some_and(|assets| assets.digest != pinned.digest)
+        };
+        journey
+            .until_release(&tag, "the new bytes to be taken", accepted)
+            .await?;
         Ok(())
     })
 }

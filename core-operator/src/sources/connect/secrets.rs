@@ -20,7 +20,7 @@ const CERTIFICATES: &str = "ca.crt";
 #[derive(Debug, Error)]
 pub(crate) enum SecretError {
     /// The API server refused or did not answer.
-    #[error("failed to read the Secret {namespace}/{name}; the operator needs the right to get Secrets there")]
+    #[error("failed to read the Secret {namespace}/{name}, which spec.source names")]
     Read {
         /// Its namespace.
         namespace: String,
@@ -37,6 +37,19 @@ pub(crate) enum SecretError {
         namespace: String,
         /// Its name.
         name: String,
+    },
+    /// It is for something else.
+    #[error(
+        "the Secret {namespace}/{name} is of type {type_}, which no source is given: whoever writes spec.source need not be allowed to read it; \
+         make a Secret for the source"
+    )]
+    NotForSources {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// Its type.
+        type_: String,
     },
     /// It has other keys.
     #[error("the Secret {namespace}/{name} has no {wanted}; it must have that")]
@@ -68,7 +81,9 @@ impl SecretError {
                 Class::Terminal => ErrorClass::Waiting,
                 _ => ErrorClass::Transient,
             },
-            Self::Missing { .. } | Self::MissingKey { .. } | Self::NoText { .. } => ErrorClass::Waiting,
+            Self::Missing { .. } | Self::NotForSources { .. } | Self::MissingKey { .. } | Self::NoText { .. } => {
+                ErrorClass::Waiting
+            }
         }
     }
 }
@@ -142,10 +157,20 @@ impl<'reference> Read<'reference> {
             name: name.clone(),
             source: Box::new(source),
         })?;
-        let secret = found.ok_or(SecretError::Missing {
-            namespace: namespace_name,
-            name,
+        let secret = found.ok_or_else(|| SecretError::Missing {
+            namespace: namespace_name.clone(),
+            name: name.clone(),
         })?;
+        match secret.type_.as_deref() {
+            None | Some("Opaque" | "") => {}
+            Some(type_) => {
+                return Err(SecretError::NotForSources {
+                    namespace: namespace_name,
+                    name,
+                    type_: type_.to_owned(),
+                });
+            }
+        }
         Ok(Self {
             reference,
             namespace,

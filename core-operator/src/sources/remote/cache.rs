@@ -27,6 +27,7 @@ pub(crate) struct Cache {
     store: OnceCell<Store>,
     /// What was needed last, once that was known.
     needed: Mutex<Option<BTreeSet<Digest>>>,
+    passing_on: tokio::sync::Mutex<()>,
 }
 
 impl Cache {
@@ -35,6 +36,7 @@ impl Cache {
             options,
             store: OnceCell::new(),
             needed: Mutex::default(),
+            passing_on: tokio::sync::Mutex::default(),
         }
     }
 
@@ -66,10 +68,19 @@ impl Cache {
         }
     }
 
-    /// Says what releases need from now on.
-    pub(crate) async fn keep(&self, needed: BTreeSet<Digest>) {
-        let differs = lock(&self.needed).replace(needed.clone()).as_ref() != Some(&needed);
-        if let Some(store) = self.store.get().filter(|_| differs)
+    /// Says what releases need from now on. The store hears of it later: a disk that hangs keeps nobody.
+    pub(crate) fn keep(self: &Arc<Self>, needed: BTreeSet<Digest>) {
+        let differs = lock(&self.needed).replace(needed.clone()) != Some(needed);
+        if differs && self.store.initialized() {
+            tokio::spawn(Arc::clone(self).pass_on());
+        }
+    }
+
+    /// One at a time, so that what was said last is passed on last.
+    async fn pass_on(self: Arc<Self>) {
+        let _one_at_a_time = self.passing_on.lock().await;
+        let needed = lock(&self.needed).clone();
+        if let (Some(store), Some(needed)) = (self.store.get(), needed)
             && let Err(error) = store.keep(needed).await
         {
             // What is kept too long costs room, and the next change says it again.

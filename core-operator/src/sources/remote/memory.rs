@@ -1,39 +1,53 @@
 //! What a follower remembers of the releases of its source.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use crds::names::ReleaseTag;
 use release::{Digest, ErrorClass, Release};
+use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
 
-/// Where a release stands.
-pub(super) enum Progress {
-    /// Its files are in the store.
-    Here {
-        files: Arc<Release>,
-        /// What the source has under the tag, where that is something else.
-        moved_to: Option<Digest>,
-    },
-    /// It is being brought; what was in the way when it was tried last, if it was.
-    Coming { trouble: Option<(ErrorClass, String)> },
+use super::super::is_recent;
+
+/// What is in the way of a release.
+#[derive(Clone, Debug)]
+pub(super) struct Obstacle {
+    pub(super) class: ErrorClass,
+    pub(super) message: String,
 }
 
-impl Progress {
-    fn digest(&self) -> Option<Digest> {
-        match self {
-            Self::Here { files, .. } => Some(files.digest),
-            Self::Coming { .. } => None,
-        }
-    }
+/// A release that is being brought.
+struct Coming {
+    /// What was in the way when it was tried last, if something was.
+    obstacle: Option<Obstacle>,
+    /// What ends the download with this value.
+    _download: DropGuard,
 }
 
+/// One tag. Several ClusterStackReleases can be pinned to several digests of it.
 struct Entry {
-    progress: Progress,
+    /// Since when it is remembered.
+    since: Instant,
+    /// What is in the store.
+    here: BTreeMap<Digest, Arc<Release>>,
+    /// What the source had under the tag when it was asked last.
+    offered: Option<Digest>,
+    coming: Option<Coming>,
     /// The turn in which it was last held against what the source has.
     compared: u64,
-    /// What ends the download with this value.
-    _download: Option<DropGuard>,
+}
+
+impl Entry {
+    fn new() -> Self {
+        Self {
+            since: Instant::now(),
+            here: BTreeMap::new(),
+            offered: None,
+            coming: None,
+            compared: 0,
+        }
+    }
 }
 
 /// The releases that somebody asked for.
@@ -46,88 +60,90 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn progress(&self, tag: &ReleaseTag) -> Option<&Progress> {
-        self.entries.get(tag).map(|entry| &entry.progress)
+    /// The release of this digest, if it is known to be here.
+    pub(super) fn here(&self, tag: &ReleaseTag, digest: Digest) -> Option<Arc<Release>> {
+        self.entries.get(tag)?.here.get(&digest).cloned()
+    }
+
+    /// What the source had under the tag when it was asked last.
+    pub(super) fn offered(&self, tag: &ReleaseTag) -> Option<Digest> {
+        self.entries.get(tag)?.offered
+    }
+
+    /// Whether a release is being brought.
+    pub(super) fn is_coming(&self, tag: &ReleaseTag) -> bool {
+        self.entries.get(tag).is_some_and(|entry| entry.coming.is_some())
+    }
+
+    /// What is in the way of a release that is being brought, if something is.
+    pub(super) fn obstacle(&self, tag: &ReleaseTag) -> Option<Obstacle> {
+        self.entries.get(tag)?.coming.as_ref()?.obstacle.clone()
     }
 
     /// A download begins.
     pub(super) fn begin(&mut self, tag: &ReleaseTag, download: DropGuard) {
-        let entry = Entry {
-            progress: Progress::Coming { trouble: None },
-            compared: 0,
-            _download: Some(download),
-        };
-        self.entries.insert(tag.clone(), entry);
+        self.entries.entry(tag.clone()).or_insert_with(Entry::new).coming = Some(Coming {
+            obstacle: None,
+            _download: download,
+        });
     }
 
-    /// A release is here. Keeps the guard of the download that brought it: that is about to end by itself.
+    /// A release is here.
     pub(super) fn keep(&mut self, tag: &ReleaseTag, files: Arc<Release>) {
-        let entry = self.entries.entry(tag.clone()).or_insert(Entry {
-            progress: Progress::Coming { trouble: None },
-            compared: 0,
-            _download: None,
-        });
-        entry.progress = Progress::Here { files, moved_to: None };
+        let entry = self.entries.entry(tag.clone()).or_insert_with(Entry::new);
+        entry.here.insert(files.digest, files);
+    }
+
+    /// A download has ended.
+    pub(super) fn arrive(&mut self, tag: &ReleaseTag, files: Arc<Release>) {
+        let entry = self.entries.entry(tag.clone()).or_insert_with(Entry::new);
+        entry.coming = None;
+        entry.here.insert(files.digest, files);
     }
 
     /// Something is in the way of a download.
-    pub(super) fn trouble(&mut self, tag: &ReleaseTag, class: ErrorClass, message: String) {
-        if let Some(entry) = self.entries.get_mut(tag) {
-            entry.progress = Progress::Coming {
-                trouble: Some((class, message)),
-            };
+    pub(super) fn meet(&mut self, tag: &ReleaseTag, obstacle: Obstacle) {
+        if let Some(coming) = self.entries.get_mut(tag).and_then(|entry| entry.coming.as_mut()) {
+            coming.obstacle = Some(obstacle);
         }
     }
 
-    /// A download is on its way (again).
-    pub(super) fn comes(&mut self, tag: &ReleaseTag) {
-        if let Some(entry) = self.entries.get_mut(tag) {
-            entry.progress = Progress::Coming { trouble: None };
-        }
-    }
-
-    /// So many of the releases that are here, with their digests: those that were not compared for longest. They count as compared now.
-    pub(super) fn take_for_comparison(&mut self, most: usize) -> Vec<(ReleaseTag, Digest)> {
+    /// So many of the tags of which something is here: those that were not compared for longest. They count as compared now.
+    pub(super) fn take_for_comparison(&mut self, most: usize) -> Vec<ReleaseTag> {
         let mut here: Vec<_> = self
             .entries
             .iter_mut()
-            .filter(|(_, entry)| matches!(entry.progress, Progress::Here { .. }))
+            .filter(|(_, entry)| !entry.here.is_empty())
             .collect();
         here.sort_by(|(tag, entry), (other_tag, other)| (entry.compared, *tag).cmp(&(other.compared, *other_tag)));
         self.turn += 1;
-        let turn = self.turn;
-        let chosen = here.into_iter().take(most).filter_map(|(tag, entry)| {
-            entry.compared = turn;
-            Some((tag.clone(), entry.progress.digest()?))
+        let chosen = here.into_iter().take(most).map(|(tag, entry)| {
+            entry.compared = self.turn;
+            tag.clone()
         });
         chosen.collect()
     }
 
-    /// Notes what the source has under a tag while `digest` is here; whether that is news.
-    pub(super) fn offer(&mut self, tag: &ReleaseTag, digest: Digest, offered: Digest) -> bool {
-        let offered = Some(offered).filter(|offered| *offered != digest);
-        match self.entries.get_mut(tag).map(|entry| &mut entry.progress) {
-            Some(Progress::Here { files, moved_to }) if files.digest == digest && *moved_to != offered => {
-                *moved_to = offered;
-                true
-            }
-            _ => false,
+    /// Notes what the source has under a tag; whether that is news.
+    pub(super) fn offer(&mut self, tag: &ReleaseTag, offered: Digest) -> bool {
+        match self.entries.get_mut(tag) {
+            Some(entry) => entry.offered.replace(offered) != Some(offered),
+            None => false,
         }
     }
 
     /// Forgets a release of this digest; whether it was here.
     pub(super) fn forget(&mut self, tag: &ReleaseTag, digest: Digest) -> bool {
-        let is_here = self.progress(tag).and_then(Progress::digest) == Some(digest);
-        if is_here {
-            self.entries.remove(tag);
-        }
-        is_here
+        let entry = self.entries.get_mut(tag);
+        entry.is_some_and(|entry| entry.here.remove(&digest).is_some())
     }
 
     /// Forgets all other releases; their downloads end.
     pub(super) fn retain(&mut self, tags: &HashSet<ReleaseTag>) {
-        self.entries.retain(|tag, _| tags.contains(tag));
-        self.identified.retain(|(tag, _), _| tags.contains(tag));
+        self.entries
+            .retain(|tag, entry| tags.contains(tag) || is_recent(entry.since));
+        let entries = &self.entries;
+        self.identified.retain(|(tag, _), _| entries.contains_key(tag));
     }
 
     pub(super) fn identify(&mut self, tag: &ReleaseTag, identity: Digest, digest: Digest) {

@@ -86,6 +86,10 @@ impl ReleaseSource for Faraway {
 }
 
 impl Connect for Arc<Faraway> {
+    fn id(&self) -> Digest {
+        Digest::of(b"faraway")
+    }
+
     fn described(&self) -> String {
         "registry faraway.example.com".to_owned()
     }
@@ -227,10 +231,10 @@ async fn moved_tag_is_told_and_what_was_pinned_stays() {
     let mut process = Process::start(&faraway, cache.path());
     let again = process.until(Some(pinned), |opened| moved_to(opened).is_some()).await;
     assert_eq!((digest(&again), moved_to(&again)), (Some(pinned), moved_to(&opened)));
-    // Whoever has pinned nothing gets the new ones.
-    process.follower.retain(&HashSet::new(), &HashMap::new());
+    // Whoever has pinned nothing gets the new ones, and the other keeps what it has.
     let accepted = process.until_here(None).await;
     assert_eq!(Some(accepted.to_string().as_str()), moved_to(&opened));
+    assert_eq!(digest(&process.follower.open(&tag(), Some(pinned)).await), Some(pinned));
 }
 
 #[tokio::test(start_paused = true)]
