@@ -41,23 +41,20 @@ impl Cache {
     }
 
     /// The store. What makes it impossible to open may pass, so the next one tries again.
-    pub(super) async fn store(&self) -> Result<&Store, StoreError> {
+    pub(super) async fn store(self: &Arc<Self>) -> Result<&Store, StoreError> {
         let CacheOptions { directory, max_bytes } = &self.options;
         let options = StoreOptions::new(directory.clone(), *max_bytes);
-        self.store
-            .get_or_try_init(async || {
-                let store = Store::open(options).await?;
-                let needed = lock(&self.needed).clone();
-                if let Some(needed) = needed {
-                    store.keep(needed).await?;
-                }
-                Ok(store)
-            })
-            .await
+        let is_new = !self.store.initialized();
+        let store = self.store.get_or_try_init(|| Store::open(options)).await?;
+        if is_new {
+            // Also what was said while it opened. Until it has heard that, it evicts nothing.
+            Arc::clone(self).pass_on().await;
+        }
+        Ok(store)
     }
 
     /// The release of this digest, if it is here. Trouble with the disk is told by the download that comes next.
-    pub(super) async fn find(&self, tag: &ReleaseTag, digest: Digest) -> Option<Arc<Release>> {
+    pub(super) async fn find(self: &Arc<Self>, tag: &ReleaseTag, digest: Digest) -> Option<Arc<Release>> {
         let store = self.store().await.ok()?;
         store.find(tag, digest).await.ok().flatten()
     }
@@ -71,7 +68,7 @@ impl Cache {
     /// Says what releases need from now on. The store hears of it later: a disk that hangs keeps nobody.
     pub(crate) fn keep(self: &Arc<Self>, needed: BTreeSet<Digest>) {
         let differs = lock(&self.needed).replace(needed.clone()) != Some(needed);
-        if differs && self.store.initialized() {
+        if differs {
             tokio::spawn(Arc::clone(self).pass_on());
         }
     }
