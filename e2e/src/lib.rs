@@ -8,6 +8,7 @@
 //! This room runs built programs and never links their code.
 
 pub mod audit;
+mod authority;
 pub mod built;
 pub mod control_plane;
 pub mod definitions;

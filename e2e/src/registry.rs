@@ -7,9 +7,8 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
-use crate::{Lab, Process, eventually, journey::SOON};
+use crate::{Lab, Process, authority::Authority, eventually, journey::SOON};
 
 /// Who may push and pull.
 pub const USER: &str = "harbor";
@@ -31,7 +30,11 @@ impl Registry {
     /// Starts an empty one, which keeps everything in this folder.
     pub async fn start(lab: &Lab, folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))?;
-        certify(folder)?;
+        let authority = Authority::new()?;
+        let pair = authority.sign()?;
+        write(&folder.join("ca.crt"), &authority.pem)?;
+        write(&folder.join("server.crt"), &pair.certificate)?;
+        write(&folder.join("server.key"), &pair.key)?;
         write(&folder.join("htpasswd"), HTPASSWD)?;
         let mut registry = Self {
             program: lab.outside()?.to_owned(),
@@ -114,22 +117,6 @@ impl Registry {
         ensure!(output.status.success(), "oras push: {said}");
         Ok(())
     }
-}
-
-/// Puts an authority and what it signed for this machine into a folder.
-fn certify(folder: &Path) -> Result<()> {
-    let key = KeyPair::generate().context("failed to make a key")?;
-    let mut authority = CertificateParams::new(Vec::new()).context("failed to describe an authority")?;
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let signed = authority.self_signed(&key).context("failed to sign an authority")?;
-    write(&folder.join("ca.crt"), &signed.pem())?;
-    let server_key = KeyPair::generate().context("failed to make a key")?;
-    let server = CertificateParams::new(vec!["127.0.0.1".to_owned()]).context("failed to describe a certificate")?;
-    let server = server
-        .signed_by(&server_key, &Issuer::new(authority, key))
-        .context("failed to sign a certificate")?;
-    write(&folder.join("server.crt"), &server.pem())?;
-    write(&folder.join("server.key"), &server_key.serialize_pem())
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

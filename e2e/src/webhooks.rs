@@ -15,8 +15,9 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams},
 };
-use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
+
+use crate::authority::Authority;
 
 /// The certificate of an operator's webhooks, and who signed it.
 #[derive(Debug)]
@@ -24,25 +25,6 @@ pub struct Certificates {
     folder: PathBuf,
     authority: Authority,
     mounted: usize,
-}
-
-#[derive(Debug)]
-struct Authority {
-    pem: String,
-    issuer: Issuer<'static, KeyPair>,
-}
-
-impl Authority {
-    fn new() -> Result<Self> {
-        let key = KeyPair::generate().context("failed to make a key")?;
-        let mut params = CertificateParams::new(Vec::new()).context("failed to describe an authority")?;
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let pem = params.self_signed(&key).context("failed to sign an authority")?.pem();
-        Ok(Self {
-            pem,
-            issuer: Issuer::new(params, key),
-        })
-    }
 }
 
 impl Certificates {
@@ -67,14 +49,8 @@ impl Certificates {
 
     /// Mounts a new pair of the same authority.
     pub fn renew(&mut self) -> Result<()> {
-        let key = KeyPair::generate().context("failed to make a key")?;
-        let mut params =
-            CertificateParams::new(vec!["127.0.0.1".to_owned()]).context("failed to describe a certificate")?;
-        params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
-        let certificate = params
-            .signed_by(&key, &self.authority.issuer)
-            .context("failed to sign a certificate")?;
-        self.mount(&certificate.pem(), &key.serialize_pem())
+        let pair = self.authority.sign()?;
+        self.mount(&pair.certificate, &pair.key)
     }
 
     /// Mounts a pair of a new authority.

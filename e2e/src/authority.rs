@@ -1,0 +1,47 @@
+//! An authority of certificates that nobody trusts but those who are told to.
+
+use anyhow::{Context, Result};
+use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+
+/// One that signs certificates of servers on this machine.
+#[derive(Debug)]
+pub(crate) struct Authority {
+    /// Its certificate.
+    pub(crate) pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// A certificate and its key, in PEM.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Result<Self> {
+        let key = KeyPair::generate().context("failed to make a key")?;
+        let mut params = CertificateParams::new(Vec::new()).context("failed to describe an authority")?;
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let pem = params.self_signed(&key).context("failed to sign an authority")?.pem();
+        Ok(Self {
+            pem,
+            issuer: Issuer::new(params, key),
+        })
+    }
+
+    /// A new pair for a server on loopback.
+    pub(crate) fn sign(&self) -> Result<Pair> {
+        let key = KeyPair::generate().context("failed to make a key")?;
+        let mut params =
+            CertificateParams::new(vec!["127.0.0.1".to_owned()]).context("failed to describe a certificate")?;
+        params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
+        let certificate = params
+            .signed_by(&key, &self.issuer)
+            .context("failed to sign a certificate")?;
+        Ok(Pair {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        })
+    }
+}
