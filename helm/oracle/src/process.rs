@@ -147,8 +147,10 @@ mod tests {
 
     #[test]
     fn a_program_that_takes_more_memory_than_it_may_fails() {
+        // What it starts before it is limited itself would have no limit.
         let ending = ending(
-            "printf started; head -c 500000000 /dev/zero | tail -c 400000000 | wc -c",
+            "until [ \"$(ulimit -d)\" = 65536 ]; do :; done
+            printf started; head -c 500000000 /dev/zero | tail -c 400000000 | wc -c",
             LONG,
         );
         let Ending::Exited { stdout, .. } = ending else {
