@@ -15,12 +15,13 @@ import (
 	_ "github.com/distribution/distribution/v3/registry/auth/token"
 	_ "github.com/distribution/distribution/v3/registry/storage/driver/filesystem"
 	_ "github.com/distribution/distribution/v3/registry/storage/driver/inmemory"
+	cosign "github.com/sigstore/cosign/v3/cmd/cosign/cli"
 	oras "oras.land/oras/cmd/oras/root"
 )
 
 const usage = `usage: outside [--exit-with-stdin] PROGRAM [ARGUMENTS...]
 
-PROGRAM is registry or oras; ARGUMENTS are its own (try --help).
+PROGRAM is registry, oras or cosign; ARGUMENTS are its own (try --help).
 With --exit-with-stdin the program exits when its standard input ends.`
 
 func main() {
@@ -44,6 +45,11 @@ func main() {
 		err = registry.RootCmd.Execute()
 	case "oras":
 		err = oras.New().ExecuteContext(ended)
+	case "cosign":
+		// It leaves it to its main to say why.
+		if err = cosign.New().ExecuteContext(ended); err != nil {
+			fmt.Fprintln(os.Stderr, "Error:", err)
+		}
 	default:
 		refuse(fmt.Sprintf("outside: unknown program %q\n\n%s", arguments[0], usage))
 	}
