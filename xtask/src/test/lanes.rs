@@ -46,8 +46,7 @@ struct Running {
     begin: Instant,
 }
 
-/// Runs every program with `words` as its arguments and says what happens. One lane takes programs from the front and one from the back:
-/// neighbours are of one room and load the machine in the same way, so they had better not meet.
+/// Runs every program in its turn with `words` as its arguments, and says what happens.
 pub(super) fn run(
     programs: Vec<Program>,
     words: &[String],
@@ -78,7 +77,7 @@ pub(super) fn run(
 impl Lanes<'_> {
     /// Ends when nothing waits, or when nobody listens any more.
     fn follow(&self, lane: usize, sender: &Sender<anyhow::Result<Ended>>) {
-        while let Some(program) = self.next(lane) {
+        while let Some(program) = self.next() {
             *locked(&self.running[lane]) = Some(Running {
                 name: program.name(),
                 begin: Instant::now(),
@@ -90,13 +89,8 @@ impl Lanes<'_> {
         *locked(&self.running[lane]) = None;
     }
 
-    fn next(&self, lane: usize) -> Option<Program> {
-        let mut waiting = locked(&self.waiting);
-        if lane == 0 {
-            waiting.pop_front()
-        } else {
-            waiting.pop_back()
-        }
+    fn next(&self) -> Option<Program> {
+        locked(&self.waiting).pop_front()
     }
 
     /// `e2e --test journeys (120 s), helm --lib (2 s), 31 wait`

@@ -15,6 +15,16 @@ use crate::{
     workspace::Workspace,
 };
 
+/// The programs that take a minute and more, the longest first: begun last, one of them would run alone while the other lane has nothing left.
+const LONG: [&str; 6] = [
+    "e2e --test crashes",
+    "e2e --test journeys",
+    "planning --test decisions",
+    "e2e --test idle",
+    "e2e --test running",
+    "e2e --test lab",
+];
+
 /// One test program that cargo has built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Program {
@@ -59,13 +69,20 @@ impl Program {
         self.target == "--lib"
     }
 
+    /// As they become ready is another order each time.
+    fn turn(&self) -> impl Ord + use<> {
+        let name = self.name();
+        let long = LONG.iter().position(|long| *long == name).unwrap_or(LONG.len());
+        (long, self.package.clone(), !self.is_unit, self.source.clone())
+    }
+
     /// `e2e --test journeys`
     pub(super) fn name(&self) -> String {
         format!("{} {}", self.package, self.target)
     }
 }
 
-/// Builds the test programs and lists them.
+/// Builds the test programs and lists them: the long ones first, the others in cargo's order.
 pub(super) fn build(workspace: &Workspace, arguments: &Arguments) -> anyhow::Result<Vec<Program>> {
     let mut cargo = workspace.cargo();
     cargo.args(["test", "--no-run", "--message-format=json-render-diagnostics"]);
@@ -86,10 +103,7 @@ pub(super) fn build(workspace: &Workspace, arguments: &Arguments) -> anyhow::Res
             programs.extend(program(artifact));
         }
     }
-    // As they become ready is another order each time.
-    programs.sort_by(|one, other| {
-        (&one.package, !one.is_unit, &one.source).cmp(&(&other.package, !other.is_unit, &other.source))
-    });
+    programs.sort_by_cached_key(Program::turn);
     Ok(programs)
 }
 
@@ -128,6 +142,40 @@ fn package_name(identity: &str, folder: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn program(package: &str, target: &str) -> Program {
+        Program {
+            package: package.to_owned(),
+            target: target.to_owned(),
+            source: PathBuf::from("tests/main.rs"),
+            is_unit: !target.starts_with("--test"),
+            executable: PathBuf::new(),
+            folder: PathBuf::new(),
+        }
+    }
+
+    #[test]
+    fn long_programs_begin_before_the_others_whatever_was_ready_first() {
+        let mut programs = vec![
+            program("helm", "--lib"),
+            program("cli", "--test release_create"),
+            program("planning", "--test decisions"),
+            program("cli", "--bin kubectl-stacks"),
+            program("e2e", "--test crashes"),
+        ];
+        programs.sort_by_cached_key(Program::turn);
+        let names: Vec<String> = programs.iter().map(Program::name).collect();
+        assert_eq!(
+            names,
+            [
+                "e2e --test crashes",
+                "planning --test decisions",
+                "cli --bin kubectl-stacks",
+                "cli --test release_create",
+                "helm --lib"
+            ]
+        );
+    }
 
     #[test]
     fn package_has_the_name_in_its_identity_or_that_of_its_folder() {
