@@ -1,6 +1,7 @@
 //! The driver of ClusterStackRelease: observe, plan, execute, write the status, say when to look again.
 
 mod adoption;
+mod definition;
 mod execute;
 mod inherited;
 mod intent;
@@ -25,7 +26,7 @@ pub(crate) use self::memory::Memories;
 pub(crate) use self::provider::{group_kind, owner_reference};
 
 use self::execute::{Outcome, Pass, write_status};
-use self::memory::ReleaseMemory;
+use self::memory::{ReleaseMemory, Wishes};
 use self::observe::{Sight, lock, observe};
 use crate::context::Context;
 use crate::readiness::log_refusal;
@@ -42,8 +43,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
         return None;
     };
     let memory = context.memories.of(&part_of, &ObjectRef::from_obj(release.as_ref()));
-    let requested_at = release.annotations().get(labels::REQUESTED_AT);
-    lock(&memory).hear(requested_at.map(String::as_str));
+    lock(&memory).hear(Wishes::of(&release));
     for _ in 0..ROUNDS {
         let sight = look(context, &release, &part_of, &memory).await?;
         let plan = decide(context, &sight.observed);

@@ -12,6 +12,7 @@ mod pause;
 pub mod polling;
 pub mod release;
 pub mod stack;
+pub mod stored_data;
 pub mod topology;
 pub mod warnings;
 pub mod waves;

@@ -1,5 +1,6 @@
 //! Performs the actions of a release's plan, and remembers what came of them. Decides nothing.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
@@ -20,9 +21,11 @@ use operator_kit::takeover::{Rename, take_over};
 use planning::release::{
     ApplyReason, Attempt, Drifted, Failure, Intent, Read, ReleaseAction, Rendering, Step, Verified,
 };
+use planning::stored_data::is_definition;
 use serde_json::{Value, json};
 
 use super::adoption::keep_what_is_there;
+use super::definition::without_loss;
 use super::intent::Intents;
 use super::live::{belongs, judged, other_managers};
 use super::memory::ReleaseMemory;
@@ -221,12 +224,17 @@ impl Pass<'_> {
         bodies: Option<&Intents>,
     ) -> Result<(), Failed> {
         let (digest, body) = self.intent(key, bodies)?;
-        if why == ApplyReason::Create {
-            let kept = keep_what_is_there(self.context, release, self.part_of, key, body).await;
+        let options = self.options(force, false);
+        let mut body = Cow::Borrowed(body);
+        if is_definition(&key.group_kind()) {
+            // None is ever deleted, so that there is nothing to mark.
+            let bound = without_loss(self.context, release, key, &body, &options).await;
+            body = Cow::Owned(bound.map_err(|message| self.refused(key, digest, &message))?);
+        } else if why == ApplyReason::Create {
+            let kept = keep_what_is_there(self.context, release, self.part_of, key, &body).await;
             kept.map_err(|message| self.refused(key, digest, &message))?;
         }
-        let options = self.options(force, false);
-        match apply(&self.context.client, &self.context.discovery, body, &options).await {
+        match apply(&self.context.client, &self.context.discovery, &body, &options).await {
             Ok(applied) => {
                 self.applied(key, digest, &applied);
                 if matches!(why, ApplyReason::Correct | ApplyReason::Adopt) {

@@ -3,11 +3,30 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use planning::object_key::ObjectKey;
 use planning::release::{Intent, ObjectMemory, RenderAttempts};
 
-use crds::ClusterStackRelease;
+use crds::{ClusterStackRelease, labels};
+
+/// What people ask for in annotations of a release, and what has to be tried again because of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wishes {
+    requested_at: Option<String>,
+    approved_loss: Option<String>,
+}
+
+impl Wishes {
+    /// Those of a release.
+    pub(crate) fn of(release: &ClusterStackRelease) -> Self {
+        let annotation = |name| release.annotations().get(name).cloned();
+        Self {
+            requested_at: annotation(labels::REQUESTED_AT),
+            approved_loss: annotation(labels::APPROVE_DATA_LOSS),
+        }
+    }
+}
 
 /// Memory of one release. The lock is held for moments only, never across a request.
 #[derive(Default)]
@@ -20,17 +39,21 @@ pub(crate) struct ReleaseMemory {
     pub(crate) unrendered: Option<(String, String, RenderAttempts)>,
     /// How often in a row the release object itself could not be written.
     pub(crate) refusals: u32,
-    /// The last wish for a reconcile that was heard.
-    requested_at: Option<String>,
+    /// The last wishes that were heard.
+    wishes: Wishes,
 }
 
 impl ReleaseMemory {
-    /// Who asks for a reconcile wants to see what becomes of it now: waits after failures and fights end.
-    pub(crate) fn hear(&mut self, requested_at: Option<&str>) {
-        if requested_at.is_none() || self.requested_at.as_deref() == requested_at {
+    /// Who asks for something wants to see what becomes of it now: waits after failures and fights end. A wish that is taken back asks for
+    /// nothing.
+    pub(crate) fn hear(&mut self, wishes: Wishes) {
+        let new = |now: &Option<String>, before: &Option<String>| now.is_some() && now != before;
+        let heard = new(&wishes.requested_at, &self.wishes.requested_at)
+            || new(&wishes.approved_loss, &self.wishes.approved_loss);
+        self.wishes = wishes;
+        if !heard {
             return;
         }
-        self.requested_at = requested_at.map(str::to_owned);
         self.unrendered = None;
         for object in self.objects.values_mut() {
             object.failure = None;
@@ -43,22 +66,31 @@ impl ReleaseMemory {
 mod tests {
     use super::*;
 
+    fn wishes(requested_at: Option<&str>, approved_loss: Option<&str>) -> Wishes {
+        Wishes {
+            requested_at: requested_at.map(str::to_owned),
+            approved_loss: approved_loss.map(str::to_owned),
+        }
+    }
+
     #[test]
-    fn a_wish_for_a_reconcile_ends_waits_once() {
+    fn a_wish_ends_waits_once() {
         let key = ObjectKey::new("", "Secret", "fleet", "a");
         let mut memory = ReleaseMemory::default();
-        let fight = |memory: &mut ReleaseMemory| {
+        for (wish, ends) in [
+            (wishes(None, None), false),
+            (wishes(Some("now"), None), true),
+            (wishes(Some("now"), None), false),
+            (wishes(Some("now"), Some("sha256:a")), true),
+            (wishes(Some("now"), Some("sha256:a")), false),
+            (wishes(None, Some("sha256:a")), false),
+            (wishes(Some("now"), Some("sha256:a")), true),
+        ] {
             let reversals = &mut memory.objects.entry(key.clone()).or_default().reversals;
             reversals.push(jiff::Timestamp::UNIX_EPOCH);
-        };
-        fight(&mut memory);
-        memory.hear(None);
-        assert_eq!(memory.objects[&key].reversals.len(), 1);
-        memory.hear(Some("now"));
-        assert!(memory.objects[&key].reversals.is_empty());
-        fight(&mut memory);
-        memory.hear(Some("now"));
-        assert_eq!(memory.objects[&key].reversals.len(), 1);
+            memory.hear(wish.clone());
+            assert_eq!(memory.objects[&key].reversals.is_empty(), ends, "{wish:?}");
+        }
     }
 }
 

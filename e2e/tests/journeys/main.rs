@@ -8,6 +8,7 @@ mod asking;
 mod broken;
 mod cleanup;
 mod columns;
+mod definitions;
 mod drift;
 mod events;
 mod faults;

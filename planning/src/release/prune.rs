@@ -12,6 +12,7 @@ use super::observed::{Attempt, Belongs, ObjectObserved, Read, ReleaseObserved};
 use crate::digest::digest;
 use crate::next::Next;
 use crate::object_key::ObjectKey;
+use crate::stored_data::is_definition;
 
 /// What becomes of one leftover object.
 pub(super) enum Fate {
@@ -120,10 +121,8 @@ fn may_delete(belongs: &Belongs, object: &ObjectObserved, inventoried: Inventori
 
 /// Deleting one of these deletes other people's objects with it.
 fn holds_others(key: &ObjectKey) -> bool {
-    matches!(
-        (key.group.as_str(), key.kind.as_str()),
-        ("", "Namespace") | ("apiextensions.k8s.io", "CustomResourceDefinition")
-    )
+    let namespace = key.group.is_empty() && key.kind == "Namespace";
+    namespace || is_definition(&key.group_kind())
 }
 
 /// The name of one prune: what `approve-prune` has to say to allow it.

@@ -1,0 +1,44 @@
+//! A change of a CRD is looked at before it is made: what it would drop is gone for good.
+
+use crds::{ClusterStackRelease, labels};
+use kube::ResourceExt;
+use operator_kit::apply::{ApplyOptions, apply};
+use operator_kit::failure::chain;
+use operator_kit::object::ObjectKey;
+use operator_kit::read::read;
+use planning::stored_data;
+use serde_json::Value;
+
+use super::refusal::refusal;
+use crate::context::Context;
+
+/// The body to apply for a CRD: one that is there is rehearsed, refused when it would lose stored data, and otherwise bound to the version
+/// that was looked at.
+pub(super) async fn without_loss(
+    context: &Context,
+    release: &ClusterStackRelease,
+    key: &ObjectKey,
+    body: &Value,
+    options: &ApplyOptions<'_>,
+) -> Result<Value, String> {
+    let mut body = body.clone();
+    let found = read(&context.client, &context.discovery, key).await;
+    let Some(live) = found.map_err(|error| chain(&error))? else {
+        return Ok(body);
+    };
+    let rehearsal = ApplyOptions {
+        dry_run: true,
+        ..*options
+    };
+    let wanted = apply(&context.client, &context.discovery, &body, &rehearsal)
+        .await
+        .map_err(|error| refusal(&error))?;
+    let approved = release.annotations().get(labels::APPROVE_DATA_LOSS);
+    let [before, after] = [&live, &wanted.live].map(|object| serde_json::to_value(object).unwrap_or_default());
+    if let Some(refused) = stored_data::refusal(&before, &after, approved.map(String::as_str)) {
+        return Err(refused);
+    }
+    // Who changes it in between may have added what would be lost.
+    body["metadata"]["resourceVersion"] = live.resource_version().into();
+    Ok(body)
+}
