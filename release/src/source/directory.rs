@@ -157,10 +157,7 @@ impl Shared {
             }
             match tag_of_directory(&name) {
                 // Also what is no directory: opening it says so, passing it over would not.
-                Some(tag) => listing.releases.push(ListedRelease {
-                    tag,
-                    published_at: None,
-                }),
+                Some(tag) => listing.releases.push(ListedRelease::of(tag, None)),
                 None => listing.foreign.push(name),
             }
         }

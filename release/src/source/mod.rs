@@ -19,6 +19,8 @@ use crds::names::ReleaseTag;
 use jiff::Timestamp;
 use tokio::io::AsyncRead;
 
+use crate::Digest;
+
 pub use self::{
     directory::{DirectorySource, RELEASES_DIRECTORY},
     error::SourceError,
@@ -68,4 +70,30 @@ pub struct ListedRelease {
     pub tag: ReleaseTag,
     /// When it was published, if the source knows. Releases named by a hash have no other order.
     pub published_at: Option<Timestamp>,
+    /// [`Resolved::identity`] of the tag, if the list tells enough of it: as old as the list, which may be a little older than what
+    /// [`ReleaseSource::resolve`] says.
+    pub identity: Option<Digest>,
+    /// [`Resolved::digest`] of the same, if the list tells that too.
+    pub digest: Option<Digest>,
+}
+
+impl ListedRelease {
+    /// A release of whose files the list says nothing.
+    pub(crate) fn of(tag: ReleaseTag, published_at: Option<Timestamp>) -> Self {
+        Self {
+            tag,
+            published_at,
+            identity: None,
+            digest: None,
+        }
+    }
+
+    /// With what the list says of its files, where that can be a release.
+    pub(crate) fn with_files(self, resolved: Option<&Resolved>) -> Self {
+        Self {
+            identity: resolved.map(Resolved::identity),
+            digest: resolved.and_then(Resolved::digest),
+            ..self
+        }
+    }
 }

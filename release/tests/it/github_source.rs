@@ -844,3 +844,62 @@ fn options_that_cannot_be_right_are_refused_without_telling_secrets() {
     );
     assert!(!told.contains(TOKEN), "{told}");
 }
+
+#[tokio::test]
+async fn list_tells_which_tag_has_other_files_for_one_request() {
+    let root = TempDir::new().unwrap();
+    let directory = good_release(root.path(), TAG);
+    let (stub, shown) = github(Repository::with_files(&directory)).await;
+    let source = source(&stub);
+    let before = source.list().await.unwrap().releases.remove(0);
+    let resolved = source.resolve(&tag(TAG)).await.unwrap();
+    assert_eq!(
+        (before.identity, before.digest),
+        (Some(resolved.identity()), resolved.digest())
+    );
+    assert!(before.digest.is_some());
+    stub.asked();
+    // As GitHub does when an asset is replaced: another number, and the digest of the other bytes.
+    {
+        let asset = &mut shown.lock().unwrap().releases[0].assets[0];
+        asset.id += 1000;
+        asset.digest = None;
+    }
+    let after = source.list().await.unwrap().releases.remove(0);
+    assert_eq!(stub.asked().len(), 1);
+    assert_ne!(after.identity, before.identity);
+    assert_eq!((after.identity.is_some(), after.digest), (true, None));
+}
+
+#[tokio::test]
+async fn list_tells_nothing_of_releases_that_it_may_not_show_whole() {
+    let root = TempDir::new().unwrap();
+    let directory = good_release(root.path(), TAG);
+    let many = |count| {
+        let mut repository = Repository::with_files(&directory);
+        let pattern = repository.releases[0].assets[0].clone();
+        let more = (1000..).map(|id| Asset {
+            id,
+            name: format!("more-{id}"),
+            ..pattern.clone()
+        });
+        let assets = &mut repository.releases[0].assets;
+        let missing = count - assets.len();
+        assets.extend(more.take(missing));
+        repository
+    };
+    for (count, is_told) in [(29, true), (30, false), (40, false)] {
+        let mut repository = many(count);
+        repository.shown = Some(30);
+        let (stub, _) = github(repository).await;
+        let listed = source(&stub).list().await.unwrap().releases.remove(0);
+        assert_eq!(listed.identity.is_some(), is_told, "{count}");
+    }
+    let unfinished = |state| {
+        let mut repository = many(29);
+        repository.releases[0].assets[3].state = state;
+        repository
+    };
+    let (stub, _) = github(unfinished("starter")).await;
+    assert_eq!(source(&stub).list().await.unwrap().releases[0].identity, None);
+}

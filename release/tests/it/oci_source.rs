@@ -104,6 +104,8 @@ async fn tags_of_all_pages_are_listed_and_foreign_ones_apart() {
         .map(|text| ListedRelease {
             tag: tag(text),
             published_at: None,
+            identity: None,
+            digest: None,
         })
         .collect();
     expected.sort_by(|left, right| left.tag.cmp(&right.tag));

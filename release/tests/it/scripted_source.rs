@@ -187,6 +187,8 @@ impl ReleaseSource for ScriptedSource {
         let listed = ListedRelease {
             tag: self.tag.clone(),
             published_at: None,
+            identity: None,
+            digest: None,
         };
         Box::pin(ready(Ok(Listing {
             releases: vec![listed],

@@ -34,6 +34,16 @@ pub(crate) async fn assert_keeps_the_contract(source: &dyn ReleaseSource, direct
     let names: Vec<_> = resolved.files().iter().map(|file| &file.name).collect();
     assert_eq!(names, files.keys().collect::<Vec<_>>());
     assert_eq!(source.resolve(&tag).await.unwrap().identity(), resolved.identity());
+    // What a list says of a release is what the tag stands for, or nothing.
+    let listed = listing.releases.iter().find(|listed| listed.tag == tag).unwrap();
+    assert!(
+        listed.identity.is_none_or(|identity| identity == resolved.identity()),
+        "{listed:?}"
+    );
+    assert!(
+        listed.digest.is_none() || listed.identity.is_some() && listed.digest == resolved.digest(),
+        "{listed:?}"
+    );
     let whole = Release::open(directory, &tag).unwrap();
     assert!(resolved.digest().is_none_or(|digest| digest == whole.digest));
     for file in resolved.files() {

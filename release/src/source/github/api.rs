@@ -60,6 +60,8 @@ pub(super) struct ReleaseLine {
     #[serde(default)]
     pub(super) draft: bool,
     pub(super) published_at: Option<Timestamp>,
+    #[serde(default)]
+    pub(super) assets: Vec<Asset>,
 }
 
 /// A release with its files.

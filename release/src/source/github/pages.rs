@@ -1,7 +1,7 @@
 //! The list of releases, page by page, and as few bytes of it as can be when nothing changed.
 //!
 //! An entity tag speaks for one page. Releases are sorted by the date of their commit, so what is new changes the first page; what is
-//! deleted, or tagged on an old commit, may change a later one alone. So an unchanged list costs one answer 304 for the first page, and if
+//! deleted, tagged on an old commit, or given other files, may change a later one alone. So an unchanged list costs one answer 304 for the first page, and if
 //! there are more, one for another of them, each in its turn: what the first page does not show is seen some polls later.
 //!
 //! Pages are addressed by number, never by the URLs of a `Link` header. While they are read, a list may move under the reader: a release
@@ -11,7 +11,11 @@
 use crds::names::ReleaseTag;
 use jiff::Timestamp;
 
-use super::api::{Answer, Api, Fresh, ReleaseLine};
+use super::{
+    SHOWN_ASSETS,
+    api::{Answer, Api, Fresh, ReleaseLine},
+    resolved,
+};
 use crate::source::{ListedRelease, Listing, SourceError};
 
 /// Releases on one page; more are not given.
@@ -31,10 +35,43 @@ struct Page {
     has_next: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Line {
-    name: String,
-    published_at: Option<Timestamp>,
+impl Page {
+    fn places(&self) -> impl Iterator<Item = (String, Option<Timestamp>)> {
+        self.lines.iter().map(Line::place)
+    }
+}
+
+/// One release of a page.
+#[derive(Clone, Debug)]
+enum Line {
+    Release(ListedRelease),
+    Foreign(String),
+}
+
+impl Line {
+    fn of(line: ReleaseLine) -> Self {
+        let ReleaseLine {
+            tag_name,
+            published_at,
+            assets,
+            ..
+        } = line;
+        let Ok(tag) = tag_name.parse::<ReleaseTag>() else {
+            return Self::Foreign(tag_name.chars().take(LONGEST_NAME).collect());
+        };
+        // With so many it may have more than it shows.
+        let is_whole = assets.len() < SHOWN_ASSETS;
+        let resolved = is_whole.then(|| resolved(&tag, assets).ok()).flatten();
+        Self::Release(ListedRelease::of(tag, published_at).with_files(resolved.as_ref()))
+    }
+
+    /// What tells where in the list it stands. Its files do not: they may be arriving just now.
+    fn place(&self) -> (String, Option<Timestamp>) {
+        match self {
+            Self::Release(listed) => (listed.tag.to_string(), listed.published_at),
+            Self::Foreign(name) => (name.clone(), None),
+        }
+    }
 }
 
 /// The list as it was when it was read last.
@@ -83,7 +120,7 @@ impl Pages {
                 && pages
                     .iter()
                     .zip(&before)
-                    .all(|(page, before)| page.lines == before.lines);
+                    .all(|(page, before)| page.places().eq(before.places()));
             if pages.len() == 1 || is_same {
                 return Ok(pages);
             }
@@ -95,13 +132,10 @@ impl Pages {
 
     fn listing(&self) -> Listing {
         let mut listing = Listing::default();
-        for Line { name, published_at } in self.pages.iter().flat_map(|page| &page.lines) {
-            match name.parse::<ReleaseTag>() {
-                Ok(tag) => listing.releases.push(ListedRelease {
-                    tag,
-                    published_at: *published_at,
-                }),
-                Err(_) => listing.foreign.push(name.chars().take(LONGEST_NAME).collect()),
+        for line in self.pages.iter().flat_map(|page| &page.lines) {
+            match line {
+                Line::Release(listed) => listing.releases.push(listed.clone()),
+                Line::Foreign(name) => listing.foreign.push(name.clone()),
             }
         }
         listing.releases.sort_by(|left, right| left.tag.cmp(&right.tag));
@@ -156,13 +190,9 @@ async fn read(api: &Api, repository: &str, index: usize, etag: Option<&str>) -> 
     };
     // Those who may write see drafts, which nobody has published yet.
     let published = content.into_iter().filter(|release| !release.draft);
-    let lines = published.map(|release| Line {
-        name: release.tag_name,
-        published_at: release.published_at,
-    });
     Ok(Some(Page {
         etag,
-        lines: lines.collect(),
+        lines: published.map(Line::of).collect(),
         has_next,
     }))
 }

@@ -25,6 +25,8 @@ const LONGEST_NAME: usize = 256;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Index {
     releases: BTreeMap<ReleaseTag, Release>,
+    /// The same as a list, made once: the digests of thousands of releases take their time.
+    listed: Vec<ListedRelease>,
     foreign: Vec<String>,
 }
 
@@ -91,6 +93,11 @@ impl Index {
         }
         index.foreign.sort();
         index.foreign.dedup();
+        let listed = index.releases.iter().map(|(tag, release)| {
+            let resolved = index.resolve(tag).ok();
+            ListedRelease::of(tag.clone(), release.published_at).with_files(resolved.as_ref())
+        });
+        index.listed = listed.collect();
         Ok(index)
     }
 
@@ -113,12 +120,8 @@ impl Index {
 
     /// What it offers.
     pub(super) fn listing(&self) -> Listing {
-        let listed = self.releases.iter().map(|(tag, release)| ListedRelease {
-            tag: tag.clone(),
-            published_at: release.published_at,
-        });
         Listing {
-            releases: listed.collect(),
+            releases: self.listed.clone(),
             foreign: self.foreign.clone(),
         }
     }

@@ -122,10 +122,7 @@ impl Shared {
         let mut listing = Listing::default();
         for name in tags {
             match tag_of_directory(&name) {
-                Some(tag) => listing.releases.push(ListedRelease {
-                    tag,
-                    published_at: None,
-                }),
+                Some(tag) => listing.releases.push(ListedRelease::of(tag, None)),
                 None if tags::is_bookkeeping(&name) => {}
                 None => listing.foreign.push(name),
             }
