@@ -231,6 +231,9 @@ pub struct ClusterStackStatus {
     /// How many releases the source offers for this stack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub available_count: Option<i64>,
+    /// How many names the source has that are no release tags. They are passed over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreign_count: Option<i64>,
     /// The release that is being made ready and will be the latest one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_release: Option<String>,

@@ -118,6 +118,7 @@ fn cluster_stack_has_every_additive_field() {
             ("status.available[].digest", json!({"type": "string"})),
             ("status.available[].ready", json!({"type": "boolean"})),
             ("status.availableCount", json!({"type": "integer"})),
+            ("status.foreignCount", json!({"type": "integer"})),
             ("status.nextRelease", json!({"type": "string"})),
             ("status.lastHandledReconcileAt", json!({"type": "string"})),
         ],

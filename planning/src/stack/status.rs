@@ -43,6 +43,7 @@ pub(super) fn status(
         usable_versions: (!ready.is_empty()).then(|| ready.join(", ")),
         available,
         available_count,
+        foreign_count: foreign_count(observed),
         next_release: selection
             .latest
             .as_ref()
@@ -154,6 +155,14 @@ fn catalogue(observed: &StackObserved, stem: &ReleaseStem) -> (Vec<AvailableRele
         .map(|listed| available(observed, listed))
         .collect();
     (available, i64::try_from(ours.len()).ok())
+}
+
+/// How many names of others the source holds; nothing where it holds none. One number, however many they are.
+fn foreign_count(observed: &StackObserved) -> Option<i64> {
+    match &observed.listing {
+        Listing::Known { foreign, .. } => i64::try_from(*foreign).ok().filter(|count| *count > 0),
+        _ => observed.status.foreign_count,
+    }
 }
 
 fn available(observed: &StackObserved, listed: &ListedRelease) -> AvailableRelease {

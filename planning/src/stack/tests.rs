@@ -53,6 +53,22 @@ fn now() -> Timestamp {
 }
 
 #[test]
+fn names_of_others_at_the_source_are_one_number_also_while_it_is_silent() {
+    let holds = |foreign: usize| serde_json::from_value(json!({"Known": {"releases": [], "foreign": foreign}}));
+    let mut observed = observed(&json!({"autoSubscribe": true}), &holds(3).expect("a listing"));
+    let told = |observed: &StackObserved| plan(observed, now()).status.foreign_count;
+    assert_eq!(told(&observed), Some(3));
+    observed.status = plan(&observed, now()).status;
+    observed.listing = Listing::Unavailable {
+        message: "no answer".to_owned(),
+        outage: None,
+    };
+    assert_eq!(told(&observed), Some(3));
+    observed.listing = holds(0).expect("a listing");
+    assert_eq!(told(&observed), None);
+}
+
+#[test]
 fn what_is_not_at_the_source_is_told_with_what_is() {
     let spec = json!({"versions": ["v3"]});
     let harbor = |versions: &[&str]| versions.iter().map(|version| format!("{TAG}{version}")).collect();
