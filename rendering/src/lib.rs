@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -44,6 +44,26 @@ pub struct Renderer {
     tera: Program,
     /// The digests of charts whose Tera templates take too long for the quick lane.
     slow: Mutex<BTreeSet<String>>,
+    counters: Counters,
+}
+
+/// What became of requests since a renderer was made. One that is too slow for its lane is in none of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Renderings {
+    /// Found among what was rendered before.
+    pub cached: u64,
+    /// Rendered.
+    pub rendered: u64,
+    /// Not rendered, because something is wrong with the chart or with the machine.
+    pub failed: u64,
+}
+
+/// The same, while it changes.
+#[derive(Default)]
+struct Counters {
+    cached: AtomicU64,
+    rendered: AtomicU64,
+    failed: AtomicU64,
 }
 
 /// Where a chart is rendered. Charts without Tera templates belong into the quick one.
@@ -241,6 +261,7 @@ impl Renderer {
             deadline: DEADLINE,
             tera: tera::itself(),
             slow: Mutex::default(),
+            counters: Counters::default(),
         }
     }
 
@@ -263,7 +284,7 @@ impl Renderer {
     /// longer than the deadline. What did not end in time is not kept.
     pub fn render(&self, request: &RenderRequest<'_>, lane: Lane) -> Result<Arc<Rendered>, RenderError> {
         let key = Key::of(request);
-        if let Some(rendered) = self.cache.get(&key) {
+        if let Some(rendered) = self.cached(&key) {
             return Ok(rendered);
         }
         match lane {
@@ -272,10 +293,31 @@ impl Renderer {
         }
     }
 
+    /// What became of all requests so far.
+    pub fn renderings(&self) -> Renderings {
+        let Counters {
+            cached,
+            rendered,
+            failed,
+        } = &self.counters;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Renderings {
+            cached: read(cached),
+            rendered: read(rendered),
+            failed: read(failed),
+        }
+    }
+
+    fn cached(&self, key: &Key) -> Option<Arc<Rendered>> {
+        let rendered = self.cache.get(key)?;
+        self.counters.cached.fetch_add(1, Ordering::Relaxed);
+        Some(rendered)
+    }
+
     fn render_in_turn(&self, request: &RenderRequest<'_>, key: Key) -> Result<Arc<Rendered>, RenderError> {
         let mut turn = lock(&self.turn);
         // Somebody may have rendered the same while this waited.
-        if let Some(rendered) = self.cache.get(&key) {
+        if let Some(rendered) = self.cached(&key) {
             return Ok(rendered);
         }
         if lock(&self.slow).contains(request.chart_digest) {
@@ -296,8 +338,24 @@ impl Renderer {
         slow.insert(chart_digest.to_owned());
     }
 
-    /// Renders the chart, which takes the place of the one that was rendered last, and keeps what comes of it.
     fn render_anew(
+        &self,
+        request: &RenderRequest<'_>,
+        key: Key,
+        last: &mut Option<LoadedChart>,
+        lane: Lane,
+    ) -> Result<Arc<Rendered>, RenderError> {
+        let rendered = self.render_and_keep(request, key, last, lane);
+        match &rendered {
+            Ok(_) => self.counters.rendered.fetch_add(1, Ordering::Relaxed),
+            Err(RenderError::TooSlow { .. }) => 0,
+            Err(_) => self.counters.failed.fetch_add(1, Ordering::Relaxed),
+        };
+        rendered
+    }
+
+    /// Renders the chart, which takes the place of the one that was rendered last, and keeps what comes of it.
+    fn render_and_keep(
         &self,
         request: &RenderRequest<'_>,
         key: Key,

@@ -1,13 +1,8 @@
 //! One server, asked in the name of one set of credentials.
 
-use std::{
-    error::Error,
-    io,
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{error::Error, io, sync::Arc, time::Duration};
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use jiff::Timestamp;
 use tokio::time::{self, Instant};
 use url::Url;
@@ -185,6 +180,7 @@ impl Client {
                 inner,
                 place,
                 shared: Arc::clone(&self.network.shared),
+                counters: Arc::clone(&self.network.counters),
                 silence: None,
             },
             deadline,
@@ -194,6 +190,7 @@ impl Client {
     async fn turn(&self, url: &Url, identity: Identity) -> Result<(), HttpError> {
         let turn = self.network.shared.hosts.turn(&host_key(url), identity).await;
         turn.map_err(|later| {
+            self.network.counters.held_back();
             let place = Place::origin(url);
             match later {
                 Later::Told(wait) => HttpError::BackingOff { place, wait },
@@ -216,8 +213,8 @@ impl Client {
         identity: Identity,
         asked: &Place,
     ) -> Result<reqwest::Response, HttpError> {
-        let counters = &self.network.shared.counters;
-        counters.requests.fetch_add(1, Ordering::Relaxed);
+        let counters = &self.network.counters;
+        counters.asked();
         let request = self
             .transport
             .request(method.clone(), url.clone())
@@ -231,13 +228,9 @@ impl Client {
                 after,
             }),
         };
-        let response = answered.inspect_err(|_| {
-            counters.failures.fetch_add(1, Ordering::Relaxed);
-        })?;
+        let response = answered.inspect_err(|_| counters.failed())?;
         let status = response.status();
-        if status == StatusCode::NOT_MODIFIED {
-            counters.unchanged.fetch_add(1, Ordering::Relaxed);
-        }
+        counters.answered(status);
         if (status.is_client_error() || status.is_server_error())
             && let Some(wait) = retry_after(response.headers(), Timestamp::now())
         {

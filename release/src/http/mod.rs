@@ -27,6 +27,7 @@ mod policy;
 mod redirect;
 mod response;
 mod retry_after;
+mod statistics;
 mod tls;
 
 pub use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -39,9 +40,10 @@ pub use self::{
     credentials::Credentials,
     error::{AddressKind, HttpError, Place, Stage},
     hosts::Rate,
-    network::{Deadlines, Lookup, LookupFuture, Network, NetworkOptions, Statistics, SystemLookup},
+    network::{Deadlines, Lookup, LookupFuture, Network, NetworkOptions, SystemLookup},
     redirect::Redirects,
     response::{Body, Response},
+    statistics::Statistics,
 };
 
 pub(crate) use self::retry_after::{retry_after_now as retry_after, until_now as until};

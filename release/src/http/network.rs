@@ -1,16 +1,14 @@
 //! What all clients of one process share: what may be reached, who is trusted, how often each host is asked, and what was counted.
 
 use std::{
+    collections::BTreeMap,
     error::Error,
     fmt,
     future::Future,
     io,
     net::{IpAddr, SocketAddr},
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -18,7 +16,13 @@ use ipnet::IpNet;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::net;
 
-use super::{AddressKind, HttpError, Rate, hosts::Hosts, policy::Policy, tls::Roots};
+use super::{
+    AddressKind, HttpError, Rate,
+    hosts::Hosts,
+    policy::Policy,
+    statistics::{Counters, Statistics},
+    tls::Roots,
+};
 
 /// Most headers of an answer; together they have at most some 400 KiB, which is a limit of the library beneath.
 const MAX_HEADERS: usize = 100;
@@ -101,31 +105,12 @@ impl Default for NetworkOptions {
     }
 }
 
-/// What was counted since the start of the process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// Requests sent, each redirect counted.
-    pub requests: u64,
-    /// Requests without an answer.
-    pub failures: u64,
-    /// Answers 304: nothing new.
-    pub unchanged: u64,
-    /// Bytes of bodies received.
-    pub bytes: u64,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Counters {
-    pub(super) requests: AtomicU64,
-    pub(super) failures: AtomicU64,
-    pub(super) unchanged: AtomicU64,
-    pub(super) bytes: AtomicU64,
-}
-
 /// What all clients of one process share. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Network {
     pub(super) shared: Arc<Shared>,
+    /// Where the requests of this clone are counted.
+    pub(super) counters: Arc<Counters>,
 }
 
 #[derive(Debug)]
@@ -133,7 +118,8 @@ pub(super) struct Shared {
     pub(super) policy: Arc<Policy>,
     pub(super) deadlines: Deadlines,
     pub(super) hosts: Hosts,
-    pub(super) counters: Counters,
+    /// By the name under which they are counted.
+    counters: Mutex<BTreeMap<&'static str, Arc<Counters>>>,
     lookup: Arc<dyn Lookup>,
     roots: Roots,
     /// The client of all who bring no certificates of their own: they share its connections. None where this machine trusts nobody.
@@ -158,7 +144,7 @@ impl Network {
             policy: Arc::new(Policy { plain_http, networks }),
             deadlines,
             hosts: Hosts::new(rate),
-            counters: Counters::default(),
+            counters: Mutex::default(),
             lookup,
             roots,
             usual: None,
@@ -169,26 +155,29 @@ impl Network {
             Err(HttpError::NoRoots) => None,
             Err(error) => return Err(error),
         };
-        Ok(Self {
-            shared: Arc::new(shared),
-        })
+        let shared = Arc::new(shared);
+        let counters = shared.counters("");
+        Ok(Self { shared, counters })
     }
 
-    /// What was counted since this was made.
-    pub fn statistics(&self) -> Statistics {
-        let Counters {
-            requests,
-            failures,
-            unchanged,
-            bytes,
-        } = &self.shared.counters;
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Statistics {
-            requests: read(requests),
-            failures: read(failures),
-            unchanged: read(unchanged),
-            bytes: read(bytes),
+    /// The same network, whose requests are counted under this name. Clients that are made of it keep the name.
+    #[must_use]
+    pub fn counted_as(&self, name: &'static str) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            counters: self.shared.counters(name),
         }
+    }
+
+    /// What was counted under this name since the start of the process; nothing is counted twice.
+    pub fn statistics_of(&self, name: &'static str) -> Statistics {
+        self.shared.counters(name).read()
+    }
+
+    /// What was counted under all names.
+    pub fn statistics(&self) -> Statistics {
+        let counters = self.shared.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        counters.values().map(|counters| counters.read()).sum()
     }
 
     /// The library's client for those who trust the usual authorities, and these in PEM.
@@ -201,6 +190,11 @@ impl Network {
 }
 
 impl Shared {
+    fn counters(&self, name: &'static str) -> Arc<Counters> {
+        let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(counters.entry(name).or_default())
+    }
+
     fn client(&self, certificates: Option<&[u8]>) -> Result<reqwest::Client, HttpError> {
         let resolver = GuardedResolver {
             policy: Arc::clone(&self.policy),

@@ -4,7 +4,7 @@ use std::{
     future::Future,
     io,
     pin::Pin,
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -21,7 +21,7 @@ use tokio::{
 use tokio_util::io::StreamReader;
 use url::Url;
 
-use super::{HttpError, Place, Stage, network::Shared, retry_after};
+use super::{HttpError, Place, Stage, network::Shared, retry_after, statistics::Counters};
 
 /// What a server answered. Any status: which of them is an error, its caller knows.
 #[derive(Debug)]
@@ -136,6 +136,7 @@ pub struct Body {
     pub(super) inner: reqwest::Body,
     pub(super) place: Place,
     pub(super) shared: Arc<Shared>,
+    pub(super) counters: Arc<Counters>,
     /// Runs only while somebody waits: a reader that takes its time is no silence of the server.
     pub(super) silence: Option<Pin<Box<Sleep>>>,
 }
@@ -152,14 +153,14 @@ impl http_body::Body for Body {
         let polled = Pin::new(&mut this.inner).poll_frame(context);
         if let Poll::Ready(frame) = polled {
             this.silence = None;
-            let counters = &this.shared.counters;
+            let counters = &this.counters;
             return Poll::Ready(frame.map(|frame| {
                 let frame = frame.map_err(|source| HttpError::Body {
                     place: this.place.clone(),
                     source: source.without_url(),
                 })?;
                 let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
-                counters.bytes.fetch_add(bytes, Ordering::Relaxed);
+                counters.received(bytes);
                 Ok(frame)
             }));
         }

@@ -258,6 +258,9 @@ struct Shown<'downloads> {
 impl Drop for Shown<'_> {
     fn drop(&mut self) {
         lock(&self.downloads.progress).remove(&self.number);
+        let bytes = self.progress.done.load(Ordering::Relaxed);
+        let counters = &self.downloads.contents.counters;
+        counters.downloaded_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 

@@ -165,6 +165,7 @@ impl Store {
             releases,
             downloads: self.downloads.running(),
             downloaded: counters.downloaded.load(Ordering::Relaxed),
+            downloaded_bytes: counters.downloaded_bytes.load(Ordering::Relaxed),
             evictions: counters.evictions.load(Ordering::Relaxed),
             rehashes: counters.rehashes.load(Ordering::Relaxed),
             corrupt: counters.corrupt.load(Ordering::Relaxed),

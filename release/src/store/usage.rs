@@ -19,6 +19,8 @@ pub struct Usage {
     pub downloads: Vec<Download>,
     /// Releases downloaded since the start.
     pub downloaded: u64,
+    /// Bytes of the files of downloads that have ended since the start, well or not.
+    pub downloaded_bytes: u64,
     /// Releases removed to make room since the start.
     pub evictions: u64,
     /// Releases read again and held against their digest since the start.
@@ -70,6 +72,7 @@ impl Progress {
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) downloaded: AtomicU64,
+    pub(super) downloaded_bytes: AtomicU64,
     pub(super) evictions: AtomicU64,
     pub(super) rehashes: AtomicU64,
     pub(super) corrupt: AtomicU64,

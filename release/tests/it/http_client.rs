@@ -6,7 +6,7 @@ use release::{
     ErrorClass,
     http::{
         AddressKind, Client, Credentials, Deadlines, HeaderValue, HttpError, Lookup, LookupFuture, Network,
-        NetworkOptions, Rate, Redirects, Request, Stage, StatusCode, Url, header,
+        NetworkOptions, Rate, Redirects, Request, Stage, Statistics, StatusCode, Url, header,
     },
 };
 use tokio::io::AsyncReadExt;
@@ -51,6 +51,40 @@ async fn answer_of_a_trusted_server_is_read_and_counted() {
     assert_eq!(answered.unwrap(), b"GET /");
     let counted = network.statistics();
     assert_eq!((counted.requests, counted.failures, counted.bytes), (1, 0, 5));
+}
+
+#[tokio::test]
+async fn what_is_asked_is_counted_under_its_name_by_what_came_of_it() {
+    let stub = Stub::new(|asked| match asked.target.trim_start_matches('/').parse() {
+        Ok(302) => Reply::redirect("/200"),
+        Ok(429) => Reply::of(429, &[("Retry-After", "60")], ""),
+        Ok(status) => Reply::of(status, &[], "abc"),
+        Err(_) => Reply::Says(Vec::new()),
+    })
+    .await;
+    let network = network();
+    let named = client(&network.counted_as("github"), &stub);
+    for path in ["/200", "/302", "/304", "/500", "/hangs-up", "/429", "/never-sent"] {
+        if let Ok(answer) = named.send(Request::get(stub.url(path))).await {
+            let _ = answer.bytes(100).await;
+        }
+    }
+    let counted = network.statistics_of("github");
+    let expected = Statistics {
+        requests: 7,
+        failures: 1,
+        unchanged: 1,
+        granted: 2,
+        redirected: 1,
+        refused: 1,
+        broken: 1,
+        held_back: 1,
+        bytes: counted.bytes,
+    };
+    assert_eq!(counted, expected);
+    assert_eq!(stub.asked().len(), 7);
+    assert_eq!(network.statistics(), counted, "the sum over all names");
+    assert_eq!(network.statistics_of("oci"), Statistics::default());
 }
 
 #[tokio::test]
