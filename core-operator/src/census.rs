@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crds::conditions::{ConditionType, is_true};
+use crds::conditions::{Condition, ConditionStatus, ConditionType, find, is_true};
 use crds::{ClusterStack, ClusterStackRelease};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::reflector::{Lookup, Store};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -36,10 +38,25 @@ impl Collector for Census {
         let Some((stacks, releases)) = self.stores.get() else {
             return Ok(());
         };
-        let stacks = tally(stacks, |stack| {
-            let conditions = stack.status.as_ref().map(|status| status.conditions.as_slice());
-            is_true(conditions.unwrap_or_default(), ConditionType::Ready)
-        });
+        let conditions = |stack: &ClusterStack| {
+            let status = stack.status.as_ref();
+            status.map(|status| status.conditions.clone()).unwrap_or_default()
+        };
+        let unready = [
+            (
+                "ClusterStack",
+                longest(stacks, |stack| unready_since(&conditions(stack), &stack.metadata)),
+            ),
+            (
+                "ClusterStackRelease",
+                longest(releases, |release| {
+                    let status = release.status.as_ref();
+                    let conditions = status.map(|status| status.conditions.as_slice());
+                    unready_since(conditions.unwrap_or_default(), &release.metadata)
+                }),
+            ),
+        ];
+        let stacks = tally(stacks, |stack| is_true(&conditions(stack), ConditionType::Ready));
         let releases = tally(releases, |release| {
             release.status.as_ref().is_some_and(|status| status.ready)
         });
@@ -58,8 +75,39 @@ impl Collector for Census {
                 ConstGauge::new(count).encode(family.encode_family(&[("ready", label)])?)?;
             }
         }
+        let mut family = encoder.encode_descriptor(
+            "stackwright_longest_unready_seconds",
+            "How long the object is not ready that is not for longest",
+            None,
+            ConstGauge::new(0.0).metric_type(),
+        )?;
+        for (kind, seconds) in unready {
+            ConstGauge::new(seconds).encode(family.encode_family(&[("kind", kind)])?)?;
+        }
         Ok(())
     }
+}
+
+/// Since when an object is not ready: since it said so, or since it is there.
+fn unready_since(conditions: &[Condition], metadata: &ObjectMeta) -> Option<Timestamp> {
+    let since = match find(conditions, ConditionType::Ready) {
+        Some(ready) if ready.status == ConditionStatus::True => return None,
+        Some(ready) => Some(ready.last_transition_time.0),
+        None => None,
+    };
+    since.or_else(|| metadata.creation_timestamp.as_ref().map(|created| created.0))
+}
+
+/// How long that is for the one where it is longest, in seconds.
+fn longest<K>(store: &Store<K>, since: impl Fn(&K) -> Option<Timestamp>) -> f64
+where
+    K: Lookup<DynamicType = ()> + Clone + 'static,
+{
+    let now = Timestamp::now();
+    let times = store.state().into_iter().filter_map(|object| since(&object));
+    times
+        .map(|since| now.duration_since(since).as_secs_f64())
+        .fold(0.0, f64::max)
 }
 
 /// How many are not ready, and how many are.

@@ -22,11 +22,13 @@ use planning::next::Next;
 use planning::warnings::warnings;
 use release::Admitted;
 use rendering::{Lane, RenderError, RenderRequest, Rendered, Renderer};
+use tokio::time::Instant;
 
 use crate::clusters::Clusters;
 use crate::freshest::Freshest;
 use crate::lanes::{Lanes, Unrendered};
 use crate::looking::Looking;
+use crate::metrics::Metrics;
 use crate::providers::Providers;
 use crate::release::Memories;
 use crate::sources::Sources;
@@ -50,6 +52,7 @@ pub(crate) struct Context {
     pub(crate) looking: Looking,
     pub(crate) events: Events,
     pub(crate) recorder: Option<Recorder>,
+    pub(crate) metrics: Metrics,
 }
 
 /// What is known of a kind.
@@ -174,9 +177,11 @@ impl Context {
             };
             (renderer.render(&request, lane), readable.get())
         };
+        let begun = Instant::now();
         let (outcome, readable) = tokio::task::spawn_blocking(work)
             .await
             .unwrap_or_else(|stopped| (Err(RenderError::Watch(stopped.into())), true));
+        self.metrics.rendered(begun.elapsed());
         if !readable {
             self.sources.doubt(&files.release().tag, files.release().digest);
         }

@@ -7,6 +7,7 @@ mod context;
 mod freshest;
 mod lanes;
 mod looking;
+mod metrics;
 mod operator;
 mod providers;
 mod readiness;
@@ -15,6 +16,7 @@ mod run;
 mod sources;
 mod stack;
 mod surroundings;
+mod tasks;
 mod triggers;
 mod webhooks;
 

@@ -11,34 +11,40 @@ use futures::channel::mpsc::UnboundedReceiver;
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
 use kube::core::{DeserializeGuard, NamespaceResourceScope};
-use kube::runtime::controller::{Action, Config};
+use kube::runtime::controller::{self, Action, Config};
 use kube::runtime::reflector::{ObjectRef, Store, store};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::runtime::{Controller, WatchStreamExt, reflector};
 use kube::{Api, Client, Resource, ResourceExt};
+use operator_kit::crd_watch::CrdWatch;
 use operator_kit::events::Events;
-use operator_kit::objects::ObjectWatches;
+use operator_kit::objects::{self, ObjectWatches};
 use operator_kit::patience::patiently;
+use operator_kit::projection;
 use operator_kit::record::{RecordLimits, Recorder};
 use operator_kit::telemetry::{Gate, Readiness};
 use operator_kit::watch_log::WatchLog;
 use release::http::{Network, NetworkOptions};
 use rendering::Renderer;
 use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
 use crate::census::Census;
-use crate::clusters::ClusterSight;
+use crate::clusters::{ClassInUse, ClusterSight};
 use crate::context::Context;
 use crate::freshest::Freshest;
 use crate::lanes::Lanes;
 use crate::looking::Looking;
-use crate::providers::Providers;
+use crate::metrics::{Metrics, Outcome, Supply, Work};
+use crate::providers::{ProviderChange, Providers};
 use crate::release::Memories;
-use crate::sources::{Cache, CacheOptions, Connector, SourceOptions, Sources};
+use crate::sources::{Cache, CacheOptions, Connector, SourceChange, SourceOptions, Sources};
 use crate::stack::StackMemories;
 use crate::surroundings::look_around;
+use crate::tasks::{Task, Tasks};
 use crate::triggers::{self, Triggers};
 
 /// Memory for rendered charts that may be asked for again soon.
@@ -62,6 +68,12 @@ pub(crate) struct Tidings {
     pub(crate) readiness: Readiness,
     /// Counts our own kinds.
     pub(crate) census: Census,
+    /// Counts the work.
+    pub(crate) metrics: Metrics,
+    /// Counts what the work is done with.
+    pub(crate) supply: Supply,
+    /// Starts tasks that must not end.
+    pub(crate) tasks: Tasks,
 }
 
 /// Works until `stop`. `sight` is the watch of Clusters, if one was begun already.
@@ -80,7 +92,9 @@ pub(crate) async fn operate(
     let handles = (Freshest::new(stack_store.clone()), Freshest::new(release_store.clone()));
     let (triggers, queues) = Triggers::new();
     let sight = sight.unwrap_or_else(|| ClusterSight::start(&client, &tidings.readiness, &stop));
-    let context = assemble(args, &client, sight, handles, &triggers, &stop)?;
+    let context = assemble(args, &client, (sight, &tidings), handles, &triggers, &stop)?;
+    tidings.metrics.leads();
+    tidings.supply.tell_of(&context);
     let stacks = reflector(stack_writer, watch::<ClusterStack>(args, &client, &tidings.readiness));
     let stack_events = stack_events(&context, stacks);
     let releases = reflector(
@@ -93,6 +107,7 @@ pub(crate) async fn operate(
         store: stack_store,
         queue: queues.stacks,
         concurrency: args.clusterstack_concurrency.unwrap_or(args.concurrency),
+        work: tidings.metrics.stacks.clone(),
         reconcile: |stack, context| reconcile(stack.as_ref(), context, crate::stack::reconcile),
     };
     let releases = Driver {
@@ -100,6 +115,7 @@ pub(crate) async fn operate(
         store: release_store,
         queue: queues.releases,
         concurrency: args.clusterstackrelease_concurrency.unwrap_or(args.concurrency),
+        work: tidings.metrics.releases.clone(),
         reconcile: |release, context| reconcile(release.as_ref(), context, crate::release::reconcile),
     };
     let work = async {
@@ -138,7 +154,7 @@ async fn announce(context: &Context, watches: &Gate) {
 fn assemble(
     args: &Args,
     client: &Client,
-    sight: ClusterSight,
+    (sight, tidings): (ClusterSight, &Tidings),
     (stacks, releases): (Freshest<ClusterStack>, Freshest<ClusterStackRelease>),
     triggers: &Triggers,
     stop: &CancellationToken,
@@ -152,7 +168,7 @@ fn assemble(
     let (objects, object_notices) =
         ObjectWatches::new(client.clone(), discovery.clone(), labels::PART_OF, stop.clone());
     let (providers, provider_changes) = Providers::new(client.clone(), discovery.clone(), crds.clone(), stop.clone());
-    let (sources, source_changes) = Sources::new(source_options(args, client)?, stop.clone());
+    let (sources, source_changes) = Sources::new(source_options(args, client, &tidings.tasks)?, stop.clone());
     let context = Arc::new(Context {
         client: client.clone(),
         discovery,
@@ -170,17 +186,57 @@ fn assemble(
         looking: Looking::new(stop.clone()),
         events: Events::start(client.clone(), "clusterstack.x-k8s.io/core-operator", "core-operator"),
         recorder: recorder(args)?,
+        metrics: tidings.metrics.clone(),
     });
-    let follow = |task: BoxFuture<'static, ()>| drop(tokio::spawn(stop.clone().run_until_cancelled_owned(task)));
-    follow(triggers::follow_objects(Arc::clone(&context), triggers.clone(), object_notices).boxed());
-    follow(triggers::follow_crds(Arc::clone(&context), triggers.clone(), crds).boxed());
-    follow(triggers::follow_clusters(Arc::clone(&context), triggers.clone(), cluster_notices).boxed());
-    follow(triggers::follow_providers(Arc::clone(&context), triggers.clone(), provider_changes).boxed());
-    follow(triggers::follow_sources(Arc::clone(&context), triggers.clone(), source_changes).boxed());
+    follow(
+        &context,
+        (&tidings.tasks, triggers, stop),
+        (object_notices, cluster_notices, provider_changes, source_changes),
+        crds,
+    );
     Ok(context)
 }
 
-fn source_options(args: &Args, client: &Client) -> anyhow::Result<SourceOptions> {
+/// News of objects, of Clusters, of providers and of sources.
+type News = (
+    mpsc::Receiver<objects::Notice>,
+    mpsc::Receiver<projection::Notice<ClassInUse>>,
+    mpsc::UnboundedReceiver<ProviderChange>,
+    mpsc::UnboundedReceiver<SourceChange>,
+);
+
+/// Starts what turns news into triggers.
+fn follow(
+    context: &Arc<Context>,
+    (tasks, triggers, stop): (&Tasks, &Triggers, &CancellationToken),
+    (objects, clusters, providers, sources): News,
+    crds: CrdWatch,
+) {
+    let given = || (Arc::clone(context), triggers.clone());
+    let (task, stop) = (Task::Triggers, || stop.clone());
+    let (context, triggers) = given();
+    tasks.start_with(task, stop(), objects, move |news| {
+        triggers::follow_objects(Arc::clone(&context), triggers.clone(), news)
+    });
+    let (context, triggers) = given();
+    tasks.start(task, stop(), move || {
+        triggers::follow_crds(Arc::clone(&context), triggers.clone(), crds.clone())
+    });
+    let (context, triggers) = given();
+    tasks.start_with(task, stop(), clusters, move |news| {
+        triggers::follow_clusters(Arc::clone(&context), triggers.clone(), news)
+    });
+    let (context, triggers) = given();
+    tasks.start_with(task, stop(), providers, move |news| {
+        triggers::follow_providers(Arc::clone(&context), triggers.clone(), news)
+    });
+    let (context, triggers) = given();
+    tasks.start_with(task, stop(), sources, move |news| {
+        triggers::follow_sources(Arc::clone(&context), triggers.clone(), news)
+    });
+}
+
+fn source_options(args: &Args, client: &Client, tasks: &Tasks) -> anyhow::Result<SourceOptions> {
     let network = Network::new(NetworkOptions {
         plain_http: args.allow_plain_http,
         networks: args.allow_source_network.clone(),
@@ -196,6 +252,7 @@ fn source_options(args: &Args, client: &Client) -> anyhow::Result<SourceOptions>
             directory: args.cache_dir.clone(),
             max_bytes: args.cache_max_bytes,
         })),
+        tasks: tasks.clone(),
     })
 }
 
@@ -327,6 +384,7 @@ where
     store: Store<K>,
     queue: UnboundedReceiver<ObjectRef<K>>,
     concurrency: u16,
+    work: Work,
     reconcile: fn(Arc<K>, Arc<Context>) -> BoxFuture<'static, Action>,
 }
 
@@ -342,22 +400,58 @@ where
             store,
             queue,
             concurrency,
+            work,
             reconcile,
         } = self;
-        let guarded = move |object: Arc<K>, context: Arc<Context>| async move {
-            // One object must never take the process down, whatever is in it.
-            let done = tokio::spawn(reconcile(Arc::clone(&object), context)).await;
-            Ok(done.unwrap_or_else(|error| {
-                tracing::error!(name = %object.name_any(), %error, "a reconcile ended abnormally");
-                Action::requeue(AFTER_PANIC)
-            }))
+        let events = events.inspect(triggered_by_watch(&work));
+        let queue = queue.inspect(triggered_by_others(&work));
+        let doing = work.clone();
+        let guarded = move |object: Arc<K>, context: Arc<Context>| {
+            let work = doing.clone();
+            async move {
+                work.begun(object.namespace().as_deref(), &object.name_any());
+                let begun = Instant::now();
+                // One object must never take the process down, whatever is in it.
+                let done = tokio::spawn(reconcile(Arc::clone(&object), context)).await;
+                let (action, outcome) = match done {
+                    Ok(action) if action == Action::await_change() => (action, Outcome::Settled),
+                    Ok(action) => (action, Outcome::Again),
+                    Err(error) => {
+                        tracing::error!(name = %object.name_any(), %error, "a reconcile ended abnormally");
+                        (Action::requeue(AFTER_PANIC), Outcome::Panicked)
+                    }
+                };
+                work.ended(outcome, begun.elapsed());
+                Ok(action)
+            }
         };
         Controller::for_stream(events, store)
             .with_config(Config::default().concurrency(concurrency))
             .reconcile_on(queue)
             .graceful_shutdown_on(stop.clone().cancelled_owned())
             .run(guarded, |_, error: &Infallible, _| match *error {}, Arc::clone(context))
-            .for_each(|_| async {})
+            .for_each(|done| {
+                if let Err(controller::Error::ObjectNotFound(gone)) = done {
+                    work.forgotten(gone.namespace.as_deref(), &gone.name);
+                }
+                std::future::ready(())
+            })
             .await;
     }
+}
+
+/// Notes what the watch shows: each object that it shows is looked at.
+fn triggered_by_watch<K: Resource>(work: &Work) -> impl FnMut(&watcher::Result<K>) + Send + use<K> {
+    let work = work.clone();
+    move |event| {
+        if let Ok(object) = event {
+            work.triggered(object.namespace().as_deref(), &object.name_any());
+        }
+    }
+}
+
+/// Notes what other objects, and sources, have looked at.
+fn triggered_by_others<K: Resource<DynamicType = ()>>(work: &Work) -> impl FnMut(&ObjectRef<K>) + Send + use<K> {
+    let work = work.clone();
+    move |reference| work.triggered(reference.namespace.as_deref(), &reference.name)
 }

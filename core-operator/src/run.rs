@@ -18,7 +18,9 @@ use tokio_util::sync::CancellationToken;
 use crate::args::{Args, LogFormat};
 use crate::census::Census;
 use crate::clusters::ClusterSight;
+use crate::metrics::{Metrics, Supply};
 use crate::operator::{Tidings, operate};
+use crate::tasks::Tasks;
 use crate::webhooks::{self, Facts, Tally};
 
 /// How long the drivers may take to finish what they are doing once the process was asked to stop.
@@ -50,6 +52,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         watches: readiness.gate("watches of ClusterStacks and ClusterStackReleases"),
         readiness: readiness.clone(),
         census: Census::register(&mut registry),
+        metrics: Metrics::register(&mut registry),
+        supply: Supply::register(&mut registry),
+        tasks: Tasks::register(&mut registry),
     };
     let servers = CancellationToken::new();
     if let Some(address) = args.metrics_bind_address.0 {

@@ -4,6 +4,7 @@
 
 mod connect;
 mod directory;
+mod followed;
 mod opened;
 mod place;
 mod remote;
@@ -21,18 +22,22 @@ use crds::{ClusterStack, ClusterStackRelease};
 use kube::ResourceExt;
 use planning::stack::{ListedRelease, Listing};
 use release::Digest;
+use release::http::Statistics;
 use release::source::{Notifications, RELEASES_DIRECTORY};
+use release::store::Usage;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub(crate) use self::connect::{Connector, UsualSource};
 use self::directory::DirectoryFollower;
+pub(crate) use self::followed::{Followed, SourceKind};
 pub(crate) use self::opened::Opened;
 use self::opened::verification_mode;
 use self::place::Place;
 pub(crate) use self::remote::{Cache, CacheOptions};
 use self::remote::{RemoteFollower, Wish};
+use crate::tasks::{Task, Tasks};
 
 /// What changed at a source.
 #[derive(Clone, Debug)]
@@ -53,6 +58,14 @@ impl SourceChange {
             listing: false,
         }
     }
+
+    /// The two as one.
+    pub(crate) fn and(mut self, mut later: Self) -> Self {
+        self.tags.append(&mut later.tags);
+        self.unready |= later.unready;
+        self.listing |= later.listing;
+        self
+    }
 }
 
 /// How sources are followed.
@@ -65,6 +78,8 @@ pub(crate) struct SourceOptions {
     pub(crate) connector: Arc<Connector>,
     /// Where releases of remote sources are kept.
     pub(crate) cache: Arc<Cache>,
+    /// Starts those that follow.
+    pub(crate) tasks: Tasks,
 }
 
 /// All sources that stacks and releases name, and some that they named lately.
@@ -132,11 +147,13 @@ impl Sources {
     pub(crate) fn has_withdrawn(&self, release: &ClusterStackRelease) -> bool {
         let namespace = release.namespace().unwrap_or_default();
         let follower = self.follower(release.spec.source.as_ref(), &namespace);
-        let name = release.name_any();
-        matches!(
-            follower.map(|follower| follower.listing()),
-            Ok(Listing::Known { releases, .. }) if releases.iter().all(|listed| listed.tag.to_string() != name)
-        )
+        match (follower, release.name_any().parse()) {
+            (Ok(Follower::Directory(follower)), Ok(tag)) => follower.has_withdrawn(&tag),
+            (Ok(Follower::Remote(follower)), Ok(tag)) => follower.has_withdrawn(&tag),
+            // A name that is no tag is in no source.
+            (Ok(follower), Err(_)) => matches!(follower.listing(), Listing::Known { .. }),
+            (Err(_), _) => false,
+        }
     }
 
     /// What a source is and where, for people.
@@ -213,6 +230,29 @@ impl Sources {
         self.options.cache.keep(needed);
     }
 
+    /// All sources that are followed, as of now.
+    pub(crate) fn followed(&self) -> Vec<Followed> {
+        let followers = lock(&self.followers);
+        let followed = followers.iter().map(|(place, Following { follower, .. })| {
+            let kind = self.options.connector.kind(place);
+            match follower {
+                Follower::Directory(follower) => Followed::of(kind, &follower.listing(), None),
+                Follower::Remote(follower) => Followed::of(kind, &follower.listing(), follower.answered_at()),
+            }
+        });
+        followed.collect()
+    }
+
+    /// What was asked of sources of this sort.
+    pub(crate) fn statistics(&self, kind: SourceKind) -> Statistics {
+        self.options.connector.statistics(kind)
+    }
+
+    /// What the store of releases holds and does, once there is one.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        self.options.cache.usage()
+    }
+
     fn follower(&self, source: Option<&Source>, namespace: &str) -> Result<Follower, String> {
         let place = self.place(source, namespace)?;
         let mut followers = lock(&self.followers);
@@ -223,8 +263,11 @@ impl Sources {
         let follower = match &place {
             Place::Directory(path) => {
                 let follower = Arc::new(DirectoryFollower::new(path, self.changes.clone()));
-                let task = Arc::clone(&follower).follow(self.options.rescan, self.notifications.clone());
-                tokio::spawn(end.clone().run_until_cancelled_owned(task));
+                let (rescan, notifications) = (self.options.rescan, self.notifications.clone());
+                let begin = Arc::clone(&follower);
+                self.options.tasks.start(Task::Source, end.clone(), move || {
+                    Arc::clone(&begin).follow(rescan, notifications.clone())
+                });
                 Follower::Directory(follower)
             }
             Place::Remote { .. } | Place::Usual => {
@@ -232,10 +275,12 @@ impl Sources {
                     self.options.connector.connection(&place),
                     Arc::clone(&self.options.cache),
                     self.changes.clone(),
-                    end.clone(),
+                    (self.options.tasks.clone(), end.clone()),
                 );
-                let task = Arc::clone(&follower).follow();
-                tokio::spawn(end.clone().run_until_cancelled_owned(task));
+                let begin = Arc::clone(&follower);
+                self.options
+                    .tasks
+                    .start(Task::Source, end.clone(), move || Arc::clone(&begin).follow());
                 Follower::Remote(follower)
             }
         };
@@ -262,12 +307,20 @@ fn known(listing: release::source::Listing) -> Listing {
     let listed = |listed: release::source::ListedRelease| ListedRelease {
         tag: listed.tag,
         published_at: listed.published_at,
-        digest: None,
+        digest: listed.digest.map(|digest| digest.to_string()),
         kubernetes_version: None,
     };
     Listing::Known {
         foreign: listing.foreign.len(),
         releases: listing.releases.into_iter().map(listed).collect(),
+    }
+}
+
+/// Whether this is an answer that does not have a release. An answer is sorted.
+fn is_without(listing: &Listing, tag: &ReleaseTag) -> bool {
+    match listing {
+        Listing::Known { releases, .. } => releases.binary_search_by(|listed| listed.tag.cmp(tag)).is_err(),
+        _ => false,
     }
 }
 

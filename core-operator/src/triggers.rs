@@ -1,5 +1,7 @@
 //! Turns what the watches tell into "look at this stack" and "look at this release". Decides nothing else.
 
+mod news;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +14,9 @@ use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use operator_kit::crd_watch::CrdWatch;
 use operator_kit::{objects, projection};
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{OwnedMutexGuard, broadcast, mpsc};
 
+use self::news::pass_on;
 use crate::clusters::ClassInUse;
 use crate::context::Context;
 use crate::providers::ProviderChange;
@@ -125,7 +128,7 @@ async fn gather(
 pub(crate) async fn follow_objects(
     context: Arc<Context>,
     triggers: Triggers,
-    mut notices: mpsc::Receiver<objects::Notice>,
+    mut notices: OwnedMutexGuard<mpsc::Receiver<objects::Notice>>,
 ) {
     while let Some(notice) = notices.recv().await {
         match notice {
@@ -170,7 +173,7 @@ pub(crate) async fn follow_crds(context: Arc<Context>, triggers: Triggers, crds:
 pub(crate) async fn follow_clusters(
     context: Arc<Context>,
     triggers: Triggers,
-    mut notices: mpsc::Receiver<projection::Notice<ClassInUse>>,
+    mut notices: OwnedMutexGuard<mpsc::Receiver<projection::Notice<ClassInUse>>>,
 ) {
     while let Some(notice) = notices.recv().await {
         match notice {
@@ -192,7 +195,7 @@ pub(crate) async fn follow_clusters(
 pub(crate) async fn follow_providers(
     context: Arc<Context>,
     triggers: Triggers,
-    mut changes: mpsc::UnboundedReceiver<ProviderChange>,
+    mut changes: OwnedMutexGuard<mpsc::UnboundedReceiver<ProviderChange>>,
 ) {
     while let Some(change) = changes.recv().await {
         match change.name {
@@ -207,18 +210,20 @@ pub(crate) async fn follow_providers(
 pub(crate) async fn follow_sources(
     context: Arc<Context>,
     triggers: Triggers,
-    mut changes: mpsc::UnboundedReceiver<SourceChange>,
+    mut changes: OwnedMutexGuard<mpsc::UnboundedReceiver<SourceChange>>,
 ) {
-    while let Some(change) = changes.recv().await {
+    let trigger = |change: SourceChange| {
         if change.listing {
             triggers.stacks_within(&context, "");
         }
-        let names: HashSet<String> = change.tags.iter().map(ToString::to_string).collect();
-        triggers.releases_where(&context, |release| {
-            names.contains(&release.name_any()) || (change.unready && awaits_files(release))
-        });
-        end_idle_followers(&context);
-    }
+        if change.unready || !change.tags.is_empty() {
+            let names: HashSet<String> = change.tags.iter().map(ToString::to_string).collect();
+            triggers.releases_where(&context, |release| {
+                names.contains(&release.name_any()) || (change.unready && awaits_files(release))
+            });
+        }
+    };
+    pass_on(&mut changes, trigger, || end_idle_followers(&context)).await;
 }
 
 /// Whether a release could be better off with files that it does not have: one that is not ready, and one that is without its files.

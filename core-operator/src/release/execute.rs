@@ -234,7 +234,8 @@ impl Pass<'_> {
             let kept = keep_what_is_there(self.context, release, self.part_of, key, &body).await;
             kept.map_err(|message| self.refused(key, digest, &message))?;
         }
-        match apply(&self.context.client, &self.context.discovery, &body, &options).await {
+        let applying = apply(&self.context.client, &self.context.discovery, &body, &options);
+        match self.context.metrics.applied(applying).await {
             Ok(applied) => {
                 self.applied(key, digest, &applied);
                 if matches!(why, ApplyReason::Correct | ApplyReason::Adopt) {

@@ -9,13 +9,14 @@ use crds::source::{GithubSource as Github, HttpSource as Http, OciSource as Oci,
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;
-use release::http::{Credentials, HttpError, Network, SecretString};
+use release::http::{Credentials, HttpError, Network, SecretString, Statistics};
 use release::source::oci::{InvalidRepository, OciOptions, OciSource};
 use release::source::{GithubOptions, GithubSource, HttpOptions, HttpSource, ReleaseSource, SourceError};
 use release::{Digest, ErrorClass};
 use thiserror::Error;
 
 use self::secrets::{SecretError, Secrets};
+use super::SourceKind;
 use super::place::Place;
 
 /// A source that can be asked.
@@ -103,6 +104,19 @@ impl Connector {
         &self.usual
     }
 
+    /// What was asked of sources of this sort.
+    pub(super) fn statistics(&self, kind: SourceKind) -> Statistics {
+        self.network.statistics_of(kind.name())
+    }
+
+    /// What is asked at a place.
+    pub(super) fn kind(&self, place: &Place) -> SourceKind {
+        place.kind().unwrap_or(match &self.usual {
+            UsualSource::Directory => SourceKind::Directory,
+            UsualSource::Remote { source, .. } => SourceKind::of(source),
+        })
+    }
+
     /// How to come to the source of a place; directories are no affair of this.
     pub(super) fn connection(self: &Arc<Self>, place: &Place) -> Box<dyn Connect> {
         Box::new(PlaceConnection {
@@ -152,10 +166,11 @@ impl Connect for PlaceConnection {
                 }
             };
             let fingerprint = given.fingerprint();
+            let network = network.counted_as(SourceKind::of(source).name());
             let source: Arc<dyn ReleaseSource> = match source {
-                Source::Github(source) => github(network, source, given)?,
-                Source::Http(source) => http(network, source, given)?,
-                Source::Oci(source) => oci(network, source, given)?,
+                Source::Github(source) => github(&network, source, given)?,
+                Source::Http(source) => http(&network, source, given)?,
+                Source::Oci(source) => oci(&network, source, given)?,
                 Source::Directory(_) => return Err(ConnectError::Source(SourceError::Stopped)),
             };
             Ok(Connection { fingerprint, source })

@@ -13,7 +13,7 @@ use release::{Digest, ErrorClass, Release};
 use tokio::sync::mpsc;
 
 use super::opened::Opened;
-use super::{SourceChange, known, lock};
+use super::{SourceChange, is_without, known, lock};
 
 /// Follows one directory.
 pub(super) struct DirectoryFollower {
@@ -52,6 +52,11 @@ impl DirectoryFollower {
     /// What the directory listed last.
     pub(super) fn listing(&self) -> Listing {
         lock(&self.listing).clone()
+    }
+
+    /// Whether the directory was there when it was listed last, without this release.
+    pub(super) fn has_withdrawn(&self, tag: &ReleaseTag) -> bool {
+        is_without(&lock(&self.listing), tag)
     }
 
     /// One release. What was opened once is not read again until the watch tells of a change.

@@ -4,6 +4,8 @@ use std::path::{Component, Path, PathBuf};
 
 use crds::source::{SecretReference, Source};
 
+use super::SourceKind;
+
 /// A source as it is told apart from others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Place {
@@ -21,6 +23,15 @@ pub(super) enum Place {
 }
 
 impl Place {
+    /// What is asked, where this says so.
+    pub(super) fn kind(&self) -> Option<SourceKind> {
+        match self {
+            Self::Directory(_) => Some(SourceKind::Directory),
+            Self::Remote { source, .. } => Some(SourceKind::of(source)),
+            Self::Usual => None,
+        }
+    }
+
     /// The place that a stack or release of a namespace names; the error is for people.
     pub(super) fn of(root: &Path, source: &Source, namespace: &str) -> Result<Self, String> {
         if let Source::Directory(directory) = source {

@@ -4,7 +4,9 @@
 //! gave stays usable however long it does not answer.
 
 mod cache;
+mod comparison;
 mod memory;
+mod trouble;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::future::pending;
@@ -14,11 +16,10 @@ use std::time::Duration;
 
 use crds::names::ReleaseTag;
 use jiff::Timestamp;
-use operator_kit::failure::chain;
 use planning::polling::next_poll;
 use planning::stack::{Listing, Outage};
-use release::source::Resolved;
-use release::store::{Origin, StoreError};
+use release::source::Listing as Listed;
+use release::store::Origin;
 use release::{Digest, ErrorClass, Release};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{self, Instant};
@@ -26,15 +27,14 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::cache::{Cache, CacheOptions};
 use self::memory::{Memory, Obstacle};
-use super::connect::{Connect, ConnectError, Connection};
+use self::trouble::Trouble;
+use super::connect::{Connect, Connection};
 use super::opened::Opened;
-use super::{SourceChange, is_recent, known, lock};
+use super::{SourceChange, is_recent, is_without, known, lock};
+use crate::tasks::{Task, Tasks};
 
 /// How often a source is asked that no stack names: releases may still come from it.
 const UNWISHED: Duration = Duration::from_mins(5);
-/// Releases that are held against what the source has now at every poll, each in its turn: who has no token may ask GitHub 60 times an hour,
-/// and 12 polls of one list and these are more than half of that.
-const COMPARED: usize = 2;
 /// How often a download that runs is told.
 const TOLD_EVERY: Duration = Duration::from_secs(5);
 
@@ -53,8 +53,10 @@ pub(crate) struct RemoteFollower {
     connection: tokio::sync::Mutex<Option<Connection>>,
     cache: Arc<Cache>,
     changes: mpsc::UnboundedSender<SourceChange>,
+    tasks: Tasks,
     end: CancellationToken,
     listing: Mutex<Listing>,
+    answered_at: Mutex<Option<Timestamp>>,
     memory: Mutex<Memory>,
     wishes: Mutex<HashMap<String, (Wish, Instant)>>,
     is_requested: AtomicBool,
@@ -70,15 +72,17 @@ impl RemoteFollower {
         connect: Box<dyn Connect>,
         cache: Arc<Cache>,
         changes: mpsc::UnboundedSender<SourceChange>,
-        end: CancellationToken,
+        (tasks, end): (Tasks, CancellationToken),
     ) -> Arc<Self> {
         Arc::new(Self {
             connect,
             connection: tokio::sync::Mutex::default(),
             cache,
             changes,
+            tasks,
             end,
             listing: Mutex::new(Listing::NotAsked),
+            answered_at: Mutex::default(),
             memory: Mutex::default(),
             wishes: Mutex::default(),
             is_requested: AtomicBool::new(false),
@@ -91,6 +95,16 @@ impl RemoteFollower {
     /// What the source listed when it was asked last.
     pub(super) fn listing(&self) -> Listing {
         lock(&self.listing).clone()
+    }
+
+    /// When it answered last.
+    pub(super) fn answered_at(&self) -> Option<Timestamp> {
+        *lock(&self.answered_at)
+    }
+
+    /// Whether it answered when it was asked last, without this release.
+    pub(super) fn has_withdrawn(&self, tag: &ReleaseTag) -> bool {
+        is_without(&lock(&self.listing), tag)
     }
 
     /// Takes what a stack wants. A request is answered by asking once, and a shorter interval by asking at once too.
@@ -167,10 +181,10 @@ impl RemoteFollower {
             return memory.obstacle(tag);
         }
         let end = self.end.child_token();
-        tokio::spawn(
-            end.clone()
-                .run_until_cancelled_owned(Arc::clone(self).bring(tag.clone(), pinned)),
-        );
+        let (follower, wanted) = (Arc::clone(self), tag.clone());
+        self.tasks.start(Task::Download, end.clone(), move || {
+            Arc::clone(&follower).bring(wanted.clone(), pinned)
+        });
         memory.begin(tag, end.drop_guard());
         None
     }
@@ -246,10 +260,14 @@ impl RemoteFollower {
             };
             let told = asked.as_ref().err().and_then(|trouble| trouble.retry_after);
             let wait = next_poll(self.interval(), failures, told, spread(&self.connect.described(), turn));
-            let listing = match asked {
-                Ok(listing) => {
+            match asked {
+                Ok(listed) => {
                     outage = None;
-                    listing
+                    *lock(&self.answered_at) = Some(Timestamp::now());
+                    let releases = listed.releases.clone();
+                    self.publish(known(listed));
+                    self.answered.notify_waiters();
+                    self.begin_comparison(releases);
                 }
                 Err(trouble) => {
                     let now = Timestamp::now();
@@ -259,10 +277,9 @@ impl RemoteFollower {
                         next: now.checked_add(wait).unwrap_or(now),
                     };
                     outage = Some(current.clone());
-                    trouble.listing(current)
+                    self.publish(trouble.listing(current));
                 }
-            };
-            self.publish(&listing);
+            }
             tokio::select! {
                 () = time::sleep(wait) => {}
                 () = self.asked.notified() => {}
@@ -270,7 +287,7 @@ impl RemoteFollower {
         }
     }
 
-    async fn ask(&self) -> Result<Listing, Trouble> {
+    async fn ask(&self) -> Result<Listed, Trouble> {
         let listed = match self.origin().await {
             Ok(origin) => origin.source.list().await.map_err(Trouble::from),
             Err(trouble) => Err(trouble),
@@ -279,61 +296,19 @@ impl RemoteFollower {
             // Its Secrets may be others by now.
             self.renew().await;
         }
-        listed.map(known)
+        listed
     }
 
-    fn publish(self: &Arc<Self>, listing: &Listing) {
-        let answers = matches!(listing, Listing::Known { .. });
-        let differs = std::mem::replace(&mut *lock(&self.listing), listing.clone()) != *listing;
+    fn publish(&self, listing: Listing) {
+        let mut current = lock(&self.listing);
+        let differs = *current != listing;
+        *current = listing;
+        drop(current);
         self.tell(SourceChange {
             tags: BTreeSet::new(),
             unready: false,
             listing: differs,
         });
-        if answers {
-            self.answered.notify_waiters();
-            let comparison = Arc::clone(self).compare();
-            tokio::spawn(self.end.clone().run_until_cancelled_owned(comparison));
-        }
-    }
-
-    /// Finds releases that are here and have something else under their tags by now. Beside the polls, which do not wait for it.
-    async fn compare(self: Arc<Self>) {
-        let Ok(_one_at_a_time) = self.comparing.try_lock() else {
-            return;
-        };
-        let Ok(origin) = self.origin().await else { return };
-        // Whoever asks for a look means all of it.
-        let is_requested = self.is_requested.swap(false, Ordering::Relaxed);
-        let tags = lock(&self.memory).take_for_comparison(if is_requested { usize::MAX } else { COMPARED });
-        for tag in tags {
-            let resolved = match origin.source.resolve(&tag).await {
-                Ok(resolved) => resolved,
-                // A source that does not answer is told by the next poll.
-                Err(error) if error.class() == ErrorClass::Transient => return,
-                Err(_) => continue,
-            };
-            if let Some(offered) = self.digest_of(&tag, &resolved, &origin).await
-                && lock(&self.memory).offer(&tag, offered)
-            {
-                self.tell(SourceChange::of_tag(&tag));
-            }
-        }
-    }
-
-    /// The digest of what a tag was resolved to. Where the source does not tell, another identity has to be downloaded to know.
-    async fn digest_of(&self, tag: &ReleaseTag, resolved: &Resolved, origin: &Origin) -> Option<Digest> {
-        if let Some(digest) = resolved.digest() {
-            return Some(digest);
-        }
-        let identity = resolved.identity();
-        if let Some(digest) = lock(&self.memory).identified(tag, identity) {
-            return Some(digest);
-        }
-        let store = self.cache.store().await.ok()?;
-        let files = store.get(resolved, origin).await.ok()?;
-        lock(&self.memory).identify(tag, identity, files.digest);
-        Some(files.digest)
     }
 
     /// The source, connected to when it is needed for the first time.
@@ -379,74 +354,6 @@ impl RemoteFollower {
     /// A closed channel means that the process is about to end.
     fn tell(&self, change: SourceChange) {
         let _ = self.changes.send(change);
-    }
-}
-
-/// Why something was not had from a source.
-struct Trouble {
-    class: ErrorClass,
-    message: String,
-    retry_after: Option<Duration>,
-    /// Whether nothing was asked, because the source cannot be used as it is configured.
-    is_configuration: bool,
-}
-
-impl Trouble {
-    fn stopped() -> Self {
-        Self {
-            class: ErrorClass::Transient,
-            message: "the operator ends".to_owned(),
-            retry_after: None,
-            is_configuration: false,
-        }
-    }
-
-    fn listing(self, outage: Outage) -> Listing {
-        let Self { message, .. } = self;
-        if self.is_configuration {
-            Listing::Unusable { message }
-        } else {
-            Listing::Unavailable {
-                message,
-                outage: Some(outage),
-            }
-        }
-    }
-}
-
-impl From<release::source::SourceError> for Trouble {
-    fn from(error: release::source::SourceError) -> Self {
-        Self {
-            class: error.class(),
-            message: chain(&error),
-            retry_after: error.retry_after(),
-            is_configuration: false,
-        }
-    }
-}
-
-impl From<StoreError> for Trouble {
-    fn from(error: StoreError) -> Self {
-        Self {
-            class: error.class(),
-            message: chain(&error),
-            retry_after: match &error {
-                StoreError::Fetch { source, .. } => source.retry_after(),
-                _ => None,
-            },
-            is_configuration: false,
-        }
-    }
-}
-
-impl From<ConnectError> for Trouble {
-    fn from(error: ConnectError) -> Self {
-        Self {
-            class: error.class(),
-            message: chain(&error),
-            retry_after: None,
-            is_configuration: error.class() != ErrorClass::Transient,
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use crds::names::ReleaseTag;
 use operator_kit::failure::chain;
-use release::store::{Store, StoreError, StoreOptions};
+use release::store::{Store, StoreError, StoreOptions, Usage};
 use release::{Digest, Release};
 use tokio::sync::OnceCell;
 
@@ -59,6 +59,11 @@ impl Cache {
         store.find(tag, digest).await.ok().flatten()
     }
 
+    /// What the store holds and does, once it is open.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        self.store.get().map(Store::usage)
+    }
+
     pub(super) fn doubt(&self, digest: Digest) {
         if let Some(store) = self.store.get() {
             store.doubt(digest);
@@ -88,11 +93,7 @@ impl Cache {
 
     /// How far a download is, for people.
     pub(super) fn progress(&self, tag: &ReleaseTag, origin: &str) -> String {
-        let downloads = self
-            .store
-            .get()
-            .map(|store| store.usage().downloads)
-            .unwrap_or_default();
+        let downloads = self.usage().map(|usage| usage.downloads).unwrap_or_default();
         let download = downloads
             .into_iter()
             .find(|download| download.tag == *tag && download.origin == origin);

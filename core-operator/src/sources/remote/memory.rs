@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use crds::names::ReleaseTag;
+use release::source::ListedRelease;
 use release::{Digest, ErrorClass, Release};
 use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
@@ -48,6 +49,15 @@ impl Entry {
             compared: 0,
         }
     }
+}
+
+/// How many tags a source is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Questions {
+    /// Of those that differ from what the list says.
+    pub(super) differing: usize,
+    /// Of those of which the list does not tell enough.
+    pub(super) untold: usize,
 }
 
 /// The releases that somebody asked for.
@@ -108,20 +118,54 @@ impl Memory {
         }
     }
 
-    /// So many of the tags of which something is here: those that were not compared for longest. They count as compared now.
-    pub(super) fn take_for_comparison(&mut self, most: usize) -> Vec<ReleaseTag> {
-        let mut here: Vec<_> = self
-            .entries
-            .iter_mut()
-            .filter(|(_, entry)| !entry.here.is_empty())
-            .collect();
-        here.sort_by(|(tag, entry), (other_tag, other)| (entry.compared, *tag).cmp(&(other.compared, *other_tag)));
+    /// The tags that the source has to be asked for, to know whether they were moved: those of which something is here and the list says that
+    /// it is another or does not say, each in its turn. They count as compared now.
+    pub(super) fn questions(&mut self, listed: &[ListedRelease], most: Questions) -> Vec<ReleaseTag> {
+        let (mut differing, mut untold) = (Vec::new(), Vec::new());
+        for (tag, entry) in &mut self.entries {
+            if entry.here.is_empty() {
+                continue;
+            }
+            let Some(listed) = find(listed, tag) else { continue };
+            let Some(identity) = listed.identity else {
+                untold.push((entry.compared, tag.clone()));
+                continue;
+            };
+            let identified = || self.identified.get(&(tag.clone(), identity)).copied();
+            let told = listed.digest.or_else(identified);
+            if entry.offered.is_none() {
+                // After a start: nobody looked at the source, and it has what is here.
+                entry.offered = told.filter(|told| entry.here.contains_key(told));
+            }
+            if told.is_none() || told != entry.offered {
+                differing.push((entry.compared, tag.clone()));
+            }
+        }
+        let in_turn = |mut tags: Vec<(u64, ReleaseTag)>, most| {
+            tags.sort();
+            tags.truncate(most);
+            tags
+        };
+        let chosen = [in_turn(differing, most.differing), in_turn(untold, most.untold)].concat();
+        self.compared(chosen.into_iter().map(|(_, tag)| tag).collect())
+    }
+
+    /// All listed tags of which something is here. They count as compared now.
+    pub(super) fn questions_of_all(&mut self, listed: &[ListedRelease]) -> Vec<ReleaseTag> {
+        let here = self.entries.iter().filter(|(_, entry)| !entry.here.is_empty());
+        let tags = here.map(|(tag, _)| tag).filter(|tag| find(listed, tag).is_some());
+        let tags = tags.cloned().collect();
+        self.compared(tags)
+    }
+
+    fn compared(&mut self, tags: Vec<ReleaseTag>) -> Vec<ReleaseTag> {
         self.turn += 1;
-        let chosen = here.into_iter().take(most).map(|(tag, entry)| {
-            entry.compared = self.turn;
-            tag.clone()
-        });
-        chosen.collect()
+        for tag in &tags {
+            if let Some(entry) = self.entries.get_mut(tag) {
+                entry.compared = self.turn;
+            }
+        }
+        tags
     }
 
     /// Notes what the source has under a tag; whether that is news.
@@ -153,4 +197,10 @@ impl Memory {
     pub(super) fn identified(&self, tag: &ReleaseTag, identity: Digest) -> Option<Digest> {
         self.identified.get(&(tag.clone(), identity)).copied()
     }
+}
+
+/// A release in a list, which is sorted.
+fn find<'a>(listed: &'a [ListedRelease], tag: &ReleaseTag) -> Option<&'a ListedRelease> {
+    let index = listed.binary_search_by(|listed| listed.tag.cmp(tag)).ok()?;
+    listed.get(index)
 }

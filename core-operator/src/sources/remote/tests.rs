@@ -7,11 +7,13 @@ use std::sync::atomic::AtomicU64;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use release::source::{
-    Content, DirectorySource, Listing as Listed, RELEASES_DIRECTORY, ReleaseSource, RemoteFile, SourceError,
+    Content, DirectorySource, ListedRelease, RELEASES_DIRECTORY, ReleaseSource, RemoteFile, Resolved, SourceError,
     SourceFuture,
 };
 use tempfile::TempDir;
 
+use super::super::connect::ConnectError;
+use super::memory::Questions;
 use super::*;
 use crate::sources::tests::{pack, root, tag};
 
@@ -23,6 +25,10 @@ struct Faraway {
     resolves: AtomicU64,
     /// What its Secret holds.
     secret: AtomicU64,
+    /// Whether its list says which files its releases have.
+    tells: AtomicBool,
+    /// How many of the next lists and of the next questions for a release end in a panic.
+    panics: AtomicU64,
 }
 
 impl Faraway {
@@ -33,14 +39,44 @@ impl Faraway {
             lists: AtomicU64::new(0),
             resolves: AtomicU64::new(0),
             secret: AtomicU64::new(0),
+            tells: AtomicBool::new(false),
+            panics: AtomicU64::new(0),
         })
     }
 
     fn answer(&self) -> Result<(), SourceError> {
+        let less = |count: u64| count.checked_sub(1);
+        let panics = self.panics.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        assert!(panics.is_err(), "planned for this test");
         if self.is_down.load(Ordering::Relaxed) {
             return Err(SourceError::Stopped);
         }
         Ok(())
+    }
+
+    async fn resolved(&self, tag: &ReleaseTag) -> Result<Resolved, SourceError> {
+        let resolved = self.directory.resolve(tag).await?;
+        // As of a source that tells no digests: only another place shows that these are other bytes.
+        let files = resolved.files().iter().map(|file| RemoteFile {
+            location: format!(
+                "{}#{}",
+                file.location,
+                file.sha256.map(|digest| digest.hex()).unwrap_or_default()
+            ),
+            sha256: None,
+            ..file.clone()
+        });
+        Ok(Resolved::new(tag.clone(), files).unwrap())
+    }
+
+    async fn listed(&self) -> Result<Listed, SourceError> {
+        let mut listed = self.directory.list().await?;
+        for release in &mut listed.releases {
+            if self.tells.load(Ordering::Relaxed) {
+                release.identity = Some(self.resolved(&release.tag).await?.identity());
+            }
+        }
+        Ok(listed)
     }
 }
 
@@ -49,7 +85,7 @@ impl ReleaseSource for Faraway {
         self.lists.fetch_add(1, Ordering::Relaxed);
         Box::pin(async {
             self.answer()?;
-            self.directory.list().await
+            self.listed().await
         })
     }
 
@@ -57,18 +93,7 @@ impl ReleaseSource for Faraway {
         self.resolves.fetch_add(1, Ordering::Relaxed);
         Box::pin(async {
             self.answer()?;
-            let resolved = self.directory.resolve(tag).await?;
-            // As of a source that tells no digests: only another place shows that these are other bytes.
-            let files = resolved.files().iter().map(|file| RemoteFile {
-                location: format!(
-                    "{}#{}",
-                    file.location,
-                    file.sha256.map(|digest| digest.hex()).unwrap_or_default()
-                ),
-                sha256: None,
-                ..file.clone()
-            });
-            Ok(Resolved::new(tag.clone(), files).unwrap())
+            self.resolved(tag).await
         })
     }
 
@@ -108,6 +133,7 @@ impl Connect for Arc<Faraway> {
 struct Process {
     follower: Arc<RemoteFollower>,
     changes: mpsc::UnboundedReceiver<SourceChange>,
+    tasks: Tasks,
     end: CancellationToken,
 }
 
@@ -119,9 +145,21 @@ impl Process {
         }));
         let (sender, changes) = mpsc::unbounded_channel();
         let end = CancellationToken::new();
-        let follower = RemoteFollower::new(Box::new(Arc::clone(faraway)), cache, sender, end.clone());
-        tokio::spawn(end.clone().run_until_cancelled_owned(Arc::clone(&follower).follow()));
-        Self { follower, changes, end }
+        let tasks = Tasks::default();
+        let follower = RemoteFollower::new(
+            Box::new(Arc::clone(faraway)),
+            cache,
+            sender,
+            (tasks.clone(), end.clone()),
+        );
+        let begin = Arc::clone(&follower);
+        tasks.start(Task::Source, end.clone(), move || Arc::clone(&begin).follow());
+        Self {
+            follower,
+            changes,
+            tasks,
+            end,
+        }
     }
 
     /// Opens the release at every change until it is as it should be.
@@ -142,6 +180,14 @@ impl Process {
     async fn until_here(&mut self, pinned: Option<Digest>) -> Digest {
         let opened = self.until(pinned, |opened| digest(opened).is_some()).await;
         digest(&opened).unwrap()
+    }
+
+    /// Waits for so many polls.
+    async fn polls(&mut self, faraway: &Faraway, count: u64) {
+        let enough = faraway.lists.load(Ordering::Relaxed) + count;
+        while faraway.lists.load(Ordering::Relaxed) < enough {
+            self.changes.recv().await.unwrap();
+        }
     }
 
     async fn until_listing(&mut self, is_right: impl Fn(&Listing) -> bool) -> Listing {
@@ -326,4 +372,100 @@ async fn release_that_could_not_be_read_is_brought_again() {
     process.follower.doubt(&tag(), pinned);
     assert_eq!(process.until_here(Some(pinned)).await, pinned);
     assert_ne!(fs::read(kept.join("metadata.yaml")).unwrap(), b"rotten");
+}
+
+#[tokio::test]
+async fn source_whose_list_tells_of_files_is_asked_for_a_release_only_when_the_list_says_that_it_is_another() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    faraway.tells.store(true, Ordering::Relaxed);
+    let often = wish(Duration::from_millis(10), None);
+    let mut process = Process::start(&faraway, cache.path());
+    process.follower.wish("fleet/harbor", often.clone());
+    let pinned = process.until_here(None).await;
+    let asked = || faraway.resolves.swap(0, Ordering::Relaxed);
+    asked();
+    process.polls(&faraway, 10).await;
+    assert_eq!(asked(), 0);
+    replace(&root);
+    let opened = process.until(Some(pinned), |opened| moved_to(opened).is_some()).await;
+    assert_eq!(digest(&opened), Some(pinned));
+    process.polls(&faraway, 10).await;
+    assert_eq!(asked(), 1);
+    // A process that has seen nothing come asks once for what it has opened.
+    drop(process);
+    let mut process = Process::start(&faraway, cache.path());
+    process.follower.wish("fleet/harbor", often);
+    process.until(Some(pinned), |opened| moved_to(opened).is_some()).await;
+    process.polls(&faraway, 10).await;
+    assert_eq!(asked(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_that_is_older_than_what_was_downloaded_does_not_make_that_a_moved_tag() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    let mut process = Process::start(&faraway, cache.path());
+    let pinned = process.until_here(None).await;
+    let resolved = faraway.resolved(&tag()).await.unwrap().identity();
+    let old = ListedRelease {
+        tag: tag(),
+        published_at: None,
+        identity: Some(Digest::of(b"what was there before")),
+        digest: Some(Digest::of(b"its digest")),
+    };
+    let asked = lock(&process.follower.memory).questions(&[old], ONE_OF_EACH);
+    assert_eq!(asked, [tag()], "the source knows better than its list");
+    let opened = process.follower.open(&tag(), Some(pinned)).await;
+    assert_eq!((digest(&opened), moved_to(&opened)), (Some(pinned), None));
+    let current = ListedRelease {
+        tag: tag(),
+        published_at: None,
+        identity: Some(resolved),
+        digest: None,
+    };
+    assert_eq!(lock(&process.follower.memory).questions(&[current], ONE_OF_EACH), []);
+}
+
+const ONE_OF_EACH: Questions = Questions {
+    differing: 1,
+    untold: 1,
+};
+
+#[tokio::test(start_paused = true)]
+async fn follower_that_panics_is_told_and_goes_on() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    let mut process = Process::start(&faraway, cache.path());
+    process.until_here(None).await;
+    let polls = faraway.lists.load(Ordering::Relaxed);
+    faraway.panics.store(1, Ordering::Relaxed);
+    process.follower.wish("fleet/harbor", wish(UNWISHED, Some("now")));
+    time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(process.tasks.panics(Task::Source), 1);
+    assert_eq!(
+        faraway.lists.load(Ordering::Relaxed),
+        polls + 2,
+        "the one that panicked, and another"
+    );
+    fs::remove_dir_all(root.path().join(RELEASES_DIRECTORY)).unwrap();
+    process
+        .until_listing(|listing| !matches!(listing, Listing::Known { releases, .. } if !releases.is_empty()))
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn download_that_panics_is_told_and_begun_again() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    let mut process = Process::start(&faraway, cache.path());
+    process
+        .until_listing(|listing| matches!(listing, Listing::Known { .. }))
+        .await;
+    faraway.panics.store(1, Ordering::Relaxed);
+    process.until_here(None).await;
+    assert_eq!(
+        (process.tasks.panics(Task::Download), process.tasks.panics(Task::Source)),
+        (1, 0)
+    );
 }

@@ -1,0 +1,80 @@
+//! Why something was not had from a source, in one form for whatever failed.
+
+use std::time::Duration;
+
+use operator_kit::failure::chain;
+use planning::stack::{Listing, Outage};
+use release::ErrorClass;
+use release::source::SourceError;
+use release::store::StoreError;
+
+use super::super::connect::ConnectError;
+
+/// Why something was not had from a source.
+pub(super) struct Trouble {
+    pub(super) class: ErrorClass,
+    pub(super) message: String,
+    pub(super) retry_after: Option<Duration>,
+    /// Whether nothing was asked, because the source cannot be used as it is configured.
+    is_configuration: bool,
+}
+
+impl Trouble {
+    pub(super) fn stopped() -> Self {
+        Self {
+            class: ErrorClass::Transient,
+            message: "the operator ends".to_owned(),
+            retry_after: None,
+            is_configuration: false,
+        }
+    }
+
+    /// What is known of the source meanwhile.
+    pub(super) fn listing(self, outage: Outage) -> Listing {
+        let Self { message, .. } = self;
+        if self.is_configuration {
+            Listing::Unusable { message }
+        } else {
+            Listing::Unavailable {
+                message,
+                outage: Some(outage),
+            }
+        }
+    }
+}
+
+impl From<SourceError> for Trouble {
+    fn from(error: SourceError) -> Self {
+        Self {
+            class: error.class(),
+            message: chain(&error),
+            retry_after: error.retry_after(),
+            is_configuration: false,
+        }
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        Self {
+            class: error.class(),
+            message: chain(&error),
+            retry_after: match &error {
+                StoreError::Fetch { source, .. } => source.retry_after(),
+                _ => None,
+            },
+            is_configuration: false,
+        }
+    }
+}
+
+impl From<ConnectError> for Trouble {
+    fn from(error: ConnectError) -> Self {
+        Self {
+            class: error.class(),
+            message: chain(&error),
+            retry_after: None,
+            is_configuration: error.class() != ErrorClass::Transient,
+        }
+    }
+}
