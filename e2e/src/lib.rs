@@ -13,6 +13,7 @@ pub mod built;
 pub mod control_plane;
 pub mod definitions;
 pub mod fault_proxy;
+pub mod github;
 pub mod journey;
 pub mod lab;
 pub mod metrics;
@@ -22,6 +23,7 @@ pub mod registry;
 pub mod releases;
 pub mod traces;
 pub mod wait;
+pub mod web;
 pub mod webhooks;
 
 pub use audit::{AuditEvent, AuditLog};

@@ -16,6 +16,7 @@ mod foreign;
 mod health;
 mod not_yet;
 mod oracle;
+mod polls;
 mod real;
 mod refused;
 mod remote;

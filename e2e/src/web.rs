@@ -1,0 +1,243 @@
+//! Servers of releases that a test plays: plain HTTP on a loopback port, with a log of what they were asked.
+
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    fmt, fs,
+    net::Ipv4Addr,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::{
+    net::TcpListener,
+    task::{AbortHandle, JoinSet},
+};
+
+/// What a server says to a question, whose body nobody reads.
+pub type Answer = Response<Bytes>;
+
+/// One question, and what came of it.
+#[derive(Clone, Debug)]
+pub struct Visit {
+    /// Path and query.
+    pub target: String,
+    /// The token or password, as it was sent.
+    pub authorization: Option<String>,
+    /// The status of the answer.
+    pub status: StatusCode,
+    /// When it was asked.
+    pub at: Timestamp,
+}
+
+type Behaviour = dyn Fn(&Request<()>) -> Answer + Send + Sync;
+
+struct State {
+    behaviour: Box<Behaviour>,
+    visits: Mutex<Vec<Visit>>,
+}
+
+/// A running server. Dropped, it closes every connection.
+pub struct WebServer {
+    state: Arc<State>,
+    port: u16,
+    accepting: AbortHandle,
+}
+
+impl WebServer {
+    /// Starts one that answers so.
+    pub async fn start(behaviour: impl Fn(&Request<()>) -> Answer + Send + Sync + 'static) -> Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .await
+            .context("failed to open the port of a web server")?;
+        let address = listener
+            .local_addr()
+            .context("failed to read the port of a web server")?;
+        let state = Arc::new(State {
+            behaviour: Box::new(behaviour),
+            visits: Mutex::default(),
+        });
+        Ok(Self {
+            accepting: tokio::spawn(accept(listener, Arc::clone(&state))).abort_handle(),
+            port: address.port(),
+            state,
+        })
+    }
+
+    /// Its URL by a name of this machine, without a slash at the end.
+    pub fn url(&self, host: &str) -> String {
+        format!("http://{host}:{}", self.port)
+    }
+
+    /// What it was asked so far.
+    pub fn visits(&self) -> Vec<Visit> {
+        lock(&self.state.visits).clone()
+    }
+
+    /// Forgets what it was asked.
+    pub fn forget_visits(&self) {
+        lock(&self.state.visits).clear();
+    }
+}
+
+impl Drop for WebServer {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl fmt::Debug for WebServer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("WebServer")
+            .field("port", &self.port)
+            .finish_non_exhaustive()
+    }
+}
+
+async fn accept(listener: TcpListener, state: Arc<State>) {
+    // Dropped with this task, and every connection with it.
+    let mut connections = JoinSet::new();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            continue;
+        };
+        while connections.try_join_next().is_some() {}
+        let state = Arc::clone(&state);
+        connections.spawn(async move {
+            let service = service_fn(move |request| {
+                let answer = state.answer(&request.map(drop));
+                async move { Ok::<_, Infallible>(answer.map(Full::new)) }
+            });
+            let mut server = http1::Builder::new();
+            // Whoever hangs up has heard enough.
+            let _ = server
+                .timer(TokioTimer::new())
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
+        });
+    }
+}
+
+impl State {
+    fn answer(&self, request: &Request<()>) -> Answer {
+        let answer = (self.behaviour)(request);
+        let text = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
+        lock(&self.visits).push(Visit {
+            target: request.uri().to_string(),
+            authorization: text(header::AUTHORIZATION).map(str::to_owned),
+            status: answer.status(),
+            at: Timestamp::now(),
+        });
+        answer
+    }
+}
+
+/// An answer with these headers.
+pub(crate) fn answer(status: StatusCode, headers: &[(&str, String)], body: impl Into<Bytes>) -> Answer {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    for (name, value) in headers {
+        let parsed = (name.parse::<header::HeaderName>(), value.parse());
+        if let (Ok(name), Ok(value)) = parsed {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
+
+/// The same with an entity tag of its bytes, or 304 for whoever has them already.
+pub(crate) fn conditional(request: &Request<()>, headers: &[(&str, String)], body: impl Into<Bytes>) -> Answer {
+    let body = body.into();
+    let etag = format!("W/\"{}\"", sha256(&body));
+    let known = request.headers().get(header::IF_NONE_MATCH);
+    let headers = [headers, &[("etag", etag.clone())]].concat();
+    if known.is_some_and(|known| known.as_bytes() == etag.as_bytes()) {
+        return answer(StatusCode::NOT_MODIFIED, &headers, Bytes::new());
+    }
+    answer(StatusCode::OK, &headers, body)
+}
+
+/// The digest of these bytes in hexadecimal digits.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    format!("{:x}", Sha256::digest(bytes))
+}
+
+/// The files of a folder by name.
+pub(crate) fn files_of(folder: &Path) -> Result<BTreeMap<String, Bytes>> {
+    let what = || format!("failed to read {}", folder.display());
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(folder).with_context(what)? {
+        let entry = entry.with_context(what)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        files.insert(name, fs::read(entry.path()).with_context(what)?.into());
+    }
+    Ok(files)
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A web server with an index of releases.
+#[derive(Debug)]
+pub struct IndexServer {
+    /// What was asked of it.
+    pub server: WebServer,
+    releases: Arc<Mutex<BTreeMap<String, BTreeMap<String, Bytes>>>>,
+}
+
+impl IndexServer {
+    /// Starts one without releases.
+    pub async fn start() -> Result<Self> {
+        let releases = Arc::<Mutex<BTreeMap<String, BTreeMap<String, Bytes>>>>::default();
+        let shown = Arc::clone(&releases);
+        let server = WebServer::start(move |request| {
+            let releases = lock(&shown);
+            let mut path = request.uri().path().split('/').skip(2);
+            match (path.next(), path.next()) {
+                (Some("index.json"), None) => conditional(request, &[], index(&releases).to_string()),
+                (Some(tag), Some(file)) => match releases.get(tag).and_then(|files| files.get(file)) {
+                    Some(content) => conditional(request, &[], content.clone()),
+                    None => answer(StatusCode::NOT_FOUND, &[], "no such file"),
+                },
+                _ => answer(StatusCode::NOT_FOUND, &[], "no such page"),
+            }
+        })
+        .await?;
+        Ok(Self { server, releases })
+    }
+
+    /// Puts the files of a folder there and into the index, under the name of the folder.
+    pub fn publish(&self, release: &Path) -> Result<()> {
+        let tag = release.file_name().context("a release has a name")?;
+        let files = files_of(release)?;
+        lock(&self.releases).insert(tag.to_string_lossy().into_owned(), files);
+        Ok(())
+    }
+
+    /// What a stack names.
+    pub fn source(&self) -> Value {
+        json!({ "http": { "url": format!("{}/stacks/", self.server.url("127.0.0.1")) } })
+    }
+}
+
+fn index(releases: &BTreeMap<String, BTreeMap<String, Bytes>>) -> Value {
+    let file =
+        |(name, content): (&String, &Bytes)| json!({ "name": name, "size": content.len(), "sha256": sha256(content) });
+    let releases = releases.iter().map(|(tag, files)| {
+        let files: Vec<Value> = files.iter().map(file).collect();
+        json!({ "tag": tag, "files": files })
+    });
+    let releases: Vec<Value> = releases.collect();
+    json!({ "apiVersion": "index.clusterstack.x-k8s.io/v1alpha1", "releases": releases })
+}
