@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crds::policy::HelmProfile;
-use rendering::{ErrorClass, Lane, RenderError, RenderRequest, Rendered, Renderer};
+use rendering::{ErrorClass, Lane, RenderError, RenderRequest, Rendered, Renderer, Renderings};
 use serde_json::{Value, json};
 
 use charts::{archive, chain, request, values};
@@ -73,6 +73,28 @@ fn objects_come_in_order_of_installation_with_their_templates() {
         rendered.warnings,
         ["c/templates/hook.yaml renders a Helm hook, it is applied like any other object"]
     );
+}
+
+#[test]
+fn renderings_are_counted_by_what_came_of_them() {
+    let renderer = Renderer::new(1 << 20);
+    let good = archive(&[("templates/a.yaml", "apiVersion: v1\nkind: A\nmetadata: {name: a}\n")]);
+    let chart = || Ok(good.clone());
+    for _ in 0..3 {
+        renderer.render(&request(&chart), Lane::Quick).unwrap();
+    }
+    let unreadable = || Err("planned for this test".into());
+    let other = RenderRequest {
+        chart_digest: "sha256:other",
+        ..request(&unreadable)
+    };
+    renderer.render(&other, Lane::Quick).unwrap_err();
+    let expected = Renderings {
+        cached: 2,
+        rendered: 1,
+        failed: 1,
+    };
+    assert_eq!(renderer.renderings(), expected);
 }
 
 #[test]

@@ -103,6 +103,7 @@ async fn release_of_a_directory_is_kept_byte_for_byte_under_its_digest() {
 async fn everybody_who_needs_a_release_at_the_same_time_gets_one_download() {
     let root = TempDir::new().unwrap();
     let store = store(root.path()).await;
+    let mut bytes = 0;
     for promise in [Promise::Everything, Promise::Nothing] {
         let version = if promise == Promise::Everything {
             TAG
@@ -123,8 +124,10 @@ async fn everybody_who_needs_a_release_at_the_same_time_gets_one_download() {
             assert_eq!(need.await.unwrap().digest, source.digest());
         }
         assert_eq!(source.fetches(), source.files().len());
+        bytes += source.size();
     }
     assert_eq!(store.usage().downloaded, 2);
+    comes_true(|| store.usage().downloaded_bytes == bytes).await;
 }
 
 #[tokio::test]
