@@ -86,7 +86,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 100, value_name = "N")]
     pub(crate) burst: u32,
 
-    /// Take part in leader election: of several replicas one works, the others wait.
+    /// Take part in leader election: of several replicas one works, the others wait; with --shards each works on its share.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, default_value_t = true, default_missing_value = "true", value_name = "BOOL")]
     pub(crate) leader_elect: bool,
 
@@ -97,6 +97,11 @@ pub(crate) struct Args {
     /// Name of the Lease.
     #[arg(long, default_value = "clusterstack.x-k8s.io", value_name = "NAME")]
     pub(crate) leader_elect_name: String,
+
+    /// Divide the work into so many shards, by namespace and stack, which the replicas share; with 1 one of them does everything. All replicas
+    /// need the same number: those with another one wait until the last with the old one has ended.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64), value_name = "N")]
+    pub(crate) shards: u16,
 
     /// How long a Lease that is not renewed keeps other replicas from working.
     #[arg(long, default_value = "15s", value_parser = duration, value_name = "DURATION")]
@@ -130,6 +135,17 @@ pub(crate) struct Args {
     /// Store every decision (what was observed, when, and the plan) as JSON files in this folder, for replay.
     #[arg(long, value_name = "DIR")]
     pub(crate) record: Option<PathBuf>,
+}
+
+impl Args {
+    /// What flags ask for together and cannot be had, in words for whoever set them.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.usual.source()?;
+        if self.shards > 1 && !self.leader_elect {
+            return Err("--shards needs --leader-elect: replicas share shards by Leases".to_owned());
+        }
+        Ok(())
+    }
 }
 
 /// Where the Go operator has its certificate.
@@ -300,6 +316,18 @@ mod tests {
             Some(text.as_str()),
             "not as generated\nrun: STACKWRIGHT_REGENERATE=1 cargo test -p core-operator the_reference"
         );
+    }
+
+    #[test]
+    fn shards_without_leases_are_refused() {
+        let check = |flags: &[&str]| {
+            let flags = ["core-operator", "--local"].iter().chain(flags);
+            Args::try_parse_from(flags).expect("flags").check()
+        };
+        assert_eq!(check(&["--leader-elect=false"]), Ok(()));
+        assert_eq!(check(&["--shards=6"]), Ok(()));
+        let refused = check(&["--shards=6", "--leader-elect=false"]).expect_err("refused");
+        assert!(refused.contains("--leader-elect"), "{refused}");
     }
 
     #[test]

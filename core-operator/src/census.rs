@@ -7,21 +7,28 @@ use crds::conditions::{Condition, ConditionStatus, ConditionType, find, is_true}
 use crds::{ClusterStack, ClusterStackRelease};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::runtime::reflector::{Lookup, Store};
+use kube::runtime::reflector::Store;
+use operator_kit::lease::Tenure;
+use planning::election::{shard_of_release, shard_of_stack};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-/// Two series for each of our kinds, by the label `ready`. None as long as this process does not work, as a standby does not.
-#[derive(Clone, Default)]
+/// Two series for each of our kinds, by the label `ready`, of what is in the shards of this process: the sum over all processes counts everything
+/// once. None as long as this process does not work, as a standby does not.
+#[derive(Clone)]
 pub(crate) struct Census {
     stores: Arc<OnceLock<(Store<ClusterStack>, Store<ClusterStackRelease>)>>,
+    tenure: Tenure,
 }
 
 impl Census {
-    pub(crate) fn register(registry: &mut Registry) -> Self {
-        let census = Self::default();
+    pub(crate) fn register(registry: &mut Registry, tenure: &Tenure) -> Self {
+        let census = Self {
+            stores: Arc::default(),
+            tenure: tenure.clone(),
+        };
         registry.register_collector(Box::new(census.clone()));
         census
     }
@@ -38,6 +45,11 @@ impl Collector for Census {
         let Some((stacks, releases)) = self.stores.get() else {
             return Ok(());
         };
+        let count = self.tenure.count();
+        let mut stacks = stacks.state();
+        stacks.retain(|stack| self.tenure.holds(shard_of_stack(stack, count)));
+        let mut releases = releases.state();
+        releases.retain(|release| self.tenure.holds(shard_of_release(release, count)));
         let conditions = |stack: &ClusterStack| {
             let status = stack.status.as_ref();
             status.map(|status| status.conditions.clone()).unwrap_or_default()
@@ -45,19 +57,19 @@ impl Collector for Census {
         let unready = [
             (
                 "ClusterStack",
-                longest(stacks, |stack| unready_since(&conditions(stack), &stack.metadata)),
+                longest(&stacks, |stack| unready_since(&conditions(stack), &stack.metadata)),
             ),
             (
                 "ClusterStackRelease",
-                longest(releases, |release| {
+                longest(&releases, |release| {
                     let status = release.status.as_ref();
                     let conditions = status.map(|status| status.conditions.as_slice());
                     unready_since(conditions.unwrap_or_default(), &release.metadata)
                 }),
             ),
         ];
-        let stacks = tally(stacks, |stack| is_true(&conditions(stack), ConditionType::Ready));
-        let releases = tally(releases, |release| {
+        let stacks = tally(&stacks, |stack| is_true(&conditions(stack), ConditionType::Ready));
+        let releases = tally(&releases, |release| {
             release.status.as_ref().is_some_and(|status| status.ready)
         });
         let families = [
@@ -99,25 +111,19 @@ fn unready_since(conditions: &[Condition], metadata: &ObjectMeta) -> Option<Time
 }
 
 /// How long that is for the one where it is longest, in seconds.
-fn longest<K>(store: &Store<K>, since: impl Fn(&K) -> Option<Timestamp>) -> f64
-where
-    K: Lookup<DynamicType = ()> + Clone + 'static,
-{
+fn longest<K>(objects: &[Arc<K>], since: impl Fn(&K) -> Option<Timestamp>) -> f64 {
     let now = Timestamp::now();
-    let times = store.state().into_iter().filter_map(|object| since(&object));
+    let times = objects.iter().filter_map(|object| since(object));
     times
         .map(|since| now.duration_since(since).as_secs_f64())
         .fold(0.0, f64::max)
 }
 
 /// How many are not ready, and how many are.
-fn tally<K>(store: &Store<K>, is_ready: impl Fn(&K) -> bool) -> [i64; 2]
-where
-    K: Lookup<DynamicType = ()> + Clone + 'static,
-{
+fn tally<K>(objects: &[Arc<K>], is_ready: impl Fn(&K) -> bool) -> [i64; 2] {
     let mut tally = [0, 0];
-    for object in store.state() {
-        tally[usize::from(is_ready(&object))] += 1;
+    for object in objects {
+        tally[usize::from(is_ready(object))] += 1;
     }
     tally
 }

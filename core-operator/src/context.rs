@@ -15,9 +15,11 @@ use kube::discovery::Scope;
 use operator_kit::crd_watch::{CrdWatch, Serving};
 use operator_kit::discovery::Discovery;
 use operator_kit::events::{EventType, Events};
+use operator_kit::lease::Tenure;
 use operator_kit::object::GroupKind;
 use operator_kit::objects::ObjectWatches;
 use operator_kit::record::Recorder;
+use planning::election::{shard_of_release, shard_of_stack};
 use planning::next::Next;
 use planning::warnings::warnings;
 use release::Admitted;
@@ -37,6 +39,7 @@ use crate::stack::StackMemories;
 /// Handles only; what is remembered of an object lives in [`Memories`].
 pub(crate) struct Context {
     pub(crate) client: Client,
+    pub(crate) tenure: Tenure,
     pub(crate) discovery: Discovery,
     pub(crate) crds: CrdWatch,
     pub(crate) objects: ObjectWatches,
@@ -82,6 +85,16 @@ impl KindFacts {
 }
 
 impl Context {
+    /// Whether a stack is in a shard of this process.
+    pub(crate) fn has_stack(&self, stack: &ClusterStack) -> bool {
+        self.tenure.holds(shard_of_stack(stack, self.tenure.count()))
+    }
+
+    /// Whether a release is in a shard of this process.
+    pub(crate) fn has_release(&self, release: &ClusterStackRelease) -> bool {
+        self.tenure.holds(shard_of_release(release, self.tenure.count()))
+    }
+
     /// Now. The one clock of the drivers; `planning` gets it as an argument.
     #[expect(clippy::unused_self, reason = "the clock is a handle of the context like the others")]
     pub(crate) fn now(&self) -> Timestamp {

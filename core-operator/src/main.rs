@@ -41,7 +41,7 @@ const WORKERS: usize = 16;
 fn main() -> ExitCode {
     rendering::serve_tera();
     let arguments = args::Args::parse();
-    if let Err(message) = arguments.usual.source() {
+    if let Err(message) = arguments.check() {
         args::Args::command().error(ErrorKind::ValueValidation, message).exit();
     }
     let ended = runtime().map(|runtime| complete(runtime, operate(arguments)));

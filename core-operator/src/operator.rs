@@ -18,6 +18,7 @@ use kube::runtime::{Controller, WatchStreamExt, reflector};
 use kube::{Api, Client, Resource, ResourceExt};
 use operator_kit::crd_watch::CrdWatch;
 use operator_kit::events::Events;
+use operator_kit::lease::Tenure;
 use operator_kit::objects::{self, ObjectWatches};
 use operator_kit::patience::patiently;
 use operator_kit::projection;
@@ -74,6 +75,21 @@ pub(crate) struct Tidings {
     pub(crate) supply: Supply,
     /// Starts tasks that must not end.
     pub(crate) tasks: Tasks,
+    /// Open, with a remark as long as no shard is held.
+    pub(crate) shards: Gate,
+    /// What may be worked on.
+    pub(crate) tenure: Tenure,
+}
+
+impl Tidings {
+    /// Says where it is to be seen whether there are shards to work on. Who has none is ready too: it is there to take over.
+    pub(crate) fn tell_shards(&self) {
+        if self.tenure.count() > 1 && self.tenure.watch().borrow().is_empty() {
+            self.shards.open_but("none is held; others work on them");
+        } else {
+            self.shards.open();
+        }
+    }
 }
 
 /// Works until `stop`. `sight` is the watch of Clusters, if one was begun already.
@@ -95,6 +111,10 @@ pub(crate) async fn operate(
     let context = assemble(args, &client, (sight, &tidings), handles, &triggers, &stop)?;
     tidings.metrics.leads();
     tidings.supply.tell_of(&context);
+    let (following, waking, told) = (Arc::clone(&context), triggers.clone(), tidings.clone());
+    tidings.tasks.start(Task::Triggers, stop.clone(), move || {
+        triggers::follow_shards(Arc::clone(&following), waking.clone(), told.clone())
+    });
     let stacks = reflector(stack_writer, watch::<ClusterStack>(args, &client, &tidings.readiness));
     let stack_events = stack_events(&context, stacks);
     let releases = reflector(
@@ -171,6 +191,7 @@ fn assemble(
     let (sources, source_changes) = Sources::new(source_options(args, client, &tidings.tasks)?, stop.clone());
     let context = Arc::new(Context {
         client: client.clone(),
+        tenure: tidings.tenure.clone(),
         discovery,
         crds: crds.clone(),
         objects,

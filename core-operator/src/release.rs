@@ -19,6 +19,7 @@ use crds::{ClusterStackRelease, labels};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Resource, ResourceExt};
 use operator_kit::events::EventType;
+use planning::election::shard_of_release;
 use planning::next::retry_delay_seconds;
 use planning::release::{ReleasePlan, Step, corrected, corrections, plan};
 
@@ -42,6 +43,9 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
         context.memories.forget(&part_of);
         return None;
     };
+    let _pass = context
+        .tenure
+        .enter(shard_of_release(&release, context.tenure.count()))?;
     let memory = context.memories.of(&part_of, &ObjectRef::from_obj(release.as_ref()));
     lock(&memory).hear(Wishes::of(&release));
     for _ in 0..ROUNDS {

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use crds::labels;
 use jiff::Timestamp;
 use kube::Client;
 use operator_kit::client::{ClientOptions, Traffic, connect};
-use operator_kit::lease::{Leadership, LeaseOptions, Timing, elect};
+use operator_kit::lease::{Clock, Fence, Leadership, LeaseOptions, Tenure, Timing, elect};
 use operator_kit::telemetry::{self, LogLevel, Readiness, init_logging, registry, serve_health, serve_metrics};
+use prometheus_client::registry::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -36,12 +38,15 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     introduce(&args);
     let mut registry = registry();
     let traffic = Traffic::register(&mut registry);
+    let (tenure, fence) = permits(&args);
+    tenure.register(&mut registry);
     let options = ClientOptions {
         kubeconfig: args.kubeconfig.clone(),
         context: None,
         qps: f64::from(args.qps),
         burst: args.burst,
         user_agent: format!("stackwright-core-operator/{}", env!("CARGO_PKG_VERSION")),
+        fence: fence.clone(),
     };
     let client = connect(&options, &traffic).await?;
     let stop = CancellationToken::new();
@@ -50,29 +55,21 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let tally = Tally::register(&mut registry);
     let tidings = Tidings {
         watches: readiness.gate("watches of ClusterStacks and ClusterStackReleases"),
+        shards: readiness.open_gate("shards"),
         readiness: readiness.clone(),
-        census: Census::register(&mut registry),
+        census: Census::register(&mut registry, &tenure),
         metrics: Metrics::register(&mut registry),
         supply: Supply::register(&mut registry),
         tasks: Tasks::register(&mut registry),
+        tenure,
     };
     let servers = CancellationToken::new();
-    if let Some(address) = args.metrics_bind_address.0 {
-        listening(
-            "metrics",
-            serve_metrics(address, Arc::new(registry), servers.clone()).await?.0,
-        );
-    }
-    if let Some(address) = args.health_probe_bind_address.0 {
-        let health = serve_health(address, readiness, Some(LogLevel::clone(&log_level)), servers.clone()).await?;
-        listening("health", health.0);
-    }
-    // Of its own and without --qps: whoever waits for an answer does not wait behind the operator's work.
-    let asked = connect(&ClientOptions { qps: 0.0, ..options }, &traffic).await?;
+    tell(&args, registry, (readiness, &log_level), &servers).await?;
+    let asked = connect(&unhindered(options), &traffic).await?;
     let webhooks = answer(&args, (&client, asked), (&tidings.readiness, tally), &servers).await?;
     let (sight, answering) = webhooks.unzip();
     let outcome = if args.leader_elect {
-        lead(&args, client, tidings, sight, &stop).await
+        lead(&args, client, (tidings, fence), sight, &stop).await
     } else {
         operate(&args, client, tidings, sight, stop).await
     };
@@ -84,6 +81,44 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     tracing::info!("stopped");
     // The connections end with the process, and nobody needs to hear that of each watch.
     log_level.set("off")?;
+    Ok(())
+}
+
+/// What may be worked on and written: nothing before a Lease is held, where Leases decide.
+fn permits(args: &Args) -> (Tenure, Fence) {
+    if args.leader_elect {
+        (Tenure::of(args.shards), Fence::shut(Clock::since_boot()))
+    } else {
+        (Tenure::of_everything(), Fence::default())
+    }
+}
+
+/// Without --qps and Lease: whoever waits for an answer of the webhooks does not wait behind the operator's work, nor for its turn.
+fn unhindered(options: ClientOptions) -> ClientOptions {
+    ClientOptions {
+        qps: 0.0,
+        fence: Fence::default(),
+        ..options
+    }
+}
+
+/// Begins to serve metrics and health.
+async fn tell(
+    args: &Args,
+    registry: Registry,
+    (readiness, log_level): (Readiness, &LogLevel),
+    servers: &CancellationToken,
+) -> anyhow::Result<()> {
+    if let Some(address) = args.metrics_bind_address.0 {
+        listening(
+            "metrics",
+            serve_metrics(address, Arc::new(registry), servers.clone()).await?.0,
+        );
+    }
+    if let Some(address) = args.health_probe_bind_address.0 {
+        let health = serve_health(address, readiness, Some(log_level.clone()), servers.clone()).await?;
+        listening("health", health.0);
+    }
     Ok(())
 }
 
@@ -113,6 +148,7 @@ fn introduce(args: &Args) {
         namespace = or_all(&args.namespace),
         watch_filter = or_all(&args.watch_filter),
         leader_election = args.leader_elect,
+        shards = args.shards,
         "core-operator"
     );
 }
@@ -125,7 +161,7 @@ fn listening(what: &str, address: SocketAddr) {
 async fn lead(
     args: &Args,
     client: Client,
-    tidings: Tidings,
+    (tidings, fence): (Tidings, Fence),
     mut sight: Option<ClusterSight>,
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
@@ -134,11 +170,13 @@ async fn lead(
         name: args.leader_elect_name.clone(),
         identity: identity(),
         timing: Timing::of(args.lease_duration),
+        members: labels::MEMBERS,
     };
     let election = CancellationToken::new();
-    let (mut leadership, standing) = elect(client.clone(), options, election.clone());
+    let (mut leadership, standing) = elect(client.clone(), options, tidings.tenure.clone(), fence, election.clone());
     // A standby is ready too: it is there to take over.
     tidings.watches.open();
+    tidings.tell_shards();
     tracing::info!(
         namespace = lease_namespace(args),
         name = args.leader_elect_name,

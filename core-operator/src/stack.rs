@@ -12,6 +12,7 @@ use kube::{Api, Resource, ResourceExt};
 use operator_kit::events::EventType;
 use operator_kit::failure::chain;
 use operator_kit::status::{StatusWrite, replace_status};
+use planning::election::shard_of_stack;
 use planning::stack::{Note, StackPlan, plan};
 
 pub(crate) use self::memory::StackMemories;
@@ -26,6 +27,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
     let (context, namespace, name) = (context.as_ref(), namespace.as_str(), name.as_str());
     context.releases.listed().await;
     let stack = context.stacks.get(namespace, name)?;
+    let _pass = context.tenure.enter(shard_of_stack(&stack, context.tenure.count()))?;
     let now = context.now();
     let look = |stack| async move {
         let looking = context

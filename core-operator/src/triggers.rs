@@ -7,18 +7,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crds::conditions::{ConditionType, find};
-use crds::{ClusterStack, ClusterStackRelease};
+use crds::{ClusterStack, ClusterStackRelease, labels};
 use futures::StreamExt;
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use operator_kit::crd_watch::CrdWatch;
+use operator_kit::lease::Held;
 use operator_kit::{objects, projection};
+use planning::election::{shard_of_release, shard_of_stack};
 use tokio::sync::{OwnedMutexGuard, broadcast, mpsc};
 
 use self::news::pass_on;
 use crate::clusters::ClassInUse;
 use crate::context::Context;
+use crate::operator::Tidings;
 use crate::providers::ProviderChange;
 use crate::sources::SourceChange;
 
@@ -120,6 +123,47 @@ async fn gather(
             if queue.unbounded_send(stack).is_err() {
                 return;
             }
+        }
+    }
+}
+
+/// Shards were gained, or given away: what is in the former is looked at, and nothing is remembered of what is in the latter.
+pub(crate) async fn follow_shards(context: Arc<Context>, triggers: Triggers, tidings: Tidings) {
+    let mut watch = context.tenure.watch();
+    let mut known = Held::new();
+    loop {
+        let held = watch.borrow_and_update().clone();
+        tidings.tell_shards();
+        if context.tenure.count() > 1 && held != known {
+            let shards = held.keys().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+            tracing::info!(shards, "holds other shards");
+        }
+        let count = context.tenure.count();
+        let gained = |shard: u16| held.contains_key(&shard) && held.get(&shard) != known.get(&shard);
+        let lost = |shard: u16| known.contains_key(&shard) && held.get(&shard) != known.get(&shard);
+        for stack in context.stacks.watched() {
+            let shard = shard_of_stack(&stack, count);
+            if lost(shard) {
+                context.stack_memories.forget(&stack.uid().unwrap_or_default());
+            }
+            if gained(shard) {
+                triggers.stack(ObjectRef::from_obj(stack.as_ref()));
+            }
+        }
+        for release in context.releases.watched() {
+            let shard = shard_of_release(&release, count);
+            if lost(shard) {
+                let namespace = release.namespace().unwrap_or_default();
+                let part_of = labels::part_of("ClusterStackRelease", &namespace, &release.name_any());
+                context.memories.forget(&part_of);
+            }
+            if gained(shard) {
+                triggers.release(ObjectRef::from_obj(release.as_ref()));
+            }
+        }
+        known = held;
+        if watch.changed().await.is_err() {
+            return;
         }
     }
 }
@@ -237,7 +281,9 @@ fn awaits_files(release: &ClusterStackRelease) -> bool {
 /// Every follower tells of a change now and then, so that this is often enough to end those that nobody names any more.
 fn end_idle_followers(context: &Context) {
     if context.stacks.is_listed() && context.releases.is_listed() {
-        let (stacks, releases) = (context.stacks.watched(), context.releases.watched());
+        let (mut stacks, mut releases) = (context.stacks.watched(), context.releases.watched());
+        stacks.retain(|stack| context.has_stack(stack));
+        releases.retain(|release| context.has_release(release));
         context.sources.follow_only(&stacks, &releases);
     }
 }

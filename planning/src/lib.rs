@@ -5,6 +5,7 @@
 
 pub mod admission;
 pub mod digest;
+pub mod election;
 pub mod health;
 pub mod next;
 pub mod object_key;

@@ -3,6 +3,7 @@
 //! kube's own retry is off: it can hold one call for minutes, and a requeue with backoff is our retry.
 
 mod connections;
+mod fencing;
 mod limits;
 mod pacing;
 mod reach;
@@ -21,10 +22,12 @@ pub use self::limits::{ANSWER_LIMIT, EVENT_LIMIT, REQUEST_DEADLINE, WATCH_START_
 pub use self::traffic::{RequestLabels, Traffic};
 
 use self::connections::ConnectionsLayer;
+use self::fencing::FencingLayer;
 use self::limits::LimitsLayer;
 use self::pacing::PacingLayer;
 use self::reach::ReachLayer;
 use self::traffic::TrafficLayer;
+use crate::lease::Fence;
 
 /// How to reach the API server, and how hard to push it.
 #[derive(Clone, Debug)]
@@ -39,6 +42,8 @@ pub struct ClientOptions {
     pub burst: u32,
     /// Sent with every request; also the name in the API server's audit log.
     pub user_agent: String,
+    /// Writes pass only while it is open.
+    pub fence: Fence,
 }
 
 /// There is no way to the API server.
@@ -89,8 +94,9 @@ pub async fn connect(options: &ClientOptions, traffic: &Traffic) -> Result<Clien
     config.default_retry = false;
     let reach = ReachLayer::new(&config.cluster_url);
     let builder = ClientBuilder::try_from(config).map_err(|source| ConnectError::Build(Box::new(source)))?;
-    // Inside out: what waits for its turn is neither counted yet nor under its deadline.
+    // Inside out: what waits for its turn is neither counted yet nor under its deadline, and what has waited may have waited too long to be written.
     Ok(builder
+        .with_layer(&FencingLayer::new(options.fence.clone()))
         .with_layer(&LimitsLayer)
         .with_layer(&reach)
         .with_layer(&TrafficLayer::new(traffic.clone()))

@@ -33,6 +33,17 @@ impl Asked {
         self.verb == "watch"
     }
 
+    /// Something changes for others. Not Leases, by which it is found out who may write, nor questions that are put as objects.
+    pub(super) fn is_write(&self) -> bool {
+        const WRITES: [&str; 6] = ["create", "update", "patch", "apply", "delete", "deletecollection"];
+        const NOT_MEANT: [&str; 3] = [
+            ".coordination.k8s.io",
+            ".authorization.k8s.io",
+            ".authentication.k8s.io",
+        ];
+        WRITES.contains(&self.verb) && !NOT_MEANT.iter().any(|group| self.resource.ends_with(group))
+    }
+
     /// Leadership must not be lost because other requests stand in line.
     pub(super) fn is_urgent(&self) -> bool {
         self.is_watch() || self.resource == "leases.coordination.k8s.io"
@@ -188,6 +199,27 @@ mod tests {
                 (verb, resource),
                 "{method} {uri}"
             );
+        }
+    }
+
+    #[test]
+    fn writes_are_what_changes_something_for_others() {
+        let asked = |method: Method, uri: &str| Asked::of(&method, &uri.parse().unwrap(), &HeaderMap::new()).is_write();
+        for (method, uri) in [
+            (Method::PUT, "/apis/a.io/v1/namespaces/n/stacks/s/status"),
+            (Method::PATCH, "/apis/a.io/v1/namespaces/n/stacks/s"),
+            (Method::POST, "/api/v1/namespaces/n/events"),
+            (Method::DELETE, "/api/v1/namespaces/n/pods/p"),
+        ] {
+            assert!(asked(method, uri), "{uri}");
+        }
+        for (method, uri) in [
+            (Method::GET, "/api/v1/namespaces/n/pods/p"),
+            (Method::PATCH, "/apis/a.io/v1/namespaces/n/stacks/s?dryRun=All"),
+            (Method::PUT, "/apis/coordination.k8s.io/v1/namespaces/n/leases/l"),
+            (Method::POST, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
+        ] {
+            assert!(!asked(method, uri), "{uri}");
         }
     }
 

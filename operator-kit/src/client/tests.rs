@@ -32,6 +32,7 @@ fn options(kubeconfig: PathBuf, context: Option<&str>) -> ClientOptions {
         qps: 50.0,
         burst: 10,
         user_agent: "operator/1".to_owned(),
+        fence: Fence::default(),
     }
 }
 

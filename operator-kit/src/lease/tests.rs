@@ -1,16 +1,18 @@
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use http::Method;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::*;
 use crate::stub::{self, refusal};
 use crate::told::Told;
 
-/// One Lease as an API server keeps it: with optimistic locking.
+/// Leases as an API server keeps them: with optimistic locking.
 #[derive(Default)]
 struct Kept {
-    lease: Option<Value>,
+    leases: BTreeMap<String, Value>,
     version: u64,
     /// Every call fails while this is set.
     broken: bool,
@@ -19,29 +21,31 @@ struct Kept {
 }
 
 impl Kept {
-    fn answer(&mut self, method: &Method, body: &Value) -> (u16, Value) {
+    fn answer(&mut self, method: &Method, path: &str, body: &Value) -> (u16, Value) {
         if self.broken {
             return refusal(500, "InternalError", "broken", &json!({}));
         }
         if self.read_only && *method != Method::GET {
             return refusal(403, "Forbidden", "leases are read-only", &json!({}));
         }
-        let stored = self
-            .lease
-            .as_ref()
-            .map(|lease| lease["metadata"]["resourceVersion"].clone());
-        match (method, stored) {
+        let name = match body["metadata"]["name"].as_str() {
+            Some(name) => name.to_owned(),
+            None => path.rsplit('/').next().unwrap().to_owned(),
+        };
+        let stored = self.leases.get(&name);
+        let version = stored.map(|lease| lease["metadata"]["resourceVersion"].clone());
+        match (method, version) {
             (&Method::GET, None) => refusal(404, "NotFound", "not found", &json!({})),
-            (&Method::GET, Some(_)) => (200, self.lease.clone().unwrap()),
+            (&Method::GET, Some(_)) => (200, stored.unwrap().clone()),
             (&Method::POST, Some(_)) => refusal(409, "AlreadyExists", "already exists", &json!({})),
-            (&Method::PUT, stored) if stored.as_ref() != Some(&body["metadata"]["resourceVersion"]) => {
+            (&Method::PUT, version) if version.as_ref() != Some(&body["metadata"]["resourceVersion"]) => {
                 refusal(409, "Conflict", "modified", &json!({}))
             }
             _ => {
                 self.version += 1;
                 let mut lease = body.clone();
                 lease["metadata"]["resourceVersion"] = json!(self.version.to_string());
-                self.lease = Some(lease.clone());
+                self.leases.insert(name, lease.clone());
                 (200, lease)
             }
         }
@@ -51,30 +55,77 @@ impl Kept {
 #[derive(Clone, Default)]
 struct Cluster(Arc<Mutex<Kept>>);
 
+/// A replica, and what it may do.
+struct Replica {
+    leadership: watch::Receiver<Leadership>,
+    tenure: Tenure,
+    fence: Fence,
+    task: JoinHandle<()>,
+    end: CancellationToken,
+}
+
+impl Replica {
+    async fn leads(&mut self) {
+        leads(&mut self.leadership).await;
+    }
+
+    /// Waits until it holds so many shards.
+    async fn holds(&self, count: usize) {
+        let mut held = self.tenure.watch();
+        held.wait_for(|held| held.len() == count).await.unwrap();
+    }
+
+    fn shards(&self) -> BTreeSet<u16> {
+        self.tenure.watch().borrow().keys().copied().collect()
+    }
+}
+
 impl Cluster {
-    fn elect(&self, identity: &str, cancel: &CancellationToken) -> (watch::Receiver<Leadership>, JoinHandle<()>) {
+    fn start(&self, identity: &str, shards: u16) -> Replica {
         let kept = Arc::clone(&self.0);
-        let client = stub::client(move |asked| kept.lock().unwrap().answer(&asked.method, &asked.body));
+        let client = stub::client(move |asked| kept.lock().unwrap().answer(&asked.method, &asked.path, &asked.body));
         let options = LeaseOptions {
             namespace: "system".to_owned(),
             name: "operator".to_owned(),
             identity: identity.to_owned(),
             timing: Timing::default(),
+            members: "example.org/members",
         };
-        elect(client, options, cancel.clone())
+        let origin = Instant::now();
+        let fence = Fence::shut(Clock::of(move || origin.elapsed()));
+        let (tenure, end) = (Tenure::of(shards), CancellationToken::new());
+        let (leadership, task) = elect(client, options, tenure.clone(), fence.clone(), end.clone());
+        Replica {
+            leadership,
+            tenure,
+            fence,
+            task,
+            end,
+        }
+    }
+
+    fn elect(&self, identity: &str, cancel: &CancellationToken) -> (watch::Receiver<Leadership>, JoinHandle<()>) {
+        let Replica {
+            leadership, task, end, ..
+        } = self.start(identity, 1);
+        let cancel = cancel.clone();
+        tokio::spawn(async move {
+            cancel.cancelled().await;
+            end.cancel();
+        });
+        (leadership, task)
+    }
+
+    fn lease(&self) -> Value {
+        self.0.lock().unwrap().leases["operator"].clone()
     }
 
     fn holder(&self) -> String {
-        self.0.lock().unwrap().lease.as_ref().unwrap()["spec"]["holderIdentity"]
-            .as_str()
-            .unwrap()
-            .to_owned()
+        self.lease()["spec"]["holderIdentity"].as_str().unwrap().to_owned()
     }
 
     fn transitions(&self) -> u64 {
-        self.0.lock().unwrap().lease.as_ref().unwrap()["spec"]["leaseTransitions"]
-            .as_u64()
-            .unwrap()
+        self.lease()["spec"]["leaseTransitions"].as_u64().unwrap()
     }
 }
 
@@ -167,7 +218,7 @@ async fn a_lease_that_counts_no_further_is_taken_all_the_same() {
     let cluster = Cluster::default();
     let spec = json!({ "holderIdentity": "", "leaseTransitions": i32::MAX });
     let full = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "operator" }, "spec": spec });
-    cluster.0.lock().unwrap().answer(&Method::POST, &full);
+    cluster.0.lock().unwrap().answer(&Method::POST, "", &full);
     let (mut first, _task) = cluster.elect("first", &CancellationToken::new());
     leads(&mut first).await;
     assert_eq!(cluster.transitions(), u64::try_from(i32::MAX).unwrap());
@@ -180,9 +231,9 @@ async fn a_stolen_lease_ends_leadership() {
     leads(&mut first).await;
     {
         let mut kept = cluster.0.lock().unwrap();
-        let mut lease = kept.lease.clone().unwrap();
+        let mut lease = kept.leases["operator"].clone();
         lease["spec"]["holderIdentity"] = json!("thief");
-        kept.answer(&Method::PUT, &lease);
+        kept.answer(&Method::PUT, "", &lease);
     }
     first.wait_for(|state| *state == Leadership::Lost).await.unwrap();
     assert_eq!(cluster.holder(), "thief");
@@ -203,4 +254,170 @@ async fn a_lease_that_can_be_read_and_not_written_is_told_once_until_a_round_goe
     read_only(true);
     sleep(Timing::default().renew_deadline / 2).await;
     assert_eq!(told.lines(), [once, once]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn three_replicas_share_the_shards_and_take_over_those_of_a_dead_one_in_time() {
+    let cluster = Cluster::default();
+    let mut first = cluster.start("first", 7);
+    first.leads().await;
+    first.holds(7).await;
+    let (second, third) = (cluster.start("second", 7), cluster.start("third", 7));
+    second.holds(2).await;
+    third.holds(2).await;
+    first.holds(3).await;
+    let all = [first.shards(), second.shards(), third.shards()].concat_all();
+    assert_eq!(all, (0..7).collect::<Vec<_>>());
+
+    sleep(Duration::from_mins(5)).await;
+    assert_eq!(
+        [first.shards(), second.shards(), third.shards()].concat_all(),
+        all,
+        "at rest"
+    );
+    first.task.abort();
+    let gone = Instant::now();
+    tokio::join!(second.holds(4), third.holds(3));
+    let timing = Timing::default();
+    assert!(
+        gone.elapsed() + timing.retry_period >= timing.lease_duration,
+        "{:?}",
+        gone.elapsed()
+    );
+    // Who is dead is no longer counted on a moment later.
+    assert!(
+        gone.elapsed() <= timing.lease_duration + timing.retry_period * 3,
+        "{:?}",
+        gone.elapsed()
+    );
+}
+
+trait ConcatAll {
+    /// Everything, in order; twice what is in two of them.
+    fn concat_all(&self) -> Vec<u16>;
+}
+
+impl<const COUNT: usize> ConcatAll for [BTreeSet<u16>; COUNT] {
+    fn concat_all(&self) -> Vec<u16> {
+        let mut all: Vec<u16> = self.iter().flatten().copied().collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_is_kept_until_what_runs_in_it_has_ended() {
+    let cluster = Cluster::default();
+    let first = cluster.start("first", 2);
+    first.holds(2).await;
+    let pass = first.tenure.enter(1).unwrap();
+    let second = cluster.start("second", 2);
+    first.holds(1).await;
+    assert!(first.tenure.enter(1).is_none(), "nothing new begins");
+    sleep(Duration::from_mins(2)).await;
+    assert!(second.shards().is_empty());
+    let ended = Instant::now();
+    drop(pass);
+    second.holds(1).await;
+    assert!(
+        ended.elapsed() <= Timing::default().retry_period * 2,
+        "{:?}",
+        ended.elapsed()
+    );
+    assert_eq!([first.shards(), second.shards()].concat_all(), [0, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_ends_leaves_its_shards_to_the_others_at_once() {
+    let cluster = Cluster::default();
+    let first = cluster.start("first", 4);
+    first.holds(4).await;
+    let second = cluster.start("second", 4);
+    second.holds(2).await;
+    let ended = Instant::now();
+    first.end.cancel();
+    first.task.await.unwrap();
+    second.holds(4).await;
+    assert!(
+        ended.elapsed() <= Timing::default().retry_period,
+        "{:?}",
+        ended.elapsed()
+    );
+    let list = cluster.lease()["metadata"]["annotations"]["example.org/members"].clone();
+    assert!(!list.as_str().unwrap().contains("first"), "{list}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_number_of_shards_waits_for_the_last_of_the_old() {
+    let cluster = Cluster::default();
+    let (first, second) = (cluster.start("first", 4), cluster.start("second", 4));
+    first.holds(2).await;
+    second.holds(2).await;
+    let mut other = cluster.start("other", 6);
+    let mut sole = cluster.start("sole", 1);
+    let told = |state: &Leadership| matches!(state, Leadership::Standby { holder: Some(holder) } if holder == "4 shards, 15 s");
+    other.leadership.wait_for(told).await.unwrap();
+    sole.leadership.wait_for(told).await.unwrap();
+    first.end.cancel();
+    second.holds(4).await;
+    sleep(Duration::from_mins(2)).await;
+    assert!(other.shards().is_empty() && sole.shards().is_empty());
+
+    let ended = Instant::now();
+    second.end.cancel();
+    second.task.await.unwrap();
+    tokio::select! {
+        () = other.holds(6) => assert!(sole.shards().is_empty()),
+        () = sole.holds(1) => assert!(other.shards().is_empty()),
+    }
+    assert!(
+        ended.elapsed() <= Timing::default().retry_period * 2,
+        "{:?}",
+        ended.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_cannot_renew_writes_nothing_and_ends_before_others_take_over() {
+    for shards in [1, 3] {
+        let cluster = Cluster::default();
+        let mut replica = cluster.start("first", shards);
+        assert!(!replica.fence.is_open(), "nothing is held yet");
+        replica.leads().await;
+        assert!(replica.fence.is_open());
+        cluster.0.lock().unwrap().broken = true;
+        let broken = Instant::now();
+        let lost = |state: &Leadership| *state == Leadership::Lost;
+        replica.leadership.wait_for(lost).await.unwrap();
+        assert!(broken.elapsed() <= Timing::default().renew_deadline);
+        assert!(!replica.fence.is_open() && replica.shards().is_empty());
+        replica.task.await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_was_stopped_past_its_lease_finds_its_fence_shut_before_anything_else() {
+    let cluster = Cluster::default();
+    let replica = cluster.start("first", 3);
+    replica.holds(3).await;
+    // Nothing of it runs any more, and time passes: what a signal does to all threads.
+    replica.task.abort();
+    sleep(Timing::default().renew_deadline).await;
+    assert!(!replica.fence.is_open());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_members_that_somebody_broke_is_made_anew() {
+    let cluster = Cluster::default();
+    let first = cluster.start("first", 2);
+    first.holds(2).await;
+    {
+        let mut kept = cluster.0.lock().unwrap();
+        let mut lease = kept.leases["operator"].clone();
+        lease["metadata"]["annotations"]["example.org/members"] = json!("[not a list");
+        kept.answer(&Method::PUT, "", &lease);
+    }
+    let second = cluster.start("second", 2);
+    second.holds(1).await;
+    first.holds(1).await;
 }

@@ -1,0 +1,103 @@
+//! The Lease that all replicas with the same number of shards hold together. It keeps everybody else from working, and says which of them are alive.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use planning::election::{Roll, Step};
+
+use super::clock::Clock;
+use super::slot::{Slot, Trouble};
+
+/// How often a write is tried anew at once when another member was faster.
+const ATTEMPTS: u32 = 3;
+
+pub(super) struct Group {
+    pub(super) slot: Slot,
+    roll: Roll,
+    /// Where the list of members is.
+    annotation: &'static str,
+    me: String,
+    /// Without a sign of life for so long a member is dead. Not less than what it promises by the Lease: who is struck off has no Lease any more.
+    patience: Duration,
+    clock: Clock,
+}
+
+impl Group {
+    pub(super) fn new(slot: Slot, annotation: &'static str, me: String, patience: Duration, clock: Clock) -> Self {
+        Self {
+            slot,
+            roll: Roll::default(),
+            annotation,
+            me,
+            patience,
+            clock,
+        }
+    }
+
+    /// Whether this process is a member now.
+    pub(super) fn is_joined(&self) -> bool {
+        let end = self.slot.candidate.valid_until();
+        end.is_some_and(|end| self.clock.now() < end)
+    }
+
+    pub(super) fn living(&self) -> BTreeSet<String> {
+        self.roll.living(self.clock.now(), self.patience)
+    }
+
+    /// Joins, or stays a member: renews the Lease with a new sign of life.
+    pub(super) async fn join(&mut self) -> Result<(), Trouble> {
+        for _ in 0..ATTEMPTS {
+            self.look().await?;
+            let now = self.clock.now();
+            if self.slot.candidate.step(now) != Step::Write {
+                return Ok(());
+            }
+            let beats = self.roll.announced(&self.me, now, self.patience);
+            self.slot.annotate(self.annotation, text_of(&beats));
+            if self.slot.write().await? {
+                self.roll.saw(&beats, self.clock.now());
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves; the last lets the Lease go. Best effort: without it the others wait for as long as we promised.
+    pub(super) async fn leave(&mut self) -> Result<(), Trouble> {
+        if !self.is_joined() {
+            return Ok(());
+        }
+        for _ in 0..ATTEMPTS {
+            self.look().await?;
+            let now = self.clock.now();
+            if self.slot.candidate.step(now) != Step::Write {
+                return Ok(());
+            }
+            let beats = self.roll.without(&self.me, now, self.patience);
+            self.slot.annotate(self.annotation, text_of(&beats));
+            let left = if beats.is_empty() {
+                self.slot.release().await?
+            } else {
+                self.slot.store().await?
+            };
+            if left {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    async fn look(&mut self) -> Result<(), Trouble> {
+        self.slot.look().await?;
+        let beats = self.slot.annotation(self.annotation).map(String::as_str);
+        // What somebody wrote there by hand is no list, and the next sign of life replaces it.
+        let beats = serde_json::from_str(beats.unwrap_or_default()).unwrap_or_default();
+        self.roll.saw(&beats, self.clock.now());
+        Ok(())
+    }
+}
+
+fn text_of(beats: &BTreeMap<String, u64>) -> String {
+    let members = beats.iter().map(|(member, beat)| (member.clone(), *beat));
+    members.collect::<serde_json::Value>().to_string()
+}
