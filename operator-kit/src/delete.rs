@@ -16,8 +16,8 @@ pub enum Deletion {
     Gone,
     /// It is marked for deletion; finalizers hold it. Its going is seen by the watch.
     Terminating,
-    /// Another object has the name now. Nothing was deleted.
-    Replaced,
+    /// It was written since it was read, or another object has its name. Nothing was deleted.
+    Changed,
 }
 
 /// The object could not be deleted.
@@ -53,14 +53,23 @@ impl DeleteError {
     }
 }
 
-/// Deletes the object with this key if its uid is still `uid`; dependents are deleted in the background.
+/// An object as it was read.
+#[derive(Clone, Copy, Debug)]
+pub struct Version<'a> {
+    /// Its identity.
+    pub uid: &'a str,
+    /// Its version.
+    pub resource_version: &'a str,
+}
+
+/// Deletes the object with this key if it is still the one that was read; dependents are deleted in the background.
 ///
-/// Without a uid whatever bears the name is deleted: only for objects whose uid was never learnt.
+/// So a deletion that arrives late, from a process that was taken for dead, does not hit what its successor has written.
 pub async fn delete(
     client: &Client,
     discovery: &Discovery,
     key: &ObjectKey,
-    uid: Option<&str>,
+    read: Version<'_>,
 ) -> Result<Deletion, DeleteError> {
     if !key.is_addressable() {
         return Ok(Deletion::Gone);
@@ -77,9 +86,9 @@ pub async fn delete(
     };
     let params = DeleteParams {
         propagation_policy: Some(PropagationPolicy::Background),
-        preconditions: uid.map(|uid| Preconditions {
-            uid: Some(uid.to_owned()),
-            resource_version: None,
+        preconditions: Some(Preconditions {
+            uid: Some(read.uid.to_owned()),
+            resource_version: Some(read.resource_version.to_owned()),
         }),
         ..DeleteParams::default()
     };
@@ -88,7 +97,7 @@ pub async fn delete(
         Ok(answer) if answer.is_left() => Ok(Deletion::Terminating),
         Ok(_) => Ok(Deletion::Deleted),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Deletion::Gone),
-        Err(kube::Error::Api(status)) if status.code == 409 && uid.is_some() => Ok(Deletion::Replaced),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(Deletion::Changed),
         Err(source) => Err(DeleteError::Delete {
             key: key.clone(),
             source: Box::new(source),

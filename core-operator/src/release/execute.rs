@@ -11,7 +11,7 @@ use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use operator_kit::apply::{AppliedObject, ApplyOptions, apply};
 use operator_kit::comparison::compare;
-use operator_kit::delete::delete;
+use operator_kit::delete::{Version, delete};
 use operator_kit::failure::{chain, words_of};
 use operator_kit::object::{GroupKind, ObjectKey};
 use operator_kit::objects::Seen;
@@ -158,7 +158,11 @@ impl Pass<'_> {
             ReleaseAction::Check { key } => self.check(key, bodies).await.map(|()| None),
             ReleaseAction::Read { key } => self.read(key).await.map(|()| None),
             ReleaseAction::TakeOver { key } => self.take_over(release, key).await.map(|()| None),
-            ReleaseAction::Delete { key, uid } => self.delete(key, uid).await.map(|()| None),
+            ReleaseAction::Delete {
+                key,
+                uid,
+                resource_version,
+            } => self.delete(key, Version { uid, resource_version }).await.map(|()| None),
             ReleaseAction::RemoveFinalizer => self.remove_finalizer(release).await.map(Some),
         }
     }
@@ -392,6 +396,7 @@ impl Pass<'_> {
                 object.health = Some(judged(&found, &live, now));
                 object.read = Some(Read::Found {
                     uid: live.uid().unwrap_or_default(),
+                    resource_version: live.resource_version().unwrap_or_default(),
                     belongs: belongs(&live, self.part_of),
                     keep: live.annotations().get(labels::RESOURCE_POLICY).map(String::as_str)
                         == Some(labels::RESOURCE_POLICY_KEEP),
@@ -442,16 +447,12 @@ impl Pass<'_> {
         self.read(wanted).await
     }
 
-    async fn delete(&self, key: &ObjectKey, uid: &str) -> Result<(), Failed> {
-        let answer = delete(&self.context.client, &self.context.discovery, key, Some(uid)).await;
+    async fn delete(&self, key: &ObjectKey, read: Version<'_>) -> Result<(), Failed> {
+        let answer = delete(&self.context.client, &self.context.discovery, key, read).await;
         lock(self.memory).objects.entry(key.clone()).or_default().read = None;
-        match answer {
-            Ok(_) => {
-                lock(self.memory).objects.entry(key.clone()).or_default().failure = None;
-                Ok(())
-            }
-            Err(error) => Err(self.remember_failure(key, Attempt::Deletion, &chain(&error))),
-        }
+        answer.map_err(|error| self.remember_failure(key, Attempt::Deletion, &chain(&error)))?;
+        lock(self.memory).objects.entry(key.clone()).or_default().failure = None;
+        Ok(())
     }
 }
 

@@ -151,9 +151,15 @@ async fn update(
 }
 
 async fn delete(context: &Context, stack: &ClusterStack, tag: &str, uid: &str) -> Result<(), String> {
+    let namespace = stack.namespace().unwrap_or_default();
+    let current = context.releases.get(&namespace, tag);
+    let Some(current) = current.filter(|release| release.uid().as_deref() == Some(uid)) else {
+        return Ok(());
+    };
+    // Late, it must not hit a release that somebody has found use for.
     let only_this = Preconditions {
         uid: Some(uid.to_owned()),
-        resource_version: None,
+        resource_version: current.resource_version(),
     };
     let params = DeleteParams {
         preconditions: Some(only_this),
@@ -173,6 +179,12 @@ async fn delete(context: &Context, stack: &ClusterStack, tag: &str, uid: &str) -
             Ok(())
         }
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 409 => {
+            // Decided anew on what it is by now.
+            let newer = api(context, stack).get(tag).await;
+            context.releases.note(newer.map_err(|error| words_of(&error))?);
+            Ok(())
+        }
         Err(error) => Err(words_of(&error)),
     }
 }

@@ -3,8 +3,13 @@ use serde_json::{Value, json};
 use super::*;
 use crate::stub::{self, refusal};
 
-async fn deleted(answer: (u16, Value), uid: Option<&str>) -> Result<Deletion, DeleteError> {
-    let wanted = uid.map_or(Value::Null, |uid| json!({ "uid": uid }));
+const READ: Version<'_> = Version {
+    uid: "u",
+    resource_version: "7",
+};
+
+async fn deleted(answer: (u16, Value)) -> Result<Deletion, DeleteError> {
+    let wanted = json!({ "uid": "u", "resourceVersion": "7" });
     let client = stub::client(move |asked| {
         stub::discovery(asked).unwrap_or_else(|| {
             assert_eq!(asked.method.as_str(), "DELETE");
@@ -14,7 +19,7 @@ async fn deleted(answer: (u16, Value), uid: Option<&str>) -> Result<Deletion, De
         })
     });
     let key = ObjectKey::new("apps", "Deployment", "fleet", "web");
-    delete(&client, &Discovery::new(client.clone()), &key, uid).await
+    delete(&client, &Discovery::new(client.clone()), &key, READ).await
 }
 
 #[tokio::test]
@@ -28,31 +33,20 @@ async fn the_answer_tells_what_is_true_now() {
         json!({ "kind": "Deployment", "apiVersion": "apps/v1", "metadata": { "name": "web", "deletionTimestamp": "2026-01-01T00:00:00Z" } }),
     );
     let cases = [
-        (success.clone(), Some("u"), Deletion::Deleted),
-        (success, None, Deletion::Deleted),
-        (lingering, Some("u"), Deletion::Terminating),
-        (
-            refusal(404, "NotFound", "not found", &json!({})),
-            Some("u"),
-            Deletion::Gone,
-        ),
-        (
-            refusal(409, "Conflict", "uid differs", &json!({})),
-            Some("u"),
-            Deletion::Replaced,
-        ),
+        (success, Deletion::Deleted),
+        (lingering, Deletion::Terminating),
+        (refusal(404, "NotFound", "not found", &json!({})), Deletion::Gone),
+        (refusal(409, "Conflict", "uid differs", &json!({})), Deletion::Changed),
     ];
-    for (answer, uid, expected) in cases {
+    for (answer, expected) in cases {
         let text = answer.1.to_string();
-        assert_eq!(deleted(answer, uid).await.unwrap(), expected, "{text}");
+        assert_eq!(deleted(answer).await.unwrap(), expected, "{text}");
     }
 }
 
 #[tokio::test]
 async fn a_refusal_is_an_error_with_its_class() {
-    let error = deleted(refusal(403, "Forbidden", "no", &json!({})), Some("u"))
-        .await
-        .unwrap_err();
+    let error = deleted(refusal(403, "Forbidden", "no", &json!({}))).await.unwrap_err();
     assert_eq!(error.class(), Class::Transient);
     assert_eq!(error.to_string(), "failed to delete Deployment.apps fleet/web");
 }
@@ -62,7 +56,7 @@ async fn an_object_of_a_kind_that_is_not_served_is_gone() {
     let client = stub::client(|asked| stub::discovery(asked).expect("only discovery is asked"));
     let key = ObjectKey::new("example.org", "Missing", "fleet", "web");
     assert_eq!(
-        delete(&client, &Discovery::new(client.clone()), &key, None)
+        delete(&client, &Discovery::new(client.clone()), &key, READ)
             .await
             .unwrap(),
         Deletion::Gone
@@ -75,9 +69,6 @@ async fn an_object_that_no_address_leads_to_is_gone() {
     let discovery = Discovery::new(client.clone());
     for (namespace, name) in [("fleet", "../../secrets/x"), ("fleet", "a?b"), ("a/b", "web")] {
         let key = ObjectKey::new("apps", "Deployment", namespace, name);
-        assert_eq!(
-            delete(&client, &discovery, &key, Some("u")).await.unwrap(),
-            Deletion::Gone
-        );
+        assert_eq!(delete(&client, &discovery, &key, READ).await.unwrap(), Deletion::Gone);
     }
 }

@@ -55,12 +55,14 @@ pub enum ReleaseAction {
         /// Which.
         key: ObjectKey,
     },
-    /// Delete an object, provided that it still has this identity.
+    /// Delete an object, provided that it is still as it was read: what somebody wants by now has been written since.
     Delete {
         /// Which.
         key: ObjectKey,
-        /// The identity.
+        /// Its identity.
         uid: String,
+        /// The version that was read.
+        resource_version: String,
     },
     /// Let the release object go.
     RemoveFinalizer,

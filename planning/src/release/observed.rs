@@ -265,6 +265,8 @@ pub enum Read {
     Found {
         /// Identity.
         uid: String,
+        /// Its version at that moment.
+        resource_version: String,
         /// Whose it is.
         belongs: Belongs,
         /// Whether `helm.sh/resource-policy: keep` is on it.

@@ -74,9 +74,12 @@ pub(super) fn fate(key: &ObjectKey, object: &ObjectObserved, inventoried: Invent
                 next: Next::Await,
             },
         },
-        Some(Read::Found { uid, .. }) => Fate::going(ReleaseAction::Delete {
+        Some(Read::Found {
+            uid, resource_version, ..
+        }) => Fate::going(ReleaseAction::Delete {
             key: key.clone(),
             uid: uid.clone(),
+            resource_version: resource_version.clone(),
         }),
     }
 }

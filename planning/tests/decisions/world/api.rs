@@ -120,19 +120,13 @@ impl Api {
         }
     }
 
-    /// Deletes an object if it still has this identity.
-    pub(crate) fn delete(&mut self, key: &ObjectKey, uid: &str) -> Result<(), String> {
-        match self.objects.get(key) {
-            None => Ok(()),
-            Some(live) if live.uid != uid => Err("the UID in the precondition does not match".to_owned()),
-            Some(live) if live.finalizer => {
-                self.change(key, |live| live.deleting = true);
-                Ok(())
-            }
-            Some(_) => {
-                self.objects.remove(key);
-                Ok(())
-            }
+    /// Deletes an object if it is still as it was read.
+    pub(crate) fn delete(&mut self, key: &ObjectKey, uid: &str, version: &str) {
+        let as_read = |live: &&Live| live.uid == uid && live.resource_version.to_string() == version;
+        match self.objects.get(key).filter(as_read) {
+            None => {}
+            Some(live) if live.finalizer => self.change(key, |live| live.deleting = true),
+            Some(_) => drop(self.objects.remove(key)),
         }
     }
 

@@ -180,13 +180,9 @@ impl World {
     fn object_command(&mut self, verb: &str, key: &ObjectKey, options: &[&str], line: &str) {
         match verb {
             "delete" => {
-                let uid = self
-                    .api
-                    .objects
-                    .get(key)
-                    .map(|live| live.uid.clone())
-                    .unwrap_or_default();
-                self.api.delete(key, &uid).expect("its own identity");
+                if let Some(live) = self.api.objects.get(key).cloned() {
+                    self.api.delete(key, &live.uid, &live.resource_version.to_string());
+                }
             }
             "create" => self.create_object(key, options),
             "edit" => {

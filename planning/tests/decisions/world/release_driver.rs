@@ -95,7 +95,11 @@ impl World {
             ReleaseAction::Check { key } => self.check_object(tag, key),
             ReleaseAction::Read { key } => self.read_object(tag, key),
             ReleaseAction::TakeOver { key } => self.take_over(tag, key),
-            ReleaseAction::Delete { key, uid } => self.delete_object(tag, key, uid),
+            ReleaseAction::Delete {
+                key,
+                uid,
+                resource_version,
+            } => self.delete_object(tag, key, (uid, resource_version)),
         }
     }
 

@@ -145,6 +145,7 @@ impl World {
         let now = self.now;
         let read = live.as_ref().map_or(Read::Absent, |live| Read::Found {
             uid: live.uid.clone(),
+            resource_version: live.resource_version.to_string(),
             belongs: belongs(tag, live),
             keep: live.is_kept(),
             deleting: live.deleting,
@@ -182,9 +183,12 @@ impl World {
         }
     }
 
-    pub(super) fn delete_object(&mut self, tag: &str, key: &ObjectKey, uid: &str) -> Outcome<()> {
+    pub(super) fn delete_object(&mut self, tag: &str, key: &ObjectKey, (uid, version): (&str, &str)) -> Outcome<()> {
         self.check_deletion(tag, key, uid);
-        match self.write(Some(key), |api| api.delete(key, uid)) {
+        match self.write(Some(key), |api| {
+            api.delete(key, uid, version);
+            Ok(())
+        }) {
             Outcome::Failed(words) => self.fail(tag, key, Attempt::Deletion, words),
             Outcome::Done(()) => {
                 let Remembered { memory, .. } = self.process.objects.entry((tag.to_owned(), key.clone())).or_default();
