@@ -14,6 +14,7 @@
 //! # Ok(()) }
 //! ```
 
+mod delay;
 mod forward;
 mod strike;
 mod weather;
@@ -33,11 +34,12 @@ use tokio::{
     task::{AbortHandle, JoinSet},
 };
 
-use self::{forward::Forwarder, strike::Ledger};
 pub use self::{
+    delay::{Delay, Late},
     strike::{Point, Strike, Struck, Write},
     weather::Weather,
 };
+use self::{forward::Forwarder, strike::Ledger};
 use crate::{
     ControlPlane, Identity,
     control_plane::{Access, write_kubeconfig},
@@ -125,7 +127,12 @@ impl FaultProxy {
         self.ledger().arm(n, point)
     }
 
-    /// How many requests wait now because of a strike or of [`Weather::Hang`].
+    /// Holds the next write for which `is_meant` answers true; everything else passes.
+    pub fn delay(&self, is_meant: impl Fn(&Write) -> bool + Send + 'static) -> Delay {
+        self.state.delays.expect(Box::new(is_meant))
+    }
+
+    /// How many requests wait now because of a strike, of a delay or of [`Weather::Hang`].
     pub fn held(&self) -> usize {
         self.state.held()
     }

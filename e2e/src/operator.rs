@@ -183,6 +183,16 @@ impl Operator {
         self.process.terminate(STOP_DEADLINE).await
     }
 
+    /// Stops it between two instructions, until [`Operator::wake`].
+    pub fn pause(&self) -> Result<()> {
+        self.process.pause()
+    }
+
+    /// Lets it run on.
+    pub fn wake(&self) -> Result<()> {
+        self.process.wake()
+    }
+
     /// Ends it by SIGKILL.
     pub async fn kill(mut self) -> Result<()> {
         self.process.kill9().await.map(drop)

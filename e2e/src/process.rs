@@ -172,6 +172,23 @@ impl Process {
         self.wait(deadline).await
     }
 
+    /// Stops the command under the guard by SIGSTOP: not one further instruction of it runs before [`Process::wake`].
+    pub fn pause(&self) -> Result<()> {
+        self.signal_command(Signal::STOP)
+    }
+
+    /// Lets it run on (SIGCONT).
+    pub fn wake(&self) -> Result<()> {
+        self.signal_command(Signal::CONT)
+    }
+
+    fn signal_command(&self, kind: Signal) -> Result<()> {
+        let id = self
+            .command_id()
+            .with_context(|| format!("{} does not run", self.name))?;
+        signal(id, kind)
+    }
+
     /// Ends it by SIGKILL and returns when it is gone: not one further instruction of it runs.
     pub async fn kill9(&mut self) -> Result<Ended> {
         self.lifeline = None;
@@ -195,9 +212,13 @@ impl Drop for Process {
 
 /// Sends SIGTERM to a process that is known to live.
 pub fn terminate(process: u32) -> Result<()> {
+    signal(process, Signal::TERM)
+}
+
+fn signal(process: u32, kind: Signal) -> Result<()> {
     let id = i32::try_from(process).ok().and_then(Pid::from_raw);
     let id = id.with_context(|| format!("{process} is no process id"))?;
-    kill_process(id, Signal::TERM).with_context(|| format!("failed to signal process {process}"))
+    kill_process(id, kind).with_context(|| format!("failed to signal process {process}"))
 }
 
 /// The last lines of a file, or why there are none.

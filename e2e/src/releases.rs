@@ -143,6 +143,30 @@ impl StackSource {
     }
 }
 
+/// Stands for the stack's name in the files of the small stack.
+const PLACEHOLDER: &str = "STACK";
+/// Files that contain it.
+const NAMED: [&str; 3] = ["csctl.yaml", "cluster-class/Chart.yaml", "cluster-addon/Chart.yaml"];
+
+/// Writes the source of a small stack of this name, with so many templates of workers, into a folder: for where many stacks are needed.
+pub fn write_small_stack(folder: &Path, name: &str, workers: usize) -> Result<()> {
+    copy(&workspace().join("e2e/stacks/bench"), folder)?;
+    let replace = |file: &str, from: &str, to: &str| {
+        let path = folder.join(file);
+        let what = || format!("failed to write {}", path.display());
+        let text = fs::read_to_string(&path).with_context(what)?;
+        fs::write(&path, text.replace(from, to)).with_context(what)
+    };
+    for file in NAMED {
+        replace(file, PLACEHOLDER, name)?;
+    }
+    replace(
+        "cluster-class/values.yaml",
+        "workers: 1",
+        &format!("workers: {workers}"),
+    )
+}
+
 /// The tag of a release of our own stack: `docker-harbor-1-34-<version>`, with dashes.
 pub fn harbor_tag(version: &str) -> String {
     format!("docker-harbor-1-34-{}", version.replace('.', "-"))

@@ -1,7 +1,6 @@
 //! The releases that a benchmark installs: stacks of the same shape, each with as many versions as asked for.
 
 use std::{
-    fs,
     path::Path,
     sync::{
         Arc,
@@ -10,16 +9,12 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use e2e::{lab::workspace, releases, releases::Releases};
+use e2e::{releases, releases::Releases};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 
 use super::progress::Progress;
 
-/// Stands for the stack's name in the files of `e2e/stacks/bench`.
-const PLACEHOLDER: &str = "STACK";
-/// Files that contain it.
-const NAMED: [&str; 3] = ["csctl.yaml", "cluster-class/Chart.yaml", "cluster-addon/Chart.yaml"];
 /// Objects of the chart beside its machine templates.
 const FIXED_OBJECTS: usize = 3;
 
@@ -56,7 +51,7 @@ impl Stock {
         for index in 0..shape.stacks {
             let name = format!("s{index:03}");
             let source = folder.join("sources").join(&name);
-            write_source(&source, &name, shape.objects)?;
+            releases::write_small_stack(&source, &name, shape.objects - FIXED_OBJECTS)?;
             let versions: Vec<String> = (1..=shape.versions(index)).map(|number| format!("v{number}")).collect();
             packs.extend(versions.iter().map(|version| (source.clone(), version.clone())));
             stacks.push((name, versions));
@@ -96,25 +91,6 @@ impl Stock {
             })
         })
     }
-}
-
-fn write_source(folder: &Path, name: &str, objects: usize) -> Result<()> {
-    releases::copy(&workspace().join("e2e/stacks/bench"), folder)?;
-    let replace = |file: &str, from: &str, to: &str| {
-        let path = folder.join(file);
-        let what = || format!("failed to write {}", path.display());
-        let text = fs::read_to_string(&path).with_context(what)?;
-        fs::write(&path, text.replace(from, to)).with_context(what)
-    };
-    for file in NAMED {
-        replace(file, PLACEHOLDER, name)?;
-    }
-    let workers = objects - FIXED_OBJECTS;
-    replace(
-        "cluster-class/values.yaml",
-        "workers: 1",
-        &format!("workers: {workers}"),
-    )
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::{
+    delay::{Claimed, Delays},
     strike::{Ledger, Point, Verdict, is_write},
     weather::Weather,
 };
@@ -42,6 +43,7 @@ type Outcome = io::Result<Response<Body>>;
 #[derive(Debug)]
 pub(super) struct Forwarder {
     pub(super) ledger: Ledger,
+    pub(super) delays: Delays,
     pub(super) weather: watch::Sender<Weather>,
     /// How often watches were cut; a change cuts those that run.
     pub(super) cuts: watch::Sender<u64>,
@@ -76,6 +78,7 @@ impl Forwarder {
         authorization.set_sensitive(true);
         Ok(Self {
             ledger: Ledger::default(),
+            delays: Delays::default(),
             weather: watch::Sender::default(),
             cuts: watch::Sender::default(),
             server: behind
@@ -101,20 +104,36 @@ impl Forwarder {
         }
         match self.ledger.judge(&request) {
             Verdict::Pass => {
-                let answer = self.forward(request).await?;
+                let answer = match self.delays.claim(&request) {
+                    Some(claimed) => self.late(request, claimed).await?,
+                    None => self.forward(whole(request).await?).await?,
+                };
                 self.after_stop().await?;
                 Ok(answer)
             }
             Verdict::Hold(stopped) => self.hold(released(stopped)).await,
             Verdict::Strike(pending) => {
                 if pending.point == Point::AfterCommit {
-                    let answer = self.forward(request).await?;
+                    let answer = self.forward(whole(request).await?).await?;
                     // The head comes when the object is stored; the end of the body makes it certain.
                     answer.into_body().collect().await?;
                 }
                 self.hold(released(self.ledger.stop(pending))).await
             }
         }
+    }
+
+    /// Passes a request on when that is asked for.
+    async fn late(&self, request: Request<Incoming>, claimed: Claimed) -> Outcome {
+        let request = whole(request).await?;
+        let _held = Held::new(&self.held);
+        let Ok(told) = claimed.hold().await else {
+            return Err(io::Error::other("held, and then dropped on purpose"));
+        };
+        let answer = self.forward(request).await?;
+        // Nobody may wait for it any more.
+        let _ = told.send(answer.status());
+        Ok(answer)
     }
 
     /// Keeps a request waiting and then closes its connection.
@@ -140,18 +159,13 @@ impl Forwarder {
         }
     }
 
-    async fn forward(&self, request: Request<Incoming>) -> Outcome {
+    async fn forward(&self, request: Request<Full<Bytes>>) -> Outcome {
         let is_watch = request.uri().query().is_some_and(|query| {
             query
                 .split('&')
                 .any(|pair| matches!(pair, "watch=true" | "watch=1" | "watch"))
         });
         let (mut head, body) = request.into_parts();
-        let body = Limited::new(body, REQUEST_LIMIT)
-            .collect()
-            .await
-            .map_err(io::Error::other)?
-            .to_bytes();
         let mut target = self.server.clone().into_parts();
         target.path_and_query = Some(
             head.uri
@@ -165,7 +179,7 @@ impl Forwarder {
         head.headers
             .entry(AUTHORIZATION)
             .or_insert_with(|| self.authorization.clone());
-        let request = Request::from_parts(head, Full::new(body));
+        let request = Request::from_parts(head, body);
         let answer = self.client.request(request).await.map_err(io::Error::other)?;
         let short = *self.weather.borrow() == Weather::ShortWatches;
         Ok(answer.map(|body| {
@@ -191,6 +205,14 @@ impl Forwarder {
         });
         BodyExt::boxed(StreamBody::new(frames))
     }
+}
+
+/// A request with all of its body.
+async fn whole(request: Request<Incoming>) -> io::Result<Request<Full<Bytes>>> {
+    let (head, body) = request.into_parts();
+    let body = Limited::new(body, REQUEST_LIMIT).collect().await;
+    let body = body.map_err(io::Error::other)?.to_bytes();
+    Ok(Request::from_parts(head, Full::new(body)))
 }
 
 /// Counts a request as long as it lives: the client may hang up while it is held.

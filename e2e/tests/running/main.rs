@@ -1,4 +1,4 @@
-//! The operator as a process among others: replicas, signals, an API server that misbehaves, endpoints, flags, logs.
+//! The operator as a process among others: replicas, shards, signals, an API server that misbehaves, endpoints, flags, logs.
 
 mod command_line;
 mod endpoints;
@@ -7,6 +7,7 @@ mod logs;
 mod replicas;
 mod rights;
 mod secrets;
+mod shards;
 mod shutdown;
 mod weather;
 

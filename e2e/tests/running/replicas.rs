@@ -44,7 +44,7 @@ impl Replica {
 }
 
 /// Options of an operator that stands for election, with a log of its own.
-fn candidate(journey: &Journey, options: OperatorOptions, name: &str, lease: &str) -> OperatorOptions {
+pub(crate) fn candidate(journey: &Journey, options: OperatorOptions, name: &str, lease: &str) -> OperatorOptions {
     let flags = [
         "--leader-elect=true".to_owned(),
         format!("--leader-elect-namespace={}", journey.namespace),
