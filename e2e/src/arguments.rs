@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 /// What `control-plane` can do.
 #[derive(Debug, Subcommand)]
@@ -135,6 +135,47 @@ pub(crate) struct DemoArguments {
     /// How long to wait before and after each deed for those who read along; not at all without a terminal
     #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(..=60))]
     pub(crate) pause: u64,
+}
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "A seed decides which requests meet which fault, not how tasks and clocks interleave: run the seed of a failure several \
+                        times.\n\nExit codes: 0 every run held, 1 one did not, 2 wrong arguments, 130 it was interrupted.\n\nExamples:\n  \
+                        cargo xtask storm --seeds 500\n  cargo xtask storm --journey upgrade --seed 17 --times 10"
+)]
+pub(crate) struct StormArguments {
+    /// Which way to go
+    #[arg(long, value_enum, default_value_t = StormJourney::All)]
+    pub(crate) journey: StormJourney,
+    /// How many seeds, counted from 0
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) seeds: u64,
+    /// Only this seed
+    #[arg(long, value_name = "SEED", conflicts_with = "seeds")]
+    pub(crate) seed: Option<u64>,
+    /// How often to run each
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) times: u64,
+    /// Runs at a time
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) jobs: u16,
+}
+
+/// The ways, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StormJourney {
+    /// Two releases become usable
+    Install,
+    /// A new release takes the place of the old one, whose objects are pruned
+    Upgrade,
+    /// Objects are deleted, changed and robbed of their labels, and put back
+    Repair,
+    /// The stack is deleted, and what a cluster uses goes after the cluster
+    Remove,
+    /// Subscribe, upgrade, drop a version, delete
+    Life,
+    /// Each of them
+    All,
 }
 
 fn directory(text: &str) -> Result<PathBuf, &'static str> {

@@ -73,9 +73,21 @@ impl AuditLog {
     /// What was asked after `mark`, in the order of the log, complete up to now: each request that was answered
     /// before this call is in it. A watch counts from its beginning.
     pub async fn since(&self, mark: Mark) -> Result<AuditEvents> {
+        self.told(mark, "").await
+    }
+
+    /// The same, of one user only: of a log that many write to, most is not even parsed.
+    pub async fn since_by(&self, mark: Mark, user: &str) -> Result<AuditEvents> {
+        let events = self.told(mark, user).await?;
+        Ok(events.filter(|event| event.user == user))
+    }
+
+    /// The events since `mark` whose lines contain a word.
+    async fn told(&self, mark: Mark, word: &str) -> Result<AuditEvents> {
         let text = self.settled(mark.offset).await?;
         let events: Vec<AuditEvent> = text
             .lines()
+            .filter(|line| find(line.as_bytes(), word.as_bytes()).is_some())
             .filter_map(|line| parse(line).map(Line::into_event).transpose())
             .collect::<Result<_>>()?;
         Ok(AuditEvents { events }.filter(|event| event.received >= mark.received))

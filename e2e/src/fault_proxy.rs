@@ -14,15 +14,21 @@
 //! # Ok(()) }
 //! ```
 
+mod asked;
 mod delay;
 mod forward;
+mod overlooked;
+mod past;
+mod storm;
 mod strike;
+mod watching;
 mod weather;
 
 use std::{
     net::Ipv4Addr,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::{Context, Result};
@@ -35,7 +41,10 @@ use tokio::{
 };
 
 pub use self::{
+    asked::{Asked, Verb},
     delay::{Delay, Late},
+    forward::MEDDLED,
+    storm::{Blow, Fault, Forecast, Interruption, InterruptionKind},
     strike::{Point, Strike, Struck, Write},
     weather::Weather,
 };
@@ -144,7 +153,44 @@ impl FaultProxy {
 
     /// Breaks every watch that runs, in the middle of its body. New ones are welcome.
     pub fn cut_watches(&self) {
-        self.state.cuts.send_modify(|cuts| *cuts += 1);
+        self.state.watches.cuts.send_modify(|cuts| *cuts += 1);
+    }
+
+    /// From now on requests meet what this forecast says, counted anew. It ends by itself, because it strikes the first few of each kind only.
+    pub fn set_storm(&self, forecast: Forecast) {
+        self.state.storm.begin(Some(forecast));
+    }
+
+    /// The storm is over. What was struck before takes its course: a watch may still be interrupted.
+    pub fn calm(&self) {
+        self.state.storm.begin(None);
+    }
+
+    /// What storms did so far, in order.
+    pub fn blows(&self) -> Vec<Blow> {
+        self.state.storm.blows()
+    }
+
+    /// For a while reads are answered with what was so at this resource version, and watches that begin have no news: an API server that was
+    /// cut off from its storage. Writes reach the present.
+    pub fn answer_from(&self, version: u64, lasting: Duration) {
+        self.state.standstill.begin(version, lasting);
+    }
+
+    /// Counts the events about objects of this namespace that watches tell from now on, and loses the `n`-th of them, counted from 1: its watch
+    /// is blind for a while and then tells (410) to list anew. Without a number it only counts.
+    pub fn lose_event(&self, namespace: &str, n: Option<usize>, lasting: Duration) {
+        self.state.watches.overlooked.choose(namespace, n.map(|n| (n, lasting)));
+    }
+
+    /// How many events were counted.
+    pub fn events(&self) -> usize {
+        self.state.watches.overlooked.seen()
+    }
+
+    /// The beginning of the event that was lost, if it came.
+    pub fn lost_event(&self) -> Option<String> {
+        self.state.watches.overlooked.lost()
     }
 }
 

@@ -31,7 +31,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::{
-    ControlPlane, Identity, Lab, Options,
+    ControlPlane, FaultProxy, Identity, Lab, Options,
     audit::{AuditEvents, Mark},
     eventually,
     operator::{Operator, OperatorOptions},
@@ -187,8 +187,15 @@ impl Journey {
         let Identity::User { name, .. } = operator_of(&self.namespace) else {
             return Ok(AuditEvents::default());
         };
-        let events = self.control_plane.audit_log().since(mark).await?;
-        Ok(events.filter(|event| event.user == name))
+        self.control_plane.audit_log().since_by(mark, &name).await
+    }
+
+    /// Puts a proxy between the API server and the operator, which is still to be started. Nobody reads what it decides there.
+    pub async fn behind_a_proxy(&mut self) -> Result<FaultProxy> {
+        let proxy = FaultProxy::start(self.control_plane).await?;
+        self.options.kubeconfig = proxy.kubeconfig_for(&operator_of(&self.namespace)).await?;
+        self.options.record = None;
+        Ok(proxy)
     }
 
     /// Now, in the audit log.

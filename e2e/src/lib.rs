@@ -3,7 +3,8 @@
 //! [`ControlPlane`] starts etcd, the API server and the controllers as plain processes and ends them again, however the
 //! test ends. Around it: [`Process`] runs the operators under test, [`FaultProxy`] stands between them and the API
 //! server, [`AuditLog`] and [`Metrics`] say what they did, [`eventually`] waits for the state of the world. On top: [`Operator`],
-//! [`releases::Releases`] and [`journey::journey`].
+//! [`releases::Releases`] and [`journey::journey`]; [`travel`] has the ways that are gone again and again, [`world`] what is compared there, and
+//! [`storm`] goes them in all weathers.
 //!
 //! This room runs built programs and never links their code.
 
@@ -16,15 +17,19 @@ pub mod fault_proxy;
 pub mod github;
 pub mod journey;
 pub mod lab;
+pub mod lanes;
 pub mod metrics;
 pub mod operator;
 pub mod process;
 pub mod registry;
 pub mod releases;
+pub mod storm;
 pub mod traces;
+pub mod travel;
 pub mod wait;
 pub mod web;
 pub mod webhooks;
+pub mod world;
 
 pub use audit::{AuditEvent, AuditLog};
 pub use control_plane::{ControlPlane, Identity, Options};

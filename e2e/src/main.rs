@@ -4,13 +4,14 @@ mod arguments;
 mod bench;
 mod commands;
 mod demo;
+mod progress;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use self::arguments::{BenchCommand, ControlPlaneCommand, DemoArguments};
+use self::arguments::{BenchCommand, ControlPlaneCommand, DemoArguments, StormArguments};
 
 /// A real Kubernetes control plane on this machine, without containers
 ///
@@ -33,6 +34,8 @@ enum Command {
     Bench(BenchCommand),
     /// The life of one ClusterStack, as it happens: it becomes usable, is upgraded, damaged, repaired and removed
     Demo(DemoArguments),
+    /// Journeys of the operator in bad weather: seeded faults between it and the API server, and what must hold afterwards
+    Storm(StormArguments),
 }
 
 #[tokio::main]
@@ -48,5 +51,6 @@ async fn run(command: Command) -> Result<ExitCode> {
         Command::ControlPlane(command) => commands::control_plane::run(command).await.map(|()| ExitCode::SUCCESS),
         Command::Bench(command) => bench::run(command).await,
         Command::Demo(arguments) => demo::run(arguments).await,
+        Command::Storm(arguments) => commands::storm::run(&arguments).await,
     }
 }

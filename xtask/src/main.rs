@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    arguments::{BenchCommand, ControlPlaneCommand, DemoArguments},
+    arguments::{BenchCommand, ControlPlaneCommand, DemoArguments, StormArguments},
     lab::Profile,
     oracle_arguments::{ConformanceArguments, FuzzCommand, OracleBenchCommand},
     step::MissingTool,
@@ -43,7 +43,7 @@ use crate::{
 #[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 120)]
 #[command(
     after_help = "Exit codes: 0 all good, 1 a step failed, 2 wrong arguments, 3 this machine lacks a program.\n\
-                        demo, bench, control-plane, conformance and fuzz end with the exit code of what they run."
+                        demo, storm, bench, control-plane, conformance and fuzz end with the exit code of what they run."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -65,6 +65,8 @@ enum Chore {
     Check,
     /// One `ClusterStack` becomes usable on a real API server, follows an upgrade, repairs damage and cleans up
     Demo(DemoArguments),
+    /// Journeys of the operator in bad weather: seeded faults between it and the API server, and what must hold afterwards
+    Storm(StormArguments),
     /// Measure: prints a table, and with `--json FILE` writes the same as JSON
     #[command(subcommand)]
     Bench(Bench),
@@ -121,7 +123,7 @@ fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
         }
         Chore::Test(arguments) => test::run(&workspace, arguments),
         Chore::Check => check::run(&workspace),
-        Chore::Demo(_) | Chore::ControlPlane(_) => lab::become_lab(&workspace, Profile::Debug),
+        Chore::Demo(_) | Chore::Storm(_) | Chore::ControlPlane(_) => lab::become_lab(&workspace, Profile::Debug),
         Chore::Bench(Bench::Lab(_)) => lab::become_lab(&workspace, Profile::Release),
         Chore::Bench(Bench::Oracle(_)) | Chore::Conformance(_) | Chore::Fuzz(Fuzz::Oracle(_)) => {
             lab::become_oracle(&workspace)
@@ -150,6 +152,11 @@ mod tests {
             ("demo --namespace Demo", "small letters, digits and -"),
             ("demo --kubeconfig /nowhere", "there is no such file"),
             ("demo --nonsense", "unexpected argument '--nonsense'"),
+            (
+                "storm --journey elsewhere",
+                "possible values: install, upgrade, repair, remove, life, all",
+            ),
+            ("storm --seed 1 --seeds 2", "cannot be used with"),
             ("bench converge --releases 0", "0 is not in 1..=100000"),
             ("bench", "Usage: cargo xtask bench <COMMAND>"),
             ("control-plane up now", "unexpected argument 'now'"),

@@ -8,14 +8,13 @@ use serde::Serialize;
 use super::{
     ground::Ground,
     install::{Installed, create_stacks, install},
-    progress::Progress,
     recording::{self, Chains},
     replay::{Move, replay},
     report::{Goal, Row},
     rounded,
     stock::{Shape, Stock},
 };
-use crate::arguments::ConvergeArguments;
+use crate::{arguments::ConvergeArguments, progress::Progress};
 
 /// The shapes that are measured when none is asked for: `(releases, stacks)`.
 const SHAPES: [(usize, usize); 4] = [(100, 2), (100, 1), (1000, 20), (1000, 1)];

@@ -9,13 +9,12 @@ use tokio::time::{Instant, sleep};
 use super::{
     ground::{Ground, OPERATOR_AGENT},
     install::install,
-    progress::Progress,
     report::{Goal, Row},
     rounded,
     stock::{Shape, Stock},
     usage::Usage,
 };
-use crate::arguments::IdleArguments;
+use crate::{arguments::IdleArguments, progress::Progress};
 
 /// Releases of the two runs when nothing else is asked for.
 const RELEASES: [u32; 2] = [100, 1000];

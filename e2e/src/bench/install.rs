@@ -18,11 +18,11 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     ground::{Ground, OPERATOR_AGENT},
-    progress::Progress,
     replay::Identity,
     stock::Stock,
     usage::Usage,
 };
+use crate::progress::Progress;
 
 /// Longer than any working operator takes for what this benchmark is meant for.
 const READY_DEADLINE: Duration = Duration::from_mins(15);

@@ -6,7 +6,6 @@ mod converge;
 mod ground;
 mod idle;
 mod install;
-mod progress;
 mod recording;
 mod replay;
 mod report;

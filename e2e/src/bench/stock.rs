@@ -13,7 +13,7 @@ use e2e::{releases, releases::Releases};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 
-use super::progress::Progress;
+use crate::progress::Progress;
 
 /// Objects of the chart beside its machine templates.
 const FIXED_OBJECTS: usize = 3;

@@ -1,3 +1,4 @@
 //! The subcommands of `lab`, one module each: arguments and what to say; the work is the library's.
 
 pub(crate) mod control_plane;
+pub(crate) mod storm;

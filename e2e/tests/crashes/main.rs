@@ -6,24 +6,22 @@
 //! its own; some take part in leader election with the shortest Lease there is. At every station the whole world is
 //! compared with that of a journey without a crash.
 
-mod travel;
-mod world;
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     future::ready,
     ops::RangeInclusive,
     sync::{LazyLock, Mutex, PoisonError},
-    thread,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, anyhow, ensure};
-use e2e::{FaultProxy, Identity, Journey, Operator, Point, eventually, fault_proxy::Write, journey::journey};
-
-use self::{
-    travel::{Station, expected, travel},
+use e2e::{
+    Journey, Operator, Point, eventually,
+    fault_proxy::Write,
+    journey::journey,
+    lanes::side_by_side,
+    travel::{Course, Station, expected},
     world::{World, becomes, orphans, settled_world, wipe},
 };
 
@@ -126,33 +124,8 @@ struct Outcome {
 fn suffer(survey: &'static Survey, crashes: Vec<Crash>) -> Result<()> {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let (count, begun) = (crashes.len(), Instant::now());
-    let waiting = Mutex::new(crashes.into_iter());
-    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let lane = || {
-        let mut outcomes = Vec::new();
-        while let Some(crash) = next() {
-            outcomes.push(one_journey(survey, crash));
-        }
-        outcomes
-    };
-    let test = thread::current().name().unwrap_or("crash").to_owned();
-    let outcomes = thread::scope(|scope| {
-        let start = |number| {
-            let name = format!("{test}_{number}");
-            thread::Builder::new().name(name).spawn_scoped(scope, lane)
-        };
-        let lanes: Vec<_> = (1..=LANES).map(start).collect::<std::io::Result<_>>()?;
-        let outcomes = lanes
-            .into_iter()
-            .map(|lane| lane.join().map_err(|_| anyhow!("a journey panicked")));
-        Ok::<_, anyhow::Error>(
-            outcomes
-                .collect::<Result<Vec<_>>>()?
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>(),
-        )
-    })?;
+    let name = |crash: &Crash| format!("write_{}_{:?}", crash.n, crash.point);
+    let outcomes = side_by_side(LANES, crashes, name, |crash| one_journey(survey, crash))?;
     let missed = outcomes.iter().filter(|outcome| !outcome.struck).count();
     eprintln!(
         "{count} journeys in {:?}; {missed} had fewer writes than the one to crash at",
@@ -195,18 +168,19 @@ fn one_journey(survey: &Survey, crash: Crash) -> Outcome {
 }
 
 async fn undisturbed(journey: &mut Journey) -> Result<Survey> {
-    let proxy = through_proxy(journey).await?;
+    let proxy = journey.behind_a_proxy().await?;
     let mut operator = Operator::start(journey.lab(), &journey.options)?;
     let (mut stations, mut counts) = (BTreeMap::new(), BTreeMap::new());
-    travel(journey, async |station| {
-        let world = settled_world(journey, &proxy).await?;
-        let (found, expected) = (world.keys().collect::<Vec<_>>(), expected(station));
-        ensure!(found == expected.iter().collect::<Vec<_>>(), "{station:?}: {found:#?}");
-        stations.insert(station, world);
-        counts.insert(station, proxy.writes().len());
-        Ok(())
-    })
-    .await?;
+    Course::Life
+        .travel(journey, async |station| {
+            let world = settled_world(journey, &proxy).await?;
+            let (found, expected) = (world.keys().collect::<Vec<_>>(), expected(station));
+            ensure!(found == expected.iter().collect::<Vec<_>>(), "{station:?}: {found:#?}");
+            stations.insert(station, world);
+            counts.insert(station, proxy.writes().len());
+            Ok(())
+        })
+        .await?;
     operator.check()?;
     Ok(Survey {
         writes: proxy.writes(),
@@ -217,7 +191,7 @@ async fn undisturbed(journey: &mut Journey) -> Result<Survey> {
 
 /// The journey with one crash; `struck` is the write at which it happened, if it came.
 async fn disturbed(journey: &mut Journey, survey: &Survey, crash: Crash, struck: &mut Option<Write>) -> Result<()> {
-    let proxy = through_proxy(journey).await?;
+    let proxy = journey.behind_a_proxy().await?;
     if crash.lease {
         let lease = ["--leader-elect=true", "--lease-duration=1s", "--leader-elect-namespace"];
         journey.options.flags.extend(lease.map(Into::into));
@@ -241,7 +215,7 @@ async fn disturbed(journey: &mut Journey, survey: &Survey, crash: Crash, struck:
         operator = Operator::start(journey.lab(), &journey.options)?;
         attend(journey, &mut operator, crash.lease).await
     };
-    let travelling = travel(journey, async |station| {
+    let travelling = Course::Life.travel(journey, async |station| {
         let wanted = &survey.stations[&station];
         becomes(journey, wanted, crash.wipe)
             .await
@@ -270,13 +244,4 @@ async fn attend(journey: &Journey, operator: &mut Operator, lease: bool) -> Resu
         }
         *operator = Operator::start(journey.lab(), &journey.options)?;
     }
-}
-
-/// Puts a proxy between the journey's operator and the API server.
-async fn through_proxy(journey: &mut Journey) -> Result<FaultProxy> {
-    let proxy = FaultProxy::start(journey.control_plane()).await?;
-    journey.options.kubeconfig = proxy.kubeconfig_for(&Identity::Admin).await?;
-    // Thousands of files that nobody reads.
-    journey.options.record = None;
-    Ok(proxy)
 }

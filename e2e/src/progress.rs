@@ -11,7 +11,7 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 const LIVE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// One line that is drawn again and again on a terminal, and plain lines elsewhere.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     heading: String,
     begin: Instant,
     live: bool,
@@ -20,7 +20,7 @@ pub(super) struct Progress {
 
 impl Progress {
     /// `heading` stands before everything that is told.
-    pub(super) fn start(heading: String) -> Self {
+    pub(crate) fn start(heading: String) -> Self {
         Self {
             heading,
             begin: Instant::now(),
@@ -30,7 +30,7 @@ impl Progress {
     }
 
     /// Something passing, shown at most as often as is good for the eye.
-    pub(super) fn tick(&self, text: &str) {
+    pub(crate) fn tick(&self, text: &str) {
         let elapsed = self.begin.elapsed();
         let interval = if self.live { LIVE_INTERVAL } else { PLAIN_INTERVAL };
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,7 +41,7 @@ impl Progress {
     }
 
     /// A new part of the work, always shown.
-    pub(super) fn step(&self, text: &str) {
+    pub(crate) fn step(&self, text: &str) {
         self.show(text, self.begin.elapsed());
     }
 

@@ -9,7 +9,6 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use crds::labels;
-use e2e::{FaultProxy, Journey, eventually, journey::SOON, releases::harbor_tag};
 use futures::future::try_join_all;
 use kube::{
     Api, Client, Discovery, ResourceExt,
@@ -18,8 +17,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 
+use crate::{FaultProxy, Journey, eventually, fault_proxy::MEDDLED, journey::SOON, releases::harbor_tag};
+
 /// Every version that a journey knows.
-pub(crate) const VERSIONS: [&str; 3] = ["v1", "v2", "v3"];
+pub const VERSIONS: [&str; 3] = ["v1", "v2", "v3"];
 /// The kinds that the journey's releases are and consist of.
 const KINDS: [(&str, &str); 7] = [
     ("clusterstack.x-k8s.io/v1alpha1", "ClusterStack"),
@@ -34,10 +35,10 @@ const KINDS: [(&str, &str); 7] = [
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Normalised objects by kind and name.
-pub(crate) type World = BTreeMap<String, Value>;
+pub type World = BTreeMap<String, Value>;
 
 /// The world as it is now.
-pub(crate) async fn world(journey: &Journey) -> Result<World> {
+pub async fn world(journey: &Journey) -> Result<World> {
     let objects = objects(journey).await?.into_iter();
     objects
         .map(|(key, object)| Ok((key, normalised(journey, object)?)))
@@ -45,7 +46,13 @@ pub(crate) async fn world(journey: &Journey) -> Result<World> {
 }
 
 /// The world once nobody changes it any more.
-pub(crate) async fn settled_world(journey: &Journey, proxy: &FaultProxy) -> Result<World> {
+pub async fn settled_world(journey: &Journey, proxy: &FaultProxy) -> Result<World> {
+    quiet(proxy).await?;
+    world(journey).await
+}
+
+/// Waits until the program behind a proxy has written nothing for a while.
+pub async fn quiet(proxy: &FaultProxy) -> Result<()> {
     let mut seen = (proxy.writes().len(), Instant::now());
     eventually(SOON, "the operator to be quiet", || {
         let count = proxy.writes().len();
@@ -59,13 +66,12 @@ pub(crate) async fn settled_world(journey: &Journey, proxy: &FaultProxy) -> Resu
             Err(format!("{count} writes, the last {quiet:?} ago"))
         })
     })
-    .await?;
-    world(journey).await
+    .await
 }
 
 /// Waits until the world is this one. `wiped`: the status was lost, and of what is being deleted nobody reads again what
 /// the status once said.
-pub(crate) async fn becomes(journey: &Journey, wanted: &World, wiped: bool) -> Result<()> {
+pub async fn becomes(journey: &Journey, wanted: &World, wiped: bool) -> Result<()> {
     let comparable = |mut world: World| {
         let going = |object: &&mut Value| wiped && object["metadata"]["deleting"] == true;
         for object in world.values_mut().filter(going) {
@@ -83,7 +89,7 @@ pub(crate) async fn becomes(journey: &Journey, wanted: &World, wiped: bool) -> R
 }
 
 /// Uids of what a release consists of, by kind and name.
-pub(crate) async fn uids(journey: &Journey, tag: &str) -> Result<BTreeMap<String, String>> {
+pub async fn uids(journey: &Journey, tag: &str) -> Result<BTreeMap<String, String>> {
     let parts = objects(journey)
         .await?
         .into_iter()
@@ -94,7 +100,7 @@ pub(crate) async fn uids(journey: &Journey, tag: &str) -> Result<BTreeMap<String
 }
 
 /// Fails when one of these objects is gone, going, or was made anew.
-pub(crate) async fn untouched(journey: &Journey, uids: &BTreeMap<String, String>) -> Result<()> {
+pub async fn untouched(journey: &Journey, uids: &BTreeMap<String, String>) -> Result<()> {
     let there: BTreeMap<String, DynamicObject> = objects(journey).await?.into_iter().collect();
     for (key, uid) in uids {
         let object = there
@@ -113,7 +119,7 @@ pub(crate) async fn untouched(journey: &Journey, uids: &BTreeMap<String, String>
 }
 
 /// Empties the status of the stack and of all releases.
-pub(crate) async fn wipe(journey: &Journey) -> Result<()> {
+pub async fn wipe(journey: &Journey) -> Result<()> {
     for kind in ["ClusterStack", "ClusterStackRelease"] {
         let api = journey.objects("clusterstack.x-k8s.io/v1alpha1", kind);
         for object in api.list(&ListParams::default()).await?.items {
@@ -131,7 +137,7 @@ pub(crate) async fn wipe(journey: &Journey) -> Result<()> {
 
 /// What is left in these namespaces, of whatever kind the API server has: an orphan says nothing. News (Events) stays,
 /// and so do the Leases and what Kubernetes puts into every namespace.
-pub(crate) async fn orphans(client: &Client, namespaces: &BTreeSet<String>) -> Result<Vec<String>> {
+pub async fn orphans(client: &Client, namespaces: &BTreeSet<String>) -> Result<Vec<String>> {
     let discovery = Discovery::new(client.clone())
         .run()
         .await
@@ -167,7 +173,7 @@ pub(crate) async fn orphans(client: &Client, namespaces: &BTreeSet<String>) -> R
     Ok(orphans)
 }
 
-async fn objects(journey: &Journey) -> Result<Vec<(String, DynamicObject)>> {
+pub(crate) async fn objects(journey: &Journey) -> Result<Vec<(String, DynamicObject)>> {
     let lists = KINDS.map(async |(api_version, kind)| {
         let list = journey.objects(api_version, kind).list(&ListParams::default()).await;
         let list = list.with_context(|| format!("failed to list {kind}"))?;
@@ -199,9 +205,14 @@ fn normalised(journey: &Journey, mut object: DynamicObject) -> Result<Value> {
         .filter(|entry| ours(entry.manager.as_deref()) && entry.operation.as_deref() == Some("Apply"))
         .map(|entry| serde_json::to_value(&entry.fields_v1))
         .collect::<serde_json::Result<Vec<_>>>()?;
+    let annotations = metadata.annotations.clone().map(|mut annotations| {
+        annotations.remove(MEDDLED);
+        annotations
+    });
+    let annotations = annotations.filter(|annotations| !annotations.is_empty());
     let mut value = json!({
         "metadata": {
-            "labels": metadata.labels, "annotations": metadata.annotations, "finalizers": metadata.finalizers,
+            "labels": metadata.labels, "annotations": annotations, "finalizers": metadata.finalizers,
             "ownerReferences": owners, "generation": metadata.generation,
             "deleting": metadata.deletion_timestamp.is_some(), "appliedFields": fields,
         },

@@ -1,0 +1,59 @@
+//! One event that a client never gets: counting events, and the chosen one.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use memchr::memmem;
+
+/// The count of events of one namespace, and the one to lose.
+#[derive(Debug, Default)]
+pub(super) struct Overlooked(Mutex<Entries>);
+
+#[derive(Debug, Default)]
+struct Entries {
+    /// What an event of the namespace contains.
+    mark: Vec<u8>,
+    seen: usize,
+    chosen: Option<(usize, Duration)>,
+    lost: Option<String>,
+}
+
+impl Overlooked {
+    /// Counts the events of this namespace from now on, and chooses one of them to be lost, counted from 1.
+    pub(super) fn choose(&self, namespace: &str, chosen: Option<(usize, Duration)>) {
+        *self.entries() = Entries {
+            mark: format!("\"namespace\":\"{namespace}\"").into_bytes(),
+            seen: 0,
+            chosen,
+            lost: None,
+        };
+    }
+
+    /// Counts an event; for how long its watch is blind when it is the chosen one.
+    pub(super) fn takes(&self, line: &[u8]) -> Option<Duration> {
+        let mut entries = self.entries();
+        if entries.mark.is_empty() || memmem::find(line, &entries.mark).is_none() {
+            return None;
+        }
+        entries.seen += 1;
+        let seen = entries.seen;
+        let (_, lasting) = entries.chosen.take_if(|(n, _)| *n == seen)?;
+        entries.lost = Some(String::from_utf8_lossy(line).chars().take(160).collect());
+        Some(lasting)
+    }
+
+    pub(super) fn seen(&self) -> usize {
+        self.entries().seen
+    }
+
+    pub(super) fn lost(&self) -> Option<String> {
+        self.entries().lost.clone()
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        // Nothing panics while it holds this lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,204 @@
+//! Journeys in bad weather: each course under many seeds, and after each what must hold whatever the weather was.
+//!
+//! The operator of each run has a namespace, a proxy and a directory of releases of its own; the user of the journey has fair weather. Between
+//! two stations the storm begins anew, with other numbers. At each station the world has to become the one of the same course without a storm,
+//! byte for byte where bytes may be compared ([`crate::world`]). At the end the operator must fall silent, and what it did on the way is judged by
+//! the API server's audit log ([`rules`]).
+
+pub mod rules;
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{
+    FaultProxy, Journey, Operator,
+    audit::Mark,
+    fault_proxy::{Blow, Forecast},
+    journey::journey,
+    lanes::side_by_side,
+    travel::{Course, Station, expected},
+    world::{World, becomes, quiet, settled_world},
+};
+
+/// One course under one seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Which way.
+    pub course: Course,
+    /// Which weather.
+    pub seed: u64,
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} seed {}", self.course.name(), self.seed)
+    }
+}
+
+impl Run {
+    /// The command that repeats it alone, from the root of the checkout.
+    pub fn command(&self) -> String {
+        format!(
+            "cargo xtask storm --journey {} --seed {}",
+            self.course.name(),
+            self.seed
+        )
+    }
+}
+
+/// What became of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Of which.
+    pub run: Run,
+    /// Its namespace; empty when it did not come that far.
+    pub namespace: String,
+    /// What the storm did.
+    pub blows: Vec<Blow>,
+    /// Writes that the operator tried.
+    pub writes: usize,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// Whether everything held.
+    pub result: Result<()>,
+}
+
+/// The same courses without a storm, which storms are compared with.
+#[derive(Debug, Default)]
+pub struct Surveys(BTreeMap<Course, BTreeMap<Station, World>>);
+
+impl Surveys {
+    /// Goes each course once, in fair weather.
+    pub fn of(courses: &[Course]) -> Result<Self> {
+        let surveys = Mutex::new(BTreeMap::new());
+        let name = |course: &Course| format!("survey_{}", course.name());
+        let survey = |course: Course| {
+            journey(async |journey| {
+                let survey = undisturbed(journey, course).await?;
+                surveys
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(course, survey);
+                Ok(())
+            })
+            .with_context(|| format!("the course {} in fair weather", course.name()))
+        };
+        let outcomes = side_by_side(courses.len(), courses.to_vec(), name, survey)?;
+        outcomes.into_iter().collect::<Result<Vec<()>>>()?;
+        Ok(Self(surveys.into_inner().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// The world at a station of a course.
+    pub fn world(&self, course: Course, station: Station) -> Result<&World> {
+        let world = self.0.get(&course).and_then(|stations| stations.get(&station));
+        world.with_context(|| format!("{} was not surveyed at {station:?}", course.name()))
+    }
+}
+
+async fn undisturbed(journey: &mut Journey, course: Course) -> Result<BTreeMap<Station, World>> {
+    let voyage = Voyage::begin(journey).await?;
+    let mut operator = Operator::start(journey.lab(), &journey.options)?;
+    let mut stations = BTreeMap::new();
+    let journey = &*journey;
+    course
+        .travel(journey, async |station| {
+            let world = settled_world(journey, &voyage.proxy).await?;
+            let (found, expected) = (world.keys().collect::<Vec<_>>(), expected(station));
+            ensure!(found == expected.iter().collect::<Vec<_>>(), "{station:?}: {found:#?}");
+            rules::state(journey).await?;
+            stations.insert(station, world);
+            Ok(())
+        })
+        .await?;
+    voyage.end(journey, &mut operator).await?;
+    Ok(stations)
+}
+
+/// Goes one course under one seed.
+pub fn run(surveys: &Surveys, run: Run) -> Outcome {
+    let begun = Instant::now();
+    let (mut namespace, mut blows, mut writes) = (String::new(), Vec::new(), 0);
+    let result = journey(async |journey| {
+        namespace.clone_from(&journey.namespace);
+        let voyage = Voyage::begin(journey).await?;
+        let result = stormy(journey, &voyage, surveys, run).await;
+        blows = voyage.proxy.blows();
+        writes = voyage.proxy.writes().len();
+        result
+    });
+    Outcome {
+        run,
+        namespace,
+        blows,
+        writes,
+        elapsed: begun.elapsed(),
+        result,
+    }
+}
+
+async fn stormy(journey: &Journey, voyage: &Voyage, surveys: &Surveys, run: Run) -> Result<()> {
+    let Run { course, seed } = run;
+    let forecast = Forecast::of(seed);
+    voyage.proxy.set_storm(forecast);
+    let mut operator = Operator::start(journey.lab(), &journey.options)?;
+    let mut phase = 0;
+    course
+        .travel(journey, async |station| {
+            let wanted = surveys.world(course, station)?;
+            let arrived = becomes(journey, wanted, false).await;
+            arrived.with_context(|| format!("{station:?}"))?;
+            phase += 1;
+            voyage.proxy.set_storm(forecast.phase(phase));
+            Ok(())
+        })
+        .await?;
+    voyage.proxy.calm();
+    voyage.end(journey, &mut operator).await
+}
+
+/// A journey whose operator is watched.
+pub struct Voyage {
+    /// Between the operator and the API server.
+    pub proxy: FaultProxy,
+    mark: Mark,
+}
+
+impl Voyage {
+    /// Puts a proxy before the operator, which is still to be started.
+    pub async fn begin(journey: &mut Journey) -> Result<Self> {
+        let proxy = journey.behind_a_proxy().await?;
+        let mark = journey.mark().await?;
+        Ok(Self { proxy, mark })
+    }
+
+    /// What must hold when everything has been done: the operator lives and is silent, the state is true, and nothing on the way was wrong.
+    pub async fn end(&self, journey: &Journey, operator: &mut Operator) -> Result<()> {
+        quiet(&self.proxy)
+            .await
+            .context("the operator writes though all is done")?;
+        operator.check()?;
+        rules::state(journey).await?;
+        rules::history(&journey.requests_since(self.mark).await?)
+    }
+}
+
+/// Makes all runs, so many at a time, and tells of each when it has ended.
+pub fn run_all(
+    surveys: &Surveys,
+    runs: Vec<Run>,
+    jobs: usize,
+    ended: impl Fn(&Outcome) + Sync,
+) -> Result<Vec<Outcome>> {
+    let name = |run: &Run| format!("{}_seed_{}", run.course.name(), run.seed);
+    side_by_side(jobs, runs, name, |one| {
+        let outcome = run(surveys, one);
+        ended(&outcome);
+        outcome
+    })
+}

@@ -1,0 +1,181 @@
+//! What must hold of the world at rest, and of everything that an operator asked for on the way there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Result, ensure};
+use crds::{
+    ClusterStack, ClusterStackRelease,
+    conditions::{ConditionType, is_true, lint},
+    labels,
+    resource::SyncStatus,
+};
+use jiff::Timestamp;
+use kube::{ResourceExt, api::ListParams};
+use serde_json::Value;
+
+use crate::{AuditEvent, Journey, audit::AuditEvents, journey::status, world::objects};
+
+/// Our own kinds, by plural.
+const OUR_GROUP: &str = "clusterstack.x-k8s.io";
+
+/// Fails with everything that is not true in the namespace of a journey while nothing happens there:
+/// - conditions that contradict themselves or the generation;
+/// - a release that is ready though one of its objects is not in place;
+/// - an inventory that is not exactly what carries the mark of its release, in both directions, and marks of releases that are not there;
+/// - a stack that calls a version usable whose release is not ready.
+pub async fn state(journey: &Journey) -> Result<()> {
+    let mut wrong = Vec::new();
+    let releases = journey
+        .api::<ClusterStackRelease>()
+        .list(&ListParams::default())
+        .await?
+        .items;
+    let mut marked: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (key, object) in objects(journey).await? {
+        if let Some(mark) = object.labels().get(labels::PART_OF) {
+            marked.entry(mark.clone()).or_default().insert(key);
+        }
+    }
+    let mut ready = BTreeSet::new();
+    for release in &releases {
+        let name = release.name_any();
+        let status = status(release);
+        let generation = release.metadata.generation.unwrap_or_default();
+        let observed = status.observed_generation.unwrap_or_default();
+        wrong.extend(
+            lint(&status.conditions, generation, observed)
+                .iter()
+                .map(|flaw| format!("{name}: {flaw}")),
+        );
+        if status.ready {
+            ready.insert(name.clone());
+            let missing = status
+                .resources
+                .iter()
+                .filter(|row| row.status != Some(SyncStatus::Synced));
+            wrong.extend(missing.map(|row| format!("{name} is ready, {} {} is not", row.kind, row.name)));
+        }
+        if status.ready != is_true(&status.conditions, ConditionType::Ready) {
+            wrong.push(format!(
+                "{name}: status.ready is {}, its condition is not",
+                status.ready
+            ));
+        }
+        let rows = status.resources.iter().map(|row| format!("{} {}", row.kind, row.name));
+        let rows: BTreeSet<String> = rows.collect();
+        let parts = marked
+            .remove(&labels::part_of("ClusterStackRelease", &journey.namespace, &name))
+            .unwrap_or_default();
+        wrong.extend(
+            rows.difference(&parts)
+                .map(|key| format!("{name} lists {key}, which is not there")),
+        );
+        wrong.extend(
+            parts
+                .difference(&rows)
+                .map(|key| format!("{name} does not list {key}, which is its own")),
+        );
+        if rows.len() != status.resources.len() {
+            wrong.push(format!("{name} lists an object twice"));
+        }
+    }
+    for (mark, keys) in marked {
+        wrong.push(format!("{keys:?} are marked as part of {mark}, which is not there"));
+    }
+    for stack in journey.api::<ClusterStack>().list(&ListParams::default()).await?.items {
+        wrong.extend(flaws_of(&stack, &ready));
+    }
+    ensure!(wrong.is_empty(), "not true: {wrong:#?}");
+    Ok(())
+}
+
+fn flaws_of(stack: &ClusterStack, ready: &BTreeSet<String>) -> Vec<String> {
+    let name = stack.name_any();
+    let status = stack.status.clone().unwrap_or_default();
+    let generation = stack.metadata.generation.unwrap_or_default();
+    let observed = status.observed_generation.unwrap_or_default();
+    let flaws = lint(&status.conditions, generation, observed);
+    let usable = status.usable_versions.unwrap_or_default();
+    let unusable = usable
+        .split(", ")
+        .filter(|version| !version.is_empty())
+        .filter(|version| {
+            let end = format!("-{}", version.replace('.', "-"));
+            !ready.iter().any(|tag| tag.ends_with(&end))
+        });
+    let flaws = flaws.iter().map(|flaw| format!("{name}: {flaw}"));
+    flaws
+        .chain(unusable.map(|version| format!("{name} calls {version} usable, which is not ready")))
+        .collect()
+}
+
+/// Fails with everything that an operator did and must not, whatever it knew:
+/// - a status written without the resourceVersion that was read: a late writer would win;
+/// - an object made that no status had listed before: after a crash nobody would know of it;
+/// - an object deleted that no status had ever listed, or without naming its uid.
+pub fn history(events: &AuditEvents) -> Result<()> {
+    let mut wrong = Vec::new();
+    let mut listed: BTreeMap<(String, String), Timestamp> = BTreeMap::new();
+    let mut writes: Vec<&AuditEvent> = events
+        .iter()
+        .filter(|event| event.is_write() && !event.is_lease())
+        .collect();
+    writes.sort_by_key(|event| event.answered);
+    for event in writes {
+        let Some(object) = &event.object else { continue };
+        let done = (200..300).contains(&event.code);
+        let body = event
+            .body
+            .as_deref()
+            .and_then(|body| serde_json::from_str::<Value>(body).ok())
+            .unwrap_or_default();
+        let what = format!("{} {} {} ({})", event.verb, object.resource, object.name, event.code);
+        let key = (object.resource.clone(), object.name.clone());
+        let ours = object.api_group == OUR_GROUP;
+        let since = listed.get(&key).copied();
+        match event.verb.as_str() {
+            "update" | "patch" if object.subresource == "status" => {
+                if body["metadata"]["resourceVersion"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .is_empty()
+                {
+                    wrong.push(format!("{what}: a status without the version that was read"));
+                }
+                let rows = body.pointer("/status/resources").and_then(Value::as_array);
+                for row in rows.into_iter().flatten().filter(|_| done) {
+                    let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+                    listed
+                        .entry((plural(&text("kind")), text("name")))
+                        .or_insert(event.answered);
+                }
+            }
+            "patch" if !ours && event.code == 201 && since.is_none_or(|since| since > event.received) => {
+                wrong.push(format!("{what}: made before any status listed it"));
+            }
+            "delete" if done => {
+                if body
+                    .pointer("/preconditions/uid")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .is_empty()
+                {
+                    wrong.push(format!("{what}: deleted without its uid"));
+                }
+                if !ours && since.is_none() {
+                    wrong.push(format!("{what}: deleted though no status ever listed it"));
+                }
+            }
+            "deletecollection" => wrong.push(what),
+            _ => {}
+        }
+    }
+    ensure!(wrong.is_empty(), "must not have happened: {wrong:#?}");
+    Ok(())
+}
+
+/// As English has it.
+fn plural(kind: &str) -> String {
+    let end = if kind.ends_with('s') { "es" } else { "s" };
+    format!("{}{end}", kind.to_lowercase())
+}

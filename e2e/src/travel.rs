@@ -1,0 +1,278 @@
+//! The ways that journeys go again and again, with a disturbance each time: courses over stations at which the world is looked at.
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use crds::{ClusterStack, ClusterStackRelease, labels};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    Journey, eventually,
+    journey::{SOON, USER},
+    releases::{Releases, harbor_tag},
+    world::{VERSIONS, uids, untouched},
+};
+
+const STACK: &str = "harbor";
+const CLUSTER: &str = "wharf";
+
+/// A way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Course {
+    /// Two releases become usable.
+    Install,
+    /// A new release takes the place of the old one, whose objects are pruned.
+    Upgrade,
+    /// Objects are deleted, changed and robbed of their labels, and put back.
+    Repair,
+    /// The stack is deleted: everything goes, what a cluster uses only after the cluster.
+    Remove,
+    /// All of it in one life: subscribe, upgrade, drop a version, delete.
+    Life,
+}
+
+impl Course {
+    /// From the shortest to the longest.
+    pub const ALL: [Self; 5] = [Self::Install, Self::Upgrade, Self::Repair, Self::Remove, Self::Life];
+
+    /// As people write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Install => "install",
+            Self::Upgrade => "upgrade",
+            Self::Repair => "repair",
+            Self::Remove => "remove",
+            Self::Life => "life",
+        }
+    }
+
+    /// Goes the whole way; `arrived` judges the world at each station.
+    pub async fn travel(self, journey: &Journey, arrived: impl AsyncFnMut(Station) -> Result<()>) -> Result<()> {
+        match self {
+            Self::Install => install(journey, arrived).await,
+            Self::Upgrade => upgrade(journey, arrived).await,
+            Self::Repair => repair(journey, arrived).await,
+            Self::Remove => remove(journey, arrived).await,
+            Self::Life => life(journey, arrived).await,
+        }
+    }
+}
+
+/// Where the world is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Station {
+    /// The first release is usable.
+    Installed,
+    /// What was damaged is whole again.
+    Repaired,
+    /// The second release has taken the place of the first.
+    Replaced,
+    /// Two releases are usable.
+    Subscribed,
+    /// A third appeared and is usable.
+    Upgraded,
+    /// The second is no longer wanted and gone.
+    Dropped,
+    /// The stack is gone; the first release stays because a cluster uses it.
+    Deleted,
+    /// The cluster is gone too, and nothing is left.
+    Empty,
+}
+
+/// Three releases of our own stack, packed once for all journeys.
+static PACKED: LazyLock<Result<(tempfile::TempDir, Releases)>> = LazyLock::new(|| {
+    let folder = tempfile::tempdir()?;
+    let releases = Releases::at(folder.path())?;
+    for version in VERSIONS {
+        releases.publish_harbor(version, version)?;
+    }
+    Ok((folder, releases))
+});
+
+async fn install(journey: &Journey, mut arrived: impl AsyncFnMut(Station) -> Result<()>) -> Result<()> {
+    publish(journey, "v1")?;
+    publish(journey, "v2")?;
+    want(journey, &["v1", "v2"]).await?;
+    journey.usable(STACK, "v1, v2").await?;
+    arrived(Station::Subscribed).await
+}
+
+async fn upgrade(journey: &Journey, mut arrived: impl AsyncFnMut(Station) -> Result<()>) -> Result<()> {
+    publish(journey, "v1")?;
+    want(journey, &[]).await?;
+    journey.usable(STACK, "v1").await?;
+    arrived(Station::Installed).await?;
+
+    publish(journey, "v2")?;
+    journey.usable(STACK, "v2").await?;
+    journey.gone::<ClusterStackRelease>(&harbor_tag("v1")).await?;
+    arrived(Station::Replaced).await
+}
+
+async fn repair(journey: &Journey, mut arrived: impl AsyncFnMut(Station) -> Result<()>) -> Result<()> {
+    publish(journey, "v1")?;
+    want(journey, &[]).await?;
+    journey.usable(STACK, "v1").await?;
+    arrived(Station::Installed).await?;
+    let tag = harbor_tag("v1");
+    let before = uids(journey, &tag).await?;
+
+    let classes = journey.objects("cluster.x-k8s.io/v1beta1", "ClusterClass");
+    classes.delete(&tag, &DeleteParams::default()).await?;
+    let machines = journey.objects("infrastructure.cluster.x-k8s.io/v1beta1", "DockerMachineTemplate");
+    let other = json!({ "spec": { "template": { "spec": { "customImage": "registry.example.com/somebody:else" } } } });
+    let image = damage(&machines, &format!("{tag}-worker"), other).await?;
+    let configs = journey.objects("bootstrap.cluster.x-k8s.io/v1beta1", "KubeadmConfigTemplate");
+    let unlabelled = json!({ "metadata": { "labels": { labels::PART_OF: null, labels::INSTANCE: null } } });
+    let marked = damage(&configs, &format!("{tag}-worker"), unlabelled).await?;
+    whole_again(&machines, &image).await?;
+    whole_again(&configs, &marked).await?;
+    eventually(SOON, "the class to be back", async || classes.get(&tag).await.map(drop)).await?;
+    arrived(Station::Repaired).await?;
+
+    let mut kept = before;
+    kept.remove(&format!("ClusterClass {tag}"));
+    untouched(journey, &kept).await
+}
+
+async fn remove(journey: &Journey, mut arrived: impl AsyncFnMut(Station) -> Result<()>) -> Result<()> {
+    install(journey, &mut arrived).await?;
+    let in_use = build_cluster(journey).await?;
+    journey.delete::<ClusterStack>(STACK).await?;
+    journey.gone::<ClusterStackRelease>(&harbor_tag("v2")).await?;
+    journey.gone::<ClusterStack>(STACK).await?;
+    arrived(Station::Deleted).await?;
+    untouched(journey, &in_use).await?;
+    remove_cluster(journey).await?;
+    arrived(Station::Empty).await
+}
+
+async fn life(journey: &Journey, mut arrived: impl AsyncFnMut(Station) -> Result<()>) -> Result<()> {
+    install(journey, &mut arrived).await?;
+    let in_use = build_cluster(journey).await?;
+
+    publish(journey, "v3")?;
+    journey.usable(STACK, "v1, v2, v3").await?;
+    arrived(Station::Upgraded).await?;
+    untouched(journey, &in_use).await?;
+
+    // No version is asked for any more: the newest stays because it is, the oldest because it is in use.
+    want(journey, &[]).await?;
+    journey.gone::<ClusterStackRelease>(&harbor_tag("v2")).await?;
+    arrived(Station::Dropped).await?;
+    untouched(journey, &in_use).await?;
+
+    journey.delete::<ClusterStack>(STACK).await?;
+    journey.gone::<ClusterStackRelease>(&harbor_tag("v3")).await?;
+    arrived(Station::Deleted).await?;
+    untouched(journey, &in_use).await?;
+
+    remove_cluster(journey).await?;
+    arrived(Station::Empty).await
+}
+
+async fn remove_cluster(journey: &Journey) -> Result<()> {
+    let clusters = journey.objects("cluster.x-k8s.io/v1beta1", "Cluster");
+    clusters.delete(CLUSTER, &DeleteParams::default()).await?;
+    journey.gone::<ClusterStackRelease>(&harbor_tag("v1")).await
+}
+
+/// Changes an object as a user; the answer is how it was before.
+async fn damage(api: &Api<DynamicObject>, name: &str, patch: Value) -> Result<DynamicObject> {
+    let before = api.get(name).await?;
+    let params = PatchParams {
+        field_manager: Some(USER.to_owned()),
+        ..PatchParams::default()
+    };
+    let after = api.patch(name, &params, &Patch::Merge(patch)).await?;
+    ensure!(
+        after.data != before.data || after.labels() != before.labels(),
+        "{name} was not damaged"
+    );
+    Ok(before)
+}
+
+/// Waits until an object is as it was.
+async fn whole_again(api: &Api<DynamicObject>, before: &DynamicObject) -> Result<()> {
+    let name = before.name_any();
+    eventually(SOON, format!("{name} to be whole again"), async || {
+        let now = api.get(&name).await.context("failed to read it")?;
+        ensure!(
+            now.data == before.data && now.labels() == before.labels(),
+            "{:?} {}",
+            now.labels(),
+            now.data
+        );
+        Ok(())
+    })
+    .await
+}
+
+fn publish(journey: &Journey, version: &str) -> Result<()> {
+    let (_, packed) = PACKED.as_ref().map_err(|error| anyhow!("{error:#}"))?;
+    journey.releases.publish(&packed.folder_of(&harbor_tag(version)))
+}
+
+/// The stack with these versions listed, and the newest besides.
+async fn want(journey: &Journey, versions: &[&str]) -> Result<()> {
+    journey
+        .stack(STACK, json!({ "autoSubscribe": true, "versions": versions }))
+        .await
+}
+
+/// A cluster on the first release; the answer is what that consists of.
+async fn build_cluster(journey: &Journey) -> Result<BTreeMap<String, String>> {
+    let tag = harbor_tag("v1");
+    let cluster = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "metadata": { "name": CLUSTER },
+        "spec": { "topology": { "class": tag, "version": "v1.34.0" } },
+    });
+    journey.apply(cluster).await?;
+    uids(journey, &tag).await
+}
+
+/// What is there at a station, written by hand: without it, equal worlds might be equally wrong.
+pub fn expected(station: Station) -> Vec<String> {
+    let releases: &[&str] = match station {
+        Station::Installed | Station::Repaired => &["v1"],
+        Station::Replaced => &["v2"],
+        Station::Subscribed => &["v1", "v2"],
+        Station::Upgraded => &["v1", "v2", "v3"],
+        Station::Dropped => &["v1", "v3"],
+        Station::Deleted => &["v1"],
+        Station::Empty => &[],
+    };
+    let stack = (station < Station::Deleted).then(|| format!("ClusterStack {STACK}"));
+    let mut expected: Vec<String> = releases
+        .iter()
+        .flat_map(|version| parts(version))
+        .chain(stack)
+        .collect();
+    expected.sort();
+    expected
+}
+
+/// What a release is and consists of.
+fn parts(version: &str) -> Vec<String> {
+    let own = match version {
+        "v1" => Some("DockerMachineTemplate -burst"),
+        "v3" => Some("DockerMachineTemplate -storage"),
+        _ => None,
+    };
+    let all = [
+        "ClusterStackRelease ",
+        "ClusterClass ",
+        "DockerClusterTemplate -cluster",
+        "DockerMachineTemplate -control-plane",
+        "DockerMachineTemplate -worker",
+        "KubeadmConfigTemplate -worker",
+        "KubeadmControlPlaneTemplate -control-plane",
+    ];
+    let tag = harbor_tag(version);
+    let names = all.into_iter().chain(own);
+    names.map(|name| name.replacen(' ', &format!(" {tag}"), 1)).collect()
+}

@@ -1,0 +1,64 @@
+//! Every course under twenty seeds. Any number of others: `cargo xtask storm --seeds 500`.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
+use e2e::{
+    journey::journey,
+    storm::{Run, run_all},
+    travel::Course,
+    world::orphans,
+};
+
+use crate::surveys;
+
+const SEEDS: u64 = 20;
+/// Most of a run is waiting; two cores are busy with so many.
+const LANES: usize = 8;
+/// A run in a storm meets this many faults on average, or there is no storm.
+const FEWEST_BLOWS: usize = 5;
+
+#[test]
+fn every_course_ends_alike_in_every_storm() -> Result<()> {
+    let surveys = surveys()?;
+    let of_seed = |seed| Course::ALL.map(|course| Run { course, seed });
+    let runs: Vec<Run> = (0..SEEDS).flat_map(of_seed).collect();
+    let outcomes = run_all(surveys, runs, LANES, |outcome| {
+        if let Err(error) = &outcome.result {
+            eprintln!(
+                "{} after {:?}: {error:#}\n  again: {}",
+                outcome.run,
+                outcome.elapsed,
+                outcome.run.command()
+            );
+        }
+    })?;
+    let failed: Vec<String> = outcomes
+        .iter()
+        .filter(|outcome| outcome.result.is_err())
+        .map(|outcome| outcome.run.command())
+        .collect();
+    ensure!(
+        failed.is_empty(),
+        "{} of {} runs failed: {failed:#?}",
+        failed.len(),
+        outcomes.len()
+    );
+    let blows: usize = outcomes.iter().map(|outcome| outcome.blows.len()).sum();
+    eprintln!("{} runs met {blows} faults", outcomes.len());
+    ensure!(
+        blows >= FEWEST_BLOWS * outcomes.len(),
+        "{} runs met only {blows} faults",
+        outcomes.len()
+    );
+    let namespaces: BTreeSet<String> = outcomes
+        .into_iter()
+        .filter(|outcome| matches!(outcome.run.course, Course::Remove | Course::Life))
+        .map(|outcome| outcome.namespace)
+        .collect();
+    journey(async |journey| {
+        let orphans = orphans(&journey.client, &namespaces).await?;
+        ensure!(orphans.is_empty(), "left over: {orphans:#?}");
+        Ok(())
+    })
+}
