@@ -161,6 +161,12 @@ impl FaultProxy {
         self.state.storm.begin(Some(forecast));
     }
 
+    /// The next request that does this to that (the plural, with the subresource behind a slash) meets this fault, whatever the storm is.
+    pub fn deal(&self, verb: Verb, resource: &str, fault: Fault) {
+        let resource = resource.to_owned();
+        self.state.storm.deal(Asked { verb, resource }, fault);
+    }
+
     /// The storm is over. What was struck before takes its course: a watch may still be interrupted.
     pub fn calm(&self) {
         self.state.storm.begin(None);
