@@ -132,6 +132,11 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = LogFormat::Json, value_name = "FORMAT")]
     pub(crate) log_format: LogFormat,
 
+    /// A bug to plant.
+    #[cfg(feature = "mutants")]
+    #[arg(long, hide = true, value_name = "NAME")]
+    pub(crate) mutant: Option<operator_kit::mutants::Mutant>,
+
     /// Store every decision (what was observed, when, and the plan) as JSON files in this folder, for replay.
     #[arg(long, value_name = "DIR")]
     pub(crate) record: Option<PathBuf>,

@@ -75,6 +75,10 @@ impl Clusters {
     /// By release, the Clusters (`namespace/name`) that use its class in this namespace; `None` until all Clusters are known.
     pub(crate) fn used_by(&self, namespace: &str) -> Option<BTreeMap<ReleaseTag, BTreeSet<String>>> {
         if !self.watch.synced() {
+            #[cfg(feature = "mutants")]
+            if operator_kit::mutants::planted(operator_kit::mutants::Mutant::UnlistedIsUnused) {
+                return Some(BTreeMap::new());
+            }
             return None;
         }
         let mut used: BTreeMap<ReleaseTag, BTreeSet<String>> = BTreeMap::new();

@@ -69,6 +69,10 @@ fn complete<T>(runtime: Runtime, work: impl Future<Output = T>) -> T {
 
 async fn operate(arguments: args::Args) -> ExitCode {
     operator_kit::client::install_crypto();
+    #[cfg(feature = "mutants")]
+    if let Some(mutant) = arguments.mutant {
+        operator_kit::mutants::plant(mutant);
+    }
     match run::run(arguments).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

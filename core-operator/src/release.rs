@@ -51,6 +51,8 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
     for _ in 0..ROUNDS {
         let sight = look(context, &release, &part_of, &memory).await?;
         let plan = decide(context, &sight.observed);
+        #[cfg(feature = "mutants")]
+        let plan = with_late_inventory(plan);
         if plan.steps.is_empty() {
             break;
         }
@@ -158,6 +160,15 @@ fn tell_corrections(
             .events
             .publish(about, EventType::Normal, "DriftCorrected", &message);
     }
+}
+
+#[cfg(feature = "mutants")]
+fn with_late_inventory(mut plan: ReleasePlan) -> ReleasePlan {
+    if operator_kit::mutants::planted(operator_kit::mutants::Mutant::LateInventory) {
+        let records = |action: &_| matches!(action, planning::release::ReleaseAction::RecordInventory { .. });
+        plan.steps.sort_by_key(|step| step.actions.iter().any(records));
+    }
+    plan
 }
 
 fn decide(context: &Context, observed: &planning::release::ReleaseObserved) -> ReleasePlan {

@@ -140,7 +140,8 @@ pub(crate) struct DemoArguments {
 #[derive(Args, Debug)]
 #[command(
     after_help = "A seed decides which requests meet which fault, not how tasks and clocks interleave: run the seed of a failure several \
-                        times.\n\nExit codes: 0 every run held, 1 one did not, 2 wrong arguments, 130 it was interrupted.\n\nExamples:\n  \
+                        times.\n\nExit codes: 0 every run held (with --mutant: one did not), 1 one did not (with --mutant: \
+                        all held), 2 wrong arguments, 130 it was interrupted.\n\nExamples:\n  \
                         cargo xtask storm --seeds 500\n  cargo xtask storm --journey upgrade --seed 17 --times 10"
 )]
 pub(crate) struct StormArguments {
@@ -156,9 +157,25 @@ pub(crate) struct StormArguments {
     /// How often to run each
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) times: u64,
+    /// Plant this bug in the operator, and end well when the storm finds it
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) mutant: Option<Mutant>,
     /// Runs at a time
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) jobs: u16,
+}
+
+/// Bugs that can be planted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mutant {
+    /// A status is written whatever was written since it was read
+    StatusWithoutVersion,
+    /// The inventory is written after the objects that it lists
+    LateInventory,
+    /// What could not be read is taken for gone
+    UnreadIsGone,
+    /// Before the Clusters are known, nothing is in use
+    UnlistedIsUnused,
 }
 
 /// The ways, by name.

@@ -12,6 +12,8 @@ use anyhow::{Context, Result, ensure};
 pub enum Program {
     /// The core operator.
     CoreOperator,
+    /// The core operator with bugs that are planted on purpose, from its feature `mutants`.
+    CoreOperatorWithMutants,
     /// The command line for cluster stacks.
     KubectlStacks,
 }
@@ -21,14 +23,17 @@ impl Program {
     pub fn name(self) -> &'static str {
         match self {
             Self::CoreOperator => "core-operator",
+            Self::CoreOperatorWithMutants => "core-operator-with-mutants",
             Self::KubectlStacks => "kubectl-stacks",
         }
     }
 
-    fn package(self) -> &'static str {
+    /// What builds it; the profile apart.
+    fn command(self) -> &'static str {
         match self {
-            Self::CoreOperator => "core-operator",
-            Self::KubectlStacks => "cli",
+            Self::CoreOperator => "cargo build -p core-operator",
+            Self::CoreOperatorWithMutants => "cargo xtask storm --mutant NAME",
+            Self::KubectlStacks => "cargo build -p cli",
         }
     }
 
@@ -47,9 +52,9 @@ impl Program {
         let path = folder.join(self.name());
         ensure!(
             path.is_file(),
-            "{} is not built: run `cargo build -p {}{}`",
+            "{} is not built: run `{}{}`",
             path.display(),
-            self.package(),
+            self.command(),
             release_flag(folder)
         );
         Ok(path)

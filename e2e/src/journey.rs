@@ -120,6 +120,7 @@ impl Journey {
         let releases = Releases::at(&folder.join("releases"))?;
         let kubeconfig = control_plane.kubeconfig_for(&operator_of(&namespace)).await?;
         let options = OperatorOptions {
+            program: crate::built::Program::CoreOperator,
             kubeconfig,
             namespace: namespace.clone(),
             release_dir: releases.root().to_owned(),

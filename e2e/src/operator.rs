@@ -25,6 +25,8 @@ const STOP_DEADLINE: Duration = Duration::from_secs(20);
 /// How an operator is started.
 #[derive(Clone, Debug)]
 pub struct OperatorOptions {
+    /// Which build of it.
+    pub program: Program,
     /// Whom it talks to and as whom.
     pub kubeconfig: PathBuf,
     /// The namespace it looks after; all when empty.
@@ -41,7 +43,7 @@ pub struct OperatorOptions {
 
 impl OperatorOptions {
     fn command(&self) -> Result<Command> {
-        let mut command = Command::new(Program::CoreOperator.path()?);
+        let mut command = Command::new(self.program.path()?);
         command.arg("--kubeconfig").arg(&self.kubeconfig);
         command.arg("--namespace").arg(&self.namespace);
         command.arg("--local").arg("--release-dir").arg(&self.release_dir);

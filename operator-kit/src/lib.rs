@@ -14,6 +14,8 @@ pub mod events;
 pub mod failure;
 pub mod https;
 pub mod lease;
+#[cfg(feature = "mutants")]
+pub mod mutants;
 pub mod object;
 pub mod objects;
 pub mod patience;

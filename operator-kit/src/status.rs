@@ -80,6 +80,8 @@ where
         dry_run: false,
         field_manager: Some(field_manager.to_owned()),
     };
+    #[cfg(feature = "mutants")]
+    let wanted = &without_version(wanted);
     match api.replace_status(&name, &params, wanted).await {
         Ok(stored) => Ok(StatusWrite::Written(Box::new(stored))),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(StatusWrite::Conflict),
@@ -89,6 +91,15 @@ where
             source: Box::new(source),
         }),
     }
+}
+
+#[cfg(feature = "mutants")]
+fn without_version<K: Resource + Clone>(wanted: &K) -> K {
+    let mut wanted = wanted.clone();
+    if crate::mutants::planted(crate::mutants::Mutant::StatusWithoutVersion) {
+        wanted.meta_mut().resource_version = None;
+    }
+    wanted
 }
 
 fn status_of<K: Serialize>(object: &K, name: &str) -> Result<Value, StatusError> {

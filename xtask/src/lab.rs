@@ -3,7 +3,7 @@
 //! `arguments.rs`.
 
 use std::{
-    env,
+    env, fs,
     os::unix::process::CommandExt,
     process::{Command, ExitCode},
 };
@@ -58,6 +58,20 @@ pub(crate) enum Profile {
 pub(crate) fn become_lab(workspace: &Workspace, profile: Profile) -> anyhow::Result<ExitCode> {
     setup::run(workspace, Parts::ControlPlane)?;
     become_program(workspace, "the lab and the operator", &BINARIES, profile, "lab")
+}
+
+/// The same with an operator in which bugs can be planted, beside the one without. Cargo knows one name for both, so that one moves aside.
+pub(crate) fn become_lab_with_mutants(workspace: &Workspace) -> anyhow::Result<ExitCode> {
+    setup::run(workspace, Parts::ControlPlane)?;
+    let mut cargo = workspace.cargo();
+    cargo.args(["build", "--package", "core-operator", "--features", "mutants"]);
+    Step::new(workspace, "build the operator with mutants (debug)", cargo)
+        .silent_when_quick()
+        .run()?;
+    let built = workspace.built("debug");
+    let (from, to) = (built.join("core-operator"), built.join("core-operator-with-mutants"));
+    fs::rename(&from, &to).with_context(|| format!("failed to move {} to {}", from.display(), to.display()))?;
+    become_program(workspace, "the lab and the operator", &BINARIES, Profile::Debug, "lab")
 }
 
 /// The same with the program that compares our chart engine with the real Helm.

@@ -123,6 +123,7 @@ fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
         }
         Chore::Test(arguments) => test::run(&workspace, arguments),
         Chore::Check => check::run(&workspace),
+        Chore::Storm(StormArguments { mutant: Some(_), .. }) => lab::become_lab_with_mutants(&workspace),
         Chore::Demo(_) | Chore::Storm(_) | Chore::ControlPlane(_) => lab::become_lab(&workspace, Profile::Debug),
         Chore::Bench(Bench::Lab(_)) => lab::become_lab(&workspace, Profile::Release),
         Chore::Bench(Bench::Oracle(_)) | Chore::Conformance(_) | Chore::Fuzz(Fuzz::Oracle(_)) => {

@@ -112,6 +112,7 @@ impl Ground {
         let mut flags = vec![format!("--leader-elect={leader_elect}")];
         flags.push(format!("--leader-elect-namespace={namespace}"));
         let options = OperatorOptions {
+            program: e2e::built::Program::CoreOperator,
             kubeconfig: self.kubeconfig.clone(),
             namespace: namespace.to_owned(),
             release_dir: releases.root().to_owned(),

@@ -1,6 +1,7 @@
 //! `lab storm`: courses under seeds, with a table of what came of them.
 
 use std::{
+    ops::ControlFlow,
     process::ExitCode,
     sync::{
         Mutex, PoisonError,
@@ -11,8 +12,9 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use clap::ValueEnum;
 use e2e::{
-    storm::{Outcome, Run, Surveys, run_all},
+    storm::{Outcome, Run, Subject, Surveys, run_all},
     travel::Course,
 };
 use tokio::{
@@ -21,7 +23,7 @@ use tokio::{
 };
 
 use crate::{
-    arguments::{StormArguments, StormJourney},
+    arguments::{Mutant, StormArguments, StormJourney},
     progress::Progress,
 };
 
@@ -37,12 +39,23 @@ pub(crate) async fn run(arguments: &StormArguments) -> Result<ExitCode> {
     let jobs = usize::from(arguments.jobs);
     let (done, outcomes) = oneshot::channel();
     // A journey brings a runtime of its own. The thread ends with the process, and so does all that the journeys started.
-    thread::spawn(move || done.send(sail(&courses, runs, jobs)));
+    let mutant = arguments.mutant.map(name_of);
+    let subject = mutant.as_deref().map(Subject::mutant).unwrap_or_default();
+    let hunting = mutant.is_some();
+    thread::spawn(move || done.send(sail(&courses, runs, &subject, jobs, hunting)));
     tokio::select! {
-        outcomes = outcomes => Ok(judged(&outcomes.context("the runs ended abnormally")??)),
+        outcomes = outcomes => Ok(judged(&outcomes.context("the runs ended abnormally")??, mutant.as_deref())),
         _ = interrupted.recv() => Ok(ExitCode::from(INTERRUPTED)),
         _ = terminated.recv() => Ok(ExitCode::from(INTERRUPTED)),
     }
+}
+
+/// As the command line has it.
+fn name_of(mutant: Mutant) -> String {
+    mutant
+        .to_possible_value()
+        .map(|value| value.get_name().to_owned())
+        .unwrap_or_default()
 }
 
 fn courses(journey: StormJourney) -> Vec<Course> {
@@ -68,24 +81,28 @@ fn runs(arguments: &StormArguments) -> Vec<Run> {
         .collect()
 }
 
-fn sail(courses: &[Course], runs: Vec<Run>, jobs: usize) -> Result<Vec<Outcome>> {
+/// Makes all runs; `hunting`, until one fails.
+fn sail(courses: &[Course], runs: Vec<Run>, subject: &Subject, jobs: usize, hunting: bool) -> Result<Vec<Outcome>> {
     let progress = Progress::start("storm".to_owned());
     progress.step("goes each course in fair weather");
     let surveys = Surveys::of(courses)?;
     let count = runs.len();
     let (ended, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let screen = Mutex::new(());
-    run_all(&surveys, runs, jobs, |outcome| {
+    run_all(&surveys, runs, subject, jobs, |outcome| {
         let _screen = screen.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = ended.fetch_add(1, Ordering::Relaxed) + 1;
         if let Err(error) = &outcome.result {
             failed.fetch_add(1, Ordering::Relaxed);
             progress.step(&failure(outcome, error));
         }
-        progress.tick(&format!(
-            "{ended} of {count} runs, {} failed",
-            failed.load(Ordering::Relaxed)
-        ));
+        let failed = failed.load(Ordering::Relaxed);
+        progress.tick(&format!("{ended} of {count} runs, {failed} failed"));
+        if hunting && failed > 0 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     })
 }
 
@@ -104,7 +121,7 @@ fn failure(outcome: &Outcome, error: &anyhow::Error) -> String {
 
 /// Prints the table.
 #[expect(clippy::print_stdout, reason = "what this program is asked for")]
-fn judged(outcomes: &[Outcome]) -> ExitCode {
+fn judged(outcomes: &[Outcome], mutant: Option<&str>) -> ExitCode {
     println!("| journey | runs | failed | faults dealt | writes tried | median | longest |");
     println!("|---|---:|---:|---:|---:|---:|---:|");
     for course in Course::ALL {
@@ -128,7 +145,15 @@ fn judged(outcomes: &[Outcome]) -> ExitCode {
     for outcome in &failed {
         println!("failed: {}", outcome.run.command());
     }
-    if failed.is_empty() {
+    if let Some(mutant) = mutant {
+        let found = if failed.is_empty() {
+            "was not found"
+        } else {
+            "was found"
+        };
+        println!("{mutant} {found} in {} runs", outcomes.len());
+    }
+    if failed.is_empty() == mutant.is_none() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

@@ -97,6 +97,7 @@ impl Stage {
             }
         };
         let options = OperatorOptions {
+            program: e2e::built::Program::CoreOperator,
             kubeconfig,
             namespace: self.namespace.clone(),
             release_dir: release_dir.to_owned(),

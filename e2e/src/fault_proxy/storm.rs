@@ -112,6 +112,11 @@ impl Forecast {
         Self { phase, ..self }
     }
 
+    /// Whether the program is to be killed and started again between the parts of the journey: what it knows at its start, it has from the storm.
+    pub fn restarts(&self) -> bool {
+        Dice::of(self.seed, "restarts").below(2) == 1
+    }
+
     /// What happens to the request of this kind with this number, counted from 0. The same answer to the same question, always.
     pub fn fault(&self, asked: &Asked, number: u32) -> Option<Fault> {
         let limit = match asked.verb {
@@ -311,6 +316,12 @@ mod tests {
             .map(|phase| format!("{:?}", of(Forecast::of(7).phase(phase))))
             .collect();
         assert!(phases.len() > 10, "{} different ones of 40", phases.len());
+    }
+
+    #[test]
+    fn the_program_is_restarted_under_about_every_second_seed() {
+        let restarted = (0..20).filter(|seed| Forecast::of(*seed).restarts()).count();
+        assert!((6..=14).contains(&restarted), "{restarted} of 20");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Journeys in bad weather: each course under many seeds, and after each what must hold whatever the weather was.
 //!
 //! The operator of each run has a namespace, a proxy and a directory of releases of its own; the user of the journey has fair weather. Between
-//! two stations the storm begins anew, with other numbers. At each station the world has to become the one of the same course without a storm,
+//! two stations the storm begins anew, with other numbers; under every second seed the operator is killed there and starts in the new storm. At each station the world has to become the one of the same course without a storm,
 //! byte for byte where bytes may be compared ([`crate::world`]). At the end the operator must fall silent, and what it did on the way is judged by
 //! the API server's audit log ([`rules`]).
 
@@ -9,8 +9,13 @@ pub mod rules;
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     fmt,
-    sync::{Mutex, PoisonError},
+    ops::ControlFlow,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -19,6 +24,7 @@ use anyhow::{Context, Result, ensure};
 use crate::{
     FaultProxy, Journey, Operator,
     audit::Mark,
+    built::Program,
     fault_proxy::{Blow, Forecast},
     journey::journey,
     lanes::side_by_side,
@@ -67,6 +73,35 @@ pub struct Outcome {
     pub elapsed: Duration,
     /// Whether everything held.
     pub result: Result<()>,
+}
+
+/// Which operator is in the storm.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// Which build of it.
+    pub program: Program,
+    /// Further flags.
+    pub flags: Vec<OsString>,
+}
+
+impl Default for Subject {
+    /// The one that ships.
+    fn default() -> Self {
+        Self {
+            program: Program::CoreOperator,
+            flags: Vec::new(),
+        }
+    }
+}
+
+impl Subject {
+    /// One with a bug that was planted on purpose, by its name.
+    pub fn mutant(name: &str) -> Self {
+        Self {
+            program: Program::CoreOperatorWithMutants,
+            flags: vec![format!("--mutant={name}").into()],
+        }
+    }
 }
 
 /// The same courses without a storm, which storms are compared with.
@@ -121,11 +156,13 @@ async fn undisturbed(journey: &mut Journey, course: Course) -> Result<BTreeMap<S
 }
 
 /// Goes one course under one seed.
-pub fn run(surveys: &Surveys, run: Run) -> Outcome {
+pub fn run(surveys: &Surveys, run: Run, subject: &Subject) -> Outcome {
     let begun = Instant::now();
     let (mut namespace, mut blows, mut writes) = (String::new(), Vec::new(), 0);
     let result = journey(async |journey| {
         namespace.clone_from(&journey.namespace);
+        journey.options.program = subject.program;
+        journey.options.flags.extend(subject.flags.iter().cloned());
         let voyage = Voyage::begin(journey).await?;
         let result = stormy(journey, &voyage, surveys, run).await;
         blows = voyage.proxy.blows();
@@ -146,7 +183,7 @@ async fn stormy(journey: &Journey, voyage: &Voyage, surveys: &Surveys, run: Run)
     let Run { course, seed } = run;
     let forecast = Forecast::of(seed);
     voyage.proxy.set_storm(forecast);
-    let mut operator = Operator::start(journey.lab(), &journey.options)?;
+    let mut operator = Some(Operator::start(journey.lab(), &journey.options)?);
     let mut phase = 0;
     course
         .travel(journey, async |station| {
@@ -155,11 +192,17 @@ async fn stormy(journey: &Journey, voyage: &Voyage, surveys: &Surveys, run: Run)
             arrived.with_context(|| format!("{station:?}"))?;
             phase += 1;
             voyage.proxy.set_storm(forecast.phase(phase));
+            if forecast.restarts() {
+                operator.take().context("an operator runs")?.kill().await?;
+                operator = Some(Operator::start(journey.lab(), &journey.options)?);
+            }
             Ok(())
         })
         .await?;
     voyage.proxy.calm();
-    voyage.end(journey, &mut operator).await
+    voyage
+        .end(journey, operator.as_mut().context("an operator runs")?)
+        .await
 }
 
 /// A journey whose operator is watched.
@@ -188,17 +231,25 @@ impl Voyage {
     }
 }
 
-/// Makes all runs, so many at a time, and tells of each when it has ended.
+/// Makes runs, so many at a time, and tells of each when it has ended. None begins any more once the answer was to break off.
 pub fn run_all(
     surveys: &Surveys,
     runs: Vec<Run>,
+    subject: &Subject,
     jobs: usize,
-    ended: impl Fn(&Outcome) + Sync,
+    ended: impl Fn(&Outcome) -> ControlFlow<()> + Sync,
 ) -> Result<Vec<Outcome>> {
     let name = |run: &Run| format!("{}_seed_{}", run.course.name(), run.seed);
-    side_by_side(jobs, runs, name, |one| {
-        let outcome = run(surveys, one);
-        ended(&outcome);
-        outcome
-    })
+    let enough = AtomicBool::new(false);
+    let outcomes = side_by_side(jobs, runs, name, |one| {
+        if enough.load(Ordering::Relaxed) {
+            return None;
+        }
+        let outcome = run(surveys, one, subject);
+        if ended(&outcome).is_break() {
+            enough.store(true, Ordering::Relaxed);
+        }
+        Some(outcome)
+    })?;
+    Ok(outcomes.into_iter().flatten().collect())
 }

@@ -1,11 +1,11 @@
 //! Every course under twenty seeds. Any number of others: `cargo xtask storm --seeds 500`.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::ControlFlow};
 
 use anyhow::{Result, ensure};
 use e2e::{
     journey::journey,
-    storm::{Run, run_all},
+    storm::{Run, Subject, run_all},
     travel::Course,
     world::orphans,
 };
@@ -23,7 +23,7 @@ fn every_course_ends_alike_in_every_storm() -> Result<()> {
     let surveys = surveys()?;
     let of_seed = |seed| Course::ALL.map(|course| Run { course, seed });
     let runs: Vec<Run> = (0..SEEDS).flat_map(of_seed).collect();
-    let outcomes = run_all(surveys, runs, LANES, |outcome| {
+    let outcomes = run_all(surveys, runs, &Subject::default(), LANES, |outcome| {
         if let Err(error) = &outcome.result {
             eprintln!(
                 "{} after {:?}: {error:#}\n  again: {}",
@@ -32,6 +32,7 @@ fn every_course_ends_alike_in_every_storm() -> Result<()> {
                 outcome.run.command()
             );
         }
+        ControlFlow::Continue(())
     })?;
     let failed: Vec<String> = outcomes
         .iter()

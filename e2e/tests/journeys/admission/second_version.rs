@@ -79,6 +79,7 @@ async fn clusters_that_name_their_class_by_reference_are_judged_alike() -> Resul
     let certificates = Certificates::at(&control_plane.folder().join("certificates"))?;
     let lab = Lab::load()?;
     let options = OperatorOptions {
+        program: e2e::built::Program::CoreOperator,
         kubeconfig: control_plane.kubeconfig_for(&Identity::Admin).await?,
         namespace: NAMESPACE.to_owned(),
         release_dir: Releases::at(&control_plane.folder().join("releases"))?
