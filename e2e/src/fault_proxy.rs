@@ -177,10 +177,15 @@ impl FaultProxy {
         self.state.storm.blows()
     }
 
-    /// For a while reads are answered with what was so at this resource version, and watches that begin have no news: an API server that was
-    /// cut off from its storage. Writes reach the present.
+    /// For a while, from the next read on, reads are answered with what was so at this resource version, and watches that begin have no news: an
+    /// API server that was cut off from its storage. Writes reach the present.
     pub fn answer_from(&self, version: u64, lasting: Duration) {
         self.state.standstill.begin(version, lasting);
+    }
+
+    /// Whether a read was answered since the last [`FaultProxy::answer_from`].
+    pub fn answered_from_the_past(&self) -> bool {
+        self.state.standstill.was_felt()
     }
 
     /// Counts the events about objects of this namespace that watches tell from now on, and loses the `n`-th of them, counted from 1: its watch

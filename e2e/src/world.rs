@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use crds::labels;
+use crds::{ClusterStack, labels};
 use futures::future::try_join_all;
 use kube::{
     Api, Client, Discovery, ResourceExt,
@@ -86,6 +86,16 @@ pub async fn becomes(journey: &Journey, wanted: &World, wiped: bool) -> Result<(
         Ok::<_, anyhow::Error>(())
     })
     .await
+}
+
+/// The resource version of now.
+pub async fn version(journey: &Journey) -> Result<u64> {
+    let list = journey
+        .api::<ClusterStack>()
+        .list_metadata(&ListParams::default())
+        .await?;
+    let version = list.metadata.resource_version.context("lists have versions")?;
+    version.parse().with_context(|| format!("{version:?} is no number"))
 }
 
 /// Uids of what a release consists of, by kind and name.

@@ -74,10 +74,6 @@ impl Asked {
         matches!(self.resource.as_str(), "leases" | "tokenreviews" | "events")
             || self.resource.ends_with("accessreviews")
     }
-
-    pub(super) fn is_write(&self) -> bool {
-        self.verb >= Verb::Create
-    }
 }
 
 /// Where an object or a collection is, by its path.

@@ -28,7 +28,7 @@ use serde_json::json;
 use tokio::{sync::watch, time::sleep};
 
 use super::{
-    asked::{Asked, Place, is_watch, value_of, with_pairs},
+    asked::{Asked, Place, Verb, is_watch, value_of, with_pairs},
     delay::{Claimed, Delays},
     past::Standstill,
     storm::{Fault, Interruption, Storm},
@@ -175,9 +175,9 @@ impl Forwarder {
     /// Does to a request what the storm wants.
     async fn pass(&self, request: Request<Bytes>) -> Outcome {
         let asked = Asked::of(&request);
-        if let Some((version, until)) = self.standstill.now()
-            && !asked.is_write()
+        if matches!(asked.verb, Verb::Get | Verb::List | Verb::Watch)
             && !asked.is_spared()
+            && let Some((version, until)) = self.standstill.now()
         {
             return self.from_past(request, &asked, version, Some(until)).await;
         }

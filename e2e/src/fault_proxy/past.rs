@@ -25,18 +25,40 @@ use super::{
 
 const PARTIAL: &str = "as=PartialObjectMetadata";
 
-/// How long reads are answered from when.
+/// From when on reads are answered, and how long.
 #[derive(Debug, Default)]
-pub(super) struct Standstill(Mutex<Option<(u64, Instant)>>);
+pub(super) struct Standstill(Mutex<Option<Still>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Still {
+    version: u64,
+    lasting: Duration,
+    /// Its end, once a read was answered.
+    until: Option<Instant>,
+}
 
 impl Standstill {
     pub(super) fn begin(&self, version: u64, lasting: Duration) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((version, Instant::now() + lasting));
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Still {
+            version,
+            lasting,
+            until: None,
+        });
     }
 
+    /// Whether a read has been answered.
+    pub(super) fn was_felt(&self) -> bool {
+        let still = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        still.is_some_and(|still| still.until.is_some())
+    }
+
+    /// The version that a read of now is answered with, and until when that is so.
     pub(super) fn now(&self) -> Option<(u64, Instant)> {
-        let standstill = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        standstill.filter(|(_, until)| Instant::now() < *until)
+        let mut still = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let still = still.as_mut()?;
+        let now = Instant::now();
+        let until = *still.until.get_or_insert(now + still.lasting);
+        (now < until).then_some((still.version, until))
     }
 }
 

@@ -124,6 +124,8 @@ pub fn history(events: &AuditEvents) -> Result<()> {
     for event in writes {
         let Some(object) = &event.object else { continue };
         let done = (200..300).contains(&event.code);
+        // A request whose client went away is logged with 504, and may have been done all the same.
+        let unknown = event.code >= 500;
         let body = event
             .body
             .as_deref()
@@ -143,7 +145,7 @@ pub fn history(events: &AuditEvents) -> Result<()> {
                     wrong.push(format!("{what}: a status without the version that was read"));
                 }
                 let rows = body.pointer("/status/resources").and_then(Value::as_array);
-                for row in rows.into_iter().flatten().filter(|_| done) {
+                for row in rows.into_iter().flatten().filter(|_| done || unknown) {
                     let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
                     listed
                         .entry((plural(&text("kind")), text("name")))
