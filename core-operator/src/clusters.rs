@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crds::names::ReleaseTag;
-use kube::Client;
-use kube::api::DynamicObject;
+use kube::api::{DynamicObject, ListParams};
+use kube::{Client, ResourceExt};
 use operator_kit::crd_watch::CrdWatch;
-use operator_kit::discovery::Discovery;
+use operator_kit::discovery::{Discovery, DiscoveryError};
 use operator_kit::object::GroupKind;
 use operator_kit::projection::{Notice, ProjectedWatch};
 use operator_kit::telemetry::Readiness;
@@ -27,7 +27,23 @@ pub(crate) struct ClassInUse {
 /// The watch of Clusters. Keeps a class name per Cluster, nothing else.
 pub(crate) struct Clusters {
     watch: ProjectedWatch<ClassInUse>,
+    client: Client,
+    discovery: Discovery,
 }
+
+/// The API server did not say which Clusters there are.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClustersError {
+    /// The kind could not be looked up.
+    #[error("failed to look up the kind Cluster")]
+    Discover(#[source] DiscoveryError),
+    /// They could not be listed.
+    #[error("failed to list the Clusters")]
+    List(#[source] Box<kube::Error>),
+}
+
+/// Whole objects per page: a page of Clusters stays below a megabyte.
+const PAGE_SIZE: u32 = 50;
 
 /// The group of Clusters and their classes.
 pub(crate) const CLUSTER_API_GROUP: &str = "cluster.x-k8s.io";
@@ -67,9 +83,14 @@ impl Clusters {
         crds: &CrdWatch,
         cancel: CancellationToken,
     ) -> (Self, mpsc::Receiver<Notice<ClassInUse>>) {
-        let kind = GroupKind::new(CLUSTER_API_GROUP, "Cluster");
-        let (watch, notices) = ProjectedWatch::start(client, discovery, crds, kind, class_in_use, cancel);
-        (Self { watch }, notices)
+        let (reader, kinds) = (client.clone(), discovery.clone());
+        let (watch, notices) = ProjectedWatch::start(client, discovery, crds, kind(), class_in_use, cancel);
+        let clusters = Self {
+            watch,
+            client: reader,
+            discovery: kinds,
+        };
+        (clusters, notices)
     }
 
     /// By release, the Clusters (`namespace/name`) that use its class in this namespace; `None` until all Clusters are known.
@@ -91,6 +112,37 @@ impl Clusters {
         }
         Some(used)
     }
+
+    /// The Clusters (`namespace/name`) that use a release now, as the API server itself says. A watch may be behind by as long as it takes to begin
+    /// again, and a release that is taken away in the meantime cannot be given back.
+    pub(crate) async fn users_now(&self, namespace: &str, tag: &ReleaseTag) -> Result<BTreeSet<String>, ClustersError> {
+        let resolved = self.discovery.resolve_kind(&kind()).await;
+        // Whether the kind is really not served, the watch knows better.
+        let Some(resolved) = resolved.map_err(ClustersError::Discover)? else {
+            return Ok(BTreeSet::new());
+        };
+        let api = resolved.api(&self.client, None);
+        let mut users = BTreeSet::new();
+        let mut page = ListParams::default().limit(PAGE_SIZE);
+        loop {
+            let list = api.list(&page).await;
+            let list = list.map_err(|source| ClustersError::List(Box::new(source)))?;
+            let uses = |cluster: &&DynamicObject| {
+                class_in_use(cluster).is_some_and(|class| class.namespace == namespace && class.tag == *tag)
+            };
+            let place =
+                |cluster: &DynamicObject| format!("{}/{}", cluster.namespace().unwrap_or_default(), cluster.name_any());
+            users.extend(list.items.iter().filter(uses).map(place));
+            match list.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => page = page.continue_token(&token),
+                None => return Ok(users),
+            }
+        }
+    }
+}
+
+fn kind() -> GroupKind {
+    GroupKind::new(CLUSTER_API_GROUP, "Cluster")
 }
 
 /// A Cluster without topology, or with a class that is not named like ours, is none of our business.

@@ -35,6 +35,9 @@ use crate::readiness::log_refusal;
 /// Rounds of one reconcile. An installation takes one, a repair two (look, then write); whatever needs more goes on in the next reconcile.
 const ROUNDS: usize = 3;
 
+/// Until the next look where the watch of Clusters and the API server do not agree on who uses a release, or the latter did not say.
+const IN_DOUBT: Duration = Duration::from_secs(5);
+
 /// Reconciles one release; `None` means that only a change can change the decision.
 pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: String) -> Option<Duration> {
     let (context, namespace, name) = (context.as_ref(), namespace.as_str(), name.as_str());
@@ -86,7 +89,11 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
         // The status would tell of a moment.
         return Some(Duration::ZERO);
     }
-    settle(context, &release, &memory, &plan).await
+    let again = settle(context, &release, &memory, &plan).await;
+    if sight.in_doubt {
+        return Some(again.map_or(IN_DOUBT, |again| again.min(IN_DOUBT)));
+    }
+    again
 }
 
 /// Writes the status that follows, and tells what it says for the first time.

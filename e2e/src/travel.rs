@@ -175,7 +175,8 @@ async fn life(journey: &Journey, mut arrived: impl AsyncFnMut(Station) -> Result
     arrived(Station::Empty).await
 }
 
-async fn remove_cluster(journey: &Journey) -> Result<()> {
+/// Removes the cluster, and waits until the release that it used is gone too, which nobody asks for any more.
+pub async fn remove_cluster(journey: &Journey) -> Result<()> {
     let clusters = journey.objects("cluster.x-k8s.io/v1beta1", "Cluster");
     clusters.delete(CLUSTER, &DeleteParams::default()).await?;
     journey.gone::<ClusterStackRelease>(&harbor_tag("v1")).await
@@ -224,8 +225,8 @@ async fn want(journey: &Journey, versions: &[&str]) -> Result<()> {
         .await
 }
 
-/// A cluster on the first release; the answer is what that consists of.
-async fn build_cluster(journey: &Journey) -> Result<BTreeMap<String, String>> {
+/// Makes a cluster on the first release; the answer is what that consists of, with uids.
+pub async fn build_cluster(journey: &Journey) -> Result<BTreeMap<String, String>> {
     let tag = harbor_tag("v1");
     let cluster = json!({
         "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "metadata": { "name": CLUSTER },

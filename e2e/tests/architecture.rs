@@ -343,6 +343,29 @@ fn every_manifest_takes_lints_and_dependencies_from_the_workspace() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Its code is not even compiled without the feature, so that it is enough to know who asks for that.
+#[test]
+fn nothing_enables_the_bugs_that_can_be_planted() {
+    const FEATURE: &str = "mutants";
+    let mut wrong = Vec::new();
+    for package in metadata().workspace_packages() {
+        for (name, brought) in &package.features {
+            let brings = brought
+                .iter()
+                .any(|feature| feature == FEATURE || feature.ends_with("/mutants"));
+            if name != FEATURE && brings {
+                wrong.push(format!("{}: the feature {name}", package.name));
+            }
+        }
+        let asked = package
+            .dependencies
+            .iter()
+            .filter(|dependency| dependency.features.iter().any(|name| name == FEATURE));
+        wrong.extend(asked.map(|dependency| format!("{}: the dependency {}", package.name, dependency.name)));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 #[test]
 fn pure_rooms_touch_no_file_no_clock_no_environment_and_no_network() {
     let mut wrong = Vec::new();

@@ -37,6 +37,8 @@ pub(crate) struct ReleaseMemory {
     pub(crate) rendering: Option<(String, Arc<BTreeMap<ObjectKey, Intent>>)>,
     /// The last rendering that failed for a reason that may pass: what it was made from, what was said, and how often it was tried.
     pub(crate) unrendered: Option<(String, String, RenderAttempts)>,
+    /// The API server itself said that no Cluster uses the release, which is to go.
+    pub(crate) unused: bool,
     /// How often in a row the release object itself could not be written.
     pub(crate) refusals: u32,
     /// The last wishes that were heard.

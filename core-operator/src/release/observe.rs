@@ -9,6 +9,7 @@ use crds::policy::HelmProfile;
 use crds::{ClusterStackRelease, ClusterStackReleaseStatus};
 use kube::ResourceExt;
 use kube::core::GroupVersionKind;
+use operator_kit::failure::chain;
 use operator_kit::object::{GroupKind, ObjectKey, group_kind};
 use operator_kit::objects;
 use planning::release::{
@@ -30,6 +31,8 @@ pub(crate) struct Sight {
     pub(crate) observed: ReleaseObserved,
     /// The files, when they are usable.
     pub(crate) files: Option<Admitted>,
+    /// Who uses the release is not sure, and no watch may tell: look again soon.
+    pub(crate) in_doubt: bool,
 }
 
 /// Looks at a release.
@@ -62,6 +65,11 @@ pub(crate) async fn observe(
     let unlisted = unlisted(context, &group_kinds).await;
     let mut objects = objects(context, part_of, &status, &group_kinds, &rendering, memory).await;
     observe_sharing(context, release, &rendering, &mut objects);
+    let (used_by, in_doubt) = if deleting {
+        used_by(context, &namespace, &tag, memory).await
+    } else {
+        (None, false)
+    };
     let observed = ReleaseObserved {
         namespace: namespace.clone(),
         uid: release.uid().unwrap_or_default(),
@@ -78,18 +86,18 @@ pub(crate) async fn observe(
         approved_prune: annotations.get(labels::APPROVE_PRUNE).cloned(),
         spec: release.spec.clone(),
         status,
-        used_by: if deleting {
-            used_by(context, &namespace, &tag)
-        } else {
-            None
-        },
+        used_by,
         assets,
         provider: provider(context, release).await,
         rendering,
         objects,
         tag,
     };
-    Sight { observed, files }
+    Sight {
+        observed,
+        files,
+        in_doubt,
+    }
 }
 
 /// Bytes other than those that were applied are not rendered: nobody may apply them by mistake.
@@ -125,15 +133,40 @@ async fn unlisted(context: &Context, kinds: &BTreeSet<GroupKind>) -> BTreeSet<Gr
     unlisted
 }
 
-fn used_by(context: &Context, namespace: &str, tag: &str) -> Option<BTreeSet<String>> {
+/// The Clusters that use a release that is to go, `None` while that is not known; and whether it is in doubt. Where the watch shows none, the API
+/// server itself is asked, once: a watch may be behind, and what is taken away then is gone.
+async fn used_by(
+    context: &Context,
+    namespace: &str,
+    tag: &str,
+    memory: &Mutex<ReleaseMemory>,
+) -> (Option<BTreeSet<String>>, bool) {
     let Ok(tag) = tag.parse::<ReleaseTag>() else {
         // No class is named like this.
-        return Some(BTreeSet::new());
+        return (Some(BTreeSet::new()), false);
     };
-    context
-        .clusters
-        .used_by(namespace)
-        .map(|mut used| used.remove(&tag).unwrap_or_default())
+    let Some(mut used) = context.clusters.used_by(namespace) else {
+        return (None, false);
+    };
+    let used = used.remove(&tag).unwrap_or_default();
+    if !used.is_empty() {
+        lock(memory).unused = false;
+        return (Some(used), false);
+    }
+    if lock(memory).unused {
+        return (Some(used), false);
+    }
+    match context.clusters.users_now(namespace, &tag).await {
+        Ok(users) => {
+            lock(memory).unused = users.is_empty();
+            let in_doubt = !users.is_empty();
+            (Some(users), in_doubt)
+        }
+        Err(error) => {
+            tracing::debug!(namespace, name = %tag, error = chain(&error), "not known whether a release is in use");
+            (None, true)
+        }
+    }
 }
 
 async fn assets(context: &Context, release: &ClusterStackRelease) -> (Assets, Option<Admitted>) {

@@ -156,6 +156,13 @@ async fn delete(context: &Context, stack: &ClusterStack, tag: &str, uid: &str) -
     let Some(current) = current.filter(|release| release.uid().as_deref() == Some(uid)) else {
         return Ok(());
     };
+    // A deletion cannot be taken back, and the watch that the plan rests on may be behind.
+    if let Ok(name) = tag.parse() {
+        let users = context.clusters.users_now(&namespace, &name).await;
+        if let Some(user) = users.map_err(|error| chain(&error))?.first() {
+            return Err(format!("release {tag} is in use by now: {user}"));
+        }
+    }
     // Late, it must not hit a release that somebody has found use for.
     let only_this = Preconditions {
         uid: Some(uid.to_owned()),
