@@ -127,12 +127,12 @@ impl Clusters {
         loop {
             let list = api.list(&page).await;
             let list = list.map_err(|source| ClustersError::List(Box::new(source)))?;
-            let uses = |cluster: &&DynamicObject| {
+            let names_it = |cluster: &&DynamicObject| {
                 class_in_use(cluster).is_some_and(|class| class.namespace == namespace && class.tag == *tag)
             };
             let place =
                 |cluster: &DynamicObject| format!("{}/{}", cluster.namespace().unwrap_or_default(), cluster.name_any());
-            users.extend(list.items.iter().filter(uses).map(place));
+            users.extend(list.items.iter().filter(names_it).map(place));
             match list.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => page = page.continue_token(&token),
                 None => return Ok(users),

@@ -179,7 +179,7 @@ impl Forwarder {
             && !asked.is_spared()
             && let Some((version, until)) = self.standstill.now()
         {
-            return self.from_past(request, &asked, version, Some(until)).await;
+            return self.as_it_was(request, &asked, version, Some(until)).await;
         }
         let fault = self.storm.fault(&asked);
         if let Some(Fault::Pause(lasting)) = fault {
@@ -221,7 +221,7 @@ impl Forwarder {
                 self.forward(request, None).await
             }
             Some(Fault::Past(age)) => match self.watches.told.before(age) {
-                Some(version) => self.from_past(request, asked, version, None).await,
+                Some(version) => self.as_it_was(request, asked, version, None).await,
                 None => self.forward(request, None).await,
             },
             Some(Fault::Replay(age)) => self.forward(self.further_back(request, age)?, None).await,

@@ -65,7 +65,7 @@ impl Standstill {
 impl Forwarder {
     /// Answers a read with what was so at a resource version. A watch has no news before `until`. What the history does not answer, because it
     /// is no read of objects, or because that version is compacted, is answered from the present.
-    pub(super) async fn from_past(
+    pub(super) async fn as_it_was(
         &self,
         request: Request<Bytes>,
         asked: &Asked,
@@ -129,16 +129,14 @@ impl Forwarder {
         let Some(list) = self.list_at(&request, version, Some(name)).await? else {
             return self.forward(request, None).await;
         };
-        match items(&list).pop() {
-            Some(object) => json_answer(StatusCode::OK, &object),
-            None => {
-                let status = json!({
-                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "NotFound",
-                    "message": format!("{name:?} not found at version {version}, says the fault proxy"), "code": 404,
-                });
-                json_answer(StatusCode::NOT_FOUND, &status)
-            }
+        if let Some(object) = items(&list).pop() {
+            return json_answer(StatusCode::OK, &object);
         }
+        let status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "NotFound",
+            "message": format!("{name:?} not found at version {version}, says the fault proxy"), "code": 404,
+        });
+        json_answer(StatusCode::NOT_FOUND, &status)
     }
 
     /// A streaming list of the past, and then what happened since.

@@ -179,7 +179,7 @@ fn drawn(kind: u64, verb: Verb, dice: &mut Dice) -> Option<Fault> {
     })
 }
 
-/// Numbers that follow from a seed and a text (SplitMix64, Steele et al. 2014, after FNV-1a over the text).
+/// Numbers that follow from a seed and a text (`SplitMix64`, Steele et al. 2014, after FNV-1a over the text).
 struct Dice(u64);
 
 impl Dice {

@@ -188,7 +188,8 @@ async fn stormy(journey: &Journey, voyage: &Voyage, surveys: &Surveys, run: Run)
     course
         .travel(journey, async |station| {
             let wanted = surveys.world(course, station)?;
-            let arrived = becomes(journey, wanted, false).await;
+            // A release that begins to go while a new operator looks at it for the first time keeps what that look said.
+            let arrived = becomes(journey, wanted, forecast.restarts()).await;
             arrived.with_context(|| format!("{station:?}"))?;
             phase += 1;
             voyage.proxy.set_storm(forecast.phase(phase));

@@ -36,49 +36,12 @@ pub async fn state(journey: &Journey) -> Result<()> {
             marked.entry(mark.clone()).or_default().insert(key);
         }
     }
-    let mut ready = BTreeSet::new();
     for release in &releases {
-        let name = release.name_any();
-        let status = status(release);
-        let generation = release.metadata.generation.unwrap_or_default();
-        let observed = status.observed_generation.unwrap_or_default();
-        wrong.extend(
-            lint(&status.conditions, generation, observed)
-                .iter()
-                .map(|flaw| format!("{name}: {flaw}")),
-        );
-        if status.ready {
-            ready.insert(name.clone());
-            let missing = status
-                .resources
-                .iter()
-                .filter(|row| row.status != Some(SyncStatus::Synced));
-            wrong.extend(missing.map(|row| format!("{name} is ready, {} {} is not", row.kind, row.name)));
-        }
-        if status.ready != is_true(&status.conditions, ConditionType::Ready) {
-            wrong.push(format!(
-                "{name}: status.ready is {}, its condition is not",
-                status.ready
-            ));
-        }
-        let rows = status.resources.iter().map(|row| format!("{} {}", row.kind, row.name));
-        let rows: BTreeSet<String> = rows.collect();
-        let parts = marked
-            .remove(&labels::part_of("ClusterStackRelease", &journey.namespace, &name))
-            .unwrap_or_default();
-        wrong.extend(
-            rows.difference(&parts)
-                .map(|key| format!("{name} lists {key}, which is not there")),
-        );
-        wrong.extend(
-            parts
-                .difference(&rows)
-                .map(|key| format!("{name} does not list {key}, which is its own")),
-        );
-        if rows.len() != status.resources.len() {
-            wrong.push(format!("{name} lists an object twice"));
-        }
+        let mark = labels::part_of("ClusterStackRelease", &journey.namespace, &release.name_any());
+        wrong.extend(flaws_of_release(release, &marked.remove(&mark).unwrap_or_default()));
     }
+    let ready = releases.iter().filter(|release| status(release).ready);
+    let ready: BTreeSet<String> = ready.map(ResourceExt::name_any).collect();
     for (mark, keys) in marked {
         wrong.push(format!("{keys:?} are marked as part of {mark}, which is not there"));
     }
@@ -87,6 +50,42 @@ pub async fn state(journey: &Journey) -> Result<()> {
     }
     ensure!(wrong.is_empty(), "not true: {wrong:#?}");
     Ok(())
+}
+
+/// `parts` carry the mark of the release.
+fn flaws_of_release(release: &ClusterStackRelease, parts: &BTreeSet<String>) -> Vec<String> {
+    let name = release.name_any();
+    let status = status(release);
+    let generation = release.metadata.generation.unwrap_or_default();
+    let observed = status.observed_generation.unwrap_or_default();
+    let flaws = lint(&status.conditions, generation, observed);
+    let mut wrong: Vec<String> = flaws.iter().map(|flaw| format!("{name}: {flaw}")).collect();
+    let missing = status
+        .resources
+        .iter()
+        .filter(|row| status.ready && row.status != Some(SyncStatus::Synced));
+    wrong.extend(missing.map(|row| format!("{name} is ready, {} {} is not", row.kind, row.name)));
+    if status.ready != is_true(&status.conditions, ConditionType::Ready) {
+        wrong.push(format!(
+            "{name}: status.ready is {}, its condition is not",
+            status.ready
+        ));
+    }
+    let rows = status.resources.iter().map(|row| format!("{} {}", row.kind, row.name));
+    let rows: BTreeSet<String> = rows.collect();
+    wrong.extend(
+        rows.difference(parts)
+            .map(|key| format!("{name} lists {key}, which is not there")),
+    );
+    wrong.extend(
+        parts
+            .difference(&rows)
+            .map(|key| format!("{name} does not list {key}, which is its own")),
+    );
+    if rows.len() != status.resources.len() {
+        wrong.push(format!("{name} lists an object twice"));
+    }
+    wrong
 }
 
 fn flaws_of(stack: &ClusterStack, ready: &BTreeSet<String>) -> Vec<String> {

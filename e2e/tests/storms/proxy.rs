@@ -26,7 +26,7 @@ const OURS: &str = "metadata.name!=kube-root-ca.crt";
 /// Longer than any answer of an API server takes that is in no hurry.
 const LONG: Duration = Duration::from_secs(3);
 
-/// ConfigMaps of a journey: through the proxy, and directly.
+/// Objects of a journey: through the proxy, and directly.
 struct Scene {
     proxy: FaultProxy,
     client: Client,
@@ -184,7 +184,7 @@ fn reads_of_the_past_show_what_was_and_the_watch_from_there_tells_the_rest() -> 
         scene.proxy.answer_from(then.parse()?, LONG);
         let begun = Instant::now();
         let listed = scene.through.list(&ListParams::default().fields(OURS)).await?;
-        let names: Vec<String> = listed.items.iter().map(|object| object.name_any()).collect();
+        let names: Vec<String> = listed.items.iter().map(ResourceExt::name_any).collect();
         assert_eq!(names, ["gone", "old"]);
         assert_eq!(listed.metadata.resource_version.as_ref(), Some(&then));
         assert_eq!(scene.through.get("old").await?, old);
