@@ -2,6 +2,7 @@
 //!
 //! * [`Release`]: a directory of files, read under limits, understood and pinned by digest.
 //! * [`Admitted`]: a release that its policy allows to use; the only one whose bytes can be read.
+//! * [`Evidence`]: what a source has to show for a release; [`verify`] looks at it.
 //! * [`source`]: where releases are found; [`source::DirectorySource`] reads a directory tree and [`source::DirectoryWatch`] watches it.
 //! * [`http`]: the guarded client through which everything remote is asked.
 //! * [`store`]: keeps what came from remote sources.
@@ -24,7 +25,10 @@ pub use self::{
     archive::ArchiveError,
     digest::{Digest, InvalidDigest},
     files::{AddonConfiguration, FileRef, Release, ReleaseError},
-    trust::{Admitted, Refused, admit},
+    trust::{
+        Admitted, Evidence, Keys, KeysError, SUMS, SUMS_BUNDLE, SUMS_SIGNATURE, Signer, SumsError, Unverified, Verdict,
+        Verification, Verified, admit, verify,
+    },
 };
 
 /// What can end a problem, for the one who decides when to try again.

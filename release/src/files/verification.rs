@@ -25,6 +25,7 @@ use crate::{
     archive::{self, Contents},
     description::bracket_too_many,
     digest::HashingReader,
+    trust::sums::is_beside,
 };
 
 /// What identifies the content of a file without reading it: no write leaves all of this as it was.
@@ -249,7 +250,7 @@ impl Reading<'_> {
         let names: Vec<String> = self
             .stamps
             .keys()
-            .filter(|name| !self.files.contains_key(*name))
+            .filter(|name| !self.files.contains_key(*name) && !is_beside(name))
             .cloned()
             .collect();
         for name in names {

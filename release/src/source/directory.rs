@@ -7,7 +7,8 @@
 use std::{
     collections::{BTreeSet, HashMap},
     fs,
-    io::{self, ErrorKind},
+    io::{self, ErrorKind, Read},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -16,9 +17,9 @@ use std::{
 use crds::names::ReleaseTag;
 use tokio::time;
 
-use super::{Content, ListedRelease, Listing, ReleaseSource, RemoteFile, Resolved, SourceError, SourceFuture};
+use super::{Content, ListedRelease, Listing, ReleaseSource, RemoteFile, Resolved, SourceError, SourceFuture, beside};
 use crate::{
-    Digest, Release, ReleaseError,
+    Digest, Evidence, Release, ReleaseError, SUMS, SUMS_BUNDLE, SUMS_SIGNATURE,
     blocking::{BlockingWork, Unanswered},
     files::{Stamps, stamps, tag_of_directory},
 };
@@ -87,6 +88,12 @@ impl DirectorySource {
         }
     }
 
+    /// What lies beside the files of a release and vouches for them, as it is now.
+    pub async fn evidence_of(&self, tag: &ReleaseTag) -> Result<Evidence, SourceError> {
+        let tag = tag.clone();
+        self.read(move |shared| shared.evidence(&tag)).await
+    }
+
     /// Which of these releases, opened here before, may be others now. Compares time stamps and reads no contents; a release that was opened
     /// within seconds of being written counts until it is opened again. An error says nothing about any of them.
     pub async fn changed(&self, opened: Vec<(ReleaseTag, Digest)>) -> Result<BTreeSet<ReleaseTag>, SourceError> {
@@ -137,9 +144,30 @@ impl ReleaseSource for DirectorySource {
             Ok(Box::pin(tokio::fs::File::from_std(opened.await?)) as Content)
         })
     }
+
+    fn evidence<'a>(&'a self, resolved: &'a Resolved) -> SourceFuture<'a, Evidence> {
+        Box::pin(self.evidence_of(resolved.tag()))
+    }
 }
 
 impl Shared {
+    fn evidence(&self, tag: &ReleaseTag) -> Result<Evidence, SourceError> {
+        let directory = self.releases.join(tag.to_string());
+        let mut found = Vec::new();
+        for name in [SUMS, SUMS_SIGNATURE, SUMS_BUNDLE] {
+            let path = directory.join(name);
+            let limit = beside::limit(name);
+            let mut bytes = Vec::new();
+            let read = match open_file(&path) {
+                Ok(Some(file)) => file.take(limit as u64 + 1).read_to_end(&mut bytes),
+                Ok(None) => continue,
+                Err(error) => Err(error),
+            };
+            found.push((name, beside::finished(name, read, bytes, limit)?));
+        }
+        Ok(beside::of_files(found))
+    }
+
     fn list(&self) -> Result<Listing, SourceError> {
         let unreadable = |source| self.unreadable_root(source);
         let mut listing = Listing::default();
@@ -261,6 +289,26 @@ impl Shared {
             ErrorKind::NotFound => SourceError::MissingRoot { path },
             _ => SourceError::ReadRoot { path, source },
         }
+    }
+}
+
+/// Opens a file that is there, and is no link.
+fn open_file(path: &Path) -> io::Result<Option<fs::File>> {
+    let before = match fs::symlink_metadata(path) {
+        Ok(status) => status,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let opened = fs::File::open(path)?;
+    let status = opened.metadata()?;
+    // Opening follows a link, to another inode.
+    let is_same = before.is_file() && (before.dev(), before.ino()) == (status.dev(), status.ino());
+    if is_same {
+        Ok(Some(opened))
+    } else {
+        Err(io::Error::other(
+            "it is no regular file, or was replaced while it was opened",
+        ))
     }
 }
 

@@ -189,6 +189,29 @@ pub enum SourceError {
         /// The file.
         file: String,
     },
+    /// The signatures of a release took too long.
+    #[error("the signatures of the release did not come within {} seconds", .after.as_secs())]
+    SlowSignatures {
+        /// The time allowed.
+        after: Duration,
+    },
+    /// A file with a signature broke off.
+    #[error("unable to read the file {file} beside the release")]
+    ReadSignature {
+        /// The file.
+        file: String,
+        /// What went wrong.
+        #[source]
+        source: io::Error,
+    },
+    /// A file that is too large for what it must be.
+    #[error("the file {file} beside the release has more than {limit} bytes; put a list of sums or a signature there")]
+    LargeSignature {
+        /// The file.
+        file: String,
+        /// The bound.
+        limit: usize,
+    },
     /// A file that a tag was resolved to is gone.
     #[error("the file {file:?} is not in the source any more")]
     MissingFile {
@@ -224,6 +247,9 @@ impl SourceError {
             | Self::Moving { .. }
             | Self::TooManyReleases { .. }
             | Self::MissingFile { .. }
+            | Self::SlowSignatures { .. }
+            | Self::ReadSignature { .. }
+            | Self::LargeSignature { .. }
             | Self::Stopped => ErrorClass::Transient,
             Self::Misindexed { .. } => ErrorClass::Terminal,
             Self::Http(source) => source.class(),
@@ -241,6 +267,9 @@ impl SourceError {
             | Self::Unintelligible { .. }
             | Self::UnknownFormat { .. }
             | Self::Moving { .. } => "SourceUnreadable",
+            Self::SlowSignatures { .. } => "SourceTimedOut",
+            Self::ReadSignature { .. } => "SourceUnreadable",
+            Self::LargeSignature { .. } => "SignatureTooLarge",
             Self::TooManyEntries { .. } | Self::TooManyReleases { .. } => "SourceTooLarge",
             Self::Misconfigured { .. } => "SourceMisconfigured",
             Self::Http(source) => source.reason(),

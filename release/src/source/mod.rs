@@ -4,6 +4,7 @@
 //! it does not trust, and it keeps nothing that it could not ask for again: what is fetched is held against the digest that the tag was
 //! resolved to, by whoever keeps it.
 
+mod beside;
 mod directory;
 mod error;
 mod github;
@@ -30,6 +31,7 @@ pub use self::{
     resolved::{RemoteFile, Resolved},
     watch::{Change, DirectoryWatch, WatchError},
 };
+use crate::Evidence;
 
 /// A future that owns nothing but what it borrows: what an object-safe async trait returns.
 pub type SourceFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, SourceError>> + Send + 'a>>;
@@ -52,6 +54,12 @@ pub trait ReleaseSource: Send + Sync {
 
     /// Begins to give one file of what a tag was resolved to, by digest where the source knows one: never by the tag, which can have moved.
     fn fetch<'a>(&'a self, file: &'a RemoteFile) -> SourceFuture<'a, Content>;
+
+    /// What the source has to show for what a tag was resolved to: signatures, as they are now. None is no error. Nothing of it is believed
+    /// here.
+    fn evidence<'a>(&'a self, resolved: &'a Resolved) -> SourceFuture<'a, Evidence> {
+        Box::pin(beside::evidence(self, resolved))
+    }
 }
 
 /// What a source offers.

@@ -7,6 +7,7 @@ use crds::names::ReleaseTag;
 use crate::{
     Digest, FileRef, ReleaseError,
     files::{MAX_FILES, is_file_name, limit},
+    trust::sums::is_beside,
 };
 
 /// A file that a source offers as part of a release. All of it is what the source says.
@@ -27,19 +28,28 @@ pub struct RemoteFile {
 pub struct Resolved {
     tag: ReleaseTag,
     files: Vec<RemoteFile>,
+    beside: Vec<RemoteFile>,
+    manifest: Option<Digest>,
 }
 
 impl Resolved {
     /// Takes what a source says of a release, and refuses what can be refused before anything is downloaded. Names that begin with a dot
-    /// are no part of a release.
+    /// are no part of a release, and what vouches for it stands [beside](Self::beside).
     pub fn new(tag: ReleaseTag, files: impl IntoIterator<Item = RemoteFile>) -> Result<Self, ReleaseError> {
         let mut names = BTreeSet::new();
-        let mut kept = Vec::new();
+        let (mut kept, mut beside) = (Vec::new(), Vec::new());
         for file in files {
             if !is_file_name(&file.name) {
                 return Err(ReleaseError::FileName { file: file.name });
             }
             if file.name.starts_with('.') {
+                continue;
+            }
+            if is_beside(&file.name) {
+                if !names.insert(file.name.clone()) {
+                    return Err(ReleaseError::DuplicateFile { file: file.name });
+                }
+                beside.push(file);
                 continue;
             }
             if kept.len() == MAX_FILES {
@@ -59,7 +69,21 @@ impl Resolved {
             kept.push(file);
         }
         kept.sort_by(|left, right| left.name.cmp(&right.name));
-        Ok(Self { tag, files: kept })
+        beside.sort_by(|left, right| left.name.cmp(&right.name));
+        Ok(Self {
+            tag,
+            files: kept,
+            beside,
+            manifest: None,
+        })
+    }
+
+    /// The same, as a registry has it under this manifest.
+    pub(super) fn of_manifest(self, manifest: Digest) -> Self {
+        Self {
+            manifest: Some(manifest),
+            ..self
+        }
     }
 
     /// The tag that was resolved.
@@ -70,6 +94,17 @@ impl Resolved {
     /// The files, sorted by name.
     pub fn files(&self) -> &[RemoteFile] {
         &self.files
+    }
+
+    /// The files that vouch for the release and are no part of it: a list of sums and its signatures. They may come and change, and the
+    /// release is what it was.
+    pub fn beside(&self) -> &[RemoteFile] {
+        &self.beside
+    }
+
+    /// The digest of the manifest that the tag stood for, in a registry.
+    pub fn manifest(&self) -> Option<Digest> {
+        self.manifest
     }
 
     /// The digest that the release will have, if the source tells size and digest of every file: the same as [`Release::digest`](crate::Release::digest).
@@ -152,6 +187,20 @@ mod tests {
     fn hidden_files_are_no_part_of_a_release() {
         let with = resolved([file("a"), file(".a.swp")]).unwrap();
         assert_eq!(with, resolved([file("a")]).unwrap());
+    }
+
+    #[test]
+    fn what_vouches_for_a_release_is_no_part_of_it() {
+        let unsigned = resolved([file("a")]).unwrap();
+        let signed = resolved([file("sha256sums.txt.sig"), file("a"), file("sha256sums.txt")]).unwrap();
+        assert_eq!(
+            (signed.digest(), signed.identity()),
+            (unsigned.digest(), unsigned.identity())
+        );
+        let beside: Vec<_> = signed.beside().iter().map(|file| file.name.as_str()).collect();
+        assert_eq!(beside, ["sha256sums.txt", "sha256sums.txt.sig"]);
+        let twice = resolved([file("sha256sums.txt"), file("sha256sums.txt")]).unwrap_err();
+        assert!(twice.contains("is there twice"), "{twice}");
     }
 
     #[test]

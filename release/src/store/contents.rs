@@ -93,6 +93,8 @@ impl Contents {
             tracing::warn!(directory = %path.display(), %error, "unable to remove what another process left");
         }
         self.scan()?;
+        let is_gone = |release| !self.state().space.entries.contains_key(&release);
+        self.disk.forget_evidence(is_gone);
         let identities = self.disk.identities().map_err(|error| self.unreadable(error))?;
         for (identity, digest) in identities {
             let mut state = self.state();
@@ -230,6 +232,25 @@ impl Contents {
         self.state().identities.insert(identity, digest);
         if let Err(error) = self.disk.remember(identity, digest) {
             tracing::warn!(%digest, %error, "unable to note where a release came from; a restart downloads it again");
+        }
+    }
+
+    /// Bytes of what there is to show for a release, before that is changed; none if the release is not there.
+    pub(super) fn evidence_counted(&self, release: Digest) -> Option<u64> {
+        let is_there = self.state().space.entries.contains_key(&release);
+        is_there.then(|| self.disk.evidence_bytes(release))
+    }
+
+    /// Counts it anew after it was changed; what was evicted meanwhile leaves nothing behind.
+    pub(super) fn count_evidence(&self, release: Digest, before: u64) {
+        let after = self.disk.evidence_bytes(release);
+        let mut state = self.state();
+        match state.space.entries.get_mut(&release) {
+            Some(entry) => entry.bytes = (entry.bytes + after).saturating_sub(before),
+            None => {
+                drop(state);
+                self.disk.forget_evidence(|gone| gone == release);
+            }
         }
     }
 
@@ -393,6 +414,7 @@ impl Contents {
         for (identity, _) in outdated {
             let _ = self.disk.forget(identity);
         }
+        self.disk.forget_evidence(|gone| gone == digest);
     }
 
     /// Looks again at what is there: another process may have brought, used or evicted something.
@@ -412,7 +434,7 @@ impl Contents {
         for (digest, last_used) in there {
             match place(&self.disk.content(digest)) {
                 Place::Files(stamps) => {
-                    let bytes = size(&stamps);
+                    let bytes = size(&stamps) + self.disk.evidence_bytes(digest);
                     self.state().space.entries.insert(digest, Entry { bytes, last_used });
                 }
                 Place::Nothing => {}

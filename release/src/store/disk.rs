@@ -6,7 +6,7 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File, OpenOptions, TryLockError},
-    io::{self, ErrorKind, Write},
+    io::{self, ErrorKind, Read, Write},
     path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
@@ -23,6 +23,8 @@ use crate::{Digest, digest::HashingWriter};
 const CONTENTS: &str = "sha256";
 /// One file per answer of a source that told no digests: the digest that its files turned out to have.
 const IDENTITIES: &str = "identities";
+/// One file per release and origin: what the origin had to show for it.
+const EVIDENCE: &str = "evidence";
 /// One directory per process, for everything that is not whole yet or not any more.
 const WORKSPACE: &str = ".partial-";
 /// Locked in its workspace for as long as a process lives.
@@ -160,17 +162,65 @@ impl Disk {
 
     /// Writes down what an identity stands for.
     pub(super) fn remember(&self, identity: Digest, digest: Digest) -> io::Result<()> {
+        self.put(&self.identity(identity), format!("{digest}\n").as_bytes())
+    }
+
+    /// Writes down what an origin had to show for a release, in place of what it had before.
+    pub(super) fn vouch(&self, release: Digest, origin: Digest, evidence: &[u8]) -> io::Result<()> {
+        self.put(&self.evidence_path(release, origin), evidence)
+    }
+
+    /// What an origin had to show for a release, if that is written down in so many bytes. An error of kind `NotFound` where it is not.
+    pub(super) fn evidence(&self, release: Digest, origin: Digest, limit: u64) -> io::Result<Vec<u8>> {
+        let mut written = Vec::new();
+        let file = File::open(self.evidence_path(release, origin))?;
+        file.take(limit).read_to_end(&mut written)?;
+        Ok(written)
+    }
+
+    /// Bytes of what there is to show for a release.
+    pub(super) fn evidence_bytes(&self, release: Digest) -> u64 {
+        let paths = self.evidence_paths(|named| named == release);
+        let sizes = paths.iter().filter_map(|path| fs::metadata(path).ok());
+        sizes.map(|status| status.len()).sum()
+    }
+
+    /// Removes what there was to show for releases that are not there any more.
+    pub(super) fn forget_evidence(&self, is_gone: impl Fn(Digest) -> bool) {
+        for path in self.evidence_paths(is_gone) {
+            step();
+            // What stays is found again by the next start.
+            let _ = fs::remove_file(path);
+        }
+    }
+
+    fn evidence_paths(&self, of: impl Fn(Digest) -> bool) -> Vec<PathBuf> {
+        let directory = self.directory.join(EVIDENCE);
+        // Of a folder that cannot be listed nothing can be removed either.
+        let names = names(&directory).unwrap_or_default();
+        let release = |name: &str| digest_of_name(name.split('-').next()?);
+        let named = names.iter().filter(|name| release(name).is_some_and(&of));
+        named.map(|name| directory.join(name)).collect()
+    }
+
+    fn evidence_path(&self, release: Digest, origin: Digest) -> PathBuf {
+        let name = format!("{}-{}", release.hex(), origin.hex());
+        self.directory.join(EVIDENCE).join(name)
+    }
+
+    /// Puts a small file, whole and synced, in the place of what was there.
+    fn put(&self, place: &Path, content: &[u8]) -> io::Result<()> {
         let path = self.fresh()?;
         step();
         let mut file = File::create_new(&path)?;
         step();
-        file.write_all(format!("{digest}\n").as_bytes())?;
+        file.write_all(content)?;
         step();
         file.sync_all()?;
         step();
-        fs::rename(&path, self.identity(identity))?;
+        fs::rename(&path, place)?;
         step();
-        sync(&self.directory.join(IDENTITIES))
+        place.parent().map_or(Ok(()), sync)
     }
 
     /// Forgets an identity.
@@ -194,7 +244,7 @@ impl Disk {
         if let Some(workspace) = workspace.as_ref().filter(|workspace| workspace.path.is_dir()) {
             return Ok(workspace.path.clone());
         }
-        for part in [CONTENTS, IDENTITIES] {
+        for part in [CONTENTS, IDENTITIES, EVIDENCE] {
             step();
             fs::create_dir_all(self.directory.join(part))?;
         }

@@ -63,7 +63,7 @@ pub(super) fn place(directory: &Path) -> Place {
 /// Reads all files of a place, which had these time stamps, and holds them against the digest.
 pub(super) fn inspect(directory: &Path, before: &Stamps, tag: &ReleaseTag, digest: Digest) -> Inspected {
     match Release::open(directory, tag).map_err(|error| meaning(directory, error)) {
-        Ok(release) if release.digest == digest && has_nothing_else(directory, before) => {
+        Ok(release) if release.digest == digest && has_nothing_else(directory, release.files.len()) => {
             Inspected::Release(Arc::new(release))
         }
         Err(Meaning::Nothing) => Inspected::Nothing,
@@ -97,9 +97,9 @@ fn meaning(directory: &Path, error: ReleaseError) -> Meaning {
     }
 }
 
-/// Whether the directory has no more than the files of its release: not even hidden ones, which no release has.
-fn has_nothing_else(directory: &Path, stamps: &Stamps) -> bool {
-    fs::read_dir(directory).is_ok_and(|entries| entries.count() == stamps.len())
+/// Whether the directory has no more than the files of its release: not even hidden ones, or what stands beside releases elsewhere.
+fn has_nothing_else(directory: &Path, files: usize) -> bool {
+    fs::read_dir(directory).is_ok_and(|entries| entries.count() == files)
 }
 
 /// Whether these are the files of this digest, whatever they mean.
@@ -114,5 +114,5 @@ fn is_intact(directory: &Path, stamps: &Stamps, digest: Digest) -> bool {
         })
     });
     let files: io::Result<Vec<FileRef>> = hashed.collect();
-    files.is_ok_and(|files| Digest::of_release(&files) == digest) && has_nothing_else(directory, stamps)
+    files.is_ok_and(|files| Digest::of_release(&files) == digest) && has_nothing_else(directory, stamps.len())
 }

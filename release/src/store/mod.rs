@@ -7,6 +7,7 @@
 //! ```text
 //! DIRECTORY/sha256/<digest>/<files>      releases, whole and synced; the time of a directory is that of its last use, to the minute
 //! DIRECTORY/identities/<identity>        the digest of what a source without digests gave
+//! DIRECTORY/evidence/<digest>-<origin>   what an origin had to show for a release: signatures, believed by nobody before they are verified
 //! DIRECTORY/.partial-<random>/           what one process is writing or removing, with a lock that lives as long as the process
 //! ```
 //!
@@ -17,6 +18,7 @@ mod contents;
 mod disk;
 mod download;
 mod error;
+mod evidence;
 mod incoming;
 mod inspection;
 mod space;
@@ -40,7 +42,7 @@ pub use self::{
     usage::{Download, Usage},
 };
 use crate::{
-    Digest, Release,
+    Digest, Evidence, Release,
     blocking::BlockingWork,
     source::{ReleaseSource, Resolved},
 };
@@ -142,6 +144,19 @@ impl Store {
             return Ok(release);
         }
         self.downloads.download(key, resolved, origin).await
+    }
+
+    /// What this origin had to show for a release when it was asked last, if that was noted and the release is here. It has been on a disk
+    /// that others may write to: it is as good as what a source says.
+    pub async fn evidence(&self, release: Digest, origin: Digest) -> Result<Option<Evidence>, StoreError> {
+        self.blocking(move |contents| contents.evidence(release, origin)).await
+    }
+
+    /// Notes what an origin has to show for a release that is here, so that it can be verified when the origin is away. Where that cannot be
+    /// written down, a restart has to ask for it again.
+    pub async fn vouch(&self, release: Digest, origin: Digest, evidence: Arc<Evidence>) -> Result<(), StoreError> {
+        self.blocking(move |contents| contents.vouch(release, origin, &evidence))
+            .await
     }
 
     /// Says what releases need from now on, by digest: it is never evicted. Until this was called once, nothing is. Call it when all needs are

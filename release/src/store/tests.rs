@@ -19,9 +19,10 @@ use tempfile::TempDir;
 
 use super::{Origin, Store, StoreOptions};
 use crate::{
-    Digest, Release,
+    Digest, Evidence, Release,
     pack::{self, Versioning},
     source::{DirectorySource, RELEASES_DIRECTORY, RemoteFile, Resolved},
+    trust::{Proof, Statement},
 };
 
 const ROOT: &str = "STORE_TEST_ROOT";
@@ -89,7 +90,31 @@ async fn live(life: Life, root: &Path, directory: &Path) {
     for resolved in needs {
         let kept = store.get(&resolved, &origin).await.unwrap();
         assert!(whole(directory, None).contains(&kept.digest), "{}", kept.tag);
+        store.vouch(kept.digest, origin.id, Arc::new(shown())).await.unwrap();
     }
+}
+
+/// What the origin has to show for each.
+fn shown() -> Evidence {
+    let mut evidence = Evidence::default();
+    evidence.state(Statement::Sums, b"sums".to_vec());
+    evidence.add(Statement::Sums, Proof::Detached("AAAA".to_owned()));
+    evidence
+}
+
+/// The releases for which there is something to show, all of it.
+fn vouched(directory: &Path) -> BTreeSet<Digest> {
+    let Ok(entries) = fs::read_dir(directory.join("evidence")) else {
+        return BTreeSet::new();
+    };
+    let read = entries.map(|entry| {
+        let path = entry.unwrap().path();
+        let evidence: Evidence = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        assert_eq!(evidence, shown());
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        format!("sha256:{}", name.split('-').next().unwrap()).parse().unwrap()
+    });
+    read.collect()
 }
 
 /// The releases in a store, each read and found to be what its name says. Anything else in their place is a failure, but for one release that
@@ -171,6 +196,7 @@ async fn recovers(life: Life, root: &Path, there_in_the_end: &BTreeSet<Digest>, 
     let directory = root.join("store");
     live(life, root, &directory).await;
     assert_eq!(&whole(&directory, None), there_in_the_end, "killed at step {step}");
+    assert_eq!(&vouched(&directory), there_in_the_end, "killed at step {step}");
     assert_eq!(unfinished(&directory), Vec::<PathBuf>::new(), "killed at step {step}");
     for identity in fs::read_dir(directory.join("identities")).unwrap() {
         let text = fs::read_to_string(identity.unwrap().path()).unwrap();
@@ -187,6 +213,7 @@ async fn process_killed_at_any_write_leaves_whole_releases_and_the_next_one_conv
     let mut step = 1;
     while is_killed(Life::Growth, root.path(), step) {
         whole(&directory, None);
+        vouched(&directory);
         recovers(Life::Growth, root.path(), &there_in_the_end, step).await;
         fs::remove_dir_all(&directory).unwrap();
         step += 1;

@@ -7,9 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use crds::{names::ReleaseTag, policy::VerificationMode};
+use crds::names::ReleaseTag;
 use flate2::{Compression, write::GzEncoder};
-use release::{Admitted, Release, admit};
+use release::{Admitted, Release, Verification, admit};
 use tar::{Builder, EntryType, Header};
 
 /// The tag of [`good_release`] in version v1.
@@ -21,7 +21,7 @@ pub(crate) fn tag(text: &str) -> ReleaseTag {
 
 /// The release as its bytes can be read: under a policy that trusts everybody.
 pub(crate) fn admitted(release: &Release) -> Admitted {
-    admit(Arc::new(release.clone()), VerificationMode::Off).expect("nothing is required")
+    admit(Arc::new(release.clone()), Verification::Off).expect("nothing is required")
 }
 
 /// An archive under construction.

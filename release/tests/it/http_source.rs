@@ -38,7 +38,7 @@ fn source_in(network: &Network, stub: &Stub, path: &str) -> HttpSource {
     HttpSource::new(&options, network).unwrap()
 }
 
-fn source(stub: &Stub) -> HttpSource {
+pub(crate) fn source(stub: &Stub) -> HttpSource {
     source_in(&network(), stub, "/stacks")
 }
 
@@ -70,7 +70,7 @@ fn serve(asked: &Asked, files: &BTreeMap<String, Vec<u8>>) -> Reply {
 }
 
 /// A server with the release of a directory, which a test can change.
-async fn server(directory: &Path) -> (Stub, Arc<Mutex<BTreeMap<String, Vec<u8>>>>) {
+pub(crate) async fn server(directory: &Path) -> (Stub, Arc<Mutex<BTreeMap<String, Vec<u8>>>>) {
     let named = files_of(directory)
         .into_iter()
         .map(|(name, content)| (format!("/stacks/{TAG}/{name}"), content));

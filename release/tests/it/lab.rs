@@ -9,7 +9,7 @@ pub(crate) fn helm() -> PathBuf {
     program(&["helm", "v3.19"])
 }
 
-/// The binary with the real registry and oras, by its first argument.
+/// The binary with the real registry, oras and cosign, by its first argument.
 pub(crate) fn outside() -> PathBuf {
     program(&["outside"])
 }

@@ -1,6 +1,8 @@
 //! Tests of the room through its public face, in one binary.
 
 #[cfg(test)]
+mod cosign;
+#[cfg(test)]
 mod directory_source;
 #[cfg(test)]
 mod directory_watch;
@@ -32,6 +34,12 @@ mod packing;
 mod registry;
 #[cfg(test)]
 mod scripted_source;
+#[cfg(test)]
+mod signature_faults;
+#[cfg(test)]
+mod signed_files;
+#[cfg(test)]
+mod signed_manifests;
 #[cfg(test)]
 mod source_contract;
 #[cfg(test)]

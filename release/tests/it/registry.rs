@@ -145,6 +145,15 @@ impl Registry {
 
     /// Runs oras in this folder, in the name of somebody who may push.
     pub(crate) async fn oras<Argument: AsRef<OsStr>>(&self, folder: &Path, verb: &str, arguments: &[Argument]) {
+        let authority = self.folder.path().join("ca.crt").display().to_string();
+        let mut all: Vec<&OsStr> = ["--ca-file", &authority, "--username", USER, "--password", PASSWORD]
+            .map(OsStr::new)
+            .to_vec();
+        all.extend(arguments.iter().map(AsRef::as_ref));
+        self.run(folder, verb, &all).await;
+    }
+
+    async fn run<Argument: AsRef<OsStr>>(&self, folder: &Path, verb: &str, arguments: &[Argument]) {
         let Output { status, stdout, stderr } = Command::new(outside())
             .current_dir(folder)
             // Whoever runs the test may have passwords of his own.
@@ -152,8 +161,6 @@ impl Registry {
             .env("DOCKER_CONFIG", self.folder.path())
             .arg("oras")
             .args(verb.split(' '))
-            .args(["--ca-file".into(), self.folder.path().join("ca.crt").into_os_string()])
-            .args(["--username", USER, "--password", PASSWORD])
             .args(arguments)
             .output()
             .await
@@ -162,6 +169,21 @@ impl Registry {
             .map(|text| String::from_utf8_lossy(&text).into_owned())
             .concat();
         assert!(status.success(), "oras {verb}: {said}");
+    }
+
+    /// Copies something from one name to another, as whoever keeps a mirror does.
+    pub(crate) async fn copy(&self, from: &str, to: &str) {
+        let (authority, pair) = (self.file("ca.crt").display().to_string(), [from, to]);
+        let mut arguments = Vec::new();
+        for side in ["from", "to"] {
+            arguments.extend([format!("--{side}-ca-file={authority}")]);
+            arguments.extend([
+                format!("--{side}-username={USER}"),
+                format!("--{side}-password={PASSWORD}"),
+            ]);
+        }
+        arguments.extend(pair.map(|name| self.repository(name)));
+        self.run(self.folder.path(), "cp", &arguments).await;
     }
 
     /// The name of something in the registry, as oras takes it.

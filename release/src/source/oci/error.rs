@@ -19,6 +19,8 @@ pub enum Wanted {
     Manifest(String),
     /// The bytes of a file.
     File(String),
+    /// The signatures of a release.
+    Signatures(String),
 }
 
 impl fmt::Display for Wanted {
@@ -27,6 +29,7 @@ impl fmt::Display for Wanted {
             Self::Tags => formatter.write_str("the tags"),
             Self::Manifest(tag) => write!(formatter, "the manifest of {tag}"),
             Self::File(name) => write!(formatter, "the file {name}"),
+            Self::Signatures(tag) => write!(formatter, "the signatures of {tag}"),
         }
     }
 }
@@ -200,6 +203,16 @@ pub enum OciError {
         /// What the registry says.
         promised: String,
     },
+    /// The signatures of a release are not what they must be.
+    #[error("{repository} has signatures of {tag} that cannot be read: {problem}")]
+    Signatures {
+        /// Where.
+        repository: Repository,
+        /// The tag of the release.
+        tag: String,
+        /// What is wrong.
+        problem: &'static str,
+    },
     /// What stands under a tag is no release.
     #[error("{tag} in {repository} is not a release that can be read")]
     Artifact {
@@ -244,7 +257,7 @@ impl OciError {
             Self::RateLimited { .. } => "SourceRateLimited",
             Self::Realm { .. } | Self::ForeignRealm { .. } => "SourceNotAllowed",
             Self::Status { .. } | Self::Token { .. } => "SourceFailed",
-            Self::Tags { .. } | Self::LostPage { .. } => "SourceUnreadable",
+            Self::Tags { .. } | Self::LostPage { .. } | Self::Signatures { .. } => "SourceUnreadable",
             Self::TooManyTags { .. } | Self::EndlessTags { .. } => "SourceTooLarge",
             Self::Digest { .. } => "DigestMismatch",
             Self::MissingFile { .. } => "SourceIncomplete",

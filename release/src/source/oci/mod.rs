@@ -6,6 +6,7 @@
 mod authorization;
 mod challenge;
 mod error;
+mod evidence;
 mod manifest;
 mod registry;
 mod repository;
@@ -31,9 +32,9 @@ use self::{
     registry::Registry,
     tags::{MAX_PAGE_BYTES, MAX_PAGES, MAX_TAGS, Next, PAGE},
 };
-use super::{Content, ListedRelease, Listing, ReleaseSource, RemoteFile, Resolved, SourceError, SourceFuture};
+use super::{Content, ListedRelease, Listing, ReleaseSource, RemoteFile, Resolved, SourceError, SourceFuture, beside};
 use crate::{
-    Digest,
+    Digest, Evidence,
     files::tag_of_directory,
     http::{Credentials, HttpError, Network, Redirects, Response, StatusCode, header},
 };
@@ -44,6 +45,8 @@ const LONGEST_LIST: Duration = Duration::from_mins(2);
 const LONGEST_DATING: Duration = Duration::from_secs(20);
 /// Manifests read for their dates in one listing: half of what a host takes at once. What is left comes with the next listings.
 const MAX_DATED: usize = 50;
+/// Pages of what refers to a release: a registry that lists more has something else than signatures there.
+const MAX_PAGES_OF_REFERRERS: usize = 4;
 /// What registries say of the bytes that they give.
 const CONTENT_DIGEST: &str = "docker-content-digest";
 
@@ -97,11 +100,13 @@ impl ReleaseSource for OciSource {
     fn resolve<'a>(&'a self, tag: &'a ReleaseTag) -> SourceFuture<'a, Resolved> {
         Box::pin(async move {
             let missing = || SourceError::MissingRelease { tag: tag.clone() };
-            let artifact = self.shared.artifact(tag).await?.ok_or_else(missing)?;
-            Resolved::new(tag.clone(), artifact.files).map_err(|source| SourceError::UnusableRelease {
+            let (digest, artifact) = self.shared.artifact(tag).await?.ok_or_else(missing)?;
+            let resolved = Resolved::new(tag.clone(), artifact.files);
+            let resolved = resolved.map_err(|source| SourceError::UnusableRelease {
                 tag: tag.clone(),
                 source: Box::new(source),
-            })
+            })?;
+            Ok(resolved.of_manifest(digest))
         })
     }
 
@@ -109,6 +114,25 @@ impl ReleaseSource for OciSource {
     fn fetch<'a>(&'a self, file: &'a RemoteFile) -> SourceFuture<'a, Content> {
         Box::pin(async move { Ok(self.shared.fetch(file).await?) })
     }
+
+    /// Signatures of the manifest, as cosign attaches them; and what stands beside the files, so that a release can be copied here with its
+    /// signature from where there are no manifests.
+    fn evidence<'a>(&'a self, resolved: &'a Resolved) -> SourceFuture<'a, Evidence> {
+        Box::pin(async move {
+            let mut evidence = beside::evidence(self, resolved).await?;
+            if let Some(manifest) = resolved.manifest() {
+                let search = async { Ok(self.shared.find(resolved.tag(), manifest, &mut evidence).await?) };
+                beside::in_time(search).await?;
+            }
+            Ok(evidence)
+        })
+    }
+}
+
+/// The digest of the release that a manifest describes, if it is one that can be read.
+pub(crate) fn digest_of_release(tag: &ReleaseTag, manifest: &[u8]) -> Option<Digest> {
+    let artifact = manifest::read(manifest, None).ok()?;
+    Resolved::new(tag.clone(), artifact.files).ok()?.digest()
 }
 
 impl Shared {
@@ -202,8 +226,8 @@ impl Shared {
         }
     }
 
-    /// What a tag stands for now, if there is such a tag.
-    async fn artifact(&self, tag: &ReleaseTag) -> Result<Option<Artifact>, OciError> {
+    /// What a tag stands for now, with the digest of its manifest, if there is such a tag.
+    async fn artifact(&self, tag: &ReleaseTag) -> Result<Option<(Digest, Artifact)>, OciError> {
         let wanted = || Wanted::Manifest(tag.to_string());
         let path = format!("manifests/{tag}");
         let response = self
@@ -235,7 +259,7 @@ impl Shared {
             source: Box::new(source),
         })?;
         self.remember(tag, artifact.created);
-        Ok(Some(artifact))
+        Ok(Some((found, artifact)))
     }
 
     async fn fetch(&self, file: &RemoteFile) -> Result<Content, OciError> {

@@ -1,0 +1,186 @@
+//! What a source has to show for a release, as bytes: nothing of it is believed before it is [verified](super::verify), wherever it was kept.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// Most signatures of one release that are looked at.
+pub(crate) const MAX_SIGNATURES: usize = 32;
+/// Most bytes of a list of sums: 64 files with the longest names that file systems have need a third of it.
+pub(crate) const MAX_STATEMENT: usize = 64 << 10;
+/// Most bytes of what a classic signature is of; real ones have 250, and what somebody annotated.
+pub(crate) const MAX_PAYLOAD: usize = 64 << 10;
+/// Most bytes of a signature in base64; that of the longest RSA key has 1,368.
+pub(crate) const MAX_SIGNATURE: usize = 4 << 10;
+/// Most bytes of a bundle; real ones have some ten thousand.
+pub(crate) const MAX_BUNDLE: usize = 256 << 10;
+/// Most bytes of all that is kept for one release.
+const MAX_BYTES: usize = 1 << 20;
+/// Most bytes of it as it is written down.
+pub(crate) const MAX_WRITTEN: usize = 2 * MAX_BYTES;
+
+/// What a source has to show for one release: what is signed, and signatures, at most 32 of them and 1 MiB in all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    manifest: Option<Bytes>,
+    sums: Option<Bytes>,
+    signatures: Vec<Signature>,
+    is_cut: bool,
+}
+
+/// Something that names every file of a release by its digest, and therefore can be signed for all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Statement {
+    /// The manifest under which a registry has it.
+    Manifest,
+    /// The list of sums beside its files.
+    Sums,
+}
+
+/// One signature, as it was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Signature {
+    pub(super) of: Statement,
+    pub(super) proof: Proof,
+}
+
+/// A signature in one of the forms in which cosign makes them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Proof {
+    /// Of a text that names the statement by its digest: what `cosign sign` put under the tag `sha256-….sig` before there were bundles.
+    SimpleSigning {
+        /// The text.
+        payload: Bytes,
+        /// Its signature in base64.
+        signature: String,
+    },
+    /// Of the statement itself, in base64: what `cosign sign-blob` writes without a bundle.
+    Detached(String),
+    /// A bundle of sigstore, which has all in itself.
+    Bundle(Bytes),
+}
+
+/// Bytes of somebody else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bytes(pub(crate) Vec<u8>);
+
+impl Evidence {
+    /// Notes what is signed.
+    pub(crate) fn state(&mut self, statement: Statement, bytes: Vec<u8>) {
+        let place = match statement {
+            Statement::Manifest => &mut self.manifest,
+            Statement::Sums => &mut self.sums,
+        };
+        *place = Some(Bytes(bytes));
+    }
+
+    /// Notes a signature, if there is room for it.
+    pub(crate) fn add(&mut self, of: Statement, proof: Proof) {
+        let has_room = self.signatures.len() < MAX_SIGNATURES && self.bytes() + proof.bytes() <= MAX_BYTES;
+        if has_room {
+            self.signatures.push(Signature { of, proof });
+        } else {
+            self.is_cut = true;
+        }
+    }
+
+    /// Notes that there are more signatures than are looked at.
+    pub(crate) fn cut(&mut self) {
+        self.is_cut = true;
+    }
+
+    /// How many signatures there are.
+    pub(crate) fn count(&self) -> usize {
+        self.signatures.len()
+    }
+
+    /// Whether there is no signature at all.
+    pub fn is_empty(&self) -> bool {
+        self.signatures.is_empty()
+    }
+
+    /// Whether there are more signatures than are looked at.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    pub(super) fn signatures(&self) -> &[Signature] {
+        &self.signatures
+    }
+
+    pub(super) fn statement(&self, statement: Statement) -> Option<&[u8]> {
+        let bytes = match statement {
+            Statement::Manifest => &self.manifest,
+            Statement::Sums => &self.sums,
+        };
+        bytes.as_ref().map(|Bytes(bytes)| bytes.as_slice())
+    }
+
+    fn bytes(&self) -> usize {
+        let statements = [&self.manifest, &self.sums].into_iter().flatten();
+        let statements: usize = statements.map(|Bytes(bytes)| bytes.len()).sum();
+        statements
+            + self
+                .signatures
+                .iter()
+                .map(|signature| signature.proof.bytes())
+                .sum::<usize>()
+    }
+}
+
+impl Proof {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::SimpleSigning { payload, signature } => payload.0.len() + signature.len(),
+            Self::Detached(signature) => signature.len(),
+            Self::Bundle(Bytes(bytes)) => bytes.len(),
+        }
+    }
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&base64::display::Base64Display::new(&self.0, &STANDARD))
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        STANDARD.decode(text).map(Self).map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evidence_is_what_it_was_after_it_was_written_down() {
+        let mut evidence = Evidence::default();
+        evidence.state(Statement::Manifest, b"{}\xff".to_vec());
+        evidence.state(Statement::Sums, b"sums".to_vec());
+        let payload = Bytes(b"payload".to_vec());
+        let signature = "AA==".to_owned();
+        evidence.add(Statement::Manifest, Proof::SimpleSigning { payload, signature });
+        evidence.add(Statement::Sums, Proof::Detached("AA==".to_owned()));
+        evidence.add(Statement::Sums, Proof::Bundle(Bytes(b"{}".to_vec())));
+        let written = serde_json::to_vec(&evidence).unwrap();
+        assert_eq!(serde_json::from_slice::<Evidence>(&written).unwrap(), evidence);
+    }
+
+    #[test]
+    fn signatures_are_bounded_in_number_and_in_bytes_together() {
+        let mut many = Evidence::default();
+        for _ in 0..=MAX_SIGNATURES {
+            many.add(Statement::Sums, Proof::Detached(String::new()));
+        }
+        assert_eq!((many.count(), many.is_cut()), (MAX_SIGNATURES, true));
+
+        let mut large = Evidence::default();
+        for _ in 0..MAX_SIGNATURES {
+            large.add(Statement::Sums, Proof::Bundle(Bytes(vec![0; MAX_BUNDLE])));
+        }
+        assert_eq!((large.count(), large.is_cut()), (MAX_BYTES / MAX_BUNDLE, true));
+        assert!(serde_json::to_vec(&large).unwrap().len() <= MAX_WRITTEN);
+    }
+}

@@ -1,0 +1,122 @@
+//! Whose releases are used: no byte of a release reaches anybody before its policy has admitted it.
+//!
+//! [`Admitted`] is the only value that gives bytes, and [`admit`] is the only way to one: what is not admitted cannot be rendered or
+//! applied, because there is nothing to render. What a policy that looks at signatures admits was [verified](verify) before: a trusted
+//! signature covers a statement that names every file of the release by its digest, and the bytes that are read later are those files.
+//!
+//! ```compile_fail,E0624
+//! fn bytes(release: &release::Release) -> Vec<u8> {
+//!     release.read(&release.class_chart).unwrap()
+//! }
+//! ```
+
+mod error;
+mod evidence;
+mod keys;
+mod simple_signing;
+pub(crate) mod sums;
+mod verify;
+
+use std::{fmt, sync::Arc};
+
+pub(crate) use self::evidence::{
+    Bytes, MAX_BUNDLE, MAX_PAYLOAD, MAX_SIGNATURES, MAX_STATEMENT, MAX_WRITTEN, Proof, Statement,
+};
+pub use self::{
+    error::Unverified,
+    evidence::Evidence,
+    keys::{Keys, KeysError},
+    sums::{SUMS, SUMS_BUNDLE, SUMS_SIGNATURE, SumsError},
+    verify::verify,
+};
+use crate::{Digest, FileRef, Release, ReleaseError};
+
+/// What the policy of a release says of signatures.
+#[derive(Clone, Debug)]
+pub enum Verification {
+    /// They are not looked at.
+    Off,
+    /// The release is used whatever they say, with a warning.
+    Warn(Verdict),
+    /// The release is used if it is verified.
+    Require(Verdict),
+}
+
+/// What came of looking at the signatures of a release.
+pub type Verdict = Result<Verified, Unverified>;
+
+/// That somebody who is trusted signed a release. Only [`verify`] makes one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified {
+    release: Digest,
+    signer: Signer,
+}
+
+/// Who signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Signer {
+    /// Who has the private half of this public key, by the digest of its DER form.
+    Key(Digest),
+}
+
+impl fmt::Display for Signer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(fingerprint) => write!(formatter, "key {fingerprint}"),
+        }
+    }
+}
+
+/// A release that its policy allows to use.
+#[derive(Clone, Debug)]
+pub struct Admitted {
+    release: Arc<Release>,
+    verdict: Option<Verdict>,
+}
+
+/// Admits a release under a policy. What was verified counts for the release that it was, and for no other.
+pub fn admit(release: Arc<Release>, verification: Verification) -> Result<Admitted, Unverified> {
+    let of_this = |verdict: Verdict| {
+        verdict.and_then(|verified| {
+            (verified.release == release.digest)
+                .then_some(verified)
+                .ok_or(Unverified::OtherRelease)
+        })
+    };
+    let verdict = match verification {
+        Verification::Off => None,
+        Verification::Warn(verdict) => Some(of_this(verdict)),
+        Verification::Require(verdict) => Some(Ok(of_this(verdict)?)),
+    };
+    Ok(Admitted { release, verdict })
+}
+
+impl Admitted {
+    /// What it is.
+    pub fn release(&self) -> &Release {
+        &self.release
+    }
+
+    /// Who signed it, if somebody looked and it was somebody who is trusted.
+    pub fn signer(&self) -> Option<&Signer> {
+        match &self.verdict {
+            Some(Ok(verified)) => Some(&verified.signer),
+            Some(Err(_)) | None => None,
+        }
+    }
+
+    /// Why it is used with a warning.
+    pub fn warning(&self) -> Option<&Unverified> {
+        self.verdict.as_ref()?.as_ref().err()
+    }
+
+    /// The bytes of the class chart, exactly as they were hashed. Blocks.
+    pub fn read_class_chart(&self) -> Result<Vec<u8>, ReleaseError> {
+        self.read(&self.release.class_chart)
+    }
+
+    /// The bytes of one of [`Release::files`], exactly as they were hashed: [`ReleaseError::Changed`] if the file is another one by now. Blocks.
+    pub fn read(&self, file: &FileRef) -> Result<Vec<u8>, ReleaseError> {
+        self.release.read(file)
+    }
+}

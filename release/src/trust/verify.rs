@@ -1,0 +1,86 @@
+//! Whether somebody who is trusted signed a release: looks at evidence and nothing else, so that it says the same wherever the evidence was.
+//!
+//! A signature counts if a trusted key made it, if it is of a statement that is here, and if that statement names exactly the files of the
+//! release, each by the digest under which it is read later. One that counts is enough.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+
+use super::{
+    Evidence, Keys, Signer, Unverified, Verdict, Verified,
+    evidence::{Bytes, MAX_SIGNATURE, Proof, Signature, Statement},
+    simple_signing::signed_digest,
+    sums,
+};
+use crate::{Digest, Release, source::oci::digest_of_release};
+
+/// Longest digest of a stranger that is passed on.
+const MAX_DIGEST: usize = 80;
+
+/// Looks for a signature of the release by one of these keys. Every key is tried with every signature, at most 32; nothing is asked for.
+pub fn verify(release: &Release, keys: &Keys, evidence: &Evidence) -> Verdict {
+    let mut reason = Unverified::NotSigned;
+    for signature in evidence.signatures() {
+        match check(release, keys, evidence, signature) {
+            Ok(signer) => {
+                return Ok(Verified {
+                    release: release.digest,
+                    signer,
+                });
+            }
+            Err(other) if other.weight() > reason.weight() => reason = other,
+            Err(_) => {}
+        }
+    }
+    Err(reason)
+}
+
+fn check(release: &Release, keys: &Keys, evidence: &Evidence, signature: &Signature) -> Result<Signer, Unverified> {
+    let damaged = |what| Unverified::Damaged { what };
+    let statement = evidence
+        .statement(signature.of)
+        .ok_or_else(|| damaged("what it is of is not there"))?;
+    let other_key = || Unverified::OtherKey {
+        looked: evidence.count(),
+        is_cut: evidence.is_cut(),
+    };
+    let signer = match &signature.proof {
+        Proof::Detached(text) => keys.signer(statement, &bits(text)?).ok_or_else(other_key)?,
+        Proof::SimpleSigning {
+            payload: Bytes(payload),
+            signature,
+        } => {
+            let signer = keys.signer(payload, &bits(signature)?).ok_or_else(other_key)?;
+            let found = Digest::of(statement);
+            let signed = signed_digest(payload).ok_or_else(|| damaged("it is of a text that is not cosign's"))?;
+            if signed != found.to_string() {
+                let signed = signed.escape_debug().take(MAX_DIGEST).collect();
+                return Err(Unverified::OtherDigest { signed, found });
+            }
+            signer
+        }
+        // Here bundles join: what they sign is `Digest::of(statement)`.
+        Proof::Bundle(_) => return Err(Unverified::OnlyBundles),
+    };
+    covers(signature.of, statement, release)?;
+    Ok(signer)
+}
+
+/// Whether a statement names exactly the files of a release.
+fn covers(kind: Statement, statement: &[u8], release: &Release) -> Result<(), Unverified> {
+    match kind {
+        Statement::Manifest => (digest_of_release(&release.tag, statement) == Some(release.digest))
+            .then_some(())
+            .ok_or(Unverified::OtherFiles),
+        Statement::Sums => sums::check(statement, &release.files).map_err(Unverified::Sums),
+    }
+}
+
+fn bits(text: &str) -> Result<Vec<u8>, Unverified> {
+    let text = text.trim_end_matches('\n');
+    let bits = (text.len() <= MAX_SIGNATURE)
+        .then(|| STANDARD.decode(text).ok())
+        .flatten();
+    bits.filter(|bits| !bits.is_empty()).ok_or(Unverified::Damaged {
+        what: "it is not in base64",
+    })
+}

@@ -1,0 +1,128 @@
+//! The real cosign: what it signs, and what it says of signatures.
+
+use std::{ffi::OsStr, fs, path::Path};
+
+use rcgen::{KeyPair, SignatureAlgorithm};
+use release::Keys;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::{
+    lab::outside,
+    registry::{PASSWORD, Registry, USER},
+};
+
+/// Nothing here reaches a log of the world, or asks one.
+const OFFLINE: [&str; 4] = ["--tlog-upload=false", "--use-signing-config=false", "--yes", "--key"];
+const CLASSIC: &str = "--new-bundle-format=false";
+
+/// A signer with a folder of keys.
+pub(crate) struct Cosign {
+    folder: TempDir,
+}
+
+impl Cosign {
+    pub(crate) fn new() -> Self {
+        Self {
+            folder: TempDir::new().unwrap(),
+        }
+    }
+
+    /// A new pair of keys of the usual kind.
+    pub(crate) async fn key(&self, name: &str) -> Keys {
+        let prefix = format!("--output-key-prefix={name}");
+        assert!(self.run(&["generate-key-pair", &prefix]).await);
+        self.keys(&[name])
+    }
+
+    /// A new pair of another kind.
+    pub(crate) async fn key_of(&self, name: &str, algorithm: &'static SignatureAlgorithm) -> Keys {
+        let pair = KeyPair::generate_for(algorithm).unwrap();
+        fs::write(self.folder.path().join("private.pem"), pair.serialize_pem()).unwrap();
+        let prefix = format!("--output-key-prefix={name}");
+        assert!(
+            self.run(&["import-key-pair", "--yes", "--key=private.pem", &prefix])
+                .await
+        );
+        self.keys(&[name])
+    }
+
+    /// The public halves, one text with all of them.
+    pub(crate) fn keys(&self, names: &[&str]) -> Keys {
+        let texts = names.iter().map(|name| self.public(name));
+        Keys::from_pem(texts.collect::<Vec<_>>().concat().as_bytes()).unwrap()
+    }
+
+    pub(crate) fn public(&self, name: &str) -> String {
+        fs::read_to_string(self.folder.path().join(format!("{name}.pub"))).unwrap()
+    }
+
+    /// The encrypted private half.
+    pub(crate) fn private(&self, name: &str) -> Vec<u8> {
+        fs::read(self.folder.path().join(format!("{name}.key"))).unwrap()
+    }
+
+    /// Signs something in a registry in the form that was there before bundles.
+    pub(crate) async fn sign(&self, registry: &Registry, key: &str, reference: &str) {
+        self.sign_with(registry, key, reference, &[CLASSIC]).await;
+    }
+
+    /// Signs something in a registry as these arguments say.
+    pub(crate) async fn sign_with(&self, registry: &Registry, key: &str, reference: &str, how: &[&str]) {
+        let mut arguments = vec!["sign"];
+        arguments.extend(how);
+        arguments.extend(OFFLINE);
+        let key = format!("{key}.key");
+        let in_registry = in_registry(registry, reference);
+        arguments.push(&key);
+        arguments.extend(in_registry.iter().map(String::as_str));
+        assert!(self.run(&arguments).await, "{reference} is signed");
+    }
+
+    /// Whether cosign finds a signature by this key.
+    pub(crate) async fn verifies(&self, registry: &Registry, key: &str, reference: &str) -> bool {
+        let key = format!("--key={key}.pub");
+        let in_registry = in_registry(registry, reference);
+        let mut arguments = vec!["verify", CLASSIC, "--insecure-ignore-tlog=true", &key];
+        arguments.extend(in_registry.iter().map(String::as_str));
+        self.run(&arguments).await
+    }
+
+    /// Signs a file, and puts the signature beside it.
+    pub(crate) async fn sign_file(&self, key: &str, file: &Path) {
+        let key = format!("{key}.key");
+        let output = format!("--output-signature={}.sig", file.display());
+        let mut arguments = vec!["sign-blob", CLASSIC, &output];
+        arguments.extend(OFFLINE);
+        let file = file.display().to_string();
+        arguments.extend([key.as_str(), &file]);
+        assert!(self.run(&arguments).await, "{file} is signed");
+    }
+
+    /// Whether it worked.
+    async fn run<Argument: AsRef<OsStr>>(&self, arguments: &[Argument]) -> bool {
+        let output = Command::new(outside())
+            .current_dir(self.folder.path())
+            .env("HOME", self.folder.path())
+            .env("DOCKER_CONFIG", self.folder.path())
+            .env("COSIGN_PASSWORD", "canary")
+            .arg("cosign")
+            .args(arguments)
+            .output()
+            .await
+            .unwrap();
+        if !output.status.success() {
+            println!("cosign: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        output.status.success()
+    }
+}
+
+fn in_registry(registry: &Registry, reference: &str) -> Vec<String> {
+    vec![
+        format!("--registry-cacert={}", registry.file("ca.crt").display()),
+        format!("--registry-username={USER}"),
+        format!("--registry-password={PASSWORD}"),
+        registry.reference(reference),
+    ]
+}
