@@ -5,11 +5,14 @@
 mod connect;
 mod directory;
 mod followed;
+mod keys;
 mod opened;
 mod place;
 mod remote;
+mod secret;
 #[cfg(test)]
 mod tests;
+mod verification;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
@@ -32,8 +35,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 pub(crate) use self::connect::{Connector, UsualSource};
 use self::directory::DirectoryFollower;
 pub(crate) use self::followed::{Followed, SourceKind};
+use self::keys::KeyRing;
 pub(crate) use self::opened::Opened;
-use self::opened::verification_mode;
 use self::place::Place;
 pub(crate) use self::remote::{Cache, CacheOptions};
 use self::remote::{RemoteFollower, Wish};
@@ -88,6 +91,7 @@ pub(crate) struct Sources {
     cancel: CancellationToken,
     changes: mpsc::UnboundedSender<SourceChange>,
     notifications: Notifications,
+    keys: Arc<KeyRing>,
     followers: Mutex<HashMap<Place, Following>>,
 }
 
@@ -119,7 +123,9 @@ impl Sources {
         cancel: CancellationToken,
     ) -> (Self, mpsc::UnboundedReceiver<SourceChange>) {
         let (changes, receiver) = mpsc::unbounded_channel();
+        let keys = KeyRing::new(options.connector.client(), changes.clone(), cancel.child_token());
         let sources = Self {
+            keys,
             options,
             cancel,
             changes,
@@ -176,12 +182,27 @@ impl Sources {
             }
         };
         let namespace = release.namespace().unwrap_or_default();
-        let opened = match self.follower(release.spec.source.as_ref(), &namespace) {
-            Ok(Follower::Directory(follower)) => follower.open(&tag).await,
-            Ok(Follower::Remote(follower)) => follower.open(&tag, pinned(release)).await,
+        let is_to_be_verified = verification::policy(release).is_some();
+        match self.follower(release.spec.source.as_ref(), &namespace) {
+            Ok(Follower::Directory(follower)) => {
+                let found = follower.open(&tag).await;
+                let (opened, _) = verification::admitted(&self.keys, release, &tag, found).await;
+                opened
+            }
+            Ok(Follower::Remote(follower)) => {
+                let found = follower.open(&tag, pinned(release), is_to_be_verified).await;
+                let digest = match &found {
+                    Opened::Ready { files, .. } => Some(files.release.digest),
+                    _ => None,
+                };
+                let (opened, is_bad) = verification::admitted(&self.keys, release, &tag, found).await;
+                if let Some(digest) = digest.filter(|_| is_bad) {
+                    follower.refused(&tag, digest);
+                }
+                opened
+            }
             Err(message) => Opened::Missing { message },
-        };
-        opened.admitted(verification_mode(release))
+        }
     }
 
     /// Whoever could not read what was handed out says so: it is held against its digest again before anybody gets it.
@@ -228,6 +249,7 @@ impl Sources {
             true
         });
         self.options.cache.keep(needed);
+        self.keys.retain(&verification::needed(releases));
     }
 
     /// All sources that are followed, as of now.

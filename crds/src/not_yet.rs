@@ -6,8 +6,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 /// Fields of a stack below `spec`, of a release below `spec` or `spec.policy`, with what holds instead. All that is below a field is meant
 /// with it.
 pub const NOT_YET: &[(&str, &str)] = &[(
-    "verification",
-    "Not in this version: nobody looks at signatures. With the mode Require every release is refused, with Warn each says that nobody looked.",
+    "verification.cosign.keyless",
+    "Not in this version: such signatures cannot be checked. With the mode Require every release is refused, with Warn each says so.",
 )];
 
 /// For a kind that nobody acts on.

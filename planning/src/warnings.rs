@@ -7,7 +7,7 @@ use crds::conditions::{Condition, ConditionStatus, ConditionType, Reason, Severi
 ///
 /// Of what a stack says about its releases only the beginning is news, told by what its conditions said `before`: their words change with every
 /// release, and the releases tell them themselves. So it is of a source that does not answer, of differences that the drift policy leaves, and
-/// of a tag that was moved.
+/// of a tag that was moved, and of a release that is used though it is not verified.
 pub fn warnings<'a>(before: &[Condition], after: &'a [Condition]) -> Vec<(Reason, &'a str)> {
     let mut told: Vec<(Reason, &str)> = Vec::new();
     for condition in after.iter().filter(|condition| counts(condition)) {
@@ -18,8 +18,10 @@ pub fn warnings<'a>(before: &[Condition], after: &'a [Condition]) -> Vec<(Reason
             let mut before = before.iter().filter(|condition| counts(condition));
             before.any(|condition| reason_of(condition) == Some(reason))
         };
-        let is_left =
-            matches!(reason, Reason::Drifted | Reason::DigestChanged) && condition.status == ConditionStatus::True;
+        let is_left = matches!(
+            reason,
+            Reason::Drifted | Reason::DigestChanged | Reason::VerificationFailed
+        ) && condition.status == ConditionStatus::True;
         // Its words tell of every try.
         let is_outage = reason == Reason::FailedToSync;
         let is_news = if about_releases || is_left || is_outage {

@@ -181,6 +181,8 @@ async fn assets(context: &Context, release: &ClusterStackRelease) -> (Assets, Op
                 digest: files.release().digest.to_string(),
                 source,
                 kubernetes_version: files.release().metadata.kubernetes.clone(),
+                verified_by: files.signer().map(ToString::to_string),
+                warning: files.warning().map(|warning| chain(warning)),
             };
             (assets, Some(files))
         }
@@ -189,6 +191,7 @@ async fn assets(context: &Context, release: &ClusterStackRelease) -> (Assets, Op
             (Assets::Missing { message, withdrawn }, None)
         }
         Opened::Broken { message } => (Assets::Broken { message }, None),
+        Opened::Refused { message, awaited } => (Assets::Refused { message, awaited }, None),
     }
 }
 

@@ -15,9 +15,10 @@ use release::source::{GithubOptions, GithubSource, HttpOptions, HttpSource, Rele
 use release::{Digest, ErrorClass};
 use thiserror::Error;
 
-use self::secrets::{SecretError, Secrets};
+use self::secrets::Secrets;
 use super::SourceKind;
 use super::place::Place;
+use super::secret::SecretError;
 
 /// A source that can be asked.
 pub(super) struct Connection {
@@ -98,6 +99,11 @@ pub(crate) struct Connector {
 impl Connector {
     pub(crate) fn new(client: Client, network: Network, usual: UsualSource) -> Self {
         Self { client, network, usual }
+    }
+
+    /// How the API server is asked.
+    pub(super) fn client(&self) -> Client {
+        self.client.clone()
     }
 
     pub(super) fn usual(&self) -> &UsualSource {

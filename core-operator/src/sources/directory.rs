@@ -9,10 +9,10 @@ use crds::names::ReleaseTag;
 use operator_kit::failure::chain;
 use planning::stack::Listing;
 use release::source::{Change, DirectorySource, DirectoryWatch, Notifications, ReleaseSource};
-use release::{Digest, ErrorClass, Release};
+use release::{Digest, ErrorClass};
 use tokio::sync::mpsc;
 
-use super::opened::Opened;
+use super::opened::{Found, Opened, Signatures};
 use super::{SourceChange, is_without, known, lock};
 
 /// Follows one directory.
@@ -27,14 +27,14 @@ pub(super) struct DirectoryFollower {
 /// What was opened and is not known to have changed since.
 #[derive(Default)]
 struct Memory {
-    opened: HashMap<ReleaseTag, Opened<Arc<Release>>>,
+    opened: HashMap<ReleaseTag, Opened<Found>>,
     /// How often something was forgotten. What was opened before is not put back afterwards.
     generation: u64,
 }
 
 /// What a follower knows of a release.
 enum Known {
-    Opened(Opened<Arc<Release>>),
+    Opened(Opened<Found>),
     Forgotten { generation: u64 },
 }
 
@@ -60,7 +60,7 @@ impl DirectoryFollower {
     }
 
     /// One release. What was opened once is not read again until the watch tells of a change.
-    pub(super) async fn open(&self, tag: &ReleaseTag) -> Opened<Arc<Release>> {
+    pub(super) async fn open(&self, tag: &ReleaseTag) -> Opened<Found> {
         let generation = match self.known(tag) {
             Known::Opened(opened) => return opened,
             Known::Forgotten { generation } => generation,
@@ -84,7 +84,7 @@ impl DirectoryFollower {
     }
 
     /// Remembers what was opened, unless something was forgotten meanwhile.
-    fn keep(&self, generation: u64, tag: &ReleaseTag, opened: &Opened<Arc<Release>>) -> bool {
+    fn keep(&self, generation: u64, tag: &ReleaseTag, opened: &Opened<Found>) -> bool {
         let mut memory = lock(&self.memory);
         let current = memory.generation == generation;
         if current {
@@ -93,16 +93,21 @@ impl DirectoryFollower {
         current
     }
 
-    async fn read(&self, tag: &ReleaseTag) -> (Opened<Arc<Release>>, bool) {
+    async fn read(&self, tag: &ReleaseTag) -> (Opened<Found>, bool) {
         match self.source.open(tag).await {
-            Ok(files) => (
-                Opened::Ready {
+            Ok(files) => {
+                let (signatures, keep) = self.signatures(tag).await;
+                let files = Found {
+                    release: Arc::new(files),
+                    signatures,
+                };
+                let opened = Opened::Ready {
                     source: format!("directory {}", self.path.display()),
                     moved_to: None,
-                    files: Arc::new(files),
-                },
-                true,
-            ),
+                    files,
+                };
+                (opened, keep)
+            }
             Err(error) => {
                 let message = chain(&error);
                 match error.class() {
@@ -110,6 +115,17 @@ impl DirectoryFollower {
                     ErrorClass::Waiting => (Opened::Missing { message }, true),
                     ErrorClass::Transient => (Opened::Missing { message }, false),
                 }
+            }
+        }
+    }
+
+    /// What lies beside a release and vouches for it; and whether that is all, until something changes.
+    async fn signatures(&self, tag: &ReleaseTag) -> (Signatures, bool) {
+        match self.source.evidence_of(tag).await {
+            Ok(evidence) => (Signatures::Shown(Arc::new(evidence)), true),
+            Err(error) => {
+                let message = chain(&error);
+                (Signatures::Awaited { message }, false)
             }
         }
     }
@@ -172,8 +188,8 @@ impl DirectoryFollower {
     fn usable(&self) -> Vec<(ReleaseTag, Digest)> {
         let memory = lock(&self.memory);
         let usable = memory.opened.iter().filter_map(|(tag, opened)| match opened {
-            Opened::Ready { files, .. } => Some((tag.clone(), files.digest)),
-            Opened::Missing { .. } | Opened::Broken { .. } => None,
+            Opened::Ready { files, .. } => Some((tag.clone(), files.release.digest)),
+            Opened::Missing { .. } | Opened::Broken { .. } | Opened::Refused { .. } => None,
         });
         usable.collect()
     }

@@ -1,10 +1,8 @@
-//! What became of opening a release, and whether its policy lets anybody read it.
+//! What became of opening a release, and what is known of its signatures.
 
 use std::sync::Arc;
 
-use crds::ClusterStackRelease;
-use crds::policy::VerificationMode;
-use release::{Admitted, Release, admit};
+use release::{Admitted, Evidence, Release};
 
 /// What became of opening a release, whose bytes nobody may read before its policy has admitted them.
 #[derive(Clone)]
@@ -28,33 +26,32 @@ pub(crate) enum Opened<Files = Admitted> {
         /// The file and the reason.
         message: String,
     },
+    /// It is there, and its policy does not admit it.
+    Refused {
+        /// What is wrong with its signature.
+        message: String,
+        /// Whether a signature or a key that may come would be enough.
+        awaited: bool,
+    },
 }
 
-impl Opened<Arc<Release>> {
-    pub(super) fn admitted(self, mode: VerificationMode) -> Opened {
-        match self {
-            Self::Ready {
-                source,
-                moved_to,
-                files,
-            } => match admit(files, mode) {
-                Ok(files) => Opened::Ready {
-                    source,
-                    moved_to,
-                    files,
-                },
-                Err(refused) => Opened::Broken {
-                    message: refused.to_string(),
-                },
-            },
-            Self::Missing { message } => Opened::Missing { message },
-            Self::Broken { message } => Opened::Broken { message },
-        }
-    }
+/// A release that is here and that nobody has admitted.
+#[derive(Clone)]
+pub(crate) struct Found {
+    pub(super) release: Arc<Release>,
+    pub(super) signatures: Signatures,
 }
 
-pub(super) fn verification_mode(release: &ClusterStackRelease) -> VerificationMode {
-    let policy = release.spec.policy.as_ref();
-    let verification = policy.and_then(|policy| policy.verification.as_ref());
-    verification.map(|verification| verification.mode).unwrap_or_default()
+/// What is known of the signatures of a release.
+#[derive(Clone)]
+pub(super) enum Signatures {
+    /// Nobody asked for them.
+    Unwanted,
+    /// The source has shown these, or none.
+    Shown(Arc<Evidence>),
+    /// They are being looked for.
+    Awaited {
+        /// What is in the way.
+        message: String,
+    },
 }

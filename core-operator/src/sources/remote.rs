@@ -6,6 +6,7 @@
 mod cache;
 mod comparison;
 mod memory;
+mod signatures;
 mod trouble;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -29,7 +30,7 @@ pub(crate) use self::cache::{Cache, CacheOptions};
 use self::memory::{Memory, Obstacle};
 use self::trouble::Trouble;
 use super::connect::{Connect, Connection};
-use super::opened::Opened;
+use super::opened::{Found, Opened, Signatures};
 use super::{SourceChange, is_recent, is_without, known, lock};
 use crate::tasks::{Task, Tasks};
 
@@ -139,10 +140,22 @@ impl RemoteFollower {
     }
 
     /// One release, as far as it is here: what it was pinned to where the store has that, else what the source has under the tag.
-    pub(super) async fn open(self: &Arc<Self>, tag: &ReleaseTag, pinned: Option<Digest>) -> Opened<Arc<Release>> {
+    /// With its signatures, if they are wanted.
+    pub(super) async fn open(
+        self: &Arc<Self>,
+        tag: &ReleaseTag,
+        pinned: Option<Digest>,
+        is_to_be_verified: bool,
+    ) -> Opened<Found> {
         let offered = lock(&self.memory).offered(tag);
         for digest in [pinned, offered].into_iter().flatten() {
-            if let Some(files) = self.found(tag, digest).await {
+            if let Some(release) = self.found(tag, digest).await {
+                let signatures = if is_to_be_verified {
+                    self.signatures(tag, digest).await
+                } else {
+                    Signatures::Unwanted
+                };
+                let files = Found { release, signatures };
                 return Opened::Ready {
                     source: self.connect.described(),
                     moved_to: offered

@@ -87,7 +87,7 @@ fn release() -> ClusterStackRelease {
 fn digest(opened: &Opened) -> Option<Digest> {
     match opened {
         Opened::Ready { files, .. } => Some(files.release().digest),
-        Opened::Missing { .. } | Opened::Broken { .. } => None,
+        Opened::Missing { .. } | Opened::Broken { .. } | Opened::Refused { .. } => None,
     }
 }
 

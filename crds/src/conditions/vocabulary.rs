@@ -153,7 +153,7 @@ pub enum Reason {
     SourceUnavailable,
     /// A tag no longer means the bytes it was pinned to.
     DigestChanged,
-    /// A signature is missing or wrong, or nobody looked at it.
+    /// A signature is missing or wrong, or could not be checked.
     VerificationFailed,
     /// A field of the spec cannot be used; only an edit helps.
     InvalidSpec,

@@ -2,7 +2,6 @@
 
 use crds::cluster_stack_release::FOREIGN_PROVIDER_REF;
 use crds::conditions::{ConditionType, Finding, Reason, Severity};
-use crds::policy::VerificationMode;
 use crds::resource::{Health, Resource, SyncStatus};
 
 use super::inventory::{key_of, row};
@@ -45,10 +44,18 @@ fn downloaded(observed: &ReleaseObserved) -> Finding {
             );
             Finding::holds_because(TYPE, Reason::DigestChanged, message)
         }
-        Assets::Ready { .. } if wants_warnings(observed) => {
-            Finding::holds_because(TYPE, Reason::VerificationFailed, UNVERIFIED)
+        Assets::Ready {
+            warning: Some(warning), ..
+        } => {
+            let message =
+                format!("used though it is not verified, because the mode of verification is Warn: {warning}");
+            Finding::holds_because(TYPE, Reason::VerificationFailed, message)
         }
         Assets::Ready { .. } => Finding::holds(TYPE),
+        Assets::Refused { message, awaited } => {
+            let severity = if *awaited { Severity::Warning } else { Severity::Error };
+            Finding::fails(TYPE, severity, Reason::VerificationFailed, message)
+        }
         Assets::Broken { message } => Finding::fails(TYPE, Severity::Error, Reason::IssueWithReleaseAssets, message),
         Assets::Missing { message, withdrawn } if is_without_files(observed) => {
             without_files::downloaded(message, *withdrawn)
@@ -64,16 +71,6 @@ fn downloaded(observed: &ReleaseObserved) -> Finding {
             "assets not downloaded yet",
         ),
     }
-}
-
-/// What a release says that is to be used with a warning.
-const UNVERIFIED: &str =
-    "used as it is: the mode of verification is Warn, and this version of the operator does not look at signatures";
-
-fn wants_warnings(observed: &ReleaseObserved) -> bool {
-    let policy = observed.spec.policy.as_ref();
-    let verification = policy.and_then(|policy| policy.verification.as_ref());
-    verification.is_some_and(|verification| verification.mode == VerificationMode::Warn)
 }
 
 fn provider(observed: &ReleaseObserved) -> Finding {
@@ -338,6 +335,10 @@ fn stall(waiting: &Waiting, objects: &Objects, deleting: bool) -> Option<(Reason
             Reason::BrokenRelease,
             "the files of the release have to be mended at the source".to_owned(),
         )),
+        Waiting::Unverified => Some((
+            Reason::VerificationFailed,
+            "the release has to be signed again".to_owned(),
+        )),
         Waiting::DigestChanged => Some((Reason::DigestChanged, "the tag was moved to other bytes".to_owned())),
         Waiting::InvalidSpec => Some((Reason::InvalidSpec, FOREIGN_PROVIDER_REF.to_owned())),
         Waiting::Rendering => Some((
@@ -366,6 +367,7 @@ fn progress(waiting: &[Waiting]) -> String {
     match waiting.first() {
         None => "objects are being applied".to_owned(),
         Some(Waiting::Assets) => "waits for the files of the release".to_owned(),
+        Some(Waiting::Signature) => "waits for a good signature of the release".to_owned(),
         Some(Waiting::Provider) => "waits for the provider".to_owned(),
         Some(Waiting::Health { .. }) => "waits until objects are healthy".to_owned(),
         Some(Waiting::Object { key, .. }) => format!("{} {} is put back again by itself", key.kind, key.name),

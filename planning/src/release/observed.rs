@@ -74,6 +74,13 @@ pub enum Assets {
         /// The file and the reason.
         message: String,
     },
+    /// The release is there and complete, and its policy does not admit it.
+    Refused {
+        /// What is wrong with its signature.
+        message: String,
+        /// Whether a signature or a key that may come would be enough.
+        awaited: bool,
+    },
     /// The release is there and complete.
     Ready {
         /// Digest over all files, `sha256:<hex>`.
@@ -85,6 +92,12 @@ pub enum Assets {
         source: String,
         /// `versions.kubernetes` of the metadata, verbatim.
         kubernetes_version: String,
+        /// Who signed it, if somebody looked and it was somebody who is trusted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        verified_by: Option<String>,
+        /// What is wrong with its signature, though its policy lets it be used.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        warning: Option<String>,
     },
 }
 

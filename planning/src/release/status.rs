@@ -48,12 +48,13 @@ fn pins(observed: &ReleaseObserved) -> (Option<ReleaseAssets>, Option<String>) {
             digest,
             source,
             kubernetes_version,
+            verified_by,
             ..
         } if moved_from(observed).is_none() => {
             let assets = ReleaseAssets {
                 digest: digest.clone(),
                 source: source.clone(),
-                verified_by: None,
+                verified_by: verified_by.clone(),
             };
             (Some(assets), Some(kubernetes_version.clone()))
         }

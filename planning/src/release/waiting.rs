@@ -23,6 +23,10 @@ pub enum Waiting {
     InvalidSpec,
     /// The source does not have the release.
     Assets,
+    /// No signature of the release is good, and one may come.
+    Signature,
+    /// The release is signed wrongly.
+    Unverified,
     /// The release has to be mended.
     BrokenRelease,
     /// The source holds other bytes than those that were pinned.
@@ -158,6 +162,8 @@ fn waiting_for_inputs(observed: &ReleaseObserved) -> Vec<Waiting> {
         Assets::Missing { .. } if is_without_files(observed) => None,
         Assets::Missing { .. } => Some(Waiting::Assets),
         Assets::Broken { .. } => Some(Waiting::BrokenRelease),
+        Assets::Refused { awaited: true, .. } => Some(Waiting::Signature),
+        Assets::Refused { awaited: false, .. } => Some(Waiting::Unverified),
         Assets::Ready { .. } | Assets::NotRead => None,
     };
     let provider = match &observed.provider {

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{KeysError, MAX_SIGNATURES, SUMS, SumsError};
+use super::{MAX_SIGNATURES, SUMS, SumsError};
 use crate::{Digest, ErrorClass};
 
 /// Why a release is not verified.
@@ -47,11 +47,8 @@ pub enum Unverified {
     #[error("the manifest that is signed has other files than those that are here; they are asked for again")]
     OtherFiles,
     /// A good signature of a list that does not fit the files.
-    #[error("{SUMS} is signed, but {0}")]
+    #[error("{SUMS} is signed, but cannot be followed")]
     Sums(#[source] SumsError),
-    /// The keys cannot be used.
-    #[error("the keys to check signatures with cannot be used: {0}")]
-    Keys(#[source] KeysError),
     /// Nobody could look.
     #[error("{why}")]
     NotChecked {
@@ -71,7 +68,6 @@ impl Unverified {
             | Self::OnlyBundles
             | Self::OtherKey { .. }
             | Self::OtherFiles
-            | Self::Keys(_)
             | Self::NotChecked { .. }
             | Self::OtherRelease => ErrorClass::Waiting,
             Self::Damaged { .. } | Self::OtherDigest { .. } | Self::Sums(_) => ErrorClass::Terminal,
@@ -87,7 +83,6 @@ impl Unverified {
             Self::Damaged { .. } => "SignatureDamaged",
             Self::OtherDigest { .. } | Self::OtherFiles => "SignatureOfOtherDigest",
             Self::Sums(_) => "SumsMismatch",
-            Self::Keys(_) => "KeysUnusable",
             Self::NotChecked { .. } | Self::OtherRelease => "SignatureNotChecked",
         }
     }

@@ -175,7 +175,7 @@ async fn text_that_gives_no_keys_says_why() {
     let private = String::from_utf8(cosign.private("ours")).unwrap();
     let plain = rcgen::KeyPair::generate().unwrap().serialize_pem();
     let certificate = good.replace("PUBLIC KEY", "CERTIFICATE");
-    let cut = good.replacen("MFkw", "MFkwAA", 1);
+    let cut = good.replacen("MFkw", "MFgw", 1);
     for (text, expected) in [
         (String::new(), KeysError::NoKey),
         ("ssh-ed25519 AAAA".to_owned(), KeysError::NoKey),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use crds::names::ReleaseTag;
 use operator_kit::failure::chain;
 use release::store::{Store, StoreError, StoreOptions, Usage};
-use release::{Digest, Release};
+use release::{Digest, Evidence, Release};
 use tokio::sync::OnceCell;
 
 use super::super::lock;
@@ -62,6 +62,19 @@ impl Cache {
     /// What the store holds and does, once it is open.
     pub(crate) fn usage(&self) -> Option<Usage> {
         self.store.get().map(Store::usage)
+    }
+
+    /// What an origin had to show for a release, if that is noted.
+    pub(super) async fn evidence(self: &Arc<Self>, digest: Digest, origin: Digest) -> Option<Evidence> {
+        let store = self.store().await.ok()?;
+        store.evidence(digest, origin).await.ok().flatten()
+    }
+
+    /// Notes what an origin has to show for a release. Where that is not possible, a restart asks again.
+    pub(super) async fn vouch(self: &Arc<Self>, digest: Digest, origin: Digest, evidence: &Arc<Evidence>) {
+        if let Ok(store) = self.store().await {
+            let _ = store.vouch(digest, origin, Arc::clone(evidence)).await;
+        }
     }
 
     pub(super) fn doubt(&self, digest: Digest) {

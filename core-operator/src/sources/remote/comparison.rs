@@ -1,5 +1,5 @@
 //! Finds tags that were moved: what the list says of a release is held against what is known of it, and the source is asked only where they
-//! differ, or where its list says nothing of files.
+//! differ, where its list says nothing of files, or where its signatures are not good enough.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,6 +17,7 @@ use super::{RemoteFollower, SourceChange, lock};
 const AT_ONE_POLL: Questions = Questions {
     differing: 16,
     untold: 2,
+    refused: 2,
 };
 
 impl RemoteFollower {
@@ -48,9 +49,11 @@ impl RemoteFollower {
                 Err(error) if error.class() == ErrorClass::Transient => return,
                 Err(_) => continue,
             };
-            if let Some(offered) = self.digest_of(&tag, &resolved, &origin).await
-                && lock(&self.memory).offer(&tag, offered)
-            {
+            let Some(offered) = self.digest_of(&tag, &resolved, &origin).await else {
+                continue;
+            };
+            let is_news = lock(&self.memory).offer(&tag, offered);
+            if self.has_other_signatures(&tag, offered, &resolved, &origin).await || is_news {
                 self.tell(SourceChange::of_tag(&tag));
             }
         }

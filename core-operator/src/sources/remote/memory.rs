@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crds::names::ReleaseTag;
 use release::source::ListedRelease;
-use release::{Digest, ErrorClass, Release};
+use release::{Digest, ErrorClass, Evidence, Release};
 use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
 
@@ -26,6 +26,23 @@ struct Coming {
     _download: DropGuard,
 }
 
+/// What a source has shown for a release.
+struct Shown {
+    evidence: Arc<Evidence>,
+    /// Whether the source said so since the process started; otherwise it is what was kept.
+    is_fresh: bool,
+    /// Whether it was not good enough.
+    is_refused: bool,
+}
+
+/// A search for signatures.
+struct Search {
+    /// What was in the way when it was tried last, if something was.
+    trouble: Option<String>,
+    /// What ends it with this value.
+    _end: DropGuard,
+}
+
 /// One tag. Several ClusterStackReleases can be pinned to several digests of it.
 struct Entry {
     /// Since when it is remembered.
@@ -35,6 +52,8 @@ struct Entry {
     /// What the source had under the tag when it was asked last.
     offered: Option<Digest>,
     coming: Option<Coming>,
+    shown: BTreeMap<Digest, Shown>,
+    search: Option<Search>,
     /// The turn in which it was last held against what the source has.
     compared: u64,
 }
@@ -46,8 +65,15 @@ impl Entry {
             here: BTreeMap::new(),
             offered: None,
             coming: None,
+            shown: BTreeMap::new(),
+            search: None,
             compared: 0,
         }
+    }
+
+    /// Whether something that the source has shown was not good enough.
+    fn is_refused(&self) -> bool {
+        self.shown.values().any(|shown| shown.is_refused)
     }
 }
 
@@ -58,6 +84,8 @@ pub(super) struct Questions {
     pub(super) differing: usize,
     /// Of those of which the list does not tell enough.
     pub(super) untold: usize,
+    /// Of those whose signatures are not good enough, of which no list tells.
+    pub(super) refused: usize,
 }
 
 /// The releases that somebody asked for.
@@ -118,15 +146,84 @@ impl Memory {
         }
     }
 
+    /// What the source has shown for a release, as far as it is known.
+    pub(super) fn shown(&self, tag: &ReleaseTag, digest: Digest) -> Option<Arc<Evidence>> {
+        let shown = self.entries.get(tag)?.shown.get(&digest)?;
+        Some(Arc::clone(&shown.evidence))
+    }
+
+    /// Notes what the source shows for a release, now or before the process started; whether that is news.
+    pub(super) fn show(&mut self, tag: &ReleaseTag, digest: Digest, evidence: Arc<Evidence>, is_fresh: bool) -> bool {
+        let Some(entry) = self.entries.get_mut(tag) else {
+            return false;
+        };
+        let shown = Shown {
+            evidence: Arc::clone(&evidence),
+            is_fresh,
+            is_refused: false,
+        };
+        let before = entry.shown.insert(digest, shown);
+        before.is_none_or(|before| before.evidence != evidence)
+    }
+
+    /// Notes that what was shown is not good enough; whether the source may have better by now.
+    pub(super) fn refuse(&mut self, tag: &ReleaseTag, digest: Digest) -> bool {
+        let shown = self.entries.get_mut(tag).and_then(|entry| entry.shown.get_mut(&digest));
+        shown.is_some_and(|shown| {
+            shown.is_refused = true;
+            !shown.is_fresh
+        })
+    }
+
+    /// Whether what was shown for a release is not good enough.
+    pub(super) fn is_refused(&self, tag: &ReleaseTag, digest: Digest) -> bool {
+        let shown = self.entries.get(tag).and_then(|entry| entry.shown.get(&digest));
+        shown.is_some_and(|shown| shown.is_refused)
+    }
+
+    /// What is in the way of a search for signatures that runs; none if none runs.
+    pub(super) fn search(&self, tag: &ReleaseTag) -> Option<Option<String>> {
+        let search = self.entries.get(tag)?.search.as_ref()?;
+        Some(search.trouble.clone())
+    }
+
+    /// A search for signatures begins.
+    pub(super) fn begin_search(&mut self, tag: &ReleaseTag, end: DropGuard) {
+        if let Some(entry) = self.entries.get_mut(tag) {
+            entry.search = Some(Search {
+                trouble: None,
+                _end: end,
+            });
+        }
+    }
+
+    /// Something is in the way of a search for signatures.
+    pub(super) fn trouble_search(&mut self, tag: &ReleaseTag, message: String) {
+        if let Some(search) = self.entries.get_mut(tag).and_then(|entry| entry.search.as_mut()) {
+            search.trouble = Some(message);
+        }
+    }
+
+    /// A search for signatures has ended.
+    pub(super) fn end_search(&mut self, tag: &ReleaseTag) {
+        if let Some(entry) = self.entries.get_mut(tag) {
+            entry.search = None;
+        }
+    }
+
     /// The tags that the source has to be asked for, to know whether they were moved: those of which something is here and the list says that
-    /// it is another or does not say, each in its turn. They count as compared now.
+    /// it is another or does not say, and those whose signatures are not good enough, each in its turn. They count as compared now.
     pub(super) fn questions(&mut self, listed: &[ListedRelease], most: Questions) -> Vec<ReleaseTag> {
-        let (mut differing, mut untold) = (Vec::new(), Vec::new());
+        let (mut differing, mut untold, mut refused) = (Vec::new(), Vec::new(), Vec::new());
         for (tag, entry) in &mut self.entries {
             if entry.here.is_empty() {
                 continue;
             }
             let Some(listed) = find(listed, tag) else { continue };
+            if entry.is_refused() {
+                refused.push((entry.compared, tag.clone()));
+                continue;
+            }
             let Some(identity) = listed.identity else {
                 untold.push((entry.compared, tag.clone()));
                 continue;
@@ -146,7 +243,12 @@ impl Memory {
             tags.truncate(most);
             tags
         };
-        let chosen = [in_turn(differing, most.differing), in_turn(untold, most.untold)].concat();
+        let chosen = [
+            in_turn(differing, most.differing),
+            in_turn(untold, most.untold),
+            in_turn(refused, most.refused),
+        ]
+        .concat();
         self.compared(chosen.into_iter().map(|(_, tag)| tag).collect())
     }
 

@@ -163,13 +163,9 @@ impl Process {
     }
 
     /// Opens the release at every change until it is as it should be.
-    async fn until(
-        &mut self,
-        pinned: Option<Digest>,
-        is_right: impl Fn(&Opened<Arc<Release>>) -> bool,
-    ) -> Opened<Arc<Release>> {
+    async fn until(&mut self, pinned: Option<Digest>, is_right: impl Fn(&Opened<Found>) -> bool) -> Opened<Found> {
         loop {
-            let opened = self.follower.open(&tag(), pinned).await;
+            let opened = self.follower.open(&tag(), pinned, false).await;
             if is_right(&opened) {
                 return opened;
             }
@@ -207,17 +203,17 @@ impl Drop for Process {
     }
 }
 
-fn digest(opened: &Opened<Arc<Release>>) -> Option<Digest> {
+fn digest(opened: &Opened<Found>) -> Option<Digest> {
     match opened {
-        Opened::Ready { files, .. } => Some(files.digest),
-        Opened::Missing { .. } | Opened::Broken { .. } => None,
+        Opened::Ready { files, .. } => Some(files.release.digest),
+        Opened::Missing { .. } | Opened::Broken { .. } | Opened::Refused { .. } => None,
     }
 }
 
-fn moved_to(opened: &Opened<Arc<Release>>) -> Option<&str> {
+fn moved_to(opened: &Opened<Found>) -> Option<&str> {
     match opened {
         Opened::Ready { moved_to, .. } => moved_to.as_deref(),
-        Opened::Missing { .. } | Opened::Broken { .. } => None,
+        Opened::Missing { .. } | Opened::Broken { .. } | Opened::Refused { .. } => None,
     }
 }
 
@@ -242,7 +238,7 @@ fn wish(interval: Duration, requested: Option<&str>) -> Wish {
 async fn release_is_on_its_way_until_it_is_here_with_its_own_digest() {
     let (root, cache) = (root(), TempDir::new().unwrap());
     let mut process = Process::start(&Faraway::new(root.path()), cache.path());
-    let opened = process.follower.open(&tag(), None).await;
+    let opened = process.follower.open(&tag(), None, false).await;
     assert!(matches!(opened, Opened::Missing { .. }), "nobody waits for a download");
     let directory = root.path().join(RELEASES_DIRECTORY).join(tag().to_string());
     let expected = Release::open(&directory, &tag()).unwrap().digest;
@@ -257,7 +253,10 @@ async fn what_was_pinned_is_there_after_a_restart_while_the_source_is_down() {
     faraway.is_down.store(true, Ordering::Relaxed);
     faraway.resolves.store(0, Ordering::Relaxed);
     let process = Process::start(&faraway, cache.path());
-    assert_eq!(digest(&process.follower.open(&tag(), Some(pinned)).await), Some(pinned));
+    assert_eq!(
+        digest(&process.follower.open(&tag(), Some(pinned), false).await),
+        Some(pinned)
+    );
     assert_eq!(faraway.resolves.load(Ordering::Relaxed), 0, "nobody was asked");
 }
 
@@ -280,7 +279,10 @@ async fn moved_tag_is_told_and_what_was_pinned_stays() {
     // Whoever has pinned nothing gets the new ones, and the other keeps what it has.
     let accepted = process.until_here(None).await;
     assert_eq!(Some(accepted.to_string().as_str()), moved_to(&opened));
-    assert_eq!(digest(&process.follower.open(&tag(), Some(pinned)).await), Some(pinned));
+    assert_eq!(
+        digest(&process.follower.open(&tag(), Some(pinned), false).await),
+        Some(pinned)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -300,7 +302,10 @@ async fn outage_is_told_with_its_beginning_and_ends_by_itself() {
         .await;
     let (first, later) = (outage(&first).unwrap(), outage(&later).unwrap());
     assert_eq!((first.attempts, first.since), (1, later.since));
-    assert_eq!(digest(&process.follower.open(&tag(), Some(pinned)).await), Some(pinned));
+    assert_eq!(
+        digest(&process.follower.open(&tag(), Some(pinned), false).await),
+        Some(pinned)
+    );
     faraway.is_down.store(false, Ordering::Relaxed);
     process
         .until_listing(|listing| matches!(listing, Listing::Known { .. }))

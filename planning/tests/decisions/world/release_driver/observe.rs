@@ -109,6 +109,8 @@ impl World {
                 moved_to,
                 source: "the modelled source".to_owned(),
                 kubernetes_version: files.kubernetes_version.clone(),
+                verified_by: None,
+                warning: None,
             },
         }
     }

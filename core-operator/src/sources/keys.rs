@@ -1,0 +1,163 @@
+//! The public keys that policies trust: read from their Secrets when they are needed, and again from time to time, so that a key that is
+//! added, changed or taken away counts without a restart.
+//!
+//! They are read and not watched: who may watch one Secret of a name that is not known beforehand may read them all.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crds::names::ReleaseTag;
+use crds::source::SecretReference;
+use kube::Client;
+use operator_kit::failure::chain;
+use release::{ErrorClass, Keys, KeysError, Unverified};
+use thiserror::Error;
+use tokio::sync::mpsc;
+use tokio::time;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::secret::{Read, SecretError};
+use super::{SourceChange, lock};
+
+/// What names the Secrets.
+const FIELD: &str = "spec.verification.cosign.publicKeySecretRef";
+/// Where the keys are, unless another key of the Secret is named; as `cosign generate-key-pair` calls it.
+const PUBLIC_KEY: &str = "cosign.pub";
+/// How often keys are read again: so long a key counts that was taken away.
+const AGAIN: Duration = Duration::from_mins(1);
+/// How often, as long as there are none.
+const SOON: Duration = Duration::from_secs(10);
+
+/// Which keys are meant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct KeyPlace {
+    pub(super) namespace: String,
+    pub(super) reference: SecretReference,
+}
+
+/// Why a Secret gives no keys.
+#[derive(Debug, Error)]
+enum KeyError {
+    /// It cannot be read, or is not there.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// What is in it are no keys.
+    #[error("the key {key:?} of the Secret {namespace}/{name} gives no public keys")]
+    Keys {
+        key: String,
+        namespace: String,
+        name: String,
+        #[source]
+        source: KeysError,
+    },
+}
+
+/// All keys that somebody asked for.
+pub(super) struct KeyRing {
+    client: Client,
+    changes: mpsc::UnboundedSender<SourceChange>,
+    cancel: CancellationToken,
+    known: Mutex<HashMap<KeyPlace, Known>>,
+}
+
+/// Keys, or why there are none, and who asked.
+struct Known {
+    keys: Result<Keys, Unverified>,
+    tags: HashSet<ReleaseTag>,
+    /// What ends the reading together with this value.
+    _end: DropGuard,
+}
+
+impl KeyRing {
+    pub(super) fn new(
+        client: Client,
+        changes: mpsc::UnboundedSender<SourceChange>,
+        cancel: CancellationToken,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            client,
+            changes,
+            cancel,
+            known: Mutex::default(),
+        })
+    }
+
+    /// The keys of a Secret, for this release, which is looked at again when they change.
+    pub(super) async fn keys(self: &Arc<Self>, place: &KeyPlace, tag: &ReleaseTag) -> Result<Keys, Unverified> {
+        if let Some(known) = lock(&self.known).get_mut(place) {
+            known.tags.insert(tag.clone());
+            return known.keys.clone();
+        }
+        let keys = self.read(place).await.map_err(|error| not_checked(&error));
+        let end = self.cancel.child_token();
+        let mut known = lock(&self.known);
+        let is_new = !known.contains_key(place);
+        let entry = known.entry(place.clone()).or_insert_with(|| Known {
+            keys,
+            tags: HashSet::new(),
+            _end: end.clone().drop_guard(),
+        });
+        entry.tags.insert(tag.clone());
+        if is_new {
+            let task = Arc::clone(self).follow(place.clone());
+            tokio::spawn(end.run_until_cancelled_owned(task));
+        }
+        entry.keys.clone()
+    }
+
+    /// Ends the reading of what no release names any more.
+    pub(super) fn retain(&self, needed: &HashMap<KeyPlace, HashSet<ReleaseTag>>) {
+        lock(&self.known).retain(|place, known| match needed.get(place) {
+            Some(tags) => {
+                known.tags.retain(|tag| tags.contains(tag));
+                true
+            }
+            None => false,
+        });
+    }
+
+    async fn follow(self: Arc<Self>, place: KeyPlace) {
+        loop {
+            let is_known = lock(&self.known).get(&place).is_some_and(|known| known.keys.is_ok());
+            time::sleep(if is_known { AGAIN } else { SOON }).await;
+            let read = self.read(&place).await;
+            if let (true, Err(KeyError::Secret(error))) = (is_known, &read)
+                && error.class() == ErrorClass::Transient
+            {
+                // What cannot be read now says nothing of what was read before.
+                continue;
+            }
+            let read = read.map_err(|error| not_checked(&error));
+            let mut all = lock(&self.known);
+            let Some(known) = all.get_mut(&place) else { return };
+            if known.keys != read {
+                known.keys = read;
+                let tags = known.tags.iter().cloned().collect();
+                // A closed channel means that the process is about to end.
+                let _ = self.changes.send(SourceChange {
+                    tags,
+                    unready: false,
+                    listing: false,
+                });
+            }
+        }
+    }
+
+    async fn read(&self, place: &KeyPlace) -> Result<Keys, KeyError> {
+        let KeyPlace { namespace, reference } = place;
+        let read = Read::new(&self.client, FIELD, reference, namespace).await?;
+        let key = reference.key.as_deref().unwrap_or(PUBLIC_KEY);
+        let pem = read.value(key).ok_or_else(|| read.missing(&format!("key {key:?}")))?;
+        Keys::from_pem(pem).map_err(|source| KeyError::Keys {
+            key: key.to_owned(),
+            namespace: namespace.clone(),
+            name: reference.name.clone(),
+            source,
+        })
+    }
+}
+
+fn not_checked(error: &KeyError) -> Unverified {
+    Unverified::NotChecked { why: chain(error) }
+}

@@ -1,0 +1,127 @@
+//! The signatures of what a follower has: as they were kept, as the source shows them, and anew as long as they are not good enough.
+//!
+//! What was good is not asked for again: a source that is away, or has lost a signature, takes nothing away from what was verified.
+
+use std::future::pending;
+use std::sync::Arc;
+
+use crds::names::ReleaseTag;
+use planning::polling::next_poll;
+use release::source::Resolved;
+use release::store::Origin;
+use release::{Digest, ErrorClass, Evidence};
+use tokio::time;
+
+use super::super::opened::Signatures;
+use super::super::{SourceChange, lock};
+use super::{RemoteFollower, Trouble, spread};
+
+impl RemoteFollower {
+    /// The signatures of a release that is here. Those that are not known are looked for, and the release is told of again when they are.
+    pub(super) async fn signatures(self: &Arc<Self>, tag: &ReleaseTag, digest: Digest) -> Signatures {
+        let known = lock(&self.memory).shown(tag, digest);
+        if let Some(evidence) = known {
+            return Signatures::Shown(evidence);
+        }
+        if let Some(kept) = self.cache.evidence(digest, self.connect.id()).await {
+            let kept = Arc::new(kept);
+            lock(&self.memory).show(tag, digest, Arc::clone(&kept), false);
+            return Signatures::Shown(kept);
+        }
+        let message = match self.searched(tag, digest) {
+            None => "its signatures are being looked for".to_owned(),
+            Some(trouble) => format!("its signatures could not be looked for: {trouble}"),
+        };
+        Signatures::Awaited { message }
+    }
+
+    /// Takes that the signatures of a release are not good enough. The source may have better: now if it was not asked yet, else by the next
+    /// polls.
+    pub(in crate::sources) fn refused(self: &Arc<Self>, tag: &ReleaseTag, digest: Digest) {
+        if lock(&self.memory).refuse(tag, digest) {
+            self.searched(tag, digest);
+        }
+    }
+
+    /// Whether the source shows other signatures than those that were not good enough.
+    pub(super) async fn has_other_signatures(
+        &self,
+        tag: &ReleaseTag,
+        digest: Digest,
+        resolved: &Resolved,
+        origin: &Origin,
+    ) -> bool {
+        if !lock(&self.memory).is_refused(tag, digest) {
+            return false;
+        }
+        match origin.source.evidence(resolved).await {
+            Ok(evidence) => self.show(tag, digest, evidence, origin).await,
+            // The next poll looks again.
+            Err(_) => false,
+        }
+    }
+
+    /// Begins to look for signatures, unless that is being done; gives what is in the way.
+    fn searched(self: &Arc<Self>, tag: &ReleaseTag, digest: Digest) -> Option<String> {
+        let mut memory = lock(&self.memory);
+        if let Some(trouble) = memory.search(tag) {
+            return trouble;
+        }
+        let end = self.end.child_token();
+        let search = Arc::clone(self).search(tag.clone(), digest);
+        tokio::spawn(end.clone().run_until_cancelled_owned(search));
+        memory.begin_search(tag, end.drop_guard());
+        None
+    }
+
+    /// Looks for signatures, however often it takes.
+    async fn search(self: Arc<Self>, tag: ReleaseTag, digest: Digest) {
+        for failures in 1_u32.. {
+            let trouble = match self.search_once(&tag, digest).await {
+                Ok(()) => {
+                    lock(&self.memory).end_search(&tag);
+                    self.tell(SourceChange::of_tag(&tag));
+                    return;
+                }
+                Err(trouble) => trouble,
+            };
+            let spread = spread(&format!("{tag} signatures"), failures);
+            let wait = next_poll(self.interval(), failures, trouble.retry_after, spread);
+            lock(&self.memory).trouble_search(&tag, trouble.message);
+            self.tell(SourceChange::of_tag(&tag));
+            let has_answered = async {
+                self.answered.notified().await;
+                if trouble.class != ErrorClass::Waiting {
+                    pending::<()>().await;
+                }
+            };
+            tokio::select! {
+                () = time::sleep(wait) => {}
+                () = has_answered => {}
+            }
+        }
+    }
+
+    async fn search_once(&self, tag: &ReleaseTag, digest: Digest) -> Result<(), Trouble> {
+        let origin = self.origin().await?;
+        let resolved = origin.source.resolve(tag).await?;
+        let offered = self.digest_of(tag, &resolved, &origin).await;
+        let evidence = if offered == Some(digest) {
+            origin.source.evidence(&resolved).await?
+        } else {
+            // What is under the tag now says nothing of what was there when this release was pinned.
+            Evidence::default()
+        };
+        self.show(tag, digest, evidence, &origin).await;
+        Ok(())
+    }
+
+    /// Notes what the source shows; whether that is news. That it shows nothing (any more) is no reason to forget what it showed.
+    async fn show(&self, tag: &ReleaseTag, digest: Digest, evidence: Evidence, origin: &Origin) -> bool {
+        let evidence = Arc::new(evidence);
+        if !evidence.is_empty() {
+            self.cache.vouch(digest, origin.id, &evidence).await;
+        }
+        lock(&self.memory).show(tag, digest, evidence, true)
+    }
+}

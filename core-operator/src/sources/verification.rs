@@ -1,0 +1,119 @@
+//! Whether the policy of a release admits it: brings together what its source shows and whom the policy trusts.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crds::ClusterStackRelease;
+use crds::names::ReleaseTag;
+use crds::policy::{Cosign, Verification as Policy, VerificationMode};
+use kube::ResourceExt;
+use operator_kit::failure::chain;
+use release::{ErrorClass, Unverified, Verdict, Verification, admit, verify};
+use tokio::task;
+
+use super::keys::{KeyPlace, KeyRing};
+use super::opened::{Found, Opened, Signatures};
+
+/// What a release says of signatures, if anybody is to look at them.
+pub(super) fn policy(release: &ClusterStackRelease) -> Option<&Policy> {
+    let policy = release.spec.policy.as_ref()?.verification.as_ref()?;
+    (policy.mode != VerificationMode::Off).then_some(policy)
+}
+
+/// The keys that releases name, with those that do.
+pub(super) fn needed(releases: &[Arc<ClusterStackRelease>]) -> HashMap<KeyPlace, HashSet<ReleaseTag>> {
+    let mut needed: HashMap<KeyPlace, HashSet<ReleaseTag>> = HashMap::new();
+    for release in releases {
+        let cosign = policy(release).and_then(|policy| policy.cosign.as_ref());
+        if let (Some(Cosign::PublicKeySecretRef(reference)), Ok(tag)) = (cosign, release.name_any().parse()) {
+            let namespace = release.namespace().unwrap_or_default();
+            let place = KeyPlace {
+                namespace,
+                reference: reference.clone(),
+            };
+            needed.entry(place).or_default().insert(tag);
+        }
+    }
+    needed
+}
+
+/// Admits what was found, as far as the policy allows. The second value says whether signatures were looked at that are not good.
+pub(super) async fn admitted(
+    keys: &Arc<KeyRing>,
+    release: &ClusterStackRelease,
+    tag: &ReleaseTag,
+    opened: Opened<Found>,
+) -> (Opened, bool) {
+    let (source, moved_to, found) = match opened {
+        Opened::Ready {
+            source,
+            moved_to,
+            files,
+        } => (source, moved_to, files),
+        Opened::Missing { message } => return (Opened::Missing { message }, false),
+        Opened::Broken { message } => return (Opened::Broken { message }, false),
+        Opened::Refused { message, awaited } => return (Opened::Refused { message, awaited }, false),
+    };
+    let mut is_bad = false;
+    let verification = match policy(release) {
+        None => Verification::Off,
+        Some(policy) => {
+            if let (VerificationMode::Require, Signatures::Awaited { message }) = (policy.mode, &found.signatures) {
+                let message = message.clone();
+                return (Opened::Missing { message }, false);
+            }
+            let namespace = release.namespace().unwrap_or_default();
+            let verdict = verdict(keys, policy, &namespace, tag, &found).await;
+            is_bad = verdict.is_err();
+            match policy.mode {
+                VerificationMode::Warn => Verification::Warn(verdict),
+                VerificationMode::Off | VerificationMode::Require => Verification::Require(verdict),
+            }
+        }
+    };
+    let opened = match admit(found.release, verification) {
+        Ok(files) => Opened::Ready {
+            source,
+            moved_to,
+            files,
+        },
+        Err(refused) => Opened::Refused {
+            message: chain(&refused),
+            awaited: refused.class() != ErrorClass::Terminal,
+        },
+    };
+    (opened, is_bad)
+}
+
+async fn verdict(keys: &Arc<KeyRing>, policy: &Policy, namespace: &str, tag: &ReleaseTag, found: &Found) -> Verdict {
+    let not_checked = |why: &str| Unverified::NotChecked { why: why.to_owned() };
+    let keys = match &policy.cosign {
+        Some(Cosign::PublicKeySecretRef(reference)) => {
+            let place = KeyPlace {
+                namespace: namespace.to_owned(),
+                reference: reference.clone(),
+            };
+            keys.keys(&place, tag).await?
+        }
+        // Here signatures without keys join.
+        Some(Cosign::Keyless(_)) => {
+            return Err(not_checked(
+                "spec.verification.cosign.keyless is not in this version of the operator; use publicKeySecretRef",
+            ));
+        }
+        None => {
+            return Err(not_checked(
+                "spec.verification.cosign does not say whose signatures are good; set its publicKeySecretRef",
+            ));
+        }
+    };
+    let evidence = match &found.signatures {
+        Signatures::Shown(evidence) => Arc::clone(evidence),
+        Signatures::Awaited { message } => return Err(not_checked(message)),
+        Signatures::Unwanted => return Err(not_checked("nobody has looked for its signatures yet")),
+    };
+    let release = Arc::clone(&found.release);
+    // Of hostile signatures with many keys it takes a good part of a second.
+    let verified = task::spawn_blocking(move || verify(&release, &keys, &evidence)).await;
+    verified.unwrap_or_else(|_| Err(not_checked("the operator ends")))
+}
