@@ -138,6 +138,11 @@ impl Sources {
     /// What the source of a stack lists. A stack that asks for it anew has it asked at once.
     pub(crate) fn listing_for(&self, stack: &ClusterStack) -> Listing {
         let namespace = stack.namespace().unwrap_or_default();
+        let keys = stack.spec.verification.as_ref();
+        let keys = keys.and_then(|policy| verification::key_place(policy, &namespace));
+        if let (Some(keys), Some(request)) = (keys, wish(stack).requested) {
+            self.keys.request(&keys, &stack_key(stack), &request);
+        }
         match self.follower(stack.spec.source.as_ref(), &namespace) {
             Ok(follower) => {
                 if let Follower::Remote(remote) = &follower {

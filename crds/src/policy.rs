@@ -90,7 +90,7 @@ pub struct Verification {
 #[serde(rename_all = "camelCase")]
 #[schemars(with = "CosignSchema")]
 pub enum Cosign {
-    /// Made with the private half of this key.
+    /// Made with the private half of a key in this Secret.
     PublicKeySecretRef(SecretReference),
     /// Made by an identity that an issuer vouches for.
     Keyless(Keyless),
@@ -103,7 +103,7 @@ pub enum Cosign {
 ]))]
 #[expect(dead_code, reason = "only its schema is used")]
 struct CosignSchema {
-    /// Secret with the public key in PEM form; the key is `cosign.pub` unless another one is named.
+    /// Secret with the public key in PEM form, or several of which any is good; the key is `cosign.pub` unless another one is named.
     public_key_secret_ref: Option<SecretReference>,
     /// Signatures by short-lived certificates that name an identity.
     keyless: Option<Keyless>,

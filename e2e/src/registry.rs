@@ -83,9 +83,14 @@ impl Registry {
         }
     }
 
+    /// The file with the certificate of its authority.
+    pub fn authority_file(&self) -> PathBuf {
+        self.folder.join("ca.crt")
+    }
+
     /// The certificate of its authority, in PEM.
     pub fn authority(&self) -> Result<String> {
-        fs::read_to_string(self.folder.join("ca.crt")).context("failed to read the authority of the registry")
+        fs::read_to_string(self.authority_file()).context("failed to read the authority of the registry")
     }
 
     /// The name of a repository as stacks write it.

@@ -13,7 +13,7 @@ use kube::Client;
 use operator_kit::failure::chain;
 use release::{ErrorClass, Keys, KeysError, Unverified};
 use thiserror::Error;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -65,6 +65,10 @@ pub(super) struct KeyRing {
 struct Known {
     keys: Result<Keys, Unverified>,
     tags: HashSet<ReleaseTag>,
+    /// The request of a stack that was answered last, by its name.
+    requests: HashMap<String, String>,
+    /// Somebody wants them read now.
+    asked: Arc<Notify>,
     /// What ends the reading together with this value.
     _end: DropGuard,
 }
@@ -96,6 +100,8 @@ impl KeyRing {
         let entry = known.entry(place.clone()).or_insert_with(|| Known {
             keys,
             tags: HashSet::new(),
+            requests: HashMap::new(),
+            asked: Arc::default(),
             _end: end.clone().drop_guard(),
         });
         entry.tags.insert(tag.clone());
@@ -104,6 +110,15 @@ impl KeyRing {
             tokio::spawn(end.run_until_cancelled_owned(task));
         }
         entry.keys.clone()
+    }
+
+    /// Takes that a stack wants everything looked at anew: once for each request.
+    pub(super) fn request(&self, place: &KeyPlace, stack: &str, request: &str) {
+        if let Some(known) = lock(&self.known).get_mut(place)
+            && known.requests.insert(stack.to_owned(), request.to_owned()).as_deref() != Some(request)
+        {
+            known.asked.notify_one();
+        }
     }
 
     /// Ends the reading of what no release names any more.
@@ -119,8 +134,14 @@ impl KeyRing {
 
     async fn follow(self: Arc<Self>, place: KeyPlace) {
         loop {
-            let is_known = lock(&self.known).get(&place).is_some_and(|known| known.keys.is_ok());
-            time::sleep(if is_known { AGAIN } else { SOON }).await;
+            let known = lock(&self.known)
+                .get(&place)
+                .map(|known| (known.keys.is_ok(), Arc::clone(&known.asked)));
+            let Some((is_known, asked)) = known else { return };
+            tokio::select! {
+                () = time::sleep(if is_known { AGAIN } else { SOON }) => {}
+                () = asked.notified() => {}
+            }
             let read = self.read(&place).await;
             if let (true, Err(KeyError::Secret(error))) = (is_known, &read)
                 && error.class() == ErrorClass::Transient
@@ -161,3 +182,6 @@ impl KeyRing {
 fn not_checked(error: &KeyError) -> Unverified {
     Unverified::NotChecked { why: chain(error) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,17 +20,24 @@ pub(super) fn policy(release: &ClusterStackRelease) -> Option<&Policy> {
     (policy.mode != VerificationMode::Off).then_some(policy)
 }
 
+/// Where the keys lie that a policy of this namespace names.
+pub(super) fn key_place(policy: &Policy, namespace: &str) -> Option<KeyPlace> {
+    match policy.cosign.as_ref()? {
+        Cosign::PublicKeySecretRef(reference) => Some(KeyPlace {
+            namespace: namespace.to_owned(),
+            reference: reference.clone(),
+        }),
+        Cosign::Keyless(_) => None,
+    }
+}
+
 /// The keys that releases name, with those that do.
 pub(super) fn needed(releases: &[Arc<ClusterStackRelease>]) -> HashMap<KeyPlace, HashSet<ReleaseTag>> {
     let mut needed: HashMap<KeyPlace, HashSet<ReleaseTag>> = HashMap::new();
     for release in releases {
-        let cosign = policy(release).and_then(|policy| policy.cosign.as_ref());
-        if let (Some(Cosign::PublicKeySecretRef(reference)), Ok(tag)) = (cosign, release.name_any().parse()) {
-            let namespace = release.namespace().unwrap_or_default();
-            let place = KeyPlace {
-                namespace,
-                reference: reference.clone(),
-            };
+        let namespace = release.namespace().unwrap_or_default();
+        let place = policy(release).and_then(|policy| key_place(policy, &namespace));
+        if let (Some(place), Ok(tag)) = (place, release.name_any().parse()) {
             needed.entry(place).or_default().insert(tag);
         }
     }
@@ -87,21 +94,15 @@ pub(super) async fn admitted(
 
 async fn verdict(keys: &Arc<KeyRing>, policy: &Policy, namespace: &str, tag: &ReleaseTag, found: &Found) -> Verdict {
     let not_checked = |why: &str| Unverified::NotChecked { why: why.to_owned() };
-    let keys = match &policy.cosign {
-        Some(Cosign::PublicKeySecretRef(reference)) => {
-            let place = KeyPlace {
-                namespace: namespace.to_owned(),
-                reference: reference.clone(),
-            };
-            keys.keys(&place, tag).await?
-        }
+    let keys = match (key_place(policy, namespace), &policy.cosign) {
+        (Some(place), _) => keys.keys(&place, tag).await?,
         // Here signatures without keys join.
-        Some(Cosign::Keyless(_)) => {
+        (None, Some(_)) => {
             return Err(not_checked(
                 "spec.verification.cosign.keyless is not in this version of the operator; use publicKeySecretRef",
             ));
         }
-        None => {
+        (None, None) => {
             return Err(not_checked(
                 "spec.verification.cosign does not say whose signatures are good; set its publicKeySecretRef",
             ));

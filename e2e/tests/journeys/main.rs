@@ -21,6 +21,7 @@ mod real;
 mod refused;
 mod remote;
 mod replay;
+mod signed;
 mod subscribe;
 mod takeover;
 

@@ -2,16 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use crds::{
     ClusterStack,
     conditions::{ConditionStatus, ConditionType, find},
-    labels,
     not_yet::NOT_YET,
 };
-use e2e::journey::status;
-use kube::ResourceExt;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::journey;
 
@@ -19,9 +16,13 @@ use crate::journey;
 fn a_stack_that_asks_for_what_is_not_there_yet_is_told_so() -> Result<()> {
     journey(async |journey| {
         let cases = [(
-            "verification",
-            json!({ "verification": { "mode": "Require", "cosign": { "publicKeySecretRef": { "name": "key" } } } }),
-            "does not look at signatures",
+            "verification.cosign.keyless",
+            json!({ "verification": { "mode": "Require", "cosign": { "keyless": {
+                "issuer": "https://issuer.example.com",
+                "identity": "publisher@example.com",
+                "trustRootSecretRef": { "name": "root" },
+            } } } }),
+            "keyless is not in this version",
         )];
         let answered: BTreeSet<_> = cases.iter().map(|(field, ..)| *field).collect();
         assert_eq!(answered, NOT_YET.iter().map(|(field, _)| *field).collect());
@@ -44,51 +45,6 @@ fn a_stack_that_asks_for_what_is_not_there_yet_is_told_so() -> Result<()> {
             };
             journey.until_stack(&name, words, is_told).await?;
         }
-        Ok(())
-    })
-}
-
-fn verified(mode: &str) -> Value {
-    json!({
-        "versions": ["v1"],
-        "verification": { "mode": mode, "cosign": { "publicKeySecretRef": { "name": "key" } } },
-    })
-}
-
-#[test]
-fn nothing_is_rendered_of_a_release_that_nobody_has_verified() -> Result<()> {
-    journey(async |journey| {
-        let tag = journey.releases.publish_harbor("v1", "v1")?;
-        journey.operate().await?;
-        journey.stack("harbor", verified("Require")).await?;
-        let release = journey
-            .until_release(&tag, "refused", |release| {
-                let conditions = status(release).conditions;
-                find(&conditions, ConditionType::ClusterStackReleaseDownloaded)
-                    .is_some_and(|downloaded| downloaded.status == ConditionStatus::False)
-            })
-            .await?;
-        let kinds = release.annotations().get(labels::CONTAINS_GROUP_KINDS);
-        ensure!(kinds.is_none(), "rendered: {kinds:?}");
-        ensure!(status(&release).resources.is_empty(), "{release:#?}");
-        Ok(())
-    })
-}
-
-#[test]
-fn a_release_that_is_to_be_used_with_a_warning_says_that_nobody_looked() -> Result<()> {
-    journey(async |journey| {
-        let tag = journey.releases.publish_harbor("v1", "v1")?;
-        journey.operate().await?;
-        journey.stack("harbor", verified("Warn")).await?;
-        let release = journey.release_ready(&tag).await?;
-        let conditions = status(&release).conditions;
-        let downloaded = find(&conditions, ConditionType::ClusterStackReleaseDownloaded);
-        let message = downloaded.and_then(|downloaded| downloaded.message.as_deref());
-        ensure!(
-            message.is_some_and(|message| message.contains("does not look at signatures")),
-            "{message:?}"
-        );
         Ok(())
     })
 }

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use crate::journey;
 
-const REPOSITORY: &str = "kaas/stacks";
+pub(crate) const REPOSITORY: &str = "kaas/stacks";
 
 /// A registry with one release, what stacks need to read it, and an operator that may reach it.
-async fn given(journey: &mut Journey) -> Result<(Registry, String)> {
+pub(crate) async fn given(journey: &mut Journey) -> Result<(Registry, String)> {
     let registry = Registry::start(journey.lab(), &journey.folder().join("registry")).await?;
     let tag = publish(journey, &registry, "v1", "v1")?;
     secret(journey, &registry, PASSWORD).await?;
@@ -45,7 +45,7 @@ fn publish(journey: &Journey, registry: &Registry, source: &str, version: &str) 
     Ok(tag)
 }
 
-fn source(registry: &Registry) -> Value {
+pub(crate) fn source(registry: &Registry) -> Value {
     let reference = json!({ "name": "registry" });
     json!({ "oci": {
         "repository": registry.repository(REPOSITORY),
@@ -54,7 +54,7 @@ fn source(registry: &Registry) -> Value {
     } })
 }
 
-fn condition(conditions: &[Condition], type_: ConditionType) -> (Option<&str>, &str) {
+pub(crate) fn condition(conditions: &[Condition], type_: ConditionType) -> (Option<&str>, &str) {
     let found = find(conditions, type_);
     let reason = found.and_then(|condition| condition.reason.as_deref());
     let message = found.and_then(|condition| condition.message.as_deref());

@@ -223,6 +223,27 @@ async fn github(repository: Repository) -> (Stub, Arc<Mutex<Repository>>) {
     (stub, shared)
 }
 
+/// One with a release of the files of a directory, and the host that has the files.
+pub(crate) async fn with_release(directory: &Path) -> (Stub, Stub) {
+    let contents: BTreeMap<String, Vec<u8>> = files_of(directory)
+        .into_values()
+        .zip(100..)
+        .map(|(content, id)| (format!("/{id}"), content))
+        .collect();
+    let storage = Stub::new(move |asked| {
+        let path = asked.target.split('?').next().unwrap();
+        contents
+            .get(path)
+            .map_or(Reply::of(404, &[], ""), |content| Reply::of(200, &[], content))
+    })
+    .await;
+    let mut repository = Repository::with_files(directory);
+    // Where github.com is the server itself, and Enterprise a host below it, so that one name does for the test.
+    repository.storage = Some(storage.at("media.api.stub.test", "/"));
+    let (stub, _) = github(repository).await;
+    (stub, storage)
+}
+
 fn options(stub: &Stub, base: &str) -> GithubOptions {
     GithubOptions {
         owner: "octo".to_owned(),
@@ -237,7 +258,7 @@ fn source_in(network: &Network, stub: &Stub) -> GithubSource {
     GithubSource::new(options(stub, "/"), network).unwrap()
 }
 
-fn source(stub: &Stub) -> GithubSource {
+pub(crate) fn source(stub: &Stub) -> GithubSource {
     source_in(&network(), stub)
 }
 
@@ -267,22 +288,7 @@ fn sorted(tags: impl IntoIterator<Item = String>) -> Vec<String> {
 async fn github_keeps_the_contract_of_sources_and_its_token_to_itself() {
     let root = TempDir::new().unwrap();
     let directory = good_release(root.path(), TAG);
-    let contents: BTreeMap<String, Vec<u8>> = files_of(&directory)
-        .into_values()
-        .zip(100..)
-        .map(|(content, id)| (format!("/{id}"), content))
-        .collect();
-    let storage = Stub::new(move |asked| {
-        let path = asked.target.split('?').next().unwrap();
-        contents
-            .get(path)
-            .map_or(Reply::of(404, &[], ""), |content| Reply::of(200, &[], content))
-    })
-    .await;
-    let mut repository = Repository::with_files(&directory);
-    // Where github.com is the server itself, and Enterprise a host below it, so that one name does for the test.
-    repository.storage = Some(storage.at("media.api.stub.test", "/"));
-    let (stub, _) = github(repository).await;
+    let (stub, storage) = with_release(&directory).await;
     let source = source(&stub);
     assert_keeps_the_contract(&source, &directory).await;
 

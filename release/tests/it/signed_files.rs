@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use crate::{
     cosign::Cosign,
     fixture::{TAG, chain, good_release, tag},
+    github_source,
     http_source::{server, source},
     source_contract::files_of,
 };
@@ -147,6 +148,22 @@ async fn web_server_gives_the_signature_beside_the_files_and_without_it_nothing_
     let error = source.evidence(&resolved).await.unwrap_err();
     assert_eq!(error.class(), ErrorClass::Transient);
     assert!(error.to_string().contains(SUMS_SIGNATURE), "{error}");
+}
+
+#[tokio::test]
+async fn assets_of_a_release_on_github_are_signed_by_two_more_assets() {
+    let (root, cosign) = (TempDir::new().unwrap(), Cosign::new());
+    let directory = good_release(root.path(), TAG);
+    let keys = cosign.key("ours").await;
+    let whole = Release::open(&directory, &tag(TAG)).unwrap();
+    list(&directory);
+    cosign.sign_file("ours", &directory.join(SUMS)).await;
+    let (stub, _storage) = github_source::with_release(&directory).await;
+    let source = github_source::source(&stub);
+    let resolved = source.resolve(&tag(TAG)).await.unwrap();
+    assert_eq!(resolved.digest(), Some(whole.digest));
+    let evidence = source.evidence(&resolved).await.unwrap();
+    assert!(verify(&whole, &keys, &evidence).is_ok());
 }
 
 #[tokio::test]

@@ -157,13 +157,16 @@ impl Memory {
         let Some(entry) = self.entries.get_mut(tag) else {
             return false;
         };
+        let before = entry.shown.get(&digest).filter(|before| before.evidence == evidence);
+        let (is_news, is_refused) = (before.is_none(), before.is_some_and(|before| before.is_refused));
         let shown = Shown {
-            evidence: Arc::clone(&evidence),
+            evidence,
             is_fresh,
-            is_refused: false,
+            // What was not good enough is not by being shown once more.
+            is_refused,
         };
-        let before = entry.shown.insert(digest, shown);
-        before.is_none_or(|before| before.evidence != evidence)
+        entry.shown.insert(digest, shown);
+        is_news
     }
 
     /// Notes that what was shown is not good enough; whether the source may have better by now.

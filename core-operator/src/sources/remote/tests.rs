@@ -10,6 +10,7 @@ use release::source::{
     Content, DirectorySource, ListedRelease, RELEASES_DIRECTORY, ReleaseSource, RemoteFile, Resolved, SourceError,
     SourceFuture,
 };
+use release::{Evidence, SUMS, SUMS_SIGNATURE};
 use tempfile::TempDir;
 
 use super::super::connect::ConnectError;
@@ -97,6 +98,13 @@ impl ReleaseSource for Faraway {
         })
     }
 
+    fn evidence<'a>(&'a self, resolved: &'a Resolved) -> SourceFuture<'a, Evidence> {
+        Box::pin(async {
+            self.answer()?;
+            self.directory.evidence_of(resolved.tag()).await
+        })
+    }
+
     fn fetch<'a>(&'a self, file: &'a RemoteFile) -> SourceFuture<'a, Content> {
         Box::pin(async {
             self.answer()?;
@@ -135,6 +143,7 @@ struct Process {
     changes: mpsc::UnboundedReceiver<SourceChange>,
     tasks: Tasks,
     end: CancellationToken,
+    is_to_be_verified: bool,
 }
 
 impl Process {
@@ -159,13 +168,35 @@ impl Process {
             changes,
             tasks,
             end,
+            is_to_be_verified: false,
         }
+    }
+
+    /// One whose releases are to be verified.
+    fn verifying(faraway: &Arc<Faraway>, cache: &Path) -> Self {
+        let mut process = Self::start(faraway, cache);
+        process.is_to_be_verified = true;
+        process
+    }
+
+    /// Opens the release at every change until it is here with its signatures, or without any.
+    async fn until_signatures(&mut self, pinned: Option<Digest>, is_signed: bool) -> Digest {
+        let opened = self
+            .until(pinned, |opened| match opened {
+                Opened::Ready { files, .. } => match &files.signatures {
+                    Signatures::Shown(evidence) => evidence.is_empty() != is_signed,
+                    Signatures::Unwanted | Signatures::Awaited { .. } => false,
+                },
+                _ => false,
+            })
+            .await;
+        digest(&opened).unwrap()
     }
 
     /// Opens the release at every change until it is as it should be.
     async fn until(&mut self, pinned: Option<Digest>, is_right: impl Fn(&Opened<Found>) -> bool) -> Opened<Found> {
         loop {
-            let opened = self.follower.open(&tag(), pinned, false).await;
+            let opened = self.follower.open(&tag(), pinned, self.is_to_be_verified).await;
             if is_right(&opened) {
                 return opened;
             }
@@ -421,7 +452,7 @@ async fn list_that_is_older_than_what_was_downloaded_does_not_make_that_a_moved_
     };
     let asked = lock(&process.follower.memory).questions(&[old], ONE_OF_EACH);
     assert_eq!(asked, [tag()], "the source knows better than its list");
-    let opened = process.follower.open(&tag(), Some(pinned)).await;
+    let opened = process.follower.open(&tag(), Some(pinned), false).await;
     assert_eq!((digest(&opened), moved_to(&opened)), (Some(pinned), None));
     let current = ListedRelease {
         tag: tag(),
@@ -435,6 +466,7 @@ async fn list_that_is_older_than_what_was_downloaded_does_not_make_that_a_moved_
 const ONE_OF_EACH: Questions = Questions {
     differing: 1,
     untold: 1,
+    refused: 1,
 };
 
 #[tokio::test(start_paused = true)]
@@ -473,4 +505,71 @@ async fn download_that_panics_is_told_and_begun_again() {
         (process.tasks.panics(Task::Download), process.tasks.panics(Task::Source)),
         (1, 0)
     );
+}
+
+/// Puts a signature beside the release; it need not be good here.
+fn sign(root: &TempDir) {
+    let directory = root.path().join(RELEASES_DIRECTORY).join(tag().to_string());
+    fs::write(directory.join(SUMS), "sums").unwrap();
+    fs::write(directory.join(SUMS_SIGNATURE), "AAAA").unwrap();
+}
+
+#[tokio::test]
+async fn signatures_are_there_after_a_restart_while_the_source_is_down() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    sign(&root);
+    let faraway = Faraway::new(root.path());
+    let pinned = Process::verifying(&faraway, cache.path())
+        .until_signatures(None, true)
+        .await;
+    faraway.is_down.store(true, Ordering::Relaxed);
+    let mut process = Process::verifying(&faraway, cache.path());
+    assert_eq!(process.until_signatures(Some(pinned), true).await, pinned);
+    // Not good enough for whom it is now: what is in the way is told, and nothing is taken away.
+    process.follower.refused(&tag(), pinned);
+    process.until_signatures(Some(pinned), true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn signature_that_comes_later_is_found_by_the_polls_if_the_release_was_refused() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    let mut process = Process::verifying(&faraway, cache.path());
+    let pinned = process.until_signatures(None, false).await;
+    process.follower.refused(&tag(), pinned);
+    // However often there was nothing new.
+    time::sleep(5 * UNWISHED).await;
+    sign(&root);
+    assert_eq!(process.until_signatures(Some(pinned), true).await, pinned);
+}
+
+#[tokio::test(start_paused = true)]
+async fn signatures_that_cannot_be_looked_for_are_told_and_found_when_the_source_is_back() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    sign(&root);
+    let faraway = Faraway::new(root.path());
+    let pinned = Process::start(&faraway, cache.path()).until_here(None).await;
+    faraway.is_down.store(true, Ordering::Relaxed);
+    let mut process = Process::verifying(&faraway, cache.path());
+    let told = |opened: &Opened<Found>| match opened {
+        Opened::Ready { files, .. } => match &files.signatures {
+            Signatures::Awaited { message } => message.contains("could not be looked for: "),
+            _ => false,
+        },
+        _ => false,
+    };
+    process.until(Some(pinned), told).await;
+    faraway.is_down.store(false, Ordering::Relaxed);
+    process.until_signatures(Some(pinned), true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn tag_that_moved_has_nothing_to_show_for_what_was_pinned() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    let pinned = Process::start(&faraway, cache.path()).until_here(None).await;
+    replace(&root);
+    sign(&root);
+    let mut process = Process::verifying(&faraway, cache.path());
+    assert_eq!(process.until_signatures(Some(pinned), false).await, pinned);
 }

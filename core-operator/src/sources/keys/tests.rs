@@ -1,0 +1,164 @@
+//! Keys in a Secret that changes, given by an API server that a test can change.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::{Request, Response};
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::*;
+
+const ONE: &str = "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAELNc/0C3UBVnRVo5+Oo4g2OPbmmKi\n\
+                   6tLIu3XvBADjQaCTIsbSWIDalxMgELz4hKf/5CBIOkN6ZgXLzI9YELmhPw==\n-----END PUBLIC KEY-----\n";
+const OTHER: &str = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n";
+
+/// What the API server answers: a code and an object.
+type Answer = Arc<Mutex<(u16, Value)>>;
+
+fn secret(values: &[(&str, &str)]) -> (u16, Value) {
+    typed("Opaque", values)
+}
+
+fn typed(type_: &str, values: &[(&str, &str)]) -> (u16, Value) {
+    let data: serde_json::Map<String, Value> = values
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), STANDARD.encode(value).into()))
+        .collect();
+    let metadata = json!({ "name": "cosign", "namespace": "fleet" });
+    (
+        200,
+        json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": type_, "data": data }),
+    )
+}
+
+fn failure(code: u16, reason: &str) -> (u16, Value) {
+    let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code, "message": "" });
+    (code, status)
+}
+
+fn server(answer: &Answer) -> Client {
+    let answer = Arc::clone(answer);
+    let service = tower::service_fn(move |_: Request<Body>| {
+        let (code, object) = lock(&answer).clone();
+        let body = Body::from(serde_json::to_vec(&object).unwrap());
+        std::future::ready(Ok::<_, std::convert::Infallible>(
+            Response::builder().status(code).body(body).unwrap(),
+        ))
+    });
+    Client::new(service, "default")
+}
+
+struct World {
+    answer: Answer,
+    ring: Arc<KeyRing>,
+    changes: mpsc::UnboundedReceiver<SourceChange>,
+}
+
+impl World {
+    fn new(answer: (u16, Value)) -> Self {
+        let answer = Arc::new(Mutex::new(answer));
+        let (sender, changes) = mpsc::unbounded_channel();
+        let ring = KeyRing::new(server(&answer), sender, CancellationToken::new());
+        Self { answer, ring, changes }
+    }
+
+    async fn keys(&self) -> Result<Keys, String> {
+        let tag = "docker-harbor-1-34-v1".parse().unwrap();
+        let keys = self.ring.keys(&place(None), &tag).await;
+        keys.map_err(|error| error.to_string())
+    }
+
+    fn answers(&self, answer: (u16, Value)) {
+        *lock(&self.answer) = answer;
+    }
+
+    /// Waits until the release that asked is told to look again.
+    async fn changed(&mut self) {
+        let change = self.changes.recv().await.unwrap();
+        assert_eq!(change.tags.len(), 1);
+    }
+}
+
+fn place(key: Option<&str>) -> KeyPlace {
+    KeyPlace {
+        namespace: "fleet".to_owned(),
+        reference: SecretReference {
+            name: "cosign".to_owned(),
+            key: key.map(str::to_owned),
+        },
+    }
+}
+
+fn keys(texts: &[&str]) -> Result<Keys, String> {
+    Ok(Keys::from_pem(texts.concat().as_bytes()).unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_that_come_or_change_count_without_a_restart() {
+    let mut world = World::new(failure(404, "NotFound"));
+    let missing = world.keys().await.unwrap_err();
+    assert!(missing.contains("there is no Secret fleet/cosign"), "{missing}");
+    world.answers(secret(&[("cosign.pub", ONE)]));
+    world.changed().await;
+    assert_eq!(world.keys().await, keys(&[ONE]));
+    world.answers(secret(&[("cosign.pub", &format!("{ONE}{OTHER}"))]));
+    world.changed().await;
+    assert_eq!(world.keys().await, keys(&[ONE, OTHER]));
+    // A key that is taken away, or spoilt, counts no longer.
+    world.answers(secret(&[("cosign.pub", "")]));
+    world.changed().await;
+    let none = world.keys().await.unwrap_err();
+    assert!(
+        none.contains("the Secret fleet/cosign gives no public keys: no `BEGIN"),
+        "{none}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn api_server_that_does_not_answer_takes_no_key_away() {
+    let mut world = World::new(secret(&[("cosign.pub", ONE)]));
+    assert_eq!(world.keys().await, keys(&[ONE]));
+    world.answers(failure(503, "ServiceUnavailable"));
+    time::sleep(10 * AGAIN).await;
+    assert_eq!(world.keys().await, keys(&[ONE]));
+    assert!(world.changes.try_recv().is_err());
+    world.answers(failure(403, "Forbidden"));
+    world.changed().await;
+    let refused = world.keys().await.unwrap_err();
+    assert!(
+        refused.contains("failed to read the Secret fleet/cosign, which spec.verification"),
+        "{refused}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_of_a_stack_has_keys_read_at_once_and_once() {
+    let mut world = World::new(secret(&[("cosign.pub", ONE)]));
+    assert_eq!(world.keys().await, keys(&[ONE]));
+    let start = time::Instant::now();
+    world.answers(secret(&[("cosign.pub", OTHER)]));
+    world.ring.request(&place(None), "fleet/harbor", "now");
+    world.changed().await;
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    world.answers(secret(&[("cosign.pub", ONE)]));
+    world.ring.request(&place(None), "fleet/harbor", "now");
+    world.changed().await;
+    assert!(start.elapsed() >= AGAIN);
+}
+
+#[tokio::test]
+async fn secrets_of_others_and_without_the_key_are_refused_and_never_shown() {
+    let token = typed("kubernetes.io/service-account-token", &[("cosign.pub", ONE)]);
+    let error = World::new(token).keys().await.unwrap_err();
+    assert!(
+        error.contains("is of type kubernetes.io/service-account-token"),
+        "{error}"
+    );
+    let other = World::new(secret(&[("other.pub", "canary")]));
+    let error = other.keys().await.unwrap_err();
+    assert!(error.contains("has no key \"cosign.pub\""), "{error}");
+    let tag = "docker-harbor-1-34-v1".parse().unwrap();
+    let error = other.ring.keys(&place(Some("other.pub")), &tag).await.unwrap_err();
+    assert!(error.to_string().contains("the key \"other.pub\""), "{error}");
+    assert!(!format!("{error:?}{error}").contains("canary"), "{error:?}");
+}
