@@ -124,11 +124,9 @@ fn a_release_that_is_used_with_a_warning_says_what_is_wrong_with_its_signature()
         ensure!(signer(&release).is_none(), "{release:#?}");
         cosign.sign("ours", &registry, REPOSITORY, &tag)?;
         let is_verified = |release: &ClusterStackRelease| {
-            let (reason, _) = condition(
-                &status(release).conditions,
-                ConditionType::ClusterStackReleaseDownloaded,
-            );
-            status(release).ready && reason.is_none() && signer(release).is_some()
+            let status = status(release);
+            let (reason, _) = condition(&status.conditions, ConditionType::ClusterStackReleaseDownloaded);
+            status.ready && reason.is_none() && signer(release).is_some()
         };
         journey.until_release(&tag, "verified", is_verified).await?;
         Ok(())

@@ -122,9 +122,8 @@ async fn api_server_that_does_not_answer_takes_no_key_away() {
     time::sleep(10 * AGAIN).await;
     assert_eq!(world.keys().await, keys(&[ONE]));
     assert!(world.changes.try_recv().is_err());
-    world.answers(failure(403, "Forbidden"));
-    world.changed().await;
-    let refused = world.keys().await.unwrap_err();
+    // Who has no keys yet is told.
+    let refused = World::new(failure(403, "Forbidden")).keys().await.unwrap_err();
     assert!(
         refused.contains("failed to read the Secret fleet/cosign, which spec.verification"),
         "{refused}"
