@@ -266,9 +266,8 @@ impl SourceError {
             | Self::ReadFile { .. }
             | Self::Unintelligible { .. }
             | Self::UnknownFormat { .. }
+            | Self::ReadSignature { .. }
             | Self::Moving { .. } => "SourceUnreadable",
-            Self::SlowSignatures { .. } => "SourceTimedOut",
-            Self::ReadSignature { .. } => "SourceUnreadable",
             Self::LargeSignature { .. } => "SignatureTooLarge",
             Self::TooManyEntries { .. } | Self::TooManyReleases { .. } => "SourceTooLarge",
             Self::Misconfigured { .. } => "SourceMisconfigured",
@@ -283,7 +282,7 @@ impl SourceError {
             Self::MissingRelease { .. } => "ReleaseNotFound",
             Self::UnusableRelease { source, .. } => source.reason(),
             Self::Oci(source) => source.reason(),
-            Self::TimedOut { .. } => "SourceTimedOut",
+            Self::TimedOut { .. } | Self::SlowSignatures { .. } => "SourceTimedOut",
             Self::Stopped => "SourceStopped",
         }
     }

@@ -245,12 +245,11 @@ impl Contents {
     pub(super) fn count_evidence(&self, release: Digest, before: u64) {
         let after = self.disk.evidence_bytes(release);
         let mut state = self.state();
-        match state.space.entries.get_mut(&release) {
-            Some(entry) => entry.bytes = (entry.bytes + after).saturating_sub(before),
-            None => {
-                drop(state);
-                self.disk.forget_evidence(|gone| gone == release);
-            }
+        if let Some(entry) = state.space.entries.get_mut(&release) {
+            entry.bytes = (entry.bytes + after).saturating_sub(before);
+        } else {
+            drop(state);
+            self.disk.forget_evidence(|gone| gone == release);
         }
     }
 

@@ -199,8 +199,8 @@ impl Disk {
         // Of a folder that cannot be listed nothing can be removed either.
         let names = names(&directory).unwrap_or_default();
         let release = |name: &str| digest_of_name(name.split('-').next()?);
-        let named = names.iter().filter(|name| release(name).is_some_and(&of));
-        named.map(|name| directory.join(name)).collect()
+        let wanted = names.iter().filter(|name| release(name).is_some_and(&of));
+        wanted.map(|name| directory.join(name)).collect()
     }
 
     fn evidence_path(&self, release: Digest, origin: Digest) -> PathBuf {

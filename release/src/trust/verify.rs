@@ -51,10 +51,12 @@ fn check(release: &Release, keys: &Keys, evidence: &Evidence, signature: &Signat
         } => {
             let signer = keys.signer(payload, &bits(signature)?).ok_or_else(other_key)?;
             let found = Digest::of(statement);
-            let signed = signed_digest(payload).ok_or_else(|| damaged("it is of a text that is not cosign's"))?;
-            if signed != found.to_string() {
-                let signed = signed.escape_debug().take(MAX_DIGEST).collect();
-                return Err(Unverified::OtherDigest { signed, found });
+            let named = signed_digest(payload).ok_or_else(|| damaged("it is of a text that is not cosign's"))?;
+            if named != found.to_string() {
+                return Err(Unverified::OtherDigest {
+                    signed: named.escape_debug().take(MAX_DIGEST).collect(),
+                    found,
+                });
             }
             signer
         }

@@ -184,10 +184,14 @@ impl Memory {
         shown.is_some_and(|shown| shown.is_refused)
     }
 
-    /// What is in the way of a search for signatures that runs; none if none runs.
-    pub(super) fn search(&self, tag: &ReleaseTag) -> Option<Option<String>> {
-        let search = self.entries.get(tag)?.search.as_ref()?;
-        Some(search.trouble.clone())
+    /// Whether signatures are being looked for.
+    pub(super) fn is_searching(&self, tag: &ReleaseTag) -> bool {
+        self.entries.get(tag).is_some_and(|entry| entry.search.is_some())
+    }
+
+    /// What is in the way of a search for signatures, if something is.
+    pub(super) fn search_trouble(&self, tag: &ReleaseTag) -> Option<String> {
+        self.entries.get(tag)?.search.as_ref()?.trouble.clone()
     }
 
     /// A search for signatures begins.

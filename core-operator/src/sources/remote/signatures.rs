@@ -64,8 +64,8 @@ impl RemoteFollower {
     /// Begins to look for signatures, unless that is being done; gives what is in the way.
     fn searched(self: &Arc<Self>, tag: &ReleaseTag, digest: Digest) -> Option<String> {
         let mut memory = lock(&self.memory);
-        if let Some(trouble) = memory.search(tag) {
-            return trouble;
+        if memory.is_searching(tag) {
+            return memory.search_trouble(tag);
         }
         let end = self.end.child_token();
         let search = Arc::clone(self).search(tag.clone(), digest);

@@ -124,7 +124,7 @@ impl Search<'_> {
             referrers.extend(self.index(&bytes)?);
             match next {
                 Next::Query(query) if page + 1 < MAX_PAGES_OF_REFERRERS => {
-                    path = format!("referrers/{manifest}?{query}")
+                    path = format!("referrers/{manifest}?{query}");
                 }
                 Next::End => break,
                 Next::Query(_) | Next::Lost => {
