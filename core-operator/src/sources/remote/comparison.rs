@@ -60,7 +60,7 @@ impl RemoteFollower {
     }
 
     /// The digest of what a tag was resolved to. Where the source does not tell, another identity has to be downloaded to know.
-    async fn digest_of(&self, tag: &ReleaseTag, resolved: &Resolved, origin: &Origin) -> Option<Digest> {
+    pub(super) async fn digest_of(&self, tag: &ReleaseTag, resolved: &Resolved, origin: &Origin) -> Option<Digest> {
         if let Some(digest) = resolved.digest() {
             return Some(digest);
         }
