@@ -3,6 +3,7 @@
 //! * [`Release`]: a directory of files, read under limits, understood and pinned by digest.
 //! * [`Admitted`]: a release that its policy allows to use; the only one whose bytes can be read.
 //! * [`Evidence`]: what a source has to show for a release; [`verify`] looks at it.
+//! * [`bundle`]: whether a bundle of sigstore says that somebody we trust has signed.
 //! * [`source`]: where releases are found; [`source::DirectorySource`] reads a directory tree and [`source::DirectoryWatch`] watches it.
 //! * [`http`]: the guarded client through which everything remote is asked.
 //! * [`store`]: keeps what came from remote sources.
@@ -27,7 +28,7 @@ pub use self::{
     files::{AddonConfiguration, FileRef, Release, ReleaseError},
     trust::{
         Admitted, Evidence, Keys, KeysError, SUMS, SUMS_BUNDLE, SUMS_SIGNATURE, Signer, SumsError, Unverified, Verdict,
-        Verification, Verified, admit, verify,
+        Verification, Verified, admit, bundle, verify,
     },
 };
 

@@ -10,6 +10,7 @@
 //! }
 //! ```
 
+pub mod bundle;
 mod error;
 mod evidence;
 mod keys;

@@ -1,6 +1,10 @@
 //! Tests of the room through its public face, in one binary.
 
 #[cfg(test)]
+mod bundle_limits;
+#[cfg(test)]
+mod bundle_verdicts;
+#[cfg(test)]
 mod cosign;
 #[cfg(test)]
 mod directory_source;
@@ -34,6 +38,8 @@ mod packing;
 mod registry;
 #[cfg(test)]
 mod scripted_source;
+#[cfg(test)]
+mod sigstore;
 #[cfg(test)]
 mod signature_faults;
 #[cfg(test)]
