@@ -214,7 +214,7 @@ fn rooms_do_not_bring_what_they_may_not_touch() {
     let wrong: Vec<_> = ROOMS
         .iter()
         .flat_map(|room| {
-            let brought = brought_along(room);
+            let brought = brought_along(room.name, room.pure);
             assert!(
                 brought.contains(room.name),
                 "cargo tree says nothing about {}",
@@ -234,8 +234,23 @@ fn rooms_do_not_bring_what_they_may_not_touch() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The names of all crates that are linked into `room` when it is built alone; into the library, when it is pure.
-fn brought_along(room: &Room) -> BTreeSet<String> {
+/// What says whether a signature is good must not be able to ask somebody.
+#[test]
+fn verification_of_signatures_brings_no_network() {
+    let brought = brought_along("sigstore-verify", false);
+    assert!(brought.contains("sigstore-crypto"), "{brought:?}");
+    let network: Vec<_> = ["tokio", "mio", "socket2", "hyper", "reqwest", "ureq", "rustls", "tough"]
+        .into_iter()
+        .filter(|name| brought.contains(*name))
+        .collect();
+    assert!(
+        network.is_empty(),
+        "sigstore-verify brings {network:?}; leave out its features tuf and rustls"
+    );
+}
+
+/// The names of all crates that are linked into a package when it is built alone; into the library without its program, when that is asked for.
+fn brought_along(package: &str, is_library: bool) -> BTreeSet<String> {
     let output = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .current_dir(root())
         .args([
@@ -248,9 +263,9 @@ fn brought_along(room: &Room) -> BTreeSet<String> {
             "--format",
             "{p}",
             "--package",
-            room.name,
+            package,
         ])
-        .args(room.pure.then_some("--no-default-features"))
+        .args(is_library.then_some("--no-default-features"))
         .output()
         .expect("cargo tree");
     assert!(
