@@ -10,7 +10,6 @@ pub mod conditions;
 pub mod labels;
 pub mod manifests;
 pub mod names;
-pub mod not_yet;
 pub mod object_name;
 pub mod policy;
 pub mod release_files;

@@ -27,8 +27,8 @@ pub use self::{
     digest::{Digest, InvalidDigest},
     files::{AddonConfiguration, FileRef, Release, ReleaseError},
     trust::{
-        Admitted, Evidence, Keys, KeysError, SUMS, SUMS_BUNDLE, SUMS_SIGNATURE, Signer, SumsError, Unverified, Verdict,
-        Verification, Verified, admit, bundle, verify,
+        Admitted, Evidence, Keys, KeysError, SUMS, SUMS_BUNDLE, SUMS_SIGNATURE, Signer, SumsError, Trust, Unverified,
+        Verdict, Verification, Verified, admit, bundle, verify,
     },
 };
 

@@ -1,4 +1,4 @@
-//! The public keys that policies trust: read from their Secrets when they are needed, and again from time to time, so that a key that is
+//! The public keys and trust roots that policies trust: read from their Secrets when they are needed, and again from time to time, so that a key that is
 //! added, changed or taken away counts without a restart.
 //!
 //! They are read and not watched: who may watch one Secret of a name that is not known beforehand may read them all.
@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crds::names::ReleaseTag;
+use crds::policy::Cosign;
 use crds::source::SecretReference;
 use kube::Client;
 use operator_kit::failure::chain;
-use release::{ErrorClass, Keys, KeysError, Unverified};
+use release::bundle::{Keyless, TrustRoot, TrustRootError};
+use release::{ErrorClass, Keys, KeysError, Trust, Unverified};
 use thiserror::Error;
 use tokio::sync::{Notify, mpsc};
 use tokio::time;
@@ -20,20 +22,36 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::secret::{Read, SecretError};
 use super::{SourceChange, lock};
 
-/// What names the Secrets.
-const FIELD: &str = "spec.verification.cosign.publicKeySecretRef";
-/// Where the keys are, unless another key of the Secret is named; as `cosign generate-key-pair` calls it.
+/// Where public keys are, unless another key of the Secret is named; as `cosign generate-key-pair` calls it.
 const PUBLIC_KEY: &str = "cosign.pub";
+/// Where a trust root is; as sigstore calls it.
+const TRUST_ROOT: &str = "trusted_root.json";
 /// How often keys are read again: so long a key counts that was taken away.
 const AGAIN: Duration = Duration::from_mins(1);
 /// How often, as long as there are none.
 const SOON: Duration = Duration::from_secs(10);
 
-/// Which keys are meant.
+/// Whom a policy of a namespace trusts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct KeyPlace {
     pub(super) namespace: String,
-    pub(super) reference: SecretReference,
+    pub(super) cosign: Cosign,
+}
+
+impl KeyPlace {
+    /// The Secret, the field that names it, and the usual name of the key in it.
+    fn secret(&self) -> (&SecretReference, &'static str, &'static str) {
+        match &self.cosign {
+            Cosign::PublicKeySecretRef(reference) => {
+                (reference, "spec.verification.cosign.publicKeySecretRef", PUBLIC_KEY)
+            }
+            Cosign::Keyless(keyless) => (
+                &keyless.trust_root_secret_ref,
+                "spec.verification.cosign.keyless.trustRootSecretRef",
+                TRUST_ROOT,
+            ),
+        }
+    }
 }
 
 /// Why a Secret gives no keys.
@@ -51,6 +69,15 @@ enum KeyError {
         #[source]
         source: KeysError,
     },
+    /// What is in it is no trust root.
+    #[error("the key {key:?} of the Secret {namespace}/{name} gives no trust root")]
+    Root {
+        key: String,
+        namespace: String,
+        name: String,
+        #[source]
+        source: TrustRootError,
+    },
 }
 
 /// All keys that somebody asked for.
@@ -63,7 +90,7 @@ pub(super) struct KeyRing {
 
 /// Keys, or why there are none, and who asked.
 struct Known {
-    keys: Result<Keys, Unverified>,
+    keys: Result<Trust, Unverified>,
     tags: HashSet<ReleaseTag>,
     /// The request of a stack that was answered last, by its name.
     requests: HashMap<String, String>,
@@ -88,7 +115,7 @@ impl KeyRing {
     }
 
     /// The keys of a Secret, for this release, which is looked at again when they change.
-    pub(super) async fn keys(self: &Arc<Self>, place: &KeyPlace, tag: &ReleaseTag) -> Result<Keys, Unverified> {
+    pub(super) async fn keys(self: &Arc<Self>, place: &KeyPlace, tag: &ReleaseTag) -> Result<Trust, Unverified> {
         if let Some(known) = lock(&self.known).get_mut(place) {
             known.tags.insert(tag.clone());
             return known.keys.clone();
@@ -165,17 +192,37 @@ impl KeyRing {
         }
     }
 
-    async fn read(&self, place: &KeyPlace) -> Result<Keys, KeyError> {
-        let KeyPlace { namespace, reference } = place;
-        let read = Read::new(&self.client, FIELD, reference, namespace).await?;
-        let key = reference.key.as_deref().unwrap_or(PUBLIC_KEY);
-        let pem = read.value(key).ok_or_else(|| read.missing(&format!("key {key:?}")))?;
-        Keys::from_pem(pem).map_err(|source| KeyError::Keys {
-            key: key.to_owned(),
-            namespace: namespace.clone(),
-            name: reference.name.clone(),
-            source,
-        })
+    async fn read(&self, place: &KeyPlace) -> Result<Trust, KeyError> {
+        let namespace = &place.namespace;
+        let (reference, field, usual) = place.secret();
+        let read = Read::new(&self.client, field, reference, namespace).await?;
+        let key = reference.key.as_deref().unwrap_or(usual);
+        let value = read.value(key).ok_or_else(|| read.missing(&format!("key {key:?}")))?;
+        let (key, namespace, name) = (key.to_owned(), namespace.clone(), reference.name.clone());
+        match &place.cosign {
+            Cosign::PublicKeySecretRef(_) => match Keys::from_pem(value) {
+                Ok(keys) => Ok(Trust::Keys(keys)),
+                Err(source) => Err(KeyError::Keys {
+                    key,
+                    namespace,
+                    name,
+                    source,
+                }),
+            },
+            Cosign::Keyless(crds::policy::Keyless { issuer, identity, .. }) => match TrustRoot::from_json(value) {
+                Ok(root) => Ok(Trust::Keyless(Keyless {
+                    issuer: issuer.clone(),
+                    identity: identity.clone(),
+                    root,
+                })),
+                Err(source) => Err(KeyError::Root {
+                    key,
+                    namespace,
+                    name,
+                    source,
+                }),
+            },
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crds::ClusterStackRelease;
 use crds::names::ReleaseTag;
-use crds::policy::{Cosign, Verification as Policy, VerificationMode};
+use crds::policy::{Verification as Policy, VerificationMode};
 use kube::ResourceExt;
 use operator_kit::failure::chain;
 use release::{ErrorClass, Unverified, Verdict, Verification, admit, verify};
@@ -20,15 +20,12 @@ pub(super) fn policy(release: &ClusterStackRelease) -> Option<&Policy> {
     (policy.mode != VerificationMode::Off).then_some(policy)
 }
 
-/// Where the keys lie that a policy of this namespace names.
+/// Whom a policy of this namespace trusts.
 pub(super) fn key_place(policy: &Policy, namespace: &str) -> Option<KeyPlace> {
-    match policy.cosign.as_ref()? {
-        Cosign::PublicKeySecretRef(reference) => Some(KeyPlace {
-            namespace: namespace.to_owned(),
-            reference: reference.clone(),
-        }),
-        Cosign::Keyless(_) => None,
-    }
+    Some(KeyPlace {
+        namespace: namespace.to_owned(),
+        cosign: policy.cosign.clone()?,
+    })
 }
 
 /// The keys that releases name, with those that do.
@@ -94,20 +91,12 @@ pub(super) async fn admitted(
 
 async fn verdict(keys: &Arc<KeyRing>, policy: &Policy, namespace: &str, tag: &ReleaseTag, found: &Found) -> Verdict {
     let not_checked = |why: &str| Unverified::NotChecked { why: why.to_owned() };
-    let keys = match (key_place(policy, namespace), &policy.cosign) {
-        (Some(place), _) => keys.keys(&place, tag).await?,
-        // Here signatures without keys join.
-        (None, Some(_)) => {
-            return Err(not_checked(
-                "spec.verification.cosign.keyless is not in this version of the operator; use publicKeySecretRef",
-            ));
-        }
-        (None, None) => {
-            return Err(not_checked(
-                "spec.verification.cosign does not say whose signatures are good; set its publicKeySecretRef",
-            ));
-        }
+    let Some(place) = key_place(policy, namespace) else {
+        return Err(not_checked(
+            "spec.verification.cosign does not say whose signatures are good; set its publicKeySecretRef, or keyless",
+        ));
     };
+    let trust = keys.keys(&place, tag).await?;
     let evidence = match &found.signatures {
         Signatures::Shown(evidence) => Arc::clone(evidence),
         Signatures::Awaited { message } => return Err(not_checked(message)),
@@ -115,6 +104,6 @@ async fn verdict(keys: &Arc<KeyRing>, policy: &Policy, namespace: &str, tag: &Re
     };
     let release = Arc::clone(&found.release);
     // Of hostile signatures with many keys it takes a good part of a second.
-    let verified = task::spawn_blocking(move || verify(&release, &keys, &evidence)).await;
+    let verified = task::spawn_blocking(move || verify(&release, &trust, &evidence)).await;
     verified.unwrap_or_else(|_| Err(not_checked("the operator ends")))
 }

@@ -14,7 +14,6 @@ mod events;
 mod faults;
 mod foreign;
 mod health;
-mod not_yet;
 mod oracle;
 mod polls;
 mod real;

@@ -5,7 +5,9 @@ use std::{io, time::Duration};
 use tokio::{io::AsyncReadExt, time};
 
 use super::{ReleaseSource, RemoteFile, Resolved, SourceError};
-use crate::trust::{Bytes, Evidence, MAX_BUNDLE, MAX_STATEMENT, Proof, SUMS, SUMS_BUNDLE, SUMS_SIGNATURE, Statement};
+use crate::trust::{
+    Bytes, Evidence, MAX_STATEMENT, Proof, SUMS, SUMS_BUNDLE, SUMS_SIGNATURE, Statement, bundle::MAX_BUNDLE_BYTES,
+};
 
 /// Longest time for all signatures of a release together.
 pub(super) const LONGEST_SEARCH: Duration = Duration::from_mins(1);
@@ -35,7 +37,7 @@ pub(super) async fn in_time<T>(search: impl Future<Output = Result<T, SourceErro
 /// Most bytes of a file of this name.
 pub(super) fn limit(name: &str) -> usize {
     match name {
-        SUMS_BUNDLE => MAX_BUNDLE,
+        SUMS_BUNDLE => MAX_BUNDLE_BYTES,
         _ => MAX_STATEMENT,
     }
 }

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{MAX_SIGNATURES, SUMS, SumsError};
+use super::{MAX_SIGNATURES, SUMS, SumsError, bundle::BundleError};
 use crate::{Digest, ErrorClass};
 
 /// Why a release is not verified.
@@ -11,12 +11,15 @@ pub enum Unverified {
     /// Nobody signed it, as far as the source shows.
     #[error("the release is not signed (yet); sign it with cosign")]
     NotSigned,
-    /// Only signatures of a kind that cannot be checked.
+    /// Only signatures that no identity can have made.
     #[error(
-        "the release has signatures as bundles only, which this version of the operator does not read; sign it with \
-         `cosign sign --new-bundle-format=false` or `cosign sign-blob --new-bundle-format=false`"
+        "the release has no signature as a bundle, which it takes where an identity is trusted; sign it with cosign 3 and without a key, \
+         or trust the key"
     )]
-    OnlyBundles,
+    NoBundle,
+    /// A bundle that is not good.
+    #[error(transparent)]
+    Bundle(BundleError),
     /// Signed by somebody else.
     #[error(
         "none of the {looked} signatures{more} of the release is by a trusted key; sign it with that key, or add the key that signed it to \
@@ -65,11 +68,12 @@ impl Unverified {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::NotSigned
-            | Self::OnlyBundles
+            | Self::NoBundle
             | Self::OtherKey { .. }
             | Self::OtherFiles
             | Self::NotChecked { .. }
             | Self::OtherRelease => ErrorClass::Waiting,
+            Self::Bundle(error) => error.class(),
             Self::Damaged { .. } | Self::OtherDigest { .. } | Self::Sums(_) => ErrorClass::Terminal,
         }
     }
@@ -78,7 +82,8 @@ impl Unverified {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::NotSigned => "SignatureMissing",
-            Self::OnlyBundles => "SignatureUnsupported",
+            Self::NoBundle => "SignatureNotABundle",
+            Self::Bundle(error) => error.reason(),
             Self::OtherKey { .. } => "SignatureOfOtherKey",
             Self::Damaged { .. } => "SignatureDamaged",
             Self::OtherDigest { .. } | Self::OtherFiles => "SignatureOfOtherDigest",
@@ -94,7 +99,8 @@ impl Unverified {
             Self::OtherDigest { .. } | Self::OtherFiles | Self::Sums(_) => 4,
             Self::Damaged { .. } => 3,
             Self::OtherKey { .. } => 2,
-            Self::OnlyBundles => 1,
+            Self::Bundle(error) => error.weight(),
+            Self::NoBundle => 1,
             _ => 0,
         }
     }

@@ -11,8 +11,6 @@ pub(crate) const MAX_STATEMENT: usize = 64 << 10;
 pub(crate) const MAX_PAYLOAD: usize = 64 << 10;
 /// Most bytes of a signature in base64; that of the longest RSA key has 1,368.
 pub(crate) const MAX_SIGNATURE: usize = 4 << 10;
-/// Most bytes of a bundle; real ones have some ten thousand.
-pub(crate) const MAX_BUNDLE: usize = 256 << 10;
 /// Most bytes of all that is kept for one release.
 const MAX_BYTES: usize = 1 << 20;
 /// Most bytes of it as it is written down.
@@ -153,6 +151,7 @@ impl<'de> Deserialize<'de> for Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bundle::MAX_BUNDLE_BYTES;
 
     #[test]
     fn evidence_is_what_it_was_after_it_was_written_down() {
@@ -178,9 +177,9 @@ mod tests {
 
         let mut large = Evidence::default();
         for _ in 0..MAX_SIGNATURES {
-            large.add(Statement::Sums, Proof::Bundle(Bytes(vec![0; MAX_BUNDLE])));
+            large.add(Statement::Sums, Proof::Bundle(Bytes(vec![0; MAX_BUNDLE_BYTES])));
         }
-        assert_eq!((large.count(), large.is_cut()), (MAX_BYTES / MAX_BUNDLE, true));
+        assert_eq!((large.count(), large.is_cut()), (MAX_BYTES / MAX_BUNDLE_BYTES, true));
         assert!(serde_json::to_vec(&large).unwrap().len() <= MAX_WRITTEN);
     }
 }

@@ -20,9 +20,7 @@ mod verify;
 
 use std::{fmt, sync::Arc};
 
-pub(crate) use self::evidence::{
-    Bytes, MAX_BUNDLE, MAX_PAYLOAD, MAX_SIGNATURES, MAX_STATEMENT, MAX_WRITTEN, Proof, Statement,
-};
+pub(crate) use self::evidence::{Bytes, MAX_PAYLOAD, MAX_SIGNATURES, MAX_STATEMENT, MAX_WRITTEN, Proof, Statement};
 pub use self::{
     error::Unverified,
     evidence::Evidence,
@@ -53,17 +51,43 @@ pub struct Verified {
     signer: Signer,
 }
 
+impl Verified {
+    /// Who signed it.
+    pub fn signer(&self) -> &Signer {
+        &self.signer
+    }
+}
+
+/// Whose signatures of releases are good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Those made with the private half of one of these.
+    Keys(Keys),
+    /// Those of an identity that an issuer vouched for. They come in bundles only.
+    Keyless(bundle::Keyless),
+}
+
 /// Who signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Signer {
     /// Who has the private half of this public key, by the digest of its DER form.
     Key(Digest),
+    /// An identity, by a certificate that was good for some minutes.
+    Identity {
+        /// Who vouched for it.
+        issuer: String,
+        /// A mail address, or the URL of a workflow.
+        identity: String,
+        /// When, by the earliest of the log and the timestamp authorities.
+        signed_at: jiff::Timestamp,
+    },
 }
 
 impl fmt::Display for Signer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Key(fingerprint) => write!(formatter, "key {fingerprint}"),
+            Self::Identity { issuer, identity, .. } => write!(formatter, "{identity} by {issuer}"),
         }
     }
 }

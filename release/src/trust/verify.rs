@@ -6,7 +6,8 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::{
-    Evidence, Keys, Signer, Unverified, Verdict, Verified,
+    Evidence, Keys, Signer, Trust, Unverified, Verdict, Verified,
+    bundle::verify_bundle,
     evidence::{Bytes, MAX_SIGNATURE, Proof, Signature, Statement},
     simple_signing::signed_digest,
     sums,
@@ -16,11 +17,11 @@ use crate::{Digest, Release, source::oci::digest_of_release};
 /// Longest digest of a stranger that is passed on.
 const MAX_DIGEST: usize = 80;
 
-/// Looks for a signature of the release by one of these keys. Every key is tried with every signature, at most 32; nothing is asked for.
-pub fn verify(release: &Release, keys: &Keys, evidence: &Evidence) -> Verdict {
+/// Looks for a signature of the release by somebody who is trusted. Every key is tried with every signature, at most 32; nothing is asked for.
+pub fn verify(release: &Release, trust: &Trust, evidence: &Evidence) -> Verdict {
     let mut reason = Unverified::NotSigned;
     for signature in evidence.signatures() {
-        match check(release, keys, evidence, signature) {
+        match check(release, trust, evidence, signature) {
             Ok(signer) => {
                 return Ok(Verified {
                     release: release.digest,
@@ -34,7 +35,7 @@ pub fn verify(release: &Release, keys: &Keys, evidence: &Evidence) -> Verdict {
     Err(reason)
 }
 
-fn check(release: &Release, keys: &Keys, evidence: &Evidence, signature: &Signature) -> Result<Signer, Unverified> {
+fn check(release: &Release, trust: &Trust, evidence: &Evidence, signature: &Signature) -> Result<Signer, Unverified> {
     let damaged = |what| Unverified::Damaged { what };
     let statement = evidence
         .statement(signature.of)
@@ -44,12 +45,12 @@ fn check(release: &Release, keys: &Keys, evidence: &Evidence, signature: &Signat
         is_cut: evidence.is_cut(),
     };
     let signer = match &signature.proof {
-        Proof::Detached(text) => keys.signer(statement, &bits(text)?).ok_or_else(other_key)?,
+        Proof::Detached(text) => keys(trust)?.signer(statement, &bits(text)?).ok_or_else(other_key)?,
         Proof::SimpleSigning {
             payload: Bytes(payload),
             signature,
         } => {
-            let signer = keys.signer(payload, &bits(signature)?).ok_or_else(other_key)?;
+            let signer = keys(trust)?.signer(payload, &bits(signature)?).ok_or_else(other_key)?;
             let found = Digest::of(statement);
             let named = signed_digest(payload).ok_or_else(|| damaged("it is of a text that is not cosign's"))?;
             if named != found.to_string() {
@@ -60,11 +61,18 @@ fn check(release: &Release, keys: &Keys, evidence: &Evidence, signature: &Signat
             }
             signer
         }
-        // Here bundles join: what they sign is `Digest::of(statement)`.
-        Proof::Bundle(_) => return Err(Unverified::OnlyBundles),
+        Proof::Bundle(Bytes(bundle)) => verify_bundle(bundle, statement, trust).map_err(Unverified::Bundle)?,
     };
     covers(signature.of, statement, release)?;
     Ok(signer)
+}
+
+/// The keys that may have made a signature without a bundle.
+fn keys(trust: &Trust) -> Result<&Keys, Unverified> {
+    match trust {
+        Trust::Keys(keys) => Ok(keys),
+        Trust::Keyless(_) => Err(Unverified::NoBundle),
+    }
 }
 
 /// Whether a statement names exactly the files of a release.

@@ -4,9 +4,9 @@ use std::{env, fs::File, net::UdpSocket, process::Command, sync::LazyLock};
 
 use proptest::{prelude::*, sample::Index, test_runner::RngSeed};
 use release::bundle::{
-    BundleError, BundleTrust, Keyless, MAX_BUNDLE_BYTES, MAX_ROOT_BYTES, PublicKey, TrustRoot, TrustRootError,
-    verify_bundle,
+    BundleError, Keyless, MAX_BUNDLE_BYTES, MAX_ROOT_BYTES, TrustRoot, TrustRootError, verify_bundle,
 };
+use release::{Keys, Trust};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde_json::{Value, json};
 
@@ -15,12 +15,12 @@ use crate::{
     sigstore::{IDENTITY, ISSUER, Key, Signing, Sigstore, sign_with},
 };
 
-fn by_key() -> BundleTrust {
-    BundleTrust::Keys(vec![PublicKey::from_pem(Key::named("ours").pem().as_bytes()).unwrap()])
+fn by_key() -> Trust {
+    Trust::Keys(Keys::from_pem(Key::named("ours").pem().as_bytes()).unwrap())
 }
 
 /// A good bundle of each kind, with those whom it shall convince.
-fn good() -> [(Value, BundleTrust); 4] {
+fn good() -> [(Value, Trust); 4] {
     let (ours, key) = (Sigstore::named("ours"), Key::named("ours"));
     let signing = Signing::of(ARTIFACT);
     [
@@ -169,7 +169,7 @@ proptest! {
     }
 }
 
-static GOOD: LazyLock<[(Value, BundleTrust); 4]> = LazyLock::new(good);
+static GOOD: LazyLock<[(Value, Trust); 4]> = LazyLock::new(good);
 
 /// What these bytes are refused with, by those who trust a key and those who trust an identity.
 #[track_caller]
@@ -306,7 +306,7 @@ fn root_of_the_public_sigstore_is_understood() {
 
 /// The verdict on what our sigstore signs, of those who trust this root.
 fn verdict_by(root: &Value) -> &'static str {
-    let trust = BundleTrust::Keyless(Keyless {
+    let trust = Trust::Keyless(Keyless {
         issuer: ISSUER.to_owned(),
         identity: IDENTITY.to_owned(),
         root: TrustRoot::from_json(&bytes(root)).unwrap(),

@@ -8,8 +8,13 @@ use std::{
     time::Duration,
 };
 
-use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256, RsaKeySize};
-use release::bundle::{BundleError, BundleTrust, Keyless, PublicKey, Signer, TrustRoot, verify_bundle};
+use rcgen::{
+    KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256, PublicKeyData, RsaKeySize,
+};
+use release::{
+    Digest, Keys, Signer, Trust,
+    bundle::{BundleError, Keyless, TrustRoot, verify_bundle},
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{process::Command, time};
@@ -83,8 +88,8 @@ pub(crate) fn bytes(json: &Value) -> Vec<u8> {
     json.to_string().into_bytes()
 }
 
-pub(crate) fn keyless(sigstore: &Sigstore) -> BundleTrust {
-    BundleTrust::Keyless(Keyless {
+pub(crate) fn keyless(sigstore: &Sigstore) -> Trust {
+    Trust::Keyless(Keyless {
         issuer: ISSUER.to_owned(),
         identity: IDENTITY.to_owned(),
         root: TrustRoot::from_json(&bytes(&sigstore.trusted_root())).unwrap(),
@@ -475,11 +480,8 @@ async fn verdict_on_what_cosign_signs_with_a_key_is_that_of_cosign() {
         let offline = ["--yes", "--tlog-upload=false", "--use-signing-config=false"];
         cosign.does(&[how, &offline, &[&key, &bundle, artifact]].concat()).await;
     }
-    let key = PublicKey::from_pem(&cosign.read("ours.pub")).unwrap();
-    let trust = BundleTrust::Keys(vec![
-        PublicKey::from_pem(Key::named("retired").pem().as_bytes()).unwrap(),
-        key,
-    ]);
+    let keys = [Key::named("retired").pem().into_bytes(), cosign.read("ours.pub")].concat();
+    let trust = Trust::Keys(Keys::from_pem(&keys).unwrap());
     let flags = ["--key=ours.pub", "--insecure-ignore-tlog=true"];
     for (harm, bundle, expected) in bundles_by_key(&cosign) {
         let verdict = verify_bundle(&bundle, ARTIFACT, &trust);
@@ -502,9 +504,8 @@ fn every_kind_of_key_is_understood() {
     ];
     for pair in pairs {
         let pair = pair.unwrap();
-        let key = PublicKey::from_pem(pair.public_key_pem().as_bytes()).unwrap();
-        let fingerprint = key.fingerprint();
-        let trust = BundleTrust::Keys(vec![key]);
+        let fingerprint = Digest::of(&pair.subject_public_key_info());
+        let trust = Trust::Keys(Keys::from_pem(pair.public_key_pem().as_bytes()).unwrap());
         for signing in [Signing::of(ARTIFACT), Signing::of(ARTIFACT).stated()] {
             let bundle = bytes(&sign_with(&pair, &signing));
             let verdict = verify_bundle(&bundle, ARTIFACT, &trust);
@@ -526,7 +527,7 @@ async fn statement_that_is_no_signature_is_refused_though_cosign_accepts_it() {
     let key = Key::named("ours");
     let public = cosign.file("cosign.pub", key.pem());
     let root = cosign.file("root.json", bytes(&ours.trusted_root()));
-    let by_key = BundleTrust::Keys(vec![PublicKey::from_pem(key.pem().as_bytes()).unwrap()]);
+    let by_key = Trust::Keys(Keys::from_pem(key.pem().as_bytes()).unwrap());
     for (bundle, trust, flags) in [
         (
             sign_with(&key, &signing),
@@ -553,7 +554,7 @@ async fn timestamp_is_enough_where_the_root_has_no_log_as_for_cosign() {
     let (cosign, ours) = (Cosign::new(), Sigstore::named("ours"));
     let mut root = ours.trusted_root();
     root["tlogs"] = json!([]);
-    let trust = BundleTrust::Keyless(Keyless {
+    let trust = Trust::Keyless(Keyless {
         issuer: ISSUER.to_owned(),
         identity: IDENTITY.to_owned(),
         root: TrustRoot::from_json(&bytes(&root)).unwrap(),

@@ -3,7 +3,7 @@
 use std::{ffi::OsStr, fs, path::Path};
 
 use rcgen::{KeyPair, SignatureAlgorithm};
-use release::Keys;
+use release::{Keys, Trust};
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -29,14 +29,14 @@ impl Cosign {
     }
 
     /// A new pair of keys of the usual kind.
-    pub(crate) async fn key(&self, name: &str) -> Keys {
+    pub(crate) async fn key(&self, name: &str) -> Trust {
         let prefix = format!("--output-key-prefix={name}");
         assert!(self.run(&["generate-key-pair", &prefix]).await);
         self.keys(&[name])
     }
 
     /// A new pair of another kind.
-    pub(crate) async fn key_of(&self, name: &str, algorithm: &'static SignatureAlgorithm) -> Keys {
+    pub(crate) async fn key_of(&self, name: &str, algorithm: &'static SignatureAlgorithm) -> Trust {
         let pair = KeyPair::generate_for(algorithm).unwrap();
         fs::write(self.folder.path().join("private.pem"), pair.serialize_pem()).unwrap();
         let prefix = format!("--output-key-prefix={name}");
@@ -48,9 +48,9 @@ impl Cosign {
     }
 
     /// The public halves, one text with all of them.
-    pub(crate) fn keys(&self, names: &[&str]) -> Keys {
+    pub(crate) fn keys(&self, names: &[&str]) -> Trust {
         let texts = names.iter().map(|name| self.public(name));
-        Keys::from_pem(texts.collect::<Vec<_>>().concat().as_bytes()).unwrap()
+        Trust::Keys(Keys::from_pem(texts.collect::<Vec<_>>().concat().as_bytes()).unwrap())
     }
 
     pub(crate) fn public(&self, name: &str) -> String {

@@ -39,13 +39,13 @@ mod registry;
 #[cfg(test)]
 mod scripted_source;
 #[cfg(test)]
-mod sigstore;
-#[cfg(test)]
 mod signature_faults;
 #[cfg(test)]
 mod signed_files;
 #[cfg(test)]
 mod signed_manifests;
+#[cfg(test)]
+mod sigstore;
 #[cfg(test)]
 mod source_contract;
 #[cfg(test)]

@@ -4,17 +4,21 @@ use std::{fs, path::Path};
 
 use rcgen::{PKCS_ECDSA_P384_SHA384, PKCS_ECDSA_P521_SHA512, PKCS_ED25519, PKCS_RSA_SHA256};
 use release::{
-    Digest, ErrorClass, Keys, KeysError, Release, SUMS, SUMS_BUNDLE, SUMS_SIGNATURE, SumsError, Unverified, Verdict,
+    Digest, ErrorClass, Keys, KeysError, Release, SUMS, SUMS_BUNDLE, SUMS_SIGNATURE, SumsError, Trust, Unverified,
+    Verdict,
+    bundle::BundleError,
     source::{DirectorySource, ReleaseSource},
     verify,
 };
 use tempfile::TempDir;
 
 use crate::{
+    bundle_verdicts::keyless,
     cosign::Cosign,
     fixture::{TAG, chain, good_release, tag},
     github_source,
     http_source::{server, source},
+    sigstore::{IDENTITY, ISSUER, Signing, Sigstore},
     source_contract::files_of,
 };
 
@@ -26,7 +30,7 @@ fn list(directory: &Path) {
     fs::write(directory.join(SUMS), lines.collect::<String>()).unwrap();
 }
 
-async fn verdict(root: &Path, keys: &Keys) -> Verdict {
+async fn verdict(root: &Path, keys: &Trust) -> Verdict {
     let source = DirectorySource::new(root);
     let release = source.open(&tag(TAG)).await.unwrap();
     verify(&release, keys, &source.evidence_of(&tag(TAG)).await.unwrap())
@@ -96,7 +100,35 @@ async fn list_that_does_not_fit_the_files_is_refused_by_the_name_of_the_file() {
 }
 
 #[tokio::test]
-async fn signature_without_a_list_and_bundle_alone_are_told() {
+async fn list_is_good_if_the_bundle_beside_it_is_by_the_trusted_identity_and_names_its_files() {
+    let root = TempDir::new().unwrap();
+    let directory = good_release(root.path(), TAG);
+    list(&directory);
+    let ours = Sigstore::named("ours");
+    let sums = fs::read(directory.join(SUMS)).unwrap();
+    let bundle = ours.sign(&Signing::of(&sums)).to_string();
+    fs::write(directory.join(SUMS_BUNDLE), &bundle).unwrap();
+    let verified = verdict(root.path(), &keyless(&ours)).await.unwrap();
+    assert_eq!(verified.signer().to_string(), format!("{IDENTITY} by {ISSUER}"));
+    let stranger = verdict(root.path(), &keyless(&Sigstore::named("other")))
+        .await
+        .unwrap_err();
+    assert_eq!(stranger.class(), ErrorClass::Waiting, "{stranger}");
+    // A signature without a bundle cannot be by an identity.
+    fs::remove_file(directory.join(SUMS_BUNDLE)).unwrap();
+    fs::write(directory.join(SUMS_SIGNATURE), "AAAA").unwrap();
+    assert_eq!(verdict(root.path(), &keyless(&ours)).await, Err(Unverified::NoBundle));
+    fs::write(directory.join(SUMS_BUNDLE), &bundle).unwrap();
+    fs::write(directory.join("more.yaml"), "more").unwrap();
+    let unnamed = verdict(root.path(), &keyless(&ours)).await.unwrap_err();
+    assert!(
+        matches!(unnamed, Unverified::Sums(SumsError::Unnamed { .. })),
+        "{unnamed}"
+    );
+}
+
+#[tokio::test]
+async fn signature_without_a_list_and_damaged_bundle_are_told() {
     let (root, cosign) = (TempDir::new().unwrap(), Cosign::new());
     let directory = good_release(root.path(), TAG);
     let keys = cosign.key("ours").await;
@@ -106,7 +138,11 @@ async fn signature_without_a_list_and_bundle_alone_are_told() {
     fs::remove_file(directory.join(SUMS_SIGNATURE)).unwrap();
     list(&directory);
     fs::write(directory.join(SUMS_BUNDLE), "{}").unwrap();
-    assert_eq!(verdict(root.path(), &keys).await, Err(Unverified::OnlyBundles));
+    let error = verdict(root.path(), &keys).await.unwrap_err();
+    assert!(
+        matches!(error, Unverified::Bundle(BundleError::Damaged { .. })),
+        "{error}"
+    );
     for bad in [&b"no base64"[..], b"\xff\xff", b""] {
         fs::write(directory.join(SUMS_SIGNATURE), bad).unwrap();
         let error = verdict(root.path(), &keys).await.unwrap_err();

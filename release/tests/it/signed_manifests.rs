@@ -4,7 +4,8 @@ use std::{fs, path::Path, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use release::{
-    Digest, ErrorClass, Evidence, Keys, Release, Unverified, Verdict, Verification, admit,
+    Digest, ErrorClass, Evidence, Release, Trust, Unverified, Verdict, Verification, admit,
+    bundle::BundleError,
     source::ReleaseSource,
     store::{Origin, Store, StoreOptions},
     verify,
@@ -25,7 +26,7 @@ const SIMPLE_SIGNING: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 struct World {
     registry: Registry,
     cosign: Cosign,
-    keys: Keys,
+    keys: Trust,
     root: TempDir,
 }
 
@@ -78,7 +79,7 @@ impl World {
         Release::open(&self.directory(), &tag(TAG)).unwrap()
     }
 
-    async fn verdict(&self, repository: &str, keys: &Keys) -> Verdict {
+    async fn verdict(&self, repository: &str, keys: &Trust) -> Verdict {
         verify(&self.release(), keys, &self.evidence(repository).await)
     }
 
@@ -308,15 +309,18 @@ async fn no_more_signatures_are_looked_at_than_there_may_be() {
 }
 
 #[tokio::test]
-async fn bundles_are_found_where_cosign_puts_them_and_told_to_be_unread() {
+async fn bundles_are_good_where_cosign_puts_them_if_a_trusted_key_made_them() {
     let world = World::new().await;
+    let other = world.cosign.key("other").await;
     let pinned = world.pinned(REPOSITORY).await;
     world.cosign.sign_with(&world.registry, "ours", &pinned, &[]).await;
-    let refused = world.verdict(REPOSITORY, &world.keys).await.unwrap_err();
-    assert_eq!(refused, Unverified::OnlyBundles);
-    // A signature of the other form beside it counts.
-    world.sign("ours").await;
     assert!(world.verdict(REPOSITORY, &world.keys).await.is_ok());
+    let refused = world.verdict(REPOSITORY, &other).await.unwrap_err();
+    assert_eq!(refused, Unverified::Bundle(BundleError::OtherKey));
+    assert_eq!(refused.class(), ErrorClass::Waiting);
+    // One of the other form beside it counts too.
+    world.sign("other").await;
+    assert!(world.verdict(REPOSITORY, &other).await.is_ok());
 }
 
 #[tokio::test]

@@ -62,7 +62,7 @@ impl World {
         Self { answer, ring, changes }
     }
 
-    async fn keys(&self) -> Result<Keys, String> {
+    async fn keys(&self) -> Result<Trust, String> {
         let tag = "docker-harbor-1-34-v1".parse().unwrap();
         let keys = self.ring.keys(&place(None), &tag).await;
         keys.map_err(|error| error.to_string())
@@ -82,15 +82,15 @@ impl World {
 fn place(key: Option<&str>) -> KeyPlace {
     KeyPlace {
         namespace: "fleet".to_owned(),
-        reference: SecretReference {
+        cosign: Cosign::PublicKeySecretRef(SecretReference {
             name: "cosign".to_owned(),
             key: key.map(str::to_owned),
-        },
+        }),
     }
 }
 
-fn keys(texts: &[&str]) -> Keys {
-    Keys::from_pem(texts.concat().as_bytes()).unwrap()
+fn keys(texts: &[&str]) -> Trust {
+    Trust::Keys(Keys::from_pem(texts.concat().as_bytes()).unwrap())
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,4 +160,26 @@ async fn secrets_of_others_and_without_the_key_are_refused_and_never_shown() {
     let error = other.ring.keys(&place(Some("other.pub")), &tag).await.unwrap_err();
     assert!(error.to_string().contains("the key \"other.pub\""), "{error}");
     assert!(!format!("{error:?}{error}").contains("canary"), "{error:?}");
+}
+
+#[tokio::test]
+async fn trust_root_is_read_from_its_own_secret_and_the_fault_in_it_is_told() {
+    let world = World::new(secret(&[("trusted_root.json", "{}")]));
+    let place = KeyPlace {
+        namespace: "fleet".to_owned(),
+        cosign: Cosign::Keyless(crds::policy::Keyless {
+            issuer: "https://issuer.example.com".to_owned(),
+            identity: "publisher@example.com".to_owned(),
+            trust_root_secret_ref: SecretReference {
+                name: "root".to_owned(),
+                key: None,
+            },
+        }),
+    };
+    let tag = "docker-harbor-1-34-v1".parse().unwrap();
+    let error = world.ring.keys(&place, &tag).await.unwrap_err().to_string();
+    assert!(
+        error.contains("the key \"trusted_root.json\" of the Secret fleet/root gives no trust root: "),
+        "{error}"
+    );
 }

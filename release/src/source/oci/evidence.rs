@@ -10,7 +10,7 @@ use super::{MAX_PAGES_OF_REFERRERS, OciError, Shared, Wanted, manifest, tags, ta
 use crate::{
     Digest, Evidence,
     http::{Redirects, StatusCode},
-    trust::{Bytes, MAX_BUNDLE, MAX_PAYLOAD, MAX_SIGNATURES, Proof, Statement},
+    trust::{Bytes, MAX_PAYLOAD, MAX_SIGNATURES, Proof, Statement, bundle::MAX_BUNDLE_BYTES},
 };
 
 /// Media types of manifests, as they are asked for.
@@ -209,7 +209,7 @@ impl Search<'_> {
             let signature = layer.annotations.and_then(|annotations| annotations.signature);
             let (limit, is_bundle) = match layer.media_type.as_str() {
                 SIMPLE_SIGNING => (MAX_PAYLOAD, false),
-                bundle if bundle.starts_with(BUNDLE) => (MAX_BUNDLE, true),
+                bundle if bundle.starts_with(BUNDLE) => (MAX_BUNDLE_BYTES, true),
                 _ => continue,
             };
             if self.evidence.count() == MAX_SIGNATURES || layer.size > limit as u64 {

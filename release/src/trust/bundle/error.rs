@@ -128,9 +128,35 @@ pub enum BundleError {
 }
 
 impl BundleError {
-    /// What can end the problem: the same bundle is never good later.
+    /// What can end the problem: the same bundle is never good later, but beside that of a stranger there may be a good one.
     pub fn class(&self) -> ErrorClass {
-        ErrorClass::Terminal
+        if self.is_by_a_stranger() {
+            ErrorClass::Waiting
+        } else {
+            ErrorClass::Terminal
+        }
+    }
+
+    /// How much it says, held against the other reasons why a release is [not verified](crate::Unverified).
+    pub(in crate::trust) fn weight(&self) -> u8 {
+        match self {
+            Self::OtherDigest { .. } | Self::OtherStatement { .. } => 4,
+            stranger if stranger.is_by_a_stranger() => 2,
+            _ => 3,
+        }
+    }
+
+    fn is_by_a_stranger(&self) -> bool {
+        matches!(
+            self,
+            Self::OtherKey
+                | Self::NotByKey
+                | Self::NotByIdentity
+                | Self::OtherIssuer { .. }
+                | Self::OtherIdentity { .. }
+                | Self::UntrustedCertificate { .. }
+                | Self::OtherLog { .. }
+        )
     }
 
     /// The kind of the problem as one word, for metrics and logs.

@@ -21,7 +21,7 @@ const MAX_TIMESTAMPS: usize = 8;
 const MAX_CHECKPOINT_BYTES: usize = 16 << 10;
 
 /// An identity that is trusted. Issuer and identity must be exactly these: no pattern, no part, no difference of case.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keyless {
     /// URL of the one who must have vouched for the identity.
     pub issuer: String,

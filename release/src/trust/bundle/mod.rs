@@ -14,64 +14,28 @@ mod key;
 mod keyless;
 mod root;
 
-use std::fmt;
-
 use sigstore_verify::types::{Bundle, MediaType};
 
 pub use self::{
     error::BundleError,
-    key::{InvalidPublicKey, PublicKey},
     keyless::Keyless,
     root::{MAX_ROOT_BYTES, TrustRoot, TrustRootError},
 };
-use crate::{Digest, description::bracket_too_many};
+use super::{Signer, Trust};
+use crate::description::bracket_too_many;
 
 /// Largest bundle, in bytes. Real ones have some ten thousand.
-pub const MAX_BUNDLE_BYTES: usize = 1 << 20;
+pub const MAX_BUNDLE_BYTES: usize = 256 << 10;
 
-/// Whose signature of an artifact is good.
-#[derive(Clone, Debug)]
-pub enum BundleTrust {
-    /// Made with the private half of one of these. A key does not expire, so that neither log nor time is asked for, and what a bundle says
-    /// of them is not looked at.
-    Keys(Vec<PublicKey>),
-    /// Made by an identity that an issuer vouched for.
-    Keyless(Keyless),
-}
-
-/// Who has signed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Signer {
-    /// Who has the private half of this public key, by the digest of its DER form.
-    Key(Digest),
-    /// An identity, by a certificate that was good for some minutes.
-    Identity {
-        /// Who vouched for it.
-        issuer: String,
-        /// A mail address, or the URL of a workflow.
-        identity: String,
-        /// When, by the earliest of the log and the timestamp authorities.
-        signed_at: jiff::Timestamp,
-    },
-}
-
-impl fmt::Display for Signer {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Key(fingerprint) => write!(formatter, "key {fingerprint}"),
-            Self::Identity { issuer, identity, .. } => write!(formatter, "{identity} by {issuer}"),
-        }
-    }
-}
-
-/// Says who signed these bytes, if it is somebody we trust.
+/// Says who signed these bytes, if it is somebody we trust. A key does not expire, so that neither log nor time is asked for where keys are
+/// trusted, and what a bundle says of them is not looked at.
 ///
 /// The answer depends on the arguments alone, except that what lies in the future of the machine's clock is refused.
-pub fn verify_bundle(bundle: &[u8], artifact: &[u8], trust: &BundleTrust) -> Result<Signer, BundleError> {
+pub fn verify_bundle(bundle: &[u8], artifact: &[u8], trust: &Trust) -> Result<Signer, BundleError> {
     let bundle = parse(bundle)?;
     match trust {
-        BundleTrust::Keys(keys) => key::verify(&bundle, artifact, keys),
-        BundleTrust::Keyless(keyless) => keyless::verify(&bundle, artifact, keyless),
+        Trust::Keys(keys) => key::verify(&bundle, artifact, keys),
+        Trust::Keyless(keyless) => keyless::verify(&bundle, artifact, keyless),
     }
 }
 

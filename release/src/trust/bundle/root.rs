@@ -11,7 +11,7 @@ use sigstore_verify::{
 use thiserror::Error;
 
 use super::error::excerpt;
-use crate::{ErrorClass, description::bracket_too_many};
+use crate::{Digest, ErrorClass, description::bracket_too_many};
 
 /// Largest trust root, in bytes. The one of the public sigstore has 7,000.
 pub const MAX_ROOT_BYTES: usize = 1 << 20;
@@ -24,6 +24,8 @@ const MEDIA_TYPES: [&str; 2] = [
 /// Authorities and logs that are trusted to say who signed what and when.
 #[derive(Clone)]
 pub struct TrustRoot {
+    /// Of the text that it was read from.
+    digest: Digest,
     root: Arc<TrustedRoot>,
     verifier: Arc<Verifier>,
 }
@@ -104,6 +106,7 @@ impl TrustRoot {
             detail: excerpt(&error),
         })?;
         Ok(Self {
+            digest: Digest::of(json),
             root: Arc::new(root),
             verifier: Arc::new(verifier),
         })
@@ -129,6 +132,14 @@ impl TrustRoot {
         self.root.tsa_authorities()
     }
 }
+
+impl PartialEq for TrustRoot {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+}
+
+impl Eq for TrustRoot {}
 
 impl fmt::Debug for TrustRoot {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
