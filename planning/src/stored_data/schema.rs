@@ -24,7 +24,7 @@ struct Place<'a> {
     after: &'a Value,
 }
 
-impl<'a> Place<'a> {
+impl Place<'_> {
     /// Goes as deep as schemas do, which whoever reads their JSON bounds.
     fn compare(self, path: &str, whole: bool, losses: &mut Vec<(String, String)>) {
         let Self { before, after } = self;

@@ -1,3 +1,8 @@
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "a table of schemas reads better without ampersands"
+)]
+
 use serde_json::{Value, json};
 
 use super::{losses, refusal};

@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn long_programs_begin_before_the_others_whatever_was_ready_first() {
-        let mut programs = vec![
+        let mut programs = [
             program("helm", "--lib"),
             program("cli", "--test release_create"),
             program("planning", "--test decisions"),
