@@ -8,6 +8,7 @@ mod intent;
 mod live;
 mod memory;
 mod observe;
+mod own;
 mod provider;
 mod refusal;
 mod sharing;
@@ -26,9 +27,10 @@ use planning::release::{ReleasePlan, Step, corrected, corrections, plan};
 pub(crate) use self::memory::Memories;
 pub(crate) use self::provider::{group_kind, owner_reference};
 
-use self::execute::{Outcome, Pass, write_status};
+use self::execute::{Outcome, Pass};
 use self::memory::{ReleaseMemory, Wishes};
 use self::observe::{Sight, lock, observe};
+use self::own::write_status;
 use crate::context::Context;
 use crate::readiness::log_refusal;
 

@@ -1,28 +1,25 @@
 //! Performs the actions of a release's plan, and remembers what came of them. Decides nothing.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use crds::conditions::{ConditionType, is_true, lint};
 use crds::{ClusterStackRelease, labels};
 use futures::future::join_all;
-use kube::api::{DynamicObject, Patch, PatchParams};
-use kube::{Api, ResourceExt};
+use kube::ResourceExt;
+use kube::api::DynamicObject;
 use operator_kit::apply::{AppliedObject, ApplyOptions, apply};
 use operator_kit::comparison::compare;
 use operator_kit::delete::{Version, delete};
-use operator_kit::failure::{chain, words_of};
-use operator_kit::object::{GroupKind, ObjectKey};
+use operator_kit::failure::chain;
+use operator_kit::object::ObjectKey;
 use operator_kit::objects::Seen;
 use operator_kit::read::read;
-use operator_kit::status::{StatusWrite, replace_status};
 use operator_kit::takeover::{Rename, take_over};
 use planning::release::{
     ApplyReason, Attempt, Drifted, Failure, Intent, Read, ReleaseAction, Rendering, Step, Verified,
 };
 use planning::stored_data::is_definition;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::adoption::keep_what_is_there;
 use super::definition::without_loss;
@@ -30,10 +27,10 @@ use super::intent::Intents;
 use super::live::{belongs, judged, other_managers};
 use super::memory::ReleaseMemory;
 use super::observe::{Sight, lock, render, sight};
+use super::own::write_status;
 use super::provider;
 use super::refusal::refusal;
 use crate::context::Context;
-use crate::readiness::log_readiness;
 
 /// How many requests of one release are under way at once.
 const SIDE_BY_SIDE: usize = 8;
@@ -61,7 +58,7 @@ pub(crate) enum Outcome {
 }
 
 /// An action that failed. What concerns one object is remembered in its memory; this is for the log.
-struct Failed(String);
+pub(super) struct Failed(pub(super) String);
 
 impl Pass<'_> {
     /// Performs the steps in order.
@@ -165,48 +162,6 @@ impl Pass<'_> {
             } => self.delete(key, Version { uid, resource_version }).await.map(|()| None),
             ReleaseAction::RemoveFinalizer => self.remove_finalizer(release).await.map(Some),
         }
-    }
-
-    async fn mark(
-        &self,
-        release: &ClusterStackRelease,
-        kinds: &BTreeSet<GroupKind>,
-    ) -> Result<ClusterStackRelease, Failed> {
-        let mut finalizers = release.finalizers().to_vec();
-        if !finalizers
-            .iter()
-            .any(|finalizer| finalizer == labels::RELEASE_FINALIZER)
-        {
-            finalizers.push(labels::RELEASE_FINALIZER.to_owned());
-        }
-        let kinds = labels::format_group_kinds(kinds.iter().map(|kind| (kind.group.as_str(), kind.kind.as_str())));
-        let patch = json!({"metadata": {
-            "resourceVersion": release.resource_version(),
-            "finalizers": finalizers,
-            "annotations": {labels::CONTAINS_GROUP_KINDS: kinds},
-        }});
-        self.patch(release, &patch).await
-    }
-
-    async fn remove_finalizer(&self, release: &ClusterStackRelease) -> Result<ClusterStackRelease, Failed> {
-        let finalizers: Vec<&String> = release
-            .finalizers()
-            .iter()
-            .filter(|finalizer| *finalizer != labels::RELEASE_FINALIZER)
-            .collect();
-        let patch = json!({"metadata": {"resourceVersion": release.resource_version(), "finalizers": finalizers}});
-        self.patch(release, &patch).await
-    }
-
-    async fn patch(&self, release: &ClusterStackRelease, patch: &Value) -> Result<ClusterStackRelease, Failed> {
-        let params = PatchParams {
-            field_manager: Some(labels::FIELD_MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
-        let api = api(self.context, release);
-        api.patch(&release.name_any(), &params, &Patch::Merge(patch))
-            .await
-            .map_err(|error| Failed(words_of(&error)))
     }
 
     fn options(&self, force: bool, dry_run: bool) -> ApplyOptions<'_> {
@@ -454,55 +409,4 @@ impl Pass<'_> {
         lock(self.memory).objects.entry(key.clone()).or_default().failure = None;
         Ok(())
     }
-}
-
-/// Writes a status where it differs from the one that was read.
-pub(crate) async fn write_status(
-    context: &Context,
-    release: &ClusterStackRelease,
-    status: &crds::ClusterStackReleaseStatus,
-) -> Result<ClusterStackRelease, String> {
-    // What is not looked at keeps what it has, even if that is nothing.
-    if release.status.clone().unwrap_or_default() == *status {
-        return Ok(release.clone());
-    }
-    let wanted = ClusterStackRelease {
-        status: Some(status.clone()),
-        ..release.clone()
-    };
-    debug_assert!(
-        // A paused release keeps what it says, whoever wrote it.
-        is_true(&status.conditions, ConditionType::Paused)
-            || lint(
-                &status.conditions,
-                release.metadata.generation.unwrap_or(0),
-                status.observed_generation.unwrap_or(0)
-            )
-            .is_empty(),
-        "{:?}",
-        status.conditions
-    );
-    match replace_status(&api(context, release), release, &wanted, labels::STATUS_FIELD_MANAGER).await {
-        Ok(StatusWrite::Written(written)) => {
-            let before = release.status.as_ref().map(|status| status.conditions.as_slice());
-            let objects = Some(status.resources.len());
-            log_readiness(
-                release,
-                before.unwrap_or_default(),
-                &status.conditions,
-                objects,
-                context.now(),
-            );
-            Ok(*written)
-        }
-        Ok(StatusWrite::Unchanged) => Ok(release.clone()),
-        Ok(StatusWrite::Conflict) => Err("somebody else wrote the release in between".to_owned()),
-        Ok(StatusWrite::Gone) => Err("the release is gone".to_owned()),
-        Err(error) => Err(chain(&error)),
-    }
-}
-
-/// The releases of one namespace.
-pub(crate) fn api(context: &Context, release: &ClusterStackRelease) -> Api<ClusterStackRelease> {
-    Api::namespaced(context.client.clone(), &release.namespace().unwrap_or_default())
 }

@@ -1,0 +1,113 @@
+//! What is written to the release itself: its mark, its finalizer, its status.
+
+use std::collections::BTreeSet;
+
+use crds::conditions::{ConditionType, is_true, lint};
+use crds::{ClusterStackRelease, labels};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use operator_kit::failure::{chain, words_of};
+use operator_kit::object::GroupKind;
+use operator_kit::status::{StatusWrite, replace_status};
+use serde_json::{Value, json};
+
+use super::execute::{Failed, Pass};
+use crate::context::Context;
+use crate::readiness::log_readiness;
+
+impl Pass<'_> {
+    /// Before anything of a release is made: the finalizer that keeps it until all is gone, and which kinds it has.
+    pub(super) async fn mark(
+        &self,
+        release: &ClusterStackRelease,
+        kinds: &BTreeSet<GroupKind>,
+    ) -> Result<ClusterStackRelease, Failed> {
+        let mut finalizers = release.finalizers().to_vec();
+        if !finalizers
+            .iter()
+            .any(|finalizer| finalizer == labels::RELEASE_FINALIZER)
+        {
+            finalizers.push(labels::RELEASE_FINALIZER.to_owned());
+        }
+        let kinds = labels::format_group_kinds(kinds.iter().map(|kind| (kind.group.as_str(), kind.kind.as_str())));
+        let patch = json!({"metadata": {
+            "resourceVersion": release.resource_version(),
+            "finalizers": finalizers,
+            "annotations": {labels::CONTAINS_GROUP_KINDS: kinds},
+        }});
+        self.patch(release, &patch).await
+    }
+
+    /// Lets it go.
+    pub(super) async fn remove_finalizer(&self, release: &ClusterStackRelease) -> Result<ClusterStackRelease, Failed> {
+        let finalizers: Vec<&String> = release
+            .finalizers()
+            .iter()
+            .filter(|finalizer| *finalizer != labels::RELEASE_FINALIZER)
+            .collect();
+        let patch = json!({"metadata": {"resourceVersion": release.resource_version(), "finalizers": finalizers}});
+        self.patch(release, &patch).await
+    }
+
+    async fn patch(&self, release: &ClusterStackRelease, patch: &Value) -> Result<ClusterStackRelease, Failed> {
+        let params = PatchParams {
+            field_manager: Some(labels::FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let api = api(self.context, release);
+        api.patch(&release.name_any(), &params, &Patch::Merge(patch))
+            .await
+            .map_err(|error| Failed(words_of(&error)))
+    }
+}
+
+/// Writes a status where it differs from the one that was read.
+pub(crate) async fn write_status(
+    context: &Context,
+    release: &ClusterStackRelease,
+    status: &crds::ClusterStackReleaseStatus,
+) -> Result<ClusterStackRelease, String> {
+    // What is not looked at keeps what it has, even if that is nothing.
+    if release.status.clone().unwrap_or_default() == *status {
+        return Ok(release.clone());
+    }
+    let wanted = ClusterStackRelease {
+        status: Some(status.clone()),
+        ..release.clone()
+    };
+    debug_assert!(
+        // A paused release keeps what it says, whoever wrote it.
+        is_true(&status.conditions, ConditionType::Paused)
+            || lint(
+                &status.conditions,
+                release.metadata.generation.unwrap_or(0),
+                status.observed_generation.unwrap_or(0)
+            )
+            .is_empty(),
+        "{:?}",
+        status.conditions
+    );
+    match replace_status(&api(context, release), release, &wanted, labels::STATUS_FIELD_MANAGER).await {
+        Ok(StatusWrite::Written(written)) => {
+            let before = release.status.as_ref().map(|status| status.conditions.as_slice());
+            let objects = Some(status.resources.len());
+            log_readiness(
+                release,
+                before.unwrap_or_default(),
+                &status.conditions,
+                objects,
+                context.now(),
+            );
+            Ok(*written)
+        }
+        Ok(StatusWrite::Unchanged) => Ok(release.clone()),
+        Ok(StatusWrite::Conflict) => Err("somebody else wrote the release in between".to_owned()),
+        Ok(StatusWrite::Gone) => Err("the release is gone".to_owned()),
+        Err(error) => Err(chain(&error)),
+    }
+}
+
+/// The releases of one namespace.
+fn api(context: &Context, release: &ClusterStackRelease) -> Api<ClusterStackRelease> {
+    Api::namespaced(context.client.clone(), &release.namespace().unwrap_or_default())
+}
