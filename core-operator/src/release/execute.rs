@@ -65,13 +65,10 @@ impl Pass<'_> {
     pub(crate) async fn run(&self, release: Arc<ClusterStackRelease>, steps: &[Step]) -> Outcome {
         let mut current = release;
         let mut bodies: Option<Arc<Intents>> = None;
+        let mut sure = false;
         for step in steps {
-            let applies = step
-                .actions
-                .iter()
-                .any(|action| matches!(action, ReleaseAction::Apply { .. } | ReleaseAction::Check { .. }));
-            if applies && bodies.is_none() {
-                bodies = self.bodies(&current).await;
+            if let Err(Failed(message)) = self.prepare(step, &current, &mut sure, &mut bodies).await {
+                return Outcome::Refused { message };
             }
             let release = Arc::clone(&current);
             let mut answers: Vec<Result<Option<ClusterStackRelease>, Failed>> = Vec::new();
@@ -85,6 +82,9 @@ impl Pass<'_> {
             for answer in answers {
                 match answer {
                     Ok(Some(newer)) => {
+                        // Written at the version that was read: it was the newest.
+                        sure |= newer.metadata.resource_version != release.metadata.resource_version
+                            && newer.metadata.deletion_timestamp.is_none();
                         self.context.releases.note(newer.clone());
                         current = Arc::new(newer);
                     }
@@ -102,16 +102,7 @@ impl Pass<'_> {
                 }
             }
             if let Some(message) = failed.filter(|_| step.gate) {
-                let own = step.actions.iter().any(|action| {
-                    matches!(
-                        action,
-                        ReleaseAction::Mark { .. }
-                            | ReleaseAction::ControlProvider
-                            | ReleaseAction::RecordInventory { .. }
-                            | ReleaseAction::RemoveFinalizer
-                    )
-                });
-                return if own {
+                return if writes_itself(step) {
                     Outcome::Refused { message }
                 } else {
                     Outcome::Current(current)
@@ -119,6 +110,26 @@ impl Pass<'_> {
             }
         }
         Outcome::Current(current)
+    }
+
+    /// Before the first object is written, the API server itself is asked whether the release is still wanted, unless it has just taken a write of it.
+    async fn prepare(
+        &self,
+        step: &Step,
+        release: &ClusterStackRelease,
+        sure: &mut bool,
+        bodies: &mut Option<Arc<Intents>>,
+    ) -> Result<(), Failed> {
+        let has = |is_meant: fn(&ReleaseAction) -> bool| step.actions.iter().any(is_meant);
+        let applies = has(|action| matches!(action, ReleaseAction::Apply { .. }));
+        if applies && !*sure {
+            self.still_wanted(release).await?;
+            *sure = true;
+        }
+        if bodies.is_none() && (applies || has(|action| matches!(action, ReleaseAction::Check { .. }))) {
+            *bodies = self.bodies(release).await;
+        }
+        Ok(())
     }
 
     /// The bodies of the objects; rendered again here, because only their digests are kept.
@@ -409,4 +420,17 @@ impl Pass<'_> {
         lock(self.memory).objects.entry(key.clone()).or_default().failure = None;
         Ok(())
     }
+}
+
+/// Whether a step is about the release itself: what follows rests on it.
+fn writes_itself(step: &Step) -> bool {
+    step.actions.iter().any(|action| {
+        matches!(
+            action,
+            ReleaseAction::Mark { .. }
+                | ReleaseAction::ControlProvider
+                | ReleaseAction::RecordInventory { .. }
+                | ReleaseAction::RemoveFinalizer
+        )
+    })
 }

@@ -16,6 +16,21 @@ use crate::context::Context;
 use crate::readiness::log_readiness;
 
 impl Pass<'_> {
+    /// Fails when the release is not there any more, or is to go, whatever the watch shows: what would be made for it now, nobody would ever remove.
+    /// A watch of releases may be behind one of their objects, and another process may have removed both.
+    pub(super) async fn still_wanted(&self, release: &ClusterStackRelease) -> Result<(), Failed> {
+        let found = api(self.context, release).get_metadata_opt(&release.name_any()).await;
+        let found = found.map_err(|error| Failed(words_of(&error)))?;
+        let there = found.filter(|found| found.metadata.uid == release.metadata.uid);
+        match there {
+            None => Err(Failed("the release is gone".to_owned())),
+            Some(found) if found.metadata.deletion_timestamp.is_some() => {
+                Err(Failed("the release is being deleted".to_owned()))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
     /// Before anything of a release is made: the finalizer that keeps it until all is gone, and which kinds it has.
     pub(super) async fn mark(
         &self,

@@ -1,5 +1,6 @@
 //! The operator in bad weather: every course under seeds, and systematically with one event lost and from an old snapshot.
 
+mod gone;
 mod in_use;
 mod mutants;
 mod patterns;
