@@ -1,9 +1,9 @@
 //! Journeys in bad weather: each course under many seeds, and after each what must hold whatever the weather was.
 //!
 //! The operator of each run has a namespace, a proxy and a directory of releases of its own; the user of the journey has fair weather. Between
-//! two stations the storm begins anew, with other numbers; under every second seed the operator is killed there and starts in the new storm. At each station the world has to become the one of the same course without a storm,
-//! byte for byte where bytes may be compared ([`crate::world`]). At the end the operator must fall silent, and what it did on the way is judged by
-//! the API server's audit log ([`rules`]).
+//! two stations the storm begins anew, with other numbers; under every second seed the operator is killed there and starts in the new storm. At
+//! each station the world has to become the one of the same course without a storm, byte for byte where bytes may be compared ([`crate::world`]).
+//! At the end the operator must fall silent, and what it did on the way is judged by the API server's audit log ([`rules`]).
 
 pub mod rules;
 

@@ -16,8 +16,9 @@ use crate::{
 };
 
 /// The programs that take a minute and more, the longest first: begun last, one of them would run alone while the other lane has nothing left.
-const LONG: [&str; 6] = [
+const LONG: [&str; 7] = [
     "e2e --test crashes",
+    "e2e --test storms",
     "e2e --test journeys",
     "planning --test decisions",
     "e2e --test idle",
