@@ -13,7 +13,6 @@ use operator_kit::failure::Class;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use tokio::time::Instant;
@@ -42,7 +41,6 @@ pub(crate) struct Metrics {
     applies: Family<OutcomeLabels, Counter>,
     apply_seconds: Histogram,
     render_seconds: Histogram,
-    leader: Gauge,
 }
 
 impl Metrics {
@@ -54,7 +52,6 @@ impl Metrics {
             applies: Family::default(),
             apply_seconds: seconds(),
             render_seconds: seconds(),
-            leader: Gauge::default(),
         };
         registry.register(
             "stackwright_applies",
@@ -71,17 +68,7 @@ impl Metrics {
             "How long a rendering took, with the wait for its turn",
             metrics.render_seconds.clone(),
         );
-        registry.register(
-            "stackwright_leader",
-            "1 in the replica that works, 0 in those that stand by",
-            metrics.leader.clone(),
-        );
         metrics
-    }
-
-    /// This process works from now on.
-    pub(crate) fn leads(&self) {
-        self.leader.set(1);
     }
 
     /// The same apply, counted when it has an answer.

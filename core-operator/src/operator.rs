@@ -109,7 +109,6 @@ pub(crate) async fn operate(
     let (triggers, queues) = Triggers::new();
     let sight = sight.unwrap_or_else(|| ClusterSight::start(&client, &tidings.readiness, &stop));
     let context = assemble(args, &client, (sight, &tidings), handles, &triggers, &stop)?;
-    tidings.metrics.leads();
     tidings.supply.tell_of(&context);
     let (following, waking, told) = (Arc::clone(&context), triggers.clone(), tidings.clone());
     tidings.tasks.start(Task::Triggers, stop.clone(), move || {

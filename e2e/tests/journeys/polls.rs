@@ -330,7 +330,7 @@ fn the_list_of_metrics_is_that_of_a_running_operator() -> Result<()> {
         ] {
             ensure!(metrics.sum(name, &[]) > Some(0.0), "{name}");
         }
-        assert_eq!(metrics.sum("stackwright_leader", &[]), Some(1.0));
+        assert_eq!(metrics.sum("stackwright_shard_held", &[]), Some(1.0));
         Ok(())
     })
 }
