@@ -25,9 +25,9 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// Scales the defaults to another lease duration, not below one second.
+    /// Scales the defaults to another lease duration, cut to whole seconds and not below one: a holder believes in no more than it can promise.
     pub fn of(lease_duration: Duration) -> Self {
-        let lease_duration = lease_duration.max(Duration::from_secs(1));
+        let lease_duration = Duration::from_secs(lease_duration.as_secs().max(1));
         Self {
             lease_duration,
             renew_deadline: lease_duration * 2 / 3,
@@ -215,9 +215,10 @@ mod tests {
 
     #[test]
     fn a_leader_gives_up_before_others_take_over() {
-        for seconds in [1, 5, 15, 60] {
-            let timing = Timing::of(Duration::from_secs(seconds));
-            assert!(timing.renew_deadline < timing.lease_duration);
+        for seconds in [0.1, 1.0, 1.9, 5.0, 15.0, 60.0] {
+            let timing = Timing::of(Duration::from_secs_f64(seconds));
+            let promised = Duration::from_secs(timing.lease_duration.as_secs());
+            assert!(timing.renew_deadline < promised, "{seconds}");
             assert!(timing.retry_period * 3 <= timing.renew_deadline);
         }
         assert_eq!(Timing::of(Duration::from_secs(15)), Timing::default());
