@@ -127,7 +127,9 @@ async fn gather(
     }
 }
 
-/// Shards were gained, or given away: what is in the former is looked at, and nothing is remembered of what is in the latter.
+/// Shards were gained: what is in them is looked at, and nothing is remembered of it from an earlier time.
+///
+/// It is forgotten now and not when a shard was given away, because passes of that time had to end first and remember to the last.
 pub(crate) async fn follow_shards(context: Arc<Context>, triggers: Triggers, tidings: Tidings) {
     let mut watch = context.tenure.watch();
     let mut known = Held::new();
@@ -140,24 +142,17 @@ pub(crate) async fn follow_shards(context: Arc<Context>, triggers: Triggers, tid
         }
         let count = context.tenure.count();
         let gained = |shard: u16| held.contains_key(&shard) && held.get(&shard) != known.get(&shard);
-        let lost = |shard: u16| known.contains_key(&shard) && held.get(&shard) != known.get(&shard);
         for stack in context.stacks.watched() {
-            let shard = shard_of_stack(&stack, count);
-            if lost(shard) {
+            if gained(shard_of_stack(&stack, count)) {
                 context.stack_memories.forget(&stack.uid().unwrap_or_default());
-            }
-            if gained(shard) {
                 triggers.stack(ObjectRef::from_obj(stack.as_ref()));
             }
         }
         for release in context.releases.watched() {
-            let shard = shard_of_release(&release, count);
-            if lost(shard) {
+            if gained(shard_of_release(&release, count)) {
                 let namespace = release.namespace().unwrap_or_default();
                 let part_of = labels::part_of("ClusterStackRelease", &namespace, &release.name_any());
                 context.memories.forget(&part_of);
-            }
-            if gained(shard) {
                 triggers.release(ObjectRef::from_obj(release.as_ref()));
             }
         }
