@@ -29,7 +29,6 @@ use release::http::{Network, NetworkOptions};
 use rendering::Renderer;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
@@ -382,17 +381,33 @@ where
     seen.applied_objects()
 }
 
-/// How one object is reconciled; the answer says when to look again without a change.
-type Look = Option<Duration>;
+/// What came of one reconcile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Nothing was done: the object is in a shard of another process.
+    NotOurs,
+    /// When to look again without a change, if that is known.
+    Done(Option<Duration>),
+}
 
-fn reconcile<K, F, R>(object: &K, context: Arc<Context>, reconcile: F) -> BoxFuture<'static, Action>
+impl Look {
+    /// What to do next, and as what it counts, if it does.
+    fn outcome(self) -> (Action, Option<Outcome>) {
+        match self {
+            Self::NotOurs => (Action::await_change(), None),
+            Self::Done(None) => (Action::await_change(), Some(Outcome::Settled)),
+            Self::Done(Some(delay)) => (Action::requeue(delay), Some(Outcome::Again)),
+        }
+    }
+}
+
+fn reconcile<K, F, R>(object: &K, context: Arc<Context>, reconcile: F) -> BoxFuture<'static, Look>
 where
     K: Resource,
     F: FnOnce(Arc<Context>, String, String) -> R,
     R: Future<Output = Look> + Send + 'static,
 {
-    let look = reconcile(context, object.namespace().unwrap_or_default(), object.name_any());
-    async move { look.await.map_or_else(Action::await_change, Action::requeue) }.boxed()
+    reconcile(context, object.namespace().unwrap_or_default(), object.name_any()).boxed()
 }
 
 /// What one driver is fed with and what it does.
@@ -405,7 +420,7 @@ where
     queue: UnboundedReceiver<ObjectRef<K>>,
     concurrency: u16,
     work: Work,
-    reconcile: fn(Arc<K>, Arc<Context>) -> BoxFuture<'static, Action>,
+    reconcile: fn(Arc<K>, Arc<Context>) -> BoxFuture<'static, Look>,
 }
 
 impl<K, S> Driver<K, S>
@@ -429,19 +444,19 @@ where
         let guarded = move |object: Arc<K>, context: Arc<Context>| {
             let work = doing.clone();
             async move {
-                work.begun(object.namespace().as_deref(), &object.name_any());
-                let begun = Instant::now();
+                let begun = work.begun(object.namespace().as_deref(), &object.name_any());
                 // One object must never take the process down, whatever is in it.
                 let done = tokio::spawn(reconcile(Arc::clone(&object), context)).await;
                 let (action, outcome) = match done {
-                    Ok(action) if action == Action::await_change() => (action, Outcome::Settled),
-                    Ok(action) => (action, Outcome::Again),
+                    Ok(look) => look.outcome(),
                     Err(error) => {
                         tracing::error!(name = %object.name_any(), %error, "a reconcile ended abnormally");
-                        (Action::requeue(AFTER_PANIC), Outcome::Panicked)
+                        (Action::requeue(AFTER_PANIC), Some(Outcome::Panicked))
                     }
                 };
-                work.ended(outcome, begun.elapsed());
+                if let Some(outcome) = outcome {
+                    work.ended(&begun, outcome);
+                }
                 Ok(action)
             }
         };

@@ -32,6 +32,7 @@ use self::memory::{ReleaseMemory, Wishes};
 use self::observe::{Sight, lock, observe};
 use self::own::write_status;
 use crate::context::Context;
+use crate::operator::Look;
 use crate::readiness::log_refusal;
 
 /// Rounds of one reconcile. An installation takes one, a repair two (look, then write); whatever needs more goes on in the next reconcile.
@@ -40,17 +41,22 @@ const ROUNDS: usize = 3;
 /// Until the next look where the watch of Clusters and the API server do not agree on who uses a release, or the latter did not say.
 const IN_DOUBT: Duration = Duration::from_secs(5);
 
-/// Reconciles one release; `None` means that only a change can change the decision.
-pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: String) -> Option<Duration> {
-    let (context, namespace, name) = (context.as_ref(), namespace.as_str(), name.as_str());
-    let part_of = labels::part_of("ClusterStackRelease", namespace, name);
-    let Some(mut release) = context.releases.get(namespace, name) else {
+/// Reconciles one release, if it is in a shard of this process.
+pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: String) -> Look {
+    let part_of = labels::part_of("ClusterStackRelease", &namespace, &name);
+    let Some(release) = context.releases.get(&namespace, &name) else {
         context.memories.forget(&part_of);
-        return None;
+        return Look::Done(None);
     };
-    let _pass = context
-        .tenure
-        .enter(shard_of_release(&release, context.tenure.count()))?;
+    let shard = shard_of_release(&release, context.tenure.count());
+    let Some(_pass) = context.tenure.enter(shard) else {
+        return Look::NotOurs;
+    };
+    Look::Done(work_on(&context, release, part_of).await)
+}
+
+/// Reconciles one release; `None` means that only a change can change the decision.
+async fn work_on(context: &Context, mut release: Arc<ClusterStackRelease>, part_of: String) -> Option<Duration> {
     let memory = context.memories.of(&part_of, &ObjectRef::from_obj(release.as_ref()));
     lock(&memory).hear(Wishes::of(&release));
     for _ in 0..ROUNDS {
@@ -76,8 +82,8 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
         if release.finalizers().is_empty() && release.metadata.deletion_timestamp.is_some() {
             tracing::info!(
                 kind = "ClusterStackRelease",
-                namespace,
-                name,
+                namespace = release.namespace().unwrap_or_default(),
+                name = release.name_any(),
                 "gone, with everything that it brought"
             );
             context.releases.bury(&release);

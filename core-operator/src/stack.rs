@@ -20,14 +20,23 @@ pub(crate) use self::memory::StackMemories;
 use self::execute::execute;
 use self::observe::observe;
 use crate::context::Context;
+use crate::operator::Look;
 use crate::readiness::{log_readiness, log_refusal};
 
-/// Reconciles one stack; `None` means that only a change can change the decision.
-pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: String) -> Option<Duration> {
-    let (context, namespace, name) = (context.as_ref(), namespace.as_str(), name.as_str());
+/// Reconciles one stack, if it is in a shard of this process.
+pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: String) -> Look {
     context.releases.listed().await;
-    let stack = context.stacks.get(namespace, name)?;
-    let _pass = context.tenure.enter(shard_of_stack(&stack, context.tenure.count()))?;
+    let Some(stack) = context.stacks.get(&namespace, &name) else {
+        return Look::Done(None);
+    };
+    let Some(_pass) = context.tenure.enter(shard_of_stack(&stack, context.tenure.count())) else {
+        return Look::NotOurs;
+    };
+    Look::Done(work_on(&context, stack, (&namespace, &name)).await)
+}
+
+/// Reconciles one stack; `None` means that only a change can change the decision.
+async fn work_on(context: &Context, stack: Arc<ClusterStack>, (namespace, name): (&str, &str)) -> Option<Duration> {
     let now = context.now();
     let look = |stack| async move {
         let looking = context

@@ -67,6 +67,15 @@ pub(crate) struct Work {
     durations: Histogram,
 }
 
+/// A reconcile that is under way.
+#[derive(Debug)]
+#[must_use = "counts when it has ended"]
+pub(crate) struct Begun {
+    at: Instant,
+    /// How long the object had waited; `None` where it is looked at without a trigger.
+    waited: Option<Duration>,
+}
+
 /// The work of each driver, in the order of [`KINDS`].
 pub(super) fn register(registry: &mut Registry) -> [Work; 2] {
     let reconciles = Family::<ReconcileLabels, Counter>::default();
@@ -111,11 +120,11 @@ impl Work {
         self.lock().entry(place).or_insert_with(Instant::now);
     }
 
-    /// An object does not wait any more: it is being looked at.
-    pub(crate) fn begun(&self, namespace: Option<&str>, name: &str) {
-        if let Some(since) = self.forgotten(namespace, name) {
-            self.waits.observe(since.elapsed().as_secs_f64());
-        }
+    /// An object does not wait any more: it is being looked at. Whose work that is turns out then, so that nothing is counted yet.
+    pub(crate) fn begun(&self, namespace: Option<&str>, name: &str) -> Begun {
+        let waited = self.forgotten(namespace, name).map(|since| since.elapsed());
+        let at = Instant::now();
+        Begun { at, waited }
     }
 
     /// An object does not wait any more: it is gone. Since when it waited.
@@ -125,13 +134,16 @@ impl Work {
     }
 
     /// A reconcile has ended.
-    pub(crate) fn ended(&self, outcome: Outcome, took: Duration) {
+    pub(crate) fn ended(&self, begun: &Begun, outcome: Outcome) {
         let labels = ReconcileLabels {
             kind: self.kind,
             outcome: outcome.name(),
         };
         self.reconciles.get_or_create(&labels).inc();
-        self.durations.observe(took.as_secs_f64());
+        self.durations.observe(begun.at.elapsed().as_secs_f64());
+        if let Some(waited) = begun.waited {
+            self.waits.observe(waited.as_secs_f64());
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Place, Instant>> {
@@ -200,12 +212,16 @@ mod tests {
         ] {
             assert!(waiting.contains(line), "{line} in {waiting}");
         }
-        releases.begun(Some("fleet"), "one");
-        releases.ended(Outcome::Again, Duration::from_secs(1));
+        let one = releases.begun(Some("fleet"), "one");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        releases.ended(&one, Outcome::Again);
         releases.forgotten(Some("fleet"), "gone");
         // By itself, without a trigger.
-        releases.begun(Some("fleet"), "one");
-        releases.ended(Outcome::Panicked, Duration::from_secs(1));
+        let again = releases.begun(Some("fleet"), "one");
+        releases.ended(&again, Outcome::Panicked);
+        // Of another process.
+        releases.triggered(Some("fleet"), "other");
+        drop(releases.begun(Some("fleet"), "other"));
         let done = page(&registry);
         for line in [
             "stackwright_queue_depth{kind=\"ClusterStackRelease\"} 0",
@@ -213,6 +229,7 @@ mod tests {
             "stackwright_queue_wait_seconds_count{kind=\"ClusterStackRelease\"} 1",
             "stackwright_queue_wait_seconds_sum{kind=\"ClusterStackRelease\"} 4",
             "stackwright_reconcile_duration_seconds_count{kind=\"ClusterStackRelease\"} 2",
+            "stackwright_reconcile_duration_seconds_sum{kind=\"ClusterStackRelease\"} 1",
             "stackwright_reconciles_total{kind=\"ClusterStackRelease\",outcome=\"again\"} 1",
             "stackwright_reconciles_total{kind=\"ClusterStackRelease\",outcome=\"panicked\"} 1",
             "stackwright_reconciles_total{kind=\"ClusterStack\",outcome=\"settled\"} 0",
