@@ -40,6 +40,7 @@ pub(crate) use self::opened::Opened;
 use self::place::Place;
 pub(crate) use self::remote::{Cache, CacheOptions};
 use self::remote::{RemoteFollower, Wish};
+use self::verification::Looked;
 use crate::tasks::{Task, Tasks};
 
 /// What changed at a source.
@@ -200,9 +201,11 @@ impl Sources {
                     Opened::Ready { files, .. } => Some(files.release.digest),
                     _ => None,
                 };
-                let (opened, is_bad) = verification::admitted(&self.keys, release, &tag, found).await;
-                if let Some(digest) = digest.filter(|_| is_bad) {
-                    follower.refused(&tag, digest);
+                let (opened, looked) = verification::admitted(&self.keys, release, &tag, found).await;
+                match (digest, looked) {
+                    (Some(digest), Looked::Good) => follower.accepted(&tag, digest),
+                    (Some(digest), Looked::Bad) => follower.refused(&tag, digest),
+                    (None, _) | (_, Looked::Nothing) => {}
                 }
                 opened
             }

@@ -41,34 +41,56 @@ pub(super) fn needed(releases: &[Arc<ClusterStackRelease>]) -> HashMap<KeyPlace,
     needed
 }
 
-/// Admits what was found, as far as the policy allows. The second value says whether signatures were looked at that are not good.
+/// What came of looking at the signatures that a source has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Looked {
+    /// Nobody wanted to, or could.
+    Nothing,
+    /// They are good enough.
+    Good,
+    /// They are not.
+    Bad,
+}
+
+impl Looked {
+    fn at(verdict: &Verdict) -> Self {
+        match verdict {
+            Ok(_) => Self::Good,
+            // It says nothing of the signatures.
+            Err(Unverified::NotChecked { .. }) => Self::Nothing,
+            Err(_) => Self::Bad,
+        }
+    }
+}
+
+/// Admits what was found, as far as the policy allows.
 pub(super) async fn admitted(
     keys: &Arc<KeyRing>,
     release: &ClusterStackRelease,
     tag: &ReleaseTag,
     opened: Opened<Found>,
-) -> (Opened, bool) {
+) -> (Opened, Looked) {
     let (source, moved_to, found) = match opened {
         Opened::Ready {
             source,
             moved_to,
             files,
         } => (source, moved_to, files),
-        Opened::Missing { message } => return (Opened::Missing { message }, false),
-        Opened::Broken { message } => return (Opened::Broken { message }, false),
-        Opened::Refused { message, awaited } => return (Opened::Refused { message, awaited }, false),
+        Opened::Missing { message } => return (Opened::Missing { message }, Looked::Nothing),
+        Opened::Broken { message } => return (Opened::Broken { message }, Looked::Nothing),
+        Opened::Refused { message, awaited } => return (Opened::Refused { message, awaited }, Looked::Nothing),
     };
-    let mut is_bad = false;
+    let mut looked = Looked::Nothing;
     let verification = match policy(release) {
         None => Verification::Off,
         Some(policy) => {
             if let (VerificationMode::Require, Signatures::Awaited { message }) = (policy.mode, &found.signatures) {
                 let message = message.clone();
-                return (Opened::Missing { message }, false);
+                return (Opened::Missing { message }, Looked::Nothing);
             }
             let namespace = release.namespace().unwrap_or_default();
             let verdict = verdict(keys, policy, &namespace, tag, &found).await;
-            is_bad = verdict.is_err();
+            looked = Looked::at(&verdict);
             match policy.mode {
                 VerificationMode::Warn => Verification::Warn(verdict),
                 VerificationMode::Off | VerificationMode::Require => Verification::Require(verdict),
@@ -86,7 +108,7 @@ pub(super) async fn admitted(
             awaited: refused.class() != ErrorClass::Terminal,
         },
     };
-    (opened, is_bad)
+    (opened, looked)
 }
 
 async fn verdict(keys: &Arc<KeyRing>, policy: &Policy, namespace: &str, tag: &ReleaseTag, found: &Found) -> Verdict {

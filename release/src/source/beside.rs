@@ -49,11 +49,13 @@ pub(super) fn of_files<'name>(files: impl IntoIterator<Item = (&'name str, Vec<u
         match name {
             SUMS => evidence.state(Statement::Sums, bytes),
             // What is no text is no base64 either, and is told as such.
-            SUMS_SIGNATURE => evidence.add(
-                Statement::Sums,
-                Proof::Detached(String::from_utf8_lossy(&bytes).into_owned()),
-            ),
-            SUMS_BUNDLE => evidence.add(Statement::Sums, Proof::Bundle(Bytes(bytes))),
+            SUMS_SIGNATURE => {
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                evidence.add(Statement::Sums, Proof::Detached(text));
+            }
+            SUMS_BUNDLE => {
+                evidence.add(Statement::Sums, Proof::Bundle(Bytes(bytes)));
+            }
             _ => {}
         }
     }

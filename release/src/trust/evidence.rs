@@ -71,14 +71,15 @@ impl Evidence {
         *place = Some(Bytes(bytes));
     }
 
-    /// Notes a signature, if there is room for it.
-    pub(crate) fn add(&mut self, of: Statement, proof: Proof) {
+    /// Notes a signature, if there is room for it; whether there was.
+    pub(crate) fn add(&mut self, of: Statement, proof: Proof) -> bool {
         let has_room = self.signatures.len() < MAX_SIGNATURES && self.bytes() + proof.bytes() <= MAX_BYTES;
         if has_room {
             self.signatures.push(Signature { of, proof });
         } else {
             self.is_cut = true;
         }
+        has_room
     }
 
     /// Notes that there are more signatures than are looked at.
@@ -96,8 +97,8 @@ impl Evidence {
         self.signatures.is_empty()
     }
 
-    /// Whether there are more signatures than are looked at.
-    pub(super) fn is_cut(&self) -> bool {
+    /// Whether there are, or may be, more signatures than were looked at.
+    pub fn is_cut(&self) -> bool {
         self.is_cut
     }
 

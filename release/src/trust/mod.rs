@@ -20,7 +20,9 @@ mod verify;
 
 use std::{fmt, sync::Arc};
 
-pub(crate) use self::evidence::{Bytes, MAX_PAYLOAD, MAX_SIGNATURES, MAX_STATEMENT, MAX_WRITTEN, Proof, Statement};
+pub(crate) use self::evidence::{
+    Bytes, MAX_PAYLOAD, MAX_SIGNATURE, MAX_SIGNATURES, MAX_STATEMENT, MAX_WRITTEN, Proof, Statement,
+};
 pub use self::{
     error::Unverified,
     evidence::Evidence,

@@ -229,3 +229,28 @@ async fn bundles_are_taken_from_a_list_of_referrers_up_to_the_bound() {
         "{refused}"
     );
 }
+
+#[tokio::test]
+async fn good_signature_is_found_beside_others_that_are_damaged_or_gone() {
+    let mut world = World::new();
+    let mut referrers = Vec::new();
+    for (text, is_there) in [("gone", false), ("good", true)] {
+        let blob = Digest::of(text.as_bytes()).to_string();
+        if is_there {
+            world.content.blobs.insert(blob.clone(), text.as_bytes().to_vec());
+        }
+        let manifest = manifest_of(BUNDLE, &blob, text.len());
+        let digest = Digest::of(manifest.as_bytes()).to_string();
+        world.content.manifests.insert(digest.clone(), manifest);
+        referrers.push(bundle(&digest));
+    }
+    referrers.insert(0, bundle("sha512:00"));
+    let index = index_of(&referrers);
+    let evidence = world
+        .find(move |asked| is_referrers(asked).then(|| Reply::of(200, &[], &index)))
+        .await
+        .unwrap();
+    let written = serde_json::to_value(&evidence).unwrap();
+    assert_eq!(written["signatures"].as_array().unwrap().len(), 1);
+    assert!(evidence.is_cut());
+}

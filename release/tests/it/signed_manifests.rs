@@ -362,7 +362,8 @@ async fn release_is_verified_from_what_was_kept_when_the_registry_is_gone() {
     let file = only_file(&cache.path().join("evidence"));
     let kept = fs::read_to_string(&file).unwrap();
     for spoilt in [
-        kept.replacen("MEU", "MEQ", 1).replacen("MEY", "MEQ", 1),
+        // Every signature of this curve begins so.
+        kept.replacen("ME", "MF", 1),
         kept[1..].to_owned(),
         String::new(),
     ] {

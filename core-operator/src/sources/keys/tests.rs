@@ -163,23 +163,35 @@ async fn secrets_of_others_and_without_the_key_are_refused_and_never_shown() {
 }
 
 #[tokio::test]
-async fn trust_root_is_read_from_its_own_secret_and_the_fault_in_it_is_told() {
-    let world = World::new(secret(&[("trusted_root.json", "{}")]));
-    let place = KeyPlace {
-        namespace: "fleet".to_owned(),
-        cosign: Cosign::Keyless(crds::policy::Keyless {
-            issuer: "https://issuer.example.com".to_owned(),
-            identity: "publisher@example.com".to_owned(),
-            trust_root_secret_ref: SecretReference {
-                name: "root".to_owned(),
-                key: None,
-            },
-        }),
-    };
-    let tag = "docker-harbor-1-34-v1".parse().unwrap();
-    let error = world.ring.keys(&place, &tag).await.unwrap_err().to_string();
-    assert!(
-        error.contains("the key \"trusted_root.json\" of the Secret fleet/root gives no trust root: "),
-        "{error}"
-    );
+async fn trust_root_is_read_from_its_own_secret_and_what_is_in_it_is_not_told() {
+    for text in [
+        "{}",
+        "493021",
+        "\"canary\"",
+        "[\"canary\"]",
+        "canary",
+        r#"{"mediaType": "canary"}"#,
+        r#"{"tlogs": "canary"}"#,
+        r#"{"mediaType": "canary", "certificateAuthorities": [], "tlogs": [], "ctlogs": [], "timestampAuthorities": []}"#,
+    ] {
+        let world = World::new(secret(&[("trusted_root.json", text)]));
+        let place = KeyPlace {
+            namespace: "fleet".to_owned(),
+            cosign: Cosign::Keyless(crds::policy::Keyless {
+                issuer: "https://issuer.example.com".to_owned(),
+                identity: "publisher@example.com".to_owned(),
+                trust_root_secret_ref: SecretReference {
+                    name: "root".to_owned(),
+                    key: None,
+                },
+            }),
+        };
+        let tag = "docker-harbor-1-34-v1".parse().unwrap();
+        let error = world.ring.keys(&place, &tag).await.unwrap_err().to_string();
+        assert!(
+            error.contains("the key \"trusted_root.json\" of the Secret fleet/root gives no trust root: "),
+            "{error}"
+        );
+        assert!(!error.contains("canary") && !error.contains("493021"), "{error}");
+    }
 }

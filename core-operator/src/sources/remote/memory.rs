@@ -1,6 +1,6 @@
 //! What a follower remembers of the releases of its source.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crds::names::ReleaseTag;
@@ -27,12 +27,28 @@ struct Coming {
 }
 
 /// What a source has shown for a release.
-struct Shown {
+struct Showing {
     evidence: Arc<Evidence>,
     /// Whether the source said so since the process started; otherwise it is what was kept.
     is_fresh: bool,
     /// Whether it was not good enough.
     is_refused: bool,
+}
+
+impl Showing {
+    /// What was refused is worth less than anything new.
+    fn is_better_than(&self, other: &Evidence) -> bool {
+        !self.evidence.is_empty() && (other.is_empty() || other.is_cut() && !self.is_refused)
+    }
+}
+
+/// What became of what a source has shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Shown {
+    /// Whether it is what counts now.
+    pub(super) is_kept: bool,
+    /// Whether it differs from what was known.
+    pub(super) is_news: bool,
 }
 
 /// A search for signatures.
@@ -52,7 +68,7 @@ struct Entry {
     /// What the source had under the tag when it was asked last.
     offered: Option<Digest>,
     coming: Option<Coming>,
-    shown: BTreeMap<Digest, Shown>,
+    shown: BTreeMap<Digest, Showing>,
     search: Option<Search>,
     /// The turn in which it was last held against what the source has.
     compared: u64,
@@ -152,21 +168,38 @@ impl Memory {
         Some(Arc::clone(&shown.evidence))
     }
 
-    /// Notes what the source shows for a release, now or before the process started; whether that is news.
-    pub(super) fn show(&mut self, tag: &ReleaseTag, digest: Digest, evidence: Arc<Evidence>, is_fresh: bool) -> bool {
+    /// Notes what the source shows for a release, now or before the process started. What shows less than before is not kept: a signature
+    /// holds although somebody has taken it away, or was not to be had.
+    pub(super) fn show(&mut self, tag: &ReleaseTag, digest: Digest, evidence: Arc<Evidence>, is_fresh: bool) -> Shown {
         let Some(entry) = self.entries.get_mut(tag) else {
-            return false;
+            return Shown::default();
         };
-        let before = entry.shown.get(&digest).filter(|before| before.evidence == evidence);
-        let (is_news, is_refused) = (before.is_none(), before.is_some_and(|before| before.is_refused));
-        let shown = Shown {
-            evidence,
-            is_fresh,
-            // What was not good enough is not by being shown once more.
-            is_refused,
-        };
-        entry.shown.insert(digest, shown);
-        is_news
+        match entry.shown.get_mut(&digest) {
+            Some(before) if before.evidence == evidence || before.is_better_than(&evidence) => {
+                before.is_fresh |= is_fresh;
+                Shown::default()
+            }
+            _ => {
+                let showing = Showing {
+                    evidence,
+                    is_fresh,
+                    is_refused: false,
+                };
+                entry.shown.insert(digest, showing);
+                Shown {
+                    is_kept: true,
+                    is_news: true,
+                }
+            }
+        }
+    }
+
+    /// Notes that what was shown is good enough.
+    pub(super) fn accept(&mut self, tag: &ReleaseTag, digest: Digest) {
+        let shown = self.entries.get_mut(tag).and_then(|entry| entry.shown.get_mut(&digest));
+        if let Some(shown) = shown {
+            shown.is_refused = false;
+        }
     }
 
     /// Notes that what was shown is not good enough; whether the source may have better by now.
@@ -229,7 +262,6 @@ impl Memory {
             let Some(listed) = find(listed, tag) else { continue };
             if entry.is_refused() {
                 refused.push((entry.compared, tag.clone()));
-                continue;
             }
             let Some(identity) = listed.identity else {
                 untold.push((entry.compared, tag.clone()));
@@ -254,8 +286,8 @@ impl Memory {
             in_turn(differing, most.differing),
             in_turn(untold, most.untold),
             in_turn(refused, most.refused),
-        ]
-        .concat();
+        ];
+        let chosen: BTreeSet<_> = chosen.into_iter().flatten().collect();
         self.compared(chosen.into_iter().map(|(_, tag)| tag).collect())
     }
 

@@ -14,6 +14,7 @@ use tokio::time;
 
 use super::super::opened::Signatures;
 use super::super::{SourceChange, lock};
+use super::memory::Shown;
 use super::{RemoteFollower, Trouble, spread};
 
 impl RemoteFollower {
@@ -41,6 +42,11 @@ impl RemoteFollower {
         if lock(&self.memory).refuse(tag, digest) {
             self.searched(tag, digest);
         }
+    }
+
+    /// Takes that the signatures of a release are good enough: nobody has to look for others.
+    pub(in crate::sources) fn accepted(&self, tag: &ReleaseTag, digest: Digest) {
+        lock(&self.memory).accept(tag, digest);
     }
 
     /// Whether the source shows other signatures than those that were not good enough.
@@ -116,12 +122,13 @@ impl RemoteFollower {
         Ok(())
     }
 
-    /// Notes what the source shows; whether that is news. That it shows nothing (any more) is no reason to forget what it showed.
+    /// Notes what the source shows; whether that is news. That it shows nothing (any more), or not all, is no reason to forget what it showed.
     async fn show(&self, tag: &ReleaseTag, digest: Digest, evidence: Evidence, origin: &Origin) -> bool {
         let evidence = Arc::new(evidence);
-        if !evidence.is_empty() {
+        let Shown { is_kept, is_news } = lock(&self.memory).show(tag, digest, Arc::clone(&evidence), true);
+        if is_kept && !evidence.is_empty() {
             self.cache.vouch(digest, origin.id, &evidence).await;
         }
-        lock(&self.memory).show(tag, digest, evidence, true)
+        is_news
     }
 }

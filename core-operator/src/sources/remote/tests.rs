@@ -24,6 +24,8 @@ struct Faraway {
     is_down: AtomicBool,
     lists: AtomicU64,
     resolves: AtomicU64,
+    /// How often it was asked for signatures.
+    looks: AtomicU64,
     /// What its Secret holds.
     secret: AtomicU64,
     /// Whether its list says which files its releases have.
@@ -39,6 +41,7 @@ impl Faraway {
             is_down: AtomicBool::new(false),
             lists: AtomicU64::new(0),
             resolves: AtomicU64::new(0),
+            looks: AtomicU64::new(0),
             secret: AtomicU64::new(0),
             tells: AtomicBool::new(false),
             panics: AtomicU64::new(0),
@@ -101,7 +104,9 @@ impl ReleaseSource for Faraway {
     fn evidence<'a>(&'a self, resolved: &'a Resolved) -> SourceFuture<'a, Evidence> {
         Box::pin(async {
             self.answer()?;
-            self.directory.evidence_of(resolved.tag()).await
+            let evidence = self.directory.evidence_of(resolved.tag()).await;
+            self.looks.fetch_add(1, Ordering::Relaxed);
+            evidence
         })
     }
 
@@ -572,4 +577,33 @@ async fn tag_that_moved_has_nothing_to_show_for_what_was_pinned() {
     sign(&root);
     let mut process = Process::verifying(&faraway, cache.path());
     assert_eq!(process.until_signatures(Some(pinned), false).await, pinned);
+}
+
+#[tokio::test(start_paused = true)]
+async fn signatures_that_the_source_no_longer_shows_still_count() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    sign(&root);
+    let faraway = Faraway::new(root.path());
+    let pinned = Process::verifying(&faraway, cache.path())
+        .until_signatures(None, true)
+        .await;
+    let directory = root.path().join(RELEASES_DIRECTORY).join(tag().to_string());
+    fs::remove_file(directory.join(SUMS)).unwrap();
+    fs::remove_file(directory.join(SUMS_SIGNATURE)).unwrap();
+    // For somebody else they are not good enough, so that others are looked for.
+    let mut process = Process::verifying(&faraway, cache.path());
+    process.until_signatures(Some(pinned), true).await;
+    process.follower.refused(&tag(), pinned);
+    let looks = faraway.looks.load(Ordering::Relaxed);
+    for _ in 0..100 {
+        time::sleep(UNWISHED).await;
+    }
+    assert!(
+        faraway.looks.load(Ordering::Relaxed) >= looks + 2,
+        "it was looked for others"
+    );
+    process.until_signatures(Some(pinned), true).await;
+    // And whoever trusts them again has nothing looked for.
+    process.follower.accepted(&tag(), pinned);
+    assert!(!lock(&process.follower.memory).is_refused(&tag(), pinned));
 }

@@ -10,7 +10,7 @@ use super::{MAX_PAGES_OF_REFERRERS, OciError, Shared, Wanted, manifest, tags, ta
 use crate::{
     Digest, Evidence,
     http::{Redirects, StatusCode},
-    trust::{Bytes, MAX_PAYLOAD, MAX_SIGNATURES, Proof, Statement, bundle::MAX_BUNDLE_BYTES},
+    trust::{Bytes, MAX_PAYLOAD, MAX_SIGNATURE, MAX_SIGNATURES, Proof, Statement, bundle::MAX_BUNDLE_BYTES},
 };
 
 /// Media types of manifests, as they are asked for.
@@ -68,6 +68,10 @@ struct Search<'shared> {
     /// The tag of the release, for messages.
     tag: String,
     evidence: &'shared mut Evidence,
+    /// No more fit in.
+    is_full: bool,
+    /// The first thing that went wrong. Whoever may write into the registry can put a bad signature beside a good one.
+    trouble: Option<OciError>,
 }
 
 impl Shared {
@@ -82,15 +86,20 @@ impl Shared {
             shared: self,
             tag: tag.to_string(),
             evidence,
+            is_full: false,
+            trouble: None,
         };
-        search.classic(manifest).await?;
-        let is_signed = !search.evidence.is_empty();
-        match search.referrers(manifest).await {
-            // A registry that cannot list them must not make useless what it has under the tag.
-            Err(error) if is_signed => {
-                tracing::debug!(%error, repository = %self.repository(), "unable to list what refers to a release");
+        let classic = search.classic(manifest).await;
+        search.pass(classic);
+        let referrers = search.referrers(manifest).await;
+        search.pass(referrers);
+        match search.trouble.take() {
+            Some(error) if search.evidence.is_empty() => return Err(error),
+            Some(error) => {
+                tracing::debug!(%error, repository = %self.repository(), "unable to read every signature of a release");
+                search.evidence.cut();
             }
-            found => found?,
+            None => {}
         }
         if !search.evidence.is_empty() {
             let signed = search.manifest(&manifest.to_string(), Some(manifest)).await?;
@@ -102,6 +111,13 @@ impl Shared {
 }
 
 impl Search<'_> {
+    /// Goes on whatever came of a part of the search.
+    fn pass(&mut self, part: Result<(), OciError>) {
+        if let Err(error) = part {
+            self.trouble.get_or_insert(error);
+        }
+    }
+
     async fn classic(&mut self, manifest: Digest) -> Result<(), OciError> {
         let tag = format!("sha256-{}.sig", manifest.hex());
         match self.manifest(&tag, None).await? {
@@ -135,20 +151,25 @@ impl Search<'_> {
         }
         let mut wanted = referrers.into_iter().filter(Referrer::is_signature);
         for referrer in wanted.by_ref().take(MAX_SIGNATURES) {
-            let digest: Digest = referrer
-                .digest
-                .parse()
-                .map_err(|_| self.wrong("a digest is not sha256"))?;
-            let bytes = self.manifest(&referrer.digest, Some(digest)).await?;
-            // What was taken away since it was listed is no signature any more.
-            if let Some(bytes) = bytes {
-                self.layers(&bytes).await?;
+            if self.is_full {
+                break;
             }
+            let part = self.referrer(&referrer.digest).await;
+            self.pass(part);
         }
         if wanted.next().is_some() {
             self.evidence.cut();
         }
         Ok(())
+    }
+
+    async fn referrer(&mut self, digest: &str) -> Result<(), OciError> {
+        let parsed: Digest = digest.parse().map_err(|_| self.wrong("a digest is not sha256"))?;
+        match self.manifest(digest, Some(parsed)).await? {
+            Some(bytes) => self.layers(&bytes).await,
+            // What was taken away since it was listed is no signature any more.
+            None => Ok(()),
+        }
     }
 
     /// A page of a list of manifests; none where the registry has no such list.
@@ -212,11 +233,21 @@ impl Search<'_> {
                 bundle if bundle.starts_with(BUNDLE) => (MAX_BUNDLE_BYTES, true),
                 _ => continue,
             };
-            if self.evidence.count() == MAX_SIGNATURES || layer.size > limit as u64 {
+            if self.is_full || self.evidence.count() == MAX_SIGNATURES {
+                self.evidence.cut();
+                return Ok(());
+            }
+            if layer.size > limit as u64 || signature.as_ref().is_some_and(|text| text.len() > MAX_SIGNATURE) {
                 self.evidence.cut();
                 continue;
             }
-            let bytes = Bytes(self.blob(&layer.digest, limit).await?);
+            let bytes = match self.blob(&layer.digest, limit).await {
+                Ok(bytes) => Bytes(bytes),
+                Err(error) => {
+                    self.pass(Err(error));
+                    continue;
+                }
+            };
             let proof = match (is_bundle, signature) {
                 (true, _) => Proof::Bundle(bytes),
                 (false, signature) => Proof::SimpleSigning {
@@ -224,7 +255,7 @@ impl Search<'_> {
                     signature: signature.unwrap_or_default(),
                 },
             };
-            self.evidence.add(Statement::Manifest, proof);
+            self.is_full = !self.evidence.add(Statement::Manifest, proof);
         }
         Ok(())
     }

@@ -119,12 +119,22 @@ impl ReleaseSource for OciSource {
     /// signature from where there are no manifests.
     fn evidence<'a>(&'a self, resolved: &'a Resolved) -> SourceFuture<'a, Evidence> {
         Box::pin(async move {
-            let mut evidence = beside::evidence(self, resolved).await?;
+            let (mut evidence, trouble) = match beside::evidence(self, resolved).await {
+                Ok(evidence) => (evidence, None),
+                Err(error) => (Evidence::default(), Some(error)),
+            };
             if let Some(manifest) = resolved.manifest() {
                 let search = async { Ok(self.shared.find(resolved.tag(), manifest, &mut evidence).await?) };
                 beside::in_time(search).await?;
             }
-            Ok(evidence)
+            match trouble {
+                Some(error) if evidence.is_empty() => Err(error),
+                Some(_) => {
+                    evidence.cut();
+                    Ok(evidence)
+                }
+                None => Ok(evidence),
+            }
         })
     }
 }

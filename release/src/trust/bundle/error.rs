@@ -140,7 +140,7 @@ impl BundleError {
     /// How much it says, held against the other reasons why a release is [not verified](crate::Unverified).
     pub(in crate::trust) fn weight(&self) -> u8 {
         match self {
-            Self::OtherDigest { .. } | Self::OtherStatement { .. } => 4,
+            Self::OtherStatement { .. } => 4,
             stranger if stranger.is_by_a_stranger() => 2,
             _ => 3,
         }
@@ -150,6 +150,8 @@ impl BundleError {
         matches!(
             self,
             Self::OtherKey
+                // What a signature is meant to be of, nobody vouches for.
+                | Self::OtherDigest { .. }
                 | Self::NotByKey
                 | Self::NotByIdentity
                 | Self::OtherIssuer { .. }
