@@ -415,7 +415,12 @@ fn operator_of(namespace: &str) -> Identity {
 fn name_of_this_test() -> String {
     let thread = thread::current();
     let name = thread.name().unwrap_or("journey");
-    let name = name.rsplit("::").next().unwrap_or(name).replace('_', "-");
+    let name = name
+        .rsplit("::")
+        .next()
+        .unwrap_or(name)
+        .replace('_', "-")
+        .to_lowercase();
     name.chars()
         .take(LONGEST_NAME)
         .collect::<String>()

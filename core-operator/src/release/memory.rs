@@ -111,10 +111,15 @@ impl Memories {
     /// The memory of a release, empty at first.
     pub(crate) fn of(&self, part_of: &str, release: &ObjectRef<ClusterStackRelease>) -> Arc<Mutex<ReleaseMemory>> {
         let mut entries = self.by_part_of.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = entries.entry(part_of.to_owned()).or_insert_with(|| Entry {
+        let new = || Entry {
             release: release.clone(),
             memory: Arc::default(),
-        });
+        };
+        let entry = entries.entry(part_of.to_owned()).or_insert_with(new);
+        if entry.release.extra.uid != release.extra.uid {
+            // Another release of the same name, made before anybody saw that the first was gone: nothing of that one is true of it.
+            *entry = new();
+        }
         Arc::clone(&entry.memory)
     }
 

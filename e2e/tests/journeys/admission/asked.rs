@@ -61,7 +61,8 @@ impl Objects {
 
     /// What deletion would answer.
     pub(super) async fn try_delete(&self, name: &str) -> Result<Answer> {
-        self.ask(Method::DELETE, &format!("/{name}?dryRun=All"), &json!({}))
+        // Where there is a body the API server takes its options from there alone.
+        self.ask(Method::DELETE, &format!("/{name}"), &json!({ "dryRun": ["All"] }))
             .await
     }
 
