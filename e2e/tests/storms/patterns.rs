@@ -20,7 +20,7 @@ use e2e::{
 
 use crate::surveys;
 
-const LANES: usize = 8;
+const LANES: usize = 4;
 /// Longer than any journey takes.
 const JOURNEY_DEADLINE: Duration = Duration::from_mins(5);
 /// Long enough for several writes of an operator.

@@ -18,13 +18,13 @@ use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, PostParams, WatchEvent, WatchParams},
 };
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 const KIND: &str = "configmaps";
 /// Every namespace gets this one, at some time.
 const OURS: &str = "metadata.name!=kube-root-ca.crt";
 /// Longer than any answer of an API server takes that is in no hurry.
-const LONG: Duration = Duration::from_secs(3);
+const LONG: Duration = Duration::from_secs(10);
 
 /// Objects of a journey: through the proxy, and directly.
 struct Scene {
@@ -264,6 +264,8 @@ fn a_watch_may_begin_further_back_than_it_asks_for() -> Result<()> {
         scene.make("one").await?;
         assert_eq!(told(&mut watch).await?, "+one");
         let first = Instant::now();
+        // The past is measured in time: so much may pass until the next watch arrives.
+        sleep(Duration::from_secs(5)).await;
         scene.make("two").await?;
         assert_eq!(told(&mut watch).await?, "+two");
         let version = scene.version().await?;
