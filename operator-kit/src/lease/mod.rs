@@ -156,18 +156,10 @@ impl Elector {
     }
 
     /// Looks, writes, and the wait after them; false when a Lease was lost.
-    ///
-    /// What is held comes first, and alone: a call without an answer for any other Lease must not cost it.
     async fn round(&mut self) -> bool {
-        let begun = self.fence.clock().now();
-        let mut troubles = self.renew().await;
-        if troubles.is_empty() && !self.has_lost() {
-            // Counts from now on, however long the rest takes.
-            self.publish();
-            troubles = self.look().await;
-            if !self.has_lost() && self.is_admitted() {
-                troubles.extend(self.divide().await);
-            }
+        let mut troubles = self.keep().await;
+        if !self.has_lost() && self.is_admitted() {
+            troubles.extend(self.divide().await);
         }
         if self.has_lost() {
             self.fence.set(None);
@@ -177,30 +169,21 @@ impl Elector {
         }
         self.tell(troubles);
         self.publish();
-        // Who has waited for an answer has waited.
-        let waited = self.fence.clock().now().saturating_sub(begun);
-        sleep(self.patience().min(self.retry_period.saturating_sub(waited))).await;
+        sleep(self.patience().min(self.retry_period)).await;
         true
     }
 
-    /// Joins the group, and renews all that is held, at once.
-    async fn renew(&mut self) -> Vec<Trouble> {
+    /// Renews what is held and looks at the rest, all at once: one call that hangs must not cost the other Leases.
+    async fn keep(&mut self) -> Vec<Trouble> {
         let group = async {
             match &mut self.group {
                 Some(group) => group.join().await.err(),
                 None => None,
             }
         };
-        let held = self.shards.iter_mut().filter(|slot| slot.is_held());
-        let (group, shards) = tokio::join!(group, join_all(held.map(renew)));
+        let shards = join_all(self.shards.iter_mut().map(keep));
+        let (group, shards) = tokio::join!(group, shards);
         group.into_iter().chain(shards.into_iter().flatten()).collect()
-    }
-
-    /// Looks at all that is not held, at once.
-    async fn look(&mut self) -> Vec<Trouble> {
-        let others = self.shards.iter_mut().filter(|slot| !slot.is_held());
-        let looks = join_all(others.map(Slot::look)).await;
-        looks.into_iter().filter_map(Result::err).collect()
     }
 
     fn is_admitted(&self) -> bool {
@@ -232,7 +215,7 @@ impl Elector {
                 if tenure.is_idle(shard) {
                     return slot.release().await.err();
                 }
-            } else if share.take.contains(&shard) || slot.is_ours() && !slot.is_held() {
+            } else if share.take.contains(&shard) || slot.is_ours() && slot.candidate.valid_until().is_none() {
                 return slot.write().await.err();
             }
             None
@@ -272,7 +255,11 @@ impl Elector {
 
     /// Lets be worked on what is held, for as long as it is certain.
     fn publish(&self) {
-        let held: Vec<bool> = self.shards.iter().map(Slot::is_held).collect();
+        let held: Vec<bool> = self
+            .shards
+            .iter()
+            .map(|slot| slot.candidate.valid_until().is_some())
+            .collect();
         let works = held.contains(&true);
         let ends = self.slots().filter_map(|slot| slot.candidate.valid_until());
         self.fence.set(ends.min().filter(|_| works));
@@ -321,9 +308,17 @@ impl Elector {
     }
 }
 
-/// Renews a shard's Lease that is held.
-async fn renew(slot: &mut Slot) -> Option<Trouble> {
-    let looked = if slot.certain { Ok(()) } else { slot.look().await };
+/// Renews a shard's Lease that is held, and looks at any other.
+async fn keep(slot: &mut Slot) -> Option<Trouble> {
+    let held = slot.candidate.valid_until().is_some();
+    let looked = if held && slot.certain {
+        Ok(())
+    } else {
+        slot.look().await
+    };
+    if !held {
+        return looked.err();
+    }
     // Also after a look that failed: the last one may still be true.
     let renewed = match slot.step() {
         Step::Write => slot.write().await.map(drop),
@@ -334,7 +329,7 @@ async fn renew(slot: &mut Slot) -> Option<Trouble> {
 
 /// False when it could not be let go.
 async fn let_go(slot: &mut Slot) -> bool {
-    if !slot.is_held() {
+    if slot.candidate.valid_until().is_none() {
         return true;
     }
     for _ in 0..ATTEMPTS {

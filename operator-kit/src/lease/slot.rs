@@ -12,9 +12,6 @@ use tokio::time::timeout;
 use super::clock::Clock;
 use crate::failure::chain;
 
-/// One call may take this part of the time for which a Lease is held without being renewed: one that gets no answer leaves time for others.
-const PART: u32 = 3;
-
 /// What is said of a call without an answer.
 const TOO_LATE: &str = "no answer in time";
 
@@ -52,24 +49,17 @@ impl Slot {
         }
     }
 
-    /// Whether this process has written it, and has not let it go since.
-    pub(super) fn is_held(&self) -> bool {
-        self.candidate.valid_until().is_some()
-    }
-
     /// Whether this process holds it, or it is only in its name.
     pub(super) fn is_ours(&self) -> bool {
-        self.is_held() || self.candidate.holder() == Some(&self.identity)
+        self.candidate.valid_until().is_some() || self.candidate.holder() == Some(&self.identity)
     }
 
     pub(super) fn step(&self) -> Step {
         self.candidate.step(self.clock.now())
     }
 
-    /// How long one call may take. Who has waited for so long gives the call up, and its connection with it, and asks anew.
     fn patience(&self) -> Duration {
-        let most = self.timing.renew_deadline / PART;
-        self.candidate.patience(self.clock.now()).min(most)
+        self.candidate.patience(self.clock.now())
     }
 
     /// An annotation as it was seen last.

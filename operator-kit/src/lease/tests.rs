@@ -1,14 +1,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use futures::StreamExt;
-use futures::stream;
 use http::Method;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::*;
-use crate::stub::{self, Answer, Asked, refusal};
+use crate::stub::{self, refusal};
 use crate::told::Told;
 
 /// Leases as an API server keeps them: with optimistic locking.
@@ -20,30 +18,9 @@ struct Kept {
     broken: bool,
     /// Nobody may write while this is set.
     read_only: bool,
-    /// How many calls for a Lease get no answer, by its name.
-    unanswered: BTreeMap<String, usize>,
-}
-
-/// The Lease that a call is about.
-fn name_of(path: &str, body: &Value) -> String {
-    match body["metadata"]["name"].as_str() {
-        Some(name) => name.to_owned(),
-        None => path.rsplit('/').next().unwrap().to_owned(),
-    }
 }
 
 impl Kept {
-    fn answer_or_not(&mut self, asked: &Asked) -> Answer {
-        let left = self.unanswered.get_mut(&name_of(&asked.path, &asked.body));
-        match left.filter(|left| **left > 0) {
-            Some(left) => {
-                *left -= 1;
-                Answer::Live(stream::pending().boxed())
-            }
-            None => self.answer(&asked.method, &asked.path, &asked.body).into(),
-        }
-    }
-
     fn answer(&mut self, method: &Method, path: &str, body: &Value) -> (u16, Value) {
         if self.broken {
             return refusal(500, "InternalError", "broken", &json!({}));
@@ -51,7 +28,10 @@ impl Kept {
         if self.read_only && *method != Method::GET {
             return refusal(403, "Forbidden", "leases are read-only", &json!({}));
         }
-        let name = name_of(path, body);
+        let name = match body["metadata"]["name"].as_str() {
+            Some(name) => name.to_owned(),
+            None => path.rsplit('/').next().unwrap().to_owned(),
+        };
         let stored = self.leases.get(&name);
         let version = stored.map(|lease| lease["metadata"]["resourceVersion"].clone());
         match (method, version) {
@@ -103,7 +83,7 @@ impl Replica {
 impl Cluster {
     fn start(&self, identity: &str, shards: u16) -> Replica {
         let kept = Arc::clone(&self.0);
-        let client = stub::client(move |asked| kept.lock().unwrap().answer_or_not(asked));
+        let client = stub::client(move |asked| kept.lock().unwrap().answer(&asked.method, &asked.path, &asked.body));
         let options = LeaseOptions {
             namespace: "system".to_owned(),
             name: "operator".to_owned(),
@@ -134,11 +114,6 @@ impl Cluster {
             end.cancel();
         });
         (leadership, task)
-    }
-
-    /// So many calls for a Lease get no answer from now on.
-    fn leave_unanswered(&self, lease: &str, calls: usize) {
-        self.0.lock().unwrap().unanswered.insert(lease.to_owned(), calls);
     }
 
     fn lease(&self) -> Value {
@@ -327,43 +302,6 @@ impl<const COUNT: usize> ConcatAll for [BTreeSet<u16>; COUNT] {
         let mut all: Vec<u16> = self.iter().flatten().copied().collect();
         all.sort_unstable();
         all
-    }
-}
-
-/// That it may write in these shards, at every moment of this time.
-async fn works_for(replica: &Replica, shards: &BTreeSet<u16>, time: Duration) {
-    let end = Instant::now() + time;
-    while Instant::now() < end {
-        sleep(Duration::from_millis(100)).await;
-        assert!(replica.fence.is_open(), "{:?} before the end", end - Instant::now());
-        assert_eq!(replica.shards(), *shards);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_lease_of_others_whose_calls_are_never_answered_costs_no_other() {
-    let cluster = Cluster::default();
-    cluster.leave_unanswered("operator-shard-3-of-7", usize::MAX);
-    let replica = cluster.start("first", 7);
-    replica.holds(6).await;
-    let others = BTreeSet::from([0, 1, 2, 4, 5, 6]);
-    works_for(&replica, &others, Duration::from_mins(2)).await;
-    // Nor while one call for a Lease that is held gets none either.
-    cluster.leave_unanswered("operator-shard-2-of-7", 1);
-    works_for(&replica, &others, Duration::from_mins(2)).await;
-    cluster.leave_unanswered("operator-shard-3-of-7", 0);
-    replica.holds(7).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_call_without_an_answer_for_a_lease_that_is_held_costs_none() {
-    let cluster = Cluster::default();
-    let replica = cluster.start("first", 7);
-    replica.holds(7).await;
-    for lease in ["operator", "operator-shard-2-of-7"] {
-        cluster.leave_unanswered(lease, 1);
-        works_for(&replica, &(0..7).collect(), Duration::from_mins(1)).await;
-        assert_eq!(cluster.0.lock().unwrap().unanswered[lease], 0, "{lease} was asked for");
     }
 }
 
