@@ -5,6 +5,7 @@ mod census;
 mod clusters;
 mod context;
 mod freshest;
+mod heard;
 mod lanes;
 mod looking;
 mod metrics;

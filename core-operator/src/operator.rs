@@ -14,7 +14,7 @@ use kube::core::{DeserializeGuard, NamespaceResourceScope};
 use kube::runtime::controller::{self, Action, Config};
 use kube::runtime::reflector::{ObjectRef, Store, store};
 use kube::runtime::watcher::{self, Event, watcher};
-use kube::runtime::{Controller, WatchStreamExt, reflector};
+use kube::runtime::{Controller, reflector};
 use kube::{Api, Client, Resource, ResourceExt};
 use operator_kit::crd_watch::CrdWatch;
 use operator_kit::events::Events;
@@ -36,6 +36,7 @@ use crate::census::Census;
 use crate::clusters::{ClassInUse, ClusterSight};
 use crate::context::Context;
 use crate::freshest::Freshest;
+use crate::heard::{release_events, stack_events};
 use crate::lanes::Lanes;
 use crate::looking::Looking;
 use crate::metrics::{Metrics, Outcome, Supply, Work};
@@ -114,7 +115,7 @@ pub(crate) async fn operate(
         triggers::follow_shards(Arc::clone(&following), waking.clone(), told.clone())
     });
     let stacks = reflector(stack_writer, watch::<ClusterStack>(args, &client, &tidings.readiness));
-    let stack_events = stack_events(&context, stacks);
+    let stack_events = stack_events(&context, &triggers, stacks);
     let releases = reflector(
         release_writer,
         watch::<ClusterStackRelease>(args, &client, &tidings.readiness),
@@ -337,48 +338,6 @@ fn readable<K: Resource<DynamicType = ()> + Clone>(event: Event<DeserializeGuard
         Event::Apply(guard) => Event::Apply(read(guard)?),
         Event::Delete(guard) => Event::Delete(read(guard)?),
     })
-}
-
-fn stack_events<S>(
-    context: &Arc<Context>,
-    events: S,
-) -> impl Stream<Item = watcher::Result<ClusterStack>> + Send + 'static
-where
-    S: Stream<Item = watcher::Result<Event<ClusterStack>>> + Send + 'static,
-{
-    let context = Arc::clone(context);
-    let seen = events.inspect(move |event| {
-        let Ok(event) = event else { return };
-        for stack in context.stacks.take(event) {
-            context.stack_memories.forget(&stack.uid().unwrap_or_default());
-        }
-    });
-    seen.applied_objects()
-}
-
-fn release_events<S>(
-    context: &Arc<Context>,
-    triggers: &Triggers,
-    events: S,
-) -> impl Stream<Item = watcher::Result<ClusterStackRelease>> + Send + 'static
-where
-    S: Stream<Item = watcher::Result<Event<ClusterStackRelease>>> + Send + 'static,
-{
-    let (context, triggers) = (Arc::clone(context), triggers.clone());
-    let seen = events.inspect(move |event| {
-        let Ok(event) = event else { return };
-        for release in context.releases.take(event) {
-            let namespace = release.namespace().unwrap_or_default();
-            context
-                .memories
-                .forget(&labels::part_of("ClusterStackRelease", &namespace, &release.name_any()));
-            triggers.release_gone(&context, &release);
-        }
-        if let Event::Apply(release) | Event::InitApply(release) = event {
-            triggers.release_changed(release);
-        }
-    });
-    seen.applied_objects()
 }
 
 /// What came of one reconcile.

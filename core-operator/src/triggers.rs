@@ -84,6 +84,19 @@ impl Triggers {
         self.releases_where(context, |other| other.namespace() == release.namespace());
     }
 
+    /// A list of stacks has ended: each may have changed in a time that no event tells of.
+    pub(crate) fn stacks_listed(&self, context: &Context) {
+        self.stacks_within(context, "");
+    }
+
+    /// A list of releases has ended: each may have changed in a time that no event tells of.
+    pub(crate) fn releases_listed(&self, context: &Context) {
+        self.releases_where(context, |release| {
+            self.release_changed(release);
+            true
+        });
+    }
+
     fn stacks_within(&self, context: &Context, namespace: &str) {
         for stack in context.stacks.watched() {
             if namespace.is_empty() || stack.namespace().as_deref() == Some(namespace) {
