@@ -45,6 +45,13 @@ impl Progress {
         self.show(text, self.begin.elapsed());
     }
 
+    /// Something that stays to be read: a paragraph of its own.
+    pub(crate) fn tell(&self, text: &str) {
+        let clear = if self.live { "\r\x1b[K" } else { "" };
+        // As below.
+        let _ = writeln!(stderr(), "{clear}{}: {text}", self.heading);
+    }
+
     fn show(&self, text: &str, elapsed: Duration) {
         let line = format!("{}: {text} ({} s)", self.heading, elapsed.as_secs());
         // Nothing useful can be done when the terminal is gone.

@@ -1,12 +1,10 @@
 //! `lab storm`: courses under seeds, with a table of what came of them.
 
 use std::{
+    collections::BTreeMap,
     ops::ControlFlow,
     process::ExitCode,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     thread,
     time::Duration,
 };
@@ -37,18 +35,41 @@ pub(crate) async fn run(arguments: &StormArguments) -> Result<ExitCode> {
     let mut terminated = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
     let (courses, runs) = (courses(arguments.journey), runs(arguments));
     let jobs = usize::from(arguments.jobs);
-    let (done, outcomes) = oneshot::channel();
-    // A journey brings a runtime of its own. The thread ends with the process, and so does all that the journeys started.
+    let (done, ended) = oneshot::channel();
     let mutant = arguments.mutant.map(name_of);
     let subject = mutant.as_deref().map(Subject::mutant).unwrap_or_default();
     let hunting = mutant.is_some();
-    thread::spawn(move || done.send(sail(&courses, runs, &subject, jobs, hunting)));
-    tokio::select! {
-        outcomes = outcomes => Ok(judged(&outcomes.context("the runs ended abnormally")??, mutant.as_deref())),
-        _ = interrupted.recv() => Ok(ExitCode::from(INTERRUPTED)),
-        _ = terminated.recv() => Ok(ExitCode::from(INTERRUPTED)),
+    let (count, records) = (runs.len(), Records::default());
+    let kept = Arc::clone(&records);
+    // A journey brings a runtime of its own. The thread ends with the process, and so does all that the journeys started.
+    thread::spawn(move || done.send(sail(&courses, runs, &subject, jobs, hunting, &kept)));
+    let broken_off = tokio::select! {
+        ended = ended => {
+            ended.context("the runs ended abnormally")??;
+            false
+        }
+        _ = interrupted.recv() => true,
+        _ = terminated.recv() => true,
+    };
+    let records = records.lock().unwrap_or_else(PoisonError::into_inner);
+    report(&records);
+    if broken_off {
+        say(&format!("broken off after {} of {count} runs", records.len()));
+        return Ok(ExitCode::from(INTERRUPTED));
     }
+    Ok(judged(&records, mutant.as_deref()))
 }
+
+/// What is told of a run that has ended.
+struct Record {
+    run: Run,
+    failed: bool,
+    blows: usize,
+    writes: usize,
+    elapsed: Duration,
+}
+
+type Records = Arc<Mutex<Vec<Record>>>;
 
 /// As the command line has it.
 fn name_of(mutant: Mutant) -> String {
@@ -81,29 +102,40 @@ fn runs(arguments: &StormArguments) -> Vec<Run> {
         .collect()
 }
 
-/// Makes all runs; `hunting`, until one fails.
-fn sail(courses: &[Course], runs: Vec<Run>, subject: &Subject, jobs: usize, hunting: bool) -> Result<Vec<Outcome>> {
+/// Makes all runs and keeps a record of each; `hunting`, until one fails.
+fn sail(
+    courses: &[Course],
+    runs: Vec<Run>,
+    subject: &Subject,
+    jobs: usize,
+    hunting: bool,
+    records: &Records,
+) -> Result<()> {
     let progress = Progress::start("storm".to_owned());
     progress.step("goes each course in fair weather");
     let surveys = Surveys::of(courses)?;
     let count = runs.len();
-    let (ended, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let screen = Mutex::new(());
-    run_all(&surveys, runs, subject, jobs, |outcome| {
-        let _screen = screen.lock().unwrap_or_else(PoisonError::into_inner);
-        let ended = ended.fetch_add(1, Ordering::Relaxed) + 1;
+    let outcomes = run_all(&surveys, runs, subject, jobs, |outcome| {
+        let mut records = records.lock().unwrap_or_else(PoisonError::into_inner);
+        records.push(Record {
+            run: outcome.run,
+            failed: outcome.result.is_err(),
+            blows: outcome.blows.len(),
+            writes: outcome.writes,
+            elapsed: outcome.elapsed,
+        });
         if let Err(error) = &outcome.result {
-            failed.fetch_add(1, Ordering::Relaxed);
-            progress.step(&failure(outcome, error));
+            progress.tell(&failure(outcome, error));
         }
-        let failed = failed.load(Ordering::Relaxed);
-        progress.tick(&format!("{ended} of {count} runs, {failed} failed"));
+        let failed = records.iter().filter(|record| record.failed).count();
+        progress.tick(&format!("{} of {count} runs, {failed} failed", records.len()));
         if hunting && failed > 0 {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
         }
-    })
+    });
+    outcomes.map(drop)
 }
 
 fn failure(outcome: &Outcome, error: &anyhow::Error) -> String {
@@ -119,41 +151,53 @@ fn failure(outcome: &Outcome, error: &anyhow::Error) -> String {
     )
 }
 
-/// Prints the table.
 #[expect(clippy::print_stdout, reason = "what this program is asked for")]
-fn judged(outcomes: &[Outcome], mutant: Option<&str>) -> ExitCode {
-    println!("| journey | runs | failed | faults dealt | writes tried | median | longest |");
-    println!("|---|---:|---:|---:|---:|---:|---:|");
+fn say(line: &str) {
+    println!("{line}");
+}
+
+/// Prints the table, and how to repeat what failed.
+fn report(records: &[Record]) {
+    say("| journey | runs | failed | faults dealt | writes tried | median | longest |");
+    say("|---|---:|---:|---:|---:|---:|---:|");
     for course in Course::ALL {
-        let of_course: Vec<_> = outcomes.iter().filter(|outcome| outcome.run.course == course).collect();
-        let mut times: Vec<Duration> = of_course.iter().map(|outcome| outcome.elapsed).collect();
+        let of_course: Vec<_> = records.iter().filter(|record| record.run.course == course).collect();
+        let mut times: Vec<Duration> = of_course.iter().map(|record| record.elapsed).collect();
         times.sort();
         let Some(longest) = times.last() else { continue };
         let median = times[times.len() / 2];
-        let failed = of_course.iter().filter(|outcome| outcome.result.is_err()).count();
-        let blows: usize = of_course.iter().map(|outcome| outcome.blows.len()).sum();
-        let writes: usize = of_course.iter().map(|outcome| outcome.writes).sum();
-        println!(
+        let failed = of_course.iter().filter(|record| record.failed).count();
+        let blows: usize = of_course.iter().map(|record| record.blows).sum();
+        let writes: usize = of_course.iter().map(|record| record.writes).sum();
+        say(&format!(
             "| {} | {} | {failed} | {blows} | {writes} | {:.1} s | {:.1} s |",
             course.name(),
             of_course.len(),
             median.as_secs_f64(),
             longest.as_secs_f64()
-        );
+        ));
     }
-    let failed: Vec<_> = outcomes.iter().filter(|outcome| outcome.result.is_err()).collect();
-    for outcome in &failed {
-        println!("failed: {}", outcome.run.command());
+    let mut failed: BTreeMap<String, u32> = BTreeMap::new();
+    for record in records.iter().filter(|record| record.failed) {
+        *failed.entry(record.run.command()).or_default() += 1;
     }
-    if let Some(mutant) = mutant {
-        let found = if failed.is_empty() {
-            "was not found"
+    for (command, times) in failed {
+        let times = if times > 1 {
+            format!(" {times} times")
         } else {
-            "was found"
+            String::new()
         };
-        println!("{mutant} {found} in {} runs", outcomes.len());
+        say(&format!("failed{times}: {command}"));
     }
-    if failed.is_empty() == mutant.is_none() {
+}
+
+fn judged(records: &[Record], mutant: Option<&str>) -> ExitCode {
+    let found = records.iter().any(|record| record.failed);
+    if let Some(mutant) = mutant {
+        let found = if found { "was found" } else { "was not found" };
+        say(&format!("{mutant} {found} in {} runs", records.len()));
+    }
+    if found == mutant.is_some() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
