@@ -17,6 +17,7 @@ mod prune;
 mod rows;
 mod status;
 mod waiting;
+mod watching;
 mod without_files;
 mod wording;
 

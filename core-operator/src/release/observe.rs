@@ -51,7 +51,14 @@ pub(crate) async fn observe(
     if !paused {
         locate(context, &namespace, &mut status.resources).await;
     }
-    let (assets, files) = if deleting || paused {
+    let (used_by, in_doubt) = if deleting {
+        used_by(context, &namespace, &tag, memory).await
+    } else {
+        (None, false)
+    };
+    let in_use = used_by.as_ref().is_some_and(|clusters| !clusters.is_empty());
+    // Of a release that is to go the files are needed to tell how its objects are, as long as somebody uses them.
+    let (assets, files) = if paused || (deleting && !in_use) {
         (Assets::NotRead, None)
     } else {
         assets(context, release).await
@@ -65,11 +72,6 @@ pub(crate) async fn observe(
     let unlisted = unlisted(context, &group_kinds).await;
     let mut objects = objects(context, part_of, &status, &group_kinds, &rendering, memory).await;
     observe_sharing(context, release, &rendering, &mut objects);
-    let (used_by, in_doubt) = if deleting {
-        used_by(context, &namespace, &tag, memory).await
-    } else {
-        (None, false)
-    };
     let observed = ReleaseObserved {
         namespace: namespace.clone(),
         uid: release.uid().unwrap_or_default(),

@@ -25,6 +25,9 @@ pub(super) fn of_the_parts(observed: &ReleaseObserved, objects: &Objects, rows: 
 
 fn downloaded(observed: &ReleaseObserved) -> Finding {
     const TYPE: ConditionType = ConditionType::ClusterStackReleaseDownloaded;
+    if observed.deleting {
+        return downloaded_once(observed);
+    }
     if let Some(pinned) = moved_from(observed) {
         let message = format!(
             "the source now holds other bytes under this tag than those that were applied, {pinned}, which stay; \
@@ -63,14 +66,18 @@ fn downloaded(observed: &ReleaseObserved) -> Finding {
         Assets::Missing { message, .. } => {
             Finding::fails(TYPE, Severity::Info, Reason::ReleaseAssetsNotDownloadedYet, message)
         }
-        Assets::NotRead if observed.status.assets.is_some() => Finding::holds(TYPE),
-        Assets::NotRead => Finding::fails(
-            TYPE,
-            Severity::Info,
-            Reason::ReleaseAssetsNotDownloadedYet,
-            "assets not downloaded yet",
-        ),
+        Assets::NotRead => downloaded_once(observed),
     }
+}
+
+/// What it takes to install a release again is nobody's trouble once it is to go.
+fn downloaded_once(observed: &ReleaseObserved) -> Finding {
+    const TYPE: ConditionType = ConditionType::ClusterStackReleaseDownloaded;
+    if observed.status.assets.is_some() || matches!(observed.assets, Assets::Ready { .. }) {
+        return Finding::holds(TYPE);
+    }
+    let message = "assets not downloaded yet";
+    Finding::fails(TYPE, Severity::Info, Reason::ReleaseAssetsNotDownloadedYet, message)
 }
 
 fn provider(observed: &ReleaseObserved) -> Finding {
@@ -112,11 +119,14 @@ fn provider(observed: &ReleaseObserved) -> Finding {
     }
 }
 
-/// Stated only when rendering failed.
+/// Stated only when rendering failed of a release that is wanted.
 fn templated(observed: &ReleaseObserved) -> Option<Finding> {
     let Rendering::Failed { message, .. } = &observed.rendering else {
         return None;
     };
+    if observed.deleting {
+        return None;
+    }
     Some(Finding::fails(
         ConditionType::HelmChartTemplated,
         Severity::Error,
@@ -133,7 +143,7 @@ fn applied(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> 
             TYPE,
             Severity::Info,
             Reason::Deleting,
-            deleting_message(observed, objects),
+            with_failing(deleting_message(observed, objects), failing(observed, objects, rows)),
         ));
     }
     if !is_compared(observed) {
@@ -181,6 +191,13 @@ fn is_compared(observed: &ReleaseObserved) -> bool {
         || matches!(observed.rendering, Rendering::Rendered { .. })
             && may_install(observed)
             && moved_from(observed).is_none()
+}
+
+fn with_failing(message: String, failing: Option<String>) -> String {
+    match failing {
+        Some(failing) => format!("{message}; {failing}"),
+        None => message,
+    }
 }
 
 /// What is not as wanted, objects of kinds that are not served by their kinds.
@@ -345,6 +362,8 @@ fn stall(waiting: &Waiting, objects: &Objects, deleting: bool) -> Option<(Reason
             Reason::RenderFailed,
             "the class chart has to be mended at the source".to_owned(),
         )),
+        // Nobody is kept from anything: that the objects stay as they are is meant.
+        Waiting::Object { key, .. } if deleting && objects.wanted.contains_key(key) => None,
         Waiting::Object { key, .. } if is_contested(objects, key) => None,
         Waiting::Object { key, message } => {
             let reason = if deleting {

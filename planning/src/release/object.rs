@@ -117,7 +117,7 @@ pub fn decide(
 }
 
 /// The wait after the intent was refused, while it lasts.
-fn refused(intent: &Intent, object: &ObjectObserved, now: Timestamp) -> Option<Sync> {
+pub(super) fn refused(intent: &Intent, object: &ObjectObserved, now: Timestamp) -> Option<Sync> {
     let failure = object.memory.failure.as_ref()?;
     let retry_at = retry_at(failure).filter(|at| now < *at)?;
     let same = matches!(&failure.tried, Attempt::Intent { digest } if *digest == intent.digest);
@@ -184,7 +184,7 @@ fn strayed(key: &ObjectKey, object: &ObjectObserved, inventoried: Inventoried<'_
 }
 
 /// The watch shows the object with our mark.
-fn marked(
+pub(super) fn marked(
     key: &ObjectKey,
     intent: &Intent,
     object: &ObjectObserved,

@@ -9,7 +9,8 @@ use super::inventory::inventoried;
 use super::object::{Sync, SyncState, decide};
 use super::observed::{Assets, ObjectObserved, Provider, ReleaseObserved, Rendering};
 use super::prune::{Fate, fate, within_limit};
-use super::without_files::{is_without_files, watched};
+use super::watching::{Unrepaired, watched};
+use super::without_files::is_without_files;
 use crate::object_key::ObjectKey;
 
 /// What was decided about the objects, before it becomes steps and a status.
@@ -65,7 +66,10 @@ pub(super) fn drift_policy(observed: &ReleaseObserved) -> DriftPolicy {
 /// What becomes of the objects of a release that is wanted.
 pub(super) fn installation(observed: &ReleaseObserved, now: Timestamp) -> Objects {
     if is_without_files(observed) {
-        return watched(observed, now);
+        return Objects {
+            wanted: watched(observed, Unrepaired::WithoutFiles, now).collect(),
+            ..Objects::default()
+        };
     }
     let Rendering::Rendered { intents } = &observed.rendering else {
         return Objects::default();
@@ -113,17 +117,34 @@ pub(super) fn installation(observed: &ReleaseObserved, now: Timestamp) -> Object
     }
 }
 
-/// What becomes of the objects of a release that is being deleted: nothing before it is known that no Cluster uses the class.
+/// What becomes of the objects of a release that is being deleted: nothing before it is known that no Cluster uses the class. While Clusters do,
+/// people want to know how the objects are.
 pub(super) fn removal(observed: &ReleaseObserved, now: Timestamp) -> Objects {
-    let keys: BTreeSet<ObjectKey> = observed.objects.keys().cloned().collect();
-    if observed.used_by.as_ref().is_none_or(|clusters| !clusters.is_empty()) {
-        return Objects {
-            held: keys,
+    match &observed.used_by {
+        None => Objects {
+            held: observed.objects.keys().cloned().collect(),
             ..Objects::default()
-        };
+        },
+        Some(clusters) if !clusters.is_empty() => kept(observed, now),
+        Some(_) => {
+            let keys = observed.objects.keys().cloned().collect();
+            Objects {
+                leftovers: fates(observed, &keys, now),
+                ..Objects::default()
+            }
+        }
     }
+}
+
+/// What the rendering asks for and nobody made is nothing that could stay.
+fn kept(observed: &ReleaseObserved, now: Timestamp) -> Objects {
+    let wanted: BTreeMap<ObjectKey, Sync> = watched(observed, Unrepaired::Deleting, now).collect();
+    let ours = |object: &ObjectObserved| object.seen.as_ref().is_some_and(|seen| seen.ours);
+    let unnamed = observed.objects.iter();
+    let unnamed = unnamed.filter(|(key, object)| ours(object) && !wanted.contains_key(*key));
     Objects {
-        leftovers: fates(observed, &keys, now),
+        held: unnamed.map(|(key, _)| key.clone()).collect(),
+        wanted,
         ..Objects::default()
     }
 }

@@ -59,7 +59,7 @@ pub struct ReleaseObserved {
 /// State of the release's files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Assets {
-    /// Not looked at, because the object is being deleted or is paused.
+    /// Not looked at, because the object is paused, or is being deleted and not known to be in use.
     NotRead,
     /// The source does not have the release (yet), or cannot be asked.
     Missing {

@@ -133,7 +133,8 @@ fn manager(object: &ObjectObserved, row: &Resource) -> String {
     memory.foreign_manager.clone().unwrap_or_default()
 }
 
-fn intent<'a>(observed: &'a ReleaseObserved, key: &ObjectKey) -> Option<&'a Intent> {
+/// What the rendering asks for.
+pub(super) fn intent<'a>(observed: &'a ReleaseObserved, key: &ObjectKey) -> Option<&'a Intent> {
     match &observed.rendering {
         Rendering::Rendered { intents } => intents.get(key),
         _ => None,

@@ -73,7 +73,8 @@ impl World {
     }
 
     fn assets(&mut self, tag: &str, release: &ReleaseObject) -> Assets {
-        if release.deleting || release.annotations.contains_key(labels::PAUSED) {
+        let in_use = self.has_listed() && !self.api.users_of(tag).is_empty();
+        if release.deleting && !in_use || release.annotations.contains_key(labels::PAUSED) {
             return Assets::NotRead;
         }
         let digest_of = |files: &Files| digest_of_everything(&(tag, files.revision));
@@ -116,7 +117,7 @@ impl World {
     }
 
     fn rendering(&self, tag: &str, release: &ReleaseObject, assets: &Assets) -> Rendering {
-        let (Assets::Ready { .. }, Some(files), false) = (assets, self.store.get(tag), release.deleting) else {
+        let (Assets::Ready { .. }, Some(files)) = (assets, self.store.get(tag)) else {
             return Rendering::NotRendered;
         };
         if is_moved(assets, release) {
