@@ -69,20 +69,11 @@ pub async fn quiet(proxy: &FaultProxy) -> Result<()> {
     .await
 }
 
-/// Waits until the world is this one. `wiped`: the status was lost, and of what is being deleted nobody reads again what
-/// the status once said.
-pub async fn becomes(journey: &Journey, wanted: &World, wiped: bool) -> Result<()> {
-    let comparable = |mut world: World| {
-        let going = |object: &&mut Value| wiped && object["metadata"]["deleting"] == true;
-        for object in world.values_mut().filter(going) {
-            object["object"]["status"].take();
-        }
-        world
-    };
-    let wanted = comparable(wanted.clone());
+/// Waits until the world is this one.
+pub async fn becomes(journey: &Journey, wanted: &World) -> Result<()> {
     eventually(SOON, "the world to be the undisturbed one", async || {
-        let found = comparable(world(journey).await?);
-        ensure!(found == wanted, "{}", differences(&wanted, &found));
+        let found = world(journey).await?;
+        ensure!(found == *wanted, "{}", differences(wanted, &found));
         Ok::<_, anyhow::Error>(())
     })
     .await

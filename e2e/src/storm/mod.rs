@@ -3,7 +3,8 @@
 //! The operator of each run has a namespace, a proxy and a directory of releases of its own; the user of the journey has fair weather. Between
 //! two stations the storm begins anew, with other numbers; under every second seed the operator is killed there and starts in the new storm. At
 //! each station the world has to become the one of the same course without a storm, byte for byte where bytes may be compared ([`crate::world`]).
-//! At the end the operator must fall silent, and what it did on the way is judged by the API server's audit log ([`rules`]).
+//! At the end the operator must fall silent in a world that is true and that of the last station still, and what it did on the way is judged by
+//! the API server's audit log ([`rules`]).
 
 pub mod rules;
 
@@ -20,16 +21,19 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use crds::{ClusterStack, ClusterStackRelease};
+use kube::api::ListParams;
 
 use crate::{
-    FaultProxy, Journey, Operator,
+    FaultProxy, Journey, Metrics, Operator,
     audit::Mark,
     built::Program,
+    eventually,
     fault_proxy::{Blow, Forecast},
-    journey::journey,
+    journey::{SOON, journey},
     lanes::side_by_side,
     travel::{Course, Station, expected},
-    world::{World, becomes, quiet, settled_world},
+    world::{World, becomes, quiet, world},
 };
 
 /// One course under one seed.
@@ -143,10 +147,10 @@ async fn undisturbed(journey: &mut Journey, course: Course) -> Result<BTreeMap<S
     let journey = &*journey;
     course
         .travel(journey, async |station| {
-            let world = settled_world(journey, &voyage.proxy).await?;
+            voyage.rest(journey, &mut operator).await?;
+            let world = world(journey).await?;
             let (found, expected) = (world.keys().collect::<Vec<_>>(), expected(station));
             ensure!(found == expected.iter().collect::<Vec<_>>(), "{station:?}: {found:#?}");
-            rules::state(journey).await?;
             stations.insert(station, world);
             Ok(())
         })
@@ -185,11 +189,12 @@ async fn stormy(journey: &Journey, voyage: &Voyage, surveys: &Surveys, run: Run)
     voyage.proxy.set_storm(forecast);
     let mut operator = Some(Operator::start(journey.lab(), &journey.options)?);
     let mut phase = 0;
+    let mut last = None;
     course
         .travel(journey, async |station| {
             let wanted = surveys.world(course, station)?;
-            // A release that begins to go while a new operator looks at it for the first time keeps what that look said.
-            let arrived = becomes(journey, wanted, forecast.restarts()).await;
+            last = Some((station, wanted));
+            let arrived = becomes(journey, wanted).await;
             arrived.with_context(|| format!("{station:?}"))?;
             phase += 1;
             voyage.proxy.set_storm(forecast.phase(phase));
@@ -203,7 +208,10 @@ async fn stormy(journey: &Journey, voyage: &Voyage, surveys: &Surveys, run: Run)
     voyage.proxy.calm();
     voyage
         .end(journey, operator.as_mut().context("an operator runs")?)
-        .await
+        .await?;
+    let (station, wanted) = last.context("a course has stations")?;
+    let still = becomes(journey, wanted).await;
+    still.with_context(|| format!("{station:?}, at the end"))
 }
 
 /// A journey whose operator is watched.
@@ -223,13 +231,53 @@ impl Voyage {
 
     /// What must hold when everything has been done: the operator lives and is silent, the state is true, and nothing on the way was wrong.
     pub async fn end(&self, journey: &Journey, operator: &mut Operator) -> Result<()> {
-        quiet(&self.proxy)
-            .await
-            .context("the operator writes though all is done")?;
+        self.rest(journey, operator).await?;
         operator.check()?;
-        rules::state(journey).await?;
         rules::history(&journey.requests_since(self.mark).await?)
     }
+
+    /// Waits until the operator rests in a world whose state is true.
+    ///
+    /// Silence alone is no rest: an operator that has just been started has yet to look, and one that was refused tries again after a second or
+    /// more. So it has to have settled all that there is, and what is not true in its silence is looked at again: an operator that rests has nothing
+    /// left that would wake it, so that what is wrong at rest is wrong at the deadline too.
+    pub async fn rest(&self, journey: &Journey, operator: &mut Operator) -> Result<()> {
+        operator.ready().await?;
+        let metrics = operator.metrics_url().await?;
+        eventually(SOON, "the operator to rest in a true world", async || {
+            has_settled(journey, &Metrics::read(&metrics).await?).await?;
+            let silent = quiet(&self.proxy).await;
+            silent.context("the operator writes though all is done")?;
+            rules::state(journey).await
+        })
+        .await
+    }
+}
+
+/// Fails while something waits for the operator, or there is something that it has never been done with.
+async fn has_settled(journey: &Journey, metrics: &Metrics) -> Result<()> {
+    let stacks = journey.api::<ClusterStack>().list(&ListParams::default()).await?;
+    let releases = journey
+        .api::<ClusterStackRelease>()
+        .list(&ListParams::default())
+        .await?;
+    for (kind, count) in [
+        ("ClusterStack", stacks.items.len()),
+        ("ClusterStackRelease", releases.items.len()),
+    ] {
+        let sum = |name, labels: &[_]| {
+            metrics
+                .sum(name, labels)
+                .with_context(|| format!("no sample of {name}"))
+        };
+        let waiting = sum("stackwright_queue_depth", &[("kind", kind)])?;
+        ensure!(waiting < 1.0, "{waiting} of {kind} wait for a look");
+        let labels = [("kind", kind), ("outcome", "settled")];
+        let settled = sum("stackwright_reconciles_total", &labels)?;
+        let there = u32::try_from(count).map(f64::from)?;
+        ensure!(settled >= there, "{settled} of {there} {kind} are settled");
+    }
+    Ok(())
 }
 
 /// Makes runs, so many at a time, and tells of each when it has ended. None begins any more once the answer was to break off.

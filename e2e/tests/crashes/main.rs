@@ -217,9 +217,7 @@ async fn disturbed(journey: &mut Journey, survey: &Survey, crash: Crash, struck:
     };
     let travelling = Course::Life.travel(journey, async |station| {
         let wanted = &survey.stations[&station];
-        becomes(journey, wanted, crash.wipe)
-            .await
-            .with_context(|| format!("{station:?}"))
+        becomes(journey, wanted).await.with_context(|| format!("{station:?}"))
     });
     tokio::select! {
         outcome = travelling => outcome,

@@ -5,6 +5,7 @@ mod in_use;
 mod mutants;
 mod patterns;
 mod proxy;
+mod rest;
 mod seeds;
 
 use std::sync::LazyLock;

@@ -52,7 +52,7 @@ async fn disturbed(
     operating: impl Future<Output = Result<()>>,
 ) -> Result<()> {
     let travelling = course.travel(journey, async |arrived| {
-        becomes(journey, surveys.world(course, arrived)?, false)
+        becomes(journey, surveys.world(course, arrived)?)
             .await
             .with_context(|| format!("{arrived:?}"))?;
         station.set(version(journey).await?);
