@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow};
 use crds::labels;
 use jiff::Timestamp;
 use kube::Client;
@@ -172,7 +172,8 @@ async fn lead(
         timing: Timing::of(args.lease_duration),
         members: labels::MEMBERS,
     };
-    let election = CancellationToken::new();
+    // Who is to end takes nothing any more, and lets go what has nothing running while the rest ends.
+    let election = stop.child_token();
     let (mut leadership, standing) = elect(client.clone(), options, tidings.tenure.clone(), fence, election.clone());
     // A standby is ready too: it is there to take over.
     tidings.watches.open();
@@ -190,7 +191,6 @@ async fn lead(
     };
     tokio::select! {
         () = stop.cancelled() => {
-            election.cancel();
             standing.await.context("the election ended abnormally")?;
             return Ok(());
         }
@@ -206,9 +206,9 @@ async fn lead(
     tokio::pin!(working);
     let outcome = tokio::select! {
         outcome = &mut working => outcome,
-        _ = leadership.wait_for(|state| *state == Leadership::Lost) => {
+        lost = lost(&mut leadership, stop) => {
             work.cancel();
-            bail!("lost the Lease; another replica may be working now");
+            return Err(lost);
         }
     };
     election.cancel();
@@ -216,15 +216,30 @@ async fn lead(
     outcome
 }
 
-/// Returns when this process leads, and says whom it waits for.
+/// Returns when a Lease was lost, and says why. An election that ends because the process is to end loses nothing.
+async fn lost(leadership: &mut watch::Receiver<Leadership>, stop: &CancellationToken) -> anyhow::Error {
+    loop {
+        if let Leadership::Lost(loss) = &*leadership.borrow_and_update() {
+            return anyhow!("lost the Lease {loss}; another replica may be working now");
+        }
+        if leadership.changed().await.is_err() {
+            if stop.is_cancelled() {
+                std::future::pending::<()>().await;
+            }
+            return anyhow!("the election ended");
+        }
+    }
+}
+
+/// Returns when this process leads, or did, and says whom it waits for.
 async fn led(leadership: &mut watch::Receiver<Leadership>) -> Result<(), watch::error::RecvError> {
     loop {
         match &*leadership.borrow_and_update() {
-            Leadership::Leading => return Ok(()),
+            Leadership::Leading | Leadership::Lost(_) => return Ok(()),
             Leadership::Standby { holder: Some(holder) } => {
                 tracing::info!(holder, "standing by; another replica holds the Lease");
             }
-            Leadership::Standby { holder: None } | Leadership::Lost => {}
+            Leadership::Standby { holder: None } => {}
         }
         leadership.changed().await?;
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use http::{Method, Request, Response};
 use http_body::Frame;
@@ -23,9 +24,10 @@ pub(crate) struct Asked {
     pub(crate) body: Value,
 }
 
-/// What comes back: an HTTP status and a body, or the events of a watch that then stays open, told at once or as they come.
+/// What comes back: an HTTP status and a body, at once or when it comes, or the events of a watch that then stays open, told at once or as they come.
 pub(crate) enum Answer {
     Whole(u16, Value),
+    Late(u16, BoxFuture<'static, Value>),
     Watch(Vec<Value>),
     Live(BoxStream<'static, Value>),
 }
@@ -43,6 +45,10 @@ impl Answer {
         let frame = |text: String| Ok(Frame::data(Bytes::from(text)));
         let (status, frames) = match self {
             Self::Whole(status, body) => (status, stream::iter([frame(body.to_string())]).boxed()),
+            Self::Late(status, body) => (
+                status,
+                stream::once(body).map(move |body| frame(body.to_string())).boxed(),
+            ),
             Self::Watch(events) => return Self::Live(stream::iter(events).boxed()).response(),
             Self::Live(events) => {
                 let events = events.map(move |event| frame(format!("{event}\n")));

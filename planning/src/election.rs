@@ -2,11 +2,13 @@
 //!
 //! Times are those of a replica's own clock, counted from any moment. Clocks are never compared.
 
+mod handover;
 mod lease;
 mod roll;
 mod shard;
 mod share;
 
+pub use self::handover::Handover;
 pub use self::lease::{Candidate, Sighting, Step, Timing};
 pub use self::roll::Roll;
 pub use self::shard::{shard_of, shard_of_release, shard_of_stack};

@@ -29,8 +29,18 @@ struct Member {
 }
 
 impl Member {
-    /// `proxy`: through which it talks to the API server.
     async fn start(journey: &Journey, name: &'static str, shards: u16, proxy: Option<&FaultProxy>) -> Result<Self> {
+        Self::with_lease(journey, name, shards, proxy, LEASE).await
+    }
+
+    /// `proxy`: through which it talks to the API server.
+    async fn with_lease(
+        journey: &Journey,
+        name: &'static str,
+        shards: u16,
+        proxy: Option<&FaultProxy>,
+        lease: &str,
+    ) -> Result<Self> {
         let user = format!("{name}-of-{}", journey.namespace);
         let identity = Identity::User {
             name: user.clone(),
@@ -40,7 +50,7 @@ impl Member {
             Some(proxy) => proxy.kubeconfig_for(&identity).await?,
             None => journey.control_plane().kubeconfig_for(&identity).await?,
         };
-        let mut options = candidate(journey, journey.options.clone(), name, LEASE);
+        let mut options = candidate(journey, journey.options.clone(), name, lease);
         options.flags.push(format!("--shards={shards}").into());
         let options = OperatorOptions {
             kubeconfig,
@@ -360,6 +370,37 @@ async fn arrive(journey: &Journey, late: LateWrites, new: &str, tags: &[String; 
     .await?;
     ensure!(identities(journey, tags).await? == before, "an object was lost");
     Ok(())
+}
+
+#[test]
+fn a_process_that_is_to_end_leaves_all_shards_but_that_in_which_a_write_hangs() -> Result<()> {
+    const SHARDS: u16 = 3;
+    // Longer than the test waits: only what is let go can be taken.
+    const LEASE: &str = "90s";
+    journey(async |journey| {
+        let proxy = FaultProxy::start(journey.control_plane()).await?;
+        let first = Member::with_lease(journey, "first", SHARDS, Some(&proxy), LEASE).await?;
+        shared(journey, &[&first], SHARDS, &[3]).await?;
+        let stack = &stacks_in(journey, &[2], SHARDS)[0];
+        let write = proxy.delay(of_template(Method::PATCH, stack));
+        install(journey, stack).await?;
+        let hung = write.wait(SOON).await?;
+        let second = Member::with_lease(journey, "second", SHARDS, None, LEASE).await?;
+        let held = shared(journey, &[&second], SHARDS, &[1]).await?;
+        ensure!(held[0] != [2], "given while something runs in it");
+
+        let process = first.process()?;
+        ensure!(first.operator.stop().await? == Ended::Status(1), "a write hangs");
+        let held = shared(journey, &[&second], SHARDS, &[2]).await?;
+        ensure!(held[0] == [0, 1], "{held:?}");
+        let holder = holder(journey, 2, SHARDS).await?;
+        ensure!(
+            holder.contains(&format!("_{process}_")),
+            "what may still write is left: {holder}"
+        );
+        drop(hung);
+        Ok(())
+    })
 }
 
 #[test]

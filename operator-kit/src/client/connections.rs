@@ -15,7 +15,8 @@ use tower::{Layer, Service};
 
 use super::request::Asked;
 
-/// Requests under way at once; watches and Leases come on top.
+/// Requests under way at once. Watches come on top, and calls for Leases: no more than [`LEASE_CALLS`](crate::lease::LEASE_CALLS), by whoever stands for
+/// election.
 pub const CONNECTIONS: usize = 16;
 
 #[derive(Clone)]

@@ -20,6 +20,10 @@ pub(super) struct Group {
     /// Without a sign of life for so long a member is dead. Not less than what it promises by the Lease: who is struck off has no Lease any more.
     patience: Duration,
     clock: Clock,
+    /// The last sign of life that was sent. None is sent twice, so that it tells when it left.
+    beat: u64,
+    /// The same, and when, until it is seen: it may be on the list although no answer told so, or others have written since.
+    sent: Option<(u64, Duration)>,
 }
 
 impl Group {
@@ -31,31 +35,30 @@ impl Group {
             me,
             patience,
             clock,
+            beat: 0,
+            sent: None,
         }
-    }
-
-    /// Whether this process is a member now.
-    pub(super) fn is_joined(&self) -> bool {
-        let end = self.slot.candidate.valid_until();
-        end.is_some_and(|end| self.clock.now() < end)
     }
 
     pub(super) fn living(&self) -> BTreeSet<String> {
         self.roll.living(self.clock.now(), self.patience)
     }
 
-    /// Joins, or stays a member: renews the Lease with a new sign of life.
-    pub(super) async fn join(&mut self) -> Result<(), Trouble> {
-        for _ in 0..ATTEMPTS {
+    /// Joins, or stays a member: renews the Lease with a new sign of life. Who is `leaving` has something to finish, and wants no share.
+    pub(super) async fn join(&mut self, leaving: bool) -> Result<(), Trouble> {
+        for attempt in 0..ATTEMPTS {
             self.look().await?;
             let now = self.clock.now();
-            if self.slot.candidate.step(now) != Step::Write {
+            let is_there = attempt > 0 && self.sent.is_none();
+            if is_there || self.slot.candidate.step(now) != Step::Write {
                 return Ok(());
             }
-            let beats = self.roll.announced(&self.me, now, self.patience);
+            self.beat = self.roll.next_beat(&self.me, self.beat);
+            let beats = self.roll.announced(&self.me, (self.beat, leaving), now, self.patience);
             self.slot.annotate(self.annotation, text_of(&beats));
+            self.sent = Some((self.beat, now));
             if self.slot.write().await? {
-                self.roll.saw(&beats, self.clock.now());
+                self.saw(&beats);
                 return Ok(());
             }
         }
@@ -64,13 +67,11 @@ impl Group {
 
     /// Leaves; the last lets the Lease go. Best effort: without it the others wait for as long as we promised.
     pub(super) async fn leave(&mut self) -> Result<(), Trouble> {
-        if !self.is_joined() {
-            return Ok(());
-        }
         for _ in 0..ATTEMPTS {
             self.look().await?;
             let now = self.clock.now();
-            if self.slot.candidate.step(now) != Step::Write {
+            let is_listed = self.roll.beat(&self.me).is_some();
+            if !is_listed || self.slot.candidate.step(now) != Step::Write {
                 return Ok(());
             }
             let beats = self.roll.without(&self.me, now, self.patience);
@@ -91,9 +92,19 @@ impl Group {
         self.slot.look().await?;
         let beats = self.slot.annotation(self.annotation).map(String::as_str);
         // What somebody wrote there by hand is no list, and the next sign of life replaces it.
-        let beats = serde_json::from_str(beats.unwrap_or_default()).unwrap_or_default();
-        self.roll.saw(&beats, self.clock.now());
+        let beats: BTreeMap<String, u64> = serde_json::from_str(beats.unwrap_or_default()).unwrap_or_default();
+        self.saw(&beats);
         Ok(())
+    }
+
+    /// Who finds its own sign of life was a member when it was sent, whoever wrote the Lease since.
+    fn saw(&mut self, beats: &BTreeMap<String, u64>) {
+        let now = self.clock.now();
+        self.roll.saw(beats, now);
+        let beat = self.roll.beat(&self.me);
+        if let Some((_, sent)) = self.sent.take_if(|(sent, _)| beat == Some(*sent)) {
+            self.slot.candidate.wrote(sent, now);
+        }
     }
 }
 

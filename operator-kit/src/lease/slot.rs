@@ -7,10 +7,13 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{Api, PostParams};
 use planning::election::{Candidate, Sighting, Step, Timing};
-use tokio::time::timeout;
 
+use super::calls::{Calls, Wait};
 use super::clock::Clock;
 use crate::failure::chain;
+
+/// How often a write is tried anew at once when somebody was faster.
+const ATTEMPTS: u32 = 3;
 
 /// What is said of a call without an answer.
 const TOO_LATE: &str = "no answer in time";
@@ -29,37 +32,44 @@ pub(super) struct Slot {
     identity: String,
     timing: Timing,
     clock: Clock,
+    calls: Calls,
     pub(super) candidate: Candidate,
     lease: Lease,
     /// Whether `lease` is what our own last write left, so that another look is not needed before the next.
-    pub(super) certain: bool,
+    certain: bool,
+    /// What was sent last to hold the Lease, and when: it may have been taken although no answer told so.
+    claim: Option<(Lease, Duration)>,
+}
+
+/// What all Leases of a process have in common.
+#[derive(Clone)]
+pub(super) struct Terms {
+    pub(super) api: Api<Lease>,
+    pub(super) timing: Timing,
+    pub(super) clock: Clock,
+    pub(super) calls: Calls,
 }
 
 impl Slot {
-    pub(super) fn new(api: Api<Lease>, name: String, identity: String, timing: Timing, clock: Clock) -> Self {
+    pub(super) fn new(terms: Terms, name: String, identity: String) -> Self {
+        let Terms {
+            api,
+            timing,
+            clock,
+            calls,
+        } = terms;
         Self {
             candidate: Candidate::new(identity.clone(), timing),
             lease: Lease::default(),
             certain: false,
+            claim: None,
             api,
             name,
             identity,
             timing,
             clock,
+            calls,
         }
-    }
-
-    /// Whether this process holds it, or it is only in its name.
-    pub(super) fn is_ours(&self) -> bool {
-        self.candidate.valid_until().is_some() || self.candidate.holder() == Some(&self.identity)
-    }
-
-    pub(super) fn step(&self) -> Step {
-        self.candidate.step(self.clock.now())
-    }
-
-    fn patience(&self) -> Duration {
-        self.candidate.patience(self.clock.now())
     }
 
     /// An annotation as it was seen last.
@@ -67,18 +77,65 @@ impl Slot {
         self.lease.metadata.annotations.as_ref()?.get(key)
     }
 
+    /// Renews it, where it is held and still ours.
+    pub(super) async fn renew(&mut self) -> Result<(), Trouble> {
+        for attempt in 0..ATTEMPTS {
+            let looked = if self.certain { Ok(()) } else { self.look().await };
+            // The earlier of two writes of ours was taken.
+            if attempt > 0 && self.claim.is_none() {
+                return Ok(());
+            }
+            // Also after a look that failed: the last one may still be true.
+            let written = match self.candidate.step(self.clock.now()) {
+                Step::Write => self.write().await?,
+                Step::Wait | Step::Resign => true,
+            };
+            looked?;
+            if written {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes it, and looks who has it when somebody was faster.
+    pub(super) async fn take(&mut self) -> Result<(), Trouble> {
+        if self.write().await? {
+            return Ok(());
+        }
+        self.look().await
+    }
+
+    /// Lets it go. Where somebody else wrote it since, that is tried as long as it is ours.
+    pub(super) async fn give(&mut self) -> Result<(), Trouble> {
+        self.candidate.released();
+        for _ in 0..ATTEMPTS {
+            if self.release().await? {
+                break;
+            }
+            // A renewal of ours may have been under way.
+            self.look().await?;
+            self.candidate.released();
+            if self.candidate.holder() != Some(&self.identity) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     pub(super) async fn look(&mut self) -> Result<(), Trouble> {
         let what = "failed to read the lease";
-        match timeout(self.patience(), self.api.get_opt(&self.name)).await {
-            Ok(Ok(lease)) => {
+        let (api, name) = (&self.api, &self.name);
+        match self.ask(move || api.get_opt(name)).await {
+            Some(Ok(lease)) => {
                 self.saw(lease.unwrap_or_default());
                 Ok(())
             }
-            Ok(Err(error)) => Err(Trouble {
+            Some(Err(error)) => Err(Trouble {
                 what,
                 error: chain(&error),
             }),
-            Err(_) => Err(Trouble {
+            None => Err(Trouble {
                 what,
                 error: TOO_LATE.to_owned(),
             }),
@@ -91,24 +148,30 @@ impl Slot {
             holder: holder_of(&lease).map(str::to_owned),
             promised: promised_of(&lease),
         };
-        self.candidate.saw(sighting, self.clock.now());
+        let now = self.clock.now();
+        self.candidate.saw(sighting, now);
+        if let Some((_, sent)) = self.claim.take_if(|(claim, _)| is_as_claimed(&lease, claim)) {
+            self.candidate.wrote(sent, now);
+        }
         self.lease = lease;
     }
 
-    /// Takes or renews it. False when somebody was faster, which is no failure: the next look tells who.
+    /// Takes or renews it. False when somebody was faster, or an earlier write of ours, which is no failure: the next look tells who.
     pub(super) async fn write(&mut self) -> Result<bool, Trouble> {
-        let claim = claim_on(&self.lease, self);
-        let sent = self.clock.now();
+        let (claim, sent) = (claim_on(&self.lease, self), self.clock.now());
+        self.claim = Some((claim.clone(), sent));
         let written = self.put(claim).await?;
         if written {
-            self.candidate.wrote(sent);
+            self.claim = None;
+            self.candidate.wrote(sent, self.clock.now());
         }
         Ok(written)
     }
 
-    /// Lets it go. False when somebody was faster.
+    /// Writes it without a holder. False when somebody was faster.
     pub(super) async fn release(&mut self) -> Result<bool, Trouble> {
         self.candidate.released();
+        self.claim = None;
         let mut lease = self.lease.clone();
         let spec = lease.spec.get_or_insert_default();
         spec.holder_identity = Some(String::new());
@@ -127,42 +190,58 @@ impl Slot {
         self.put(self.lease.clone()).await
     }
 
+    /// What may be sent several times: all of them name the version that was seen, so that one is taken and the others are refused.
     async fn put(&mut self, lease: Lease) -> Result<bool, Trouble> {
         let what = "failed to write the lease";
         self.certain = false;
-        let params = PostParams::default();
-        let write = async {
+        let (api, name, params, lease) = (&self.api, &self.name, &PostParams::default(), &lease);
+        let write = move || async move {
             if lease.metadata.resource_version.is_some() {
-                self.api.replace(&self.name, &params, &lease).await
+                api.replace(name, params, lease).await
             } else {
-                self.api.create(&params, &lease).await
+                api.create(params, lease).await
             }
         };
-        match timeout(self.patience(), write).await {
-            Ok(Ok(lease)) => {
+        match self.ask(write).await {
+            Some(Ok(lease)) => {
                 self.saw(lease);
                 self.certain = true;
                 Ok(true)
             }
-            Ok(Err(kube::Error::Api(status))) if status.code == 409 => {
-                tracing::debug!(name = self.name, "the lease changed under us");
+            Some(Err(kube::Error::Api(status))) if status.code == 409 => {
+                tracing::debug!(name, "the lease changed under us");
                 Ok(false)
             }
-            Ok(Err(error)) => Err(Trouble {
+            Some(Err(error)) => Err(Trouble {
                 what,
                 error: chain(&error),
             }),
-            Err(_) => Err(Trouble {
+            None => Err(Trouble {
                 what,
                 error: TOO_LATE.to_owned(),
             }),
         }
     }
+
+    async fn ask<F: Future>(&self, call: impl Fn() -> F) -> Option<F::Output> {
+        let wait = Wait {
+            patience: self.candidate.patience(self.clock.now()),
+            pause: self.timing.retry_period,
+        };
+        let is_held = self.candidate.valid_until().is_some();
+        self.calls.first(is_held, wait, call).await
+    }
+}
+
+/// Whether a lease is what a claim made of it.
+fn is_as_claimed(lease: &Lease, claim: &Lease) -> bool {
+    lease.spec == claim.spec && lease.metadata.annotations == claim.metadata.annotations
 }
 
 /// The lease as it is with us as its holder.
 fn claim_on(lease: &Lease, slot: &Slot) -> Lease {
-    let now = Timestamp::now();
+    // As exact as it is stored, so that it is known again.
+    let now = Timestamp::from_microsecond(Timestamp::now().as_microsecond()).unwrap_or_default();
     let before = lease.spec.clone().unwrap_or_default();
     let is_ours = holder_of(lease) == Some(&slot.identity);
     let promised = slot.timing.lease_duration.as_secs();

@@ -8,13 +8,15 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// The shards of this process. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Tenure {
     shards: Arc<Mutex<Vec<Shard>>>,
     held: Arc<watch::Sender<Held>>,
+    /// Tells that a pass has ended.
+    ended: Arc<Notify>,
 }
 
 /// The shards in which work may begin, and how often each was gained: what is gained again has missed what happened in between.
@@ -42,6 +44,7 @@ impl Tenure {
         Self {
             shards: Arc::new(Mutex::new(vec![Shard::default(); usize::from(count)])),
             held: Arc::default(),
+            ended: Arc::default(),
         }
     }
 
@@ -93,6 +96,11 @@ impl Tenure {
         });
     }
 
+    /// Returns when a pass has ended since the last time, in whatever shard.
+    pub(super) async fn pass_ended(&self) {
+        self.ended.notified().await;
+    }
+
     /// Whether nothing runs in a shard.
     pub(super) fn is_idle(&self, shard: u16) -> bool {
         self.shards()
@@ -130,6 +138,7 @@ impl Drop for Pass {
         if let Some(shard) = self.tenure.shards().get_mut(usize::from(self.shard)) {
             shard.running -= 1;
         }
+        self.tenure.ended.notify_one();
     }
 }
 

@@ -1,12 +1,15 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use futures::stream;
+use futures::{FutureExt, StreamExt};
 use http::Method;
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::stub::{self, refusal};
+use crate::stub::{self, Answer, Asked, refusal};
 use crate::told::Told;
 
 /// Leases as an API server keeps them: with optimistic locking.
@@ -18,9 +21,34 @@ struct Kept {
     broken: bool,
     /// Nobody may write while this is set.
     read_only: bool,
+    /// How many calls for a Lease get no answer, by its name.
+    unanswered: BTreeMap<String, usize>,
+    /// What gets no answer is stored all the same, where it is a write.
+    stores: bool,
+}
+
+/// The Lease that a call is about.
+fn name_of(path: &str, body: &Value) -> String {
+    match body["metadata"]["name"].as_str() {
+        Some(name) => name.to_owned(),
+        None => path.rsplit('/').next().unwrap().to_owned(),
+    }
 }
 
 impl Kept {
+    fn answer_or_not(&mut self, asked: &Asked) -> Answer {
+        let left = self.unanswered.get_mut(&name_of(&asked.path, &asked.body));
+        let hangs = left.filter(|left| **left > 0).map(|left| *left -= 1).is_some();
+        if hangs && !self.stores {
+            return Answer::Live(stream::pending().boxed());
+        }
+        let answer = self.answer(&asked.method, &asked.path, &asked.body);
+        if hangs {
+            return Answer::Live(stream::pending().boxed());
+        }
+        answer.into()
+    }
+
     fn answer(&mut self, method: &Method, path: &str, body: &Value) -> (u16, Value) {
         if self.broken {
             return refusal(500, "InternalError", "broken", &json!({}));
@@ -28,10 +56,7 @@ impl Kept {
         if self.read_only && *method != Method::GET {
             return refusal(403, "Forbidden", "leases are read-only", &json!({}));
         }
-        let name = match body["metadata"]["name"].as_str() {
-            Some(name) => name.to_owned(),
-            None => path.rsplit('/').next().unwrap().to_owned(),
-        };
+        let name = name_of(path, body);
         let stored = self.leases.get(&name);
         let version = stored.map(|lease| lease["metadata"]["resourceVersion"].clone());
         match (method, version) {
@@ -83,7 +108,11 @@ impl Replica {
 impl Cluster {
     fn start(&self, identity: &str, shards: u16) -> Replica {
         let kept = Arc::clone(&self.0);
-        let client = stub::client(move |asked| kept.lock().unwrap().answer(&asked.method, &asked.path, &asked.body));
+        let client = stub::client(move |asked| kept.lock().unwrap().answer_or_not(asked));
+        Self::start_with(client, identity, shards)
+    }
+
+    fn start_with(client: Client, identity: &str, shards: u16) -> Replica {
         let options = LeaseOptions {
             namespace: "system".to_owned(),
             name: "operator".to_owned(),
@@ -116,6 +145,19 @@ impl Cluster {
         (leadership, task)
     }
 
+    /// So many calls for a Lease get no answer from now on.
+    fn leave_unanswered(&self, lease: &str, calls: usize) {
+        self.0.lock().unwrap().unanswered.insert(lease.to_owned(), calls);
+    }
+
+    /// Who holds these shards, by Leases.
+    fn holders(&self, shards: u16) -> Vec<String> {
+        let kept = self.0.lock().unwrap();
+        let lease = |shard| &kept.leases[&format!("operator-shard-{shard}-of-{shards}")];
+        let holder = |shard| lease(shard)["spec"]["holderIdentity"].as_str().unwrap().to_owned();
+        (0..shards).map(holder).collect()
+    }
+
     fn lease(&self) -> Value {
         self.0.lock().unwrap().leases["operator"].clone()
     }
@@ -127,6 +169,10 @@ impl Cluster {
     fn transitions(&self) -> u64 {
         self.lease()["spec"]["leaseTransitions"].as_u64().unwrap()
     }
+}
+
+fn is_lost(leadership: &Leadership) -> bool {
+    matches!(leadership, Leadership::Lost(_))
 }
 
 async fn leads(leadership: &mut watch::Receiver<Leadership>) {
@@ -196,7 +242,7 @@ async fn a_leader_that_cannot_renew_gives_up_before_others_take_over() {
     leads(&mut first).await;
     cluster.0.lock().unwrap().broken = true;
     let broken = Instant::now();
-    first.wait_for(|state| *state == Leadership::Lost).await.unwrap();
+    first.wait_for(is_lost).await.unwrap();
     assert!(broken.elapsed() <= Timing::default().renew_deadline);
     task.await.unwrap();
 }
@@ -235,7 +281,7 @@ async fn a_stolen_lease_ends_leadership() {
         lease["spec"]["holderIdentity"] = json!("thief");
         kept.answer(&Method::PUT, "", &lease);
     }
-    first.wait_for(|state| *state == Leadership::Lost).await.unwrap();
+    first.wait_for(is_lost).await.unwrap();
     assert_eq!(cluster.holder(), "thief");
 }
 
@@ -305,19 +351,176 @@ impl<const COUNT: usize> ConcatAll for [BTreeSet<u16>; COUNT] {
     }
 }
 
+/// That it may write in these shards, at every moment of this time.
+async fn works_for(replica: &Replica, shards: &BTreeSet<u16>, time: Duration) {
+    let end = Instant::now() + time;
+    while Instant::now() < end {
+        sleep(Duration::from_millis(100)).await;
+        assert!(replica.fence.is_open(), "{:?} before the end", end - Instant::now());
+        assert_eq!(replica.shards(), *shards);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_of_others_whose_calls_are_never_answered_costs_no_other() {
+    let cluster = Cluster::default();
+    cluster.leave_unanswered("operator-shard-3-of-7", usize::MAX);
+    let replica = cluster.start("first", 7);
+    replica.holds(6).await;
+    let others = BTreeSet::from([0, 1, 2, 4, 5, 6]);
+    works_for(&replica, &others, Duration::from_mins(2)).await;
+    // Nor while calls for one that is held get none either.
+    cluster.leave_unanswered("operator-shard-2-of-7", 2);
+    works_for(&replica, &others, Duration::from_mins(2)).await;
+    cluster.leave_unanswered("operator-shard-3-of-7", 0);
+    replica.holds(7).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_without_an_answer_for_a_lease_that_is_held_cost_none() {
+    for stores in [false, true] {
+        let cluster = Cluster::default();
+        cluster.0.lock().unwrap().stores = stores;
+        let replica = cluster.start("first", 7);
+        replica.holds(7).await;
+        for lease in ["operator", "operator-shard-2-of-7"] {
+            for calls in [1, 2] {
+                cluster.leave_unanswered(lease, calls);
+                works_for(&replica, &(0..7).collect(), Duration::from_mins(1)).await;
+                assert_eq!(cluster.0.lock().unwrap().unanswered[lease], 0, "{lease} was asked for");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_was_taken_counts_although_its_answer_was_lost() {
+    let cluster = Cluster::default();
+    let mut replica = cluster.start("first", 1);
+    replica.leads().await;
+    cluster.0.lock().unwrap().stores = true;
+    cluster.leave_unanswered("operator", 1);
+    while cluster.0.lock().unwrap().unanswered["operator"] > 0 {
+        sleep(Duration::from_millis(1)).await;
+    }
+    let taken = Instant::now();
+    cluster.0.lock().unwrap().read_only = true;
+    replica.leadership.wait_for(is_lost).await.unwrap();
+    let deadline = Timing::default().renew_deadline;
+    assert!(
+        taken.elapsed() + Duration::from_millis(10) >= deadline,
+        "{:?}",
+        taken.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_takes_most_of_the_deadline_for_each_answer_costs_no_lease() {
+    let cluster = Cluster::default();
+    let kept = Arc::clone(&cluster.0);
+    let slow = Timing::default().renew_deadline * 2 / 5;
+    let client = stub::client(move |asked| {
+        let (status, body): (u16, Value) = kept.lock().unwrap().answer(&asked.method, &asked.path, &asked.body);
+        let late = sleep(slow).map(move |()| body);
+        Answer::Late(status, late.boxed())
+    });
+    let replica = Cluster::start_with(client, "first", 1);
+    replica.holds(1).await;
+    works_for(&replica, &BTreeSet::from([0]), Duration::from_mins(2)).await;
+    assert_eq!(cluster.transitions(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn leases_are_asked_for_a_few_at_a_time() {
+    let cluster = Cluster::default();
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (kept, counter, record) = (Arc::clone(&cluster.0), Arc::clone(&now), Arc::clone(&most));
+    let client = stub::client(move |asked| {
+        let answer = kept.lock().unwrap().answer(&asked.method, &asked.path, &asked.body);
+        record.fetch_max(counter.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        let counter = Arc::clone(&counter);
+        let late = sleep(Duration::from_millis(10)).map(move |()| {
+            counter.fetch_sub(1, Ordering::SeqCst);
+            answer.1
+        });
+        Answer::Late(answer.0, late.boxed())
+    });
+    let replica = Cluster::start_with(client, "first", 64);
+    replica.holds(64).await;
+    works_for(&replica, &(0..64).collect(), Duration::from_secs(10)).await;
+    let most = most.load(Ordering::SeqCst);
+    assert!((2..=16).contains(&most), "{most} at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_ends_no_replica_that_holds_no_lease() {
+    let cluster = Cluster::default();
+    let mut first = cluster.start("first", 1);
+    first.leads().await;
+    let standby = cluster.start("standby", 1);
+    let shares = Cluster::default();
+    let mut holder = shares.start("holder", 2);
+    holder.holds(2).await;
+    let mut second = shares.start("second", 2);
+    second.holds(1).await;
+    let idle = shares.start("third", 2);
+    let listed = || shares.lease()["metadata"]["annotations"]["example.org/members"].to_string();
+    while !listed().contains("third") {
+        sleep(Duration::from_millis(100)).await;
+    }
+    for cluster in [&cluster, &shares] {
+        cluster.0.lock().unwrap().broken = true;
+    }
+    sleep(Duration::from_mins(2)).await;
+    for replica in [&mut first, &mut holder, &mut second] {
+        assert!(is_lost(&replica.leadership.borrow()), "{:?}", replica.leadership);
+    }
+    for cluster in [&cluster, &shares] {
+        cluster.0.lock().unwrap().broken = false;
+    }
+    standby.holds(1).await;
+    idle.holds(2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_loses_a_lease_is_told_how() {
+    let cluster = Cluster::default();
+    let mut replica = cluster.start("first", 1);
+    replica.leads().await;
+    cluster.0.lock().unwrap().broken = true;
+    let lost = replica.leadership.wait_for(is_lost).await.unwrap().clone();
+    let Leadership::Lost(loss) = lost else {
+        unreachable!("{lost:?}")
+    };
+    let text =
+        "operator was not renewed for 10s: the API server did not answer, or this process or its machine stood still";
+    assert_eq!(loss.to_string(), text);
+    let taken = Loss {
+        holder: Some("second".to_owned()),
+        ..loss.clone()
+    };
+    assert_eq!(taken.to_string(), "operator is held by second");
+    let free = Loss {
+        holder: Some(String::new()),
+        ..loss
+    };
+    assert_eq!(free.to_string(), "operator was let go by somebody else");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_shard_is_kept_until_what_runs_in_it_has_ended() {
     let cluster = Cluster::default();
     let first = cluster.start("first", 2);
     first.holds(2).await;
-    let pass = first.tenure.enter(1).unwrap();
+    let passes = [0, 1].map(|shard| first.tenure.enter(shard).unwrap());
     let second = cluster.start("second", 2);
     first.holds(1).await;
-    assert!(first.tenure.enter(1).is_none(), "nothing new begins");
+    let shut = if first.tenure.holds(0) { 1 } else { 0 };
+    assert!(first.tenure.enter(shut).is_none(), "nothing new begins");
     sleep(Duration::from_mins(2)).await;
     assert!(second.shards().is_empty());
     let ended = Instant::now();
-    drop(pass);
+    drop(passes);
     second.holds(1).await;
     assert!(
         ended.elapsed() <= Timing::default().retry_period * 2,
@@ -325,6 +528,90 @@ async fn a_shard_is_kept_until_what_runs_in_it_has_ended() {
         ended.elapsed()
     );
     assert_eq!([first.shards(), second.shards()].concat_all(), [0, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pass_that_hangs_keeps_no_shard_from_being_given() {
+    let cluster = Cluster::default();
+    let first = cluster.start("first", 2);
+    first.holds(2).await;
+    let _hung = first.tenure.enter(1).unwrap();
+    let second = cluster.start("second", 2);
+    second.holds(1).await;
+    assert_eq!((first.shards(), second.shards()), ([1].into(), [0].into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_in_which_a_pass_hangs_is_not_shut_for_long() {
+    let cluster = Cluster::default();
+    let first = cluster.start("first", 2);
+    first.holds(2).await;
+    let _hung = [0, 1].map(|shard| first.tenure.enter(shard).unwrap());
+    let _second = cluster.start("second", 2);
+    let patience = Timing::default().renew_deadline + Timing::default().retry_period;
+    for shard in [0, 1] {
+        let mut shut_since = None;
+        let end = Instant::now() + Duration::from_mins(2);
+        while Instant::now() < end {
+            sleep(Duration::from_millis(100)).await;
+            if first.tenure.holds(shard) {
+                shut_since = None;
+            } else {
+                let since = *shut_since.get_or_insert_with(Instant::now);
+                assert!(since.elapsed() <= patience, "{shard} is shut for {:?}", since.elapsed());
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_is_to_end_takes_nothing_and_keeps_only_what_something_runs_in() {
+    let cluster = Cluster::default();
+    let mut first = cluster.start("first", 4);
+    first.holds(4).await;
+    let pass = first.tenure.enter(2).unwrap();
+    let second = cluster.start("second", 4);
+    second.holds(2).await;
+    let mut other = cluster.start("other", 3);
+    let stands_by = |state: &Leadership| matches!(state, Leadership::Standby { holder: Some(_) });
+    other.leadership.wait_for(stands_by).await.unwrap();
+
+    first.end.cancel();
+    second.holds(3).await;
+    assert_eq!(first.shards(), BTreeSet::new(), "nothing new begins");
+    assert_eq!(cluster.holders(4)[2], "first");
+    assert!(first.fence.is_open(), "what runs may write");
+    // Nor does it take what others leave, or let a process with another number begin.
+    second.end.cancel();
+    second.task.await.unwrap();
+    sleep(Duration::from_mins(2)).await;
+    assert_eq!(cluster.holders(4), ["", "", "first", ""]);
+    assert!(first.fence.is_open() && other.shards().is_empty());
+    assert!(!is_lost(&first.leadership.borrow_and_update()));
+
+    drop(pass);
+    first.task.await.unwrap();
+    assert_eq!(cluster.holders(4)[2], "");
+    other.holds(3).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_replica_that_is_to_end_has_let_go_is_shared_without_it() {
+    let cluster = Cluster::default();
+    let first = cluster.start("first", 4);
+    first.holds(4).await;
+    let second = cluster.start("second", 4);
+    second.holds(2).await;
+    let kept = *first.shards().first().unwrap();
+    let _pass = first.tenure.enter(kept).unwrap();
+    let ended = Instant::now();
+    first.end.cancel();
+    second.holds(3).await;
+    assert!(
+        ended.elapsed() <= Timing::default().retry_period * 2,
+        "{:?}",
+        ended.elapsed()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -387,8 +674,7 @@ async fn a_replica_that_cannot_renew_writes_nothing_and_ends_before_others_take_
         assert!(replica.fence.is_open());
         cluster.0.lock().unwrap().broken = true;
         let broken = Instant::now();
-        let lost = |state: &Leadership| *state == Leadership::Lost;
-        replica.leadership.wait_for(lost).await.unwrap();
+        replica.leadership.wait_for(is_lost).await.unwrap();
         assert!(broken.elapsed() <= Timing::default().renew_deadline);
         assert!(!replica.fence.is_open() && replica.shards().is_empty());
         replica.task.await.unwrap();

@@ -91,9 +91,16 @@ impl Candidate {
         }
     }
 
-    /// A write of ours has succeeded; `sent` is when it left.
-    pub fn wrote(&mut self, sent: Duration) {
-        self.renewed = Some(sent);
+    /// A write of ours has succeeded; `sent` is when it left, `now` when that is known.
+    ///
+    /// What is held by it counts from when it left. Who held nothing before does not begin with a write of long ago, whose time may be over before the
+    /// first renewal: the Lease is in his name, and he writes it again.
+    pub fn wrote(&mut self, sent: Duration, now: Duration) {
+        let is_fresh = now.saturating_sub(sent) * 2 < self.timing.renew_deadline;
+        self.renewed = match self.renewed {
+            Some(renewed) => Some(renewed.max(sent)),
+            None => is_fresh.then_some(sent),
+        };
     }
 
     /// It was let go.
@@ -164,7 +171,7 @@ mod tests {
             candidate.saw(sighting, ago(unchanged_for));
         }
         if let Some(since_renewal) = since_renewal {
-            candidate.wrote(ago(since_renewal));
+            candidate.wrote(ago(since_renewal), ago(since_renewal));
         }
         candidate
     }
@@ -211,6 +218,20 @@ mod tests {
         candidate.saw(again, Duration::from_secs(100));
         assert!(candidate.is_free(Duration::from_secs(105)));
         assert!(!candidate.is_free(Duration::from_secs(104)));
+    }
+
+    #[test]
+    fn nobody_begins_with_a_write_of_long_ago_and_an_old_one_takes_nothing_from_a_newer() {
+        let at = Duration::from_secs;
+        let mut candidate = candidate(Some((Some("me"), 0)), None);
+        candidate.wrote(at(95), at(100));
+        assert_eq!((candidate.valid_until(), candidate.step(at(100))), (None, Step::Write));
+        candidate.wrote(at(96), at(100));
+        assert_eq!(candidate.valid_until(), Some(at(106)));
+        candidate.wrote(at(90), at(100));
+        assert_eq!(candidate.valid_until(), Some(at(106)));
+        candidate.wrote(at(98), at(105));
+        assert_eq!(candidate.valid_until(), Some(at(108)));
     }
 
     #[test]
