@@ -6,7 +6,10 @@ use std::{
     fmt, fs,
     net::Ipv4Addr,
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use anyhow::{Context, Result};
@@ -41,8 +44,14 @@ pub struct Visit {
 
 type Behaviour = dyn Fn(&Request<()>) -> Answer + Send + Sync;
 
+type Question = dyn Fn(&str) -> bool + Send + Sync;
+
 struct State {
     behaviour: Box<Behaviour>,
+    /// Which targets get no answer.
+    silence: Mutex<Box<Question>>,
+    /// Questions that wait for one.
+    unanswered: AtomicUsize,
     visits: Mutex<Vec<Visit>>,
 }
 
@@ -64,6 +73,8 @@ impl WebServer {
             .context("failed to read the port of a web server")?;
         let state = Arc::new(State {
             behaviour: Box::new(behaviour),
+            silence: Mutex::new(Box::new(|_| false)),
+            unanswered: AtomicUsize::new(0),
             visits: Mutex::default(),
         });
         Ok(Self {
@@ -81,6 +92,16 @@ impl WebServer {
     /// What it was asked so far.
     pub fn visits(&self) -> Vec<Visit> {
         lock(&self.state.visits).clone()
+    }
+
+    /// From now on whoever asks for a target (path and query) that is meant waits for an answer until he hangs up.
+    pub fn keep_silent(&self, is_meant: impl Fn(&str) -> bool + Send + Sync + 'static) {
+        *lock(&self.state.silence) = Box::new(is_meant);
+    }
+
+    /// How many questions wait for an answer now.
+    pub fn unanswered(&self) -> usize {
+        self.state.unanswered.load(Ordering::SeqCst)
     }
 
     /// Forgets what it was asked.
@@ -115,8 +136,12 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
         let state = Arc::clone(&state);
         connections.spawn(async move {
             let service = service_fn(move |request| {
-                let answer = state.answer(&request.map(drop));
-                async move { Ok::<_, Infallible>(answer.map(Full::new)) }
+                let state = Arc::clone(&state);
+                async move {
+                    state.silence(&request.uri().to_string()).await;
+                    let answer = state.answer(&request.map(drop));
+                    Ok::<_, Infallible>(answer.map(Full::new))
+                }
             });
             let mut server = http1::Builder::new();
             // Whoever hangs up has heard enough.
@@ -128,7 +153,26 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
     }
 }
 
+/// A question that waits for an answer.
+struct Unanswered<'a>(&'a AtomicUsize);
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl State {
+    /// Ends only for who is to be answered.
+    async fn silence(&self, target: &str) {
+        let is_meant = (lock(&self.silence))(target);
+        if is_meant {
+            self.unanswered.fetch_add(1, Ordering::SeqCst);
+            let _until_dropped = Unanswered(&self.unanswered);
+            std::future::pending::<()>().await;
+        }
+    }
+
     fn answer(&self, request: &Request<()>) -> Answer {
         let answer = (self.behaviour)(request);
         let text = |name| request.headers().get(name).and_then(|value| value.to_str().ok());

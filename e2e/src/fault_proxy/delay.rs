@@ -37,6 +37,11 @@ pub struct Late {
 pub(super) type Told = oneshot::Sender<StatusCode>;
 
 impl Late {
+    /// Whether its program still waits for the answer.
+    pub fn is_awaited(&self) -> bool {
+        !self.deliver.is_closed()
+    }
+
     /// Lets it arrive; the answer is the API server's, and its program hears it too.
     pub async fn deliver(self) -> Result<StatusCode> {
         let (told, answer) = oneshot::channel();

@@ -1,7 +1,8 @@
-//! The operator as a process among others: replicas, shards, signals, an API server that misbehaves, endpoints, flags, logs.
+//! The operator as a process among others: replicas, shards, fairness, signals, an API server that misbehaves, endpoints, flags, logs.
 
 mod command_line;
 mod endpoints;
+mod fairness;
 mod guards;
 mod logs;
 mod replicas;
