@@ -1,12 +1,6 @@
 //! Bundles of signatures, good and bad: our verdict is the real cosign's, and says why.
 
-use std::{
-    ffi::OsStr,
-    fs,
-    path::{Path, PathBuf},
-    process::{Output, Stdio},
-    time::Duration,
-};
+use std::path::Path;
 
 use rcgen::{
     KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256, PublicKeyData, RsaKeySize,
@@ -16,74 +10,14 @@ use release::{
     bundle::{BundleError, Keyless, TrustRoot, verify_bundle},
 };
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio::{process::Command, time};
 
 use crate::{
     bundle_limits::leaves,
-    lab::outside,
+    cosign::Cosign,
     sigstore::{IDENTITY, ISSUER, Key, Log, SIGN, SIGNED_AT, Signing, Sigstore, VALIDITY, sign_with},
 };
 
 pub(crate) const ARTIFACT: &[u8] = b"what is signed";
-/// Cosign answers within a second.
-const SOON: Duration = Duration::from_mins(1);
-
-/// The real cosign in a folder of its own.
-struct Cosign {
-    folder: TempDir,
-}
-
-impl Cosign {
-    fn new() -> Self {
-        Self {
-            folder: TempDir::new().unwrap(),
-        }
-    }
-
-    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.folder.path().join(name);
-        fs::write(&path, content).unwrap();
-        path
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.folder.path().join(name)).unwrap()
-    }
-
-    async fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Output {
-        let process = Command::new(outside())
-            .arg("cosign")
-            .args(arguments)
-            .current_dir(&self.folder)
-            .env_clear()
-            .env("HOME", self.folder.path())
-            .env("COSIGN_PASSWORD", "canary-password")
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output();
-        time::timeout(SOON, process).await.expect("cosign ends").unwrap()
-    }
-
-    /// Does it, or fails with cosign's own words.
-    async fn does(&self, arguments: &[&str]) {
-        let Output { status, stdout, stderr } = self.run(arguments).await;
-        let said = [stdout, stderr].concat();
-        assert!(status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&said));
-    }
-
-    /// Whether cosign finds the bundle good, and its words.
-    async fn verdict(&self, bundle: &[u8], artifact: &[u8], trust: &[impl AsRef<OsStr>]) -> (bool, String) {
-        let bundle = self.file("asked.bundle", bundle);
-        let artifact = self.file("asked.artifact", artifact);
-        let mut arguments: Vec<&OsStr> = vec!["verify-blob".as_ref(), "--bundle".as_ref(), bundle.as_ref()];
-        arguments.extend(trust.iter().map(AsRef::as_ref));
-        arguments.push(artifact.as_ref());
-        let Output { status, stderr, .. } = self.run(arguments).await;
-        (status.success(), String::from_utf8_lossy(&stderr).into_owned())
-    }
-}
-
 pub(crate) fn bytes(json: &Value) -> Vec<u8> {
     json.to_string().into_bytes()
 }

@@ -1,11 +1,17 @@
 //! The real cosign: what it signs, and what it says of signatures.
 
-use std::{ffi::OsStr, fs, path::Path};
+use std::{
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+    process::{Output, Stdio},
+    time::Duration,
+};
 
 use rcgen::{KeyPair, SignatureAlgorithm};
 use release::{Keys, Trust};
 use tempfile::TempDir;
-use tokio::process::Command;
+use tokio::{process::Command, time};
 
 use crate::{
     lab::outside,
@@ -16,7 +22,10 @@ use crate::{
 const OFFLINE: [&str; 4] = ["--tlog-upload=false", "--use-signing-config=false", "--yes", "--key"];
 const CLASSIC: &str = "--new-bundle-format=false";
 
-/// A signer with a folder of keys.
+/// Cosign answers within a second.
+const SOON: Duration = Duration::from_mins(1);
+
+/// A signer with a folder of keys and of what it is given.
 pub(crate) struct Cosign {
     folder: TempDir,
 }
@@ -31,19 +40,17 @@ impl Cosign {
     /// A new pair of keys of the usual kind.
     pub(crate) async fn key(&self, name: &str) -> Trust {
         let prefix = format!("--output-key-prefix={name}");
-        assert!(self.run(&["generate-key-pair", &prefix]).await);
+        self.does(&["generate-key-pair", &prefix]).await;
         self.keys(&[name])
     }
 
     /// A new pair of another kind.
     pub(crate) async fn key_of(&self, name: &str, algorithm: &'static SignatureAlgorithm) -> Trust {
         let pair = KeyPair::generate_for(algorithm).unwrap();
-        fs::write(self.folder.path().join("private.pem"), pair.serialize_pem()).unwrap();
+        self.file("private.pem", pair.serialize_pem());
         let prefix = format!("--output-key-prefix={name}");
-        assert!(
-            self.run(&["import-key-pair", "--yes", "--key=private.pem", &prefix])
-                .await
-        );
+        self.does(&["import-key-pair", "--yes", "--key=private.pem", &prefix])
+            .await;
         self.keys(&[name])
     }
 
@@ -59,7 +66,7 @@ impl Cosign {
 
     /// The encrypted private half.
     pub(crate) fn private(&self, name: &str) -> Vec<u8> {
-        fs::read(self.folder.path().join(format!("{name}.key"))).unwrap()
+        self.read(&format!("{name}.key"))
     }
 
     /// Signs something in a registry in the form that was there before bundles.
@@ -76,7 +83,7 @@ impl Cosign {
         let in_registry = in_registry(registry, reference);
         arguments.push(&key);
         arguments.extend(in_registry.iter().map(String::as_str));
-        assert!(self.run(&arguments).await, "{reference} is signed");
+        self.does(&arguments).await;
     }
 
     /// Whether cosign finds a signature by this key.
@@ -85,7 +92,7 @@ impl Cosign {
         let in_registry = in_registry(registry, reference);
         let mut arguments = vec!["verify", CLASSIC, "--insecure-ignore-tlog=true", &key];
         arguments.extend(in_registry.iter().map(String::as_str));
-        self.run(&arguments).await
+        self.run(&arguments).await.status.success()
     }
 
     /// Signs a file, and puts the signature beside it.
@@ -96,25 +103,52 @@ impl Cosign {
         arguments.extend(OFFLINE);
         let file = file.display().to_string();
         arguments.extend([key.as_str(), &file]);
-        assert!(self.run(&arguments).await, "{file} is signed");
+        self.does(&arguments).await;
     }
 
-    /// Whether it worked.
-    async fn run<Argument: AsRef<OsStr>>(&self, arguments: &[Argument]) -> bool {
-        let output = Command::new(outside())
-            .current_dir(self.folder.path())
+    /// Gives it a file.
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// What it has written.
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.folder.path().join(name)).unwrap()
+    }
+
+    /// Whether it finds a bundle good, and its words.
+    pub(crate) async fn verdict(&self, bundle: &[u8], artifact: &[u8], trust: &[impl AsRef<OsStr>]) -> (bool, String) {
+        let bundle = self.file("asked.bundle", bundle);
+        let artifact = self.file("asked.artifact", artifact);
+        let mut arguments: Vec<&OsStr> = vec!["verify-blob".as_ref(), "--bundle".as_ref(), bundle.as_ref()];
+        arguments.extend(trust.iter().map(AsRef::as_ref));
+        arguments.push(artifact.as_ref());
+        let Output { status, stderr, .. } = self.run(&arguments).await;
+        (status.success(), String::from_utf8_lossy(&stderr).into_owned())
+    }
+
+    /// Does it, or fails with its own words.
+    pub(crate) async fn does(&self, arguments: &[&str]) {
+        let Output { status, stdout, stderr } = self.run(arguments).await;
+        let said = [stdout, stderr].concat();
+        assert!(status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&said));
+    }
+
+    async fn run(&self, arguments: &[impl AsRef<OsStr>]) -> Output {
+        let process = Command::new(outside())
+            .arg("cosign")
+            .args(arguments)
+            .current_dir(&self.folder)
+            .env_clear()
             .env("HOME", self.folder.path())
             .env("DOCKER_CONFIG", self.folder.path())
             .env("COSIGN_PASSWORD", "canary")
-            .arg("cosign")
-            .args(arguments)
-            .output()
-            .await
-            .unwrap();
-        if !output.status.success() {
-            println!("cosign: {}", String::from_utf8_lossy(&output.stderr));
-        }
-        output.status.success()
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output();
+        time::timeout(SOON, process).await.expect("cosign ends").unwrap()
     }
 }
 
