@@ -4,6 +4,9 @@
 //! names that leave the archive, and more or larger entries than [`MAX_ENTRIES`], [`MAX_ENTRY_BYTES`] and [`MAX_UNPACKED_BYTES`] allow
 //! make the whole archive unusable.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::{self, ErrorKind, Read},

@@ -16,6 +16,9 @@ mod blocking;
 mod description;
 mod digest;
 mod files;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod http;
 pub mod pack;
 pub mod source;

@@ -72,7 +72,7 @@ enum Chore {
     Bench(Bench),
     /// Render charts with the real Helm and with ours, and compare what they answer
     Conformance(ConformanceArguments),
-    /// Search for what the chart engine does wrong with made-up input
+    /// Search for what the chart engine and the parsers of remote bytes do wrong with made-up input
     #[command(subcommand)]
     Fuzz(Fuzz),
     /// A control plane to play with: etcd, kube-apiserver and kube-controller-manager as plain processes
@@ -96,7 +96,7 @@ enum Bench {
 enum Fuzz {
     #[command(flatten)]
     Oracle(FuzzCommand),
-    /// Look for input that makes the chart engine panic or hang, guided by what each input reaches
+    /// Look for input for which a parser does not hold what it promises, guided by what each input reaches
     Coverage(coverage::Arguments),
 }
 

@@ -4,6 +4,8 @@
 //! memory. What opened is readable only as long as it is byte for byte what was verified.
 
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod verification;
 
 use std::{

@@ -70,7 +70,7 @@ pub(crate) type Stamps = BTreeMap<String, Stamp>;
 /// Which files there are. Names that begin with a dot are not part of a release: editors and copying tools write beside the file they replace.
 pub(crate) fn stamps(directory: &Path) -> Result<Stamps, ReleaseError> {
     let unreadable = |source| ReleaseError::ReadDirectory { source };
-    let mut stamps = Stamps::new();
+    let (mut stamps, mut count) = (Stamps::new(), 0);
     for entry in fs::read_dir(directory).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let file = entry.file_name().to_string_lossy().into_owned();
@@ -80,8 +80,12 @@ pub(crate) fn stamps(directory: &Path) -> Result<Stamps, ReleaseError> {
         if !is_file_name(&file) {
             return Err(ReleaseError::FileName { file });
         }
-        if stamps.len() == MAX_FILES {
-            return Err(ReleaseError::TooManyFiles { file });
+        // What vouches for a release is no part of it: who signs it makes it no larger.
+        if !is_beside(&file) {
+            if count == MAX_FILES {
+                return Err(ReleaseError::TooManyFiles { file });
+            }
+            count += 1;
         }
         let status = match entry.metadata() {
             Ok(status) => status,
@@ -163,6 +167,17 @@ fn parse_error(file: &str, source: ReleaseFileError) -> ReleaseError {
     }
 }
 
+/// A text within its size, if a parser can be given it.
+pub(super) fn bounded(name: &str, text: Vec<u8>) -> Result<Vec<u8>, ReleaseError> {
+    match bracket_too_many(&text) {
+        None => Ok(text),
+        Some(line) => Err(ReleaseError::TooManyBrackets {
+            file: name.to_owned(),
+            line,
+        }),
+    }
+}
+
 /// Refuses metadata that speak of another release than the tag.
 fn agree(metadata: &Metadata, tag: &ReleaseTag) -> Result<(), ReleaseError> {
     let file = METADATA.to_owned();
@@ -224,13 +239,7 @@ impl Reading<'_> {
                     source,
                 })
         })?;
-        match bracket_too_many(&text) {
-            None => Ok(text),
-            Some(line) => Err(ReleaseError::TooManyBrackets {
-                file: name.to_owned(),
-                line,
-            }),
-        }
+        bounded(name, text)
     }
 
     fn archive(&mut self, name: &str, advice: &'static str) -> Result<(FileRef, Contents), ReleaseError> {

@@ -21,6 +21,8 @@
 mod client;
 mod credentials;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod hosts;
 mod network;
 mod policy;

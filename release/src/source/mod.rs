@@ -7,6 +7,8 @@
 mod beside;
 mod directory;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod github;
 mod http_index;
 mod notifications;

@@ -7,7 +7,7 @@ impl Contents {
     /// What is written down. What cannot be read, or is none, is not there: it can be asked for again.
     pub(super) fn evidence(&self, release: Digest, origin: Digest) -> Option<Evidence> {
         let written = self.disk.evidence(release, origin, MAX_WRITTEN as u64).ok()?;
-        serde_json::from_slice(&written).ok()
+        Evidence::read(&written)
     }
 
     /// Writes down what an origin has to show for a release that is here.

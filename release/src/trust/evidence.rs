@@ -3,6 +3,8 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::Digest;
+
 /// Most signatures of one release that are looked at.
 pub(crate) const MAX_SIGNATURES: usize = 32;
 /// Most bytes of a list of sums: 64 files with the longest names that file systems have need a third of it.
@@ -62,6 +64,12 @@ pub(crate) enum Proof {
 pub(crate) struct Bytes(pub(crate) Vec<u8>);
 
 impl Evidence {
+    /// Reads what was written down; none where it is no evidence, or more than may be.
+    pub(crate) fn read(written: &[u8]) -> Option<Self> {
+        let evidence: Self = serde_json::from_slice(written).ok()?;
+        (evidence.count() <= MAX_SIGNATURES && evidence.bytes() <= MAX_BYTES).then_some(evidence)
+    }
+
     /// Notes what is signed.
     pub(crate) fn state(&mut self, statement: Statement, bytes: Vec<u8>) {
         let place = match statement {
@@ -90,6 +98,12 @@ impl Evidence {
     /// How many signatures there are.
     pub(crate) fn count(&self) -> usize {
         self.signatures.len()
+    }
+
+    /// Changes with everything that is in it.
+    pub fn digest(&self) -> Digest {
+        // A struct of texts and numbers is always JSON.
+        Digest::of(&serde_json::to_vec(self).unwrap_or_default())
     }
 
     /// Whether there is no signature at all.

@@ -13,6 +13,8 @@
 pub mod bundle;
 mod error;
 mod evidence;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod keys;
 mod simple_signing;
 pub(crate) mod sums;
@@ -67,6 +69,18 @@ pub enum Trust {
     Keys(Keys),
     /// Those of an identity that an issuer vouched for. They come in bundles only.
     Keyless(bundle::Keyless),
+}
+
+impl Trust {
+    /// Changes with whom it trusts.
+    pub fn digest(&self) -> Digest {
+        match self {
+            Self::Keys(keys) => Digest::of(format!("keys {keys:?}").as_bytes()),
+            Self::Keyless(bundle::Keyless { issuer, identity, root }) => {
+                Digest::of(format!("identity {issuer:?} {identity:?} {}", root.digest()).as_bytes())
+            }
+        }
+    }
 }
 
 /// Who signed.

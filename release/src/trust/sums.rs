@@ -89,7 +89,7 @@ pub(super) fn check(list: &[u8], files: &[FileRef]) -> Result<(), SumsError> {
     }
 }
 
-fn read(list: &[u8]) -> Result<BTreeMap<&str, Digest>, SumsError> {
+pub(super) fn read(list: &[u8]) -> Result<BTreeMap<&str, Digest>, SumsError> {
     let mut signed = BTreeMap::new();
     for (index, line) in list
         .strip_suffix(b"\n")

@@ -13,6 +13,8 @@ mod directory_watch;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod fuzz_seeds;
+#[cfg(test)]
 mod github_source;
 #[cfg(test)]
 mod hostile_releases;

@@ -57,6 +57,24 @@ async fn release_with_a_signed_list_of_its_files_is_good_and_the_same_as_without
 }
 
 #[tokio::test]
+async fn release_of_as_many_files_as_there_may_be_can_be_signed() {
+    let (root, ours) = (TempDir::new().unwrap(), Sigstore::named("ours"));
+    let directory = good_release(root.path(), TAG);
+    for number in files_of(&directory).len()..64 {
+        fs::write(directory.join(format!("more-{number}.yaml")), "").unwrap();
+    }
+    list(&directory);
+    let sums = fs::read(directory.join(SUMS)).unwrap();
+    fs::write(directory.join(SUMS_BUNDLE), ours.sign(&Signing::of(&sums)).to_string()).unwrap();
+    fs::write(directory.join(SUMS_SIGNATURE), "AAAA").unwrap();
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 67);
+    assert!(verdict(root.path(), &keyless(&ours)).await.is_ok());
+    fs::write(directory.join("one-more.yaml"), "").unwrap();
+    let error = Release::open(&directory, &tag(TAG)).unwrap_err();
+    assert!(error.to_string().contains("is one file too many"), "{error}");
+}
+
+#[tokio::test]
 async fn list_that_does_not_fit_the_files_is_refused_by_the_name_of_the_file() {
     let (root, cosign) = (TempDir::new().unwrap(), Cosign::new());
     let directory = good_release(root.path(), TAG);

@@ -24,7 +24,7 @@ use crate::{
 const SECONDARY_WAIT: Duration = Duration::from_mins(1);
 
 /// Longest words of a server that are passed on.
-const LONGEST_MESSAGE: usize = 200;
+pub(super) const LONGEST_MESSAGE: usize = 200;
 
 /// One API of GitHub, in the name of one token.
 #[derive(Clone, Debug)]
@@ -218,7 +218,7 @@ fn guarded_error(error: octocrab::Error) -> Result<HttpError, octocrab::Error> {
 }
 
 /// How long the primary limit is used up, if it is. GitHub wants nobody to ask before that, whatever the status of the answer.
-fn used_up(headers: &HeaderMap) -> Option<Duration> {
+pub(super) fn used_up(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.parse::<i64>().ok();
     if number("x-ratelimit-remaining")? > 0 {
         return None;
@@ -227,7 +227,7 @@ fn used_up(headers: &HeaderMap) -> Option<Duration> {
 }
 
 /// Whether a `Link` header (RFC 8288) names a next page. Only whether: where it is, we know, and would not take from a server.
-fn has_next(link: &str) -> bool {
+pub(super) fn has_next(link: &str) -> bool {
     link.split(',').any(|link| {
         link.split(';').skip(1).any(|parameter| {
             let parameter = parameter.trim();
@@ -237,7 +237,7 @@ fn has_next(link: &str) -> bool {
 }
 
 /// The words of a server as they can be shown: one line of bounded length; of a page for browsers, only that it is one.
-fn words(message: &str) -> String {
+pub(super) fn words(message: &str) -> String {
     let message = message.trim();
     if message.starts_with('<') {
         return "a web page instead of a message".to_owned();

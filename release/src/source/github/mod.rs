@@ -7,6 +7,8 @@
 //! repositories work: it sends on to a storage host, which gets no credentials.
 
 mod api;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) mod fuzzing;
 mod pages;
 mod transport;
 

@@ -25,7 +25,7 @@ const MAX_PAGES: usize = 100;
 /// Readings before a list counts as one that never rests.
 const MAX_READINGS: usize = 4;
 /// Longest foreign name that is passed on.
-const LONGEST_NAME: usize = 256;
+pub(super) const LONGEST_NAME: usize = 256;
 
 /// One page as it was read.
 #[derive(Clone, Debug)]
@@ -188,11 +188,27 @@ async fn read(api: &Api, repository: &str, index: usize, etag: Option<&str>) -> 
     else {
         return Ok(None);
     };
-    // Those who may write see drafts, which nobody has published yet.
-    let published = content.into_iter().filter(|release| !release.draft);
     Ok(Some(Page {
         etag,
-        lines: published.map(Line::of).collect(),
+        lines: lines(content),
         has_next,
     }))
+}
+
+/// Those who may write see drafts, which nobody has published yet.
+fn lines(content: Vec<ReleaseLine>) -> Vec<Line> {
+    let published = content.into_iter().filter(|release| !release.draft);
+    published.map(Line::of).collect()
+}
+
+/// What a list of one page says.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) fn listing_of(content: Vec<ReleaseLine>) -> Listing {
+    let page = Page {
+        etag: None,
+        lines: lines(content),
+        has_next: false,
+    };
+    let pages = vec![page];
+    Pages { pages, turn: 0 }.listing()
 }

@@ -17,9 +17,9 @@ use crate::{
 pub(super) const API_VERSION: &str = "index.clusterstack.x-k8s.io/v1alpha1";
 
 /// Most releases of an index, as of every source.
-const MAX_RELEASES: usize = 10_000;
+pub(super) const MAX_RELEASES: usize = 10_000;
 /// Longest name or word of a stranger that is passed on.
-const LONGEST_NAME: usize = 256;
+pub(super) const LONGEST_NAME: usize = 256;
 
 /// An index as it was read.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -3,6 +3,8 @@
 //! The index tells size and digest of every file, so that the whole release is pinned before a byte of it is here. Therefore files may come
 //! from wherever the server sends us on to, as servers in front of object stores do; the index may not.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) mod fuzzing;
 mod index;
 
 use std::{

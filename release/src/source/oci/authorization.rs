@@ -20,7 +20,7 @@ const MAX_REALM: usize = 2048;
 /// How long a token holds that does not say so: as the specification of tokens has it.
 const USUAL_LIFE: Duration = Duration::from_mins(1);
 /// No token is used for longer, whatever it says of itself.
-const LONGEST_LIFE: Duration = Duration::from_hours(1);
+pub(super) const LONGEST_LIFE: Duration = Duration::from_hours(1);
 /// A token that is about to expire could do so on its way.
 const MARGIN: Duration = Duration::from_secs(5);
 
@@ -144,7 +144,7 @@ impl Authorization {
             | (Challenge::Bearer { .. }, Some(given @ Credentials::Bearer(_))) => Ok((given.clone(), Name::Given)),
             (Challenge::Bearer { realm, service }, given) => {
                 let realm = self.realm(&realm, service.as_deref())?;
-                if given.is_some() && !self.is_own(&realm) {
+                if given.is_some() && !is_own(self.anonymous.home(), &self.token_hosts, &realm) {
                     return Err(OciError::ForeignRealm {
                         repository: repository(),
                         realm: Place::origin(&realm),
@@ -176,7 +176,6 @@ impl Authorization {
             realm: place,
             status,
         })?;
-        let life = life.min(LONGEST_LIFE);
         let until = asked + life.saturating_sub(MARGIN.min(life / 2));
         Ok((Credentials::Bearer(token), Name::Token { until }))
     }
@@ -195,50 +194,15 @@ impl Authorization {
             .bytes(MAX_TOKEN_BYTES)
             .await
             .map_err(|source| self.token_request(source))?;
-        // Its errors would quote what it says, which can be the token.
-        let Ok(answer) = serde_json::from_slice::<TokenAnswer>(&bytes) else {
-            return Ok(None);
-        };
-        let token = answer
-            .token
-            .or(answer.access_token)
-            .filter(|token| !token.trim().is_empty());
-        let told = answer.expires_in.as_ref().and_then(serde_json::Number::as_u64);
-        let life = told.map_or(USUAL_LIFE, Duration::from_secs);
-        Ok(token.map(|token| (SecretString::from(token), life)))
+        Ok(token_in(&bytes))
     }
 
     /// The address of a token of the server for tokens. What the network does not allow it refuses when the address is used.
     fn realm(&self, text: &str, service: Option<&str>) -> Result<Url, OciError> {
-        let unusable = |problem| OciError::Realm {
+        realm_of(self.anonymous.home(), self.repository.name(), text, service).map_err(|problem| OciError::Realm {
             repository: self.repository.clone(),
             problem,
-        };
-        if text.len() > MAX_REALM {
-            return Err(unusable("is longer than addresses are"));
-        }
-        let mut realm = Url::parse(text).map_err(|_| unusable("is no URL"))?;
-        match (self.anonymous.home().scheme(), realm.scheme()) {
-            (_, "https") | ("http", "http") => {}
-            (_, "http") => return Err(unusable("is not reached by TLS, though the registry is")),
-            _ => return Err(unusable("is not one of the web")),
-        }
-        realm.set_fragment(None);
-        let scope = format!("repository:{}:pull", self.repository.name());
-        realm
-            .query_pairs_mut()
-            .extend_pairs(service.map(|service| ("service", service)))
-            .append_pair("scope", &scope);
-        Ok(realm)
-    }
-
-    /// Whether credentials for the registry may be sent there: to its host, to its domain and all below (`registry.example.com` uses
-    /// `auth.example.com`, `registry.gitlab.com` uses `gitlab.com`), or to a host that the user named.
-    fn is_own(&self, realm: &Url) -> bool {
-        let Some(host) = realm.host_str() else { return false };
-        let registry = self.anonymous.home().host_str().unwrap_or_default();
-        let is_named = self.token_hosts.iter().any(|named| named.eq_ignore_ascii_case(host));
-        host == registry || is_named || domain(self.anonymous.home()).is_some_and(|domain| is_below(host, domain))
+        })
     }
 
     fn token_request(&self, source: HttpError) -> OciError {
@@ -247,6 +211,48 @@ impl Authorization {
             source: Box::new(source),
         }
     }
+}
+
+/// The token and how long it holds, if that is what a server for tokens has answered. Its errors would quote what it says, which can be the
+/// token.
+pub(super) fn token_in(answer: &[u8]) -> Option<(SecretString, Duration)> {
+    let answer: TokenAnswer = serde_json::from_slice(answer).ok()?;
+    let token = answer
+        .token
+        .or(answer.access_token)
+        .filter(|token| !token.trim().is_empty())?;
+    let told = answer.expires_in.as_ref().and_then(serde_json::Number::as_u64);
+    let life = told.map_or(USUAL_LIFE, Duration::from_secs);
+    Some((SecretString::from(token), life.min(LONGEST_LIFE)))
+}
+
+/// The address of a token for the right to pull from a repository, of a server that the registry has named in this text; or what is wrong
+/// with it.
+pub(super) fn realm_of(home: &Url, repository: &str, text: &str, service: Option<&str>) -> Result<Url, &'static str> {
+    if text.len() > MAX_REALM {
+        return Err("is longer than addresses are");
+    }
+    let mut realm = Url::parse(text).map_err(|_| "is no URL")?;
+    match (home.scheme(), realm.scheme()) {
+        (_, "https") | ("http", "http") => {}
+        (_, "http") => return Err("is not reached by TLS, though the registry is"),
+        _ => return Err("is not one of the web"),
+    }
+    realm.set_fragment(None);
+    let scope = format!("repository:{repository}:pull");
+    realm
+        .query_pairs_mut()
+        .extend_pairs(service.map(|service| ("service", service)))
+        .append_pair("scope", &scope);
+    Ok(realm)
+}
+
+/// Whether credentials for the registry may be sent there: to its host, to its domain and all below (`registry.example.com` uses
+/// `auth.example.com`, `registry.gitlab.com` uses `gitlab.com`), or to a host that the user named.
+pub(super) fn is_own(home: &Url, token_hosts: &[String], realm: &Url) -> bool {
+    let Some(host) = realm.host_str() else { return false };
+    let is_named = token_hosts.iter().any(|named| named.eq_ignore_ascii_case(host));
+    host == home.host_str().unwrap_or_default() || is_named || domain(home).is_some_and(|domain| is_below(host, domain))
 }
 
 /// The domain of a host: what stands behind its first label, if that is more than a label of the whole world. Addresses have none.

@@ -34,7 +34,7 @@ struct Index {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Referrer {
+pub(super) struct Referrer {
     digest: String,
     artifact_type: Option<String>,
     annotations: Option<Annotations>,
@@ -47,7 +47,7 @@ struct Manifest {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Layer {
+pub(super) struct Layer {
     media_type: String,
     digest: String,
     size: u64,
@@ -198,9 +198,7 @@ impl Search<'_> {
     }
 
     fn index(&self, bytes: &[u8]) -> Result<Vec<Referrer>, OciError> {
-        let index: Index =
-            serde_json::from_slice(bytes).map_err(|_| self.wrong("their list is no index of manifests"))?;
-        Ok(index.manifests.unwrap_or_default())
+        referrers_in(bytes).ok_or_else(|| self.wrong("their list is no index of manifests"))
     }
 
     /// A manifest by tag, or by digest; none if it is not there.
@@ -224,23 +222,21 @@ impl Search<'_> {
 
     /// Takes the signatures of a manifest of signatures.
     async fn layers(&mut self, bytes: &[u8]) -> Result<(), OciError> {
-        let manifest: Manifest = serde_json::from_slice(bytes)
-            .map_err(|_| self.wrong("their manifest is not one of the OCI specification"))?;
-        for layer in manifest.layers.unwrap_or_default() {
-            let signature = layer.annotations.and_then(|annotations| annotations.signature);
-            let (limit, is_bundle) = match layer.media_type.as_str() {
-                SIMPLE_SIGNING => (MAX_PAYLOAD, false),
-                bundle if bundle.starts_with(BUNDLE) => (MAX_BUNDLE_BYTES, true),
-                _ => continue,
+        let layers =
+            layers_in(bytes).ok_or_else(|| self.wrong("their manifest is not one of the OCI specification"))?;
+        for layer in layers {
+            let Some((limit, is_bundle)) = layer.signature() else {
+                continue;
             };
             if self.is_full || self.evidence.count() == MAX_SIGNATURES {
                 self.evidence.cut();
                 return Ok(());
             }
-            if layer.size > limit as u64 || signature.as_ref().is_some_and(|text| text.len() > MAX_SIGNATURE) {
+            if !layer.is_within(limit) {
                 self.evidence.cut();
                 continue;
             }
+            let signature = layer.annotations.and_then(|annotations| annotations.signature);
             let bytes = match self.blob(&layer.digest, limit).await {
                 Ok(bytes) => Bytes(bytes),
                 Err(error) => {
@@ -288,9 +284,41 @@ impl Search<'_> {
     }
 }
 
+/// What an index lists.
+pub(super) fn referrers_in(index: &[u8]) -> Option<Vec<Referrer>> {
+    let index: Index = serde_json::from_slice(index).ok()?;
+    Some(index.manifests.unwrap_or_default())
+}
+
+/// The layers of a manifest of signatures.
+pub(super) fn layers_in(manifest: &[u8]) -> Option<Vec<Layer>> {
+    let manifest: Manifest = serde_json::from_slice(manifest).ok()?;
+    Some(manifest.layers.unwrap_or_default())
+}
+
+impl Layer {
+    /// Most bytes of the signature that this is, and whether it is a bundle; none where it is something else.
+    pub(super) fn signature(&self) -> Option<(usize, bool)> {
+        match self.media_type.as_str() {
+            SIMPLE_SIGNING => Some((MAX_PAYLOAD, false)),
+            bundle if bundle.starts_with(BUNDLE) => Some((MAX_BUNDLE_BYTES, true)),
+            _ => None,
+        }
+    }
+
+    /// Whether it says of itself that it is no larger than it may be.
+    pub(super) fn is_within(&self, limit: usize) -> bool {
+        let annotated = self
+            .annotations
+            .as_ref()
+            .and_then(|annotations| annotations.signature.as_ref());
+        self.size <= limit as u64 && annotated.is_none_or(|text| text.len() <= MAX_SIGNATURE)
+    }
+}
+
 impl Referrer {
     /// Whether this is a signature, as far as the list tells.
-    fn is_signature(&self) -> bool {
+    pub(super) fn is_signature(&self) -> bool {
         let predicate = self
             .annotations
             .as_ref()

@@ -20,7 +20,7 @@ pub(super) const ACCEPTED: &str = "application/vnd.oci.image.manifest.v1+json, a
 
 /// What publishers call a release: csctl; the build script of the public cluster stacks; `oras push` when nobody names a type, in both
 /// versions of the specification. What is none of these is something else that has the name of a release.
-const ARTIFACT_TYPES: [&str; 4] = [
+pub(super) const ARTIFACT_TYPES: [&str; 4] = [
     "application/vnd.scs.cluster-stacks.v1",
     "application/vnd.clusterstack.release",
     "application/vnd.unknown.artifact.v1",

@@ -7,6 +7,8 @@ mod authorization;
 mod challenge;
 mod error;
 mod evidence;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) mod fuzzing;
 mod manifest;
 mod registry;
 mod repository;

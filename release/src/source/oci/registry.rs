@@ -8,7 +8,7 @@ use crate::http::{Client, HeaderValue, HttpError, Network, Redirects, Request, R
 /// Most bytes of an error of a registry that are read.
 const MAX_ERROR_BYTES: usize = 16 << 10;
 /// Longest code of an error that is shown.
-const MAX_CODE: usize = 64;
+pub(super) const MAX_CODE: usize = 64;
 
 /// One repository of one registry.
 #[derive(Debug)]
@@ -91,16 +91,18 @@ impl Registry {
                 wanted,
                 repository,
                 status,
-                code: code(response).await,
+                code: match response.bytes(MAX_ERROR_BYTES).await {
+                    Ok(bytes) => code(&bytes),
+                    Err(_) => None,
+                },
             },
         }
     }
 }
 
 /// The first code of an error, if it looks like one.
-async fn code(response: Response) -> Option<String> {
-    let bytes = response.bytes(MAX_ERROR_BYTES).await.ok()?;
-    let errors: Errors = serde_json::from_slice(&bytes).ok()?;
+pub(super) fn code(answer: &[u8]) -> Option<String> {
+    let errors: Errors = serde_json::from_slice(answer).ok()?;
     let code = errors.errors.into_iter().next()?.code;
     let is_code = code.len() <= MAX_CODE && code.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
     is_code.then_some(code)

@@ -16,7 +16,7 @@ pub(super) const MAX_PAGES: usize = 256;
 /// Longest text that says where the next page is.
 const MAX_QUERY: usize = 2048;
 /// Most bytes of a tag.
-const MAX_TAG: usize = 128;
+pub(super) const MAX_TAG: usize = 128;
 
 #[derive(Deserialize)]
 struct Page {

@@ -114,6 +114,11 @@ impl TrustRoot {
         })
     }
 
+    /// Of the text that it was read from.
+    pub(crate) fn digest(&self) -> Digest {
+        self.digest
+    }
+
     pub(super) fn verifier(&self) -> &Verifier {
         &self.verifier
     }
