@@ -1,4 +1,4 @@
-//! Counts what goes to the API server, by verb, resource and answer.
+//! Counts what goes to the API server, by verb, resource and answer, and makes a span of what belongs to a reconcile.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,6 +10,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use tower::{Layer, Service};
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
 
 use super::request::Asked;
 
@@ -100,11 +102,32 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let asked = Asked::of(request.method(), request.uri(), request.headers());
         let traffic = self.traffic.clone();
-        let answer = self.inner.call(request);
+        let span = span(&asked);
+        let answer = self.inner.call(request).instrument(span.clone());
         Box::pin(async move {
             let answer = answer.await;
-            traffic.add(asked, answer.as_ref().map_or(0, |answer| answer.status().as_u16()));
+            let code = answer.as_ref().map_or(0, |answer| answer.status().as_u16());
+            span.record("http.response.status_code", code);
+            if code == 0 || code >= 400 {
+                span.record("otel.status_code", "ERROR");
+            }
+            traffic.add(asked, code);
             answer
         })
     }
+}
+
+/// Watches, Leases and what else belongs to no reconcile would be traces of one span each, without an end or without a word.
+fn span(asked: &Asked) -> Span {
+    if Span::current().is_none() {
+        return Span::none();
+    }
+    tracing::info_span!(
+        "request",
+        otel.name = format!("{} {}", asked.verb, asked.resource),
+        otel.kind = "client",
+        otel.status_code = Empty,
+        peer.service = "kubernetes",
+        http.response.status_code = Empty,
+    )
 }

@@ -1,9 +1,14 @@
-//! Logs to stderr, as text for people or JSON for machines; the level can be changed while the process runs.
+//! Logs to stderr, as text for people or JSON for machines; the level can be changed while the process runs. Lines are logged, spans are
+//! traced: neither sees the other, so that the level of the log says nothing of traces.
 
-use tracing_subscriber::filter::{EnvFilter, LevelFilter, ParseError};
+use tracing::{Metadata, Subscriber};
+use tracing_subscriber::filter::{EnvFilter, FilterExt, FilterFn, LevelFilter, ParseError, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt, reload};
+
+use super::traces::Traces;
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,8 +66,8 @@ impl LogLevel {
     }
 }
 
-/// Installs the process's one logger. `level` is a level (`info`) or directives (`info,kube_client=debug`).
-pub fn init_logging(format: LogFormat, level: &str) -> Result<LogLevel, LoggingError> {
+/// Installs the process's one logger, and what sends its spans, if any. `level` is a level (`info`) or directives (`info,kube_client=debug`).
+pub fn init_logging(format: LogFormat, level: &str, traces: Option<&Traces>) -> Result<LogLevel, LoggingError> {
     let (filter, handle) = reload::Layer::new(filter(level)?);
     let lines = match format {
         LogFormat::Json => fmt::layer()
@@ -76,11 +81,33 @@ pub fn init_logging(format: LogFormat, level: &str) -> Result<LogLevel, LoggingE
         }
     };
     tracing_subscriber::registry()
-        .with(filter)
-        .with(lines)
+        .with(lines.with_filter(filter.and(is_line())))
+        .with(traces.map(traced))
         .try_init()
         .map_err(LoggingError::Install)?;
     Ok(LogLevel { handle })
+}
+
+fn is_line() -> FilterFn {
+    let is_line: fn(&Metadata<'_>) -> bool = |metadata| metadata.is_event();
+    filter_fn(is_line).with_max_level_hint(LevelFilter::TRACE)
+}
+
+/// The spans of our own rooms.
+pub(super) fn traced<S>(traces: &Traces) -> impl Layer<S> + use<S>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+{
+    const ROOMS: [&str; 3] = ["core_operator", "operator_kit", "release"];
+    let is_ours = |metadata: &Metadata<'_>| {
+        let room = metadata.target().split("::").next().unwrap_or_default();
+        metadata.is_span() && ROOMS.contains(&room)
+    };
+    tracing_opentelemetry::layer()
+        .with_tracer(traces.tracer())
+        .with_location(false)
+        .with_threads(false)
+        .with_filter(filter_fn(is_ours).with_max_level_hint(LevelFilter::INFO))
 }
 
 /// Whether [`init_logging`] takes this as a level, for command lines.
@@ -94,8 +121,8 @@ fn filter(level: &str) -> Result<EnvFilter, LoggingError> {
         return Err(LoggingError::Word { word: word.to_owned() });
     }
     // kube logs every refused request as an error, also those that we expect, every attempt of a watch that is not allowed, and answers whole, with
-    // what is in Secrets; ours say more. A later directive wins.
-    let directives = format!("kube_client::client=off,kube_runtime::watcher=off,{level}");
+    // what is in Secrets; ours say more. OpenTelemetry says with every batch that nobody takes it; we say it once. A later directive wins.
+    let directives = format!("kube_client::client=off,kube_runtime::watcher=off,opentelemetry=off,{level}");
     EnvFilter::builder()
         .parse(directives)
         .map_err(|source| LoggingError::Level {
