@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Parser, ValueEnum};
-use operator_kit::telemetry::check_level;
+use operator_kit::telemetry::{Collector, check_level};
 use release::http::IpNet;
 
 use self::usual::UsualArgs;
@@ -132,6 +132,11 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = LogFormat::Json, value_name = "FORMAT")]
     pub(crate) log_format: LogFormat,
 
+    /// Send spans of reconciles, objects and requests to this OpenTelemetry collector (OTLP over HTTP), such as
+    /// http://collector.observability:4318; none are made when empty. The other OTEL_* variables of exporters and samplers count too.
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", hide_env_values = true, default_value = "", value_parser = collector, value_name = "URL")]
+    pub(crate) otlp_endpoint: CollectorAddress,
+
     /// A bug to plant.
     #[cfg(feature = "mutants")]
     #[arg(long, hide = true, value_name = "NAME")]
@@ -237,6 +242,18 @@ fn is_word(text: &str, outer: impl Fn(u8) -> bool, between: &[u8]) -> bool {
     bytes.len() <= LONGEST_WORD
         && ends.into_iter().flatten().all(|byte| outer(*byte))
         && bytes.iter().all(|byte| outer(*byte) || between.contains(byte))
+}
+
+/// Where spans go, if anywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CollectorAddress(pub(crate) Option<Collector>);
+
+fn collector(text: &str) -> Result<CollectorAddress, String> {
+    if text.is_empty() {
+        return Ok(CollectorAddress(None));
+    }
+    let collector = Collector::parse(text).map_err(|error| error.to_string())?;
+    Ok(CollectorAddress(Some(collector)))
 }
 
 fn log_level(text: &str) -> Result<String, String> {

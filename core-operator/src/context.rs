@@ -170,7 +170,9 @@ impl Context {
     ) -> Result<Arc<Rendered>, RenderError> {
         let renderer = Arc::clone(&self.renderer);
         let (admitted, namespace) = (files.clone(), namespace.to_owned());
+        let span = tracing::info_span!("render", release = %files.release().tag);
         let work = move || {
+            let _within = span.enter();
             let release = admitted.release();
             let readable = Cell::new(true);
             let request = RenderRequest {

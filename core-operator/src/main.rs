@@ -15,6 +15,7 @@ mod readiness;
 mod release;
 mod run;
 mod sources;
+mod spans;
 mod stack;
 mod surroundings;
 mod tasks;

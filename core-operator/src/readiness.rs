@@ -4,6 +4,7 @@
 use crds::conditions::{Condition, ConditionStatus, ConditionType, Severity, find};
 use jiff::Timestamp;
 use kube::{Resource, ResourceExt};
+use operator_kit::telemetry::trace_id;
 
 /// What a new status says that the one before did not.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,22 +36,23 @@ pub(crate) fn log_readiness<K>(
     let created = object.creation_timestamp().map_or(now, |created| created.0);
     // `message` is the line's own field.
     let words = |cause: &Condition| (cause.reason.clone(), cause.message.clone());
+    let trace_id = trace_id();
     match news(before, after, created, objects.is_some()) {
         Some(News::Ready { since }) => {
             let seconds = now.duration_since(since).as_secs().max(0);
-            tracing::info!(kind, namespace, name, objects, seconds, "ready");
+            tracing::info!(kind, namespace, name, objects, seconds, trace_id, "ready");
         }
         Some(News::NoLongerReady { cause }) if is_severe(cause) => {
             let (reason, why) = words(cause);
-            tracing::warn!(kind, namespace, name, reason, why, "no longer ready");
+            tracing::warn!(kind, namespace, name, reason, why, trace_id, "no longer ready");
         }
         Some(News::NoLongerReady { cause }) => {
             let (reason, why) = words(cause);
-            tracing::info!(kind, namespace, name, reason, why, "no longer ready");
+            tracing::info!(kind, namespace, name, reason, why, trace_id, "no longer ready");
         }
         Some(News::CannotBeReady { cause }) => {
             let (reason, why) = words(cause);
-            tracing::warn!(kind, namespace, name, reason, why, "cannot become ready");
+            tracing::warn!(kind, namespace, name, reason, why, trace_id, "cannot become ready");
         }
         None => {}
     }
@@ -72,6 +74,7 @@ where
             namespace,
             name,
             error,
+            trace_id = trace_id(),
             "cannot be written; it is tried again by itself"
         );
     } else {

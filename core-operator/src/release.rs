@@ -34,6 +34,7 @@ use self::own::write_status;
 use crate::context::Context;
 use crate::operator::Look;
 use crate::readiness::log_refusal;
+use crate::spans::reconciled;
 
 /// Rounds of one reconcile. An installation takes one, a repair two (look, then write); whatever needs more goes on in the next reconcile.
 const ROUNDS: usize = 3;
@@ -52,7 +53,8 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
     let Some(_pass) = context.tenure.enter(shard) else {
         return Look::NotOurs;
     };
-    Look::Done(work_on(&context, release, part_of).await)
+    let work = work_on(&context, release, part_of);
+    Look::Done(reconciled(("ClusterStackRelease", &namespace, &name), work).await)
 }
 
 /// Reconciles one release; `None` means that only a change can change the decision.

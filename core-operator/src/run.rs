@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use kube::Client;
 use operator_kit::client::{ClientOptions, Traffic, connect};
 use operator_kit::lease::{Clock, Fence, Leadership, LeaseOptions, Tenure, Timing, elect};
-use operator_kit::telemetry::{self, LogLevel, Readiness, init_logging, registry, serve_health, serve_metrics};
+use operator_kit::telemetry::{self, LogLevel, Readiness, Traces, init_logging, registry, serve_health, serve_metrics};
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -34,7 +34,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         LogFormat::Json => telemetry::LogFormat::Json,
         LogFormat::Text => telemetry::LogFormat::Text,
     };
-    let log_level = init_logging(format, &args.log_level)?;
+    let traces = traces(&args)?;
+    let log_level = init_logging(format, &args.log_level, traces.as_ref())?;
     introduce(&args);
     let mut registry = registry();
     let traffic = Traffic::register(&mut registry);
@@ -78,10 +79,20 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     if let Some(answering) = answering {
         answering.await.context("the webhooks ended abnormally")?;
     }
+    if let Some(traces) = traces {
+        traces.end().await;
+    }
     tracing::info!("stopped");
     // The connections end with the process, and nobody needs to hear that of each watch.
     log_level.set("off")?;
     Ok(())
+}
+
+/// The way of spans to a collector, where there is one.
+fn traces(args: &Args) -> anyhow::Result<Option<Traces>> {
+    let collector = args.otlp_endpoint.0.as_ref();
+    let start = |collector| Traces::start(collector, "core-operator", env!("CARGO_PKG_VERSION"));
+    collector.map(start).transpose().context("failed to prepare for traces")
 }
 
 /// What may be worked on and written: nothing before a Lease is held, where Leases decide.

@@ -22,6 +22,7 @@ use self::observe::observe;
 use crate::context::Context;
 use crate::operator::Look;
 use crate::readiness::{log_readiness, log_refusal};
+use crate::spans::reconciled;
 
 /// Reconciles one stack, if it is in a shard of this process.
 pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: String) -> Look {
@@ -32,7 +33,8 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
     let Some(_pass) = context.tenure.enter(shard_of_stack(&stack, context.tenure.count())) else {
         return Look::NotOurs;
     };
-    Look::Done(work_on(&context, stack, (&namespace, &name)).await)
+    let work = work_on(&context, stack, (&namespace, &name));
+    Look::Done(reconciled(("ClusterStack", &namespace, &name), work).await)
 }
 
 /// Reconciles one stack; `None` means that only a change can change the decision.

@@ -131,7 +131,7 @@ impl Repository {
         self.releases.insert(0, release);
     }
 
-    fn answer(&mut self, request: &Request<()>, storage: &str) -> Answer {
+    fn answer(&mut self, request: &Request<Bytes>, storage: &str) -> Answer {
         let is_known = request
             .headers()
             .get(header::AUTHORIZATION)
@@ -154,7 +154,7 @@ impl Repository {
         answer
     }
 
-    fn page(&self, request: &Request<()>, storage: &str, limit: usize) -> Answer {
+    fn page(&self, request: &Request<Bytes>, storage: &str, limit: usize) -> Answer {
         let mut headers = self.limits(limit);
         let root = format!("/repos/{OWNER}/{REPOSITORY}");
         let path = request.uri().path().strip_prefix(&root).unwrap_or("nowhere");
@@ -181,7 +181,7 @@ impl Repository {
     }
 
     /// One page of releases, and where the others are.
-    fn list(&self, request: &Request<()>) -> (Value, Option<String>) {
+    fn list(&self, request: &Request<Bytes>) -> (Value, Option<String>) {
         let query = request.uri().query().unwrap_or_default();
         let number = |name: &str| {
             let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
@@ -239,7 +239,7 @@ impl Repository {
         ]
     }
 
-    fn content(&self, request: &Request<()>) -> Answer {
+    fn content(&self, request: &Request<Bytes>) -> Answer {
         if request.headers().contains_key(header::AUTHORIZATION) {
             return answer(
                 StatusCode::BAD_REQUEST,

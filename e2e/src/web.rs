@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    convert::Infallible,
     fmt, fs,
     net::Ipv4Addr,
     path::Path,
@@ -15,8 +14,8 @@ use std::{
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
-use http_body_util::Full;
-use hyper::{server::conn::http1, service::service_fn};
+use http_body_util::{BodyExt, Full};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -26,7 +25,7 @@ use tokio::{
     task::{AbortHandle, JoinSet},
 };
 
-/// What a server says to a question, whose body nobody reads.
+/// What a server says to a question.
 pub type Answer = Response<Bytes>;
 
 /// One question, and what came of it.
@@ -42,7 +41,7 @@ pub struct Visit {
     pub at: Timestamp,
 }
 
-type Behaviour = dyn Fn(&Request<()>) -> Answer + Send + Sync;
+type Behaviour = dyn Fn(&Request<Bytes>) -> Answer + Send + Sync;
 
 type Question = dyn Fn(&str) -> bool + Send + Sync;
 
@@ -64,7 +63,7 @@ pub struct WebServer {
 
 impl WebServer {
     /// Starts one that answers so.
-    pub async fn start(behaviour: impl Fn(&Request<()>) -> Answer + Send + Sync + 'static) -> Result<Self> {
+    pub async fn start(behaviour: impl Fn(&Request<Bytes>) -> Answer + Send + Sync + 'static) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
             .context("failed to open the port of a web server")?;
@@ -139,8 +138,8 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
                 let state = Arc::clone(&state);
                 async move {
                     state.silence(&request.uri().to_string()).await;
-                    let answer = state.answer(&request.map(drop));
-                    Ok::<_, Infallible>(answer.map(Full::new))
+                    let answer = state.answer(&whole(request).await?);
+                    Ok::<_, hyper::Error>(answer.map(Full::new))
                 }
             });
             let mut server = http1::Builder::new();
@@ -151,6 +150,12 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
                 .await;
         });
     }
+}
+
+/// A question with its body, which nobody sends here by gigabytes.
+async fn whole(request: Request<Incoming>) -> hyper::Result<Request<Bytes>> {
+    let (parts, body) = request.into_parts();
+    Ok(Request::from_parts(parts, body.collect().await?.to_bytes()))
 }
 
 /// A question that waits for an answer.
@@ -173,7 +178,7 @@ impl State {
         }
     }
 
-    fn answer(&self, request: &Request<()>) -> Answer {
+    fn answer(&self, request: &Request<Bytes>) -> Answer {
         let answer = (self.behaviour)(request);
         let text = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
         lock(&self.visits).push(Visit {
@@ -200,7 +205,7 @@ pub(crate) fn answer(status: StatusCode, headers: &[(&str, String)], body: impl 
 }
 
 /// The same with an entity tag of its bytes, or 304 for whoever has them already.
-pub(crate) fn conditional(request: &Request<()>, headers: &[(&str, String)], body: impl Into<Bytes>) -> Answer {
+pub(crate) fn conditional(request: &Request<Bytes>, headers: &[(&str, String)], body: impl Into<Bytes>) -> Answer {
     let body = body.into();
     let etag = format!("W/\"{}\"", sha256(&body));
     let known = request.headers().get(header::IF_NONE_MATCH);

@@ -20,6 +20,7 @@ use planning::release::{
 };
 use planning::stored_data::is_definition;
 use serde_json::Value;
+use tracing::Instrument;
 
 use super::adoption::keep_what_is_there;
 use super::definition::without_loss;
@@ -31,6 +32,7 @@ use super::own::write_status;
 use super::provider;
 use super::refusal::refusal;
 use crate::context::Context;
+use crate::spans::{acting, failed};
 
 /// How many requests of one release are under way at once.
 const SIDE_BY_SIDE: usize = 8;
@@ -75,10 +77,10 @@ impl Pass<'_> {
             for actions in step.actions.chunks(SIDE_BY_SIDE) {
                 let performing = actions
                     .iter()
-                    .map(|action| self.perform(&release, action, bodies.as_deref()));
+                    .map(|action| acted(action, self.perform(&release, action, bodies.as_deref())));
                 answers.extend(join_all(performing).await);
             }
-            let mut failed = None;
+            let mut refused = None;
             for answer in answers {
                 match answer {
                     Ok(Some(newer)) => {
@@ -97,11 +99,11 @@ impl Pass<'_> {
                             error = message,
                             "an action failed"
                         );
-                        failed = Some(message);
+                        refused = Some(message);
                     }
                 }
             }
-            if let Some(message) = failed.filter(|_| step.gate) {
+            if let Some(message) = refused.filter(|_| step.gate) {
                 return if writes_itself(step) {
                     Outcome::Refused { message }
                 } else {
@@ -420,6 +422,16 @@ impl Pass<'_> {
         lock(self.memory).objects.entry(key.clone()).or_default().failure = None;
         Ok(())
     }
+}
+
+/// Does one action within a span.
+async fn acted<T>(action: &ReleaseAction, performing: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
+    let span = acting(action);
+    let done = performing.instrument(span.clone()).await;
+    if let Err(Failed(message)) = &done {
+        failed(&span, message);
+    }
+    done
 }
 
 /// Whether a step is about the release itself: what follows rests on it.

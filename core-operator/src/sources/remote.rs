@@ -25,6 +25,7 @@ use release::{Digest, ErrorClass, Release};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 pub(crate) use self::cache::{Cache, CacheOptions};
 use self::memory::{Memory, Obstacle};
@@ -205,7 +206,8 @@ impl RemoteFollower {
     /// Brings a release, however often it takes.
     async fn bring(self: Arc<Self>, tag: ReleaseTag, pinned: Option<Digest>) {
         for failures in 1_u32.. {
-            let trouble = match self.bring_once(&tag, pinned).await {
+            let span = tracing::info_span!("download", source = %self.connect.described(), release = %tag);
+            let trouble = match self.bring_once(&tag, pinned).instrument(span).await {
                 Ok(files) => {
                     lock(&self.memory).arrive(&tag, files);
                     self.tell(SourceChange::of_tag(&tag));
@@ -266,7 +268,8 @@ impl RemoteFollower {
     pub(super) async fn follow(self: Arc<Self>) {
         let mut outage: Option<Outage> = None;
         for turn in 0_u32.. {
-            let asked = self.ask().await;
+            let span = tracing::info_span!("poll", source = %self.connect.described());
+            let asked = self.ask().instrument(span).await;
             let failures = match &asked {
                 Ok(_) => 0,
                 Err(_) => outage.as_ref().map_or(0, |outage| outage.attempts) + 1,

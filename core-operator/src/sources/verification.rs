@@ -126,6 +126,7 @@ async fn verdict(keys: &Arc<KeyRing>, policy: &Policy, namespace: &str, tag: &Re
     };
     let release = Arc::clone(&found.release);
     // Of hostile signatures with many keys it takes a good part of a second.
-    let verified = task::spawn_blocking(move || verify(&release, &trust, &evidence)).await;
+    let span = tracing::info_span!("verify", release = %tag);
+    let verified = task::spawn_blocking(move || span.in_scope(|| verify(&release, &trust, &evidence))).await;
     verified.unwrap_or_else(|_| Err(not_checked("the operator ends")))
 }

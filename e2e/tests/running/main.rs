@@ -10,6 +10,7 @@ mod rights;
 mod secrets;
 mod shards;
 mod shutdown;
+mod traces;
 mod weather;
 
 use std::{

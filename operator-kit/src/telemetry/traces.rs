@@ -46,7 +46,9 @@ const PATH: &str = "/v1/traces";
 #[derive(Debug, thiserror::Error)]
 pub enum TracesError {
     /// The address is none.
-    #[error("unable to send traces to that address; give a URL such as http://collector.observability:4318, without a user")]
+    #[error(
+        "unable to send traces to that address; give a URL such as http://collector.observability:4318, without a user"
+    )]
     Endpoint,
     /// There are no authorities to check the collector by.
     #[error("found no certificate authorities to check the collector by; name a bundle in SSL_CERT_FILE")]
@@ -186,7 +188,11 @@ impl Courier {
         let was = self.lost.swap(trouble.is_some(), Ordering::Relaxed);
         match trouble {
             Some(error) if !was => {
-                tracing::warn!(error, "unable to send traces to {}; the work goes on without", self.collector);
+                tracing::warn!(
+                    error,
+                    "unable to send traces to {}; the work goes on without",
+                    self.collector
+                );
             }
             None if was => tracing::info!("{} takes traces again", self.collector),
             _ => {}

@@ -88,6 +88,33 @@ impl Step {
 }
 
 impl ReleaseAction {
+    /// What it does, in a word or two.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Mark { .. } => "mark",
+            Self::ControlProvider => "control provider",
+            Self::RecordInventory { .. } => "record inventory",
+            Self::Apply { .. } => "apply",
+            Self::Check { .. } => "check",
+            Self::Read { .. } => "read",
+            Self::TakeOver { .. } => "take over",
+            Self::Delete { .. } => "delete",
+            Self::RemoveFinalizer => "remove finalizer",
+        }
+    }
+
+    /// The object of the release that it is about, if it is not about the release itself or the provider's object.
+    pub fn object(&self) -> Option<&ObjectKey> {
+        match self {
+            Self::Apply { key, .. }
+            | Self::Check { key }
+            | Self::Read { key }
+            | Self::TakeOver { key }
+            | Self::Delete { key, .. } => Some(key),
+            Self::Mark { .. } | Self::ControlProvider | Self::RecordInventory { .. } | Self::RemoveFinalizer => None,
+        }
+    }
+
     pub(super) fn apply(key: &ObjectKey, why: ApplyReason, force: bool) -> Self {
         Self::Apply {
             key: key.clone(),

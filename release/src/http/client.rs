@@ -5,6 +5,8 @@ use std::{error::Error, io, sync::Arc, time::Duration};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use jiff::Timestamp;
 use tokio::time::{self, Instant};
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
 use url::Url;
 
 use super::{
@@ -148,7 +150,12 @@ impl Client {
             self.turn(&hop, identity).await?;
             // The wait for the first turn is our own doing.
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.network.shared.deadlines.whole);
-            let response = self.exchange(&method, &hop, &headers, identity, &asked).await?;
+            let span = span(&method, &hop);
+            let exchange = self.exchange(&method, &hop, &headers, identity, &asked);
+            let response = exchange.instrument(span.clone()).await.inspect_err(|_| {
+                span.record("otel.status_code", "ERROR");
+            })?;
+            span.record("http.response.status_code", response.status().as_u16());
             let (status, headers_of_answer) = (response.status(), response.headers());
             let Some(next) = redirect::target(status, headers_of_answer, &hop, &first, &redirects)? else {
                 return Ok(self.response(response, hop, asked, deadline));
@@ -280,6 +287,21 @@ impl Client {
 }
 
 /// Hosts are asked at their rate on whatever port and by whatever scheme.
+/// One request, within what is done by it. The place alone: what a query or a path holds may be secret where a redirect led.
+fn span(method: &Method, url: &Url) -> Span {
+    if Span::current().is_none() {
+        return Span::none();
+    }
+    tracing::info_span!(
+        "request",
+        otel.name = %method,
+        otel.kind = "client",
+        otel.status_code = Empty,
+        server.address = %Place::origin(url),
+        http.response.status_code = Empty,
+    )
+}
+
 fn host_key(url: &Url) -> String {
     url.host_str().unwrap_or_default().trim_end_matches('.').to_owned()
 }

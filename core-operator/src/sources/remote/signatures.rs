@@ -11,6 +11,7 @@ use release::source::Resolved;
 use release::store::Origin;
 use release::{Digest, ErrorClass, Evidence};
 use tokio::time;
+use tracing::Instrument;
 
 use super::super::opened::Signatures;
 use super::super::{SourceChange, lock};
@@ -83,7 +84,8 @@ impl RemoteFollower {
     /// Looks for signatures, however often it takes.
     async fn search(self: Arc<Self>, tag: ReleaseTag, digest: Digest) {
         for failures in 1_u32.. {
-            let trouble = match self.search_once(&tag, digest).await {
+            let span = tracing::info_span!("search signatures", source = %self.connect.described(), release = %tag);
+            let trouble = match self.search_once(&tag, digest).instrument(span).await {
                 Ok(()) => {
                     lock(&self.memory).end_search(&tag);
                     self.tell(SourceChange::of_tag(&tag));

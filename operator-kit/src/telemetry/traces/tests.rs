@@ -102,7 +102,10 @@ async fn a_collector_that_never_answers_does_not_keep_the_process() {
         async {}.instrument(tracing::info_span!("reconcile")).await;
     }
     let (silent, ()) = tokio::join!(listener.accept(), traces.end());
-    assert!(silent.is_ok(), "it was asked, and the process ends though it said nothing");
+    assert!(
+        silent.is_ok(),
+        "it was asked, and the process ends though it said nothing"
+    );
 }
 
 #[tokio::test]

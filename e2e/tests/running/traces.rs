@@ -1,0 +1,168 @@
+//! What a collector of traces is told of an installation.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context, Result, ensure};
+use e2e::{Ended, Operator, WebServer, journey::journey};
+use http::{Response, StatusCode};
+use opentelemetry_proto::tonic::{
+    collector::trace::v1::ExportTraceServiceRequest,
+    common::v1::any_value::Value as AnyValue,
+    trace::v1::{Span, status::StatusCode as Outcome},
+};
+use prost::Message as _;
+
+use crate::{STACK, log_lines, subscribe};
+
+/// A collector that keeps what it is told.
+struct Collector {
+    server: WebServer,
+    told: Arc<Mutex<Vec<Result<ExportTraceServiceRequest, prost::DecodeError>>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Collector {
+    async fn start() -> Result<Self> {
+        let told = Arc::<Mutex<Vec<_>>>::default();
+        let hears = Arc::clone(&told);
+        let server = WebServer::start(move |request| {
+            lock(&hears).push(ExportTraceServiceRequest::decode(request.body().clone()));
+            Response::default()
+        });
+        Ok(Self {
+            server: server.await?,
+            told,
+        })
+    }
+
+    fn flag(&self) -> String {
+        format!("--otlp-endpoint={}", self.server.url("127.0.0.1"))
+    }
+
+    fn spans(&self) -> Result<Vec<Span>> {
+        let mut spans = Vec::new();
+        for told in lock(&self.told).iter() {
+            let told = told
+                .as_ref()
+                .map_err(Clone::clone)
+                .context("the collector was told nonsense")?;
+            for resource in &told.resource_spans {
+                spans.extend(resource.scope_spans.iter().flat_map(|scope| scope.spans.clone()));
+            }
+        }
+        Ok(spans)
+    }
+}
+
+fn text<'s>(span: &'s Span, key: &str) -> Option<&'s str> {
+    let attribute = span.attributes.iter().find(|attribute| attribute.key == key)?;
+    match attribute.value.as_ref()?.value.as_ref()? {
+        AnyValue::StringValue(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn within<'s>(spans: &'s [Span], outer: &'s Span) -> impl Iterator<Item = &'s Span> {
+    spans.iter().filter(|span| span.parent_span_id == outer.span_id)
+}
+
+#[test]
+fn a_trace_of_an_installation_names_each_reconcile_object_and_request_and_the_log_names_the_trace() -> Result<()> {
+    journey(async |journey| {
+        let collector = Collector::start().await?;
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        let mut options = journey.options.clone();
+        options.flags.push(collector.flag().into());
+        let mut operator = Operator::start(journey.lab(), &options)?;
+        operator.ready().await?;
+        subscribe(journey).await?;
+        journey.release_ready(&tag).await?;
+        journey.usable(STACK, "v1").await?;
+        let log = operator.log().to_owned();
+        ensure!(operator.stop().await? == Ended::Status(0));
+
+        let spans = collector.spans()?;
+        let names: Vec<_> = spans.iter().map(|span| span.name.as_str()).collect();
+        let of_release =
+            |span: &&Span| span.name == "reconcile ClusterStackRelease" && text(span, "name") == Some(&tag);
+        let passes: Vec<_> = spans.iter().filter(of_release).collect();
+        let installing = passes
+            .iter()
+            .find(|pass| within(&spans, pass).any(|span| span.name == "apply ClusterClass"))
+            .with_context(|| format!("no reconcile that applies: {names:?}"))?;
+        let applied = within(&spans, installing)
+            .find(|span| span.name == "apply ClusterClass")
+            .context("found above")?;
+        ensure!(
+            text(applied, "name").is_some_and(|name| name.contains("harbor")),
+            "{applied:?}"
+        );
+        let request = within(&spans, applied)
+            .find(|span| span.name == "apply clusterclasses.cluster.x-k8s.io")
+            .with_context(|| format!("no request of the application: {names:?}"))?;
+        let failed = |span: &Span| {
+            span.status
+                .as_ref()
+                .is_some_and(|status| status.code() == Outcome::Error)
+        };
+        ensure!(!failed(request), "{request:?}");
+        ensure!(
+            passes
+                .iter()
+                .any(|pass| within(&spans, pass).any(|span| span.name == "render")),
+            "{names:?}"
+        );
+        ensure!(
+            !names.iter().any(|name| name.contains("watch")),
+            "what has no end is no span: {names:?}"
+        );
+        let lines = log_lines(&log)?;
+        let ready = lines
+            .iter()
+            .find(|line| line["message"] == "ready" && line["name"] == tag.as_str())
+            .context("the release became ready")?;
+        let told = ready["trace_id"].as_str().context("the line names its trace")?;
+        let known = |span: &&Span| {
+            span.trace_id
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<String>()
+                == told
+        };
+        ensure!(passes.iter().any(|pass| known(&pass)), "{told}");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_collector_that_refuses_everything_is_told_once_and_nothing_else_changes() -> Result<()> {
+    journey(async |journey| {
+        let refuses = WebServer::start(|_| {
+            let mut answer = Response::default();
+            *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            answer
+        });
+        let refuses = refuses.await?;
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        let mut options = journey.options.clone();
+        options
+            .flags
+            .push(format!("--otlp-endpoint={}", refuses.url("127.0.0.1")).into());
+        let mut operator = Operator::start(journey.lab(), &options)?;
+        operator.ready().await?;
+        subscribe(journey).await?;
+        journey.release_ready(&tag).await?;
+        let log = operator.log().to_owned();
+        ensure!(operator.stop().await? == Ended::Status(0));
+        ensure!(!refuses.visits().is_empty(), "it was asked");
+        let lines = log_lines(&log)?;
+        let told: Vec<_> = lines.iter().filter(|line| line["level"] == "WARN").collect();
+        ensure!(told.len() == 1, "{told:#?}");
+        let message = told[0]["message"].as_str().unwrap_or_default();
+        ensure!(message.starts_with("unable to send traces to"), "{message}");
+        Ok(())
+    })
+}
