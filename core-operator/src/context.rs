@@ -113,8 +113,7 @@ impl Context {
     /// Tells in events what is wrong with an object, as its new status says it. What was told last is not told again.
     pub(crate) fn warn(&self, about: &ObjectReference, before: &[Condition], after: &[Condition]) {
         for (reason, message) in warnings(before, after) {
-            self.events
-                .publish(about.clone(), EventType::Warning, reason.as_str(), message);
+            self.events.publish(about.clone(), EventType::Warning, reason, message);
         }
     }
 

@@ -16,6 +16,7 @@ mod sharing;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crds::events::Happening;
 use crds::{ClusterStackRelease, labels};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Resource, ResourceExt};
@@ -175,7 +176,7 @@ fn tell_corrections(
         );
         context
             .events
-            .publish(about, EventType::Normal, "DriftCorrected", &message);
+            .publish(about, EventType::Normal, Happening::DriftCorrected, &message);
     }
 }
 

@@ -115,6 +115,6 @@ fn tell(context: &Context, stack: &ClusterStack, notes: &[Note]) {
         };
         context
             .events
-            .publish(stack.object_ref(&()), kind, note.reason.as_str(), &note.message);
+            .publish(stack.object_ref(&()), kind, note.reason, &note.message);
     }
 }

@@ -264,7 +264,7 @@ pub struct ReleaseSummary {
 }
 
 /// What is being done to make a release ready.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::Display, strum::EnumIter)]
 pub enum ReleasePhase {
     /// Its files are fetched.
     #[serde(rename = "downloading release assets")]

@@ -7,6 +7,8 @@ pub mod cluster_addon;
 pub mod cluster_stack;
 pub mod cluster_stack_release;
 pub mod conditions;
+pub mod events;
+pub mod guide;
 pub mod labels;
 pub mod manifests;
 pub mod names;

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use crds::events::EventReason;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
@@ -52,7 +53,7 @@ pub struct Events {
 struct News {
     reference: ObjectReference,
     kind: EventType,
-    reason: &'static str,
+    reason: EventReason,
     note: String,
 }
 
@@ -75,7 +76,8 @@ impl Events {
 
     /// Says something about an object, unless it was the last thing said about it for this reason. Returns at once;
     /// failures are logged. The note is cut at [`NOTE_LIMIT`].
-    pub fn publish(&self, reference: ObjectReference, kind: EventType, reason: &'static str, note: &str) {
+    pub fn publish(&self, reference: ObjectReference, kind: EventType, reason: impl Into<EventReason>, note: &str) {
+        let reason = reason.into();
         let news = News {
             reference,
             kind,
@@ -83,7 +85,7 @@ impl Events {
             note: cut(note, NOTE_LIMIT).to_owned(),
         };
         if self.queue.try_send(news).is_err() {
-            tracing::debug!(reason, "dropped an event: too many wait");
+            tracing::debug!(reason = reason.as_str(), "dropped an event: too many wait");
         }
     }
 }
@@ -144,8 +146,8 @@ impl Reporter {
             .as_deref()
             .or(news.reference.name.as_deref())
             .unwrap_or_default();
-        let topic = digest(&[object, news.reason]);
-        let saying = digest(&[object, news.reason, news.kind.word(), &news.note]);
+        let topic = digest(&[object, news.reason.as_str()]);
+        let saying = digest(&[object, news.reason.as_str(), news.kind.word(), &news.note]);
         if self.said.insert(topic, saying) == Some(saying) {
             return None;
         }
@@ -174,7 +176,7 @@ impl Reporter {
             },
             event_time: Some(MicroTime(Timestamp::now())),
             action: Some("Reconcile".to_owned()),
-            reason: Some(news.reason.to_owned()),
+            reason: Some(news.reason.as_str().to_owned()),
             note: Some(news.note),
             type_: Some(news.kind.word().to_owned()),
             regarding: Some(news.reference),

@@ -11,7 +11,7 @@ mod status;
 pub use observed::{
     ActionFailure, ListedRelease, Listing, Outage, Owner, ProviderObject, ProviderTemplate, ReleaseView, StackObserved,
 };
-pub use plan::{Note, NoteReason, StackAction, StackPlan, StackWaiting, plan};
+pub use plan::{Note, StackAction, StackPlan, StackWaiting, plan};
 pub use provider::release_kind;
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Objects that were there before a release asked for them: they are shared from then on, and their makers keep them.
 
+use crds::events::Happening;
 use crds::{ClusterStackRelease, labels};
 use kube::{Resource, ResourceExt};
 use operator_kit::apply::{ApplyOptions, apply};
@@ -64,8 +65,11 @@ pub(super) async fn keep_what_is_there(
         .map_err(|error| format!("unable to mark an object that was there before, so it is left alone: {error}"))?;
     let (kind, name, others) = (&key.kind, &key.name, other_managers(&live).join(", "));
     let message = format!("{kind} {name} was there before, written by {others}; it stays when the release goes");
-    context
-        .events
-        .publish(release.object_ref(&()), EventType::Normal, "ObjectShared", &message);
+    context.events.publish(
+        release.object_ref(&()),
+        EventType::Normal,
+        Happening::ObjectShared,
+        &message,
+    );
     Ok(())
 }

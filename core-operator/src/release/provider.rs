@@ -1,6 +1,7 @@
 //! The provider's release object, as the release sees it: found by reference, read from a watch, controlled by an owner reference.
 
 use crds::cluster_stack_release::{FOREIGN_PROVIDER_REF, provider_kind};
+use crds::events::Happening;
 use crds::{ClusterStackRelease, PROVIDER_GROUP};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Patch, PatchParams};
@@ -63,7 +64,7 @@ pub(super) async fn control(context: &Context, release: &ClusterStackRelease) ->
         // The status, which would tell, is not written before this has been done.
         let message = format!("unable to take the provider's object under control: {error}");
         let (about, events) = (release.object_ref(&()), &context.events);
-        events.publish(about, EventType::Warning, "ProviderNotControlled", &message);
+        events.publish(about, EventType::Warning, Happening::ProviderNotControlled, &message);
     })
 }
 

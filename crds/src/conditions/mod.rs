@@ -74,7 +74,7 @@ pub struct Condition {
     /// When the status last changed.
     #[serde(deserialize_with = "known_time")]
     pub last_transition_time: Time,
-    /// The cause, as one word in CamelCase for programs.
+    /// The cause, as one word in CamelCase for programs; docs/reference/reasons.md says of each what to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The cause, in words for people.

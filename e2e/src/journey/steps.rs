@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Journey, status};
 
 /// What explains every word of the operator.
-const GUIDE: &str = include_str!("../../../docs/reference/operating.md");
+const GUIDE: &str = include_str!("../../../docs/reference/reasons.md");
 
 impl Journey {
     /// The first version of our own stack, asked for by the ClusterStack `harbor` and ready. The answer is its tag.
@@ -66,8 +66,10 @@ impl Journey {
             );
             let reason = event.reason.unwrap_or_default();
             ensure!(
-                GUIDE.contains(&format!("| `{reason}` |")),
-                "docs/reference/operating.md does not explain {reason}"
+                ["Event", "Reason"]
+                    .iter()
+                    .any(|kind| GUIDE.contains(&format!("\n### {kind} {reason}\n"))),
+                "docs/reference/reasons.md does not explain {reason}"
             );
             found.push((
                 event.type_.unwrap_or_default(),

@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use crds::conditions::Reason;
+use crds::events::Happening;
 use serde_json::{Value, json};
 
 use super::*;
@@ -45,7 +47,7 @@ async fn say(stored: &Stored, notes: &[&str]) {
     };
     let events = Events { queue };
     for note in notes {
-        events.publish(web(), EventType::Normal, "Applied", note);
+        events.publish(web(), EventType::Normal, Happening::DriftCorrected, note);
     }
     drop(events);
     reporter.run(news).await;
@@ -92,7 +94,12 @@ async fn publishing_never_waits() {
     let (queue, _news) = mpsc::channel(1);
     let events = Events { queue };
     for number in 0..10 {
-        events.publish(web(), EventType::Warning, "Failed", &number.to_string());
+        events.publish(
+            web(),
+            EventType::Warning,
+            Reason::FailedToApplyObjects,
+            &number.to_string(),
+        );
     }
 }
 
@@ -111,7 +118,7 @@ async fn events_that_nobody_takes_are_told_once_in_the_log() {
     };
     let events = Events { queue };
     for note in ["a", "b", "c"] {
-        events.publish(web(), EventType::Normal, "Applied", note);
+        events.publish(web(), EventType::Normal, Happening::DriftCorrected, note);
     }
     drop(events);
     reporter.run(news).await;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crds::cluster_stack::{ClusterStackStatus, VERSION_FORM};
 use crds::cluster_stack_release::ClusterStackReleaseSpec;
 use crds::conditions::{Condition, Reason};
+use crds::events::Happening;
 use crds::labels;
 use crds::names::ReleaseTag;
 use jiff::{SignedDuration, Timestamp};
@@ -109,28 +110,9 @@ pub struct Note {
     /// Whether it is a warning.
     pub warning: bool,
     /// One word for programs.
-    pub reason: NoteReason,
+    pub reason: Happening,
     /// What happened, in the past tense.
     pub message: String,
-}
-
-/// The reasons of events on a stack. Scripts read them, so a word is never renamed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum NoteReason {
-    /// Releases were created.
-    ClusterStackReleaseCreated,
-    /// Releases were deleted.
-    ClusterStackReleaseDeleted,
-}
-
-impl NoteReason {
-    /// The word on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ClusterStackReleaseCreated => "ClusterStackReleaseCreated",
-            Self::ClusterStackReleaseDeleted => "ClusterStackReleaseDeleted",
-        }
-    }
 }
 
 /// Why nothing more happens, as data.
@@ -459,15 +441,15 @@ fn notes(actions: &[StackAction]) -> Vec<Note> {
             _ => None,
         })
         .collect();
-    let note = |reason: NoteReason, verb: &str, tags: &[&str]| {
+    let note = |reason: Happening, verb: &str, tags: &[&str]| {
         (!tags.is_empty()).then(|| Note {
             warning: false,
             reason,
             message: format!("{verb} {}", enumerate(tags)),
         })
     };
-    note(NoteReason::ClusterStackReleaseCreated, "created", &created)
+    note(Happening::ClusterStackReleaseCreated, "created", &created)
         .into_iter()
-        .chain(note(NoteReason::ClusterStackReleaseDeleted, "deleted", &deleted))
+        .chain(note(Happening::ClusterStackReleaseDeleted, "deleted", &deleted))
         .collect()
 }

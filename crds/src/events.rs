@@ -1,0 +1,46 @@
+//! The words of events. Scripts read them, so a word is never renamed.
+
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumIter, IntoStaticStr};
+
+use crate::conditions::Reason;
+
+/// What an event tells that no condition says: something took place.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display, EnumIter, IntoStaticStr,
+)]
+pub enum Happening {
+    /// A stack created releases.
+    ClusterStackReleaseCreated,
+    /// A stack deleted releases.
+    ClusterStackReleaseDeleted,
+    /// Objects of a release were put back.
+    DriftCorrected,
+    /// An object was there before the release that wants it.
+    ObjectShared,
+    /// The provider's object could not be taken under control.
+    ProviderNotControlled,
+}
+
+/// The reason of an event: what took place, or why a condition is as it is. There are no others, so that the reference explains each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventReason(&'static str);
+
+impl EventReason {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        self.0
+    }
+}
+
+impl From<Happening> for EventReason {
+    fn from(happening: Happening) -> Self {
+        Self(happening.into())
+    }
+}
+
+impl From<Reason> for EventReason {
+    fn from(reason: Reason) -> Self {
+        Self(reason.as_str())
+    }
+}

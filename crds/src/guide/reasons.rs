@@ -1,0 +1,231 @@
+//! The reasons of conditions; most are reasons of events too.
+
+use super::Entry;
+use crate::conditions::Reason;
+
+/// Every reason that this version writes: what passes by itself, what is wrong with a release, its objects, its source, its provider, what the
+/// operator would rather be told first, and what is meant to be so.
+pub const REASONS: &[Entry<Reason>] = &[
+    Entry {
+        word: Reason::NotObservedYet,
+        means: "Nothing has been found out yet.",
+        reader: "Wait: it is a matter of seconds after a start. If it stays, `/readyz` says what the operator cannot see.",
+        operator: "Looks.",
+    },
+    Entry {
+        word: Reason::Progressing,
+        means: "Work is being done.",
+        reader: "Wait; the message says for what.",
+        operator: "Goes on by itself.",
+    },
+    Entry {
+        word: Reason::Waiting,
+        means: "No release is taken by itself: hash releases without a date have no order, or the stack neither lists versions nor subscribes.",
+        reader: "Name a release in `spec.versions`, or set `spec.autoSubscribe`.",
+        operator: "Keeps what there is.",
+    },
+    Entry {
+        word: Reason::ObjectsApplyingOngoing,
+        means: "Objects are being applied.",
+        reader: "Wait.",
+        operator: "Goes on wave by wave: what others need comes first.",
+    },
+    Entry {
+        word: Reason::ObjectsNotHealthy,
+        means: "Objects are applied and not healthy yet.",
+        reader: "Look at the objects that the message names, with the words of whoever works on them.",
+        operator: "Watches them; a health that changes all the time is read every ten seconds.",
+    },
+    Entry {
+        word: Reason::Deleting,
+        means: "The object is being deleted.",
+        reader: "Wait; the message says for what.",
+        operator: "Deletes what it applied, in the reverse order, and lets the release go when it has seen that all of it is gone.",
+    },
+    Entry {
+        word: Reason::InUse,
+        means: "The release is to go, but Clusters use its class.",
+        reader: "Move the Clusters that the message names to another class, or leave it so: nothing is in a hurry.",
+        operator: "Keeps the release with all its objects, and deletes it when the last of the Clusters has moved or is gone.",
+    },
+    // What is wrong with a release.
+    Entry {
+        word: Reason::ReleaseAssetsNotDownloadedYet,
+        means: "The source does not have the release, or not all of it, or it is being downloaded; the message says which, and how far it is.",
+        reader: "Wait, or publish it.",
+        operator: "Looks with every poll of the source, and in a directory at once; a download that failed is begun again after ten seconds, then \
+                   ever later, at most a quarter of an hour (or `spec.interval`, if that is longer) apart.",
+    },
+    Entry {
+        word: Reason::IssueWithReleaseAssets,
+        means: "A file of the release is wrong; the message names it.",
+        reader: "Mend it at the source, or publish a new version.",
+        operator: "Applies nothing of it. It looks again when the source has other bytes; where a source tells no digests, after an hour.",
+    },
+    Entry {
+        word: Reason::BrokenRelease,
+        means: "The files of a release are at fault: on a stack, and as the reason of `Stalled`.",
+        reader: "Mend what the message names; on a stack it names the release.",
+        operator: "Goes on with the other releases, and with this one when its files have changed.",
+    },
+    Entry {
+        word: Reason::VerificationFailed,
+        means: "No [signature](verification.md) of the release is good, or none could be checked; the message says why.",
+        reader: "Sign the release, or correct the key or its Secret.",
+        operator: "With the mode `Warn` it uses the release all the same, with `Require` it refuses it: nothing of it is applied, what is applied \
+                   stays and is not repaired. Signatures are looked for again with every poll, keys are read again every minute.",
+    },
+    Entry {
+        word: Reason::DigestChanged,
+        means: "The tag means other bytes than those that were pinned.",
+        reader: "Find out who moved the tag. Then publish a new version, or delete the ClusterStackRelease to accept the new bytes.",
+        operator: "Refuses the new bytes. What was downloaded is kept, stays in use and ready; what came from a directory is not ready, because \
+                   the old files are gone, and stays as it is.",
+    },
+    Entry {
+        word: Reason::ReleaseNotFound,
+        means: "A version that is asked for is not at the source, or the source lists none; on a release that is ready: its files left the \
+                source, so that nothing can be repaired.",
+        reader: "Publish it, or correct `spec.versions`, `spec.channel` or `spec.kubernetesVersion`.",
+        operator: "Looks with every poll. What is applied stays, and is watched.",
+    },
+    Entry {
+        word: Reason::TemplateNewClusterStackFailed,
+        means: "The class chart cannot be rendered; the message has file and line.",
+        reader: "Publish a new version; `kubectl stacks release create` finds this before.",
+        operator: "Keeps what is applied. What took too long is tried again by itself, later each time, and the release is not `Stalled`.",
+    },
+    Entry {
+        word: Reason::RenderFailed,
+        means: "The class chart cannot be rendered: on a stack, and as the reason of `Stalled`.",
+        reader: "The same as for [`TemplateNewClusterStackFailed`](#reason-templatenewclusterstackfailed).",
+        operator: "The same.",
+    },
+    // What is wrong with its objects.
+    Entry {
+        word: Reason::FailedToApplyObjects,
+        means: "The API server refused objects; the message has its words.",
+        reader: "Mend what it says: a quota, a webhook, a missing right, the chart.",
+        operator: "Tries each again after a second, then ever later, at most five minutes apart, and at once when the release changes. Objects \
+                   that have to wait for one of these are not applied yet; all others are.",
+    },
+    Entry {
+        word: Reason::KindNotFound,
+        means: "The API server does not serve a kind that the release or the provider needs.",
+        reader: "Install the CRDs that the message names.",
+        operator: "Watches the CRDs, and goes on when the kind is served.",
+    },
+    Entry {
+        word: Reason::Drifted,
+        means: "Objects differ from the release, or are gone, and stay so: `spec.drift` is not `Correct`, or the files of the release cannot be \
+                had.",
+        reader: "Put them back, or set `spec.drift: Correct`; bring the files back.",
+        operator: "Watches. With `Warn` a release whose objects only differ stays ready, and their rows are `not-synced`.",
+    },
+    Entry {
+        word: Reason::Contested,
+        means: "Somebody undid our changes three times in ten minutes.",
+        reader: "Stop the other writer, whom the message names.",
+        operator: "Leaves the object alone until the time that the message says, then tries again; at once when the release is annotated with \
+                   `requestedAt`.",
+    },
+    Entry {
+        word: Reason::FailedToDeleteObjects,
+        means: "Objects could not be deleted.",
+        reader: "Mend what the API server says; often it is a finalizer of somebody else.",
+        operator: "Tries again after a second, then ever later, at most five minutes apart. The release stays until all is gone.",
+    },
+    // What is wrong with its source.
+    Entry {
+        word: Reason::FailedCreateAssetsClient,
+        means: "The source cannot be used as it is configured.",
+        reader: "Correct `spec.source`, or the Secret that the message names.",
+        operator: "Reads both again after ten seconds, then ever later, at most a quarter of an hour (or `spec.interval`, if that is longer) \
+                   apart; at once when the stack is annotated with `requestedAt`. Releases that are there stay usable.",
+    },
+    Entry {
+        word: Reason::FailedToSync,
+        means: "The source could not be listed; of a remote one the message says since when, how often it was tried, and when next.",
+        reader: "See that the operator can [reach it](sources.md).",
+        operator: "Asks again after ten seconds, then ever later, at most a quarter of an hour (or `spec.interval`, if that is longer) apart, \
+                   and never before the source wants it. Releases that were applied stay usable, and are repaired as long as their files are \
+                   here.",
+    },
+    Entry {
+        word: Reason::SourceUnavailable,
+        means: "On a release that is ready: its files cannot be had now, so that nothing can be repaired.",
+        reader: "See that the operator can [reach the source](sources.md).",
+        operator: "Watches what is applied, and asks the source as for `FailedToSync`.",
+    },
+    // What is wrong with its provider, or with the stack.
+    Entry {
+        word: Reason::ProcessOngoing,
+        means: "The provider is at work, or its object does not exist yet; the message has the phase and the words of the provider.",
+        reader: "Look at the provider's release object and its operator.",
+        operator: "Watches the object, and goes on when it is ready. What is applied already stays.",
+    },
+    Entry {
+        word: Reason::ProviderTemplateNotFound,
+        means: "`spec.providerRef` names no object.",
+        reader: "Create it in the namespace of the stack, or correct the reference.",
+        operator: "Watches the kind, and goes on when the template is there. The provider's objects that exist stay as they are.",
+    },
+    Entry {
+        word: Reason::ForeignOwner,
+        means: "The provider's object of this name is controlled by somebody else.",
+        reader: "Remove the other owner, or give the stack another name.",
+        operator: "Does not touch the object, and goes on when it is free.",
+    },
+    Entry {
+        word: Reason::FailedToCreateOrUpdate,
+        means: "A write of a release or of the provider's object was refused.",
+        reader: "Mend what the API server says.",
+        operator: "Tries again after a second, then ever later, at most five minutes apart.",
+    },
+    Entry {
+        word: Reason::ReleaseOwnedByOtherStack,
+        means: "Another stack of the namespace has the release.",
+        reader: "Take the version out of one of the two, or move one to another namespace.",
+        operator: "Touches nothing of the release for this stack, and takes it when the other stack has let it go.",
+    },
+    Entry {
+        word: Reason::InvalidSpec,
+        means: "A field cannot be used as it is; the message names it.",
+        reader: "Edit it.",
+        operator: "Goes on with what the field does not concern, and with the rest when the object was edited. Nothing is deleted for it.",
+    },
+    // What is meant to be so, or has to be approved.
+    Entry {
+        word: Reason::PruneNotApproved,
+        means: "More would be deleted in one pass than `spec.pruneLimit` allows.",
+        reader: "Find out why so much is left out. Then set the annotation that the message names, or publish what is missing.",
+        operator: "Deletes none of it before the approval. An approval is of exactly these objects: when others are left out, it asks again.",
+    },
+    Entry {
+        word: Reason::Suspended,
+        means: "`spec.suspend` is set; the rest of the status is from before.",
+        reader: "Nothing, or unset it.",
+        operator: "Creates, changes and deletes no release of the stack; releases that exist are still kept in line.",
+    },
+    Entry {
+        word: Reason::Paused,
+        means: "The annotation `cluster.x-k8s.io/paused` is set; the rest of the status is from before. On a stack: that of one of its releases.",
+        reader: "Nothing, or remove it.",
+        operator: "On a stack: creates, changes and deletes no release. On a release: applies, puts back and deletes no object.",
+    },
+];
+
+/// Words of the contract and of ours that this version does not write: they belong to add-ons, or to what is refused otherwise.
+pub const REASONS_OF_LATER_VERSIONS: &[Reason] = &[
+    Reason::ControlPlaneNotReady,
+    Reason::FailedToEvaluatePreCondition,
+    Reason::FailedToEvaluatePostCondition,
+    Reason::HelmChartMissing,
+    Reason::TemplateOldClusterStackOverwriteFailed,
+    Reason::TemplateOldClusterStackFailed,
+    Reason::TemplateNewClusterStackOverwriteFailed,
+    Reason::ParsingClusterAddonConfigFailed,
+    Reason::HookServerUnresponsive,
+    Reason::FieldConflict,
+    Reason::RecreateNeeded,
+];
