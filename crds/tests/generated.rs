@@ -61,6 +61,36 @@ fn committed_manifests_mean_the_same_in_yaml_1_1() {
     }
 }
 
+/// The Go operator's installation speaks for all tenants: hooks for every namespace, and a webhook that every Cluster has to pass.
+#[test]
+fn f40_nothing_that_is_installed_is_a_secret_or_stands_in_the_way_of_clusters_of_others() {
+    let installable = [
+        "CustomResourceDefinition",
+        "ClusterRole",
+        "Service",
+        "ValidatingWebhookConfiguration",
+    ];
+    for (name, text) in manifests() {
+        let kind = text.lines().find_map(|line| line.strip_prefix("kind: "));
+        assert!(kind.is_some_and(|kind| installable.contains(&kind)), "{name}: {kind:?}");
+    }
+    let configuration = json(&validating_webhook_configuration());
+    for webhook in configuration["webhooks"].as_array().expect("webhooks") {
+        let asks_about = |resource: &str| {
+            webhook["rules"].as_array().is_some_and(|rules| {
+                let named = |rule: &Value| rule["resources"].as_array().cloned().unwrap_or_default();
+                rules.iter().flat_map(named).any(|named| named == resource)
+            })
+        };
+        let conditions = webhook["matchConditions"].as_array().cloned().unwrap_or_default();
+        let is_for_ours = conditions
+            .iter()
+            .any(|condition| condition["name"] == "class-of-a-cluster-stack");
+        assert!(!asks_about("clusters") || is_for_ours, "{webhook:#}");
+        assert!(!asks_about("*"), "{webhook:#}");
+    }
+}
+
 fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }

@@ -402,6 +402,28 @@ fn pure_rooms_touch_no_file_no_clock_no_environment_and_no_network() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// No shell, no helm, no git: what a release says can start nothing but the operator itself, in a process of its own.
+#[test]
+fn f41_only_isolation_starts_a_process() {
+    let mut wrong = Vec::new();
+    for package in metadata().workspace_packages() {
+        if ["isolation", "helm-oracle", "e2e", "xtask"].contains(&package.name.as_str()) {
+            continue;
+        }
+        for source in sources(package) {
+            for (number, line) in source.code() {
+                if ["process::Command", "Command::new", "fork(", "execve"]
+                    .iter()
+                    .any(|word| line.contains(word))
+                {
+                    wrong.push(source.at(number, "starts a process"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 #[test]
 fn files_are_short_enough_to_be_read_at_once() {
     let mut wrong = Vec::new();

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_a_stack_says_about_its_releases_only_the_beginning_is_told() {
+    fn f45_of_what_a_stack_says_about_its_releases_only_the_beginning_is_told() {
         let broken = |type_, status, severity, message: &str| Condition {
             message: Some(message.to_owned()),
             ..condition(type_, status, severity, Some(Reason::BrokenRelease))

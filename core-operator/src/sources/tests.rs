@@ -144,7 +144,7 @@ async fn source_that_nobody_names_any_more_is_not_followed() {
 }
 
 #[tokio::test]
-async fn stacks_that_name_one_source_have_it_asked_once() {
+async fn f31_stacks_that_name_one_source_have_it_asked_once() {
     let root = TempDir::new().unwrap();
     let (sources, _changes) = sources(root.path());
     let registry = json!({ "oci": { "repository": "registry.example.com/stacks" } });

@@ -69,7 +69,7 @@ fn polls(visits: &[Visit]) -> Vec<&Visit> {
 }
 
 #[test]
-fn a_stack_becomes_ready_from_a_repository_with_250_releases_of_many_sorts() -> Result<()> {
+fn a11_f45_a_stack_becomes_ready_from_a_repository_with_250_releases_of_many_sorts() -> Result<()> {
     journey(async |journey| {
         let github = Github::start().await?;
         let tag = fill(journey, &github)?;
@@ -112,7 +112,7 @@ fn a_stack_becomes_ready_from_a_repository_with_250_releases_of_many_sorts() -> 
 }
 
 #[test]
-fn fifty_stacks_that_poll_an_unchanged_list_cost_answers_304_and_no_write() -> Result<()> {
+fn f31_fifty_stacks_that_poll_an_unchanged_list_cost_answers_304_and_no_write() -> Result<()> {
     const STACKS: usize = 50;
     journey(async |journey| {
         let github = Github::start().await?;
@@ -188,7 +188,7 @@ async fn polled(github: &Github, times: usize) -> Result<()> {
 }
 
 #[test]
-fn a_source_that_wants_to_be_left_alone_for_an_hour_is_and_delays_no_other_stack() -> Result<()> {
+fn a11_f31_a_source_that_wants_to_be_left_alone_for_an_hour_is_and_delays_no_other_stack() -> Result<()> {
     journey(async |journey| {
         let (blocked, other) = (Github::start().await?, Github::start().await?);
         blocked.exceed_secondary_limit(3_600);
@@ -262,7 +262,7 @@ fn a_stack_follows_the_index_of_a_web_server() -> Result<()> {
 }
 
 #[test]
-fn the_list_of_metrics_is_that_of_a_running_operator() -> Result<()> {
+fn f42_the_list_of_metrics_is_that_of_a_running_operator() -> Result<()> {
     journey(async |journey| {
         let github = Github::start().await?;
         let tag = publish(journey, "v1", |release| github.publish(release))?;

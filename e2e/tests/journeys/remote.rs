@@ -102,7 +102,7 @@ fn a_stack_follows_a_registry_and_an_outage_changes_nothing_that_is_there() -> R
 }
 
 #[test]
-fn a_tag_that_was_moved_is_refused_and_what_was_pinned_stays() -> Result<()> {
+fn a11_f24_a_tag_that_was_moved_is_refused_and_what_was_pinned_stays() -> Result<()> {
     journey(async |journey| {
         let (registry, tag) = given(journey).await?;
         let spec = json!({ "versions": ["v1"], "source": source(&registry) });

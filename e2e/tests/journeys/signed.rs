@@ -65,7 +65,7 @@ fn signer(release: &ClusterStackRelease) -> Option<String> {
 }
 
 #[test]
-fn a_release_of_a_registry_is_refused_until_a_trusted_key_has_signed_it() -> Result<()> {
+fn f38_a_release_of_a_registry_is_refused_until_a_trusted_key_has_signed_it() -> Result<()> {
     journey(async |journey| {
         let (mut registry, tag) = given(journey).await?;
         let cosign = Cosign::new(journey.lab(), &journey.folder().join("cosign"))?;

@@ -148,7 +148,7 @@ async fn handled(journey: &Journey, stack: &str, wish: &str) -> Result<ClusterSt
 }
 
 #[test]
-fn three_processes_share_thirty_stacks_and_two_go_on_when_one_is_killed() -> Result<()> {
+fn f32_three_processes_share_thirty_stacks_and_two_go_on_when_one_is_killed() -> Result<()> {
     const SHARDS: u16 = 6;
     journey(async |journey| {
         let first = Member::start(journey, "first", SHARDS, None).await?;

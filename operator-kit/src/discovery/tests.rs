@@ -66,7 +66,7 @@ async fn a_missing_kind_is_asked_for_once_until_something_changed() {
 }
 
 #[tokio::test]
-async fn many_askers_share_one_reading() {
+async fn f34_many_askers_share_one_reading() {
     let (client, readings) = counting();
     let discovery = Discovery::new(client);
     let kind = gvk("example.org", "Missing");

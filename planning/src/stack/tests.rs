@@ -53,7 +53,7 @@ fn now() -> Timestamp {
 }
 
 #[test]
-fn names_of_others_at_the_source_are_one_number_also_while_it_is_silent() {
+fn f45_names_of_others_at_the_source_are_one_number_also_while_it_is_silent() {
     let holds = |foreign: usize| serde_json::from_value(json!({"Known": {"releases": [], "foreign": foreign}}));
     let mut observed = observed(&json!({"autoSubscribe": true}), &holds(3).expect("a listing"));
     let told = |observed: &StackObserved| plan(observed, now()).status.foreign_count;

@@ -206,7 +206,7 @@ async fn recovers(life: Life, root: &Path, there_in_the_end: &BTreeSet<Digest>, 
 }
 
 #[tokio::test]
-async fn process_killed_at_any_write_leaves_whole_releases_and_the_next_one_converges() {
+async fn a11_process_killed_at_any_write_leaves_whole_releases_and_the_next_one_converges() {
     let root = prepare();
     let directory = root.path().join("store");
     let there_in_the_end = [2, 3].map(|version| releases(root.path())[&version].digest).into();

@@ -313,7 +313,7 @@ async fn github_keeps_the_contract_of_sources_and_its_token_to_itself() {
 }
 
 #[tokio::test]
-async fn releases_on_three_pages_are_one_list_without_drafts_and_with_foreign_tags_apart() {
+async fn a11_releases_on_three_pages_are_one_list_without_drafts_and_with_foreign_tags_apart() {
     let mut repository = Repository::of(tags(247).chain(["docker-harbor-1-34-v0-alpha-1".to_owned()]));
     let foreign = ["v1.0.0", "nightly"].map(|tag| Release {
         tag: tag.to_owned(),
@@ -346,7 +346,7 @@ async fn releases_on_three_pages_are_one_list_without_drafts_and_with_foreign_ta
 }
 
 #[tokio::test]
-async fn unchanged_list_costs_one_304_and_one_of_several_pages_two() {
+async fn f31_unchanged_list_costs_one_304_and_one_of_several_pages_two() {
     for (count, requests) in [(90, 1), (250, 2)] {
         let (stub, _) = github(Repository::of(tags(count))).await;
         let network = network();
@@ -512,7 +512,7 @@ async fn page_without_end_is_refused_at_the_limit() {
 }
 
 #[tokio::test]
-async fn limits_are_waited_for_in_each_of_the_ways_that_github_tells_them() {
+async fn a11_limits_are_waited_for_in_each_of_the_ways_that_github_tells_them() {
     let in_ten_minutes = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 600;
     let reset = in_ten_minutes.to_string();
     let message = |text: &str| json!({ "message": text }).to_string();

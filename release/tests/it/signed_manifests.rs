@@ -152,7 +152,7 @@ fn pem_bytes(pem: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn release_without_a_signature_is_refused_and_used_with_a_warning() {
+async fn f38_release_without_a_signature_is_refused_and_used_with_a_warning() {
     let world = World::new().await;
     assert!(!world.is_good(REPOSITORY, "ours").await);
     let verdict = world.verdict(REPOSITORY, &world.keys).await;

@@ -158,7 +158,7 @@ async fn download_goes_on_while_somebody_waits_and_ends_with_the_last() {
 }
 
 #[tokio::test]
-async fn faults_of_a_source_leave_nothing_and_the_next_download_is_whole() {
+async fn a11_faults_of_a_source_leave_nothing_and_the_next_download_is_whole() {
     for (promise, fault, words) in [
         (
             Promise::Everything,

@@ -127,7 +127,7 @@ async fn release_that_is_not_what_it_was_is_removed_counted_and_downloaded_again
 }
 
 #[tokio::test]
-async fn release_that_is_gone_is_downloaded_again() {
+async fn a11_release_that_is_gone_is_downloaded_again() {
     let (root, store, digest) = after(|directory| fs::remove_dir_all(directory).unwrap()).await;
     assert!(store.find(&tag(TAG), digest).await.unwrap().is_none());
     let source = ScriptedSource::new(Promise::Everything);

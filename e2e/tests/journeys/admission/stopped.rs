@@ -44,7 +44,7 @@ fn topology(key: &str, value: impl Into<Value>) -> Value {
 }
 
 #[test]
-fn without_the_operator_nobody_takes_or_changes_a_class_of_ours() -> Result<()> {
+fn f28_without_the_operator_nobody_takes_or_changes_a_class_of_ours() -> Result<()> {
     journey(async |journey| {
         left_alone(journey).await?;
         let api = clusters(journey);
@@ -79,7 +79,7 @@ fn without_the_operator_nobody_takes_or_changes_a_class_of_ours() -> Result<()> 
 }
 
 #[test]
-fn without_the_operator_the_clusters_of_others_are_written_as_ever() -> Result<()> {
+fn f28_without_the_operator_the_clusters_of_others_are_written_as_ever() -> Result<()> {
     journey(async |journey| {
         left_alone(journey).await?;
         let api = clusters(journey);
@@ -116,7 +116,7 @@ fn topology_of(class: &str) -> Value {
 
 /// What the controllers of Cluster API write, and what people change besides class and version.
 #[test]
-fn without_the_operator_clusters_of_ours_live_and_go() -> Result<()> {
+fn f28_without_the_operator_clusters_of_ours_live_and_go() -> Result<()> {
     journey(async |journey| {
         left_alone(journey).await?;
         let api = clusters(journey);
@@ -175,7 +175,7 @@ fn without_the_operator_clusters_of_ours_live_and_go() -> Result<()> {
 }
 
 #[test]
-fn without_the_operator_our_own_kinds_are_edited_and_deleted() -> Result<()> {
+fn f28_without_the_operator_our_own_kinds_are_edited_and_deleted() -> Result<()> {
     journey(async |journey| {
         left_alone(journey).await?;
         let (stacks, releases, addons) = (

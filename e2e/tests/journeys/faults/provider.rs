@@ -138,7 +138,7 @@ fn synced(stack: &ClusterStack) -> Option<(String, String)> {
 }
 
 #[test]
-fn a4_a_release_is_usable_while_its_provider_says_so() -> Result<()> {
+fn a4_f25_a_release_is_usable_while_its_provider_says_so_and_repeats_its_words() -> Result<()> {
     journey(async |journey| {
         let tag = journey.releases.publish_harbor("v1", "v1")?;
         journey.operate().await?;
