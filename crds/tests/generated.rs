@@ -2,7 +2,9 @@
 
 use std::{env, fs, path::PathBuf};
 
-use crds::manifests::{cluster_roles, custom_resource_definitions, validating_webhook_configuration, webhook_service};
+use crds::manifests::{
+    cluster_roles, core_operator_roles, custom_resource_definitions, validating_webhook_configuration, webhook_service,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -61,6 +63,31 @@ fn committed_manifests_mean_the_same_in_yaml_1_1() {
     }
 }
 
+/// The Go operator reads the Secrets of all tenants, their kubeconfigs among them, and writes every kind of Cluster API.
+#[test]
+fn f39_the_operator_reads_no_secret_that_nobody_gave_it_and_writes_no_kind_that_is_not_named() {
+    for role in core_operator_roles() {
+        let name = role.metadata.name.clone().expect("a name");
+        for rule in role.rules.expect("rules") {
+            let groups = rule.api_groups.clone().unwrap_or_default();
+            let resources = rule.resources.clone().unwrap_or_default();
+            let has = |words: &[String], word: &str| words.iter().any(|found| found == word);
+            assert!(!has(&groups, "*") && !has(&rule.verbs, "*"), "{rule:?}");
+            assert!(!has(&resources, "*") || groups == [crds::PROVIDER_GROUP], "{rule:?}");
+            for verb in ["bind", "escalate", "impersonate", "deletecollection"] {
+                assert!(!has(&rule.verbs, verb), "{rule:?}");
+            }
+            assert!(!has(&groups, "rbac.authorization.k8s.io"), "{rule:?}");
+            if has(&resources, "secrets") {
+                assert_eq!(
+                    (name.as_str(), &*rule.verbs),
+                    ("clusterstack-core-operator-secrets", &["get".to_owned()][..])
+                );
+            }
+        }
+    }
+}
+
 /// The Go operator's installation speaks for all tenants: hooks for every namespace, and a webhook that every Cluster has to pass.
 #[test]
 fn f40_nothing_that_is_installed_is_a_secret_or_stands_in_the_way_of_clusters_of_others() {
@@ -102,7 +129,7 @@ fn manifests() -> Vec<(String, String)> {
         let plural = name.split('.').next().unwrap_or_default();
         (format!("yaml/{}_{plural}.yaml", crds::GROUP), text(&json(&crd)))
     });
-    let roles = cluster_roles().into_iter().map(|role| {
+    let roles = cluster_roles().into_iter().chain(core_operator_roles()).map(|role| {
         let name = role.metadata.name.clone().expect("a ClusterRole has a name");
         (format!("yaml/role_{name}.yaml"), text(&json(&role)))
     });

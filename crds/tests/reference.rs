@@ -1,4 +1,5 @@
-//! `docs/reference/api.md` is what the generated CRDs say, as tables for people; `docs/reference/reasons.md` is `crds::guide`.
+//! `docs/reference/api.md` is what the generated CRDs say, as tables for people; `docs/reference/reasons.md` is `crds::guide`,
+//! `docs/reference/rights.md` the table of the operator's rights.
 
 use std::fmt::Write as _;
 use std::{collections::BTreeSet, env, fmt::Display, fs, path::PathBuf};
@@ -11,7 +12,7 @@ use crds::{
         CONDITIONS, CONDITIONS_OF_LATER_VERSIONS, Entry, HAPPENINGS, HEALTH, PHASES, REASONS,
         REASONS_OF_LATER_VERSIONS, SYNC,
     },
-    manifests::custom_resource_definitions,
+    manifests::{OPERATOR_RIGHTS, OperatorRight, OperatorRole, VERBS_OF_OBJECTS, custom_resource_definitions},
     resource::{Health, SyncStatus},
 };
 use serde_json::Value;
@@ -28,6 +29,11 @@ fn the_reference_of_the_api_is_the_generated_one() {
 #[test]
 fn the_reference_of_reasons_is_the_generated_one() {
     is_the_committed_one("reasons.md", &page_of_reasons());
+}
+
+#[test]
+fn the_reference_of_rights_is_the_generated_one() {
+    is_the_committed_one("rights.md", &page_of_rights());
 }
 
 fn is_the_committed_one(page: &str, text: &str) {
@@ -118,6 +124,63 @@ fn written_words() -> BTreeSet<String> {
         }
     }
     words
+}
+
+fn page_of_rights() -> String {
+    let mut text = format!(
+        "# What the core operator may do\n\n<!-- Generated from the crate crds; do not edit. -->\n\n\
+         `kubectl apply -f crds/yaml` brings three `ClusterRole`s, which do nothing until they are bound to the operator's service account: \
+         `{work}` everywhere (a ClusterRoleBinding), `{leases}` in the namespace of the operator, and `{secrets}` in each namespace whose \
+         stacks name Secrets (RoleBindings).\n\n\
+         They name the kinds that class charts usually have. For each further one, whoever runs the operator gives it a role of \
+         its own with the verbs {objects} and `create`; a kind without that is told in the log, and its release does not become ready. \
+         With it a release can write such objects into any namespace where the role is bound: [security.md](../security.md).\n\n\
+         Tests hold this against what the operator asks the API server for. It asks for nothing else; what it never asks for although it is \
+         here has its reason beside it.\n",
+        work = OperatorRole::Work.name(),
+        leases = OperatorRole::Leases.name(),
+        secrets = OperatorRole::Secrets.name(),
+        objects = in_code(VERBS_OF_OBJECTS),
+    );
+    for role in OperatorRole::iter() {
+        writeln!(
+            text,
+            "\n## {}\n\n| group | resources | verbs | what for |\n|---|---|---|---|",
+            role.name()
+        )
+        .expect("a String takes text");
+        for right in OPERATOR_RIGHTS.iter().filter(|right| right.role == role) {
+            writeln!(text, "{}", row_of_right(right)).expect("a String takes text");
+        }
+    }
+    text
+}
+
+fn row_of_right(right: &OperatorRight) -> String {
+    let group = if right.group.is_empty() {
+        "(core)".to_owned()
+    } else {
+        format!("`{}`", right.group)
+    };
+    let mut verbs: Vec<&str> = right.verbs.to_vec();
+    verbs.extend(right.unseen.iter().map(|(verb, _)| *verb));
+    verbs.sort_unstable();
+    let reasons = right
+        .unseen
+        .iter()
+        .map(|(verb, reason)| format!("; `{verb}`: {reason}"));
+    format!(
+        "| {group} | {} | {} | {}{} |",
+        in_code(right.resources),
+        in_code(&verbs),
+        right.purpose,
+        reasons.collect::<String>()
+    )
+}
+
+fn in_code(words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    words.join(", ")
 }
 
 fn page_of_reasons() -> String {

@@ -1,8 +1,9 @@
-//! What is installed into a management cluster: the CRDs, the `ClusterRole`s of people, the webhooks.
+//! What is installed into a management cluster: the CRDs, the `ClusterRole`s of people and of the core operator, the webhooks.
 //!
 //! Use these CRDs and not `ClusterStack::crd()`: labels and the finish of the schema are added here. `crds/yaml` holds the same as files,
 //! `crds/webhooks` what is of use only where the operator serves webhooks.
 
+mod operator;
 mod roles;
 mod webhooks;
 
@@ -11,6 +12,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::{CustomResourceExt, Resource};
 
+pub use self::operator::{OPERATOR_RIGHTS, OperatorRight, OperatorRole, VERBS_OF_OBJECTS, core_operator_roles};
 pub use self::roles::cluster_roles;
 pub use self::webhooks::{validating_webhook_configuration, webhook_service};
 use crate::{ClusterAddon, ClusterStack, ClusterStackRelease, labels};

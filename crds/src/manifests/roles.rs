@@ -1,6 +1,6 @@
 //! What people may do: three `ClusterRole`s, to be bound in the namespaces where they work.
 //!
-//! The operators' own roles belong to their installation and are not here.
+//! The core operator's own are in `operator`.
 
 use k8s_openapi::{
     api::rbac::v1::{ClusterRole, PolicyRule},

@@ -1,0 +1,225 @@
+//! What the core operator may do: one table with what each right is for, of which its roles and a page are made. Tests hold it against what
+//! the operator asks the API server for: it asks for nothing else, and for each of these, or the table says why not.
+
+use k8s_openapi::{
+    api::rbac::v1::{ClusterRole, PolicyRule},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+
+use super::roles::CLUSTER_API_GROUP;
+use crate::{GROUP, PROVIDER_GROUP};
+
+/// A role of the operator, by where it is to be bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumIter)]
+pub enum OperatorRole {
+    /// Everywhere (`ClusterRoleBinding`): the operator's work.
+    Work,
+    /// In the namespace of the operator: who leads, and which shards are whose.
+    Leases,
+    /// In each namespace whose stacks name Secrets.
+    Secrets,
+}
+
+impl OperatorRole {
+    /// The name of the `ClusterRole`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Work => "clusterstack-core-operator",
+            Self::Leases => "clusterstack-core-operator-leases",
+            Self::Secrets => "clusterstack-core-operator-secrets",
+        }
+    }
+}
+
+/// Something that the core operator may do.
+#[derive(Clone, Copy, Debug)]
+pub struct OperatorRight {
+    /// Of which role.
+    pub role: OperatorRole,
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// Plurals, with their subresource; `*` for all of the group.
+    pub resources: &'static [&'static str],
+    /// What it does to them.
+    pub verbs: &'static [&'static str],
+    /// Verbs that no request of our tests has, each with what it is needed for.
+    pub unseen: &'static [(&'static str, &'static str)],
+    /// What the right is for.
+    pub purpose: &'static str,
+}
+
+/// What the operator does to the objects of releases.
+pub const VERBS_OF_OBJECTS: &[&str] = &["delete", "get", "list", "patch", "watch"];
+
+/// An apply is one request, which the API server authorises twice where it makes the object.
+const MADE_BY_APPLY: (&str, &str) = (
+    "create",
+    "a server-side apply of what is not there is authorised as `patch` and as `create`",
+);
+
+/// A watch begins with what there is.
+const LISTED_WHERE_NEEDED: (&str, &str) = ("list", "for API servers without lists that are streamed");
+
+/// What requests about objects of releases show.
+const SEEN_OF_OBJECTS: &[&str] = &["delete", "get", "patch", "watch"];
+
+/// All rights, in the order of the roles.
+pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
+    OperatorRight {
+        role: OperatorRole::Work,
+        group: GROUP,
+        resources: &["clusterstacks"],
+        verbs: &["list", "watch"],
+        unseen: &[],
+        purpose: "what is asked for",
+    },
+    OperatorRight {
+        role: OperatorRole::Work,
+        group: GROUP,
+        resources: &["clusterstackreleases"],
+        verbs: &["create", "delete", "get", "list", "patch", "update", "watch"],
+        unseen: &[],
+        purpose: "making, adopting and deleting releases, their finalizer, and asking whether one is still there",
+    },
+    OperatorRight {
+        role: OperatorRole::Work,
+        group: GROUP,
+        resources: &["clusterstacks/status", "clusterstackreleases/status"],
+        verbs: &["update"],
+        unseen: &[],
+        purpose: "what is told",
+    },
+    OperatorRight {
+        role: OperatorRole::Work,
+        group: GROUP,
+        resources: &["clusterstacks/finalizers", "clusterstackreleases/finalizers"],
+        verbs: &[],
+        unseen: &[(
+            "update",
+            "owner references that block deletion are refused without it where the admission plugin OwnerReferencesPermissionEnforcement is on",
+        )],
+        purpose: "releases belong to their stack, and the provider's objects to their release",
+    },
+    OperatorRight {
+        role: OperatorRole::Work,
+        group: PROVIDER_GROUP,
+        resources: &["*"],
+        verbs: &["list", "patch", "watch"],
+        unseen: &[MADE_BY_APPLY],
+        purpose: "templates and release objects of any provider; kinds that do not exist yet cannot be named",
+    },
+    OperatorRight {
+        role: OperatorRole::Work,
+        group: CLUSTER_API_GROUP,
+        resources: &["clusters"],
+        verbs: &["get", "list", "watch"],
+        unseen: &[],
+        purpose: "which classes are in use",
+    },
+    OperatorRight {
+        role: OperatorRole::Work,
+        group: CLUSTER_API_GROUP,
+        resources: &["clusterclasses"],
+        verbs: SEEN_OF_OBJECTS,
+        unseen: &[MADE_BY_APPLY, LISTED_WHERE_NEEDED],
+        purpose: "objects of releases",
+    },
+    OperatorRight {
+        role: OperatorRole::Work,
+        group: "bootstrap.cluster.x-k8s.io",
+        resources: &["kubeadmconfigtemplates"],
+        verbs: SEEN_OF_OBJECTS,
+        unseen: &[MADE_BY_APPLY, LISTED_WHERE_NEEDED],
+        purpose: "objects of releases",
+    },
+    OperatorRight {
+        role: OperatorRole::Work,
+        group: "controlplane.cluster.x-k8s.io",
+        resources: &["kubeadmcontrolplanetemplates"],
+        verbs: SEEN_OF_OBJECTS,
+        unseen: &[MADE_BY_APPLY, LISTED_WHERE_NEEDED],
+        purpose: "objects of releases",
+    },
+    OperatorRight {
+        role: OperatorRole::Work,
+        group: "infrastructure.cluster.x-k8s.io",
+        resources: &[
+            "dockerclustertemplates",
+            "dockermachinetemplates",
+            "openstackclustertemplates",
+            "openstackmachinetemplates",
+        ],
+        verbs: SEEN_OF_OBJECTS,
+        unseen: &[MADE_BY_APPLY, LISTED_WHERE_NEEDED],
+        purpose: "objects of releases",
+    },
+    OperatorRight {
+        role: OperatorRole::Work,
+        group: "apiextensions.k8s.io",
+        resources: &["customresourcedefinitions"],
+        verbs: &["list", "watch"],
+        unseen: &[],
+        purpose: "which kinds there are",
+    },
+    OperatorRight {
+        role: OperatorRole::Work,
+        group: "events.k8s.io",
+        resources: &["events"],
+        verbs: &["create"],
+        unseen: &[],
+        purpose: "what happened",
+    },
+    OperatorRight {
+        role: OperatorRole::Work,
+        group: "",
+        resources: &["namespaces"],
+        verbs: &["get"],
+        unseen: &[],
+        purpose: "telling at the start that the namespace of `--namespace` is not there; nothing fails without",
+    },
+    OperatorRight {
+        role: OperatorRole::Leases,
+        group: "coordination.k8s.io",
+        resources: &["leases"],
+        verbs: &["create", "get", "update"],
+        unseen: &[],
+        purpose: "agreeing with other processes who works",
+    },
+    OperatorRight {
+        role: OperatorRole::Secrets,
+        group: "",
+        resources: &["secrets"],
+        verbs: &["get"],
+        unseen: &[],
+        purpose: "credentials and authorities of sources, keys and trust roots that a `spec` names",
+    },
+];
+
+/// The three roles of the operator, to be bound to its service account.
+pub fn core_operator_roles() -> [ClusterRole; 3] {
+    [OperatorRole::Work, OperatorRole::Leases, OperatorRole::Secrets].map(|role| ClusterRole {
+        metadata: ObjectMeta {
+            name: Some(role.name().to_owned()),
+            ..ObjectMeta::default()
+        },
+        rules: Some(rules(role)),
+        ..ClusterRole::default()
+    })
+}
+
+fn rules(role: OperatorRole) -> Vec<PolicyRule> {
+    let owned = |words: &mut dyn Iterator<Item = &&str>| words.map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let of_role = OPERATOR_RIGHTS.iter().filter(|right| right.role == role);
+    let rules = of_role.map(|right| {
+        let unseen = right.unseen.iter().map(|(verb, _)| verb);
+        let mut verbs = owned(&mut right.verbs.iter().chain(unseen));
+        verbs.sort();
+        PolicyRule {
+            api_groups: Some(vec![right.group.to_owned()]),
+            resources: Some(owned(&mut right.resources.iter())),
+            verbs,
+            ..PolicyRule::default()
+        }
+    });
+    rules.collect()
+}
