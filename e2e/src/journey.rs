@@ -1,7 +1,7 @@
 //! One journey of a user: a namespace with an operator, a directory of releases and a log of its own, on a control plane
 //! that all journeys of a test program share.
 //!
-//! The control plane ends with the process. When a journey fails, what it leaves is dumped for a person.
+//! What an operator asks for is held against the rights that it is given. The control plane ends with the process. When a journey fails, what it leaves is dumped for a person.
 
 mod steps;
 
@@ -36,6 +36,7 @@ use crate::{
     eventually,
     operator::{Operator, OperatorOptions},
     releases::Releases,
+    rights::hold_against_rights,
     traces,
 };
 
@@ -90,6 +91,7 @@ pub fn journey(travel: impl AsyncFnOnce(&mut Journey) -> Result<()>) -> Result<(
         let dump = shared.control_plane.failure_dump().with_logs(&journey.folder);
         travel(&mut journey).await?;
         journey.nothing_panicked()?;
+        journey.nothing_beyond_its_rights().await?;
         dump.call_off();
         Ok(())
     })
@@ -107,6 +109,8 @@ pub struct Journey {
     pub options: OperatorOptions,
     operator: Option<Operator>,
     folder: PathBuf,
+    /// In the audit log, before any operator of the journey.
+    begun: Mark,
     control_plane: &'static ControlPlane,
     lab: &'static Lab,
 }
@@ -115,6 +119,7 @@ impl Journey {
     async fn begin(shared: &'static Shared) -> Result<Self> {
         let control_plane = &shared.control_plane;
         let client = control_plane.client();
+        let begun = control_plane.audit_log().end()?;
         let namespace = new_namespace(&client, &name_of_this_test()).await?;
         let folder = control_plane.folder().join("journeys").join(&namespace);
         let releases = Releases::at(&folder.join("releases"))?;
@@ -136,6 +141,7 @@ impl Journey {
             options,
             operator: None,
             folder,
+            begun,
             control_plane,
             lab,
         })
@@ -228,6 +234,17 @@ impl Journey {
         };
         let panic = log.lines().find(|line| line.contains("panicked at"));
         panic.map_or(Ok(()), |line| Err(anyhow!("the operator panicked: {line}")))
+    }
+
+    /// Whoever ran as an operator here is named after the namespace.
+    async fn nothing_beyond_its_rights(&self) -> Result<()> {
+        let asked = self.control_plane.audit_log().told(self.begun, &self.namespace).await?;
+        let names = [
+            format!("operator-{}", self.namespace),
+            format!("-of-{}", self.namespace),
+        ];
+        let of_operators = asked.filter(|event| event.user == names[0] || event.user.ends_with(&names[1]));
+        hold_against_rights(of_operators.iter())
     }
 
     /// Server-side apply of a whole object, as a user; a namespace of its own wins over the journey's.

@@ -24,6 +24,7 @@ pub mod operator;
 pub mod process;
 pub mod registry;
 pub mod releases;
+pub mod rights;
 pub mod storm;
 pub mod traces;
 pub mod travel;

@@ -6,11 +6,14 @@ mod report;
 mod results;
 
 use std::{
-    env,
-    path::Path,
+    env, fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
     process::{Command, ExitCode},
     time::{Duration, Instant},
 };
+
+use anyhow::Context;
 
 use self::{lanes::News, programs::Program, report::Report};
 use crate::{
@@ -44,6 +47,16 @@ impl Arguments {
             cargo.arg("--workspace");
         }
         cargo.args(self.packages.iter().flat_map(|package| ["--package", package]));
+    }
+
+    /// Whether every test of the workspace is meant.
+    fn is_everything(&self) -> bool {
+        let Self {
+            filters,
+            packages,
+            passed_on,
+        } = self;
+        filters.is_empty() && packages.is_empty() && passed_on.is_empty()
     }
 
     /// What every test program is started with.
@@ -94,6 +107,22 @@ fn build(workspace: &Workspace, packages: &[String]) -> anyhow::Result<Duration>
     Ok(elapsed)
 }
 
+/// Where the programs note what their operators ask for; nowhere in a run of only some, which cannot ask for everything.
+fn empty_folder_for_calls(workspace: &Workspace, arguments: &Arguments) -> anyhow::Result<Option<PathBuf>> {
+    if !arguments.is_everything() {
+        return Ok(None);
+    }
+    let folder = workspace.lab().join("calls");
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(error).with_context(|| format!("failed to empty {}", folder.display()));
+        }
+        _ => {}
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("failed to make {}", folder.display()))?;
+    Ok(Some(folder))
+}
+
 /// Runs the test programs, then the examples in the documentation.
 fn test(workspace: &Workspace, arguments: &Arguments, summary: &mut Summary) -> anyhow::Result<()> {
     let begin = Instant::now();
@@ -103,16 +132,20 @@ fn test(workspace: &Workspace, arguments: &Arguments, summary: &mut Summary) -> 
     let log = report.log.clone();
     let mut progress = Progress::new("test", &log, None);
     progress.appear();
-    lanes::run(programs, &arguments.words(), |news| {
-        match news {
-            News::Ended(ended) => {
-                progress.clear();
-                report.add(workspace, &ended)?;
+    let calls = empty_folder_for_calls(workspace, arguments)?;
+    let (last, others): (Vec<_>, Vec<_>) = programs.into_iter().partition(Program::is_about_all_others);
+    for programs in [others, last] {
+        lanes::run(programs, &arguments.words(), calls.as_deref(), |news| {
+            match news {
+                News::Ended(ended) => {
+                    progress.clear();
+                    report.add(workspace, &ended)?;
+                }
+                News::Running(sight) => progress.tick(begin.elapsed(), &Newest::of(sight)),
             }
-            News::Running(sight) => progress.tick(begin.elapsed(), &Newest::of(sight)),
-        }
-        Ok(())
-    })?;
+            Ok(())
+        })?;
+    }
     progress.finish(begin.elapsed(), report.verdict());
     if has_examples {
         let mut cargo = workspace.cargo();

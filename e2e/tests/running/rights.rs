@@ -1,15 +1,27 @@
-//! An operator that lacks rights: it says which, once each, where people look.
+//! An operator with its own roles, which are enough and allow nothing else; and one that lacks rights: it says which, once each, where people
+//! look.
 
 use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
+use crds::{
+    ClusterStack, ClusterStackRelease,
+    manifests::{OperatorRole, core_operator_roles},
+};
 use e2e::{
-    Identity, Operator, eventually,
-    journey::{SOON, journey},
+    Identity, Journey, Operator, eventually,
+    journey::{SOON, journey, status},
+    releases::StackSource,
 };
 use http::StatusCode;
+use k8s_openapi::api::{
+    authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
+    rbac::v1::ClusterRoleBinding,
+};
+use kube::{Api, api::PostParams};
+use serde_json::json;
 
-use crate::{elapse, log_lines};
+use crate::{STACK, elapse, log_lines};
 
 /// Without these the operator can do nothing.
 const ESSENTIAL: [&str; 3] = ["ClusterStack", "ClusterStackRelease", "CustomResourceDefinition"];
@@ -34,6 +46,113 @@ fn an_operator_without_rights_is_not_ready_and_says_once_which_are_missing() -> 
         elapse(Duration::from_secs(8)).await?;
         told_once(&log)?;
         operator.kill().await
+    })
+}
+
+const ACCOUNT: &str = "core-operator";
+
+/// Gives a service account of the journey's namespace the operator's roles, as an installation does, and makes the operator use it. The answer is
+/// the name of the user.
+async fn with_its_own_roles(journey: &mut Journey) -> Result<String> {
+    let namespace = journey.namespace.clone();
+    for role in core_operator_roles() {
+        journey.apply_for_all(serde_json::to_value(role)?).await?;
+    }
+    let bind = |kind: &str, role: OperatorRole, name: String| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": kind,
+            "metadata": { "name": name },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role.name() },
+            "subjects": [{ "kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace }],
+        })
+    };
+    let everywhere = format!("{ACCOUNT}-of-{namespace}");
+    journey
+        .apply_for_all(bind("ClusterRoleBinding", OperatorRole::Work, everywhere))
+        .await?;
+    journey
+        .apply(bind("RoleBinding", OperatorRole::Leases, "leases".to_owned()))
+        .await?;
+    let flags = [
+        "--leader-elect=true".to_owned(),
+        format!("--leader-elect-namespace={namespace}"),
+    ];
+    journey.options.flags = flags.map(Into::into).to_vec();
+    let account = Identity::service_account(&namespace, ACCOUNT);
+    journey.options.kubeconfig = journey.control_plane().kubeconfig_for(&account).await?;
+    Ok(format!("system:serviceaccount:{namespace}:{ACCOUNT}"))
+}
+
+/// Whether a user may do something, in the words of the API server.
+async fn may(journey: &Journey, user: &str, verb: &str, resource: &str) -> Result<bool> {
+    let review = SubjectAccessReview {
+        spec: SubjectAccessReviewSpec {
+            user: Some(user.to_owned()),
+            resource_attributes: Some(ResourceAttributes {
+                namespace: Some(journey.namespace.clone()),
+                verb: Some(verb.to_owned()),
+                resource: Some(resource.to_owned()),
+                ..ResourceAttributes::default()
+            }),
+            ..SubjectAccessReviewSpec::default()
+        },
+        ..SubjectAccessReview::default()
+    };
+    let reviews = Api::<SubjectAccessReview>::all(journey.client.clone());
+    let answer = reviews.create(&PostParams::default(), &review).await?;
+    Ok(answer.status.context("no verdict")?.allowed)
+}
+
+/// A release that wants to make its maker the administrator of everything.
+#[test]
+fn f39_with_its_own_roles_an_operator_installs_and_removes_releases_and_lets_none_reach_beyond() -> Result<()> {
+    journey(async |journey| {
+        let user = with_its_own_roles(journey).await?;
+        let tag = journey.installed().await?;
+        ensure!(!may(journey, &user, "get", "secrets").await?, "no stack names a Secret");
+        ensure!(
+            !may(journey, &user, "list", "secrets").await?,
+            "nor would it have to list them"
+        );
+
+        let name = format!("administrator-of-{}", journey.namespace);
+        let source = StackSource::harbor("v2")?;
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": { "name": name },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
+            "subjects": [{ "kind": "User", "name": "somebody", "apiGroup": "rbac.authorization.k8s.io" }],
+        });
+        source.write(
+            "cluster-class/templates/binding.yaml",
+            &serde_yaml::to_string(&binding)?,
+        )?;
+        let greedy = journey.releases.publish_stack(&source.path(), "v2")?;
+        journey.stack(STACK, json!({ "versions": ["v1", "v2"] })).await?;
+        let log = journey.operator()?.log().to_owned();
+        eventually(SOON, "the missing right to be told", async || {
+            let lines = log_lines(&log)?;
+            let told = |line: &serde_json::Value| {
+                line["kind"]
+                    .as_str()
+                    .is_some_and(|kind| kind.starts_with("ClusterRoleBinding."))
+                    && line["message"] == "not allowed to watch; give the operator the right"
+            };
+            ensure!(lines.iter().any(told), "{} lines", lines.len());
+            Ok::<_, anyhow::Error>(())
+        })
+        .await?;
+        let release = journey.ask_release(&greedy, "now").await?;
+        ensure!(!status(&release).ready, "{release:#?}");
+        let bindings = Api::<ClusterRoleBinding>::all(journey.client.clone());
+        ensure!(bindings.get_opt(&name).await?.is_none(), "it was bound");
+        journey.usable(STACK, "v1").await?;
+
+        journey.delete::<ClusterStack>(STACK).await?;
+        journey.gone::<ClusterStackRelease>(&tag).await?;
+        Ok(())
     })
 }
 

@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     io,
+    path::Path,
     process::ExitStatus,
     sync::{
         Mutex, MutexGuard, PoisonError,
@@ -39,6 +40,7 @@ struct Lanes<'a> {
     waiting: Mutex<VecDeque<Program>>,
     running: [Mutex<Option<Running>>; 2],
     words: &'a [String],
+    calls: Option<&'a Path>,
 }
 
 struct Running {
@@ -46,16 +48,22 @@ struct Running {
     begin: Instant,
 }
 
-/// Runs every program in its turn with `words` as its arguments, and says what happens.
+/// The folder for what operators asked the API server for.
+const CALLS: &str = "STACKWRIGHT_CALLS";
+
+/// Runs every program in its turn with `words` as its arguments, and says what happens. With a folder for `calls` the programs note there what
+/// their operators ask for.
 pub(super) fn run(
     programs: Vec<Program>,
     words: &[String],
+    calls: Option<&Path>,
     mut tell: impl FnMut(News<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let lanes = Lanes {
         waiting: Mutex::new(programs.into()),
         running: [const { Mutex::new(None) }; 2],
         words,
+        calls,
     };
     thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel();
@@ -82,7 +90,7 @@ impl Lanes<'_> {
                 name: program.name(),
                 begin: Instant::now(),
             });
-            if sender.send(run_one(program, self.words)).is_err() {
+            if sender.send(run_one(program, self.words, self.calls)).is_err() {
                 return;
             }
         }
@@ -106,7 +114,7 @@ impl Lanes<'_> {
     }
 }
 
-fn run_one(program: Program, words: &[String]) -> anyhow::Result<Ended> {
+fn run_one(program: Program, words: &[String], calls: Option<&Path>) -> anyhow::Result<Ended> {
     // One pipe for both streams keeps their order.
     let (reader, writer) = io::pipe().context("failed to create a pipe")?;
     let second = writer.try_clone().context("failed to share a pipe")?;
@@ -116,6 +124,10 @@ fn run_one(program: Program, words: &[String]) -> anyhow::Result<Ended> {
         .stdin(std::process::Stdio::null())
         .stdout(writer)
         .stderr(second);
+    match calls {
+        Some(folder) => command.env(CALLS, folder),
+        None => command.env_remove(CALLS),
+    };
     let mut child = command
         .spawn()
         .with_context(|| format!("failed to start {}", program.name()))?;

@@ -27,6 +27,9 @@ const LONG: [&str; 7] = [
     "e2e --test lab",
 ];
 
+/// Holds what all operators of a run asked for against their rights.
+const LAST: &str = "e2e --test rights";
+
 /// One test program that cargo has built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Program {
@@ -54,6 +57,11 @@ impl Program {
             self.source.display(),
             executable.display()
         )
+    }
+
+    /// Whether it compares what all others have noted, and so has to be last.
+    pub(super) fn is_about_all_others(&self) -> bool {
+        self.name() == LAST
     }
 
     /// Starts where and with what cargo would start it.
