@@ -46,7 +46,8 @@ pub const REASONS: &[Entry<Reason>] = &[
         word: Reason::InUse,
         means: "The release is to go, but Clusters use its class.",
         reader: "Move the Clusters that the message names to another class, or leave it so: nothing is in a hurry.",
-        operator: "Keeps the release with all its objects, and deletes it when the last of the Clusters has moved or is gone.",
+        operator: "Keeps the release with all its objects, tells what becomes of them without putting it back, and deletes it when \
+                   the last of the Clusters has moved or is gone.",
     },
     // What is wrong with a release.
     Entry {
