@@ -187,9 +187,12 @@ impl World {
         if process.candidate.step(now) == Step::Write {
             let lease = self.lease(Place::Roll);
             let holder = format!("{} shards", LAYOUTS[process.layout]);
+            let beat = process.roll.next_beat(&process.identity, 0);
             let lease = Lease {
                 holder: Some(holder),
-                beats: process.roll.announced(&process.identity, now, timing().lease_duration),
+                beats: process
+                    .roll
+                    .announced(&process.identity, (beat, false), now, timing().lease_duration),
                 ..lease
             };
             self.write(index, Place::Roll, lease, late, false);
@@ -234,8 +237,10 @@ impl World {
             .iter()
             .map(|candidate| candidate.valid_until().is_some() || candidate.holder() == Some(&me))
             .collect();
+        let mut give = part.give;
         for (shard, mine) in (0..).zip(mine) {
-            if mine && part.give.contains(&shard) {
+            if mine && give > 0 {
+                give -= 1;
                 self.moves += 1;
                 self.release(index, shard, late);
             } else if mine || part.take.contains(&shard) {
@@ -319,7 +324,7 @@ impl World {
             };
             candidate.saw(kept.sighting(), write.lands);
             if !write.release {
-                candidate.wrote(write.sent);
+                candidate.wrote(write.sent, write.lands);
             }
         }
     }
