@@ -1,5 +1,6 @@
 //! Command line and environment: the only place of the operator that reads either.
 
+mod later;
 mod usual;
 
 use std::net::SocketAddr;
@@ -10,6 +11,7 @@ use clap::{ArgAction, Parser, ValueEnum};
 use operator_kit::telemetry::{Collector, check_level};
 use release::http::IpNet;
 
+use self::later::LaterArgs;
 use self::usual::UsualArgs;
 
 /// Turns releases of cluster stacks into usable ClusterClasses, and keeps them so.
@@ -136,6 +138,9 @@ pub(crate) struct Args {
     /// http://collector.observability:4318; none are made when empty. The other OTEL_* variables of exporters and samplers count too.
     #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", hide_env_values = true, default_value = "", value_parser = collector, value_name = "URL")]
     pub(crate) otlp_endpoint: CollectorAddress,
+
+    #[command(flatten)]
+    pub(crate) later: LaterArgs,
 
     /// A bug to plant.
     #[cfg(feature = "mutants")]
@@ -307,8 +312,15 @@ mod tests {
             "--watch-filter=blue",
             "--namespace=fleet",
             "--leader-elect-namespace=cso-system",
+            "--clusteraddon-concurrency=1",
+            "--hook-port=9442",
+            "--hook-cert-dir=/tmp/k8s-hook-server/serving-certs/",
         ])
         .expect("flags of the contract");
+        assert_eq!(
+            args.later.given(),
+            ["--clusteraddon-concurrency", "--hook-port", "--hook-cert-dir"]
+        );
         assert!(args.leader_elect);
         assert!(matches!(args.usual.source(), Ok(UsualSource::Directory)));
         assert_eq!(
@@ -319,6 +331,25 @@ mod tests {
             args.health_probe_bind_address.0.map(|address| address.port()),
             Some(9440)
         );
+    }
+
+    #[test]
+    fn what_the_go_operator_does_without_flags_is_so_here() {
+        let args = Args::try_parse_from(["core-operator"]).expect("no flags");
+        let port = |address: Address| address.0.map(|address| address.port());
+        assert_eq!(port(args.metrics_bind_address), Some(8080));
+        assert_eq!(port(args.health_probe_bind_address), Some(9440));
+        assert_eq!(args.webhook_port, 9443);
+        assert_eq!(DEFAULT_WEBHOOK_CERT_DIR, "/tmp/k8s-webhook-server/serving-certs");
+        // Its folder of releases, and the Lease by which the two never work at once.
+        assert_eq!(args.release_dir, PathBuf::from("/tmp/downloads"));
+        assert_eq!(
+            (args.leader_elect, args.leader_elect_name.as_str()),
+            (true, "clusterstack.x-k8s.io")
+        );
+        assert_eq!((args.namespace.as_str(), args.watch_filter.as_str()), ("", ""));
+        assert_eq!(args.log_level, "info");
+        assert_eq!(args.later.given(), Vec::<&str>::new());
     }
 
     #[test]

@@ -29,6 +29,7 @@ use tokio::time::Instant;
 use crate::clusters::Clusters;
 use crate::freshest::Freshest;
 use crate::lanes::{Lanes, Unrendered};
+use crate::leftovers::Leftovers;
 use crate::looking::Looking;
 use crate::metrics::Metrics;
 use crate::providers::Providers;
@@ -44,6 +45,7 @@ pub(crate) struct Context {
     pub(crate) crds: CrdWatch,
     pub(crate) objects: ObjectWatches,
     pub(crate) clusters: Arc<Clusters>,
+    pub(crate) leftovers: Leftovers,
     pub(crate) providers: Providers,
     pub(crate) sources: Sources,
     pub(crate) renderer: Arc<Renderer>,

@@ -7,6 +7,7 @@ mod context;
 mod freshest;
 mod heard;
 mod lanes;
+mod leftovers;
 mod looking;
 mod metrics;
 mod operator;

@@ -16,37 +16,35 @@ use kube::runtime::reflector::{ObjectRef, Store, store};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::runtime::{Controller, reflector};
 use kube::{Api, Client, Resource, ResourceExt};
-use operator_kit::crd_watch::CrdWatch;
 use operator_kit::events::Events;
 use operator_kit::lease::Tenure;
-use operator_kit::objects::{self, ObjectWatches};
+use operator_kit::objects::ObjectWatches;
 use operator_kit::patience::patiently;
-use operator_kit::projection;
 use operator_kit::record::{RecordLimits, Recorder};
 use operator_kit::telemetry::{Gate, Readiness};
 use operator_kit::watch_log::WatchLog;
 use release::http::{Network, NetworkOptions};
 use rendering::Renderer;
 use serde::de::DeserializeOwned;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
 use crate::census::Census;
-use crate::clusters::{ClassInUse, ClusterSight};
+use crate::clusters::ClusterSight;
 use crate::context::Context;
 use crate::freshest::Freshest;
 use crate::heard::{release_events, stack_events};
 use crate::lanes::Lanes;
+use crate::leftovers::Leftovers;
 use crate::looking::Looking;
 use crate::metrics::{Metrics, Outcome, Supply, Work};
-use crate::providers::{ProviderChange, Providers};
+use crate::providers::Providers;
 use crate::release::Memories;
-use crate::sources::{Cache, CacheOptions, Connector, SourceChange, SourceOptions, Sources};
+use crate::sources::{Cache, CacheOptions, Connector, SourceOptions, Sources};
 use crate::stack::StackMemories;
 use crate::surroundings::look_around;
 use crate::tasks::{Task, Tasks};
-use crate::triggers::{self, Triggers};
+use crate::triggers::{self, News, Triggers};
 
 /// Memory for rendered charts that may be asked for again soon.
 const RENDER_CACHE_BYTES: usize = 1 << 20;
@@ -186,6 +184,7 @@ fn assemble(
     } = sight;
     let (objects, object_notices) =
         ObjectWatches::new(client.clone(), discovery.clone(), labels::PART_OF, stop.clone());
+    let (leftovers, left_behind) = Leftovers::start(client.clone(), discovery.clone(), &crds, stop.clone());
     let (providers, provider_changes) = Providers::new(client.clone(), discovery.clone(), crds.clone(), stop.clone());
     let (sources, source_changes) = Sources::new(source_options(args, client, &tidings.tasks)?, stop.clone());
     let context = Arc::new(Context {
@@ -195,6 +194,7 @@ fn assemble(
         crds: crds.clone(),
         objects,
         clusters,
+        leftovers,
         providers,
         sources,
         renderer: Arc::new(Renderer::new(RENDER_CACHE_BYTES)),
@@ -208,52 +208,16 @@ fn assemble(
         recorder: recorder(args)?,
         metrics: tidings.metrics.clone(),
     });
-    follow(
-        &context,
-        (&tidings.tasks, triggers, stop),
-        (object_notices, cluster_notices, provider_changes, source_changes),
+    let news = News {
+        objects: object_notices,
+        clusters: cluster_notices,
+        leftovers: left_behind,
+        providers: provider_changes,
+        sources: source_changes,
         crds,
-    );
+    };
+    triggers::follow(&context, (&tidings.tasks, triggers, stop), news);
     Ok(context)
-}
-
-/// News of objects, of Clusters, of providers and of sources.
-type News = (
-    mpsc::Receiver<objects::Notice>,
-    mpsc::Receiver<projection::Notice<ClassInUse>>,
-    mpsc::UnboundedReceiver<ProviderChange>,
-    mpsc::UnboundedReceiver<SourceChange>,
-);
-
-/// Starts what turns news into triggers.
-fn follow(
-    context: &Arc<Context>,
-    (tasks, triggers, stop): (&Tasks, &Triggers, &CancellationToken),
-    (objects, clusters, providers, sources): News,
-    crds: CrdWatch,
-) {
-    let given = || (Arc::clone(context), triggers.clone());
-    let (task, stop) = (Task::Triggers, || stop.clone());
-    let (context, triggers) = given();
-    tasks.start_with(task, stop(), objects, move |news| {
-        triggers::follow_objects(Arc::clone(&context), triggers.clone(), news)
-    });
-    let (context, triggers) = given();
-    tasks.start(task, stop(), move || {
-        triggers::follow_crds(Arc::clone(&context), triggers.clone(), crds.clone())
-    });
-    let (context, triggers) = given();
-    tasks.start_with(task, stop(), clusters, move |news| {
-        triggers::follow_clusters(Arc::clone(&context), triggers.clone(), news)
-    });
-    let (context, triggers) = given();
-    tasks.start_with(task, stop(), providers, move |news| {
-        triggers::follow_providers(Arc::clone(&context), triggers.clone(), news)
-    });
-    let (context, triggers) = given();
-    tasks.start_with(task, stop(), sources, move |news| {
-        triggers::follow_sources(Arc::clone(&context), triggers.clone(), news)
-    });
 }
 
 fn source_options(args: &Args, client: &Client, tasks: &Tasks) -> anyhow::Result<SourceOptions> {

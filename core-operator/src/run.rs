@@ -162,6 +162,13 @@ fn introduce(args: &Args) {
         shards = args.shards,
         "core-operator"
     );
+    let without_effect = args.later.given();
+    if !without_effect.is_empty() {
+        tracing::warn!(
+            flags = without_effect.join(" "),
+            "flags of the Go operator that have no effect in this version"
+        );
+    }
 }
 
 fn listening(what: &str, address: SocketAddr) {

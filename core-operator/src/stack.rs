@@ -3,6 +3,7 @@
 mod execute;
 mod memory;
 mod observe;
+mod orphans;
 
 use std::sync::Arc;
 use std::time::Duration;

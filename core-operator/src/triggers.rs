@@ -17,13 +17,16 @@ use operator_kit::lease::Held;
 use operator_kit::{objects, projection};
 use planning::election::{shard_of_release, shard_of_stack};
 use tokio::sync::{OwnedMutexGuard, broadcast, mpsc};
+use tokio_util::sync::CancellationToken;
 
 use self::news::pass_on;
 use crate::clusters::ClassInUse;
 use crate::context::Context;
+use crate::leftovers::LeftBehind;
 use crate::operator::Tidings;
 use crate::providers::ProviderChange;
 use crate::sources::SourceChange;
+use crate::tasks::{Task, Tasks};
 
 /// Triggers of one stack within this time become one look: fifty releases that move at once are one change to their stack.
 const GATHERING: Duration = Duration::from_millis(100);
@@ -176,8 +179,60 @@ pub(crate) async fn follow_shards(context: Arc<Context>, triggers: Triggers, tid
     }
 }
 
+/// What the watches and sources tell.
+pub(crate) struct News {
+    pub(crate) objects: mpsc::Receiver<objects::Notice>,
+    pub(crate) clusters: mpsc::Receiver<projection::Notice<ClassInUse>>,
+    pub(crate) leftovers: mpsc::Receiver<projection::Notice<LeftBehind>>,
+    pub(crate) providers: mpsc::UnboundedReceiver<ProviderChange>,
+    pub(crate) sources: mpsc::UnboundedReceiver<SourceChange>,
+    pub(crate) crds: CrdWatch,
+}
+
+/// Starts what turns news into triggers.
+pub(crate) fn follow(
+    context: &Arc<Context>,
+    (tasks, triggers, stop): (&Tasks, &Triggers, &CancellationToken),
+    news: News,
+) {
+    let News {
+        objects,
+        clusters,
+        leftovers,
+        providers,
+        sources,
+        crds,
+    } = news;
+    let given = || (Arc::clone(context), triggers.clone());
+    let (task, stop) = (Task::Triggers, || stop.clone());
+    let (context, triggers) = given();
+    tasks.start_with(task, stop(), objects, move |news| {
+        follow_objects(Arc::clone(&context), triggers.clone(), news)
+    });
+    let (context, triggers) = given();
+    tasks.start(task, stop(), move || {
+        follow_crds(Arc::clone(&context), triggers.clone(), crds.clone())
+    });
+    let (context, triggers) = given();
+    tasks.start_with(task, stop(), clusters, move |news| {
+        follow_clusters(Arc::clone(&context), triggers.clone(), news)
+    });
+    let (context, triggers) = given();
+    tasks.start_with(task, stop(), leftovers, move |news| {
+        follow_leftovers(Arc::clone(&context), triggers.clone(), news)
+    });
+    let (context, triggers) = given();
+    tasks.start_with(task, stop(), providers, move |news| {
+        follow_providers(Arc::clone(&context), triggers.clone(), news)
+    });
+    let (context, triggers) = given();
+    tasks.start_with(task, stop(), sources, move |news| {
+        follow_sources(Arc::clone(&context), triggers.clone(), news)
+    });
+}
+
 /// Applied objects changed: their release looks at them.
-pub(crate) async fn follow_objects(
+async fn follow_objects(
     context: Arc<Context>,
     triggers: Triggers,
     mut notices: OwnedMutexGuard<mpsc::Receiver<objects::Notice>>,
@@ -213,7 +268,7 @@ fn uses(release: &ClusterStackRelease, kind: &operator_kit::object::GroupKind) -
 }
 
 /// What is served changed: whoever waits for a kind looks again.
-pub(crate) async fn follow_crds(context: Arc<Context>, triggers: Triggers, crds: CrdWatch) {
+async fn follow_crds(context: Arc<Context>, triggers: Triggers, crds: CrdWatch) {
     let mut changes = crds.subscribe();
     while !matches!(changes.recv().await, Err(broadcast::error::RecvError::Closed)) {
         triggers.releases_where(&context, |_| true);
@@ -222,7 +277,7 @@ pub(crate) async fn follow_crds(context: Arc<Context>, triggers: Triggers, crds:
 }
 
 /// A Cluster began or ceased to use a class: the release may be deletable now, or must stay.
-pub(crate) async fn follow_clusters(
+async fn follow_clusters(
     context: Arc<Context>,
     triggers: Triggers,
     mut notices: OwnedMutexGuard<mpsc::Receiver<projection::Notice<ClassInUse>>>,
@@ -243,8 +298,27 @@ pub(crate) async fn follow_clusters(
     }
 }
 
+/// What the Go operator left behind came, changed or went: the stacks of the namespace tell of it.
+async fn follow_leftovers(
+    context: Arc<Context>,
+    triggers: Triggers,
+    mut notices: OwnedMutexGuard<mpsc::Receiver<projection::Notice<LeftBehind>>>,
+) {
+    while let Some(notice) = notices.recv().await {
+        match notice {
+            projection::Notice::Changed { place, before, after } => {
+                if let (Some(gone), None) = (before, after) {
+                    context.leftovers.forget(&gone.uid);
+                }
+                triggers.stacks_within(&context, &place.0);
+            }
+            projection::Notice::Synced => triggers.stacks_within(&context, ""),
+        }
+    }
+}
+
 /// An object of a provider changed: the release of that name looks at it, and the stacks compare it with the template.
-pub(crate) async fn follow_providers(
+async fn follow_providers(
     context: Arc<Context>,
     triggers: Triggers,
     mut changes: OwnedMutexGuard<mpsc::UnboundedReceiver<ProviderChange>>,
@@ -259,7 +333,7 @@ pub(crate) async fn follow_providers(
 }
 
 /// The source changed: stacks select again, and releases whose files changed are opened again.
-pub(crate) async fn follow_sources(
+async fn follow_sources(
     context: Arc<Context>,
     triggers: Triggers,
     mut changes: OwnedMutexGuard<mpsc::UnboundedReceiver<SourceChange>>,

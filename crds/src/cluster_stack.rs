@@ -237,12 +237,48 @@ pub struct ClusterStackStatus {
     /// The release that is being made ready and will be the latest one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_release: Option<String>,
+    /// What an operator before this one left behind of releases that are no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub orphans: Option<Orphans>,
     /// The value of the annotation clusterstack.x-k8s.io/requestedAt that was answered last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,
     /// What is true of the stack, Ready first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+}
+
+/// What is left of releases that an operator before this one dropped without deleting their objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Orphans {
+    /// How many ClusterClasses are left.
+    #[serde(default)]
+    pub count: i64,
+    /// Those of them that come next, at most 20: first what may be deleted, then what Clusters use.
+    #[serde(default)]
+    pub classes: Vec<OrphanedClass>,
+}
+
+/// A ClusterClass without a release. It stays as it is until somebody allows to delete it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OrphanedClass {
+    /// Name of the ClusterClass.
+    pub name: String,
+    /// What the annotation clusterstack.x-k8s.io/approve-orphans has to name to have the class and its objects deleted. Missing while Clusters use
+    /// the class, or while it is going.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// The objects that go with it, each as "Kind name", at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<String>,
+    /// The Clusters that use it, each as "namespace/name", at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub used_by: Vec<String>,
+    /// Why it could not be deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 /// How far one release is.

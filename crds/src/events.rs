@@ -14,6 +14,10 @@ pub enum Happening {
     ClusterStackReleaseCreated,
     /// A stack deleted releases.
     ClusterStackReleaseDeleted,
+    /// `ClusterClasses` without a release were found.
+    OrphansFound,
+    /// `ClusterClasses` without a release were deleted.
+    OrphansDeleted,
     /// Objects of a release were put back.
     DriftCorrected,
     /// An object was there before the release that wants it.

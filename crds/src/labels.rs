@@ -19,6 +19,9 @@ pub const CONTAINS_GROUP_KINDS: &str = "clusterstack.x-k8s.io/contains-group-kin
 pub const REQUESTED_AT: &str = "clusterstack.x-k8s.io/requestedAt";
 /// Annotation by which a user allows the plan with this digest to delete more than `pruneLimit`.
 pub const APPROVE_PRUNE: &str = "clusterstack.x-k8s.io/approve-prune";
+/// Annotation on a `ClusterStack` by which a user allows to delete the orphans with these digests (`status.orphans.classes[].digest`), separated by
+/// commas or blanks.
+pub const APPROVE_ORPHANS: &str = "clusterstack.x-k8s.io/approve-orphans";
 /// Annotation by which a user allows a change of a CRD that loses the stored data with this digest.
 pub const APPROVE_DATA_LOSS: &str = "clusterstack.x-k8s.io/approve-data-loss";
 /// Annotation on a provider's release object: where the release comes from.

@@ -24,6 +24,24 @@ use crate::object::GroupKind;
 use crate::patience::patiently;
 use crate::watch_log::WatchLog;
 
+/// What is watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// The kind.
+    pub kind: GroupKind,
+    /// Only objects with such labels, as a selector of the API server; all when empty.
+    pub labels: String,
+}
+
+impl From<GroupKind> for Watched {
+    fn from(kind: GroupKind) -> Self {
+        Self {
+            kind,
+            labels: String::new(),
+        }
+    }
+}
+
 /// Namespace (empty for cluster-scoped kinds) and name.
 pub type Place = (String, String);
 
@@ -85,22 +103,24 @@ impl<T> Default for State<T> {
 }
 
 impl<T: PartialEq + Send + Sync + 'static> ProjectedWatch<T> {
-    /// Watches `kind` in the version that the API server prefers, in all namespaces. Only changes of the projection are
+    /// Watches a kind in the version that the API server prefers, in all namespaces. Only changes of the projection are
     /// told; the receiver must be read, the watch waits for it.
     pub fn start(
         client: Client,
         discovery: Discovery,
         crds: &CrdWatch,
-        kind: GroupKind,
+        watched: impl Into<Watched>,
         project: impl Fn(&DynamicObject) -> Option<T> + Send + Sync + 'static,
         cancel: CancellationToken,
     ) -> (Self, mpsc::Receiver<Notice<T>>) {
         let (notices, receiver) = mpsc::channel(NOTICES_WAITING);
         let state = Arc::new(RwLock::default());
+        let Watched { kind, labels } = watched.into();
         let follower = Follower {
             client,
             discovery,
             kind,
+            labels,
             crds: crds.clone(),
             project,
             notices,
@@ -139,6 +159,7 @@ struct Follower<T, F> {
     discovery: Discovery,
     crds: CrdWatch,
     kind: GroupKind,
+    labels: String,
     project: F,
     notices: mpsc::Sender<Notice<T>>,
     state: Arc<RwLock<State<T>>>,
@@ -206,7 +227,11 @@ where
     /// another one.
     async fn follow(&self, resolved: &Resolved, log: &mut WatchLog) -> Result<(), ReaderGone> {
         let api = Api::<DynamicObject>::all_with(self.client.clone(), &resolved.resource);
-        let mut events = pin!(patiently(watcher(api, watcher::Config::default().page_size(PAGE_SIZE))));
+        let mut config = watcher::Config::default().page_size(PAGE_SIZE);
+        if !self.labels.is_empty() {
+            config = config.labels(&self.labels);
+        }
+        let mut events = pin!(patiently(watcher(api, config)));
         let mut listed = HashSet::new();
         while let Some(event) = events.next().await {
             if event.as_ref().is_err_and(is_not_served) {

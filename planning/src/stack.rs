@@ -1,17 +1,21 @@
 //! Decisions about one ClusterStack: which releases shall exist, what they shall say, and what the stack's status says of them.
 
 mod findings;
+mod notes;
 mod observed;
 mod obstacle;
+mod orphans;
 mod plan;
 mod provider;
 mod select;
 mod status;
 
+pub use notes::Note;
 pub use observed::{
     ActionFailure, ListedRelease, Listing, Outage, Owner, ProviderObject, ProviderTemplate, ReleaseView, StackObserved,
 };
-pub use plan::{Note, StackAction, StackPlan, StackWaiting, plan};
+pub use orphans::{Leftover, templates_of};
+pub use plan::{StackAction, StackPlan, StackWaiting, plan};
 pub use provider::release_kind;
 
 #[cfg(test)]

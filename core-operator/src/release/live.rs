@@ -44,6 +44,12 @@ pub(super) fn belongs(live: &DynamicObject, part_of: &str) -> Belongs {
     }
 }
 
+/// Whether the Go operator applied an object that nobody has taken over.
+pub(crate) fn is_predecessors(live: &DynamicObject) -> bool {
+    // No release has this mark.
+    belongs(live, "") == Belongs::Predecessor
+}
+
 /// The managers besides ours that have written to an object (its status apart), sorted.
 pub(super) fn other_managers(live: &DynamicObject) -> Vec<String> {
     let entries = live.metadata.managed_fields.iter().flatten();

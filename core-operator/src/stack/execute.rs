@@ -14,6 +14,7 @@ use planning::stack::StackAction;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use super::orphans::{self, Doomed};
 use crate::context::Context;
 use crate::release::{group_kind, owner_reference};
 use crate::sources::Opened;
@@ -62,6 +63,20 @@ async fn perform(context: &Context, stack: &ClusterStack, action: &StackAction) 
         } => {
             let metadata = json!({"name": reference.name, "labels": labels, "annotations": annotations});
             apply_provider_object(context, stack, reference, release_uid, spec, metadata).await
+        }
+        StackAction::DeleteOrphan {
+            class,
+            tag,
+            uid,
+            templates,
+        } => {
+            let doomed = Doomed {
+                class,
+                tag,
+                uid,
+                templates,
+            };
+            orphans::remove(context, &stack.namespace().unwrap_or_default(), &doomed).await
         }
     }
 }

@@ -8,6 +8,7 @@ use kube::{Resource, ResourceExt};
 use operator_kit::object::GroupKind;
 use planning::stack::{Owner, ProviderObject, ProviderTemplate, ReleaseView, StackObserved, release_kind};
 
+use super::orphans;
 use crate::context::Context;
 use crate::release::group_kind;
 
@@ -25,6 +26,7 @@ pub(super) async fn observe(context: &Context, stack: &ClusterStack) -> StackObs
         paused: annotations.contains_key(labels::PAUSED),
         requested_at: annotations.get(labels::REQUESTED_AT).cloned(),
         approved_prune: annotations.get(labels::APPROVE_PRUNE).cloned(),
+        approved_orphans: annotations.get(labels::APPROVE_ORPHANS).cloned(),
         labels: stack.labels().clone(),
         annotations: annotations.clone(),
         spec: stack.spec.clone(),
@@ -39,6 +41,7 @@ pub(super) async fn observe(context: &Context, stack: &ClusterStack) -> StackObs
                 .map(|(tag, clusters)| (tag.to_string(), clusters))
                 .collect()
         }),
+        leftovers: orphans::observe(context, stack, &namespace),
         template,
         provider_objects,
         namespace,

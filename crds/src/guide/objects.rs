@@ -20,6 +20,19 @@ pub const HAPPENINGS: &[Entry<Happening>] = &[
         operator: "Deletes what they applied.",
     },
     Entry {
+        word: Happening::OrphansFound,
+        means: "On a stack. The Go operator left ClusterClasses behind whose releases are no more.",
+        reader: "Read `status.orphans`; allow what is to go by the annotation `clusterstack.x-k8s.io/approve-orphans`, as \
+                 [the page on takeover](takeover.md#what-it-left-behind) says.",
+        operator: "Leaves them alone until then.",
+    },
+    Entry {
+        word: Happening::OrphansDeleted,
+        means: "On a stack. Such classes were deleted, with their templates, as somebody had allowed.",
+        reader: "Nothing.",
+        operator: "Forgets them.",
+    },
+    Entry {
         word: Happening::DriftCorrected,
         means: "On a release. Objects were put back; the message says which fields, and who had changed them.",
         reader: "See that whoever it was does not go on; to keep a change, publish a release that has it.",

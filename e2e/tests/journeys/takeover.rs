@@ -198,7 +198,15 @@ fn a_recorded_installation_of_the_go_operator_becomes_ours_and_no_field_changes(
                 }
             }
         }
-        // What the Go operator forgot when it deleted a release is nobody's: it stays as it was.
+        // What the Go operator forgot when it deleted a release is nobody's: it is told, and stays as it was.
+        let leaked = "openstack-scs-1-32-v2";
+        let told = |stack: &ClusterStack| orphans(stack).get(leaked).is_some_and(Option::is_some);
+        let stack = journey.until_stack("openstack", "tells of what is left", told).await?;
+        let listed = stack.status.and_then(|status| status.orphans).context("no orphans")?;
+        assert_eq!(
+            (listed.count, listed.classes[0].objects.len()),
+            (1, left_behind.len() - 1)
+        );
         assert_eq!(left_behind.len(), 6, "{:?}", left_behind.keys());
         for (name, before) in left_behind {
             let kind = name.split(' ').next().unwrap_or_default();
@@ -246,7 +254,20 @@ async fn left_by_the_predecessor(journey: &Journey, tag: &str) -> Result<()> {
         ..PostParams::default()
     };
     releases.create(&params, &serde_json::from_value(release)?).await?;
-    let mut rows = Vec::new();
+    let rows = applied_by_the_predecessor(journey, tag).await?.1;
+    let status = json!({ "status": { "ready": true, "kubernetesVersion": "v1.34.0", "resources": rows } });
+    releases
+        .patch_status(tag, &manager(MANAGER), &Patch::Merge(status))
+        .await?;
+    Ok(())
+}
+
+/// The objects of a release as the Go operator applies them, with a field more; by kind and name, and as it lists them.
+async fn applied_by_the_predecessor(
+    journey: &Journey,
+    tag: &str,
+) -> Result<(BTreeMap<String, DynamicObject>, Vec<Value>)> {
+    let (mut left, mut rows) = (BTreeMap::new(), Vec::new());
     for manifest in oracle::manifests(journey, tag, &journey.namespace)? {
         let mut object: Value = serde_yaml::from_str(&manifest)?;
         object["metadata"]["labels"][labels::INSTANCE] = json!(labels::INSTANCE_OWNED);
@@ -260,20 +281,17 @@ async fn left_by_the_predecessor(journey: &Journey, tag: &str) -> Result<()> {
         };
         let (api_version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
         let params = PatchParams::apply(APPLIER).force();
-        journey
+        let applied = journey
             .objects(&api_version, &kind)
             .patch(&name, &params, &Patch::Apply(&object))
             .await?;
+        left.insert(format!("{kind} {name}"), applied);
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         rows.push(json!({
             "group": group, "version": version, "kind": kind, "namespace": journey.namespace, "name": name, "status": "synced",
         }));
     }
-    let status = json!({ "status": { "ready": true, "kubernetesVersion": "v1.34.0", "resources": rows } });
-    releases
-        .patch_status(tag, &manager(MANAGER), &Patch::Merge(status))
-        .await?;
-    Ok(())
+    Ok((left, rows))
 }
 
 fn classes(journey: &Journey) -> Api<DynamicObject> {
@@ -346,5 +364,121 @@ fn after_the_takeover_kubectl_is_a_manager_like_any_other() -> Result<()> {
             Ok::<_, anyhow::Error>(())
         })
         .await
+    })
+}
+
+#[test]
+fn latest_release_that_is_no_more_goes_from_the_status() -> Result<()> {
+    journey(async |journey| {
+        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+        let stacks = journey.objects("clusterstack.x-k8s.io/v1alpha1", "ClusterStack");
+        let left = json!({ "status": {
+            "latestRelease": "docker-harbor-1-34-v9 | v1.34.0", "usableVersions": "v9",
+            "summary": [{ "name": "v9", "ready": true, "phase": "done" }],
+        } });
+        stacks
+            .patch_status("harbor", &manager(MANAGER), &Patch::Merge(left))
+            .await?;
+        journey.operate().await?;
+        let current = |stack: &ClusterStack| {
+            let status = stack.status.as_ref();
+            status.is_some_and(|status| status.observed_generation == stack.metadata.generation)
+        };
+        journey.until_stack("harbor", "looked at", current).await?;
+        // As it is stored, not as our types read it.
+        let stored = stacks.get("harbor").await?;
+        let status = &stored.data["status"];
+        assert_eq!(
+            (status.get("latestRelease"), status.get("usableVersions")),
+            (None, None),
+            "{status:#}"
+        );
+        Ok(())
+    })
+}
+
+/// The digests of the orphans that a stack tells of, with the names of their classes.
+fn orphans(stack: &ClusterStack) -> BTreeMap<String, Option<String>> {
+    let orphans = stack.status.iter().filter_map(|status| status.orphans.as_ref());
+    let classes = orphans.flat_map(|orphans| &orphans.classes);
+    classes
+        .map(|class| (class.name.clone(), class.digest.clone()))
+        .collect()
+}
+
+#[test]
+fn what_the_predecessor_leaked_is_told_and_goes_only_when_somebody_allows_it() -> Result<()> {
+    journey(async |journey| {
+        journey.releases.publish_harbor("v1", "v1")?;
+        let leaked = journey.releases.publish_harbor("v2", "v2")?;
+        let (left, _) = applied_by_the_predecessor(journey, &leaked).await?;
+        let cluster = json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster",
+            "metadata": { "name": "web" }, "spec": { "topology": { "class": leaked, "version": "v1.34.0" } },
+        });
+        journey.apply(cluster).await?;
+        journey.operate().await?;
+        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+        journey.usable("harbor", "v1").await?;
+        let used = |stack: &ClusterStack| orphans(stack) == BTreeMap::from([(leaked.clone(), None)]);
+        journey
+            .until_stack("harbor", "tells of what is left and used", used)
+            .await?;
+        let clusters = journey.objects("cluster.x-k8s.io/v1beta1", "Cluster");
+        clusters.delete("web", &kube::api::DeleteParams::default()).await?;
+        let free = |stack: &ClusterStack| orphans(stack).get(&leaked).is_some_and(Option::is_some);
+        let stack = journey
+            .until_stack("harbor", "tells of what is left and free", free)
+            .await?;
+        for (name, before) in &left {
+            let types = before.types.clone().context("no kind")?;
+            let now = journey
+                .objects(&types.api_version, &types.kind)
+                .get(&before.name_any())
+                .await?;
+            assert_eq!(now.resource_version(), before.resource_version(), "{name} was touched");
+        }
+        let digest = orphans(&stack).remove(&leaked).flatten().context("no digest")?;
+        journey
+            .annotate::<ClusterStack>("harbor", labels::APPROVE_ORPHANS, Some(&digest))
+            .await?;
+        for (name, before) in &left {
+            let types = before.types.clone().context("no kind")?;
+            let api = journey.objects(&types.api_version, &types.kind);
+            eventually(SOON, format!("{name} to be gone"), async || {
+                let found = api.get_opt(&before.name_any()).await?;
+                ensure!(found.is_none(), "{found:?}");
+                Ok::<_, anyhow::Error>(())
+            })
+            .await?;
+        }
+        journey
+            .until_stack("harbor", "tells of nothing", |stack| orphans(stack).is_empty())
+            .await?;
+        journey.release_ready("docker-harbor-1-34-v1").await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn leaked_objects_are_part_of_their_release_again_when_the_version_comes_back() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        let (left, _) = applied_by_the_predecessor(journey, &tag).await?;
+        journey.operate().await?;
+        journey.stack("harbor", json!({ "versions": [] })).await?;
+        let told = |stack: &ClusterStack| orphans(stack).contains_key(&tag);
+        journey.until_stack("harbor", "tells of what is left", told).await?;
+        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+        journey.usable("harbor", "v1").await?;
+        journey
+            .until_stack("harbor", "tells of nothing", |stack| orphans(stack).is_empty())
+            .await?;
+        for (name, now) in journey.inventory(&tag).await? {
+            let now = now.with_context(|| format!("{name} is gone"))?;
+            assert_eq!(now.uid(), left.get(&name).context("another object")?.uid(), "{name}");
+            assert_eq!(owners(&now), [(labels::FIELD_MANAGER, "Apply")], "{name}");
+        }
+        oracle::agrees(journey, &tag).await
     })
 }

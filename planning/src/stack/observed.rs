@@ -9,6 +9,8 @@ use crds::names::ReleaseTag;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::orphans::Leftover;
+
 /// Everything that a decision about one stack needs, besides the time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StackObserved {
@@ -28,6 +30,9 @@ pub struct StackObserved {
     pub requested_at: Option<String>,
     /// Value of the annotation that approves one prune by its digest.
     pub approved_prune: Option<String>,
+    /// Value of the annotation that allows to delete orphans by their digests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved_orphans: Option<String>,
     /// Labels of the object; the provider's objects get them.
     pub labels: BTreeMap<String, String>,
     /// Annotations of the object; the provider's objects get those that are not about the stack itself.
@@ -47,6 +52,9 @@ pub struct StackObserved {
     pub releases: BTreeMap<String, ReleaseView>,
     /// By release tag, the Clusters (`namespace/name`) that use its class; `None` while the watch has not listed them yet.
     pub used_by: Option<BTreeMap<String, BTreeSet<String>>>,
+    /// What the Go operator left behind under the names of this stack's classes; `None` while the watch has not listed it yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leftovers: Option<BTreeMap<String, Leftover>>,
     /// The provider's template.
     pub template: ProviderTemplate,
     /// The provider's release objects in the namespace, by name.

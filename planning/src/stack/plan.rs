@@ -1,24 +1,25 @@
 //! The plan for one ClusterStack: what to create, adjust and delete, the status that follows from what was seen, and why nothing more happens.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_stack::{ClusterStackStatus, VERSION_FORM};
 use crds::cluster_stack_release::ClusterStackReleaseSpec;
 use crds::conditions::{Condition, Reason};
-use crds::events::Happening;
 use crds::labels;
 use crds::names::ReleaseTag;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde::{Deserialize, Serialize};
 
+use super::notes::{Note, notes};
 use super::observed::{Listing, Owner, ProviderTemplate, ReleaseView, StackObserved};
-use super::obstacle::enumerate;
+use super::orphans;
 use super::provider;
 use super::select::{LatestUnknown, Selection, select};
 use super::status;
 use crate::digest::digest;
 use crate::next::{Next, retry_delay_seconds};
+use crate::object_key::ObjectKey;
 use crate::pause::Pause;
 
 /// The status of one stack is written at most this often: fifty releases that become ready in a second are one write, not fifty.
@@ -26,6 +27,8 @@ const STATUS_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 
 /// The kind of releases, in the subject of an action.
 const RELEASE: &str = "ClusterStackRelease";
+/// The kind of classes, in the subject of an action.
+pub(super) const CLUSTER_CLASS: &str = "ClusterClass";
 
 /// What a driver performs, and what it then knows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -87,6 +90,18 @@ pub enum StackAction {
         /// Whether it is there already.
         exists: bool,
     },
+    /// Delete a ClusterClass that the Go operator left behind, provided that it still has this identity, is still nobody's, that there is still no
+    /// release of it and no Cluster that uses it. The templates go with it, as far as they are nobody's either.
+    DeleteOrphan {
+        /// Name of the class.
+        class: String,
+        /// The release that it was made for.
+        tag: String,
+        /// The identity of the class.
+        uid: String,
+        /// The templates.
+        templates: BTreeSet<ObjectKey>,
+    },
 }
 
 impl StackAction {
@@ -100,19 +115,9 @@ impl StackAction {
                 let text = |field: &Option<String>| field.clone().unwrap_or_default();
                 format!("{} {}", text(&reference.kind), text(&reference.name))
             }
+            Self::DeleteOrphan { class, .. } => orphans::subject(class),
         }
     }
-}
-
-/// An event on the stack.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Note {
-    /// Whether it is a warning.
-    pub warning: bool,
-    /// One word for programs.
-    pub reason: Happening,
-    /// What happened, in the past tense.
-    pub message: String,
 }
 
 /// Why nothing more happens, as data.
@@ -163,6 +168,13 @@ pub enum StackWaiting {
         /// The API server's words.
         message: String,
     },
+    /// A class without a release could not be deleted.
+    OrphanDelete {
+        /// Its kind and name.
+        subject: String,
+        /// Why.
+        message: String,
+    },
     /// Deleting what left the source needs an approval.
     PruneApproval {
         /// What `approve-prune` has to say.
@@ -198,9 +210,11 @@ pub fn plan(observed: &StackObserved, now: Timestamp) -> StackPlan {
     {
         selection.keep_what_left_the_source();
     }
-    let (actions, retry) = back_off(observed, actions(observed, &selection), &mut waiting, now);
-    let notes = notes(&actions);
+    let mut actions = actions(observed, &selection);
+    actions.extend(orphans::actions(observed, &selection.wanted));
+    let (actions, retry) = back_off(observed, actions, &mut waiting, now);
     let status = status::status(observed, &selection, &stem, &actions, &waiting, now);
+    let notes = notes(observed, &actions, &status);
     let plan = finish(observed, actions, status, notes, waiting, now);
     StackPlan {
         next: plan.next.sooner(retry),
@@ -242,6 +256,7 @@ fn refused(observed: &StackObserved, action: &StackAction) -> Option<StackWaitin
             message,
         },
         StackAction::ApplyProviderObject { .. } => StackWaiting::ProviderWrite { subject, message },
+        StackAction::DeleteOrphan { .. } => StackWaiting::OrphanDelete { subject, message },
     })
 }
 
@@ -423,33 +438,4 @@ fn waiting(observed: &StackObserved, selection: &Selection) -> Vec<StackWaiting>
     }
     waiting.sort();
     waiting
-}
-
-/// One event for all releases that are created, and one for all that are deleted: fifty at once are one piece of news.
-fn notes(actions: &[StackAction]) -> Vec<Note> {
-    let created: Vec<&str> = actions
-        .iter()
-        .filter_map(|action| match action {
-            StackAction::CreateRelease { tag, .. } => Some(tag.as_str()),
-            _ => None,
-        })
-        .collect();
-    let deleted: Vec<&str> = actions
-        .iter()
-        .filter_map(|action| match action {
-            StackAction::DeleteRelease { tag, .. } => Some(tag.as_str()),
-            _ => None,
-        })
-        .collect();
-    let note = |reason: Happening, verb: &str, tags: &[&str]| {
-        (!tags.is_empty()).then(|| Note {
-            warning: false,
-            reason,
-            message: format!("{verb} {}", enumerate(tags)),
-        })
-    };
-    note(Happening::ClusterStackReleaseCreated, "created", &created)
-        .into_iter()
-        .chain(note(Happening::ClusterStackReleaseDeleted, "deleted", &deleted))
-        .collect()
 }

@@ -90,6 +90,7 @@ fn annotations(observed: &StackObserved, release: &ReleaseView) -> BTreeMap<Stri
         LAST_APPLIED,
         labels::REQUESTED_AT,
         labels::APPROVE_PRUNE,
+        labels::APPROVE_ORPHANS,
         labels::PAUSED,
     ];
     let mut annotations: BTreeMap<String, String> = observed

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use super::findings::findings;
 use super::observed::{ListedRelease, Listing, Owner, ReleaseView, StackObserved};
 use super::obstacle::{explanation, is_usable};
+use super::orphans;
 use super::plan::{StackAction, StackWaiting};
 use super::select::Selection;
 
@@ -49,6 +50,7 @@ pub(super) fn status(
             .as_ref()
             .map(ToString::to_string)
             .filter(|tag| !observed.releases.get(tag).is_some_and(is_usable)),
+        orphans: orphans::status(observed, &selection.wanted),
         last_handled_reconcile_at: handled(observed),
         conditions: merge(
             &observed.status.conditions,

@@ -85,6 +85,7 @@ pub(crate) fn of_stack(action: &StackAction) -> String {
             reference.kind.as_deref().unwrap_or_default(),
             reference.name.as_deref().unwrap_or_default()
         ),
+        StackAction::DeleteOrphan { class, .. } => format!("delete orphan {class}"),
     }
 }
 

@@ -88,6 +88,8 @@ impl World {
             paused: stack.annotations.contains_key(labels::PAUSED),
             requested_at: stack.annotations.get(labels::REQUESTED_AT).cloned(),
             approved_prune: stack.annotations.get(labels::APPROVE_PRUNE).cloned(),
+            approved_orphans: None,
+            leftovers: None,
             labels: stack.labels.clone(),
             annotations: stack.annotations.clone(),
             spec: stack.spec.clone(),
@@ -197,6 +199,8 @@ impl World {
                 Ok(())
             }),
             StackAction::DeleteRelease { tag, uid } => self.delete_release(tag, uid),
+            // The Go operator was never in this world.
+            StackAction::DeleteOrphan { .. } => Outcome::Done(()),
             StackAction::ApplyProviderObject {
                 reference,
                 release_uid,

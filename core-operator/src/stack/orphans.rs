@@ -1,0 +1,155 @@
+//! Looks at what the Go operator left behind of a stack, and takes it away once that was allowed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::{ClusterStack, ClusterStackRelease};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use operator_kit::delete::{Deletion, Version, delete};
+use operator_kit::failure::{chain, words_of};
+use operator_kit::object::ObjectKey;
+use operator_kit::read::read;
+use planning::release::key_of;
+use planning::stack::Leftover;
+use serde_json::json;
+
+use crate::context::Context;
+use crate::leftovers;
+use crate::release::is_predecessors;
+
+/// The classes of a stack that nobody has taken over, by name; `None` until all are known.
+pub(super) fn observe(context: &Context, stack: &ClusterStack, namespace: &str) -> Option<BTreeMap<String, Leftover>> {
+    let Ok(stem) = stack.spec.stem() else {
+        return Some(BTreeMap::new());
+    };
+    let classes = context.leftovers.of(namespace, &stem)?;
+    if classes.is_empty() {
+        return Some(BTreeMap::new());
+    }
+    let held = inventories(context, namespace);
+    let leftover = |(name, class): (String, leftovers::LeftBehind)| {
+        let leftover = Leftover {
+            uid: class.uid,
+            deleting: class.deleting,
+            held: class.templates.intersection(&held).cloned().collect(),
+            templates: class.templates,
+        };
+        (name, leftover)
+    };
+    Some(classes.into_iter().map(leftover).collect())
+}
+
+/// Every object that a release of a namespace has in its inventory. Rows of the Go operator may name no namespace.
+fn inventories(context: &Context, namespace: &str) -> BTreeSet<ObjectKey> {
+    let mut keys = BTreeSet::new();
+    for release in context.releases.select(namespace, |_| true) {
+        let rows = release.status.iter().flat_map(|status| &status.resources);
+        keys.extend(rows.map(key_of).map(|key| {
+            if key.namespace.is_empty() {
+                ObjectKey::new(key.group, key.kind, namespace, key.name)
+            } else {
+                key
+            }
+        }));
+    }
+    keys
+}
+
+/// A ClusterClass that may go, as the plan names it.
+pub(super) struct Doomed<'a> {
+    pub(super) class: &'a str,
+    pub(super) tag: &'a str,
+    pub(super) uid: &'a str,
+    pub(super) templates: &'a BTreeSet<ObjectKey>,
+}
+
+/// Deletes a class, if what the plan rests on is still so. Its templates go with it as its dependents, so that none is left when this process ends
+/// in between, and none goes that another class depends on: Cluster API, too, has classes own their templates.
+pub(super) async fn remove(context: &Context, namespace: &str, doomed: &Doomed<'_>) -> Result<(), String> {
+    // A deletion cannot be taken back, and the watches that the plan rests on may be behind.
+    let releases: Api<ClusterStackRelease> = Api::namespaced(context.client.clone(), namespace);
+    let release = releases.get_metadata_opt(doomed.tag).await;
+    if release.map_err(|error| words_of(&error))?.is_some() {
+        return Err(format!("there is a release {} by now", doomed.tag));
+    }
+    if let Ok(tag) = doomed.tag.parse() {
+        let users = context.clusters.users_now(namespace, &tag).await;
+        if let Some(user) = users.map_err(|error| chain(&error))?.first() {
+            return Err(format!("it is in use by now: {user}"));
+        }
+    }
+    let kind = leftovers::kind();
+    let key = ObjectKey::new(kind.group, kind.kind, namespace, doomed.class);
+    let Some(class) = look(context, &key).await? else {
+        context.leftovers.note_deleted(doomed.uid);
+        return Ok(());
+    };
+    if class.uid().as_deref() != Some(doomed.uid) || !is_predecessors(&class) {
+        return Err("it is another one by now".to_owned());
+    }
+    for template in doomed.templates {
+        make_dependent(context, template, &class).await?;
+    }
+    let version = class.resource_version().unwrap_or_default();
+    let version = Version {
+        uid: doomed.uid,
+        resource_version: &version,
+    };
+    match delete(&context.client, &context.discovery, &key, version).await {
+        Ok(Deletion::Changed) => Err("it changed in between".to_owned()),
+        Ok(Deletion::Deleted | Deletion::Gone | Deletion::Terminating) => {
+            tracing::info!(
+                namespace,
+                class = doomed.class,
+                "a ClusterClass without a release was deleted"
+            );
+            context.leftovers.note_deleted(doomed.uid);
+            Ok(())
+        }
+        Err(error) => Err(chain(&error)),
+    }
+}
+
+/// Makes a template go with its class, if nobody has taken it over.
+async fn make_dependent(context: &Context, key: &ObjectKey, class: &DynamicObject) -> Result<(), String> {
+    let Some(template) = look(context, key).await?.filter(is_predecessors) else {
+        return Ok(());
+    };
+    let owner = OwnerReference {
+        api_version: class
+            .types
+            .as_ref()
+            .map(|types| types.api_version.clone())
+            .unwrap_or_default(),
+        kind: leftovers::kind().kind,
+        name: class.name_any(),
+        uid: class.uid().unwrap_or_default(),
+        ..OwnerReference::default()
+    };
+    let mut owners = template.owner_references().to_vec();
+    if owners.iter().any(|other| other.uid == owner.uid) {
+        return Ok(());
+    }
+    owners.push(owner);
+    let resolved = context.discovery.resolve_kind(&key.group_kind()).await;
+    let Some(resolved) = resolved.map_err(|error| chain(&error))? else {
+        return Ok(());
+    };
+    let patch = json!({"metadata": {"resourceVersion": template.resource_version(), "ownerReferences": owners}});
+    let params = PatchParams {
+        field_manager: Some(crds::labels::FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let api = resolved.api(&context.client, Some(&key.namespace));
+    match api.patch_metadata(&key.name, &params, &Patch::Merge(patch)).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) => Err(words_of(&error)),
+    }
+}
+
+async fn look(context: &Context, key: &ObjectKey) -> Result<Option<DynamicObject>, String> {
+    let found = read(&context.client, &context.discovery, key).await;
+    found.map_err(|error| chain(&error))
+}
