@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, ensure};
-use e2e::{Ended, Operator, WebServer, journey::journey};
+use e2e::{Ended, Operator, journey::journey, web::WebServer};
 use http::{Response, StatusCode};
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,
