@@ -208,6 +208,8 @@ async fn lead(
         }
     };
     tokio::select! {
+        // Who is to end ends the election too, so that both are known at once.
+        biased;
         () = stop.cancelled() => {
             standing.await.context("the election ended abnormally")?;
             return Ok(());

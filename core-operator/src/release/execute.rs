@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use operator_kit::apply::{AppliedObject, ApplyOptions, apply};
 use operator_kit::comparison::compare;
-use operator_kit::delete::{Version, delete};
+use operator_kit::delete::{Deletion, Version, delete};
 use operator_kit::failure::chain;
 use operator_kit::object::ObjectKey;
 use operator_kit::objects::Seen;
@@ -378,8 +378,12 @@ impl Pass<'_> {
 
     /// Reads the object, and remembers that this failed or no longer does.
     async fn look(&self, key: &ObjectKey) -> Result<Option<DynamicObject>, Failed> {
+        let before = self.context.objects.get(key);
         match read(&self.context.client, &self.context.discovery, key).await {
             Ok(live) => {
+                if let (None, Some(before)) = (&live, before) {
+                    self.context.objects.note_absent(key, &before);
+                }
                 let mut memory = lock(self.memory);
                 let object = memory.objects.entry(key.clone()).or_default();
                 object.failure.take_if(|failure| failure.tried == Attempt::Look);
@@ -416,7 +420,11 @@ impl Pass<'_> {
     }
 
     async fn delete(&self, key: &ObjectKey, read: Version<'_>) -> Result<(), Failed> {
+        let before = self.context.objects.get(key);
         let answer = delete(&self.context.client, &self.context.discovery, key, read).await;
+        if let (Ok(Deletion::Gone), Some(before)) = (&answer, before) {
+            self.context.objects.note_absent(key, &before);
+        }
         lock(self.memory).objects.entry(key.clone()).or_default().read = None;
         answer.map_err(|error| self.remember_failure(key, Attempt::Deletion, &chain(&error)))?;
         lock(self.memory).objects.entry(key.clone()).or_default().failure = None;

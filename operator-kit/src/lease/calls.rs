@@ -59,17 +59,17 @@ impl Calls {
         } else {
             (&self.looks, 1)
         };
-        let placed = || async {
+        let in_turn = || async {
             // Never closed.
             let _place = places.acquire().await;
             call().await
         };
         let first = async {
-            let mut calls = FuturesUnordered::from_iter([placed()]);
+            let mut calls = FuturesUnordered::from_iter([in_turn()]);
             loop {
                 tokio::select! {
                     Some(answer) = calls.next() => return answer,
-                    () = sleep(wait.pause), if calls.len() < most => calls.push(placed()),
+                    () = sleep(wait.pause), if calls.len() < most => calls.push(in_turn()),
                 }
             }
         };

@@ -402,7 +402,7 @@ impl Elector {
             .flat_map(|desk| [desk.due(), desk.candidate().valid_until()]);
         let moments = group.chain(shards).flatten();
         let next = moments.filter(|moment| *moment > now).min();
-        let rest = next.map_or(self.timing.retry_period, |next| next - now);
+        let rest = next.map_or(self.timing.retry_period, |next| next.saturating_sub(now));
         rest.min(self.timing.retry_period)
     }
 }

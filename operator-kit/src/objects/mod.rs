@@ -127,6 +127,11 @@ impl ObjectWatches {
         self.inner.store().put(key.clone(), seen);
     }
 
+    /// Takes that an object is not there, though `before` had been seen of it when that was asked. Whoever asked knows; nothing is told.
+    pub fn note_absent(&self, key: &ObjectKey, before: &Seen) {
+        self.inner.store().forget(key, before);
+    }
+
     /// Everything that is part of one owner, among the kinds that are watched; sorted by key.
     pub fn by_part_of(&self, part_of: &str) -> Vec<(ObjectKey, Seen)> {
         self.inner

@@ -85,6 +85,14 @@ impl Store {
         })
     }
 
+    /// Forgets a sight of an object that is not there any more, unless something else was seen of it since: an answer to a read may be noted after
+    /// the watch has told of the end of what it shows, and then no event would ever take it away.
+    pub(super) fn forget(&mut self, key: &ObjectKey, sight: &Seen) {
+        if self.objects.get(key) == Some(sight) {
+            self.remove(key);
+        }
+    }
+
     /// The keys of one kind, for telling after a full listing what is gone.
     pub(super) fn keys_of(&self, kind: &GroupKind) -> Vec<Arc<ObjectKey>> {
         self.objects
@@ -149,6 +157,19 @@ mod tests {
         store.put(key("a"), seen("x", "1"));
         let changed = store.put(key("a"), seen("y", "2")).unwrap();
         assert_eq!((&*changed.part_of, changed.was_part_of.as_deref()), ("y", Some("x")));
+        assert!(store.by_part_of("x").is_empty());
+    }
+
+    #[test]
+    fn a_sight_that_a_read_denies_goes_unless_there_is_another_by_then() {
+        let mut store = Store::default();
+        store.put(key("a"), seen("x", "1"));
+        let late = store.get(&key("a")).cloned().unwrap();
+        store.put(key("a"), seen("x", "2"));
+        store.forget(&key("a"), &late);
+        assert_eq!(store.len(), 1);
+        store.forget(&key("a"), &seen("x", "2"));
+        assert_eq!(store.len(), 0);
         assert!(store.by_part_of("x").is_empty());
     }
 

@@ -89,7 +89,8 @@ pub fn init_logging(format: LogFormat, level: &str, traces: Option<&Traces>) -> 
 }
 
 fn is_line() -> FilterFn {
-    let is_line: fn(&Metadata<'_>) -> bool = |metadata| metadata.is_event();
+    // Neither an event nor a span is the question whether a level is logged.
+    let is_line: fn(&Metadata<'_>) -> bool = |metadata| !metadata.is_span();
     filter_fn(is_line).with_max_level_hint(LevelFilter::TRACE)
 }
 

@@ -209,8 +209,8 @@ impl HttpClient for Courier {
             let body = Limited::new(body, ANSWER_LIMIT).collect().await?;
             Ok(Response::from_parts(parts, body.to_bytes()))
         };
-        // The thread that asks is none of the runtime's.
-        let sent = self.runtime.spawn(timeout(DEADLINE, exchange));
+        // The thread that asks is none of the runtime's, whose clock is needed too.
+        let sent = self.runtime.spawn(async move { timeout(DEADLINE, exchange).await });
         let answer = sent.await.map_err(HttpError::from);
         let answer = answer.and_then(|in_time| in_time.map_err(HttpError::from).flatten());
         let answer = answer.and_then(ResponseExt::error_for_status);
