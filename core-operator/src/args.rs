@@ -135,7 +135,7 @@ pub(crate) struct Args {
     pub(crate) log_format: LogFormat,
 
     /// Send spans of reconciles, objects and requests to this OpenTelemetry collector (OTLP over HTTP), such as
-    /// http://collector.observability:4318; none are made when empty. The other OTEL_* variables of exporters and samplers count too.
+    /// `http://collector.observability:4318`; none are made when empty. The other OTEL_* variables of exporters and samplers count too.
     #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", hide_env_values = true, default_value = "", value_parser = collector, value_name = "URL")]
     pub(crate) otlp_endpoint: CollectorAddress,
 

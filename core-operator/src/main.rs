@@ -76,7 +76,7 @@ async fn operate(arguments: args::Args) -> ExitCode {
     if let Some(mutant) = arguments.mutant {
         operator_kit::mutants::plant(mutant);
     }
-    match run::run(arguments).await {
+    match Box::pin(run::run(arguments)).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let error = chain(error.as_ref());

@@ -55,7 +55,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
     let Some(_pass) = context.tenure.enter(shard) else {
         return Look::NotOurs;
     };
-    let work = work_on(&context, release, part_of);
+    let work = Box::pin(work_on(&context, release, part_of));
     Look::Done(reconciled(("ClusterStackRelease", &namespace, &name), work).await)
 }
 

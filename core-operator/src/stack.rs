@@ -34,7 +34,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
     let Some(_pass) = context.tenure.enter(shard_of_stack(&stack, context.tenure.count())) else {
         return Look::NotOurs;
     };
-    let work = work_on(&context, stack, (&namespace, &name));
+    let work = Box::pin(work_on(&context, stack, (&namespace, &name)));
     Look::Done(reconciled(("ClusterStack", &namespace, &name), work).await)
 }
 

@@ -40,7 +40,7 @@ const TOKENS: [&[u8]; 34] = [
     b"AAAA",
 ];
 
-/// A generator of numbers (SplitMix64) that needs no crate.
+/// A generator of numbers (`SplitMix64`) that needs no crate.
 pub(crate) struct Numbers(u64);
 
 impl Numbers {

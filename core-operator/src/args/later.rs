@@ -1,10 +1,5 @@
 //! Flags of the Go operator for what this version does not do yet: a Deployment that was made for it starts ours as it is.
 
-#![expect(
-    clippy::doc_markdown,
-    reason = "comments of fields are the text of --help, which has no markdown"
-)]
-
 use std::path::PathBuf;
 
 /// Flags without effect.

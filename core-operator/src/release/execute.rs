@@ -382,7 +382,7 @@ impl Pass<'_> {
         match read(&self.context.client, &self.context.discovery, key).await {
             Ok(live) => {
                 if let (None, Some(before)) = (&live, before) {
-                    self.context.objects.note_absent(key, &before);
+                    self.forget(key, &before).await;
                 }
                 let mut memory = lock(self.memory);
                 let object = memory.objects.entry(key.clone()).or_default();
@@ -390,6 +390,13 @@ impl Pass<'_> {
                 Ok(live)
             }
             Err(error) => Err(self.remember_failure(key, Attempt::Look, &chain(&error))),
+        }
+    }
+
+    /// Forgets a sight of what is gone. Of a kind that is not served nothing is known: its objects come back with it.
+    async fn forget(&self, key: &ObjectKey, before: &Seen) {
+        if let Ok(Some(_)) = self.context.discovery.resolve_kind(&key.group_kind()).await {
+            self.context.objects.note_absent(key, before);
         }
     }
 
@@ -423,7 +430,7 @@ impl Pass<'_> {
         let before = self.context.objects.get(key);
         let answer = delete(&self.context.client, &self.context.discovery, key, read).await;
         if let (Ok(Deletion::Gone), Some(before)) = (&answer, before) {
-            self.context.objects.note_absent(key, &before);
+            self.forget(key, &before).await;
         }
         lock(self.memory).objects.entry(key.clone()).or_default().read = None;
         answer.map_err(|error| self.remember_failure(key, Attempt::Deletion, &chain(&error)))?;

@@ -11,7 +11,7 @@ use operator_kit::failure::{chain, words_of};
 use operator_kit::object::ObjectKey;
 use operator_kit::read::read;
 use planning::release::key_of;
-use planning::stack::Leftover;
+use planning::stack::{Leftover, templates_of};
 use serde_json::json;
 
 use crate::context::Context;
@@ -65,7 +65,7 @@ pub(super) struct Doomed<'a> {
 }
 
 /// Deletes a class, if what the plan rests on is still so. Its templates go with it as its dependents, so that none is left when this process ends
-/// in between, and none goes that another class depends on: Cluster API, too, has classes own their templates.
+/// in between. A class that shares one with what stays is not deleted.
 pub(super) async fn remove(context: &Context, namespace: &str, doomed: &Doomed<'_>) -> Result<(), String> {
     // A deletion cannot be taken back, and the watches that the plan rests on may be behind.
     let releases: Api<ClusterStackRelease> = Api::namespaced(context.client.clone(), namespace);
@@ -87,6 +87,10 @@ pub(super) async fn remove(context: &Context, namespace: &str, doomed: &Doomed<'
     };
     if class.uid().as_deref() != Some(doomed.uid) || !is_predecessors(&class) {
         return Err("it is another one by now".to_owned());
+    }
+    // Cluster API, too, makes templates dependents of the classes that name them: one that has to stay would go with its class.
+    if let Some(kept) = templates_of(&class.data, namespace).difference(doomed.templates).next() {
+        return Err(format!("{} {}, which it names, has to stay", kept.kind, kept.name));
     }
     for template in doomed.templates {
         make_dependent(context, template, &class).await?;
@@ -111,11 +115,14 @@ pub(super) async fn remove(context: &Context, namespace: &str, doomed: &Doomed<'
     }
 }
 
-/// Makes a template go with its class, if nobody has taken it over.
+/// Makes a template go with its class; refuses where somebody has taken it over, because Cluster API may have made it go already.
 async fn make_dependent(context: &Context, key: &ObjectKey, class: &DynamicObject) -> Result<(), String> {
-    let Some(template) = look(context, key).await?.filter(is_predecessors) else {
+    let Some(template) = look(context, key).await? else {
         return Ok(());
     };
+    if !is_predecessors(&template) {
+        return Err(format!("{} {}, which it names, is somebody else's", key.kind, key.name));
+    }
     let owner = OwnerReference {
         api_version: class
             .types

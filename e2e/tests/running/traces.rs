@@ -125,14 +125,9 @@ fn a_trace_of_an_installation_names_each_reconcile_object_and_request_and_the_lo
             .find(|line| line["message"] == "ready" && line["name"] == tag.as_str())
             .context("the release became ready")?;
         let told = ready["trace_id"].as_str().context("the line names its trace")?;
-        let known = |span: &&Span| {
-            span.trace_id
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect::<String>()
-                == told
-        };
-        ensure!(passes.iter().any(|pass| known(&pass)), "{told}");
+        let told = u128::from_str_radix(told, 16).context("the id of a trace is hexadecimal")?;
+        let known = |span: &Span| span.trace_id == told.to_be_bytes();
+        ensure!(passes.iter().any(|pass| known(pass)), "{told:x}");
         Ok(())
     })
 }

@@ -488,9 +488,9 @@ async fn who_loses_a_lease_is_told_how() {
     let mut replica = cluster.start("first", 1);
     replica.leads().await;
     cluster.0.lock().unwrap().broken = true;
-    let lost = replica.leadership.wait_for(is_lost).await.unwrap().clone();
-    let Leadership::Lost(loss) = lost else {
-        unreachable!("{lost:?}")
+    let state = replica.leadership.wait_for(is_lost).await.unwrap().clone();
+    let Leadership::Lost(loss) = state else {
+        unreachable!("{state:?}")
     };
     let text =
         "operator was not renewed for 10s: the API server did not answer, or this process or its machine stood still";
@@ -515,7 +515,7 @@ async fn a_shard_is_kept_until_what_runs_in_it_has_ended() {
     let passes = [0, 1].map(|shard| first.tenure.enter(shard).unwrap());
     let second = cluster.start("second", 2);
     first.holds(1).await;
-    let shut = if first.tenure.holds(0) { 1 } else { 0 };
+    let shut = u16::from(first.tenure.holds(0));
     assert!(first.tenure.enter(shut).is_none(), "nothing new begins");
     sleep(Duration::from_mins(2)).await;
     assert!(second.shards().is_empty());

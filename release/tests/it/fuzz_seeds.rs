@@ -33,7 +33,7 @@ fn manifest(files: &[(&str, &[u8])]) -> Vec<u8> {
     text.to_string().into_bytes()
 }
 
-fn evidence(statement: (&str, &[u8]), of: &str, proof: Value) -> Vec<u8> {
+fn evidence(statement: (&str, &[u8]), of: &str, proof: &Value) -> Vec<u8> {
     let (place, bytes) = statement;
     let mut evidence = json!({ "manifest": null, "sums": null, "is_cut": false });
     evidence[place] = json!(BASE64.encode(bytes));
@@ -92,31 +92,31 @@ fn generated() -> Vec<(&'static str, Vec<u8>)> {
         ),
         (
             "fuzz/seeds/evidence/good-detached",
-            evidence(sums, "Sums", detached(&key, &list)),
+            evidence(sums, "Sums", &detached(&key, &list)),
         ),
         (
             "fuzz/seeds/evidence/good-bundle",
-            evidence(sums, "Sums", bundle(&by_key)),
+            evidence(sums, "Sums", &bundle(&by_key)),
         ),
         (
             "fuzz/seeds/evidence/good-keyless",
-            evidence(sums, "Sums", bundle(&ours.sign(&of_list()))),
+            evidence(sums, "Sums", &bundle(&ours.sign(&of_list()))),
         ),
         (
             "fuzz/seeds/evidence/good-simple-signing",
-            evidence(("manifest", &manifest), "Manifest", simple_signing(&key, &manifest)),
+            evidence(("manifest", &manifest), "Manifest", &simple_signing(&key, &manifest)),
         ),
         (
             "fuzz/seeds/evidence/good-statement",
-            evidence(("manifest", &manifest), "Manifest", bundle(&manifest_by_key)),
+            evidence(("manifest", &manifest), "Manifest", &bundle(&manifest_by_key)),
         ),
         (
             "fuzz/seeds/evidence/bad-other-key",
-            evidence(sums, "Sums", detached(&stranger, &list)),
+            evidence(sums, "Sums", &detached(&stranger, &list)),
         ),
         (
             "fuzz/seeds/evidence/bad-other-list",
-            evidence(("sums", &other_list), "Sums", detached(&key, &other_list)),
+            evidence(("sums", &other_list), "Sums", &detached(&key, &other_list)),
         ),
         ("fuzz/seeds/bundle/good-key", bytes(&by_key)),
         (

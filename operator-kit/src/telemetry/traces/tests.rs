@@ -55,7 +55,7 @@ async fn request(stream: &mut TcpStream) -> (String, Vec<u8>) {
     (head, bytes.split_off(end))
 }
 
-async fn started(listener: &TcpListener) -> Traces {
+fn started(listener: &TcpListener) -> Traces {
     let collector = format!("http://{}", listener.local_addr().unwrap());
     Traces::start(&Collector::parse(&collector).unwrap(), "core-operator", "1").unwrap()
 }
@@ -63,7 +63,7 @@ async fn started(listener: &TcpListener) -> Traces {
 #[tokio::test(flavor = "multi_thread")]
 async fn spans_reach_the_collector_with_their_fields_and_their_trace_at_the_latest_when_the_process_ends() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let traces = started(&listener).await;
+    let traces = started(&listener);
     let subscriber = tracing_subscriber::registry().with(traced(&traces));
     let inside = {
         let _guard = set_default(subscriber);
@@ -95,7 +95,7 @@ async fn spans_reach_the_collector_with_their_fields_and_their_trace_at_the_late
 #[tokio::test(flavor = "multi_thread")]
 async fn a_collector_that_never_answers_does_not_keep_the_process() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let traces = started(&listener).await;
+    let traces = started(&listener);
     let subscriber = tracing_subscriber::registry().with(traced(&traces));
     {
         let _guard = set_default(subscriber);

@@ -224,7 +224,7 @@ fn refused_deletion_is_told_beside_the_class_and_does_not_make_the_stack_unready
         orphans.classes[0].message.as_deref(),
         Some("admission webhook denied the request")
     );
-    let ready = |conditions: &[crds::conditions::Condition]| conditions[0].status.clone();
+    let ready = |conditions: &[crds::conditions::Condition]| conditions[0].status;
     assert_eq!(ready(&plan.status.conditions), ready(&before));
 }
 
