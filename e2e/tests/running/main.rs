@@ -55,6 +55,16 @@ async fn elapse(duration: Duration) -> Result<()> {
     eventually(duration * 2, "time to pass", || std::future::ready(over())).await
 }
 
+/// Why an operator ended, in its own words. Tasks that end with it may say something in the same moment.
+fn end_told(log: &Path) -> Result<String> {
+    let lines = log_lines(log)?;
+    let ended = lines.iter().rfind(|line| line["message"] == "the operator ended");
+    let error = ended.and_then(|line| line["error"].as_str());
+    Ok(error
+        .with_context(|| format!("it did not say why: {lines:#?}"))?
+        .to_owned())
+}
+
 /// Every line of an operator's log, each of which must be a JSON object with what a reader of logs expects.
 fn log_lines(log: &Path) -> Result<Vec<Value>> {
     let text = std::fs::read_to_string(log)?;

@@ -12,7 +12,7 @@ use e2e::{
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 
-use crate::{STACK, behind_a_proxy, log_lines, subscribe};
+use crate::{STACK, behind_a_proxy, end_told, log_lines, subscribe};
 
 /// An operator with a user of its own in the audit log.
 struct Replica {
@@ -172,9 +172,8 @@ fn a_leader_that_is_cut_off_ends_before_another_leads() -> Result<()> {
         leads(journey, &second.operator).await?;
         ensure!(first.check().is_err(), "two replicas work");
         ensure!(first.ended(SOON).await? == Ended::Status(1));
-        let last = log_lines(first.log())?.pop().context("an empty log")?;
-        let words = last["error"].as_str().unwrap_or_default();
-        ensure!(words.contains("lost the Lease"), "{last}");
+        let told = end_told(first.log())?;
+        ensure!(told.contains("lost the Lease"), "{told}");
         Ok(())
     })
 }

@@ -16,7 +16,7 @@ use kube::{Api, ResourceExt, api::DynamicObject};
 use planning::election::shard_of;
 use serde_json::{Value, json};
 
-use crate::{log_lines, replicas::candidate};
+use crate::{end_told, log_lines, replicas::candidate};
 
 /// Long enough that two busy cores renew it, short enough to wait for its end.
 const LEASE: &str = "6s";
@@ -294,13 +294,8 @@ fn what_a_process_had_under_way_when_it_was_stopped_past_its_lease_does_no_harm(
         let woken = journey.mark().await?;
         paused.operator.wake()?;
         ensure!(paused.operator.ended(SOON).await? == Ended::Status(1));
-        let last = log_lines(paused.operator.log())?.pop().context("an empty log")?;
-        ensure!(
-            last["error"]
-                .as_str()
-                .is_some_and(|error| error.contains("lost the Lease")),
-            "{last}"
-        );
+        let told = end_told(paused.operator.log())?;
+        ensure!(told.contains("lost the Lease"), "{told}");
         let done_since = async |mark| -> Result<_> {
             let events = journey.control_plane().audit_log().since(mark).await?;
             Ok(events.filter(|event| event.user == paused.user && event.code < 300))
