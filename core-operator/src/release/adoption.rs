@@ -19,20 +19,21 @@ use crate::context::Context;
 const KEEP_FIELD_MANAGER: &str = "stackwright-keep";
 
 /// Marks an object that is there before the release's first apply, so that it stays when the release goes, and says so. Called before that
-/// apply: whatever happens in between, an object of others is never held for one of ours.
+/// apply: whatever happens in between, an object of others is never held for one of ours. Tells whose the object is, if it is there.
 pub(super) async fn keep_what_is_there(
     context: &Context,
     release: &ClusterStackRelease,
     part_of: &str,
     key: &ObjectKey,
     body: &Value,
-) -> Result<(), String> {
+) -> Result<Option<Belongs>, String> {
     let found = read(&context.client, &context.discovery, key).await;
     let Some(live) = found.map_err(|error| chain(&error))? else {
-        return Ok(());
+        return Ok(None);
     };
-    if !matches!(belongs(&live, part_of), Belongs::Nobody | Belongs::Stranger) {
-        return Ok(());
+    let whose = belongs(&live, part_of);
+    if !matches!(whose, Belongs::Nobody | Belongs::Stranger) {
+        return Ok(Some(whose));
     }
     let mark = json!({
         "apiVersion": live.types.as_ref().map(|types| &types.api_version),
@@ -71,5 +72,5 @@ pub(super) async fn keep_what_is_there(
         Happening::ObjectShared,
         &message,
     );
-    Ok(())
+    Ok(Some(whose))
 }

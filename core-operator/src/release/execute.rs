@@ -16,7 +16,7 @@ use operator_kit::objects::Seen;
 use operator_kit::read::read;
 use operator_kit::takeover::{Rename, take_over};
 use planning::release::{
-    ApplyReason, Attempt, Drifted, Failure, Intent, Read, ReleaseAction, Rendering, Step, Verified,
+    ApplyReason, Attempt, Belongs, Drifted, Failure, Intent, Read, ReleaseAction, Rendering, Step, Verified,
 };
 use planning::stored_data::is_definition;
 use serde_json::Value;
@@ -204,7 +204,10 @@ impl Pass<'_> {
             body = Cow::Owned(bound.map_err(|message| self.refused(key, digest, &message))?);
         } else if why == ApplyReason::Create {
             let kept = keep_what_is_there(self.context, release, self.part_of, key, &body).await;
-            kept.map_err(|message| self.refused(key, digest, &message))?;
+            if kept.map_err(|message| self.refused(key, digest, &message))? == Some(Belongs::Predecessor) {
+                // No fields conflict where both want the same, and the Go operator's would be kept for ever.
+                self.take_over(release, key).await?;
+            }
         }
         let applying = apply(&self.context.client, &self.context.discovery, &body, &options);
         match self.context.metrics.applied(applying).await {
