@@ -12,22 +12,41 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 /// Calls for Leases under way at once, and with them connections.
-pub const LEASE_CALLS: usize = RENEWALS + LOOKS;
+pub const LEASE_CALLS: usize = KEEPING + REPEATING + TAKING + LOOKING;
 
-/// For what is held.
-const RENEWALS: usize = 12;
+/// For what is held, or let go.
+const KEEPING: usize = 12;
 
-/// For what is not: apart, so that no renewal waits for them.
-const LOOKS: usize = 4;
+/// The same calls once more: apart, so that those that hang leave places for those that may be answered.
+const REPEATING: usize = 12;
 
-/// The same call as often at once for what is held. For what is not once: who looks in vain has lost nothing.
-const BESIDE: usize = 3;
+/// For what is to be held: apart, so that no renewal waits for them.
+const TAKING: usize = 4;
+
+/// For what others hold: apart, so that nobody waits for them.
+const LOOKING: usize = 4;
+
+/// How often the same call is made beside one for what is held. Any other is made once: who looks or takes in vain has lost nothing.
+const BESIDE: usize = 2;
 
 /// The places for calls of one process. Clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct Calls {
-    renewals: Arc<Semaphore>,
-    looks: Arc<Semaphore>,
+    keeping: Arc<Semaphore>,
+    repeating: Arc<Semaphore>,
+    taking: Arc<Semaphore>,
+    looking: Arc<Semaphore>,
+}
+
+/// What a call is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To keep what is held, or to let it go.
+    Keep,
+    /// To hold what is not held.
+    Take,
+    /// To see who holds it.
+    Look,
 }
 
 /// How long to wait for an answer.
@@ -41,35 +60,39 @@ pub(super) struct Wait {
 
 impl Default for Calls {
     fn default() -> Self {
+        let places = |count| Arc::new(Semaphore::new(count));
         Self {
-            renewals: Arc::new(Semaphore::new(RENEWALS)),
-            looks: Arc::new(Semaphore::new(LOOKS)),
+            keeping: places(KEEPING),
+            repeating: places(REPEATING),
+            taking: places(TAKING),
+            looking: places(LOOKING),
         }
     }
 }
 
 impl Calls {
-    /// The first answer; none when there was none in time. `call` may be made several times, and each of them may arrive.
-    pub(super) async fn first<F>(&self, is_held: bool, wait: Wait, call: impl Fn() -> F) -> Option<F::Output>
+    /// The first answer; none when there was none in time. `call` is made when there is a place for it, perhaps several times, and each of them may
+    /// arrive.
+    pub(super) async fn first<F>(&self, purpose: Purpose, wait: Wait, call: impl Fn() -> F) -> Option<F::Output>
     where
         F: Future,
     {
-        let (places, most) = if is_held {
-            (&self.renewals, BESIDE)
-        } else {
-            (&self.looks, 1)
+        let (places, most) = match purpose {
+            Purpose::Keep => (&self.keeping, 1 + BESIDE),
+            Purpose::Take => (&self.taking, 1),
+            Purpose::Look => (&self.looking, 1),
         };
-        let in_turn = || async {
+        let in_turn = |places: Arc<Semaphore>| async {
             // Never closed.
-            let _place = places.acquire().await;
+            let _place = places.acquire_owned().await;
             call().await
         };
         let first = async {
-            let mut calls = FuturesUnordered::from_iter([in_turn()]);
+            let mut calls = FuturesUnordered::from_iter([in_turn(Arc::clone(places))]);
             loop {
                 tokio::select! {
                     Some(answer) = calls.next() => return answer,
-                    () = sleep(wait.pause), if calls.len() < most => calls.push(in_turn()),
+                    () = sleep(wait.pause), if calls.len() < most => calls.push(in_turn(Arc::clone(&self.repeating))),
                 }
             }
         };

@@ -35,6 +35,8 @@ pub(super) struct Elector {
     /// Shards in which nothing may begin, so that they can be let go.
     giving: BTreeSet<u16>,
     handover: Handover,
+    /// Something may be worked on, as was published last.
+    works: bool,
     /// The process is to end.
     leaving: bool,
     /// The group was left, or that was tried.
@@ -91,6 +93,7 @@ impl Elector {
             taking: BTreeSet::new(),
             giving: BTreeSet::new(),
             handover: Handover::default(),
+            works: false,
             leaving: false,
             left: false,
             identity,
@@ -145,7 +148,7 @@ impl Elector {
         (0..).zip(&self.shards)
     }
 
-    /// The Lease that was lost, if one was. Who holds no shard loses nothing with the group.
+    /// The Lease that was lost, if one was. Who works on no shard loses nothing with the group.
     fn loss(&self) -> Option<Loss> {
         let now = self.now();
         let count = self.tenure.count();
@@ -155,8 +158,7 @@ impl Elector {
             return Some(self.loss_of(shard_lease(&self.name, shard, count), candidate));
         }
         let group = self.group.as_ref()?.candidate();
-        let works = self.shards.iter().any(Desk::is_held);
-        (works && group.step(now) == Step::Resign).then(|| self.loss_of(self.name.clone(), group))
+        (self.works && group.step(now) == Step::Resign).then(|| self.loss_of(self.name.clone(), group))
     }
 
     fn loss_of(&self, lease: String, candidate: &Candidate) -> Loss {
@@ -179,6 +181,8 @@ impl Elector {
         }
         self.giving.clear();
         if !self.is_admitted(now) {
+            // A shard that came too late: nobody begins without the others.
+            self.giving = (0..self.tenure.count()).collect();
             return self.forget_group(now);
         }
         let holders: Vec<Option<String>> = self.shards.iter().map(|desk| self.holder(desk, now)).collect();
@@ -225,8 +229,9 @@ impl Elector {
     }
 
     /// Lets be worked on what is held, for as long as it is certain.
-    fn publish(&self) {
-        let works = self.shards.iter().any(Desk::is_held);
+    fn publish(&mut self) {
+        let works = self.is_admitted(self.now()) && self.shards.iter().any(Desk::is_held);
+        self.works = works;
         let group = self.group.iter().map(Desk::candidate);
         let all = self.shards.iter().map(Desk::candidate).chain(group);
         let end = all.filter_map(Candidate::valid_until).min();

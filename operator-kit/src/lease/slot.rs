@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{Api, PostParams};
 use planning::election::{Candidate, Sighting, Step, Timing};
 
-use super::calls::{Calls, Wait};
+use super::calls::{Calls, Purpose, Wait};
 use super::clock::Clock;
 use crate::failure::chain;
 
@@ -114,7 +114,7 @@ impl Slot {
                 break;
             }
             // A renewal of ours may have been under way.
-            self.look().await?;
+            self.look_to(Purpose::Keep).await?;
             self.candidate.released();
             if self.candidate.holder() != Some(&self.identity) {
                 break;
@@ -124,9 +124,13 @@ impl Slot {
     }
 
     pub(super) async fn look(&mut self) -> Result<(), Trouble> {
+        self.look_to(self.keep_or(Purpose::Look)).await
+    }
+
+    async fn look_to(&mut self, purpose: Purpose) -> Result<(), Trouble> {
         let what = "failed to read the lease";
         let (api, name) = (&self.api, &self.name);
-        match self.ask(move || api.get_opt(name)).await {
+        match self.ask(purpose, move || api.get_opt(name)).await {
             Some(Ok(lease)) => {
                 self.saw(lease.unwrap_or_default());
                 Ok(())
@@ -158,14 +162,14 @@ impl Slot {
 
     /// Takes or renews it. False when somebody was faster, or an earlier write of ours, which is no failure: the next look tells who.
     pub(super) async fn write(&mut self) -> Result<bool, Trouble> {
-        let (claim, sent) = (claim_on(&self.lease, self), self.clock.now());
-        self.claim = Some((claim.clone(), sent));
-        let written = self.put(claim).await?;
-        if written {
+        let claim = claim_on(&self.lease, self);
+        self.claim = Some((claim.clone(), self.clock.now()));
+        let written = self.put(claim, self.keep_or(Purpose::Take)).await?;
+        if let Some(sent) = written {
             self.claim = None;
             self.candidate.wrote(sent, self.clock.now());
         }
-        Ok(written)
+        Ok(written.is_some())
     }
 
     /// Writes it without a holder. False when somebody was faster.
@@ -176,7 +180,7 @@ impl Slot {
         let spec = lease.spec.get_or_insert_default();
         spec.holder_identity = Some(String::new());
         spec.lease_duration_seconds = Some(1);
-        self.put(lease).await
+        Ok(self.put(lease, Purpose::Keep).await?.is_some())
     }
 
     /// Changes an annotation of what is written next.
@@ -187,32 +191,35 @@ impl Slot {
 
     /// Writes it as it is here, without renewing it. False when somebody was faster.
     pub(super) async fn store(&mut self) -> Result<bool, Trouble> {
-        self.put(self.lease.clone()).await
+        Ok(self.put(self.lease.clone(), Purpose::Keep).await?.is_some())
     }
 
-    /// What may be sent several times: all of them name the version that was seen, so that one is taken and the others are refused.
-    async fn put(&mut self, lease: Lease) -> Result<bool, Trouble> {
+    /// When the call left that was taken; none when somebody was faster. It may be sent several times: all of them name the version that was seen, so
+    /// that one is taken and the others are refused.
+    async fn put(&mut self, lease: Lease, purpose: Purpose) -> Result<Option<Duration>, Trouble> {
         let what = "failed to write the lease";
         self.certain = false;
-        let (api, name, params, lease) = (&self.api, &self.name, &PostParams::default(), &lease);
+        let (api, name, params, lease, clock) = (&self.api, &self.name, &PostParams::default(), &lease, &self.clock);
         let write = move || async move {
-            if lease.metadata.resource_version.is_some() {
+            let sent = clock.now();
+            let answer = if lease.metadata.resource_version.is_some() {
                 api.replace(name, params, lease).await
             } else {
                 api.create(params, lease).await
-            }
+            };
+            (answer, sent)
         };
-        match self.ask(write).await {
-            Some(Ok(lease)) => {
+        match self.ask(purpose, write).await {
+            Some((Ok(lease), sent)) => {
                 self.saw(lease);
                 self.certain = true;
-                Ok(true)
+                Ok(Some(sent))
             }
-            Some(Err(kube::Error::Api(status))) if status.code == 409 => {
+            Some((Err(kube::Error::Api(status)), _)) if status.code == 409 => {
                 tracing::debug!(name, "the lease changed under us");
-                Ok(false)
+                Ok(None)
             }
-            Some(Err(error)) => Err(Trouble {
+            Some((Err(error), _)) => Err(Trouble {
                 what,
                 error: chain(&error),
             }),
@@ -223,13 +230,20 @@ impl Slot {
         }
     }
 
-    async fn ask<F: Future>(&self, call: impl Fn() -> F) -> Option<F::Output> {
+    async fn ask<F: Future>(&self, purpose: Purpose, call: impl Fn() -> F) -> Option<F::Output> {
         let wait = Wait {
             patience: self.candidate.patience(self.clock.now()),
             pause: self.timing.retry_period,
         };
-        let is_held = self.candidate.valid_until().is_some();
-        self.calls.first(is_held, wait, call).await
+        self.calls.first(purpose, wait, call).await
+    }
+
+    /// To keep it, where it is held.
+    fn keep_or(&self, other: Purpose) -> Purpose {
+        match self.candidate.valid_until() {
+            Some(_) => Purpose::Keep,
+            None => other,
+        }
     }
 }
 

@@ -431,6 +431,99 @@ async fn a_server_that_takes_most_of_the_deadline_for_each_answer_costs_no_lease
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_waited_for_a_place_holds_from_when_it_asked() {
+    let cluster = Cluster::default();
+    let kept = Arc::clone(&cluster.0);
+    let client = stub::client(move |asked| {
+        let (status, body): (u16, Value) = kept.lock().unwrap().answer(&asked.method, &asked.path, &asked.body);
+        Answer::Late(status, sleep(Duration::from_secs(2)).map(move |()| body).boxed())
+    });
+    let replica = Cluster::start_with(client, "first", 12);
+    let begun = Instant::now();
+    replica.holds(12).await;
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_without_an_answer_for_all_that_is_held_leave_places_for_others() {
+    let cluster = Cluster::default();
+    let replica = cluster.start("first", 14);
+    replica.holds(14).await;
+    for shard in 0..12 {
+        cluster.leave_unanswered(&format!("operator-shard-{shard}-of-14"), 1);
+    }
+    works_for(&replica, &(0..14).collect(), Duration::from_mins(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn looks_without_an_answer_keep_nobody_from_letting_go() {
+    let cluster = Cluster::default();
+    let first = cluster.start("first", 12);
+    first.holds(12).await;
+    let (kept, hangs) = (Arc::clone(&cluster.0), Arc::new(AtomicUsize::new(0)));
+    let looks = Arc::clone(&hangs);
+    let client = stub::client(move |asked| {
+        let mut kept = kept.lock().unwrap();
+        let holder = kept
+            .leases
+            .get(&name_of(&asked.path, &asked.body))
+            .cloned()
+            .unwrap_or_default();
+        if looks.load(Ordering::SeqCst) > 0
+            && asked.method == Method::GET
+            && holder["spec"]["holderIdentity"] == "first"
+        {
+            looks.fetch_add(1, Ordering::SeqCst);
+            return Answer::Live(stream::pending().boxed());
+        }
+        kept.answer_or_not(asked)
+    });
+    let second = Cluster::start_with(client, "second", 12);
+    second.holds(6).await;
+    hangs.store(1, Ordering::SeqCst);
+    while hangs.load(Ordering::SeqCst) < 5 {
+        sleep(Duration::from_millis(100)).await;
+    }
+    let ended = Instant::now();
+    second.end.cancel();
+    second.task.await.unwrap();
+    assert!(
+        ended.elapsed() < Timing::default().retry_period,
+        "{:?}",
+        ended.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_was_taken_while_the_group_was_lost_is_not_worked_on() {
+    let cluster = Cluster::default();
+    let (kept, begun) = (Arc::clone(&cluster.0), Instant::now());
+    let outage = Duration::from_secs(1)..Duration::from_secs(40);
+    let client = stub::client(move |asked| {
+        let name = name_of(&asked.path, &asked.body);
+        let writes = asked.method != Method::GET;
+        let now = begun.elapsed();
+        if outage.contains(&now) && name == "operator" || now < Duration::from_secs(6) && name != "operator" && writes {
+            return refusal(500, "InternalError", "broken", &json!({})).into();
+        }
+        let (status, body): (u16, Value) = kept.lock().unwrap().answer(&asked.method, &asked.path, &asked.body);
+        let late = if writes && now < outage.end { 4 } else { 0 };
+        Answer::Late(status, sleep(Duration::from_secs(late)).map(move |()| body).boxed())
+    });
+    let replica = Cluster::start_with(client, "first", 2);
+    let mut was_taken = false;
+    while begun.elapsed() < Duration::from_secs(39) {
+        sleep(Duration::from_millis(100)).await;
+        was_taken |= cluster.0.lock().unwrap().leases.contains_key("operator-shard-0-of-2");
+        let works = replica.fence.is_open() || !replica.shards().is_empty();
+        assert!(!works, "works at {:?}", begun.elapsed());
+    }
+    assert!(was_taken);
+    replica.holds(2).await;
+    assert!(replica.fence.is_open());
+}
+
+#[tokio::test(start_paused = true)]
 async fn leases_are_asked_for_a_few_at_a_time() {
     let cluster = Cluster::default();
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
