@@ -3,6 +3,11 @@
 //! There is one release, of which `fuzzing/` has the two statements that may be signed, and whom to trust. The halves of the keys that sign are
 //! in tests alone: whatever an input has been changed to, it can only be good by what the signers signed.
 
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "to panic is how they say that something does not hold"
+)]
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, LazyLock},

@@ -1,5 +1,10 @@
 //! What must hold of every index.
 
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "to panic is how they say that something does not hold"
+)]
+
 use serde_json::json;
 
 use super::{

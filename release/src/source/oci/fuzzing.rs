@@ -1,5 +1,10 @@
 //! What must hold of everything that registries say.
 
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "to panic is how they say that something does not hold"
+)]
+
 use crds::names::ReleaseTag;
 use http::{HeaderMap, HeaderValue};
 use serde_json::json;
