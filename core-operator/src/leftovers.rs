@@ -90,9 +90,11 @@ pub(crate) fn kind() -> GroupKind {
 }
 
 fn left_behind(class: &DynamicObject) -> Option<LeftBehind> {
-    let name = class.metadata.name.as_deref()?.parse().ok()?;
+    let name = class.metadata.name.as_deref()?;
+    // The Go operator writes no zeros before a number.
+    let made = name.parse().ok().filter(|made: &ClassName| made.to_string() == name)?;
     is_predecessors(class).then(|| LeftBehind {
-        class: name,
+        class: made,
         uid: class.uid().unwrap_or_default(),
         deleting: class.metadata.deletion_timestamp.is_some(),
         templates: templates_of(&class.data, &class.namespace().unwrap_or_default()),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::{ClusterStack, ClusterStackRelease};
+use crds::{ClusterStack, ClusterStackRelease, labels};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, ResourceExt};
@@ -67,19 +67,11 @@ pub(super) struct Doomed<'a> {
 /// Deletes a class, if what the plan rests on is still so. Its templates go with it as its dependents, so that none is left when this process ends
 /// in between. A class that shares one with what stays is not deleted.
 pub(super) async fn remove(context: &Context, namespace: &str, doomed: &Doomed<'_>) -> Result<(), String> {
-    // A deletion cannot be taken back, and the watches that the plan rests on may be behind.
-    let releases: Api<ClusterStackRelease> = Api::namespaced(context.client.clone(), namespace);
-    let release = releases.get_metadata_opt(doomed.tag).await;
-    if release.map_err(|error| words_of(&error))?.is_some() {
-        return Err(format!("there is a release {} by now", doomed.tag));
-    }
-    if let Ok(tag) = doomed.tag.parse() {
-        let users = context.clusters.users_now(namespace, &tag).await;
-        if let Some(user) = users.map_err(|error| chain(&error))?.first() {
-            return Err(format!("it is in use by now: {user}"));
-        }
-    }
     let kind = leftovers::kind();
+    let served = context.discovery.resolve_kind(&kind).await;
+    if served.map_err(|error| chain(&error))?.is_none() {
+        return Err("the API server does not serve ClusterClasses now".to_owned());
+    }
     let key = ObjectKey::new(kind.group, kind.kind, namespace, doomed.class);
     let Some(class) = look(context, &key).await? else {
         context.leftovers.note_deleted(doomed.uid);
@@ -88,6 +80,7 @@ pub(super) async fn remove(context: &Context, namespace: &str, doomed: &Doomed<'
     if class.uid().as_deref() != Some(doomed.uid) || !is_predecessors(&class) {
         return Err("it is another one by now".to_owned());
     }
+    not_kept(&class)?;
     // Cluster API, too, makes templates dependents of the classes that name them: one that has to stay would go with its class.
     if let Some(kept) = templates_of(&class.data, namespace).difference(doomed.templates).next() {
         return Err(format!("{} {}, which it names, has to stay", kept.kind, kept.name));
@@ -95,6 +88,7 @@ pub(super) async fn remove(context: &Context, namespace: &str, doomed: &Doomed<'
     for template in doomed.templates {
         make_dependent(context, template, &class).await?;
     }
+    not_needed(context, namespace, doomed.tag).await?;
     let version = class.resource_version().unwrap_or_default();
     let version = Version {
         uid: doomed.uid,
@@ -115,6 +109,40 @@ pub(super) async fn remove(context: &Context, namespace: &str, doomed: &Doomed<'
     }
 }
 
+/// Asks the API server whether somebody needs a class by now. A deletion cannot be taken back, and the watches that the plan rests on may be behind.
+async fn not_needed(context: &Context, namespace: &str, tag: &str) -> Result<(), String> {
+    let releases: Api<ClusterStackRelease> = Api::namespaced(context.client.clone(), namespace);
+    let release = releases.get_metadata_opt(tag).await;
+    if release.map_err(|error| words_of(&error))?.is_some() {
+        return Err(format!("there is a release {tag} by now"));
+    }
+    if let Ok(tag) = tag.parse() {
+        let users = context.clusters.users_now(namespace, &tag).await;
+        if let Some(user) = users.map_err(|error| chain(&error))?.first() {
+            return Err(format!("it is in use by now: {user}"));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what somebody has marked to be kept.
+fn not_kept(object: &DynamicObject) -> Result<(), String> {
+    let policy = object.annotations().get(labels::RESOURCE_POLICY).map(String::as_str);
+    if policy != Some(labels::RESOURCE_POLICY_KEEP) {
+        return Ok(());
+    }
+    let kind = object
+        .types
+        .as_ref()
+        .map(|types| types.kind.as_str())
+        .unwrap_or_default();
+    let mark = format!("{}: {}", labels::RESOURCE_POLICY, labels::RESOURCE_POLICY_KEEP);
+    Err(format!(
+        "{kind} {} is to be kept by its annotation {mark}",
+        object.name_any()
+    ))
+}
+
 /// Makes a template go with its class; refuses where somebody has taken it over, because Cluster API may have made it go already.
 async fn make_dependent(context: &Context, key: &ObjectKey, class: &DynamicObject) -> Result<(), String> {
     let Some(template) = look(context, key).await? else {
@@ -123,6 +151,7 @@ async fn make_dependent(context: &Context, key: &ObjectKey, class: &DynamicObjec
     if !is_predecessors(&template) {
         return Err(format!("{} {}, which it names, is somebody else's", key.kind, key.name));
     }
+    not_kept(&template)?;
     let owner = OwnerReference {
         api_version: class
             .types
@@ -145,7 +174,7 @@ async fn make_dependent(context: &Context, key: &ObjectKey, class: &DynamicObjec
     };
     let patch = json!({"metadata": {"resourceVersion": template.resource_version(), "ownerReferences": owners}});
     let params = PatchParams {
-        field_manager: Some(crds::labels::FIELD_MANAGER.to_owned()),
+        field_manager: Some(labels::FIELD_MANAGER.to_owned()),
         ..PatchParams::default()
     };
     let api = resolved.api(&context.client, Some(&key.namespace));

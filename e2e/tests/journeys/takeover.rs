@@ -397,6 +397,17 @@ fn latest_release_that_is_no_more_goes_from_the_status() -> Result<()> {
     })
 }
 
+/// Marks an object as one that is never deleted, or takes the mark away.
+async fn keep(journey: &Journey, object: &DynamicObject, kept: bool) -> Result<()> {
+    let types = object.types.clone().context("no kind")?;
+    let policy = kept.then_some(labels::RESOURCE_POLICY_KEEP);
+    let mark = json!({ "metadata": { "annotations": { labels::RESOURCE_POLICY: policy } } });
+    let api = journey.objects(&types.api_version, &types.kind);
+    api.patch(&object.name_any(), &manager("somebody"), &Patch::Merge(mark))
+        .await?;
+    Ok(())
+}
+
 /// The digests of the orphans that a stack tells of, with the names of their classes.
 fn orphans(stack: &ClusterStack) -> BTreeMap<String, Option<String>> {
     let orphans = stack.status.iter().filter_map(|status| status.orphans.as_ref());
@@ -438,10 +449,33 @@ fn what_the_predecessor_leaked_is_told_and_goes_only_when_somebody_allows_it() -
                 .await?;
             assert_eq!(now.resource_version(), before.resource_version(), "{name} was touched");
         }
+        let marked = left
+            .values()
+            .find(|object| object.name_any().ends_with("-worker"))
+            .context("no template")?;
+        keep(journey, marked, true).await?;
         let digest = orphans(&stack).remove(&leaked).flatten().context("no digest")?;
         journey
             .annotate::<ClusterStack>("harbor", labels::APPROVE_ORPHANS, Some(&digest))
             .await?;
+        let kept = |stack: &ClusterStack| {
+            let told = stack.status.iter().filter_map(|status| status.orphans.as_ref());
+            let mut classes = told.flat_map(|orphans| &orphans.classes);
+            classes.any(|class| {
+                class
+                    .message
+                    .as_deref()
+                    .is_some_and(|text| text.contains("is to be kept"))
+            })
+        };
+        journey.until_stack("harbor", "tells why nothing goes", kept).await?;
+        for (name, before) in &left {
+            let types = before.types.clone().context("no kind")?;
+            let api = journey.objects(&types.api_version, &types.kind);
+            let now = api.get(&before.name_any()).await?;
+            assert!(now.metadata.deletion_timestamp.is_none(), "{name} goes");
+        }
+        keep(journey, marked, false).await?;
         for (name, before) in &left {
             let types = before.types.clone().context("no kind")?;
             let api = journey.objects(&types.api_version, &types.kind);

@@ -37,10 +37,15 @@ struct Orphan<'a> {
 }
 
 impl Orphan<'_> {
+    /// Whether it may be allowed to go.
+    fn is_free(&self) -> bool {
+        self.users.is_empty() && !self.leftover.deleting
+    }
+
     /// What an approval has to name. It says nothing of a class that is another one by then, or that names other templates.
     fn digest(&self) -> Option<String> {
-        let free = self.users.is_empty() && !self.leftover.deleting;
-        free.then(|| digest(&(self.class.to_string(), &self.leftover.uid, self.templates())))
+        self.is_free()
+            .then(|| digest(&(self.class.to_string(), &self.leftover.uid, self.templates())))
     }
 
     fn templates(&self) -> BTreeSet<&ObjectKey> {
@@ -49,7 +54,7 @@ impl Orphan<'_> {
 
     fn is_approved(&self, observed: &StackObserved) -> bool {
         let approvals = observed.approved_orphans.as_deref().unwrap_or_default();
-        let mut approved = approvals.split([',', ' ']).map(str::trim);
+        let mut approved = approvals.split(|mark: char| mark == ',' || mark.is_whitespace());
         self.digest().is_some_and(|digest| approved.any(|name| name == digest))
     }
 }
@@ -69,7 +74,7 @@ fn collect(value: &Value, namespace: &str, templates: &mut BTreeSet<ObjectKey>) 
         Value::Object(fields) => {
             for (name, field) in fields {
                 match name.as_str() {
-                    "ref" | "templateRef" => templates.extend(named(field, namespace)),
+                    "ref" | "templateRef" | "remediationTemplate" => templates.extend(named(field, namespace)),
                     _ => collect(field, namespace, templates),
                 }
             }
@@ -103,10 +108,7 @@ fn orphans<'a>(observed: &'a StackObserved, wanted: &BTreeSet<ReleaseTag>) -> Op
         (!accounted_for).then_some(Orphan { class, leftover, users })
     };
     let mut orphans: Vec<Orphan<'a>> = leftovers.iter().filter_map(orphan).collect();
-    orphans.sort_by(|left, right| {
-        let order = |orphan: &Orphan<'_>| (orphan.digest().is_none(), orphan.class.release_tag().clone());
-        order(left).cmp(&order(right))
-    });
+    orphans.sort_by_cached_key(|orphan| (!orphan.is_free(), orphan.class.release_tag().clone()));
     Some(orphans)
 }
 

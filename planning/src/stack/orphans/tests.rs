@@ -51,7 +51,8 @@ fn digests(plan: &StackPlan) -> Vec<Option<String>> {
 /// What the status shows has been allowed to go.
 fn approve_all(observed: &mut StackObserved) {
     let digests: Vec<String> = digests(&plan(observed, now())).into_iter().flatten().collect();
-    observed.approved_orphans = Some(digests.join(","));
+    // As in a file, a line each.
+    observed.approved_orphans = Some(digests.join("\n"));
 }
 
 /// The classes that the plan deletes, each with the names of its templates.
@@ -251,6 +252,7 @@ fn templates_are_found_in_both_spellings_and_only_in_the_namespace_of_the_class(
         "controlPlane": {
             "ref": reference("KubeadmControlPlaneTemplate", "plane"),
             "machineInfrastructure": {"ref": reference("DockerMachineTemplate", "machine")},
+            "machineHealthCheck": {"remediationTemplate": reference("Metal3RemediationTemplate", "repair")},
         },
         "workers": {
             "machineDeployments": [{"template": {"infrastructure": {"ref": elsewhere}, "bootstrap": {"ref": reference("KubeadmConfigTemplate", "worker")}}}],
@@ -266,7 +268,7 @@ fn templates_are_found_in_both_spellings_and_only_in_the_namespace_of_the_class(
         let templates = templates_of(class, "stacks");
         templates.into_iter().map(|key| key.name).collect()
     };
-    assert_eq!(names(&old), ["cluster", "pool", "machine", "worker", "plane"]);
+    assert_eq!(names(&old), ["cluster", "pool", "machine", "worker", "plane", "repair"]);
     assert_eq!(names(&new), ["cluster", "worker"]);
     assert_eq!(names(&json!({})), Vec::<String>::new());
 }
