@@ -36,10 +36,24 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     };
     let traces = traces(&args)?;
     let log_level = init_logging(format, &args.log_level, traces.as_ref())?;
-    introduce(&args);
+    let outcome = work(&args, &log_level).await;
+    if let Some(traces) = traces {
+        // What led to an end with an error is what somebody looks for.
+        traces.end().await;
+    }
+    outcome?;
+    tracing::info!("stopped");
+    // The connections end with the process, and nobody needs to hear that of each watch.
+    log_level.set("off")?;
+    Ok(())
+}
+
+/// Works until the process is asked to stop.
+async fn work(args: &Args, log_level: &LogLevel) -> anyhow::Result<()> {
+    introduce(args);
     let mut registry = registry();
     let traffic = Traffic::register(&mut registry);
-    let (tenure, fence) = permits(&args);
+    let (tenure, fence) = permits(args);
     tenure.register(&mut registry);
     let options = ClientOptions {
         kubeconfig: args.kubeconfig.clone(),
@@ -65,26 +79,20 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         tenure,
     };
     let servers = CancellationToken::new();
-    tell(&args, registry, (readiness, &log_level), &servers).await?;
+    tell(args, registry, (readiness, log_level), &servers).await?;
     let asked = connect(&unhindered(options), &traffic).await?;
-    let webhooks = answer(&args, (&client, asked), (&tidings.readiness, tally), &servers).await?;
+    let webhooks = answer(args, (&client, asked), (&tidings.readiness, tally), &servers).await?;
     let (sight, answering) = webhooks.unzip();
     let outcome = if args.leader_elect {
-        lead(&args, client, (tidings, fence), sight, &stop).await
+        lead(args, client, (tidings, fence), sight, &stop).await
     } else {
-        operate(&args, client, tidings, sight, stop).await
+        operate(args, client, tidings, sight, stop).await
     };
     servers.cancel();
     outcome?;
     if let Some(answering) = answering {
         answering.await.context("the webhooks ended abnormally")?;
     }
-    if let Some(traces) = traces {
-        traces.end().await;
-    }
-    tracing::info!("stopped");
-    // The connections end with the process, and nobody needs to hear that of each watch.
-    log_level.set("off")?;
     Ok(())
 }
 

@@ -3,16 +3,23 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, ensure};
-use e2e::{Ended, Operator, journey::journey, web::WebServer};
+use e2e::{
+    Ended, Operator,
+    journey::{SOON, journey},
+    web::WebServer,
+};
 use http::{Response, StatusCode};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Api, Patch, PatchParams};
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,
     common::v1::any_value::Value as AnyValue,
     trace::v1::{Span, status::StatusCode as Outcome},
 };
 use prost::Message as _;
+use serde_json::json;
 
-use crate::{STACK, log_lines, subscribe};
+use crate::{STACK, log_lines, replicas::candidate, subscribe};
 
 /// A collector that keeps what it is told.
 struct Collector {
@@ -128,6 +135,30 @@ fn a_trace_of_an_installation_names_each_reconcile_object_and_request_and_the_lo
         let told = u128::from_str_radix(told, 16).context("the id of a trace is hexadecimal")?;
         let known = |span: &Span| span.trace_id == told.to_be_bytes();
         ensure!(passes.iter().any(|pass| known(pass)), "{told:x}");
+        Ok(())
+    })
+}
+
+#[test]
+fn an_operator_that_loses_its_lease_sends_what_it_did_before_it_ends() -> Result<()> {
+    journey(async |journey| {
+        let collector = Collector::start().await?;
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        let mut options = candidate(journey, journey.options.clone(), "robbed", "3s");
+        options.flags.push(collector.flag().into());
+        let mut operator = Operator::start(journey.lab(), &options)?;
+        subscribe(journey).await?;
+        journey.release_ready(&tag).await?;
+        let thief = json!({ "spec": { "holderIdentity": "thief" } });
+        let leases: Api<Lease> = journey.api();
+        leases
+            .patch("clusterstack.x-k8s.io", &PatchParams::default(), &Patch::Merge(thief))
+            .await?;
+        let ended = operator.ended(SOON).await?;
+        ensure!(ended != Ended::Status(0), "{ended}");
+        let spans = collector.spans()?;
+        let names: Vec<_> = spans.iter().map(|span| span.name.as_str()).collect();
+        ensure!(names.contains(&"apply ClusterClass"), "{names:?}");
         Ok(())
     })
 }
