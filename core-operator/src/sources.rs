@@ -12,6 +12,7 @@ mod remote;
 mod secret;
 #[cfg(test)]
 mod tests;
+mod verdicts;
 mod verification;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -40,6 +41,7 @@ pub(crate) use self::opened::Opened;
 use self::place::Place;
 pub(crate) use self::remote::{Cache, CacheOptions};
 use self::remote::{RemoteFollower, Wish};
+use self::verdicts::Verdicts;
 use self::verification::Looked;
 use crate::tasks::{Task, Tasks};
 
@@ -93,6 +95,7 @@ pub(crate) struct Sources {
     changes: mpsc::UnboundedSender<SourceChange>,
     notifications: Notifications,
     keys: Arc<KeyRing>,
+    verdicts: Verdicts,
     followers: Mutex<HashMap<Place, Following>>,
 }
 
@@ -131,6 +134,7 @@ impl Sources {
             cancel,
             changes,
             notifications: Notifications::default(),
+            verdicts: Verdicts::default(),
             followers: Mutex::default(),
         };
         (sources, receiver)
@@ -192,7 +196,7 @@ impl Sources {
         match self.follower(release.spec.source.as_ref(), &namespace) {
             Ok(Follower::Directory(follower)) => {
                 let found = follower.open(&tag).await;
-                let (opened, _) = verification::admitted(&self.keys, release, &tag, found).await;
+                let (opened, _) = verification::admitted((&self.keys, &self.verdicts), release, &tag, found).await;
                 opened
             }
             Ok(Follower::Remote(follower)) => {
@@ -201,7 +205,7 @@ impl Sources {
                     Opened::Ready { files, .. } => Some(files.release.digest),
                     _ => None,
                 };
-                let (opened, looked) = verification::admitted(&self.keys, release, &tag, found).await;
+                let (opened, looked) = verification::admitted((&self.keys, &self.verdicts), release, &tag, found).await;
                 match (digest, looked) {
                     (Some(digest), Looked::Good) => follower.accepted(&tag, digest),
                     (Some(digest), Looked::Bad) => follower.refused(&tag, digest),

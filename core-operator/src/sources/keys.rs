@@ -16,11 +16,11 @@ use release::bundle::{Keyless, TrustRoot, TrustRootError};
 use release::{ErrorClass, Keys, KeysError, Trust, Unverified};
 use thiserror::Error;
 use tokio::sync::{Notify, mpsc};
-use tokio::time;
+use tokio::time::{self, Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::secret::{Read, SecretError};
-use super::{SourceChange, lock};
+use super::{SourceChange, is_recent, lock};
 
 /// Where public keys are, unless another key of the Secret is named; as `cosign generate-key-pair` calls it.
 const PUBLIC_KEY: &str = "cosign.pub";
@@ -90,8 +90,11 @@ pub(super) struct KeyRing {
 
 /// Keys, or why there are none, and who asked.
 struct Known {
+    /// Since when they are read.
+    since: Instant,
     keys: Result<Trust, Unverified>,
-    tags: HashSet<ReleaseTag>,
+    /// Who asked, and when last.
+    tags: HashMap<ReleaseTag, Instant>,
     /// The request of a stack that was answered last, by its name.
     requests: HashMap<String, String>,
     /// Somebody wants them read now.
@@ -117,7 +120,7 @@ impl KeyRing {
     /// The keys of a Secret, for this release, which is looked at again when they change.
     pub(super) async fn keys(self: &Arc<Self>, place: &KeyPlace, tag: &ReleaseTag) -> Result<Trust, Unverified> {
         if let Some(known) = lock(&self.known).get_mut(place) {
-            known.tags.insert(tag.clone());
+            known.tags.insert(tag.clone(), Instant::now());
             return known.keys.clone();
         }
         let keys = self.read(place).await.map_err(|error| not_checked(&error));
@@ -125,13 +128,14 @@ impl KeyRing {
         let mut known = lock(&self.known);
         let is_new = !known.contains_key(place);
         let entry = known.entry(place.clone()).or_insert_with(|| Known {
+            since: Instant::now(),
             keys,
-            tags: HashSet::new(),
+            tags: HashMap::new(),
             requests: HashMap::new(),
             asked: Arc::default(),
             _end: end.clone().drop_guard(),
         });
-        entry.tags.insert(tag.clone());
+        entry.tags.insert(tag.clone(), Instant::now());
         if is_new {
             let task = Arc::clone(self).follow(place.clone());
             tokio::spawn(end.run_until_cancelled_owned(task));
@@ -148,14 +152,15 @@ impl KeyRing {
         }
     }
 
-    /// Ends the reading of what no release names any more.
+    /// Ends the reading of what no release names any more. Who asked lately may be missing in `needed`, which was listed before.
     pub(super) fn retain(&self, needed: &HashMap<KeyPlace, HashSet<ReleaseTag>>) {
-        lock(&self.known).retain(|place, known| match needed.get(place) {
-            Some(tags) => {
-                known.tags.retain(|tag| tags.contains(tag));
-                true
-            }
-            None => false,
+        let nobody = HashSet::new();
+        lock(&self.known).retain(|place, known| {
+            let tags = needed.get(place);
+            let is_needed = tags.is_some() || is_recent(known.since);
+            let tags = tags.unwrap_or(&nobody);
+            known.tags.retain(|tag, asked| tags.contains(tag) || is_recent(*asked));
+            is_needed
         });
     }
 
@@ -181,7 +186,7 @@ impl KeyRing {
             let Some(known) = all.get_mut(&place) else { return };
             if known.keys != read {
                 known.keys = read;
-                let tags = known.tags.iter().cloned().collect();
+                let tags = known.tags.keys().cloned().collect();
                 // A closed channel means that the process is about to end.
                 let _ = self.changes.send(SourceChange {
                     tags,

@@ -22,7 +22,7 @@ use planning::stack::{Listing, Outage};
 use release::source::Listing as Listed;
 use release::store::Origin;
 use release::{Digest, ErrorClass, Release};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -37,6 +37,9 @@ use crate::tasks::{Task, Tasks};
 
 /// How often a source is asked that no stack names: releases may still come from it.
 const UNWISHED: Duration = Duration::from_mins(5);
+/// Of how many releases signatures are looked for at once; the others wait. Each search takes several requests, and all of them are wanted at
+/// once when a policy is switched on.
+const SEARCHES: usize = 4;
 /// How often a download that runs is told.
 const TOLD_EVERY: Duration = Duration::from_secs(5);
 
@@ -63,6 +66,8 @@ pub(crate) struct RemoteFollower {
     wishes: Mutex<HashMap<String, (Wish, Instant)>>,
     is_requested: AtomicBool,
     comparing: tokio::sync::Mutex<()>,
+    /// The searches for signatures that may be under way.
+    searches: Semaphore,
     /// Somebody wants the source asked now.
     asked: Notify,
     /// The source has answered: what could not be had may be there by now.
@@ -89,6 +94,7 @@ impl RemoteFollower {
             wishes: Mutex::default(),
             is_requested: AtomicBool::new(false),
             comparing: tokio::sync::Mutex::default(),
+            searches: Semaphore::new(SEARCHES),
             asked: Notify::new(),
             answered: Notify::new(),
         })

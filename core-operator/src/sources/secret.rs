@@ -24,6 +24,21 @@ pub(crate) enum SecretError {
         #[source]
         source: Box<kube::Error>,
     },
+    /// The operator may not read it (any more).
+    #[error(
+        "the operator may not read the Secret {namespace}/{name}, which {field} names; give it the right to get that Secret"
+    )]
+    Forbidden {
+        /// Which field names it.
+        field: &'static str,
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// The API server's answer.
+        #[source]
+        source: Box<kube::Error>,
+    },
     /// There is no such Secret.
     #[error("there is no Secret {namespace}/{name}, which {field} names; create it, or name another one")]
     Missing {
@@ -79,9 +94,11 @@ impl SecretError {
                 Class::Terminal => ErrorClass::Waiting,
                 _ => ErrorClass::Transient,
             },
-            Self::Missing { .. } | Self::OfAType { .. } | Self::MissingKey { .. } | Self::NoText { .. } => {
-                ErrorClass::Waiting
-            }
+            Self::Forbidden { .. }
+            | Self::Missing { .. }
+            | Self::OfAType { .. }
+            | Self::MissingKey { .. }
+            | Self::NoText { .. } => ErrorClass::Waiting,
         }
     }
 }
@@ -104,11 +121,23 @@ impl<'reference> Read<'reference> {
         let (name, namespace_name) = (reference.name.clone(), namespace.to_owned());
         let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
         let found = api.get_opt(&reference.name).await;
-        let found = found.map_err(|source| SecretError::Read {
-            field,
-            namespace: namespace_name.clone(),
-            name: name.clone(),
-            source: Box::new(source),
+        let found = found.map_err(|source| {
+            let (namespace, name, source) = (namespace_name.clone(), name.clone(), Box::new(source));
+            match &*source {
+                // Whoever takes the right away takes away what the Secret gave: no outage is answered so.
+                kube::Error::Api(status) if status.is_forbidden() => SecretError::Forbidden {
+                    field,
+                    namespace,
+                    name,
+                    source,
+                },
+                _ => SecretError::Read {
+                    field,
+                    namespace,
+                    name,
+                    source,
+                },
+            }
         })?;
         let secret = found.ok_or_else(|| SecretError::Missing {
             field,

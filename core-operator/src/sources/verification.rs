@@ -8,11 +8,11 @@ use crds::names::ReleaseTag;
 use crds::policy::{Verification as Policy, VerificationMode};
 use kube::ResourceExt;
 use operator_kit::failure::chain;
-use release::{ErrorClass, Unverified, Verdict, Verification, admit, verify};
-use tokio::task;
+use release::{ErrorClass, Unverified, Verdict, Verification, admit};
 
 use super::keys::{KeyPlace, KeyRing};
 use super::opened::{Found, Opened, Signatures};
+use super::verdicts::Verdicts;
 
 /// What a release says of signatures, if anybody is to look at them.
 pub(super) fn policy(release: &ClusterStackRelease) -> Option<&Policy> {
@@ -65,7 +65,7 @@ impl Looked {
 
 /// Admits what was found, as far as the policy allows.
 pub(super) async fn admitted(
-    keys: &Arc<KeyRing>,
+    (keys, verdicts): (&Arc<KeyRing>, &Verdicts),
     release: &ClusterStackRelease,
     tag: &ReleaseTag,
     opened: Opened<Found>,
@@ -89,7 +89,7 @@ pub(super) async fn admitted(
                 return (Opened::Missing { message }, Looked::Nothing);
             }
             let namespace = release.namespace().unwrap_or_default();
-            let verdict = verdict(keys, policy, &namespace, tag, &found).await;
+            let verdict = verdict((keys, verdicts), policy, &namespace, tag, &found).await;
             looked = Looked::at(&verdict);
             match policy.mode {
                 VerificationMode::Warn => Verification::Warn(verdict),
@@ -111,7 +111,13 @@ pub(super) async fn admitted(
     (opened, looked)
 }
 
-async fn verdict(keys: &Arc<KeyRing>, policy: &Policy, namespace: &str, tag: &ReleaseTag, found: &Found) -> Verdict {
+async fn verdict(
+    (keys, verdicts): (&Arc<KeyRing>, &Verdicts),
+    policy: &Policy,
+    namespace: &str,
+    tag: &ReleaseTag,
+    found: &Found,
+) -> Verdict {
     let not_checked = |why: &str| Unverified::NotChecked { why: why.to_owned() };
     let Some(place) = key_place(policy, namespace) else {
         return Err(not_checked(
@@ -120,13 +126,9 @@ async fn verdict(keys: &Arc<KeyRing>, policy: &Policy, namespace: &str, tag: &Re
     };
     let trust = keys.keys(&place, tag).await?;
     let evidence = match &found.signatures {
-        Signatures::Shown(evidence) => Arc::clone(evidence),
+        Signatures::Shown(evidence) => evidence,
         Signatures::Awaited { message } => return Err(not_checked(message)),
         Signatures::Unwanted => return Err(not_checked("nobody has looked for its signatures yet")),
     };
-    let release = Arc::clone(&found.release);
-    // Of hostile signatures with many keys it takes a good part of a second.
-    let span = tracing::info_span!("verify", release = %tag);
-    let verified = task::spawn_blocking(move || span.in_scope(|| verify(&release, &trust, &evidence))).await;
-    verified.unwrap_or_else(|_| Err(not_checked("the operator ends")))
+    verdicts.on(&found.release, trust, evidence).await
 }

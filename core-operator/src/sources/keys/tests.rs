@@ -74,7 +74,7 @@ impl World {
 
     /// Waits until the release that asked is told to look again.
     async fn changed(&mut self) {
-        let change = self.changes.recv().await.unwrap();
+        let change = time::timeout(10 * AGAIN, self.changes.recv()).await.unwrap().unwrap();
         assert_eq!(change.tags.len(), 1);
     }
 }
@@ -123,18 +123,55 @@ async fn api_server_that_does_not_answer_takes_no_key_away() {
     assert_eq!(world.keys().await, Ok(keys(&[ONE])));
     assert!(world.changes.try_recv().is_err());
     // Who has no keys yet is told.
-    let refused = World::new(failure(403, "Forbidden")).keys().await.unwrap_err();
+    let unread = World::new(failure(503, "ServiceUnavailable")).keys().await.unwrap_err();
     assert!(
-        refused.contains("failed to read the Secret fleet/cosign, which spec.verification"),
-        "{refused}"
+        unread.contains("failed to read the Secret fleet/cosign, which spec.verification"),
+        "{unread}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_of_a_secret_that_may_not_be_read_any_more_or_is_gone_count_no_longer_until_they_can_be_read() {
+    for (answer, words) in [
+        (
+            failure(403, "Forbidden"),
+            "the operator may not read the Secret fleet/cosign",
+        ),
+        (failure(404, "NotFound"), "there is no Secret fleet/cosign"),
+    ] {
+        let mut world = World::new(secret(&[("cosign.pub", ONE)]));
+        assert_eq!(world.keys().await, Ok(keys(&[ONE])));
+        world.answers(answer);
+        world.changed().await;
+        let withdrawn = world.keys().await.unwrap_err();
+        assert!(withdrawn.contains(words), "{withdrawn}");
+        world.answers(secret(&[("cosign.pub", ONE)]));
+        world.changed().await;
+        assert_eq!(world.keys().await, Ok(keys(&[ONE])));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_of_releases_that_is_older_than_a_key_place_does_not_end_it() {
+    let mut world = World::new(secret(&[("cosign.pub", ONE)]));
+    assert_eq!(world.keys().await, Ok(keys(&[ONE])));
+    // The first list does not have the policy yet, the second one not the release.
+    world.ring.retain(&HashMap::new());
+    world.ring.retain(&HashMap::from([(place(None), HashSet::new())]));
+    world.answers(secret(&[("cosign.pub", OTHER)]));
+    world.changed().await;
+    assert_eq!(world.keys().await, Ok(keys(&[OTHER])));
+    // What nobody names for long is not read any more.
+    time::sleep(2 * AGAIN).await;
+    world.ring.retain(&HashMap::new());
+    assert!(lock(&world.ring.known).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn request_of_a_stack_has_keys_read_at_once_and_once() {
     let mut world = World::new(secret(&[("cosign.pub", ONE)]));
     assert_eq!(world.keys().await, Ok(keys(&[ONE])));
-    let start = time::Instant::now();
+    let start = Instant::now();
     world.answers(secret(&[("cosign.pub", OTHER)]));
     world.ring.request(&place(None), "fleet/harbor", "now");
     world.changed().await;

@@ -110,7 +110,9 @@ impl RemoteFollower {
         }
     }
 
-    async fn search_once(&self, tag: &ReleaseTag, digest: Digest) -> Result<(), Trouble> {
+    pub(super) async fn search_once(&self, tag: &ReleaseTag, digest: Digest) -> Result<(), Trouble> {
+        // Never closed.
+        let _turn = self.searches.acquire().await;
         let origin = self.origin().await?;
         let resolved = origin.source.resolve(tag).await?;
         let offered = self.digest_of(tag, &resolved, &origin).await;

@@ -12,6 +12,7 @@ use release::source::{
 };
 use release::{Evidence, SUMS, SUMS_SIGNATURE};
 use tempfile::TempDir;
+use tokio::sync::RwLock;
 
 use super::super::connect::ConnectError;
 use super::memory::Questions;
@@ -26,6 +27,10 @@ struct Faraway {
     resolves: AtomicU64,
     /// How often it was asked for signatures.
     looks: AtomicU64,
+    /// One permit for each time.
+    begun: Semaphore,
+    /// What holds up those who ask for signatures, while it is closed.
+    gate: RwLock<()>,
     /// What its Secret holds.
     secret: AtomicU64,
     /// Whether its list says which files its releases have.
@@ -42,6 +47,8 @@ impl Faraway {
             lists: AtomicU64::new(0),
             resolves: AtomicU64::new(0),
             looks: AtomicU64::new(0),
+            begun: Semaphore::new(0),
+            gate: RwLock::default(),
             secret: AtomicU64::new(0),
             tells: AtomicBool::new(false),
             panics: AtomicU64::new(0),
@@ -104,9 +111,10 @@ impl ReleaseSource for Faraway {
     fn evidence<'a>(&'a self, resolved: &'a Resolved) -> SourceFuture<'a, Evidence> {
         Box::pin(async {
             self.answer()?;
-            let evidence = self.directory.evidence_of(resolved.tag()).await;
             self.looks.fetch_add(1, Ordering::Relaxed);
-            evidence
+            self.begun.add_permits(1);
+            let _passed = self.gate.read().await;
+            self.directory.evidence_of(resolved.tag()).await
         })
     }
 
@@ -566,6 +574,33 @@ async fn signatures_that_cannot_be_looked_for_are_told_and_found_when_the_source
     process.until(Some(pinned), told).await;
     faraway.is_down.store(false, Ordering::Relaxed);
     process.until_signatures(Some(pinned), true).await;
+}
+
+#[tokio::test]
+async fn signatures_of_few_releases_are_looked_for_at_once_however_many_are_wanted() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    let mut process = Process::start(&faraway, cache.path());
+    let pinned = process.until_here(None).await;
+    let before = faraway.resolves.load(Ordering::Relaxed);
+    let asked = || faraway.resolves.load(Ordering::Relaxed) - before;
+    let few = u32::try_from(SEARCHES).unwrap();
+    let closed = faraway.gate.write().await;
+    let searches: Vec<_> = (0..3 * few)
+        .map(|_| {
+            let follower = Arc::clone(&process.follower);
+            tokio::spawn(async move { follower.search_once(&tag(), pinned).await.is_ok() })
+        })
+        .collect();
+    faraway.begun.acquire_many(few).await.unwrap().forget();
+    // The others have not even begun.
+    assert_eq!(asked(), u64::from(few));
+    assert_eq!(faraway.begun.available_permits(), 0);
+    drop(closed);
+    for search in searches {
+        assert!(search.await.unwrap());
+    }
+    assert_eq!(asked(), 3 * u64::from(few));
 }
 
 #[tokio::test(start_paused = true)]
