@@ -82,21 +82,22 @@ pub(crate) fn code_of(error: &watcher::Error) -> Option<StatusCode> {
     StatusCode::from_u16(code).ok()
 }
 
-/// What interrupted a watch, in the API server's words where there are some: the error's own text ends in a dump of the answer.
+/// What interrupted a watch, in the API server's words where there are some: the error's own text ends in a dump of the answer. No longer
+/// than [`chain`].
 pub fn words_of_watch(error: &watcher::Error) -> String {
     match error {
         watcher::Error::InitialListFailed(source)
         | watcher::Error::WatchStartFailed(source)
         | watcher::Error::WatchFailed(source) => words_of(source),
-        watcher::Error::WatchError(status) if !status.message.is_empty() => message_of(status),
+        watcher::Error::WatchError(status) if !status.message.is_empty() => shortened(message_of(status), LONGEST),
         other => chain(other),
     }
 }
 
-/// The API server's own words when it answered, else the chain of causes.
+/// The API server's own words when it answered, else the chain of causes. No longer than [`chain`].
 pub fn words_of(error: &kube::Error) -> String {
     match error {
-        kube::Error::Api(status) if !status.message.is_empty() => message_of(status),
+        kube::Error::Api(status) if !status.message.is_empty() => shortened(message_of(status), LONGEST),
         other => chain(other),
     }
 }
@@ -127,7 +128,26 @@ pub(crate) fn message_of(status: &Status) -> String {
 /// (`sigs.k8s.io/structured-merge-diff`, seen with 1.36).
 const WRONG_TYPES: &str = "errors:\n";
 
-/// The chain of causes in one line, outermost first.
+/// Most bytes that are told of one link of a chain that speaks for itself. With the links around it, it fits into the message of a condition.
+const LONGEST_LINK: usize = 700;
+/// Most bytes that are told of a whole failure.
+const LONGEST: usize = 4_000;
+
+/// The text itself, or its beginning and its end when it has more bytes than `most`, with the number of those between the two.
+///
+/// Parsers quote what they read, and of bytes from outside that may be all of it. They say at the end where it stands.
+fn shortened(text: String, most: usize) -> String {
+    if text.len() <= most {
+        return text;
+    }
+    let end = most / 4;
+    let before = &text[..text.floor_char_boundary(most - end)];
+    let after = &text[text.ceil_char_boundary(text.len() - end)..];
+    let between = text.len() - before.len() - after.len();
+    format!("{before} [... {between} bytes ...] {after}")
+}
+
+/// The chain of causes in one line, outermost first, in about 4,000 bytes at most: the middle of longer texts is left out.
 ///
 /// A link whose text its parent already contains is left out: kube's errors display their source. Of an answer of the API server only its
 /// words are told: kube's text for it ends in a dump. What may quote a credential is told in words of ours.
@@ -139,16 +159,15 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
         let ours = answer_of(link).map(message_of).or_else(|| guarded::told(link));
         let last = ours.is_some();
         let words = ours.unwrap_or_else(|| link.to_string());
-        if text.is_empty() {
-            text.clone_from(&words);
-        } else if !parent.contains(&words) {
-            text.push_str(": ");
-            text.push_str(&words);
+        let is_said = !text.is_empty() && parent.contains(&words);
+        parent.clone_from(&words);
+        if !is_said {
+            text.push_str(if text.is_empty() { "" } else { ": " });
+            text.push_str(&shortened(words, if last { LONGEST } else { LONGEST_LINK }));
         }
-        parent = words;
         next = link.source().filter(|_| !last);
     }
-    text
+    shortened(text, LONGEST)
 }
 
 /// The API server's answer, if that is what a link of a chain is, boxed or not.
@@ -224,6 +243,53 @@ mod tests {
     fn chain_says_each_thing_once() {
         let error = Outer(Inner(std::io::Error::other("disk")));
         assert_eq!(chain(&error), "outer: inner: disk");
+    }
+
+    #[test]
+    fn of_a_link_that_quotes_too_much_beginning_and_end_are_told_between_whole_characters() {
+        let parsed = |quoted: &str| {
+            let text = format!("unknown field `{quoted}` at line 1 column 5");
+            chain(&Inner(std::io::Error::other(text)))
+        };
+        let whole = parsed(&"ü".repeat(300));
+        assert!(whole.contains(&"ü".repeat(300)) && !whole.contains("..."), "{whole}");
+        for padding in ["", "u"] {
+            let cut = parsed(&format!("{padding}{}", "ü".repeat(1 << 20)));
+            assert!(
+                cut.starts_with("inner: unknown field `") && cut.ends_with("` at line 1 column 5"),
+                "{cut}"
+            );
+            assert!(cut.contains("ü [... 20964") && cut.contains(" bytes ...] ü"), "{cut}");
+            assert!(cut.len() < LONGEST_LINK + 50, "{cut}");
+        }
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("link {number}{}", "x".repeat(500))]
+    struct Deep {
+        number: u32,
+        #[source]
+        cause: Option<Box<Self>>,
+    }
+
+    #[test]
+    fn a_long_chain_keeps_what_failed_and_its_innermost_cause() {
+        let deep = (0..100).fold(None, |cause, number| Some(Box::new(Deep { number, cause })));
+        let text = chain(&*deep.expect("links"));
+        assert!(text.starts_with("link 99x") && text.contains("link 0x"), "{text}");
+        assert!(text.len() < LONGEST + 50, "{text}");
+    }
+
+    #[test]
+    fn words_of_the_api_server_are_bounded_too() {
+        let refusal = Status::failure(&"ä".repeat(1 << 20), "Invalid").with_code(422);
+        let words = [
+            words_of(&kube::Error::Api(refusal.clone().boxed())),
+            words_of_watch(&watcher::Error::WatchError(refusal.boxed())),
+        ];
+        for words in words {
+            assert!(words.len() < LONGEST + 50 && words.ends_with('ä'), "{words}");
+        }
     }
 
     #[derive(Debug, thiserror::Error)]

@@ -28,6 +28,30 @@ async fn what_was_opened_before_a_change_is_not_remembered_after_it() {
 }
 
 #[tokio::test]
+async fn refusal_of_a_hostile_document_is_short_and_says_what_is_wrong_and_where() {
+    let root = root();
+    let metadata = root
+        .path()
+        .join(RELEASES_DIRECTORY)
+        .join(tag().to_string())
+        .join("metadata.yaml");
+    fs::write(&metadata, format!("versions: {}\n", "ü".repeat(1 << 14))).unwrap();
+    let (opened, _) = follower(&root).read(&tag()).await;
+    let Opened::Broken { message } = opened else {
+        panic!("it was read");
+    };
+    assert!(
+        message.contains("metadata.yaml") && message.contains("at line"),
+        "{message}"
+    );
+    assert!(
+        message.len() <= crds::conditions::MESSAGE_BYTES,
+        "{} bytes: {message}",
+        message.len()
+    );
+}
+
+#[tokio::test]
 async fn storage_that_is_away_changes_nothing_that_was_read_from_it() {
     let root = root();
     let follower = follower(&root);
