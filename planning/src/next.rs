@@ -29,7 +29,7 @@ impl Next {
 
 /// Seconds until a failed operation is tried again: 1, 2, 4, … up to five minutes.
 ///
-/// Without jitter, because the keys of one release fail and recover together anyway; the API server is protected by the client's rate limit.
+/// Without jitter, because the keys of one release fail and recover together anyway; the API server says itself when it is to be left alone, and the client keeps to it.
 pub fn retry_delay_seconds(attempts: u32) -> i64 {
     const LONGEST: i64 = 300;
     let exponent = attempts.saturating_sub(1).min(9);

@@ -6,6 +6,7 @@ mod connections;
 mod fencing;
 mod limits;
 mod pacing;
+mod patience;
 mod reach;
 mod request;
 mod traffic;
@@ -25,6 +26,7 @@ use self::connections::ConnectionsLayer;
 use self::fencing::FencingLayer;
 use self::limits::LimitsLayer;
 use self::pacing::PacingLayer;
+use self::patience::PatienceLayer;
 use self::reach::ReachLayer;
 use self::traffic::TrafficLayer;
 use crate::lease::Fence;
@@ -102,6 +104,7 @@ pub async fn connect(options: &ClientOptions, traffic: &Traffic) -> Result<Clien
         .with_layer(&TrafficLayer::new(traffic.clone()))
         .with_layer(&ConnectionsLayer::new(CONNECTIONS))
         .with_layer(&PacingLayer::new(options.qps, options.burst))
+        .with_layer(&PatienceLayer::new(traffic.clone()))
         .build())
 }
 

@@ -1,7 +1,9 @@
 //! Counts what goes to the API server, by verb, resource and answer, and makes a span of what belongs to a reconcile.
 
 use std::pin::Pin;
+use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use http::{Request, Response};
 use kube::client::Body;
@@ -30,10 +32,11 @@ pub struct RequestLabels {
 #[derive(Clone, Debug, Default)]
 pub struct Traffic {
     requests: Family<RequestLabels, Counter>,
+    waited: Counter<f64, AtomicU64>,
 }
 
 impl Traffic {
-    /// Registered as `kubernetes_requests_total`, below the registry's prefix.
+    /// Registered as `kubernetes_requests_total` and `kubernetes_retry_after_seconds_total`, below the registry's prefix.
     pub fn register(registry: &mut Registry) -> Self {
         let traffic = Self::default();
         registry.register(
@@ -41,12 +44,29 @@ impl Traffic {
             "Requests to the API server by verb, resource and answer",
             traffic.requests.clone(),
         );
+        registry.register(
+            "kubernetes_retry_after_seconds",
+            "Seconds that requests waited because the API server had named a time (Retry-After)",
+            traffic.waited.clone(),
+        );
         traffic
     }
 
     /// Requests counted so far under these labels.
     pub fn count(&self, labels: &RequestLabels) -> u64 {
         self.requests.get(labels).map_or(0, |counter| counter.get())
+    }
+
+    /// A request has waited so long because the API server had asked for it.
+    pub(super) fn waited(&self, time: Duration) {
+        if !time.is_zero() {
+            self.waited.inc_by(time.as_secs_f64());
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn seconds_waited(&self) -> f64 {
+        self.waited.get()
     }
 
     fn add(&self, asked: Asked, code: u16) {
