@@ -50,8 +50,17 @@ pub(super) async fn execute(context: &Context, stack: &ClusterStack, actions: &[
 
 async fn perform(context: &Context, stack: &ClusterStack, action: &StackAction) -> Result<(), String> {
     match action {
-        StackAction::CreateRelease { tag, spec, labels } => create(context, stack, tag, spec, labels).await,
-        StackAction::UpdateRelease { tag, spec, adopt } => update(context, stack, tag, spec, *adopt).await,
+        StackAction::CreateRelease {
+            tag,
+            spec,
+            watch_filter,
+        } => create(context, stack, tag, spec, watch_filter.as_deref()).await,
+        StackAction::UpdateRelease {
+            tag,
+            spec,
+            adopt,
+            watch_filter,
+        } => update(context, stack, tag, spec, (*adopt, watch_filter.as_deref())).await,
         StackAction::DeleteRelease { tag, uid } => delete(context, stack, tag, uid).await,
         StackAction::ApplyProviderObject {
             reference,
@@ -90,14 +99,14 @@ async fn create(
     stack: &ClusterStack,
     tag: &str,
     spec: &ClusterStackReleaseSpec,
-    wanted_labels: &BTreeMap<String, String>,
+    watch_filter: Option<&str>,
 ) -> Result<(), String> {
     let mut release = ClusterStackRelease::new(tag, spec.clone());
     release.meta_mut().namespace = stack.namespace();
     // With the first write, so that no moment exists in which the release could vanish without its objects.
     release.meta_mut().finalizers = Some(vec![labels::RELEASE_FINALIZER.to_owned()]);
     release.meta_mut().owner_references = Some(stack.owner_ref(&()).into_iter().collect());
-    release.meta_mut().labels = Some(wanted_labels.clone()).filter(|labels| !labels.is_empty());
+    set_watch_filter(&mut release, watch_filter);
     let namespace = stack.namespace().unwrap_or_default();
     // No chart and no storage may hold up a stack.
     release.meta_mut().annotations = timeout(PATIENCE, kinds(context, &release)).await.ok().flatten();
@@ -111,7 +120,32 @@ async fn create(
             context.releases.note(created);
             Ok(())
         }
+        Err(kube::Error::Api(status)) if status.code == 409 && watch_filter.is_some() => {
+            let unseen = api(context, stack).get(tag).await.map_err(|error| words_of(&error))?;
+            if !unseen
+                .owner_references()
+                .iter()
+                .any(|owner| Some(&owner.uid) == stack.uid().as_ref())
+            {
+                return Err(words_of(&kube::Error::Api(status)));
+            }
+            // Made before the stack had its label: without it the watch shows nothing of it.
+            replace(context, stack, unseen, |release| {
+                set_watch_filter(release, watch_filter)
+            })
+            .await
+        }
         Err(error) => Err(words_of(&error)),
+    }
+}
+
+fn set_watch_filter(release: &mut ClusterStackRelease, value: Option<&str>) {
+    match value {
+        Some(value) => {
+            let key = labels::WATCH_FILTER.to_owned();
+            release.labels_mut().insert(key, value.to_owned());
+        }
+        None => drop(release.labels_mut().remove(labels::WATCH_FILTER)),
     }
 }
 
@@ -139,29 +173,42 @@ async fn update(
     stack: &ClusterStack,
     tag: &str,
     spec: &ClusterStackReleaseSpec,
-    adopt: bool,
+    (adopt, watch_filter): (bool, Option<&str>),
 ) -> Result<(), String> {
     let namespace = stack.namespace().unwrap_or_default();
     let current = context
         .releases
         .get(&namespace, tag)
         .ok_or_else(|| format!("release {tag} is gone"))?;
-    let mut wanted = current.as_ref().clone();
-    wanted.spec = spec.clone();
-    if adopt {
-        let references = wanted.meta_mut().owner_references.get_or_insert_default();
-        references.retain(|owner| owner.kind != "ClusterStack");
-        references.extend(stack.owner_ref(&()));
-    }
+    let wanted = current.as_ref().clone();
+    replace(context, stack, wanted, |wanted| {
+        wanted.spec = spec.clone();
+        set_watch_filter(wanted, watch_filter);
+        if adopt {
+            let references = wanted.meta_mut().owner_references.get_or_insert_default();
+            references.retain(|owner| owner.kind != "ClusterStack");
+            references.extend(stack.owner_ref(&()));
+        }
+    })
+    .await
+}
+
+/// Writes a release, as it was read, with this change.
+async fn replace(
+    context: &Context,
+    stack: &ClusterStack,
+    mut release: ClusterStackRelease,
+    change: impl FnOnce(&mut ClusterStackRelease),
+) -> Result<(), String> {
+    change(&mut release);
     let params = PostParams {
         field_manager: Some(labels::FIELD_MANAGER.to_owned()),
         ..PostParams::default()
     };
-    let updated = api(context, stack)
-        .replace(tag, &params, &wanted)
-        .await
-        .map_err(|error| words_of(&error))?;
-    context.releases.note(updated);
+    let replaced = api(context, stack)
+        .replace(&release.name_any(), &params, &release)
+        .await;
+    context.releases.note(replaced.map_err(|error| words_of(&error))?);
     Ok(())
 }
 

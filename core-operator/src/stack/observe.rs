@@ -80,6 +80,7 @@ fn view(release: &ClusterStackRelease, stack: &ClusterStack) -> ReleaseView {
         uid: release.uid().unwrap_or_default(),
         owner: owner(release, stack),
         deleting: release.metadata.deletion_timestamp.is_some(),
+        watch_filter: release.labels().get(labels::WATCH_FILTER).cloned(),
         spec: release.spec.clone(),
         ready: status.ready,
         kubernetes_version: status.kubernetes_version,

@@ -7,6 +7,7 @@ mod guards;
 mod logs;
 mod replicas;
 mod rights;
+mod scope;
 mod secrets;
 mod shards;
 mod shutdown;

@@ -139,6 +139,9 @@ pub struct ReleaseView {
     pub owner: Owner,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// The value of its label for watch filters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch_filter: Option<String>,
     /// Its spec.
     pub spec: ClusterStackReleaseSpec,
     /// `status.ready`.

@@ -56,8 +56,8 @@ pub enum StackAction {
         tag: String,
         /// Its spec.
         spec: Box<ClusterStackReleaseSpec>,
-        /// Its labels.
-        labels: BTreeMap<String, String>,
+        /// The value of its label for watch filters, where the stack has one.
+        watch_filter: Option<String>,
     },
     /// Bring a release object in line.
     UpdateRelease {
@@ -67,6 +67,8 @@ pub enum StackAction {
         spec: Box<ClusterStackReleaseSpec>,
         /// Whether the stack becomes its owner.
         adopt: bool,
+        /// The value of its label for watch filters; none: it has no such label.
+        watch_filter: Option<String>,
     },
     /// Delete a release object, provided that it still has this identity.
     DeleteRelease {
@@ -349,12 +351,16 @@ fn actions(observed: &StackObserved, selection: &Selection) -> Vec<StackAction> 
 }
 
 fn create(observed: &StackObserved, tag: &ReleaseTag) -> StackAction {
-    let labels = observed.labels.iter().filter(|(key, _)| *key == labels::WATCH_FILTER);
     StackAction::CreateRelease {
         tag: tag.to_string(),
         spec: Box::new(release_spec(observed, tag)),
-        labels: labels.map(|(key, value)| (key.clone(), value.clone())).collect(),
+        watch_filter: watch_filter(observed).cloned(),
     }
+}
+
+/// Who looks after the stack looks after its releases.
+fn watch_filter(observed: &StackObserved) -> Option<&String> {
+    observed.labels.get(labels::WATCH_FILTER)
 }
 
 /// What brings an existing release and its provider object in line.
@@ -364,12 +370,14 @@ fn adjust(observed: &StackObserved, tag: &ReleaseTag, view: &ReleaseView) -> Vec
     }
     let spec = release_spec(observed, tag);
     let adopt = view.owner != Owner::Us;
+    let watch_filter = watch_filter(observed);
     let mut actions = Vec::new();
-    if adopt || view.spec != spec {
+    if adopt || view.spec != spec || view.watch_filter.as_ref() != watch_filter {
         actions.push(StackAction::UpdateRelease {
             tag: tag.to_string(),
             spec: Box::new(spec),
             adopt,
+            watch_filter: watch_filter.cloned(),
         });
     }
     actions.extend(provider::action(observed, tag, view));

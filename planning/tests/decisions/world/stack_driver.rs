@@ -188,7 +188,7 @@ impl World {
                 api.releases.insert(tag.clone(), release);
                 Ok(())
             }),
-            StackAction::UpdateRelease { tag, spec, adopt } => self.write(None, |api| {
+            StackAction::UpdateRelease { tag, spec, adopt, .. } => self.write(None, |api| {
                 let owner = api.stacks.get(name).map(|stack| (name.to_owned(), stack.uid.clone()));
                 let release = api.releases.get_mut(tag).ok_or("not found")?;
                 release.generation += i64::from(release.spec != **spec);
@@ -293,6 +293,7 @@ fn view(name: &str, stack: &StackObject, release: &ReleaseObject) -> ReleaseView
         uid: release.uid.clone(),
         owner,
         deleting: release.deleting,
+        watch_filter: None,
         spec: release.spec.clone(),
         ready: release.status.ready,
         kubernetes_version: release.status.kubernetes_version.clone(),
