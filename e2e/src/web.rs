@@ -1,8 +1,10 @@
 //! Servers of releases that a test plays: plain HTTP on a loopback port, with a log of what they were asked.
 
+mod stop;
+
 use std::{
     collections::BTreeMap,
-    fmt, fs,
+    fmt, fs, io,
     net::Ipv4Addr,
     path::Path,
     sync::{
@@ -24,6 +26,9 @@ use tokio::{
     net::TcpListener,
     task::{AbortHandle, JoinSet},
 };
+
+pub use self::stop::{Arrest, Moment, Stopped};
+use self::stop::{Sent, Stops, Verdict};
 
 /// What a server says to a question.
 pub type Answer = Response<Bytes>;
@@ -51,6 +56,7 @@ struct State {
     silence: Mutex<Box<Question>>,
     /// Questions that wait for one.
     unanswered: AtomicUsize,
+    stops: Arc<Stops>,
     visits: Mutex<Vec<Visit>>,
 }
 
@@ -74,6 +80,7 @@ impl WebServer {
             behaviour: Box::new(behaviour),
             silence: Mutex::new(Box::new(|_| false)),
             unanswered: AtomicUsize::new(0),
+            stops: Arc::default(),
             visits: Mutex::default(),
         });
         Ok(Self {
@@ -96,6 +103,12 @@ impl WebServer {
     /// From now on whoever asks for a target (path and query) that is meant waits for an answer until he hangs up.
     pub fn keep_silent(&self, is_meant: impl Fn(&str) -> bool + Send + Sync + 'static) {
         *lock(&self.state.silence) = Box::new(is_meant);
+    }
+
+    /// Arms the server for the first question that is meant, by its number since the start, counted from 1, and its target (path and query).
+    /// The later of two calls replaces the earlier.
+    pub fn stop_at(&self, moment: Moment, is_meant: impl Fn(usize, &str) -> bool + Send + 'static) -> Arrest {
+        self.state.stops.arm(moment, Box::new(is_meant))
     }
 
     /// How many questions wait for an answer now.
@@ -134,14 +147,7 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
         while connections.try_join_next().is_some() {}
         let state = Arc::clone(&state);
         connections.spawn(async move {
-            let service = service_fn(move |request| {
-                let state = Arc::clone(&state);
-                async move {
-                    state.silence(&request.uri().to_string()).await;
-                    let answer = state.answer(&whole(request).await?);
-                    Ok::<_, hyper::Error>(answer.map(Full::new))
-                }
-            });
+            let service = service_fn(move |request| serve(Arc::clone(&state), request));
             let mut server = http1::Builder::new();
             // Whoever hangs up has heard enough.
             let _ = server
@@ -152,10 +158,35 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
     }
 }
 
+async fn serve(state: Arc<State>, request: Request<Incoming>) -> io::Result<Response<Sent>> {
+    let target = request.uri().to_string();
+    let verdict = state.stops.judge(&target);
+    state.silence(&target).await;
+    let request = whole(request).await?;
+    let pending = match verdict {
+        Verdict::Answer => None,
+        Verdict::Hold(hold) => {
+            hold.over().await?;
+            None
+        }
+        Verdict::Stop(pending) if pending.moment == Moment::BeforeAnswer => {
+            pending.stop().over().await?;
+            None
+        }
+        Verdict::Stop(pending) => Some(pending),
+    };
+    let answer = state.answer(&request);
+    Ok(match pending {
+        None => answer.map(|bytes| Full::new(bytes).map_err(|never| match never {}).boxed_unsync()),
+        Some(pending) => pending.within(answer),
+    })
+}
+
 /// A question with its body, which nobody sends here by gigabytes.
-async fn whole(request: Request<Incoming>) -> hyper::Result<Request<Bytes>> {
+async fn whole(request: Request<Incoming>) -> io::Result<Request<Bytes>> {
     let (parts, body) = request.into_parts();
-    Ok(Request::from_parts(parts, body.collect().await?.to_bytes()))
+    let body = body.collect().await.map_err(io::Error::other)?;
+    Ok(Request::from_parts(parts, body.to_bytes()))
 }
 
 /// A question that waits for an answer.

@@ -4,7 +4,10 @@
 //! The write is stopped by a proxy in front of the API server, once before the API server learns of it and once when it is
 //! done but the operator does not know. Each journey has a namespace, a proxy, a directory of releases and an operator of
 //! its own; some take part in leader election with the shortest Lease there is. At every station the whole world is
-//! compared with that of a journey without a crash.
+//! compared with that of a journey without a crash. What happens between such writes, at sources and in the store, is in `sources`.
+
+mod effects;
+mod sources;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
