@@ -246,7 +246,8 @@ pub(crate) fn get(path: &str) -> Result<http::Request<Vec<u8>>> {
         .with_context(|| format!("{path:?} is not a path"))
 }
 
-fn free_port() -> Result<u16> {
+/// A port that nobody listens on yet.
+pub(crate) fn free_port() -> Result<u16> {
     use std::hash::{BuildHasher, RandomState};
     for attempt in 0..1_000_u32 {
         // Random, so that processes that start at the same time do not walk the same way.

@@ -11,7 +11,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::{
-        LazyLock,
+        Arc, LazyLock,
         atomic::{AtomicU32, Ordering},
     },
     thread,
@@ -22,7 +22,7 @@ use anyhow::{Context, Result, anyhow};
 use crds::{ClusterStack, ClusterStackRelease, labels};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Api, Client, Resource,
     api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams},
     core::{GroupVersionKind, NamespaceResourceScope},
 };
@@ -51,23 +51,28 @@ const LONGEST_NAME: usize = 50;
 struct Shared {
     // Clients live on the runtime that made them, so all journeys run on this one.
     runtime: Runtime,
-    control_plane: ControlPlane,
+    control_plane: Arc<ControlPlane>,
     lab: Lab,
 }
 
 static SHARED: LazyLock<Result<Shared>> = LazyLock::new(|| {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let control_plane = runtime.block_on(ControlPlane::start(Options {
-        crds: true,
-        audit_bodies: true,
-        ..Options::default()
-    }))?;
+    let control_plane = Arc::new(runtime.block_on(start())?);
     Ok(Shared {
         runtime,
         control_plane,
         lab: Lab::load()?,
     })
 });
+
+async fn start() -> Result<ControlPlane> {
+    let options = Options {
+        crds: true,
+        audit_bodies: true,
+        ..Options::default()
+    };
+    ControlPlane::start(options).await
+}
 
 /// Runs one journey in the test that calls this. The namespace is named after the test. No journey arrives on which the operator
 /// panicked, although it catches that for the object that it looks at.
@@ -87,13 +92,9 @@ static SHARED: LazyLock<Result<Shared>> = LazyLock::new(|| {
 pub fn journey(travel: impl AsyncFnOnce(&mut Journey) -> Result<()>) -> Result<()> {
     let shared = SHARED.as_ref().map_err(|error| anyhow!("{error:#}"))?;
     shared.runtime.block_on(async {
-        let mut journey = Journey::begin(shared).await?;
-        let dump = shared.control_plane.failure_dump().with_logs(&journey.folder);
-        travel(&mut journey).await?;
-        journey.nothing_panicked()?;
-        journey.nothing_beyond_its_rights().await?;
-        dump.call_off();
-        Ok(())
+        let namespace = new_namespace(&shared.control_plane.client(), &name_of_this_test()).await?;
+        let journey = Journey::begin(Arc::clone(&shared.control_plane), &shared.lab, namespace).await?;
+        journey.travel(travel).await
     })
 }
 
@@ -111,16 +112,14 @@ pub struct Journey {
     folder: PathBuf,
     /// In the audit log, before any operator of the journey.
     begun: Mark,
-    control_plane: &'static ControlPlane,
+    control_plane: Arc<ControlPlane>,
     lab: &'static Lab,
 }
 
 impl Journey {
-    async fn begin(shared: &'static Shared) -> Result<Self> {
-        let control_plane = &shared.control_plane;
+    async fn begin(control_plane: Arc<ControlPlane>, lab: &'static Lab, namespace: String) -> Result<Self> {
         let client = control_plane.client();
         let begun = control_plane.audit_log().end()?;
-        let namespace = new_namespace(&client, &name_of_this_test()).await?;
         let folder = control_plane.folder().join("journeys").join(&namespace);
         let releases = Releases::at(&folder.join("releases"))?;
         let kubeconfig = control_plane.kubeconfig_for(&operator_of(&namespace)).await?;
@@ -133,7 +132,6 @@ impl Journey {
             flags: Vec::new(),
             log: folder.join("core-operator.log"),
         };
-        let lab = &shared.lab;
         Ok(Self {
             client,
             namespace,
@@ -147,6 +145,26 @@ impl Journey {
         })
     }
 
+    async fn travel(mut self, travel: impl AsyncFnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let dump = self.control_plane.failure_dump().with_logs(&self.folder);
+        travel(&mut self).await?;
+        self.nothing_panicked()?;
+        self.nothing_beyond_its_rights().await?;
+        dump.call_off();
+        Ok(())
+    }
+
+    /// A journey within this one, in a namespace of the same name and with the same releases, on a control plane that nobody else uses and that
+    /// ends with it.
+    pub async fn elsewhere(&self, travel: impl AsyncFnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let control_plane = Arc::new(start().await?);
+        make_namespace(&control_plane.client(), &self.namespace).await?;
+        let mut journey = Self::begin(control_plane, self.lab, self.namespace.clone()).await?;
+        self.releases.root().clone_into(&mut journey.options.release_dir);
+        journey.releases = self.releases.clone();
+        journey.travel(travel).await
+    }
+
     /// A folder for files of the journey, with the operator's log.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -157,9 +175,9 @@ impl Journey {
         self.folder.join("decisions")
     }
 
-    /// The control plane, which other journeys use at the same time.
-    pub fn control_plane(&self) -> &'static ControlPlane {
-        self.control_plane
+    /// The control plane, which other journeys use at the same time unless this one is [elsewhere](Journey::elsewhere).
+    pub fn control_plane(&self) -> &ControlPlane {
+        &self.control_plane
     }
 
     /// The programs from outside this repository.
@@ -199,7 +217,7 @@ impl Journey {
 
     /// Puts a proxy between the API server and the operator, which is still to be started. Nobody reads what it decides there.
     pub async fn behind_a_proxy(&mut self) -> Result<FaultProxy> {
-        let proxy = FaultProxy::start(self.control_plane).await?;
+        let proxy = FaultProxy::start(&self.control_plane).await?;
         self.options.kubeconfig = proxy.kubeconfig_for(&operator_of(&self.namespace)).await?;
         self.options.record = None;
         Ok(proxy)
@@ -453,10 +471,15 @@ async fn new_namespace(client: &Client, stem: &str) -> Result<String> {
         stem.trim_end_matches('-'),
         COUNTER.fetch_add(1, Ordering::Relaxed)
     );
+    make_namespace(client, &name).await?;
+    Ok(name)
+}
+
+async fn make_namespace(client: &Client, name: &str) -> Result<()> {
     let mut namespace = Namespace::default();
-    namespace.metadata.name = Some(name);
+    namespace.metadata.name = Some(name.to_owned());
     let created = Api::<Namespace>::all(client.clone())
         .create(&kube::api::PostParams::default(), &namespace)
         .await;
-    Ok(created.context("failed to make a namespace")?.name_any())
+    created.map(drop).context("failed to make a namespace")
 }

@@ -21,6 +21,8 @@ pub struct Lab {
     pub controlplane: PathBuf,
     /// The program built from `e2e/outside`; only the whole set-up makes it.
     outside: Option<PathBuf>,
+    /// The folder of the programs built from `e2e/clusterapi`; only the whole set-up makes it.
+    clusterapi: Option<PathBuf>,
     /// Real Helm, by minor version (`v3.19`): the oracle of rendering.
     #[serde(default)]
     pub helm: BTreeMap<String, PathBuf>,
@@ -57,5 +59,12 @@ impl Lab {
     pub fn outside(&self) -> Result<&Path> {
         let path = self.outside.as_deref().filter(|path| path.is_file());
         path.context("the lab has no programs of others: run `cargo xtask setup` first")
+    }
+
+    /// A program built from `e2e/clusterapi`: see [`crate::cluster_api`].
+    pub fn cluster_api(&self, program: &str) -> Result<PathBuf> {
+        let path = self.clusterapi.as_ref().map(|folder| folder.join(program));
+        path.filter(|path| path.is_file())
+            .context("the lab has no programs of Cluster API: run `cargo xtask setup` first")
     }
 }

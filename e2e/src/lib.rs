@@ -11,6 +11,7 @@
 pub mod audit;
 mod authority;
 pub mod built;
+pub mod cluster_api;
 pub mod control_plane;
 pub mod cosign;
 pub mod definitions;

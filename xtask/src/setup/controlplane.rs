@@ -18,13 +18,13 @@ const MODULE: Module = Module {
     folder: "e2e/controlplane",
     title: "the control plane",
     kind: "control-plane",
-    binary: "controlplane",
+    programs: ".",
 };
 
 /// The path of the binary; some four minutes on two cores the first time.
 pub(super) fn build(workspace: &Workspace, cache: &Cache, go: &Go) -> anyhow::Result<PathBuf> {
     let linker_flags = linker_flags(&MODULE.sources(workspace)?)?;
-    MODULE.build(workspace, cache, go, &linker_flags)
+    Ok(MODULE.build(workspace, cache, go, &linker_flags)?.join("controlplane"))
 }
 
 /// A server built from modules calls itself `v0.0.0-master+$Format:%H$`, which Cluster API refuses: the version is stamped in, as the

@@ -2,6 +2,7 @@
 //! `.lab/lab.json`, which tests read.
 
 mod cache;
+mod clusterapi;
 mod controlplane;
 mod crds;
 mod go;
@@ -43,6 +44,9 @@ struct Lab {
     /// One binary: programs of other projects that tests need, by its first argument.
     #[serde(skip_serializing_if = "Option::is_none")]
     outside: Option<PathBuf>,
+    /// The folder with the programs of Cluster API and with the stand-in for the Go operator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clusterapi: Option<PathBuf>,
     /// The oracle of the renderer's tests, by profile.
     helm: BTreeMap<String, PathBuf>,
     /// Folders of CRD files by the project they come from.
@@ -68,6 +72,7 @@ pub(crate) fn run(workspace: &Workspace, parts: Parts) -> anyhow::Result<Duratio
     // No chore but the tests has a use for these.
     if parts == Parts::All {
         lab.outside = Some(outside::build(workspace, &cache, &go)?);
+        lab.clusterapi = Some(clusterapi::build(workspace, &cache, &go)?);
     }
     describe(workspace, &lab)?;
     Ok(begin.elapsed())

@@ -1,4 +1,4 @@
-//! A binary built from a Go module of this repository, kept by the hash of all that it is made from.
+//! Programs built from a Go module of this repository, kept by the hash of all that they are made from.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{step::read_log, workspace::Workspace};
 
-/// A Go module whose `main` picks one of several programs by its first argument.
+/// A Go module and the programs that are built with its versions.
 pub(super) struct Module {
     /// Seen from the root of the workspace.
     pub(super) folder: &'static str,
@@ -21,15 +21,16 @@ pub(super) struct Module {
     pub(super) title: &'static str,
     /// The folder of the cache that has one entry for each content.
     pub(super) kind: &'static str,
-    /// The name of the binary.
-    pub(super) binary: &'static str,
+    /// Which programs: `.` is the module's own, `tool` those that its `go.mod` names as tools. A program is called as the last part of the
+    /// path of its package.
+    pub(super) programs: &'static str,
 }
 
 /// A file of a module: its name and its text.
 pub(super) type Source = (String, String);
 
 impl Module {
-    /// The path of the binary.
+    /// The folder with the programs.
     pub(super) fn build(
         &self,
         workspace: &Workspace,
@@ -38,13 +39,13 @@ impl Module {
         linker_flags: &str,
     ) -> anyhow::Result<PathBuf> {
         let Self {
-            title, kind, binary, ..
+            title, kind, programs, ..
         } = *self;
         let folder = self.folder(workspace);
         let sources = self.sources(workspace)?;
         let parts = sources.iter().flat_map(|(name, text)| [name.as_str(), text.as_str()]);
         let key = Key::of(parts.chain([go.version.as_str(), linker_flags]));
-        let entry = cache.entry(kind, &key, |partial| {
+        cache.entry(kind, &key, |partial| {
             let packages = self.count_packages(workspace, go)?;
             go.step(workspace, &format!("build {title}"), |command| {
                 // With -v every package that is compiled makes a line.
@@ -61,14 +62,13 @@ impl Module {
                     .env("CGO_ENABLED", "0")
                     .arg(linker_flags)
                     .arg("-o")
-                    .arg(partial.join(binary))
-                    .arg(".");
+                    .arg(partial)
+                    .arg(programs);
             })
             .expecting_lines(packages)
             .run()
             .map(drop)
-        })?;
-        Ok(entry.join(binary))
+        })
     }
 
     /// How many packages a build from nothing compiles; fetches their modules on the way.
@@ -79,27 +79,31 @@ impl Module {
             command
                 .current_dir(folder)
                 .env("CGO_ENABLED", "0")
-                .args(["list", "-mod=readonly", "-deps", "."]);
+                .args(["list", "-mod=readonly", "-deps", self.programs]);
         });
         let log = step.run()?.log;
         // Beside the packages the log has a line for each module fetched.
         Ok(read_log(&log)?.lines().filter(|line| !line.starts_with("go: ")).count())
     }
 
-    /// What the binary is made from, by name.
+    /// What the programs are made from, by their path in the module.
     pub(super) fn sources(&self, workspace: &Workspace) -> anyhow::Result<Vec<Source>> {
-        let folder = self.folder(workspace);
-        let mut sources = Vec::new();
-        for entry in fs::read_dir(&folder).with_context(|| format!("failed to list {}", folder.display()))? {
-            let path = entry
-                .with_context(|| format!("failed to list {}", folder.display()))?
-                .path();
-            let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-                continue;
-            };
-            if matches!(name, "go.mod" | "go.sum") || path.extension().is_some_and(|extension| extension == "go") {
-                let text = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
-                sources.push((name.to_owned(), text));
+        let root = self.folder(workspace);
+        let (mut sources, mut folders) = (Vec::new(), vec![root.clone()]);
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).with_context(|| format!("failed to list {}", folder.display()))? {
+                let path = entry
+                    .with_context(|| format!("failed to list {}", folder.display()))?
+                    .path();
+                let name = path.strip_prefix(&root).unwrap_or(&path).to_string_lossy().into_owned();
+                let is_go = path.extension().is_some_and(|extension| extension == "go");
+                if path.is_dir() {
+                    folders.push(path);
+                } else if is_go || matches!(name.as_str(), "go.mod" | "go.sum") {
+                    let text =
+                        fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+                    sources.push((name, text));
+                }
             }
         }
         sources.sort();
