@@ -45,8 +45,8 @@ pub const PROVIDER_CLUSTER_STACK_OPERATOR: &str = "cluster-stack-operator";
 pub const CONTRACT_V1BETA1: &str = "cluster.x-k8s.io/v1beta1";
 /// Label by which `clusterctl` finds CRDs.
 pub const CLUSTERCTL: &str = "clusterctl.cluster.x-k8s.io";
-/// Label that makes `clusterctl move` take an object, or all objects of a CRD, along without an owning Cluster.
-pub const CLUSTERCTL_MOVE: &str = "clusterctl.cluster.x-k8s.io/move";
+/// Label on CRDs that makes `clusterctl move` take all objects of the kind along, and what these own.
+pub const CLUSTERCTL_MOVE_HIERARCHY: &str = "clusterctl.cluster.x-k8s.io/move-hierarchy";
 /// Label with the name of the Cluster that an object belongs to (Cluster API).
 pub const CLUSTER_NAME: &str = "cluster.x-k8s.io/cluster-name";
 
@@ -68,6 +68,9 @@ pub const STATUS_FIELD_MANAGER: &str = "stackwright-status";
 pub const PREDECESSOR_FIELD_MANAGER: &str = "kubectl";
 /// Field manager under which the Go operator wrote its own objects and their status.
 pub const PREDECESSOR_STATUS_FIELD_MANAGER: &str = "manager";
+
+/// Field manager under which `clusterctl move --from-directory` makes objects. Without files it moves their owners along.
+pub const MOVER_FIELD_MANAGER: &str = "clusterctl";
 
 /// Length of the value of [`PART_OF`].
 const HEX_DIGITS: usize = 32;

@@ -320,7 +320,7 @@ fn kinds_are_named_labelled_and_served_as_the_contract_says() {
                 "cluster.x-k8s.io/provider": "cluster-stack-operator",
                 "cluster.x-k8s.io/v1beta1": "v1beta1",
                 "clusterctl.cluster.x-k8s.io": "",
-                "clusterctl.cluster.x-k8s.io/move": "",
+                "clusterctl.cluster.x-k8s.io/move-hierarchy": "",
             })
         );
     }

@@ -1,6 +1,7 @@
-//! Hands the fields that predecessors own over to us, by renaming their entries in managedFields.
+//! Hands the fields that others own over to us: those of predecessors by renaming their entries in managedFields, those that a mover owns
+//! together with us by taking them out of its entry.
 //!
-//! Without it, fields that a later release drops would stay: server-side apply removes only what its own manager owned.
+//! Without it, fields that a later release drops would stay: server-side apply removes only what its own manager owned, and nobody else.
 //! Which objects and which managers is the caller's decision.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry};
@@ -86,6 +87,27 @@ pub async fn take_over(
     key: &ObjectKey,
     renames: &[Rename<'_>],
 ) -> Result<Takeover, TakeoverError> {
+    rewrite(client, discovery, key, |entries| renamed(entries, renames)).await
+}
+
+/// Leaves what `ours` has applied to one object to `ours` alone, where `mover` has updated it too; what else the mover owns stays its own.
+/// Doing it again does nothing.
+pub async fn relieve(
+    client: &Client,
+    discovery: &Discovery,
+    key: &ObjectKey,
+    mover: &str,
+    ours: &str,
+) -> Result<Takeover, TakeoverError> {
+    rewrite(client, discovery, key, |entries| relieved(entries, mover, ours)).await
+}
+
+async fn rewrite(
+    client: &Client,
+    discovery: &Discovery,
+    key: &ObjectKey,
+    change: impl Fn(&[ManagedFieldsEntry]) -> Option<Vec<ManagedFieldsEntry>>,
+) -> Result<Takeover, TakeoverError> {
     let found = discovery.resolve_kind(&key.group_kind()).await;
     let Some(resolved) = found.map_err(|source| TakeoverError::Discover {
         key: key.clone(),
@@ -103,7 +125,7 @@ pub async fn take_over(
         let Some(object) = api.get_metadata_opt(&key.name).await.map_err(wrap)? else {
             return Ok(Takeover::Gone);
         };
-        let Some(entries) = renamed(object.metadata.managed_fields.as_deref().unwrap_or_default(), renames) else {
+        let Some(entries) = change(object.metadata.managed_fields.as_deref().unwrap_or_default()) else {
             return Ok(Takeover::NothingToDo);
         };
         let patch = json!([
@@ -150,6 +172,55 @@ pub fn renamed(entries: &[ManagedFieldsEntry], renames: &[Rename<'_>]) -> Option
         }
     }
     Some(result)
+}
+
+/// The entries without the fields in the mover's that `ours` applied too; `None` when there are no such fields.
+pub fn relieved(entries: &[ManagedFieldsEntry], mover: &str, ours: &str) -> Option<Vec<ManagedFieldsEntry>> {
+    let is = |entry: &ManagedFieldsEntry, manager: &str, operation: &str| {
+        entry.manager.as_deref() == Some(manager)
+            && entry.operation.as_deref() == Some(operation)
+            && entry.subresource.is_none()
+    };
+    let applied = entries.iter().find(|entry| is(entry, ours, "Apply"))?;
+    let FieldsV1(applied) = applied.fields_v1.as_ref()?;
+    let mut changed = false;
+    let mut result = Vec::new();
+    for entry in entries {
+        let mut entry = entry.clone();
+        if is(&entry, mover, "Update")
+            && let Some(FieldsV1(fields)) = &mut entry.fields_v1
+        {
+            changed |= subtract(fields, applied);
+            if fields.as_object().is_none_or(serde_json::Map::is_empty) {
+                continue;
+            }
+        }
+        result.push(entry);
+    }
+    changed.then_some(result)
+}
+
+/// Takes a set of fields out of another, and says whether it held any of them. A map or list goes with the last that was in it: who owned it
+/// alone would keep it when it is empty.
+fn subtract(from: &mut Value, taken: &Value) -> bool {
+    /// An element with others in it is itself in the set by this.
+    const ITSELF: &str = ".";
+    let (Value::Object(from), Value::Object(taken)) = (from, taken) else {
+        return false;
+    };
+    let mut changed = false;
+    from.retain(|element, below| {
+        let Some(taken_below) = taken.get(element) else {
+            return true;
+        };
+        changed |= subtract(below, taken_below);
+        let holds_more = below
+            .as_object()
+            .is_some_and(|below| below.keys().any(|element| element != ITSELF));
+        changed |= !holds_more;
+        holds_more
+    });
+    changed
 }
 
 /// As the API server identifies entries: the version counts for updates, not for applies.

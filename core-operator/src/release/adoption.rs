@@ -11,7 +11,7 @@ use operator_kit::read::read;
 use planning::release::Belongs;
 use serde_json::{Value, json};
 
-use super::live::{belongs, other_managers};
+use super::live::{belongs, other_managers, was_moved_here};
 use super::refusal::refusal;
 use crate::context::Context;
 
@@ -32,7 +32,7 @@ pub(super) async fn keep_what_is_there(
         return Ok(None);
     };
     let whose = belongs(&live, part_of);
-    if !matches!(whose, Belongs::Nobody | Belongs::Stranger) {
+    if !matches!(whose, Belongs::Nobody | Belongs::Stranger) || was_moved_here(&live, part_of) {
         return Ok(Some(whose));
     }
     let mark = json!({

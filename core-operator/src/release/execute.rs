@@ -7,14 +7,14 @@ use crds::{ClusterStackRelease, labels};
 use futures::future::join_all;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use operator_kit::apply::{AppliedObject, ApplyOptions, apply};
+use operator_kit::apply::{AppliedObject, ApplyOptions, ForeignOwner, apply};
 use operator_kit::comparison::compare;
 use operator_kit::delete::{Deletion, Version, delete};
 use operator_kit::failure::chain;
 use operator_kit::object::ObjectKey;
 use operator_kit::objects::Seen;
 use operator_kit::read::read;
-use operator_kit::takeover::{Rename, take_over};
+use operator_kit::takeover::{Rename, relieve, take_over};
 use planning::release::{
     ApplyReason, Attempt, Belongs, Drifted, Failure, Intent, Read, ReleaseAction, Rendering, Step, Verified,
 };
@@ -25,7 +25,7 @@ use tracing::Instrument;
 use super::adoption::keep_what_is_there;
 use super::definition::without_loss;
 use super::intent::Intents;
-use super::live::{belongs, judged, other_managers};
+use super::live::{belongs, is_owned, judged, other_managers};
 use super::memory::ReleaseMemory;
 use super::observe::{Sight, lock, render, sight};
 use super::own::write_status;
@@ -212,6 +212,9 @@ impl Pass<'_> {
         let applying = apply(&self.context.client, &self.context.discovery, &body, &options);
         match self.context.metrics.applied(applying).await {
             Ok(applied) => {
+                if why == ApplyReason::Restore || applied.owners.iter().any(is_mover) {
+                    self.relieve(key).await?;
+                }
                 self.applied(key, digest, &applied);
                 if matches!(why, ApplyReason::Correct | ApplyReason::Adopt) {
                     self.reversed(key);
@@ -236,11 +239,13 @@ impl Pass<'_> {
         object.verified = trigger.map(|trigger| Verified {
             intent: digest.to_owned(),
             trigger,
+            owned: true,
         });
         object.drifted = None;
         object.read = None;
         object.failure = None;
-        object.foreign_manager = applied.owners.first().map(|owner| owner.manager.clone());
+        let others = applied.owners.iter().filter(|owner| !is_mover(owner));
+        object.foreign_manager = others.map(|owner| owner.manager.clone()).next();
         object.health = Some(judged(&live, &applied.live, now));
     }
 
@@ -284,6 +289,7 @@ impl Pass<'_> {
             object.verified = Some(Verified {
                 intent: digest.to_owned(),
                 trigger,
+                owned: is_owned(&live),
             });
             object.drifted = None;
         } else {
@@ -429,6 +435,15 @@ impl Pass<'_> {
         self.read(wanted).await
     }
 
+    /// What we have applied is ours alone, and not also of clusterctl, which made the object here.
+    async fn relieve(&self, key: &ObjectKey) -> Result<(), Failed> {
+        let (mover, ours) = (labels::MOVER_FIELD_MANAGER, labels::FIELD_MANAGER);
+        let relieved = relieve(&self.context.client, &self.context.discovery, key, mover, ours).await;
+        relieved
+            .map(drop)
+            .map_err(|error| self.remember_failure(key, self.intent_of(key), &chain(&error)))
+    }
+
     async fn delete(&self, key: &ObjectKey, read: Version<'_>) -> Result<(), Failed> {
         let before = self.context.objects.get(key);
         let answer = delete(&self.context.client, &self.context.discovery, key, read).await;
@@ -440,6 +455,11 @@ impl Pass<'_> {
         lock(self.memory).objects.entry(key.clone()).or_default().failure = None;
         Ok(())
     }
+}
+
+/// Whether somebody who moved an object here still owns what we apply.
+fn is_mover(owner: &ForeignOwner) -> bool {
+    owner.manager == labels::MOVER_FIELD_MANAGER
 }
 
 /// Does one action within a span.

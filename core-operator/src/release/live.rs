@@ -3,11 +3,33 @@
 use std::collections::BTreeSet;
 
 use crds::labels;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
+use operator_kit::takeover::relieved;
 use planning::health;
 use planning::release::{Belongs, HealthSeen};
 use serde_json::Value;
+
+/// Whether what an object holds is ours: we have applied it, and clusterctl, which may have made it here, does not own the same.
+pub(super) fn is_owned(live: &DynamicObject) -> bool {
+    let entries = live.metadata.managed_fields.as_deref().unwrap_or_default();
+    has_written(entries, labels::FIELD_MANAGER, "Apply")
+        && relieved(entries, labels::MOVER_FIELD_MANAGER, labels::FIELD_MANAGER).is_none()
+}
+
+/// Whether an object with our mark was made here by clusterctl. That it is ours and no copy only its name in the rendering says.
+pub(super) fn was_moved_here(live: &DynamicObject, part_of: &str) -> bool {
+    let entries = live.metadata.managed_fields.as_deref().unwrap_or_default();
+    live.labels().get(labels::PART_OF).map(String::as_str) == Some(part_of)
+        && has_written(entries, labels::MOVER_FIELD_MANAGER, "Update")
+}
+
+fn has_written(entries: &[ManagedFieldsEntry], manager: &str, operation: &str) -> bool {
+    entries
+        .iter()
+        .any(|entry| entry.manager.as_deref() == Some(manager) && entry.operation.as_deref() == Some(operation))
+}
 
 /// Its health now.
 pub(super) fn judged(found: &Value, live: &DynamicObject, now: jiff::Timestamp) -> HealthSeen {
@@ -23,13 +45,10 @@ pub(super) fn judged(found: &Value, live: &DynamicObject, now: jiff::Timestamp) 
 /// Whose an object is: by our label, by our field manager, or by what the Go operator leaves behind.
 pub(super) fn belongs(live: &DynamicObject, part_of: &str) -> Belongs {
     let entries = live.metadata.managed_fields.as_deref().unwrap_or_default();
-    let applied_by = |manager: &str| {
-        entries
-            .iter()
-            .any(|entry| entry.manager.as_deref() == Some(manager) && entry.operation.as_deref() == Some("Apply"))
-    };
+    let applied_by = |manager: &str| has_written(entries, manager, "Apply");
     match live.labels().get(labels::PART_OF) {
-        // A copy has the mark too: whoever makes one from `kubectl get -o yaml` takes the labels along.
+        // A copy has the mark too: whoever makes one from `kubectl get -o yaml` takes the labels along, and so does Cluster API, which makes the
+        // templates of a cluster from those of its class.
         Some(label) if label == part_of && !applied_by(labels::FIELD_MANAGER) => Belongs::Nobody,
         Some(label) if label == part_of => Belongs::Us,
         Some(label) if labels::is_part_of(label) => Belongs::OtherOwner,

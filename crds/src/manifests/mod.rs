@@ -30,7 +30,7 @@ fn finished(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
         (labels::PROVIDER, labels::PROVIDER_CLUSTER_STACK_OPERATOR),
         (labels::CONTRACT_V1BETA1, "v1beta1"),
         (labels::CLUSTERCTL, ""),
-        (labels::CLUSTERCTL_MOVE, ""),
+        (labels::CLUSTERCTL_MOVE_HIERARCHY, ""),
     ];
     crd.metadata.labels = Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
     // The derive writes an empty list, which the API server drops: whoever compares would see a difference for ever.

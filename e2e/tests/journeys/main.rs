@@ -7,6 +7,7 @@ mod apply;
 mod asking;
 mod broken;
 mod cleanup;
+mod clusterctl;
 mod columns;
 mod definitions;
 mod drift;

@@ -58,6 +58,50 @@ fn only_the_named_operation_and_subresource_are_renamed() {
 }
 
 #[test]
+fn a_mover_keeps_only_what_we_have_not_applied() {
+    let before = entries(json!([
+        { "manager": "mover", "operation": "Update", "apiVersion": "v1", "fieldsV1": {
+            "f:metadata": { "f:labels": { ".": {}, "f:ours": {}, "f:theirs": {} }, "f:ownerReferences": { ".": {} } },
+            "f:spec": {
+                ".": {}, "f:list": { ".": {}, "k:{\"name\":\"a\"}": { ".": {}, "f:name": {} } }, "f:map": {}, "f:theirs": {},
+            },
+        } },
+        { "manager": "mover", "operation": "Update", "apiVersion": "v1", "subresource": "status", "fieldsV1": { "f:spec": {} } },
+        { "manager": "other", "operation": "Update", "apiVersion": "v1", "fieldsV1": { "f:spec": { "f:map": {} } } },
+        { "manager": "ours", "operation": "Apply", "apiVersion": "v1", "fieldsV1": {
+            "f:metadata": { "f:labels": { "f:ours": {} } },
+            "f:spec": { "f:list": { "k:{\"name\":\"a\"}": { ".": {}, "f:name": {} } }, "f:map": { "f:inside": {} } },
+        } },
+    ]));
+    let after = relieved(&before, "mover", "ours").unwrap();
+    let mut expected = before.clone();
+    expected[0].fields_v1 = Some(FieldsV1(json!({
+        "f:metadata": { "f:labels": { ".": {}, "f:theirs": {} }, "f:ownerReferences": { ".": {} } },
+        "f:spec": { ".": {}, "f:theirs": {} },
+    })));
+    assert_eq!(after, expected);
+    assert_eq!(
+        relieved(&after, "mover", "ours"),
+        None,
+        "a second time there is nothing to do"
+    );
+}
+
+#[test]
+fn a_mover_that_owns_nothing_else_has_no_entry_any_more() {
+    let before = entries(json!([
+        { "manager": "mover", "operation": "Update", "apiVersion": "v1", "fieldsV1": { "f:spec": { ".": {}, "f:a": {} } } },
+        { "manager": "ours", "operation": "Apply", "apiVersion": "v1", "fieldsV1": { "f:spec": { "f:a": {} } } },
+    ]));
+    assert_eq!(relieved(&before, "mover", "ours"), Some(before[1..].to_vec()));
+    assert_eq!(
+        relieved(&before[..1], "mover", "ours"),
+        None,
+        "before we have applied it, the mover looks after it"
+    );
+}
+
+#[test]
 fn an_entry_of_ours_absorbs_the_predecessors() {
     let before = entries(json!([
         { "manager": "kubectl", "operation": "Apply", "apiVersion": "a/v1", "time": "2026-01-02T00:00:00Z",

@@ -77,6 +77,8 @@ pub enum ApplyReason {
     Update,
     /// Somebody changed it.
     Correct,
+    /// It is as the release wants it, and was put here by somebody who moved or restored it.
+    Restore,
     /// It carries the mark of nobody: the release that held it is gone, or somebody changed the mark.
     Adopt,
 }

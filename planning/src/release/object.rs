@@ -111,6 +111,10 @@ pub fn decide(
         },
         // The watch tells when it is gone, and then it is created again.
         Some(seen) if seen.deleting => Sync::still(SyncState::Pending),
+        Some(seen) if is_restored(intent, object, seen) => {
+            // Nothing differs; without it a field that a later rendering drops would stay, and the object when the release goes.
+            Sync::act(ReleaseAction::apply(key, ApplyReason::Restore, false))
+        }
         Some(seen) => marked(key, intent, object, seen, inventoried, policy, now),
         None => unmarked(key, object, inventoried, policy, now),
     }
@@ -181,6 +185,13 @@ fn strayed(key: &ObjectKey, object: &ObjectObserved, inventoried: Inventoried<'_
         // What a release left behind is managed by us and can be taken without force; what is somebody else's shows as a conflict.
         Inventoried::No | Inventoried::Named => Sync::act(ReleaseAction::apply(key, ApplyReason::Adopt, false)),
     }
+}
+
+/// Whether the object, when it was looked at last, held the intent in fields that are not ours.
+fn is_restored(intent: &Intent, object: &ObjectObserved, seen: &Seen) -> bool {
+    let verified = object.memory.verified.as_ref();
+    verified
+        .is_some_and(|verified| !verified.owned && verified.intent == intent.digest && verified.trigger == seen.trigger)
 }
 
 /// The watch shows the object with our mark.

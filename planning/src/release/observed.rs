@@ -254,6 +254,8 @@ pub struct Verified {
     pub intent: String,
     /// Trigger of the live object at that moment.
     pub trigger: String,
+    /// Whether what it holds is ours. An object that was moved here or restored holds the intent, and its fields are those of whoever did that.
+    pub owned: bool,
 }
 
 /// A difference that a dry run showed.

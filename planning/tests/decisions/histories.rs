@@ -114,6 +114,7 @@ fn command() -> impl Strategy<Value = String> {
         1 => Just("template images size=small".to_owned()),
         1 => Just("crash".to_owned()),
         1 => Just("lose status".to_owned()),
+        1 => Just("move".to_owned()),
         1 => any::<bool>().prop_map(|suspend| format!("apply stack harbor suspend={suspend}")),
         1 => prop::sample::select(vec![PAUSE, GO_ON]).prop_map(|pause| format!("annotate stack harbor {pause}")),
         1 => (version(), prop::sample::select(vec![PAUSE, GO_ON]))

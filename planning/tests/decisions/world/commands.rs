@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_stack::ClusterStackStatus;
 use crds::cluster_stack_release::{ClusterStackReleaseSpec, ClusterStackReleaseStatus};
+use crds::labels;
 use crds::names::ReleaseTag;
 use crds::resource::{Resource, SyncStatus};
 use jiff::SignedDuration;
@@ -71,9 +72,9 @@ fn object(text: &str) -> (ObjectKey, Body) {
 /// `label:x` and `annotation:x` are short for what they say; `keep` for the annotation of Helm.
 fn field_path(text: &str) -> String {
     match text {
-        "keep" => annotation(crds::labels::RESOURCE_POLICY),
-        "part-of" => label(crds::labels::PART_OF),
-        "instance" => label(crds::labels::INSTANCE),
+        "keep" => annotation(labels::RESOURCE_POLICY),
+        "part-of" => label(labels::PART_OF),
+        "instance" => label(labels::INSTANCE),
         path => path.to_owned(),
     }
 }
@@ -170,6 +171,7 @@ impl World {
             ["predecessor", tag, "left", objects] => self.predecessor(tag, objects),
             ["crash"] => self.process = Process::default(),
             ["lose", "status"] => self.lose_status(),
+            ["move"] => self.move_elsewhere(),
             ["empty", "store"] => self.store.clear(),
             ["wait", duration] => self.wait(duration.parse::<SignedDuration>().expect("a duration")),
             [verb, "object", name, options @ ..] => self.object_command(verb, &key(name), options, line),
@@ -330,10 +332,9 @@ impl World {
                 _ => None,
             });
         let stack = self.api.stacks.get_mut(name).expect("the stack");
-        stack.annotations.insert(
-            crds::labels::APPROVE_PRUNE.to_owned(),
-            digest.expect("something to approve"),
-        );
+        stack
+            .annotations
+            .insert(labels::APPROVE_PRUNE.to_owned(), digest.expect("something to approve"));
     }
 
     fn approve_release(&mut self, tag: &str) {
@@ -346,10 +347,9 @@ impl World {
                 _ => None,
             });
         let release = self.api.releases.get_mut(tag).expect("the release");
-        release.annotations.insert(
-            crds::labels::APPROVE_PRUNE.to_owned(),
-            digest.expect("something to approve"),
-        );
+        release
+            .annotations
+            .insert(labels::APPROVE_PRUNE.to_owned(), digest.expect("something to approve"));
     }
 
     fn annotate(&mut self, kind: &str, name: &str, pair: &str) {
@@ -416,6 +416,15 @@ impl World {
             },
         };
         self.api.releases.insert(tag.to_owned(), release);
+    }
+
+    /// As `clusterctl move` with files: another API server, without status, on which all objects are clusterctl's.
+    fn move_elsewhere(&mut self) {
+        self.process = Process::default();
+        self.lose_status();
+        for live in self.api.objects.values_mut() {
+            live.hand_over_to(labels::MOVER_FIELD_MANAGER);
+        }
     }
 
     fn lose_status(&mut self) {

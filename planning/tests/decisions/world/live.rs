@@ -129,6 +129,21 @@ impl Live {
         Ok(())
     }
 
+    /// Makes all fields this manager's.
+    pub(crate) fn hand_over_to(&mut self, manager: &str) {
+        for field in self.fields.values_mut() {
+            field.managers = BTreeSet::from([manager.to_owned()]);
+        }
+    }
+
+    /// Takes these fields from a manager.
+    pub(crate) fn relieve(&mut self, body: &Body, manager: &str) {
+        let shared = self.fields.iter_mut().filter(|(name, _)| body.contains_key(*name));
+        for (_, field) in shared {
+            field.managers.remove(manager);
+        }
+    }
+
     /// An edit by somebody: sets one field and owns it.
     pub(crate) fn edit(&mut self, name: &str, value: Option<&str>, manager: &str) {
         match value {

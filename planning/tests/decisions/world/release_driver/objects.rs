@@ -36,7 +36,13 @@ impl World {
         let intent = body_digest(&body);
         self.check_application(tag, key, force);
         let full = marked(tag, &body);
-        let outcome = self.write(Some(key), |api| api.apply(key, &full, labels::FIELD_MANAGER, force));
+        let outcome = self.write(Some(key), |api| {
+            let applied = api.apply(key, &full, labels::FIELD_MANAGER, force)?;
+            if let Some(live) = api.objects.get_mut(key) {
+                live.relieve(&full, labels::MOVER_FIELD_MANAGER);
+            }
+            Ok(applied)
+        });
         let now = self.now;
         match outcome {
             Outcome::Done(live) => {
@@ -44,6 +50,7 @@ impl World {
                 memory.verified = Some(Verified {
                     intent,
                     trigger: live.trigger(has_generation(key)),
+                    owned: true,
                 });
                 memory.drifted = None;
                 memory.failure = None;
@@ -107,11 +114,12 @@ impl World {
             .collect();
         let now = self.now;
         let trigger = live.trigger(has_generation(key));
+        let owned = live.is_managed_by(labels::FIELD_MANAGER);
         let memory = self.memory(tag, key);
         memory.failure = None;
         memory.health = Some(health(&live, now));
         if fields.is_empty() {
-            memory.verified = Some(Verified { intent, trigger });
+            memory.verified = Some(Verified { intent, trigger, owned });
             memory.drifted = None;
             memory.foreign_manager = None;
         } else {
