@@ -5,6 +5,7 @@
 mod admission;
 mod apply;
 mod asking;
+mod back;
 mod broken;
 mod cleanup;
 mod clusterctl;

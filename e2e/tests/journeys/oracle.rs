@@ -184,6 +184,8 @@ fn plain(object: &DynamicObject, labels_of_others: &[&str]) -> Result<Value> {
     metadata.managed_fields = None;
     metadata.uid = None;
     metadata.resource_version = None;
+    // How often it was written, not what it is.
+    metadata.generation = None;
     metadata.creation_timestamp = None;
     Ok(serde_json::to_value(object)?)
 }

@@ -262,8 +262,8 @@ async fn left_by_the_predecessor(journey: &Journey, tag: &str) -> Result<()> {
     Ok(())
 }
 
-/// The objects of a release as the Go operator applies them, with a field more; by kind and name, and as it lists them.
-async fn applied_by_the_predecessor(
+/// The objects of a release as the Go operator applies them, with fields more; by kind and name, and as it lists them.
+pub(crate) async fn applied_by_the_predecessor(
     journey: &Journey,
     tag: &str,
 ) -> Result<(BTreeMap<String, DynamicObject>, Vec<Value>)> {
@@ -272,6 +272,9 @@ async fn applied_by_the_predecessor(
         let mut object: Value = serde_yaml::from_str(&manifest)?;
         object["metadata"]["labels"][labels::INSTANCE] = json!(labels::INSTANCE_OWNED);
         object["metadata"]["annotations"]["example.com/dropped"] = json!("by a later release");
+        if object["kind"] == "KubeadmConfigTemplate" {
+            object["spec"]["template"]["spec"]["verbosity"] = json!(5);
+        }
         let text = |pointer: &str| {
             object
                 .pointer(pointer)
@@ -308,6 +311,9 @@ fn what_the_predecessor_owned_and_the_release_lacks_goes_and_what_others_own_sta
             .patch(&tag, &manager("somebody"), &Patch::Merge(foreign))
             .await?;
         let before = classes(journey).get(&tag).await?;
+        let config = journey.objects("bootstrap.cluster.x-k8s.io/v1beta1", "KubeadmConfigTemplate");
+        let config = config.get(&format!("{tag}-worker")).await?;
+        assert_eq!(config.data.pointer("/spec/template/spec/verbosity"), Some(&json!(5)));
         journey.operate().await?;
         let ours = |release: &ClusterStackRelease| {
             status(release).ready && status(release).resources.iter().all(|row| !row.digest.is_empty())
@@ -316,7 +322,15 @@ fn what_the_predecessor_owned_and_the_release_lacks_goes_and_what_others_own_sta
         oracle::agrees_but_for(journey, &tag, &["example.com/team"]).await?;
         let class = classes(journey).get(&tag).await?;
         assert_eq!((class.uid(), &class.data), (before.uid(), &before.data));
-        assert!(!class.annotations().contains_key("example.com/dropped"));
+        for (name, now) in journey.inventory(&tag).await? {
+            let now = now.with_context(|| format!("{name} is gone"))?;
+            assert!(
+                !now.annotations().contains_key("example.com/dropped"),
+                "{name}: {now:#?}"
+            );
+            let verbosity = now.data.pointer("/spec/template/spec/verbosity");
+            assert_eq!(verbosity, None, "{name}");
+        }
         assert_eq!(
             owners(&class),
             [(labels::FIELD_MANAGER, "Apply"), ("somebody", "Update")]
