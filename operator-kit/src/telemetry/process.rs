@@ -1,4 +1,4 @@
-//! Memory and processor time of this process, read from `/proc` when somebody asks.
+//! Memory and processor time of this process, read from `/proc` when somebody asks, and the tasks of its runtime.
 
 use std::fs;
 
@@ -44,6 +44,17 @@ impl Collector for Process {
             )?;
             metric.encode(descriptor)?;
         }
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let tasks = i64::try_from(runtime.metrics().num_alive_tasks()).unwrap_or(i64::MAX);
+            let metric = ConstGauge::new(tasks);
+            let descriptor = encoder.encode_descriptor(
+                "stackwright_runtime_tasks",
+                "Tasks of the runtime that have not ended",
+                None,
+                metric.metric_type(),
+            )?;
+            metric.encode(descriptor)?;
+        }
         Ok(())
     }
 }
@@ -77,11 +88,13 @@ mod tests {
         assert_eq!(cpu_seconds(stat), Some(2.0));
     }
 
-    #[test]
-    fn the_running_process_has_memory_and_time() {
+    #[tokio::test]
+    async fn the_running_process_has_memory_time_and_tasks() {
+        let _one = tokio::spawn(std::future::pending::<()>());
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &crate::telemetry::registry()).unwrap();
         assert!(text.contains("process_resident_memory_bytes "), "{text}");
         assert!(text.contains("process_cpu_seconds_total "), "{text}");
+        assert!(text.contains("stackwright_runtime_tasks 1\n"), "{text}");
     }
 }
