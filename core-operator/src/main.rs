@@ -25,6 +25,7 @@ mod webhooks;
 
 use std::future::Future;
 use std::process::ExitCode;
+use std::time::Duration;
 use std::{io, thread};
 
 use clap::error::ErrorKind;
@@ -40,6 +41,10 @@ const REACTORS: usize = 4;
 
 /// Most threads that render or read and write files: more than downloads and looks at a storage that hangs can hold.
 const WORKERS: usize = 16;
+
+/// How long one of those waits for more. Each keeps memory of its own, and what comes from time to time would keep all of them: they are woken in
+/// turn.
+const WORKER_WAITS: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     rendering::serve_tera();
@@ -59,6 +64,7 @@ fn runtime() -> io::Result<Runtime> {
     Builder::new_multi_thread()
         .worker_threads(cores.min(REACTORS))
         .max_blocking_threads(WORKERS)
+        .thread_keep_alive(WORKER_WAITS)
         .enable_all()
         .build()
 }
@@ -93,9 +99,42 @@ async fn operate(arguments: args::Args) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
+    use std::cell::RefCell;
+    use std::sync::{Arc, Barrier, mpsc};
+    use std::time::Instant;
 
     use super::*;
+
+    thread_local! {
+        /// Held for as long as the thread lives.
+        static MARK: RefCell<Option<Arc<()>>> = const { RefCell::new(None) };
+    }
+
+    #[test]
+    fn threads_end_that_a_little_work_would_keep_in_turn() {
+        let runtime = runtime().unwrap();
+        let (alive, all_there) = (Arc::new(()), Arc::new(Barrier::new(WORKERS)));
+        let burst: Vec<_> = (0..WORKERS)
+            .map(|_| {
+                let (mark, all_there) = (Arc::clone(&alive), Arc::clone(&all_there));
+                runtime.spawn_blocking(move || {
+                    MARK.set(Some(mark));
+                    all_there.wait();
+                })
+            })
+            .collect();
+        for work in burst {
+            runtime.block_on(work).unwrap();
+        }
+        assert_eq!(Arc::strong_count(&alive), 1 + WORKERS);
+        // Each is woken every three seconds, until there are fewer.
+        let end = Instant::now() + WORKER_WAITS * 8;
+        while Arc::strong_count(&alive) > WORKERS / 2 {
+            assert!(Instant::now() < end, "{} threads live", Arc::strong_count(&alive) - 1);
+            runtime.block_on(runtime.spawn_blocking(|| ())).unwrap();
+            thread::sleep(WORKER_WAITS / 5);
+        }
+    }
 
     #[test]
     fn thread_that_hangs_does_not_keep_the_process() {
