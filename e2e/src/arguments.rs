@@ -63,29 +63,67 @@ fn default_folder() -> PathBuf {
 /// Exit codes: 0 measured, whatever the numbers are; 1 something failed; 2 wrong arguments; 130 interrupted.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
+    /// All of the following, one after the other
+    #[command(
+        after_help = "Examples:\n  cargo xtask bench operator --releases 100    a first look, in a few minutes\n  \
+                            cargo xtask bench operator --record          the tables of docs/benchmarks.md, in half an hour"
+    )]
+    Operator(OperatorArguments),
     /// Bring releases of a class and templates from a directory to ready, beside a raw writer that sends the same bodies
-    #[command(after_help = "Examples:\n  cargo xtask bench converge --json converge.json\n  \
+    #[command(after_help = "Examples:\n  cargo xtask bench converge --record\n  \
                             cargo xtask bench converge --releases 200 --stacks 4 --objects 7")]
     Converge(ConvergeArguments),
-    /// Look for a minute at an operator that has nothing to do
+    /// Look for a minute at an operator that has nothing to do, while fifty stacks have it poll GitHub
     #[command(after_help = "Example:\n  cargo xtask bench idle --releases 500 --seconds 300")]
     Idle(IdleArguments),
+    /// Look at the memory of an operator whose releases came from every kind of source, with webhooks on
+    #[command(after_help = "Example:\n  cargo xtask bench memory --releases 40")]
+    Memory(MemoryArguments),
+    /// Publish releases on GitHub, one at a time, and see when the last object of each is there
+    #[command(after_help = "Example:\n  cargo xtask bench reaction --samples 10")]
+    Reaction(ReactionArguments),
+    /// End an operator, by SIGTERM and by SIGKILL, and see when the next one is right about what has changed meanwhile
+    #[command(after_help = "Example:\n  cargo xtask bench restart --releases 100")]
+    Restart(RestartArguments),
+    /// Download and verify large releases, beside curl and sha256sum
+    #[command(after_help = "Example:\n  cargo xtask bench download --mebibytes 16 --rounds 3")]
+    Download(DownloadArguments),
 }
 
-/// What every benchmark takes.
-#[derive(Args, Debug)]
-pub(crate) struct BenchArguments {
+/// Where a benchmark says what it found, besides standard output.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Output {
     /// Write the same as JSON, too
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Write it into docs/benchmarks.md and docs/benchmarks/ of this checkout
+    #[arg(long)]
+    pub(crate) record: bool,
+}
+
+/// What every benchmark takes.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct BenchArguments {
+    #[command(flatten)]
+    pub(crate) output: Output,
     /// A control plane that is already there, from `cargo xtask control-plane up --crds --audit-bodies`
     #[arg(long, value_name = "FILE", value_parser = file)]
     pub(crate) kubeconfig: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct OperatorArguments {
+    /// Of everything at most so much, to try it out: so many releases, a third of the time, a tenth of the samples
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=100_000))]
+    pub(crate) releases: Option<u32>,
+    /// Write it into docs/benchmarks.md and docs/benchmarks/ of this checkout
+    #[arg(long)]
+    pub(crate) record: bool,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct ConvergeArguments {
-    /// Releases in all; without this and --stacks: 100 and 1,000, in many stacks and in one
+    /// Releases in all; without this and --stacks: 100, 300, 1,000 and 3,000, 50 in a stack, and 1,000 in one
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) releases: Option<u32>,
     /// Stacks that the releases are spread over [default: one for each 50 releases]
@@ -104,12 +142,51 @@ pub(crate) struct ConvergeArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct IdleArguments {
-    /// Ready releases, 50 in a stack; without this: 100, then 1,000
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    /// Ready releases, of which up to 50 and at most half came from GitHub, each in a stack of its own; without this: 100, then 1,000
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
     pub(crate) releases: Option<u32>,
     /// How long to look
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) seconds: u32,
+    #[command(flatten)]
+    pub(crate) common: BenchArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MemoryArguments {
+    /// Ready releases, a quarter from each kind of source
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(4..=10_000))]
+    pub(crate) releases: u32,
+    #[command(flatten)]
+    pub(crate) common: BenchArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ReactionArguments {
+    /// Releases that are published
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) samples: u32,
+    #[command(flatten)]
+    pub(crate) common: BenchArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RestartArguments {
+    /// Ready releases, 50 in a stack
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) releases: u32,
+    #[command(flatten)]
+    pub(crate) common: BenchArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DownloadArguments {
+    /// Size of each release; an archive may have 100
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=90))]
+    pub(crate) mebibytes: u32,
+    /// How often, each time with other bytes
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=50))]
+    pub(crate) rounds: u32,
     #[command(flatten)]
     pub(crate) common: BenchArguments,
 }

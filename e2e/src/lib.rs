@@ -29,6 +29,7 @@ pub mod rights;
 pub mod storm;
 pub mod traces;
 pub mod travel;
+pub mod usage;
 pub mod wait;
 pub mod web;
 pub mod webhooks;

@@ -67,6 +67,17 @@ impl OperatorOptions {
     }
 }
 
+/// What lets an operator read from servers of this machine, and keep what it read in this folder.
+pub fn sources_of_this_machine(cache: &Path) -> Vec<OsString> {
+    let mut folder = OsString::from("--cache-dir=");
+    folder.push(cache);
+    vec![
+        "--allow-plain-http".into(),
+        "--allow-source-network=127.0.0.0/8".into(),
+        folder,
+    ]
+}
+
 /// A running operator. Dropped, it is killed.
 #[derive(Debug)]
 pub struct Operator {

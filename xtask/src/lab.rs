@@ -53,10 +53,10 @@ pub(crate) enum Profile {
     Release,
 }
 
-/// Makes the lab complete and replaces this process by it, with the arguments of this process, which are understood already. So signals
+/// Makes these parts of the lab complete and replaces this process by it, with the arguments of this process, which are understood already. So signals
 /// and the exit code are the lab's: it has processes to end when it is interrupted.
-pub(crate) fn become_lab(workspace: &Workspace, profile: Profile) -> anyhow::Result<ExitCode> {
-    setup::run(workspace, Parts::ControlPlane)?;
+pub(crate) fn become_lab(workspace: &Workspace, parts: Parts, profile: Profile) -> anyhow::Result<ExitCode> {
+    setup::run(workspace, parts)?;
     become_program(workspace, "the lab and the operator", &BINARIES, profile, "lab")
 }
 

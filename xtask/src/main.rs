@@ -28,6 +28,7 @@ use crate::{
     arguments::{BenchCommand, ControlPlaneCommand, DemoArguments, StormArguments},
     lab::Profile,
     oracle_arguments::{ConformanceArguments, FuzzCommand, OracleBenchCommand},
+    setup::Parts,
     step::MissingTool,
     workspace::Workspace,
 };
@@ -114,7 +115,7 @@ fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
     match chore {
         Chore::Setup => {
-            setup::run(&workspace, setup::Parts::All)?;
+            setup::run(&workspace, Parts::All)?;
             screen::say(&format!(
                 "the lab is ready: .lab/lab.json, parts in {}",
                 workspace.cache.display()
@@ -124,8 +125,14 @@ fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
         Chore::Test(arguments) => test::run(&workspace, arguments),
         Chore::Check => check::run(&workspace),
         Chore::Storm(StormArguments { mutant: Some(_), .. }) => lab::become_lab_with_mutants(&workspace),
-        Chore::Demo(_) | Chore::Storm(_) | Chore::ControlPlane(_) => lab::become_lab(&workspace, Profile::Debug),
-        Chore::Bench(Bench::Lab(_)) => lab::become_lab(&workspace, Profile::Release),
+        Chore::Demo(_) | Chore::Storm(_) | Chore::ControlPlane(_) => {
+            lab::become_lab(&workspace, Parts::ControlPlane, Profile::Debug)
+        }
+        // Its releases come from a real registry too.
+        Chore::Bench(Bench::Lab(BenchCommand::Operator(_) | BenchCommand::Memory(_))) => {
+            lab::become_lab(&workspace, Parts::All, Profile::Release)
+        }
+        Chore::Bench(Bench::Lab(_)) => lab::become_lab(&workspace, Parts::ControlPlane, Profile::Release),
         Chore::Bench(Bench::Oracle(_)) | Chore::Conformance(_) | Chore::Fuzz(Fuzz::Oracle(_)) => {
             lab::become_oracle(&workspace)
         }
@@ -159,6 +166,7 @@ mod tests {
             ),
             ("storm --seed 1 --seeds 2", "cannot be used with"),
             ("bench converge --releases 0", "0 is not in 1..=100000"),
+            ("bench operator --releases 3", "3 is not in 4..=100000"),
             ("bench", "Usage: cargo xtask bench <COMMAND>"),
             ("control-plane up now", "unexpected argument 'now'"),
             ("conformance --charts /nowhere", "there is no such directory"),

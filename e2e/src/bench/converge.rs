@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
+use e2e::usage::rounded;
 use serde::Serialize;
 
 use super::{
@@ -10,14 +11,13 @@ use super::{
     install::{Installed, create_stacks, install},
     recording::{self, Chains},
     replay::{Move, replay},
-    report::{Goal, Row},
-    rounded,
-    stock::{Shape, Stock},
+    report::{Goal, Row, count},
+    stock::{RELEASES_OF_A_STACK, Shape, Stock},
 };
 use crate::{arguments::ConvergeArguments, progress::Progress};
 
 /// The shapes that are measured when none is asked for: `(releases, stacks)`.
-const SHAPES: [(usize, usize); 4] = [(100, 2), (100, 1), (1000, 20), (1000, 1)];
+const SHAPES: [(usize, usize); 5] = [(100, 2), (300, 6), (1000, 20), (3000, 60), (1000, 1)];
 
 /// One shape, measured. Keys say their unit.
 #[derive(Debug, Serialize)]
@@ -52,16 +52,14 @@ pub(super) struct Run {
 impl ConvergeArguments {
     fn shapes(&self) -> Result<Vec<Shape>> {
         let objects = usize::try_from(self.objects)?;
-        let shape = |(releases, stacks)| Shape {
-            releases,
-            stacks,
-            objects,
-        };
+        let shape = |(releases, stacks)| Shape::even(releases, stacks, objects);
         if self.releases.is_none() && self.stacks.is_none() {
-            return Ok(SHAPES.map(shape).to_vec());
+            return Ok(SHAPES.into_iter().map(shape).collect());
         }
         let releases = usize::try_from(self.releases.unwrap_or(1000))?;
-        let stacks = self.stacks.map_or(Ok(releases.div_ceil(50)), usize::try_from)?;
+        let stacks = self
+            .stacks
+            .map_or(Ok(releases.div_ceil(RELEASES_OF_A_STACK)), usize::try_from)?;
         ensure!(
             stacks <= releases,
             "{stacks} stacks cannot share {releases} releases: give --releases too"
@@ -79,16 +77,22 @@ pub(super) async fn measure(arguments: &ConvergeArguments) -> Result<Vec<Run>> {
             "{} of {} · {} releases in {} stacks",
             index + 1,
             shapes.len(),
-            shape.releases,
-            shape.stacks
+            shape.releases(),
+            shape.stacks()
         ));
-        let run = Box::pin(measure_one(arguments, *shape, &progress)).await;
-        runs.push(run.with_context(|| format!("failed to measure {shape:?}"))?);
+        let run = Box::pin(measure_one(arguments, shape, &progress)).await;
+        runs.push(run.with_context(|| {
+            format!(
+                "failed to measure {} releases in {} stacks",
+                shape.releases(),
+                shape.stacks()
+            )
+        })?);
     }
     Ok(runs)
 }
 
-async fn measure_one(arguments: &ConvergeArguments, shape: Shape, progress: &Progress) -> Result<Run> {
+async fn measure_one(arguments: &ConvergeArguments, shape: &Shape, progress: &Progress) -> Result<Run> {
     progress.step("starting a control plane");
     let ground = Ground::find(arguments.common.kubeconfig.as_deref()).await?;
     let mut namespaces = Vec::new();
@@ -101,7 +105,7 @@ async fn measure_one(arguments: &ConvergeArguments, shape: Shape, progress: &Pro
 async fn measure_on(
     ground: &Ground,
     arguments: &ConvergeArguments,
-    shape: Shape,
+    shape: &Shape,
     namespaces: &mut Vec<String>,
     progress: &Progress,
 ) -> Result<Run> {
@@ -113,7 +117,8 @@ async fn measure_on(
     };
     let operated = namespace("operator").await?;
     progress.step("the operator installs");
-    let installed = install(ground, &operated, &stock, shape.releases, false, progress).await?;
+    let operator = ground.operate(&operated, &stock.releases, Vec::new()).await?;
+    let installed = install(ground, operator, &operated, &stock, progress).await?;
     let Installed {
         operator,
         process: _,
@@ -140,10 +145,10 @@ async fn measure_on(
     let (raw_seconds, raw_writes) = raw("raw", &chains).await?;
     let (raw_objects_seconds, raw_objects_writes) = raw("raw-objects", &objects).await?;
     let cpu = busy.cpu.saturating_sub(empty.cpu).as_secs_f64();
-    let per_release = |number: f64| number / count_to_f64(shape.releases);
+    let per_release = |number: f64| number / count(shape.releases());
     Ok(Run {
-        releases: shape.releases,
-        stacks: shape.stacks,
+        releases: shape.releases(),
+        stacks: shape.stacks(),
         objects_per_release: shape.objects,
         raw_seconds: rounded(raw_seconds, 2),
         raw_writes,
@@ -153,7 +158,7 @@ async fn measure_on(
         ratio: rounded(took.as_secs_f64() / raw_seconds, 2),
         writes: writes.len(),
         writes_refused: writes.len() - raw_writes,
-        writes_per_release: rounded(per_release(count_to_f64(writes.len())), 3),
+        writes_per_release: rounded(per_release(count(writes.len())), 3),
         reads_other_than_watch: requests.clone().reads_other_than_watch().len(),
         requests: recording::by_verb(requests.iter()),
         requests_by_resource: recording::by_verb_and_resource(requests.iter()),
@@ -173,14 +178,10 @@ async fn write_raw(
     connections: usize,
     progress: &Progress,
 ) -> Result<(f64, usize)> {
-    let count = chains.iter().map(|(_, writes)| writes.len()).sum::<usize>();
-    progress.step(&format!("the raw writer makes {count} writes"));
+    let writes = chains.iter().map(|(_, writes)| writes.len()).sum::<usize>();
+    progress.step(&format!("the raw writer makes {writes} writes"));
     let took = replay(&ground.client, chains, place, connections).await?;
-    Ok((took.as_secs_f64(), count))
-}
-
-fn count_to_f64(count: usize) -> f64 {
-    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+    Ok((took.as_secs_f64(), writes))
 }
 
 impl Row for Run {
@@ -219,23 +220,55 @@ impl Row for Run {
     }
 
     fn goals(&self) -> Vec<Goal> {
-        let name = format!("{} releases in {} stacks", self.releases, self.stacks);
-        let goal = |what: &str, found: f64, limit: f64| Goal {
-            what: format!("{what}, {name}"),
-            found,
-            limit,
-        };
-        let writes = count_to_f64(self.objects_per_release + 4);
+        let of = self.name();
         let mut goals = vec![
-            goal("ratio", self.ratio, 2.5),
-            goal("writes a release", self.writes_per_release, writes),
+            Goal::at_most(2.0, "ratio", &of, self.ratio),
+            Goal::at_most(
+                count(self.objects_per_release + 4),
+                "writes a release",
+                &of,
+                self.writes_per_release,
+            ),
         ];
+        if self.releases <= 1000 {
+            goals.push(Goal::at_most(
+                128.0,
+                "peak MiB, up to 1,000 releases",
+                &of,
+                self.peak_rss_mib,
+            ));
+        }
         if self.releases <= 100 {
-            goals.push(goal("peak MiB", self.peak_rss_mib, 40.0));
-            goals.push(goal("idle MiB", self.idle_rss_mib, 24.0));
-        } else if self.releases <= 1000 {
-            goals.push(goal("peak MiB", self.peak_rss_mib, 128.0));
+            goals.push(Goal::at_most(
+                40.0,
+                "peak MiB, up to 100 releases",
+                &of,
+                self.peak_rss_mib,
+            ));
         }
         goals
+    }
+
+    fn goals_of_all(runs: &[Self]) -> Vec<Goal> {
+        let Some((first, larger)) = runs.split_first() else {
+            return Vec::new();
+        };
+        let a_release = |run: &Self| run.operator_seconds / count(run.releases);
+        let growth = larger.iter().map(|run| {
+            let growth = rounded(a_release(run) / a_release(first), 2);
+            Goal::at_most(
+                1.0,
+                "seconds a release, as part of those of the first line",
+                &run.name(),
+                growth,
+            )
+        });
+        growth.collect()
+    }
+}
+
+impl Run {
+    fn name(&self) -> String {
+        format!("{} releases in {} stacks", self.releases, self.stacks)
     }
 }

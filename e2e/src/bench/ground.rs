@@ -1,6 +1,7 @@
 //! Where a benchmark happens: a control plane of its own, or one that somebody else runs; namespaces, the audit log, and cleaning up.
 
 use std::{
+    ffi::OsString,
     fs,
     path::{Path, PathBuf},
 };
@@ -108,21 +109,29 @@ impl Ground {
     }
 
     /// Starts an operator for one namespace, and returns when it is ready.
-    pub(super) async fn operate(&self, namespace: &str, releases: &Releases, leader_elect: bool) -> Result<Operator> {
-        let mut flags = vec![format!("--leader-elect={leader_elect}")];
-        flags.push(format!("--leader-elect-namespace={namespace}"));
+    pub(super) async fn operate(&self, namespace: &str, releases: &Releases, flags: Vec<OsString>) -> Result<Operator> {
+        let mut operator = self.start(namespace, releases, flags)?;
+        operator.ready().await?;
+        Ok(operator)
+    }
+
+    /// Starts an operator for one namespace, without waiting for anything.
+    pub(super) fn start(&self, namespace: &str, releases: &Releases, flags: Vec<OsString>) -> Result<Operator> {
         let options = OperatorOptions {
             program: e2e::built::Program::CoreOperator,
             kubeconfig: self.kubeconfig.clone(),
             namespace: namespace.to_owned(),
             release_dir: releases.root().to_owned(),
             record: None,
-            flags: flags.into_iter().map(Into::into).collect(),
+            flags,
             log: self.folder().join("core-operator.log"),
         };
-        let mut operator = Operator::start(&self.lab, &options)?;
-        operator.ready().await?;
-        Ok(operator)
+        Operator::start(&self.lab, &options)
+    }
+
+    /// Programs of others.
+    pub(super) fn lab(&self) -> &Lab {
+        &self.lab
     }
 
     /// Leaves nothing behind. Dropping does the same where the control plane is our own.
@@ -159,6 +168,14 @@ async fn release_all(client: &Client, namespace: &str) -> Result<()> {
                 .context("failed to take off a finalizer")
         })
         .await
+}
+
+/// What has an operator stand for election, with a Lease in this namespace.
+pub(super) fn elected(namespace: &str) -> Vec<OsString> {
+    vec![
+        "--leader-elect=true".into(),
+        format!("--leader-elect-namespace={namespace}").into(),
+    ]
 }
 
 /// The commit that the programs were built from, as far as the checkout tells; `-dirty` when files differ from it.
@@ -200,7 +217,7 @@ impl Machine {
         Ok(Self {
             cpu_model: field(&read("/proc/cpuinfo")?, "model name").unwrap_or_else(|| "unknown".to_owned()),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            memory_gib: super::rounded(memory / f64::from(1 << 20), 1),
+            memory_gib: e2e::usage::rounded(memory / f64::from(1 << 20), 1),
             kernel: read("/proc/sys/kernel/osrelease")?.trim().to_owned(),
             load_before: load
                 .split(' ')

@@ -7,6 +7,7 @@ use crds::{ClusterStack, ClusterStackRelease};
 use e2e::{
     audit::{AuditEvents, Mark},
     operator::Operator,
+    usage::Usage,
 };
 use futures::future::try_join_all;
 use jiff::Timestamp;
@@ -20,7 +21,6 @@ use super::{
     ground::{Ground, OPERATOR_AGENT},
     replay::Identity,
     stock::Stock,
-    usage::Usage,
 };
 use crate::progress::Progress;
 
@@ -52,22 +52,20 @@ pub(super) struct Installed {
     pub(super) idle: Usage,
 }
 
-/// Starts an operator, gives it the stacks, and waits until all is ready and quiet.
+/// Gives an operator that has nothing to do the stacks of a stock, and waits until all is ready and quiet.
 pub(super) async fn install(
     ground: &Ground,
+    mut operator: Operator,
     namespace: &str,
     stock: &Stock,
-    releases: usize,
-    leader_elect: bool,
     progress: &Progress,
 ) -> Result<Installed> {
-    let mut operator = ground.operate(namespace, &stock.releases, leader_elect).await?;
     let process = operator.process_id().context("the operator has no process")?;
     let empty = Usage::of(process)?;
     let mark = ground.audit.mark().await?;
     let begin = Timestamp::now();
     create_stacks(ground, namespace, stock).await?;
-    until_ready(ground, namespace, releases, &mut operator, progress).await?;
+    until_ready(ground, namespace, stock.count(), &mut operator, progress).await?;
     until_quiet(ground, progress).await?;
     let busy = Usage::of(process)?;
     let requests = ground.audit.since(mark).await?.of_agent(OPERATOR_AGENT);
@@ -161,7 +159,8 @@ async fn until_ready(
     Ok(())
 }
 
-async fn until_quiet(ground: &Ground, progress: &Progress) -> Result<()> {
+/// Returns when the operator has written nothing for a while.
+pub(super) async fn until_quiet(ground: &Ground, progress: &Progress) -> Result<()> {
     let end = Instant::now() + QUIET_DEADLINE;
     loop {
         progress.step("all ready, waiting for quiet");

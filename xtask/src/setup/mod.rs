@@ -69,7 +69,7 @@ pub(crate) fn run(workspace: &Workspace, parts: Parts) -> anyhow::Result<Duratio
     if parts != Parts::Helm {
         lab.controlplane = Some(controlplane::build(workspace, &cache, &go)?);
     }
-    // No chore but the tests has a use for these.
+    // No chore but the tests and some benchmarks has a use for these.
     if parts == Parts::All {
         lab.outside = Some(outside::build(workspace, &cache, &go)?);
         lab.clusterapi = Some(clusterapi::build(workspace, &cache, &go)?);
