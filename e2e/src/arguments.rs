@@ -192,6 +192,29 @@ pub(crate) struct DownloadArguments {
 }
 
 #[derive(Args, Debug)]
+#[command(
+    after_help = "The operator looks after stacks whose releases come and go, while requests meet faults. One line for each \
+                        interval tells what it holds; at the end, how much that grows in an hour. The first quarter of the time \
+                        is not judged: what is remembered fills then.\n\nExit codes: 0 nothing grows, 1 something does or \
+                        something failed, 2 wrong arguments, 130 it was interrupted.\n\nExamples:\n  \
+                        cargo xtask soak --minutes 2 --stacks 10\n  cargo xtask soak --minutes 120"
+)]
+pub(crate) struct SoakArguments {
+    /// How long
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) minutes: u32,
+    /// How many stacks
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=500))]
+    pub(crate) stacks: u16,
+    /// Which weather, and what happens to which stack
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Time between two lines
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    pub(crate) interval: u32,
+}
+
+#[derive(Args, Debug)]
 #[command(after_help = "Exit codes: 0 all went well, 1 something failed, 2 wrong arguments, 130 it was interrupted.")]
 pub(crate) struct DemoArguments {
     /// Play with the newest releases of one stack in this directory instead of our own; it is only read

@@ -40,6 +40,7 @@ use tokio::{
     task::{AbortHandle, JoinSet},
 };
 
+pub(crate) use self::storm::Dice;
 pub use self::{
     asked::{Asked, Verb},
     delay::{Delay, Late},

@@ -26,6 +26,7 @@ pub mod process;
 pub mod registry;
 pub mod releases;
 pub mod rights;
+pub mod soak;
 pub mod storm;
 pub mod traces;
 pub mod travel;
@@ -37,7 +38,7 @@ pub mod world;
 
 pub use audit::{AuditEvent, AuditLog};
 pub use control_plane::{ControlPlane, Identity, Options};
-pub use fault_proxy::{FaultProxy, Point, Weather};
+pub use fault_proxy::{FaultProxy, Forecast, Point, Weather};
 pub use journey::Journey;
 pub use lab::Lab;
 pub use metrics::Metrics;

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use self::arguments::{BenchCommand, ControlPlaneCommand, DemoArguments, StormArguments};
+use self::arguments::{BenchCommand, ControlPlaneCommand, DemoArguments, SoakArguments, StormArguments};
 
 /// A real Kubernetes control plane on this machine, without containers
 ///
@@ -29,6 +29,8 @@ enum Command {
     /// Start, find and stop a control plane that stays until it is stopped
     #[command(subcommand)]
     ControlPlane(ControlPlaneCommand),
+    /// Releases that come and go for hours, in bad weather, under one operator: what it holds over time, and whether that grows
+    Soak(SoakArguments),
     /// Measure: prints a table, and with --json FILE writes the same as JSON
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -51,6 +53,7 @@ async fn run(command: Command) -> Result<ExitCode> {
         Command::ControlPlane(command) => commands::control_plane::run(command).await.map(|()| ExitCode::SUCCESS),
         Command::Bench(command) => bench::run(command).await,
         Command::Demo(arguments) => demo::run(arguments).await,
+        Command::Soak(arguments) => commands::soak::run(&arguments).await,
         Command::Storm(arguments) => commands::storm::run(&arguments).await,
     }
 }

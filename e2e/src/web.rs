@@ -306,6 +306,11 @@ impl IndexServer {
         Ok(())
     }
 
+    /// Takes a release away, files and all.
+    pub fn withdraw(&self, tag: &str) {
+        lock(&self.releases).remove(tag);
+    }
+
     /// What a stack names.
     pub fn source(&self) -> Value {
         json!({ "http": { "url": format!("{}/stacks/", self.server.url("127.0.0.1")) } })

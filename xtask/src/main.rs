@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    arguments::{BenchCommand, ControlPlaneCommand, DemoArguments, StormArguments},
+    arguments::{BenchCommand, ControlPlaneCommand, DemoArguments, SoakArguments, StormArguments},
     lab::Profile,
     oracle_arguments::{ConformanceArguments, FuzzCommand, OracleBenchCommand},
     setup::Parts,
@@ -44,7 +44,7 @@ use crate::{
 #[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 120)]
 #[command(
     after_help = "Exit codes: 0 all good, 1 a step failed, 2 wrong arguments, 3 this machine lacks a program.\n\
-                        demo, storm, bench, control-plane, conformance and fuzz end with the exit code of what they run."
+                        demo, storm, soak, bench, control-plane, conformance and fuzz end with the exit code of what they run."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -68,6 +68,8 @@ enum Chore {
     Demo(DemoArguments),
     /// Journeys of the operator in bad weather: seeded faults between it and the API server, and what must hold afterwards
     Storm(StormArguments),
+    /// Releases that come and go for hours, in bad weather, under one operator: what it holds over time, and whether that grows
+    Soak(SoakArguments),
     /// Measure: prints a table, and with `--json FILE` writes the same as JSON
     #[command(subcommand)]
     Bench(Bench),
@@ -132,7 +134,9 @@ fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
         Chore::Bench(Bench::Lab(BenchCommand::Operator(_) | BenchCommand::Memory(_))) => {
             lab::become_lab(&workspace, Parts::All, Profile::Release)
         }
-        Chore::Bench(Bench::Lab(_)) => lab::become_lab(&workspace, Parts::ControlPlane, Profile::Release),
+        Chore::Bench(Bench::Lab(_)) | Chore::Soak(_) => {
+            lab::become_lab(&workspace, Parts::ControlPlane, Profile::Release)
+        }
         Chore::Bench(Bench::Oracle(_)) | Chore::Conformance(_) | Chore::Fuzz(Fuzz::Oracle(_)) => {
             lab::become_oracle(&workspace)
         }
@@ -167,6 +171,7 @@ mod tests {
             ("storm --seed 1 --seeds 2", "cannot be used with"),
             ("bench converge --releases 0", "0 is not in 1..=100000"),
             ("bench operator --releases 3", "3 is not in 4..=100000"),
+            ("soak --minutes 0", "0 is not in 1..=10000"),
             ("bench", "Usage: cargo xtask bench <COMMAND>"),
             ("control-plane up now", "unexpected argument 'now'"),
             ("conformance --charts /nowhere", "there is no such directory"),

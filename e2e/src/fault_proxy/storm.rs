@@ -180,10 +180,11 @@ fn drawn(kind: u64, verb: Verb, dice: &mut Dice) -> Option<Fault> {
 }
 
 /// Numbers that follow from a seed and a text (`SplitMix64`, Steele et al. 2014, after FNV-1a over the text).
-struct Dice(u64);
+#[derive(Debug)]
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    fn of(seed: u64, text: &str) -> Self {
+    pub(crate) fn of(seed: u64, text: &str) -> Self {
         let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         let mut dice = Self(text.bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, step));
         dice.next();
@@ -198,7 +199,8 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    fn below(&mut self, end: u64) -> u64 {
+    /// A number below `end`, which is not 0.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 

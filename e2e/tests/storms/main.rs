@@ -7,6 +7,7 @@ mod patterns;
 mod proxy;
 mod rest;
 mod seeds;
+mod soak;
 
 use std::sync::LazyLock;
 

@@ -1,0 +1,149 @@
+//! `lab soak`: a line for each sample, and at the end what grows.
+
+use std::{
+    process::ExitCode,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use e2e::{
+    journey::journey,
+    soak::{Plan, Sample, Trend, Until, soak},
+};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::oneshot,
+};
+
+use crate::{arguments::SoakArguments, progress::Progress};
+
+/// As a shell has it for a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+/// What is remembered fills in this part of the time.
+const WARM_UP: f64 = 0.25;
+const HEADINGS: &str = "| minute | resident MiB | heap MiB | open files | threads | tasks | queue | releases | requests | faults | deeds |\n\
+                        |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|";
+
+/// What must not grow: its name, the least of it that counts, and where it is in a sample.
+type Measure = (&'static str, f64, fn(&Sample) -> f64);
+const MEASURES: [Measure; 5] = [
+    ("resident MiB", 1.0, |sample| sample.usage.resident_mib),
+    ("open files", 1.0, |sample| sample.usage.open_files.into()),
+    ("threads", 1.0, |sample| sample.usage.threads.into()),
+    ("tasks", 1.0, |sample| sample.tasks),
+    ("queue", 1.0, |sample| sample.queue),
+];
+
+type Samples = Arc<Mutex<Vec<Sample>>>;
+
+pub(crate) async fn run(arguments: &SoakArguments) -> Result<ExitCode> {
+    let mut interrupted = signal(SignalKind::interrupt()).context("failed to listen for Ctrl-C")?;
+    let mut terminated = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
+    let plan = Plan {
+        stacks: arguments.stacks.into(),
+        seed: arguments.seed,
+        until: Until::Elapsed(Duration::from_mins(arguments.minutes.into())),
+        interval: Duration::from_secs(arguments.interval.into()),
+    };
+    let samples = Samples::default();
+    let (done, ended) = oneshot::channel();
+    let kept = Arc::clone(&samples);
+    // A journey brings a runtime of its own and is named after its thread, which ends with the process, and so does all that it started.
+    thread::Builder::new()
+        .name("soak".to_owned())
+        .spawn(move || done.send(live_through(plan, &kept)))
+        .context("failed to start a thread")?;
+    let broken_off = tokio::select! {
+        ended = ended => {
+            let outcome = ended.context("the soak ended abnormally")?;
+            if let Err(error) = outcome {
+                judged(&lock(&samples));
+                return Err(error);
+            }
+            false
+        }
+        _ = interrupted.recv() => true,
+        _ = terminated.recv() => true,
+    };
+    let grows = judged(&lock(&samples));
+    Ok(match (broken_off, grows) {
+        (true, _) => ExitCode::from(INTERRUPTED),
+        (false, true) => ExitCode::FAILURE,
+        (false, false) => ExitCode::SUCCESS,
+    })
+}
+
+fn live_through(plan: Plan, samples: &Samples) -> Result<()> {
+    let progress = Progress::start("soak".to_owned());
+    progress.step(&format!(
+        "starts a control plane and packs releases of {} stacks",
+        plan.stacks
+    ));
+    journey(async |journey| {
+        let mut is_first = true;
+        soak(journey, plan, |sample| {
+            if is_first {
+                say(HEADINGS);
+                is_first = false;
+            }
+            say(&line(sample));
+            lock(samples).push(*sample);
+        })
+        .await
+    })
+}
+
+fn lock(samples: &Samples) -> std::sync::MutexGuard<'_, Vec<Sample>> {
+    samples.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn line(sample: &Sample) -> String {
+    let Sample {
+        elapsed,
+        usage,
+        tasks,
+        queue,
+        releases,
+        requests,
+        faults,
+        deeds,
+    } = sample;
+    format!(
+        "| {:.1} | {:.1} | {:.1} | {} | {} | {tasks} | {queue} | {releases} | {requests} | {faults} | {deeds} |",
+        elapsed.as_secs_f64() / 60.0,
+        usage.resident_mib,
+        usage.anonymous_mib,
+        usage.open_files,
+        usage.threads,
+    )
+}
+
+/// Prints what came of each measure; whether one of them grows.
+fn judged(samples: &[Sample]) -> bool {
+    let end = samples.last().map_or(0.0, |sample| sample.elapsed.as_secs_f64());
+    let settled = |sample: &&Sample| sample.elapsed.as_secs_f64() >= end * WARM_UP;
+    say("\n| | per hour | by chance up to | grows |\n|---|---:|---:|---|");
+    let mut any = false;
+    for (name, unit, of) in MEASURES {
+        let points = samples.iter().filter(settled);
+        let points: Vec<(f64, f64)> = points
+            .map(|sample| (sample.elapsed.as_secs_f64(), of(sample)))
+            .collect();
+        say(&match Trend::of(&points, unit) {
+            None => format!("| {name} | | | too few samples to say |"),
+            Some(trend) => {
+                any |= trend.grows();
+                let verdict = if trend.grows() { "**yes**" } else { "no" };
+                format!("| {name} | {:+.2} | {:.2} | {verdict} |", trend.per_hour, trend.noise)
+            }
+        });
+    }
+    any
+}
+
+#[expect(clippy::print_stdout, reason = "what this program is asked for")]
+fn say(text: &str) {
+    println!("{text}");
+}
