@@ -10,8 +10,8 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use bytes::Bytes;
-use http::StatusCode;
-use http_body_util::{BodyExt, Empty};
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Full};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use serde_json::Value;
 
@@ -108,6 +108,12 @@ impl Operator {
     /// What its health endpoint answers to this path, status and text.
     pub async fn health(&mut self, path: &str) -> Result<(StatusCode, String)> {
         get(&self.health_url(path).await?).await
+    }
+
+    /// What its health endpoint answers when `body` is put to this path.
+    pub async fn put_to_health(&mut self, path: &str, body: &'static str) -> Result<(StatusCode, String)> {
+        let request = Request::put(self.health_url(path).await?).body(Full::from(body))?;
+        answer_to(request).await
     }
 
     async fn health_url(&mut self, path: &str) -> Result<String> {
@@ -213,9 +219,16 @@ impl Operator {
 }
 
 async fn get(url: &str) -> Result<(StatusCode, String)> {
-    let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
-    let answer = client.get(url.parse().with_context(|| format!("{url:?} is no URL"))?);
-    let answer = answer.await.with_context(|| format!("failed to ask {url}"))?;
+    answer_to(Request::get(url).body(Full::default())?).await
+}
+
+async fn answer_to(request: Request<Full<Bytes>>) -> Result<(StatusCode, String)> {
+    let url = request.uri().to_string();
+    let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
+    let answer = client
+        .request(request)
+        .await
+        .with_context(|| format!("failed to ask {url}"))?;
     let status = answer.status();
     let body = answer
         .into_body()

@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::journey;
 
 /// Waits until an object has an event for which `holds`, and returns all of the object.
-async fn told<K>(
+pub(crate) async fn told<K>(
     journey: &Journey,
     object: &K,
     what: &str,

@@ -11,7 +11,7 @@ use e2e::{
 };
 use serde_json::{Value, json};
 
-use crate::journey;
+use crate::{events::told, journey};
 
 pub(crate) const REPOSITORY: &str = "kaas/stacks";
 
@@ -121,6 +121,10 @@ fn a11_f24_a_tag_that_was_moved_is_refused_and_what_was_pinned_stays() -> Result
             "{:?}",
             status(&release).assets
         );
+        let is_told = |(sort, reason, message): &(String, String, String)| {
+            sort == "Warning" && reason == "DigestChanged" && message.contains(&pinned.digest)
+        };
+        told(journey, &release, "of the moved tag", is_told).await?;
         // Whoever deletes the release accepts the new bytes.
         journey.delete::<ClusterStackRelease>(&tag).await?;
         let accepted = |release: &ClusterStackRelease| {

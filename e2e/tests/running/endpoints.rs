@@ -9,7 +9,7 @@ use e2e::{
 };
 use http::StatusCode;
 
-use crate::{log_lines, subscribe};
+use crate::{STACK, log_lines, subscribe};
 
 #[test]
 fn endpoints_and_logs_tell_everything_but_secrets() -> Result<()> {
@@ -92,6 +92,34 @@ fn endpoints_and_logs_tell_everything_but_secrets() -> Result<()> {
             .filter_map(|line| Some(line["level"].as_str()?.to_owned()))
             .collect();
         ensure!(levels.contains("TRACE"), "{levels:?}");
+        Ok(())
+    })
+}
+
+#[test]
+fn the_log_level_of_a_running_operator_changes_by_http_and_nonsense_changes_nothing() -> Result<()> {
+    journey(async |journey| {
+        journey.options.flags.push("--log-level=info".into());
+        journey.operate().await?;
+        let operator = journey.operator()?;
+        let of_level = |log: &std::path::Path| -> Result<usize> {
+            Ok(log_lines(log)?.iter().filter(|line| line["level"] == "DEBUG").count())
+        };
+        ensure!(of_level(operator.log())? == 0, "DEBUG before anybody asked");
+        let (status, _) = operator.put_to_health("/loglevel", "debug").await?;
+        ensure!(status == StatusCode::OK, "{status}");
+        let (status, told) = operator.put_to_health("/loglevel", "core_operator=shout").await?;
+        ensure!(
+            status == StatusCode::BAD_REQUEST && told.contains("shout"),
+            "{status} {told}"
+        );
+        let (_, level) = operator.health("/loglevel").await?;
+        ensure!(level == "debug\n", "{level}");
+        let log = operator.log().to_owned();
+        journey.releases.publish_harbor("v1", "v1")?;
+        subscribe(journey).await?;
+        journey.usable(STACK, "v1").await?;
+        ensure!(of_level(&log)? > 0, "no DEBUG");
         Ok(())
     })
 }

@@ -60,6 +60,13 @@ impl LogLevel {
         self.handle.reload(filter(level)?).map_err(LoggingError::Reload)
     }
 
+    /// One of no logger, with what keeps it alive.
+    #[cfg(test)]
+    pub(super) fn detached(level: &str) -> (Self, reload::Layer<EnvFilter, Registry>) {
+        let (layer, handle) = reload::Layer::new(EnvFilter::new(level));
+        (Self { handle }, layer)
+    }
+
     /// The directives in force.
     pub fn current(&self) -> String {
         self.handle.with_current(ToString::to_string).unwrap_or_default()

@@ -78,3 +78,20 @@ async fn an_address_in_use_is_named() {
         .unwrap_err();
     assert!(error.to_string().contains(&address.to_string()), "{error}");
 }
+
+#[tokio::test]
+async fn nobody_outside_of_the_pod_changes_the_log_level() {
+    for (peer, status) in [
+        ("127.0.0.1:1", StatusCode::OK),
+        ("[::1]:1", StatusCode::OK),
+        ("10.0.0.1:1", StatusCode::FORBIDDEN),
+        ("[2001:db8::1]:1", StatusCode::FORBIDDEN),
+    ] {
+        let (log_level, _layer) = LogLevel::detached("info");
+        let from = ConnectInfo(peer.parse().unwrap());
+        let answer = set_log_level(State(log_level.clone()), from, "debug".to_owned()).await;
+        assert_eq!(answer.status(), status, "{peer}");
+        let is_changed = log_level.current() == "debug";
+        assert_eq!(is_changed, status == StatusCode::OK, "{peer}");
+    }
+}
