@@ -109,10 +109,12 @@ fn provider(observed: &ReleaseObserved) -> Finding {
             format!("providerClusterStackRelease is controlled by {controller}"),
         ),
         Provider::Found { phase, message, .. } => {
-            let details: Vec<&str> = phase.iter().chain(message).map(String::as_str).collect();
-            let colon = if details.is_empty() { "" } else { ": " };
+            let mut details: Vec<&str> = phase.iter().chain(message).map(String::as_str).collect();
+            if details.is_empty() {
+                details.push("its operator has said nothing of it so far");
+            }
             ongoing(format!(
-                "providerClusterStackRelease not ready yet{colon}{}",
+                "providerClusterStackRelease not ready yet: {}",
                 details.join(", ")
             ))
         }

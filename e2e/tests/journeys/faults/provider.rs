@@ -181,6 +181,82 @@ fn a4_f25_a_release_is_usable_while_its_provider_says_so_and_repeats_its_words()
 }
 
 #[test]
+fn a4_a_silent_provider_is_told_with_since_when_also_after_a_restart() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        journey.operate().await?;
+        let provider = Provider {
+            journey,
+            kind: "MuteRelease",
+        };
+        provider.install().await?;
+        provider.template(json!({ "images": ["ubuntu"] })).await?;
+        provider.stack().await?;
+        let is_silent = |release: &ClusterStackRelease| {
+            waits(release, "ProcessOngoing", "its operator has said nothing of it so far")
+        };
+        let release = journey.until_release(&tag, "waiting for a word", is_silent).await?;
+        let since = provider_condition(&release)
+            .context("no condition")?
+            .last_transition_time;
+        journey.restart_operator().await?;
+        journey.ask_stack("harbor", "look").await?;
+        let release = journey.until_release(&tag, "waiting as before", is_silent).await?;
+        let condition = provider_condition(&release).context("no condition")?;
+        assert_eq!(condition.last_transition_time, since);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_switch_to_another_provider_reaches_releases_that_are_there_and_what_the_old_one_made_goes_with_them() -> Result<()>
+{
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        journey.operate().await?;
+        let (old, new) = (
+            Provider {
+                journey,
+                kind: "FerryRelease",
+            },
+            Provider {
+                journey,
+                kind: "TankerRelease",
+            },
+        );
+        for provider in [&old, &new] {
+            provider.install().await?;
+            provider.template(json!({ "images": [provider.kind] })).await?;
+        }
+        old.stack().await?;
+        old.object(&tag, &json!({ "images": ["FerryRelease"] })).await?;
+        old.reports(&tag, json!({ "ready": true })).await?;
+        journey.release_ready(&tag).await?;
+
+        new.stack().await?;
+        new.object(&tag, &json!({ "images": ["TankerRelease"] })).await?;
+        let waits_for_new = |release: &ClusterStackRelease| waits(release, "ProcessOngoing", "not ready yet");
+        journey
+            .until_release(&tag, "waiting for the new provider", waits_for_new)
+            .await?;
+        new.reports(&tag, json!({ "ready": true })).await?;
+        journey.release_ready(&tag).await?;
+        // Machines may run from its images: only the end of the release ends it.
+        old.objects().get(&tag).await.context("the old provider's object")?;
+        journey.delete::<ClusterStack>("harbor").await?;
+        for provider in [&old, &new] {
+            eventually(SOON, format!("the {} to be gone", provider.kind), async || {
+                let found = provider.objects().get_opt(&tag).await?;
+                anyhow::ensure!(found.is_none(), "{found:?}");
+                Ok::<_, anyhow::Error>(())
+            })
+            .await?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
 fn a4_f26_the_providers_object_follows_its_template_and_takes_no_annotation_of_kubectl_along() -> Result<()> {
     journey(async |journey| {
         let tag = journey.releases.publish_harbor("v1", "v1")?;
