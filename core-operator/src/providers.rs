@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crds::conditions::one_line;
 use kube::api::DynamicObject;
 use kube::{Client, ResourceExt};
 use operator_kit::crd_watch::CrdWatch;
 use operator_kit::discovery::Discovery;
 use operator_kit::object::GroupKind;
 use operator_kit::projection::{Notice, ProjectedWatch};
+use planning::release::ProviderProgress;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +26,13 @@ pub(crate) struct ProviderState {
     pub(crate) ready: bool,
     pub(crate) phase: Option<String>,
     pub(crate) message: Option<String>,
+    pub(crate) progress: Option<ProviderProgress>,
 }
+
+/// Most bytes that are kept of the phase, the message and the unit of the progress that a provider tells.
+const PHASE_BYTES: usize = 64;
+const MESSAGE_BYTES: usize = 512;
+const UNIT_BYTES: usize = 32;
 
 /// The controlling owner of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,13 +136,6 @@ async fn forward(mut notices: mpsc::Receiver<Notice<ProviderState>>, changes: mp
 
 fn project(object: &DynamicObject) -> ProviderState {
     let status = object.data.get("status").unwrap_or(&Value::Null);
-    let text = |field: &str| {
-        status
-            .get(field)
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty())
-            .map(str::to_owned)
-    };
     ProviderState {
         spec: object.data.get("spec").cloned().unwrap_or_default(),
         labels: object.labels().clone(),
@@ -149,19 +150,34 @@ fn project(object: &DynamicObject) -> ProviderState {
                 name: format!("{} {}", owner.kind, owner.name),
             }),
         ready: status.get("ready").and_then(Value::as_bool).unwrap_or(false),
-        phase: text("phase"),
-        message: text("message").or_else(|| ready_message(status)),
+        phase: text(status, "phase", PHASE_BYTES),
+        message: text(status, "message", MESSAGE_BYTES).or_else(|| ready_message(status)),
+        progress: status.get("progress").and_then(progress),
     }
 }
 
-/// The message of the Ready condition, for providers without a message of their own.
+/// A field with words for people. They are the provider's: short enough to be repeated, and on one line.
+fn text(object: &Value, field: &str, bytes: usize) -> Option<String> {
+    let words = one_line(object.get(field)?.as_str()?, bytes);
+    (!words.is_empty()).then_some(words)
+}
+
+/// How far the provider is; nothing of what is not as the contract has it.
+fn progress(told: &Value) -> Option<ProviderProgress> {
+    Some(ProviderProgress {
+        done: told.get("done")?.as_u64()?,
+        total: told.get("total").and_then(Value::as_u64),
+        unit: text(told, "unit", UNIT_BYTES).unwrap_or_default(),
+    })
+}
+
+/// The message of the Ready condition, or its reason, for providers without a message of their own.
 fn ready_message(status: &Value) -> Option<String> {
     let conditions = status.get("conditions")?.as_array()?;
     let ready = conditions
         .iter()
         .find(|condition| condition.get("type").and_then(Value::as_str) == Some("Ready"))?;
-    let message = ready.get("message").or_else(|| ready.get("reason"))?.as_str()?;
-    (!message.is_empty()).then(|| message.to_owned())
+    text(ready, "message", MESSAGE_BYTES).or_else(|| text(ready, "reason", MESSAGE_BYTES))
 }
 
 #[cfg(test)]

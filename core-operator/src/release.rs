@@ -126,6 +126,7 @@ async fn settle(
             before.unwrap_or_default(),
             &plan.status.conditions,
         );
+        lock(memory).status_written_at = Some(context.now());
     }
     context.releases.note(written);
     lock(memory).refusals = 0;

@@ -12,6 +12,7 @@ mod news;
 mod object;
 mod objects;
 mod observed;
+mod pacing;
 mod plan;
 mod prune;
 mod rows;
@@ -28,7 +29,7 @@ pub use news::{corrected, corrections};
 pub use object::{Sync, SyncState, decide};
 pub use observed::{
     Assets, Attempt, Belongs, Drifted, Failure, HealthSeen, Holder, Intent, ObjectMemory, ObjectObserved, Provider,
-    Read, ReleaseObserved, RenderAttempts, Rendering, Seen, Verified,
+    ProviderProgress, Read, ReleaseObserved, RenderAttempts, Rendering, Seen, Verified,
 };
 pub use plan::{ReleasePlan, plan};
 pub use prune::prune_digest;

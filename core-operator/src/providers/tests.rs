@@ -62,3 +62,60 @@ async fn objects_that_were_not_listed_yet_do_not_count_as_missing() {
     assert_eq!(known.into_keys().collect::<Vec<_>>(), ["one"]);
     assert_eq!(providers.within(&kind, "elsewhere"), Some(BTreeMap::new()));
 }
+
+fn told(status: &Value) -> ProviderState {
+    let object = json!({
+        "apiVersion": "infrastructure.clusterstack.x-k8s.io/v1", "kind": KIND,
+        "metadata": { "name": "one", "namespace": "fleet" }, "status": status,
+    });
+    project(&serde_json::from_value(object).expect("an object"))
+}
+
+#[test]
+fn what_a_provider_tells_of_its_progress_is_kept_as_far_as_it_can_be_repeated() {
+    let state = told(&json!({
+        "phase": "Importing\n", "message": format!("image\u{1b}[2J {}", "x".repeat(1 << 16)),
+        "progress": { "done": 600, "total": 1000, "unit": "MiB\r\n" },
+    }));
+    let message = state.message.expect("a message");
+    assert_eq!(
+        (state.phase.as_deref(), message.len()),
+        (Some("Importing"), MESSAGE_BYTES)
+    );
+    assert!(message.starts_with("image [2J xxx"), "{message}");
+    let progress = |done, total, unit: &str| {
+        let unit = unit.to_owned();
+        Some(ProviderProgress { done, total, unit })
+    };
+    assert_eq!(state.progress, progress(600, Some(1000), "MiB"));
+    for (status, expected) in [
+        (json!({ "progress": { "done": 3 } }), progress(3, None, "")),
+        (json!({ "progress": { "done": -3, "total": 5 } }), None),
+        (
+            json!({ "progress": { "done": 3, "total": "five", "unit": 7 } }),
+            progress(3, None, ""),
+        ),
+        (json!({ "progress": "60%" }), None),
+        (json!({ "progress": { "total": 5 } }), None),
+        (json!(null), None),
+    ] {
+        assert_eq!(told(&status).progress, expected, "{status}");
+    }
+}
+
+#[test]
+fn a_provider_without_a_message_of_its_own_is_heard_through_its_condition() {
+    let ready =
+        |condition: Value| told(&json!({ "conditions": [{ "type": "Other", "message": "no" }, condition] })).message;
+    let table = [
+        (
+            json!({ "type": "Ready", "message": "waits", "reason": "Why" }),
+            Some("waits"),
+        ),
+        (json!({ "type": "Ready", "message": "", "reason": "Why" }), Some("Why")),
+        (json!({ "type": "Ready" }), None),
+    ];
+    for (condition, expected) in table {
+        assert_eq!(ready(condition.clone()).as_deref(), expected, "{condition}");
+    }
+}

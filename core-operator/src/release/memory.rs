@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use planning::object_key::ObjectKey;
@@ -39,6 +40,8 @@ pub(crate) struct ReleaseMemory {
     pub(crate) unrendered: Option<(String, String, RenderAttempts)>,
     /// The API server itself said that no Cluster uses the release, which is to go.
     pub(crate) unused: bool,
+    /// When its status was last written.
+    pub(crate) status_written_at: Option<Timestamp>,
     /// How often in a row the release object itself could not be written.
     pub(crate) refusals: u32,
     /// The last wishes that were heard.
@@ -89,7 +92,7 @@ mod tests {
             (wishes(Some("now"), Some("sha256:a")), true),
         ] {
             let reversals = &mut memory.objects.entry(key.clone()).or_default().reversals;
-            reversals.push(jiff::Timestamp::UNIX_EPOCH);
+            reversals.push(Timestamp::UNIX_EPOCH);
             memory.hear(wish.clone());
             assert_eq!(memory.objects[&key].reversals.is_empty(), ends, "{wish:?}");
         }

@@ -72,6 +72,7 @@ pub(crate) async fn observe(
     let unlisted = unlisted(context, &group_kinds).await;
     let mut objects = objects(context, part_of, &status, &group_kinds, &rendering, memory).await;
     observe_sharing(context, release, &rendering, &mut objects);
+    let status_written_at = lock(memory).status_written_at;
     let observed = ReleaseObserved {
         namespace: namespace.clone(),
         uid: release.uid().unwrap_or_default(),
@@ -88,6 +89,7 @@ pub(crate) async fn observe(
         approved_prune: annotations.get(labels::APPROVE_PRUNE).cloned(),
         spec: release.spec.clone(),
         status,
+        status_written_at,
         used_by,
         assets,
         provider: provider(context, release).await,

@@ -50,6 +50,7 @@ fn found(release: &ClusterStackRelease, state: &ProviderState) -> Provider {
             .map(|controller| controller.name.clone()),
         phase: state.phase.clone(),
         message: state.message.clone(),
+        progress: state.progress.clone(),
     }
 }
 

@@ -203,6 +203,25 @@ pub fn cut(message: String) -> String {
     cut_at(message, MESSAGE_BYTES)
 }
 
+/// Words of somebody else for a message: on one line, without what would move the cursor of a terminal or turn the direction of text, within so
+/// many bytes.
+pub fn one_line(words: &str, bytes: usize) -> String {
+    // The marks that Unicode has for embedding, overriding and isolating directions.
+    let turns =
+        |letter: char| matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut line = String::new();
+    for word in words.split(|letter: char| letter.is_whitespace() || letter.is_control() || turns(letter)) {
+        if line.len() > bytes {
+            break;
+        }
+        if !line.is_empty() && !word.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    cut_at(line, bytes)
+}
+
 /// As [`cut`], within so many bytes: for words that others follow.
 pub fn cut_at(mut message: String, bytes: usize) -> String {
     const ELLIPSIS: &str = "...";

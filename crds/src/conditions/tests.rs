@@ -366,3 +366,19 @@ fn every_flaw_is_found() {
     assert_eq!(lint(&sound(), 3, 2), [Flaw::BehindWithoutReconciling]);
     assert_eq!(lint(&sound(), 3, 4), [Flaw::ObservedTheFuture]);
 }
+
+#[test]
+fn words_of_others_become_one_short_line() {
+    let table = [
+        ("uploading 1 of 2", "uploading 1 of 2"),
+        ("  two\r\n\tlines\u{1b}[31m\u{7}  ", "two lines [31m"),
+        ("\u{202e}evil\u{2066} words\u{200f}", "evil words"),
+        ("\u{85}\n", ""),
+        ("Größe: viel zu lang für hier", "Größe: viel zu..."),
+    ];
+    for (words, expected) in table {
+        assert_eq!(one_line(words, 19), expected, "{words:?}");
+    }
+    assert_eq!(one_line(&"x".repeat(1 << 20), 64).len(), 64);
+    assert_eq!(one_line(&"x ".repeat(1 << 20), 64).len(), 64);
+}

@@ -161,9 +161,9 @@ pub const REASONS: &[Entry<Reason>] = &[
     // What is wrong with its provider, or with the stack.
     Entry {
         word: Reason::ProcessOngoing,
-        means: "The provider is at work, or its object does not exist yet; the message has the phase and the words of the provider.",
+        means: "The provider is at work, or its object does not exist yet; the message has what its `status` tells: `phase`, `message` (or that of its condition Ready) and `progress` (`done`, `total`, `unit`).",
         reader: "Look at the provider's release object and its operator.",
-        operator: "Watches the object, and goes on when it is ready. What is applied already stays.",
+        operator: "Watches the object, and goes on when it is ready; of words that change all the time it repeats the newest every five seconds. What is applied already stays.",
     },
     Entry {
         word: Reason::ProviderTemplateNotFound,

@@ -12,7 +12,7 @@ use super::prune::Fate;
 use super::rows::{is_left_drifted, stands};
 use super::waiting::Waiting;
 use super::without_files::{self, is_without_files};
-use super::wording::{awaited_kinds, missing_kinds, refusals, summary};
+use super::wording::{awaited_kinds, missing_kinds, progress_of_provider, refusals, summary};
 use crate::object_key::ObjectKey;
 
 /// What is to be said of each part of the work, without the summary.
@@ -108,8 +108,15 @@ fn provider(observed: &ReleaseObserved) -> Finding {
             Reason::ForeignOwner,
             format!("providerClusterStackRelease is controlled by {controller}"),
         ),
-        Provider::Found { phase, message, .. } => {
-            let mut details: Vec<&str> = phase.iter().chain(message).map(String::as_str).collect();
+        Provider::Found {
+            phase,
+            message,
+            progress,
+            ..
+        } => {
+            let progress = progress.as_ref().map(progress_of_provider);
+            let told = [phase, message, &progress].into_iter().flatten();
+            let mut details: Vec<&str> = told.map(String::as_str).collect();
             if details.is_empty() {
                 details.push("its operator has said nothing of it so far");
             }

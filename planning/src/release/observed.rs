@@ -44,6 +44,9 @@ pub struct ReleaseObserved {
     pub spec: ClusterStackReleaseSpec,
     /// The status as read: the inventory lives in it.
     pub status: ClusterStackReleaseStatus,
+    /// When this process last wrote the status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_written_at: Option<Timestamp>,
     /// The Clusters (`namespace/name`) that use the class of this release; `None` while the watch has not listed them yet.
     pub used_by: Option<BTreeSet<String>>,
     /// The files of the release.
@@ -129,7 +132,23 @@ pub enum Provider {
         phase: Option<String>,
         /// `status.message`, or the message of its Ready condition.
         message: Option<String>,
+        /// `status.progress`, when the provider tells.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        progress: Option<ProviderProgress>,
     },
+}
+
+/// How far a provider is with what it does for a release.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderProgress {
+    /// What is done.
+    pub done: u64,
+    /// What there is to do, as far as the provider knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// Of what, such as `bytes` or `images`; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub unit: String,
 }
 
 /// State of the rendering.

@@ -13,6 +13,7 @@ use super::inventory::{Inventoried, inventoried};
 use super::object::{Sync, SyncState};
 use super::objects::{Objects, installation, removal};
 use super::observed::{Assets, Intent, Provider, ReleaseObserved, Rendering};
+use super::pacing::paced;
 use super::prune::Fate;
 use super::status;
 use super::waiting::{self, Waiting};
@@ -79,7 +80,10 @@ fn decided(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
     let waiting = waiting::waiting(observed, &objects);
     let status = status::status(observed, &objects, &waiting, now);
     insert_inventory(observed, &objects, &mut steps, &status);
-    let next = next(&objects).sooner(next_rendering(&observed.rendering));
+    let (status, in_full) = paced(observed, status, now);
+    let next = next(&objects)
+        .sooner(next_rendering(&observed.rendering))
+        .sooner(in_full);
     ReleasePlan {
         steps,
         status,

@@ -11,6 +11,7 @@ use e2e::{
     eventually,
     journey::{SOON, status},
 };
+use jiff::Timestamp;
 use k8s_openapi::api::events::v1::Event;
 use kube::{
     Api, ResourceExt,
@@ -204,6 +205,51 @@ fn a4_a_silent_provider_is_told_with_since_when_also_after_a_restart() -> Result
         let release = journey.until_release(&tag, "waiting as before", is_silent).await?;
         let condition = provider_condition(&release).context("no condition")?;
         assert_eq!(condition.last_transition_time, since);
+        Ok(())
+    })
+}
+
+#[test]
+fn a4_progress_of_a_provider_is_repeated_and_moves_without_a_storm_of_writes() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        journey.operate().await?;
+        let provider = Provider {
+            journey,
+            kind: "CraneRelease",
+        };
+        provider.install().await?;
+        provider.template(json!({ "images": ["ubuntu"] })).await?;
+        provider.stack().await?;
+        provider.object(&tag, &json!({ "images": ["ubuntu"] })).await?;
+        let imported = |done: u32| {
+            let progress = json!({ "done": done, "total": 1000, "unit": "MiB" });
+            json!({ "ready": false, "phase": "Importing", "message": "image\nubuntu", "progress": progress })
+        };
+        let tells = async |done: u32| {
+            let words = format!("Importing, image ubuntu, {} % ({done} of 1000 MiB)", done / 10);
+            let is_told = |release: &ClusterStackRelease| waits(release, "ProcessOngoing", &words);
+            journey.until_release(&tag, &words, is_told).await
+        };
+        provider.reports(&tag, imported(100)).await?;
+        tells(100).await?;
+
+        let (seen, began) = (journey.mark().await?, Timestamp::now());
+        for done in 101..=600 {
+            provider.reports(&tag, imported(done)).await?;
+        }
+        tells(600).await?;
+        let took = Timestamp::now().duration_since(began).as_secs();
+        let of_release = |event: &AuditEvent| {
+            let object = event.object.as_ref();
+            object.is_some_and(|object| object.resource == "clusterstackreleases" && object.name == tag)
+        };
+        let ours = journey.requests_since(seen).await?.writes().filter(of_release);
+        let most = usize::try_from(took / 5)? + 2;
+        assert!(ours.len() <= most, "{} writes in {took} seconds: {ours:#?}", ours.len());
+
+        provider.reports(&tag, json!({ "ready": true })).await?;
+        journey.release_ready(&tag).await?;
         Ok(())
     })
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crds::cluster_stack::{ClusterStackSpec, ClusterStackStatus};
 use crds::cluster_stack_release::{ClusterStackReleaseSpec, ClusterStackReleaseStatus};
 use planning::object_key::{GroupKind, ObjectKey};
+use planning::release::ProviderProgress;
 use serde_json::Value;
 
 use super::live::{Body, Conflict, Live};
@@ -45,6 +46,7 @@ pub(crate) struct ProviderRelease {
     pub(crate) controller: Option<String>,
     pub(crate) ready: bool,
     pub(crate) message: Option<String>,
+    pub(crate) progress: Option<ProviderProgress>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

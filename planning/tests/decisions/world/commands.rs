@@ -10,7 +10,7 @@ use crds::resource::{Resource, SyncStatus};
 use jiff::SignedDuration;
 use planning::health::HealthState;
 use planning::object_key::{GroupKind, ObjectKey};
-use planning::release::Waiting;
+use planning::release::{ProviderProgress, Waiting};
 use planning::stack::StackWaiting;
 use serde_json::{Value, json};
 
@@ -162,6 +162,15 @@ impl World {
             }
             ["refer", "release", tag, provider] => self.refer(tag, provider),
             ["delete", "template", name] => drop(self.api.templates.remove(*name)),
+            ["progress", tag, done, total, unit] => {
+                let number = |text: &str| text.parse().expect("a number");
+                let provider = self.api.providers.get_mut(*tag).expect("the provider's object");
+                provider.progress = Some(ProviderProgress {
+                    done: number(done),
+                    total: Some(number(total)),
+                    unit: (*unit).to_owned(),
+                });
+            }
             ["provider", state, tag, ..] => self.provider_says(tag, *state == "ready", &rest(line, 3)),
             ["control", tag, "by", owner] => {
                 if let Some(provider) = self.api.providers.get_mut(*tag) {

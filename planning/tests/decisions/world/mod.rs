@@ -65,6 +65,8 @@ pub(crate) struct Remembered {
 pub(crate) struct Process {
     pub(crate) objects: BTreeMap<(String, ObjectKey), Remembered>,
     pub(crate) status_written_at: BTreeMap<String, Timestamp>,
+    /// The same of releases.
+    pub(crate) release_status_written_at: BTreeMap<String, Timestamp>,
     /// What stacks failed to do, by stack and subject.
     pub(crate) failures: BTreeMap<String, BTreeMap<String, ActionFailure>>,
     /// Whether the source and the watches have answered; always so when they answer at once.

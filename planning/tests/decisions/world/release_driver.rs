@@ -118,6 +118,7 @@ impl World {
             Ok(())
         });
         self.process.objects.retain(|(of, _), _| of != tag);
+        self.process.release_status_written_at.remove(tag);
         outcome
     }
 
@@ -133,6 +134,7 @@ impl World {
         }
         let status = plan.status.clone();
         if self.change_release(tag, |release| release.status = status) == Outcome::Done(()) {
+            self.process.release_status_written_at.insert(tag.to_owned(), self.now);
             self.journal.status(tag, &card);
         }
         true

@@ -218,6 +218,7 @@ impl World {
                         controller: None,
                         ready: false,
                         message: None,
+                        progress: None,
                     });
                     provider.spec = spec.clone();
                     provider.labels.extend(labels.clone());

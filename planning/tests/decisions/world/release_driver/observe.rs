@@ -66,6 +66,7 @@ impl World {
             provider: self.provider(&release),
             spec: release.spec,
             status: release.status,
+            status_written_at: self.process.release_status_written_at.get(tag).copied(),
             assets,
             rendering,
             objects,
@@ -175,6 +176,7 @@ impl World {
                     .filter(|controller| *controller != release.uid),
                 phase: None,
                 message: provider.message.clone(),
+                progress: provider.progress.clone(),
             })
     }
 
