@@ -104,6 +104,9 @@ pub struct ClusterStackReleaseStatus {
 pub struct ReleaseAssets {
     /// Digest of the release: `sha256:` and 64 hexadecimal digits. Other bytes under the same tag are refused from now on.
     pub digest: String,
+    /// How many bytes all files of the release have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<i64>,
     /// Where the bytes came from.
     #[serde(default)]
     pub source: String,

@@ -8,7 +8,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Registry;
 use release::http::Statistics;
-use release::store::Usage;
+use release::store::{Download, Usage};
 use rendering::Renderings;
 
 use super::page::{Page, Series, number, single};
@@ -146,10 +146,15 @@ fn store(page: &mut Page<'_>, usage: &Usage) -> fmt::Result {
         unwritable,
     } = usage;
     let queued = downloads.iter().filter(|download| download.queued).count();
-    let downloads: [Series<'_>; 2] = [("running", downloads.len() - queued), ("queued", queued)]
+    let by_state: [Series<'_>; 2] = [("running", downloads.len() - queued), ("queued", queued)]
         .map(|(state, count)| (vec![("state", state)], number(count as u64)));
-    page.gauge("stackwright_store_downloads", "Downloads by state", &downloads)?;
-    let counts = [bytes, limit, &(*releases as u64), &u64::from(unwritable.is_some())];
+    page.gauge("stackwright_store_downloads", "Downloads by state", &by_state)?;
+    let done: u64 = downloads.iter().map(|download| download.done).sum();
+    // What the source does not tell is at least what came of it.
+    let total = |download: &Download| download.total.map_or(download.done, |total| total.max(download.done));
+    let total: u64 = downloads.iter().map(total).sum();
+    let unwritable = u64::from(unwritable.is_some());
+    let counts = [bytes, limit, &(*releases as u64), &done, &total, &unwritable];
     for ((name, help), count) in HELD.iter().zip(counts) {
         page.gauge(name, help, &single(number(*count)))?;
     }
@@ -161,10 +166,18 @@ fn store(page: &mut Page<'_>, usage: &Usage) -> fmt::Result {
 }
 
 /// What is so now of the store, with help.
-const HELD: [(&str, &str); 4] = [
+const HELD: [(&str, &str); 6] = [
     ("stackwright_store_bytes", "Bytes of the releases in the cache"),
     ("stackwright_store_limit_bytes", "Most bytes that the cache may take"),
     ("stackwright_store_releases", "Releases in the cache"),
+    (
+        "stackwright_store_downloading_bytes",
+        "Bytes that have come of the downloads that have not ended",
+    ),
+    (
+        "stackwright_store_downloading_expected_bytes",
+        "Bytes that these downloads have in all, as far as their sources tell",
+    ),
     (
         "stackwright_store_unwritable",
         "1 while nothing can be written to the cache",

@@ -183,6 +183,7 @@ async fn assets(context: &Context, release: &ClusterStackRelease) -> (Assets, Op
             let assets = Assets::Ready {
                 moved_to,
                 digest: files.release().digest.to_string(),
+                size: files.release().size(),
                 source,
                 kubernetes_version: files.release().metadata.kubernetes.clone(),
                 verified_by: files.signer().map(ToString::to_string),

@@ -7,7 +7,9 @@ use crds::{
 };
 use e2e::{
     journey::{Journey, SOON, status},
+    operator::sources_of_this_machine,
     registry::{PASSWORD, Registry, USER},
+    web::{IndexServer, Moment},
 };
 use serde_json::{Value, json};
 
@@ -97,6 +99,56 @@ fn a_stack_follows_a_registry_and_an_outage_changes_nothing_that_is_there() -> R
         registry.resume(journey.lab()).await?;
         let newer = publish(journey, &registry, "v2", "v2")?;
         journey.release_ready(&newer).await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn how_far_a_download_is_and_how_large_it_was_stand_in_status_and_metrics() -> Result<()> {
+    const LARGE: u64 = 8 << 20;
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        let folder = journey.releases.folder_of(&tag);
+        std::fs::File::create(folder.join("large.tgz"))?.set_len(LARGE)?;
+        let files = std::fs::read_dir(&folder)?.map(|file| Ok(file?.metadata()?.len()));
+        let size: u64 = files.sum::<std::io::Result<u64>>()?;
+        let server = IndexServer::start().await?;
+        server.publish(&folder)?;
+        journey.releases.unpublish(&tag)?;
+        let half = server
+            .server
+            .stop_at(Moment::InTheMiddle, |_, target| target.ends_with("/large.tgz"));
+        let flags = sources_of_this_machine(&journey.folder().join("cache"));
+        journey.options.flags.extend(flags);
+        journey.operate().await?;
+        let spec = json!({ "versions": ["v1"], "source": server.source() });
+        journey.stack("harbor", spec).await?;
+        let half = half.wait(SOON).await?;
+        let is_told = |release: &ClusterStackRelease| {
+            let status = status(release);
+            let (reason, message) = condition(&status.conditions, ConditionType::ClusterStackReleaseDownloaded);
+            reason == Some("ReleaseAssetsNotDownloadedYet")
+                && message.starts_with("downloading: 4.")
+                && message.ends_with(" of 8.0 MiB")
+        };
+        journey
+            .until_release(&tag, "told how far its download is", is_told)
+            .await?;
+        let bytes = async |journey: &mut Journey, what: &str| {
+            let metrics = journey.operator()?.metrics().await?;
+            let name = format!("stackwright_store_{what}bytes");
+            let told = metrics.sum(&name, &[]).with_context(|| format!("no {name}"))?;
+            Ok::<u64, anyhow::Error>(told.to_string().parse()?)
+        };
+        let done = bytes(journey, "downloading_").await?;
+        ensure!((LARGE / 2..LARGE).contains(&done), "{done}");
+        ensure!(bytes(journey, "downloading_expected_").await? == size);
+        half.go_on();
+        let release = journey.release_ready(&tag).await?;
+        let told = status(&release).assets.and_then(|assets| assets.size);
+        ensure!(told == Some(i64::try_from(size)?), "{told:?} of {size}");
+        ensure!(bytes(journey, "downloading_").await? == 0);
+        ensure!(bytes(journey, "").await? == size);
         Ok(())
     })
 }

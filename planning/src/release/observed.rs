@@ -91,6 +91,9 @@ pub enum Assets {
         /// What else the source now has under the tag, as a digest, when these files are the older ones, kept since they were pinned.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         moved_to: Option<String>,
+        /// Bytes of all files; 0 where nobody counted them.
+        #[serde(default)]
+        size: u64,
         /// Where it came from, for people.
         source: String,
         /// `versions.kubernetes` of the metadata, verbatim.

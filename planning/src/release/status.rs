@@ -46,6 +46,7 @@ fn pins(observed: &ReleaseObserved) -> (Option<ReleaseAssets>, Option<String>) {
     match &observed.assets {
         Assets::Ready {
             digest,
+            size,
             source,
             kubernetes_version,
             verified_by,
@@ -53,6 +54,7 @@ fn pins(observed: &ReleaseObserved) -> (Option<ReleaseAssets>, Option<String>) {
         } if moved_from(observed).is_none() => {
             let assets = ReleaseAssets {
                 digest: digest.clone(),
+                size: i64::try_from(*size).ok().filter(|size| *size > 0),
                 source: source.clone(),
                 verified_by: verified_by.clone(),
             };

@@ -77,6 +77,11 @@ impl Release {
         verification::open(directory, tag)
     }
 
+    /// Bytes of all files.
+    pub fn size(&self) -> u64 {
+        self.files.iter().map(|file| file.size).sum()
+    }
+
     /// The same release after its directory was renamed.
     pub(crate) fn moved_to(self, directory: PathBuf) -> Self {
         Self { directory, ..self }

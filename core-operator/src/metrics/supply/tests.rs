@@ -1,7 +1,7 @@
 //! What the page says of sources, whatever they do.
 
 use prometheus_client::encoding::text;
-use release::store::{Download, StoreError};
+use release::store::StoreError;
 
 use super::*;
 
@@ -107,7 +107,9 @@ fn numbers_of_the_store_stand_under_their_names() {
             bytes: 1,
             limit: 2,
             releases: 3,
-            downloads: [true, true, false].map(download).into(),
+            downloads: [(true, 0, Some(50)), (true, 0, None), (false, 30, Some(100))]
+                .map(download)
+                .into(),
             downloaded: 4,
             downloaded_bytes: 5,
             evictions: 6,
@@ -124,6 +126,8 @@ fn numbers_of_the_store_stand_under_their_names() {
         ("unwritable", 1),
         ("downloads{state=\"queued\"}", 2),
         ("downloads{state=\"running\"}", 1),
+        ("downloading_bytes", 30),
+        ("downloading_expected_bytes", 150),
         ("downloaded_releases_total", 4),
         ("downloaded_bytes_total", 5),
         ("evictions_total", 6),
@@ -134,12 +138,12 @@ fn numbers_of_the_store_stand_under_their_names() {
     }
 }
 
-fn download(queued: bool) -> Download {
+fn download((queued, done, total): (bool, u64, Option<u64>)) -> Download {
     Download {
         tag: "docker-harbor-1-34-v1".parse().unwrap(),
         origin: "a source".to_owned(),
         queued,
-        done: 0,
-        total: None,
+        done,
+        total,
     }
 }

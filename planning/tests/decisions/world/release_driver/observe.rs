@@ -109,6 +109,7 @@ impl World {
             Some(files) => Assets::Ready {
                 digest: digest_of(files),
                 moved_to,
+                size: 1 << 20,
                 source: "the modelled source".to_owned(),
                 kubernetes_version: files.kubernetes_version.clone(),
                 verified_by: None,
