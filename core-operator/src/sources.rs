@@ -213,7 +213,7 @@ impl Sources {
                 }
                 opened
             }
-            Err(message) => Opened::Missing { message },
+            Err(message) => Opened::Missing { message, outage: None },
         }
     }
 

@@ -9,6 +9,7 @@ pub mod election;
 pub mod health;
 pub mod next;
 pub mod object_key;
+pub mod outage;
 mod pause;
 pub mod polling;
 pub mod release;

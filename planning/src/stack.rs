@@ -12,7 +12,7 @@ mod status;
 
 pub use notes::Note;
 pub use observed::{
-    ActionFailure, ListedRelease, Listing, Outage, Owner, ProviderObject, ProviderTemplate, ReleaseView, StackObserved,
+    ActionFailure, ListedRelease, Listing, Owner, ProviderObject, ProviderTemplate, ReleaseView, StackObserved,
 };
 pub use orphans::{Leftover, templates_of};
 pub use plan::{StackAction, StackPlan, StackWaiting, plan};

@@ -191,9 +191,13 @@ async fn assets(context: &Context, release: &ClusterStackRelease) -> (Assets, Op
             };
             (assets, Some(files))
         }
-        Opened::Missing { message } => {
-            let withdrawn = context.sources.has_withdrawn(release);
-            (Assets::Missing { message, withdrawn }, None)
+        Opened::Missing { message, outage } => {
+            let assets = Assets::Missing {
+                message,
+                withdrawn: context.sources.has_withdrawn(release),
+                outage,
+            };
+            (assets, None)
         }
         Opened::Broken { message } => (Assets::Broken { message }, None),
         Opened::Refused { message, awaited } => (Assets::Refused { message, awaited }, None),

@@ -109,11 +109,11 @@ impl DirectoryFollower {
                 (opened, keep)
             }
             Err(error) => {
-                let message = chain(&error);
+                let (message, outage) = (chain(&error), None);
                 match error.class() {
                     ErrorClass::Terminal => (Opened::Broken { message }, true),
-                    ErrorClass::Waiting => (Opened::Missing { message }, true),
-                    ErrorClass::Transient => (Opened::Missing { message }, false),
+                    ErrorClass::Waiting => (Opened::Missing { message, outage }, true),
+                    ErrorClass::Transient => (Opened::Missing { message, outage }, false),
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use planning::outage::Outage;
 use release::{Admitted, Evidence, Release};
 
 /// What became of opening a release, whose bytes nobody may read before its policy has admitted them.
@@ -20,6 +21,8 @@ pub(crate) enum Opened<Files = Admitted> {
     Missing {
         /// Why.
         message: String,
+        /// How long it was tried to get it, where that is tried again and again.
+        outage: Option<Outage>,
     },
     /// It is there and cannot be used.
     Broken {

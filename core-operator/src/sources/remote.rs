@@ -17,8 +17,9 @@ use std::time::Duration;
 
 use crds::names::ReleaseTag;
 use jiff::Timestamp;
+use planning::outage::Outage;
 use planning::polling::next_poll;
-use planning::stack::{Listing, Outage};
+use planning::stack::Listing;
 use release::source::Listing as Listed;
 use release::store::Origin;
 use release::{Digest, ErrorClass, Release};
@@ -173,13 +174,37 @@ impl RemoteFollower {
             }
         }
         match self.begun(tag, pinned) {
-            None => Opened::Missing {
-                message: self.cache.progress(tag, &self.connect.described()),
-            },
-            Some(Obstacle { class, message }) => match class {
-                ErrorClass::Terminal => Opened::Broken { message },
-                ErrorClass::Transient | ErrorClass::Waiting => Opened::Missing { message },
-            },
+            None => {
+                let progress = self.cache.progress(tag, &self.connect.described());
+                Opened::Missing {
+                    message: progress.unwrap_or_else(|| "the source is being asked for the files".to_owned()),
+                    outage: None,
+                }
+            }
+            Some(obstacle) => self.hindered(tag, obstacle),
+        }
+    }
+
+    /// A release that did not come so far: how far the next download of it is, if it runs already, and what was in the way.
+    fn hindered(&self, tag: &ReleaseTag, obstacle: Obstacle) -> Opened<Found> {
+        let Obstacle {
+            class,
+            message,
+            mut outage,
+        } = obstacle;
+        if class == ErrorClass::Terminal {
+            return Opened::Broken { message };
+        }
+        let message = match self.cache.progress(tag, &self.connect.described()) {
+            None => message,
+            Some(progress) => {
+                outage.next = None;
+                format!("{progress}; before that: {message}")
+            }
+        };
+        Opened::Missing {
+            message,
+            outage: Some(outage),
         }
     }
 
@@ -211,6 +236,7 @@ impl RemoteFollower {
 
     /// Brings a release, however often it takes.
     async fn bring(self: Arc<Self>, tag: ReleaseTag, pinned: Option<Digest>) {
+        let mut since = None;
         for failures in 1_u32.. {
             let span = tracing::info_span!("download", source = %self.connect.described(), release = %tag);
             let trouble = match self.bring_once(&tag, pinned).instrument(span).await {
@@ -227,8 +253,15 @@ impl RemoteFollower {
                 trouble.retry_after,
                 spread(&tag.to_string(), failures),
             );
+            let now = Timestamp::now();
+            let outage = Outage {
+                since: *since.get_or_insert(now),
+                attempts: failures,
+                next: now.checked_add(wait).ok(),
+            };
             let Trouble { class, message, .. } = trouble;
-            lock(&self.memory).meet(&tag, Obstacle { class, message });
+            let obstacle = Obstacle { class, message, outage };
+            lock(&self.memory).meet(&tag, obstacle);
             self.tell(SourceChange::of_tag(&tag));
             // What the source did not have it may have by now; what went wrong with what it has takes its time.
             let has_answered = async {
@@ -296,7 +329,7 @@ impl RemoteFollower {
                     let current = Outage {
                         since: outage.map_or(now, |outage| outage.since),
                         attempts: failures,
-                        next: now.checked_add(wait).unwrap_or(now),
+                        next: now.checked_add(wait).ok(),
                     };
                     outage = Some(current.clone());
                     self.publish(trouble.listing(current));

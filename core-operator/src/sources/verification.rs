@@ -76,7 +76,7 @@ pub(super) async fn admitted(
             moved_to,
             files,
         } => (source, moved_to, files),
-        Opened::Missing { message } => return (Opened::Missing { message }, Looked::Nothing),
+        Opened::Missing { message, outage } => return (Opened::Missing { message, outage }, Looked::Nothing),
         Opened::Broken { message } => return (Opened::Broken { message }, Looked::Nothing),
         Opened::Refused { message, awaited } => return (Opened::Refused { message, awaited }, Looked::Nothing),
     };
@@ -86,7 +86,7 @@ pub(super) async fn admitted(
         Some(policy) => {
             if let (VerificationMode::Require, Signatures::Awaited { message }) = (policy.mode, &found.signatures) {
                 let message = message.clone();
-                return (Opened::Missing { message }, Looked::Nothing);
+                return (Opened::Missing { message, outage: None }, Looked::Nothing);
             }
             let namespace = release.namespace().unwrap_or_default();
             let verdict = verdict((keys, verdicts), policy, &namespace, tag, &found).await;

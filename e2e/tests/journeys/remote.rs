@@ -11,6 +11,7 @@ use e2e::{
     registry::{PASSWORD, Registry, USER},
     web::{IndexServer, Moment},
 };
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{events::told, journey};
@@ -186,6 +187,45 @@ fn a11_f24_a_tag_that_was_moved_is_refused_and_what_was_pinned_stays() -> Result
         journey
             .until_release(&tag, "the new bytes to be taken", accepted)
             .await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn a_download_that_fails_is_told_with_since_when_what_was_tried_and_when_next() -> Result<()> {
+    journey(async |journey| {
+        let (mut registry, tag) = given(journey).await?;
+        registry.stop().await?;
+        let spec = json!({ "versions": ["v1"], "source": source(&registry) });
+        journey.stack("harbor", spec).await?;
+        let words = |release: &ClusterStackRelease| {
+            let status = status(release);
+            let (reason, message) = condition(&status.conditions, ConditionType::ClusterStackReleaseDownloaded);
+            let is_late = reason == Some("ReleaseAssetsNotDownloadedYet") && message.contains("tried 2 times");
+            is_late.then(|| message.to_owned())
+        };
+        let is_told = |release: &ClusterStackRelease| words(release).is_some();
+        let release = journey
+            .until_release(&tag, "told how long it was tried", is_told)
+            .await?;
+        let message = words(&release).context("found above")?;
+        let (tried, times) = message.rsplit_once(" (since ").context("no since")?;
+        ensure!(tried.contains(&registry.repository(REPOSITORY)), "{message}");
+        let times = times
+            .strip_suffix(')')
+            .and_then(|times| times.split_once(", tried 2 times, next try at "));
+        let (since, next) = times.context("since when, how often, when next")?;
+        let (since, next) = (since.parse::<Timestamp>()?, next.parse::<Timestamp>()?);
+        ensure!(since < next, "{message}");
+        // The stack has it in the row of the release.
+        let has_row = |stack: &ClusterStack| {
+            let rows = stack.status.iter().flat_map(|status| &status.summary);
+            let mut words = rows.filter_map(|row| row.message.as_deref());
+            words.any(|words| words.contains(&format!("(since {since}, tried ")))
+        };
+        journey.until_stack("harbor", "told the same", has_row).await?;
+        registry.resume(journey.lab()).await?;
+        journey.release_ready(&tag).await?;
         Ok(())
     })
 }

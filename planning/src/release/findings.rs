@@ -60,10 +60,13 @@ fn downloaded(observed: &ReleaseObserved) -> Finding {
             Finding::fails(TYPE, severity, Reason::VerificationFailed, message)
         }
         Assets::Broken { message } => Finding::fails(TYPE, Severity::Error, Reason::IssueWithReleaseAssets, message),
-        Assets::Missing { message, withdrawn } if is_without_files(observed) => {
-            without_files::downloaded(message, *withdrawn)
-        }
-        Assets::Missing { message, .. } => {
+        Assets::Missing {
+            message,
+            withdrawn,
+            outage,
+        } if is_without_files(observed) => without_files::downloaded(message, *withdrawn, outage.as_ref()),
+        Assets::Missing { message, outage, .. } => {
+            let message = without_files::told(message, outage.as_ref());
             Finding::fails(TYPE, Severity::Info, Reason::ReleaseAssetsNotDownloadedYet, message)
         }
         Assets::NotRead => downloaded_once(observed),

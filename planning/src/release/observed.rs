@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::next::retry_delay_seconds;
 use crate::object_key::{GroupKind, ObjectKey, ObjectRef};
+use crate::outage::Outage;
 use crate::waves::Wave;
 
 /// Everything that a decision about one release needs, besides the time.
@@ -71,6 +72,9 @@ pub enum Assets {
         /// Whether the source answers and has no such release.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         withdrawn: bool,
+        /// How long it was tried to get it, of what is tried again and again and did not come.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        outage: Option<Outage>,
     },
     /// The release is there and cannot be used until somebody mends it.
     Broken {

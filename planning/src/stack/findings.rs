@@ -1,9 +1,8 @@
 //! What the conditions of a ClusterStack say: of its source, its releases and its provider, and whether work goes on.
 
 use crds::conditions::{ConditionStatus, ConditionType, Finding, MESSAGE_BYTES, Reason, Severity, cut_at, with_ready};
-use jiff::Unit;
 
-use super::observed::{Listing, Outage, ProviderTemplate, StackObserved};
+use super::observed::{Listing, ProviderTemplate, StackObserved};
 use super::obstacle::{Obstacle, explanation, nothing_listed, obstacles, told};
 use super::plan::{StackAction, StackWaiting};
 use super::provider::objection;
@@ -55,7 +54,9 @@ fn source(observed: &StackObserved, selection: &Selection, listed: &[&Obstacle])
             )]
         }
         Listing::Unavailable { message, outage } => {
-            let message = silence(message, outage.as_ref());
+            let message = outage
+                .as_ref()
+                .map_or_else(|| message.clone(), |outage| outage.tell(message));
             vec![
                 Finding::holds(client),
                 Finding::fails(synced, Severity::Warning, Reason::FailedToSync, message),
@@ -69,20 +70,6 @@ fn source(observed: &StackObserved, selection: &Selection, listed: &[&Obstacle])
         )],
         Listing::Known { .. } => vec![Finding::holds(client), subscribed(observed, selection)],
     }
-}
-
-/// What the source said, since when that is all it says, and when it is asked again.
-fn silence(message: &str, outage: Option<&Outage>) -> String {
-    let Some(Outage { since, attempts, next }) = outage else {
-        return message.to_owned();
-    };
-    // To the second: nobody asks more often, and people read this.
-    let [since, next] = [since, next].map(|time| time.round(Unit::Second).unwrap_or(*time));
-    let times = match attempts {
-        1 => "once".to_owned(),
-        _ => format!("{attempts} times"),
-    };
-    format!("{message} (since {since}, tried {times}, next try at {next})")
 }
 
 /// The source was asked; whether it told which release is the newest.

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::orphans::Leftover;
+use crate::outage::Outage;
 
 /// Everything that a decision about one stack needs, besides the time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -104,17 +105,6 @@ pub enum Listing {
         /// How many names it holds that are no release tags.
         foreign: usize,
     },
-}
-
-/// The time that a source has not answered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outage {
-    /// When it did not answer for the first time.
-    pub since: Timestamp,
-    /// How many times in a row it did not.
-    pub attempts: u32,
-    /// When it is asked again.
-    pub next: Timestamp,
 }
 
 /// One release that the source lists.

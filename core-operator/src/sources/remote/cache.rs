@@ -104,23 +104,19 @@ impl Cache {
         }
     }
 
-    /// How far a download is, for people.
-    pub(super) fn progress(&self, tag: &ReleaseTag, origin: &str) -> String {
+    /// How far a download is, for people; `None` while there is none.
+    pub(super) fn progress(&self, tag: &ReleaseTag, origin: &str) -> Option<String> {
         let downloads = self.usage().map(|usage| usage.downloads).unwrap_or_default();
-        let download = downloads
-            .into_iter()
-            .find(|download| download.tag == *tag && download.origin == origin);
-        match download {
-            None => "the source is being asked for the files".to_owned(),
-            Some(download) if download.queued => "waits until other downloads have ended".to_owned(),
-            Some(download) => {
-                let done = mebibytes(download.done);
-                match download.total {
-                    Some(total) => format!("downloading: {done} of {} MiB", mebibytes(total)),
-                    None => format!("downloading: {done} MiB so far"),
-                }
-            }
+        let mut downloads = downloads.into_iter();
+        let download = downloads.find(|download| download.tag == *tag && download.origin == origin)?;
+        if download.queued {
+            return Some("waits until other downloads have ended".to_owned());
         }
+        let done = mebibytes(download.done);
+        Some(match download.total {
+            Some(total) => format!("downloading: {done} of {} MiB", mebibytes(total)),
+            None => format!("downloading: {done} MiB so far"),
+        })
     }
 }
 

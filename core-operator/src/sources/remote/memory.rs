@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crds::names::ReleaseTag;
+use planning::outage::Outage;
 use release::source::ListedRelease;
 use release::{Digest, ErrorClass, Evidence, Release};
 use tokio::time::Instant;
@@ -16,6 +17,8 @@ use super::super::is_recent;
 pub(super) struct Obstacle {
     pub(super) class: ErrorClass,
     pub(super) message: String,
+    /// How long it has been in the way, whatever it was.
+    pub(super) outage: Outage,
 }
 
 /// A release that is being brought.

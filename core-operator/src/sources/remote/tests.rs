@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use jiff::SignedDuration;
 use release::source::{
     Content, DirectorySource, ListedRelease, RELEASES_DIRECTORY, ReleaseSource, RemoteFile, Resolved, SourceError,
     SourceFuture,
@@ -354,6 +355,28 @@ async fn outage_is_told_with_its_beginning_and_ends_by_itself() {
     process
         .until_listing(|listing| matches!(listing, Listing::Known { .. }))
         .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn download_that_does_not_come_is_told_with_its_beginning_and_ends_by_itself() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    faraway.is_down.store(true, Ordering::Relaxed);
+    let mut process = Process::start(&faraway, cache.path());
+    let outage = |opened: &Opened<Found>| match opened {
+        Opened::Missing { outage, .. } => outage.clone(),
+        _ => None,
+    };
+    let first = process.until(None, |opened| outage(opened).is_some()).await;
+    let is_late = |opened: &Opened<Found>| outage(opened).is_some_and(|outage| outage.attempts > 8);
+    let later = process.until(None, is_late).await;
+    let (first, later) = (outage(&first).unwrap(), outage(&later).unwrap());
+    assert_eq!((first.attempts, first.since), (1, later.since));
+    let wait = |outage: &Outage| outage.next.unwrap().duration_since(outage.since);
+    assert!(wait(&first) >= SignedDuration::from_secs(10), "{first:?}");
+    assert!(wait(&later) >= SignedDuration::from_mins(15), "{later:?}");
+    faraway.is_down.store(false, Ordering::Relaxed);
+    process.until_here(None).await;
 }
 
 #[tokio::test(start_paused = true)]

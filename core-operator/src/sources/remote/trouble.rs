@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use operator_kit::failure::chain;
-use planning::stack::{Listing, Outage};
+use planning::outage::Outage;
+use planning::stack::Listing;
 use release::ErrorClass;
 use release::source::SourceError;
 use release::store::StoreError;

@@ -129,9 +129,15 @@ impl World {
             ["break", "files", tag, ..] => self.flaw(tag, Some(Flaw::Files(rest(line, 3)))),
             ["break", "chart", tag, ..] => self.flaw(tag, Some(Flaw::Chart(rest(line, 3)))),
             ["mend", tag] => self.flaw(tag, None),
-            ["source", "fails", ..] => self.source.outage = Some(rest(line, 2)),
+            ["source", "fails", ..] => {
+                self.source.outage = Some(rest(line, 2));
+                self.source.silent_since.get_or_insert(self.now);
+            }
             ["source", "keeps"] => self.source.keeps = true,
-            ["source", "answers"] => self.source.outage = None,
+            ["source", "answers"] => {
+                self.source.outage = None;
+                self.source.silent_since = None;
+            }
             ["apply", "stack", name, options @ ..] => self.apply_stack(name, options),
             ["delete", "stack", name] => drop(self.api.stacks.remove(*name)),
             ["delete", "release", tag] => self.api.delete_release(tag),

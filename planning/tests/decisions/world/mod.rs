@@ -47,6 +47,8 @@ pub(crate) enum Flaw {
 pub(crate) struct Source {
     /// What it says instead of an answer.
     pub(crate) outage: Option<String>,
+    /// Since when it says that.
+    pub(crate) silent_since: Option<Timestamp>,
     /// Whether what a release was pinned to stays in the store when the tag is moved, as it does of remote sources.
     pub(crate) keeps: bool,
     pub(crate) releases: BTreeMap<String, Files>,

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_stack_release::provider_kind;
 use crds::labels;
+use jiff::SignedDuration;
 use planning::digest::digest_of_everything;
 use planning::object_key::{GroupKind, ObjectKey, ObjectRef};
+use planning::outage::Outage;
 use planning::release::{
     Assets, Claim, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, holder, key_of,
 };
@@ -15,6 +17,9 @@ use crate::world::api::{NAMESPACE, ReleaseObject};
 use crate::world::live::{Body, Live, label};
 use crate::world::marks::mark;
 use crate::world::{Files, Flaw, World};
+
+/// When a source that is silent is asked again.
+const NEXT_TRY: SignedDuration = SignedDuration::from_mins(15);
 
 /// Stands for a digest; nobody looks inside.
 pub(super) fn body_digest(body: &Body) -> String {
@@ -99,6 +104,11 @@ impl World {
                     .clone()
                     .unwrap_or_else(|| format!("there is no release {tag} at the source")),
                 withdrawn: self.source.outage.is_none(),
+                outage: self.source.silent_since.map(|since| Outage {
+                    since,
+                    attempts: 1,
+                    next: since.saturating_add(NEXT_TRY).ok(),
+                }),
             },
             Some(Files {
                 flaw: Some(Flaw::Files(message)),
