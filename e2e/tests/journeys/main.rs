@@ -16,6 +16,7 @@ mod events;
 mod faults;
 mod foreign;
 mod health;
+mod kubectl_wait;
 mod oracle;
 mod polls;
 mod real;

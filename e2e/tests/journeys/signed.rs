@@ -1,6 +1,6 @@
 //! Releases whose policy asks for signatures: refused, warned of, and used when the right key has signed.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
 use crds::{ClusterStackRelease, conditions::ConditionType, labels};
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A stack with the first version, whose releases are to be signed by the keys in the Secret `key`.
-fn verified(mode: &str, source: Option<Value>) -> Value {
+pub(crate) fn verified(mode: &str, source: Option<Value>) -> Value {
     let mut spec = json!({
         "versions": ["v1"],
         "interval": "10s",
@@ -29,12 +29,22 @@ fn verified(mode: &str, source: Option<Value>) -> Value {
     spec
 }
 
-async fn trust(journey: &Journey, keys: &[&String]) -> Result<()> {
+pub(crate) async fn trust(journey: &Journey, keys: &[&String]) -> Result<()> {
     let keys: String = keys.iter().map(|key| key.as_str()).collect();
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "key" }, "stringData": { "cosign.pub": keys },
     });
     journey.apply(secret).await.map(drop)
+}
+
+/// Puts the list of the files of a release beside them, signed by the key `ours`.
+pub(crate) fn signed_list(cosign: &Cosign, folder: &Path) -> Result<()> {
+    let listed = std::process::Command::new("sh")
+        .current_dir(folder)
+        .args(["-c", "sha256sum * > sha256sums.txt"])
+        .status()?;
+    ensure!(listed.success(), "{listed}");
+    cosign.sign_file("ours", &folder.join("sha256sums.txt"))
 }
 
 /// Waits until a release is refused in these words. Of one that is, nothing was ever rendered or written.
@@ -145,15 +155,10 @@ fn a_signed_list_beside_the_files_of_a_directory_is_taken_and_a_changed_file_is_
         untouched(journey, &release).await?;
 
         let folder = journey.releases.folder_of(&tag);
-        let listed = std::process::Command::new("sh")
-            .current_dir(&folder)
-            .args(["-c", "sha256sum * > sha256sums.txt"])
-            .status()?;
-        ensure!(listed.success(), "{listed}");
+        signed_list(&cosign, &folder)?;
         let images = folder.join("node-images.yaml");
         let content = fs::read(&images)?;
         fs::write(&images, [content.as_slice(), b"# changed\n"].concat())?;
-        cosign.sign_file("ours", &folder.join("sha256sums.txt"))?;
         let release = refused(journey, &tag, "the file node-images.yaml has the digest").await?;
         untouched(journey, &release).await?;
         fs::write(&images, content)?;
