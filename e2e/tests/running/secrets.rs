@@ -2,12 +2,12 @@
 
 use anyhow::{Result, ensure};
 use crds::{ClusterStack, ClusterStackRelease};
-use e2e::{journey::journey, releases::StackSource};
+use e2e::{Ended, Operator, journey::journey, releases::StackSource};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::ListParams;
 use serde_json::json;
 
-use crate::{STACK, subscribe};
+use crate::{STACK, subscribe, traces::Collector};
 
 const SECRETS: &str = "\
 apiVersion: v1
@@ -70,8 +70,11 @@ fn secrets_that_are_refused_are_told_without_their_values() -> Result<()> {
             "data": { "password": "bXljYWxlNDc5" }, "stringData": { "password": "mycale479" },
         });
         journey.apply(taken).await?;
-        journey.options.flags = vec!["--log-level=trace".into()];
-        journey.operate().await?;
+        let collector = Collector::start().await?;
+        let mut options = journey.options.clone();
+        options.flags = vec!["--log-level=trace".into(), collector.flag().into()];
+        let mut operator = Operator::start(journey.lab(), &options)?;
+        operator.ready().await?;
         subscribe(journey).await?;
         let release = journey
             .until_release(&tag, "told what is wrong with the Secrets", |release| {
@@ -90,12 +93,21 @@ fn secrets_that_are_refused_are_told_without_their_values() -> Result<()> {
             .api::<ClusterStackRelease>()
             .get(&release.metadata.name.unwrap_or_default())
             .await?;
-        let log = std::fs::read_to_string(journey.operator()?.log())?;
+        let log = std::fs::read_to_string(operator.log())?;
+        let metrics = operator.metrics_page().await?;
+        ensure!(operator.stop().await? == Ended::Status(0));
+        let traces = collector.text();
+        ensure!(
+            traces.contains("apply Secret"),
+            "nothing is told of the Secrets: {traces}"
+        );
         let places = [
             ("release", json!(release).to_string()),
             ("stack", json!(stack).to_string()),
             ("events", json!(events.items).to_string()),
             ("log", log),
+            ("metrics", metrics),
+            ("traces", traces),
         ];
         for (place, text) in places {
             for value in VALUES {

@@ -1,11 +1,17 @@
 //! What a collector of traces is told of an installation.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use anyhow::{Context, Result, ensure};
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use e2e::{
-    Ended, Operator,
+    Ended, Journey, Operator,
+    cosign::Cosign,
     journey::{SOON, journey},
+    registry::{PASSWORD, Registry, USER},
     web::WebServer,
 };
 use http::{Response, StatusCode};
@@ -17,12 +23,14 @@ use opentelemetry_proto::tonic::{
     trace::v1::{Span, status::StatusCode as Outcome},
 };
 use prost::Message as _;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{STACK, log_lines, replicas::candidate, subscribe};
 
+const REPOSITORY: &str = "kaas/stacks";
+
 /// A collector that keeps what it is told.
-struct Collector {
+pub(crate) struct Collector {
     server: WebServer,
     told: Arc<Mutex<Vec<Result<ExportTraceServiceRequest, prost::DecodeError>>>>,
 }
@@ -32,7 +40,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Collector {
-    async fn start() -> Result<Self> {
+    pub(crate) async fn start() -> Result<Self> {
         let told = Arc::<Mutex<Vec<_>>>::default();
         let hears = Arc::clone(&told);
         let server = WebServer::start(move |request| {
@@ -45,8 +53,13 @@ impl Collector {
         })
     }
 
-    fn flag(&self) -> String {
+    pub(crate) fn flag(&self) -> String {
         format!("--otlp-endpoint={}", self.server.url("127.0.0.1"))
+    }
+
+    /// All that it was told, as text.
+    pub(crate) fn text(&self) -> String {
+        format!("{:?}", lock(&self.told))
     }
 
     fn spans(&self) -> Result<Vec<Span>> {
@@ -135,6 +148,90 @@ fn a_trace_of_an_installation_names_each_reconcile_object_and_request_and_the_lo
         let told = u128::from_str_radix(told, 16).context("the id of a trace is hexadecimal")?;
         let known = |span: &Span| span.trace_id == told.to_be_bytes();
         ensure!(passes.iter().any(|pass| known(pass)), "{told:x}");
+        Ok(())
+    })
+}
+
+/// What the operator does by itself is a trace of its own: nobody waits for it, and it is done for many.
+fn alone<'s>(spans: &'s [Span], name: &str) -> Result<&'s Span> {
+    let found = spans
+        .iter()
+        .find(|span| span.name == name && span.parent_span_id.is_empty());
+    let names = || spans.iter().map(|span| &span.name).collect::<BTreeSet<_>>();
+    found.with_context(|| format!("no {name} of its own: {:?}", names()))
+}
+
+/// A registry with a signed release, and what a stack says that takes it.
+async fn signed_in_a_registry(journey: &Journey) -> Result<(Registry, String, Value)> {
+    let registry = Registry::start(journey.lab(), &journey.folder().join("registry")).await?;
+    let tag = journey.releases.publish_harbor("v1", "v1")?;
+    registry.push(&journey.releases.folder_of(&tag), REPOSITORY, &tag)?;
+    journey.releases.unpublish(&tag)?;
+    let cosign = Cosign::new(journey.lab(), &journey.folder().join("cosign"))?;
+    let key = cosign.key("ours")?;
+    cosign.sign("ours", &registry, REPOSITORY, &tag)?;
+    let values = json!({
+        "username": USER, "password": PASSWORD, "ca.crt": registry.authority()?, "cosign.pub": key,
+    });
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "all" }, "stringData": values });
+    journey.apply(secret).await?;
+    let all = json!({ "name": "all" });
+    let source = json!({ "oci": {
+            "repository": registry.repository(REPOSITORY), "credentialsSecretRef": all, "caSecretRef": all,
+        } });
+    let verification = json!({ "mode": "Require", "cosign": { "publicKeySecretRef": all } });
+    let spec = json!({ "autoSubscribe": true, "versions": ["v1"], "source": source, "verification": verification });
+    Ok((registry, tag, spec))
+}
+
+#[test]
+fn polls_downloads_and_searches_are_traces_of_their_own_and_none_tells_a_secret() -> Result<()> {
+    journey(async |journey| {
+        let collector = Collector::start().await?;
+        let (registry, tag, spec) = signed_in_a_registry(journey).await?;
+        let cache = journey.folder().join("cache");
+        let mut options = journey.options.clone();
+        options.flags.extend([
+            "--allow-source-network=127.0.0.0/8".into(),
+            format!("--cache-dir={}", cache.display()).into(),
+            collector.flag().into(),
+        ]);
+        let mut operator = Operator::start(journey.lab(), &options)?;
+        operator.ready().await?;
+        journey.stack(STACK, spec).await?;
+        journey.release_ready(&tag).await?;
+        let metrics = operator.metrics_page().await?;
+        ensure!(operator.stop().await? == Ended::Status(0));
+
+        let spans = collector.spans()?;
+        let host = registry.repository("");
+        for name in ["poll", "download", "search signatures"] {
+            let outer = alone(&spans, name)?;
+            let asked = within(&spans, outer).any(|span| {
+                span.name == "GET"
+                    && text(span, "server.address").is_some_and(|server| server.contains(host.trim_end_matches('/')))
+            });
+            ensure!(
+                asked,
+                "{name} asks nobody: {:#?}",
+                within(&spans, outer).collect::<Vec<_>>()
+            );
+        }
+        ensure!(text(alone(&spans, "download")?, "release") == Some(tag.as_str()));
+        // What is done for one release stands within a pass over it.
+        for name in ["verify", "render", "apply ClusterClass"] {
+            let is_pass =
+                |span: &&Span| span.name == "reconcile ClusterStackRelease" && text(span, "name") == Some(&tag);
+            let mut passes = spans.iter().filter(is_pass);
+            let found = passes.any(|pass| within(&spans, pass).any(|span| span.name == name));
+            ensure!(found, "no pass over the release has {name}");
+        }
+        let basic = BASE64.encode(format!("{USER}:{PASSWORD}"));
+        for (place, text) in [("traces", collector.text()), ("metrics", metrics)] {
+            for secret in [PASSWORD, basic.as_str(), "canary"] {
+                ensure!(!text.contains(secret), "{secret} is in the {place}");
+            }
+        }
         Ok(())
     })
 }
