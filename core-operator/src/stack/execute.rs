@@ -131,7 +131,7 @@ async fn create(
             }
             // Made before the stack had its label: without it the watch shows nothing of it.
             replace(context, stack, unseen, |release| {
-                set_watch_filter(release, watch_filter)
+                set_watch_filter(release, watch_filter);
             })
             .await
         }
