@@ -4,12 +4,14 @@
 
 mod handover;
 mod lease;
+mod offers;
 mod roll;
 mod shard;
 mod share;
 
 pub use self::handover::Handover;
 pub use self::lease::{Candidate, Sighting, Step, Timing};
+pub use self::offers::Offers;
 pub use self::roll::Roll;
 pub use self::shard::{shard_of, shard_of_release, shard_of_stack};
-pub use self::share::{Share, share};
+pub use self::share::Share;

@@ -59,10 +59,17 @@ where
         let is_write = Asked::of(request.method(), request.uri(), request.headers()).is_write();
         let (answer, fence) = (self.inner.call(request), self.fence.clone());
         Box::pin(async move {
-            if is_write && !fence.is_open() {
+            if !is_write {
+                return answer.await.map_err(Into::into);
+            }
+            if !fence.is_open() {
                 return Err(io::Error::other(TOO_LATE).into());
             }
-            answer.await.map_err(Into::into)
+            // Also where no connection could be made, which cannot be told from one that broke: Leases wait a little longer then.
+            let departure = fence.leaves();
+            let answer = answer.await.map_err(Into::into)?;
+            departure.answered();
+            Ok(answer)
         })
     }
 }
@@ -103,5 +110,26 @@ mod tests {
         let refused = asked(Method::PUT).await.unwrap_err();
         assert_eq!(refused.to_string(), TOO_LATE);
         assert!(asked(Method::GET).await.is_ok());
+    }
+
+    /// Writes once through a service that answers like this, gives up after a second, and says whether something may still be done.
+    async fn is_doubted(answer: impl Future<Output = Result<Response<()>, io::Error>> + Send + 'static) -> bool {
+        let fence = Fence::shut(Clock::of(|| Duration::from_secs(1)));
+        fence.set(Some(Duration::from_secs(10)));
+        let mut answer = Some(answer);
+        let service = service_fn(move |_| answer.take().expect("it is asked once"));
+        let request = Request::patch("/apis/a.io/v1/namespaces/n/stacks/s").body(Body::empty());
+        let asked = FencingLayer::new(fence.clone())
+            .layer(service)
+            .oneshot(request.unwrap());
+        let _ = tokio::time::timeout(Duration::from_secs(1), asked).await;
+        fence.awaits_writes()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_has_left_and_was_not_answered_may_still_be_done() {
+        assert!(!is_doubted(async { Ok(Response::new(())) }).await);
+        assert!(is_doubted(std::future::pending()).await);
+        assert!(is_doubted(async { Err(io::Error::from(io::ErrorKind::ConnectionReset)) }).await);
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 /// Calls for Leases under way at once, and with them connections.
 pub const LEASE_CALLS: usize = KEEPING + REPEATING + TAKING + LOOKING;
@@ -28,6 +28,10 @@ const LOOKING: usize = 4;
 
 /// How often the same call is made beside one for what is held. Any other is made once: who looks or takes in vain has lost nothing.
 const BESIDE: usize = 2;
+
+/// How long an answer is still taken when its time is over, from the moment in which that is noticed. A process that stood still finds at once what it
+/// was answered and that it is too late; whether it holds a Lease follows from when the call left, not from when its answer was read.
+pub(super) const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// The places for calls of one process. Clones share them.
 #[derive(Clone, Debug)]
@@ -96,6 +100,15 @@ impl Calls {
                 }
             }
         };
-        timeout(wait.patience, first).await.ok()
+        let too_late = async {
+            sleep(wait.patience).await;
+            // Not one sleep of both: that would be over, too, when a process has stood still for long.
+            sleep(LAST_WORDS).await;
+        };
+        tokio::select! {
+            biased;
+            answer = first => Some(answer),
+            () = too_late => None,
+        }
     }
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
 use kube::client::Client;
-use planning::election::{Candidate, Handover, Step, Timing, share};
+use planning::election::{Candidate, Handover, Offers, Step, Timing};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::calls::Calls;
+use super::calls::{Calls, LAST_WORDS};
 use super::desk::{Desk, Done, Errands, next, send};
 use super::fence::Fence;
 use super::group::Group;
@@ -35,6 +35,7 @@ pub(super) struct Elector {
     /// Shards in which nothing may begin, so that they can be let go.
     giving: BTreeSet<u16>,
     handover: Handover,
+    offers: Offers,
     /// Something may be worked on, as was published last.
     works: bool,
     /// The process is to end.
@@ -93,6 +94,7 @@ impl Elector {
             taking: BTreeSet::new(),
             giving: BTreeSet::new(),
             handover: Handover::default(),
+            offers: Offers::default(),
             works: false,
             leaving: false,
             left: false,
@@ -107,13 +109,20 @@ impl Elector {
     }
 
     pub(super) async fn run(mut self, leave: CancellationToken) {
+        let mut last_words: Option<Instant> = None;
         loop {
             if let Some(loss) = self.loss() {
+                // What has run out by the clock may have been renewed; nothing is written before that is known, because the fence has the same clock.
+                let end = *last_words.get_or_insert_with(|| Instant::now() + LAST_WORDS);
+                if loss.holder.is_none() && self.hears(end).await {
+                    continue;
+                }
                 self.fence.set(None);
                 self.close();
                 self.leadership.send_replace(Leadership::Lost(loss));
                 return;
             }
+            last_words = None;
             self.plan();
             self.publish();
             self.send_out();
@@ -142,6 +151,19 @@ impl Elector {
 
     fn now(&self) -> Duration {
         self.fence.clock().now()
+    }
+
+    /// Whether an answer came, to whatever, of those that are waited for.
+    async fn hears(&mut self, end: Instant) -> bool {
+        if self.asking.is_empty() && self.joining.is_empty() {
+            return false;
+        }
+        tokio::select! {
+            Ok(done) = timeout_at(end, next(&mut self.asking)) => self.back(done),
+            Ok(done) = timeout_at(end, next(&mut self.joining)) => self.group_back(done),
+            else => return false,
+        }
+        true
     }
 
     fn shards(&self) -> impl Iterator<Item = (u16, &Desk<Slot>)> {
@@ -187,14 +209,22 @@ impl Elector {
         }
         let holders: Vec<Option<String>> = self.shards.iter().map(|desk| self.holder(desk, now)).collect();
         let holders: Vec<Option<&str>> = holders.iter().map(Option::as_deref).collect();
-        let share = share(&self.identity, &self.members, &holders);
+        let patience = self.timing.renew_deadline;
+        let share = self
+            .offers
+            .share(&self.identity, &self.members, &holders, (now, patience));
         // Let go in vain, or our own write whose answer was lost.
         let named = self.shards().filter(|(_, desk)| !desk.is_held() && self.is_named(desk));
         let named: Vec<u16> = named.map(|(shard, _)| shard).collect();
         let (given, kept) = named.split_at(share.give.min(named.len()));
         let held = self.shards().filter(|(_, desk)| desk.is_held());
         let held: BTreeMap<u16, bool> = held.map(|(shard, _)| (shard, self.tenure.is_idle(shard))).collect();
-        let (give, patience) = (share.give - given.len(), self.timing.renew_deadline);
+        // Who takes a shard now must not find in it later what left here before.
+        let give = if self.fence.awaits_writes() {
+            0
+        } else {
+            share.give - given.len()
+        };
         self.giving = self.handover.shut(give, &held, now, patience);
         self.giving.extend(given);
         self.taking = share.take;

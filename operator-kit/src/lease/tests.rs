@@ -1,12 +1,14 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::stream;
 use futures::{FutureExt, StreamExt};
 use http::Method;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::sync::Notify;
+use tokio::task::yield_now;
+use tokio::time::{Instant, advance, sleep};
 
 use super::*;
 use crate::stub::{self, Answer, Asked, refusal};
@@ -799,4 +801,111 @@ async fn a_list_of_members_that_somebody_broke_is_made_anew() {
     let second = cluster.start("second", 2);
     second.holds(1).await;
     first.holds(1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_stood_still_hears_the_answers_that_lie_there_before_it_gives_up() {
+    // What is looked at first when several things are ready is chosen by chance.
+    for _ in 0..10 {
+        let cluster = Cluster::default();
+        let (kept, writes) = (Arc::clone(&cluster.0), Arc::new(AtomicUsize::new(0)));
+        let (gate, counted) = (Arc::new(Notify::new()), Arc::clone(&writes));
+        let open = Arc::clone(&gate);
+        let client = stub::client(move |asked| {
+            let (code, answer) = kept.lock().unwrap().answer(&asked.method, &asked.path, &asked.body);
+            let is_renewal = asked.method != Method::GET && counted.fetch_add(1, Ordering::Relaxed) == 1;
+            if !is_renewal {
+                return (code, answer).into();
+            }
+            let (gate, answer) = (Arc::clone(&gate), answer);
+            let late = async move {
+                gate.notified().await;
+                // From the socket to who asked it goes through another task.
+                for _ in 0..4 {
+                    yield_now().await;
+                }
+                answer
+            };
+            Answer::Late(code, late.boxed())
+        });
+        let mut replica = Cluster::start_with(client, "first", 1);
+        replica.leads().await;
+        let timing = Timing::default();
+        sleep(timing.retry_period).await;
+        while writes.load(Ordering::Relaxed) < 2 {
+            sleep(Duration::from_millis(10)).await;
+        }
+        // The process is stopped, and answered meanwhile; when it goes on the Lease that it knows of has run out.
+        open.notify_one();
+        advance(timing.renew_deadline - Duration::from_secs(1)).await;
+        sleep(timing.retry_period * 2).await;
+        assert!(!is_lost(&replica.leadership.borrow()), "{:?}", replica.leadership);
+        assert!(replica.fence.is_open() && replica.tenure.holds(0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_newcomer_that_takes_nothing_keeps_no_shard_from_being_worked_on() {
+    let cluster = Cluster::default();
+    let first = cluster.start("first", 4);
+    first.holds(4).await;
+    let slow = Arc::new(AtomicBool::new(true));
+    let (kept, is_slow) = (Arc::clone(&cluster.0), Arc::clone(&slow));
+    // It is alive, and no call for a shard of it is answered.
+    let client = stub::client(move |asked| {
+        let is_about_shard = name_of(&asked.path, &asked.body).contains("shard");
+        if is_about_shard && asked.method != Method::GET && is_slow.load(Ordering::Relaxed) {
+            return Answer::Live(stream::pending().boxed());
+        }
+        kept.lock().unwrap().answer_or_not(asked)
+    });
+    let newcomer = Cluster::start_with(client, "newcomer", 4);
+    first.holds(2).await;
+    let timing = Timing::default();
+    let (begun, mut without_work) = (Instant::now(), Duration::ZERO);
+    let step = Duration::from_millis(100);
+    while begun.elapsed() < Duration::from_mins(10) {
+        sleep(step).await;
+        if first.shards().len() < 4 {
+            without_work += step;
+        }
+    }
+    assert!(newcomer.shards().is_empty());
+    // It is tried again after two deadlines, four, eight and sixteen.
+    let most = (timing.renew_deadline + timing.retry_period * 2) * 5;
+    assert!(without_work <= most, "{without_work:?}");
+
+    slow.store(false, Ordering::Relaxed);
+    newcomer.holds(2).await;
+    first.holds(2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_shard_is_given_away_while_a_write_that_was_given_up_may_still_be_done() {
+    let cluster = Cluster::default();
+    let first = cluster.start("first", 2);
+    first.holds(2).await;
+    drop(first.fence.leaves());
+    let second = cluster.start("second", 2);
+    sleep(Duration::from_secs(55)).await;
+    assert!(second.shards().is_empty());
+    assert_eq!(first.shards().len(), 2, "all of it is worked on meanwhile");
+    second.holds(1).await;
+    first.holds(1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_is_to_end_does_not_wait_for_writes_that_were_given_up() {
+    let cluster = Cluster::default();
+    let first = cluster.start("first", 2);
+    first.holds(2).await;
+    drop(first.fence.leaves());
+    first.end.cancel();
+    let ended = Instant::now();
+    first.task.await.unwrap();
+    assert!(
+        ended.elapsed() <= Timing::default().retry_period,
+        "{:?}",
+        ended.elapsed()
+    );
 }

@@ -12,12 +12,14 @@ pub struct Share {
     pub take: BTreeSet<u16>,
     /// How many of its shards it gives to others.
     pub give: usize,
+    /// The other shards without a holder, and who is to take them.
+    pub offered: BTreeMap<u16, String>,
 }
 
 /// The part of `me`. `members` are the living, with or without `me`; `holders` has every shard's holder, `None` where it may be taken.
 ///
 /// What a replica holds that is not alive is left alone: its Lease runs out.
-pub fn share(me: &str, members: &BTreeSet<String>, holders: &[Option<&str>]) -> Share {
+pub(super) fn share(me: &str, members: &BTreeSet<String>, holders: &[Option<&str>]) -> Share {
     let mut loads: BTreeMap<&str, usize> = members.iter().map(|member| (member.as_str(), 0)).collect();
     loads.entry(me).or_default();
     let mut free = Vec::new();
@@ -37,6 +39,8 @@ pub fn share(me: &str, members: &BTreeSet<String>, holders: &[Option<&str>]) -> 
         add(&mut loads, poorest);
         if poorest == me {
             part.take.insert(shard);
+        } else {
+            part.offered.insert(shard, poorest.to_owned());
         }
     }
     while let (Some(poorest), Some(richest)) = (poorest(&loads), richest(&loads)) {
@@ -77,7 +81,7 @@ mod tests {
             .iter()
             .map(|holder| (holder != "-").then_some(holder.as_str()))
             .collect();
-        let Share { take, give } = share(me, &members, &holders);
+        let Share { take, give, offered: _ } = share(me, &members, &holders);
         (take.into_iter().collect(), give)
     }
 

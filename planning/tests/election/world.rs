@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use planning::election::{Candidate, Roll, Sighting, Step, Timing, share};
+use planning::election::{Candidate, Offers, Roll, Sighting, Step, Timing};
 
 /// The numbers of shards that processes are started with.
 pub(crate) const LAYOUTS: [u16; 2] = [6, 4];
@@ -50,6 +50,7 @@ struct Process {
     state: State,
     candidate: Candidate,
     roll: Roll,
+    offers: Offers,
     shards: Vec<Candidate>,
     /// Writes without an answer, and until when they are waited for.
     waiting: usize,
@@ -88,6 +89,7 @@ impl World {
             shards: shards.collect(),
             candidate: Candidate::new(format!("{} shards", LAYOUTS[layout]), timing()),
             roll: Roll::default(),
+            offers: Offers::default(),
             state: State::Running,
             waiting: 0,
             until: Duration::ZERO,
@@ -219,7 +221,7 @@ impl World {
 
     /// Renews, takes and gives shards, while the common Lease is held.
     fn work(&mut self, index: usize, late: u64) {
-        let (now, process) = (self.now, &self.processes[index]);
+        let (now, process) = (self.now, &mut self.processes[index]);
         if process.candidate.valid_until().is_none_or(|end| now >= end) {
             return;
         }
@@ -230,7 +232,8 @@ impl World {
             .iter()
             .map(|candidate| candidate.holder().filter(|_| !candidate.is_free(now)))
             .collect();
-        let part = share(&me, &members, &holders);
+        let times = (now, timing().renew_deadline);
+        let part = process.offers.share(&me, &members, &holders, times);
         let layout = process.layout;
         let mine: Vec<bool> = process
             .shards
