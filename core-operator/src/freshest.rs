@@ -3,9 +3,9 @@
 //! A watch tells of our own write a moment after the answer did. Without this, a reconcile in that moment would decide on a past
 //! that it made itself, and write again.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube::Resource;
 use kube::runtime::reflector::{Lookup, ObjectRef, Store};
@@ -24,6 +24,9 @@ where
     store: Store<K>,
     answers: Mutex<Answers<K>>,
     listed: SetOnce<()>,
+    /// By what an object is looked for.
+    handles: fn(&K) -> Vec<String>,
+    index: Mutex<Index>,
 }
 
 struct Answers<K> {
@@ -40,7 +43,13 @@ impl<K> Freshest<K>
 where
     K: 'static + Resource<DynamicType = ()> + Clone,
 {
+    /// By name alone.
     pub(crate) fn new(store: Store<K>) -> Self {
+        Self::by(store, |_| Vec::new())
+    }
+
+    /// By handles, too.
+    pub(crate) fn by(store: Store<K>, handles: fn(&K) -> Vec<String>) -> Self {
         let answers = Answers {
             newer: HashMap::new(),
             graves: VecDeque::new(),
@@ -51,6 +60,8 @@ where
             store,
             answers: Mutex::new(answers),
             listed: SetOnce::new(),
+            handles,
+            index: Mutex::default(),
         }
     }
 
@@ -83,6 +94,7 @@ where
             Event::Delete(object) => vec![Arc::new(object.clone())],
             Event::Apply(object) | Event::InitApply(object) => {
                 self.exhume(object);
+                self.file(object);
                 Vec::new()
             }
         };
@@ -90,6 +102,18 @@ where
             self.bury(object);
         }
         gone
+    }
+
+    /// Makes an object be found by its handles.
+    fn file(&self, object: &K) {
+        let handles = (self.handles)(object);
+        if !handles.is_empty() {
+            self.index().add(&place(object), handles);
+        }
+    }
+
+    fn index(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A list begins. What is known now, the answers to our writes too, is older than it.
@@ -144,6 +168,13 @@ where
         self.select_everywhere(|object| object.meta().namespace.as_deref() == Some(namespace) && accept(object))
     }
 
+    /// The newest sight of every object in a namespace that has one of these handles, or had, and that the test accepts. Others are not looked at.
+    pub(crate) fn find(&self, namespace: &str, handles: &[String], accept: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
+        let names = self.index().names(namespace, handles);
+        let objects = names.iter().filter_map(|name| self.get(namespace, name));
+        objects.filter(|object| accept(object)).collect()
+    }
+
     /// The newest sight of every object that the test accepts.
     pub(crate) fn select_everywhere(&self, accept: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
         let mut found: HashMap<(String, String), Arc<K>> = HashMap::new();
@@ -175,12 +206,25 @@ where
         if answers.buried(&object) {
             return;
         }
+        self.file(&object);
         let slot = place(&object);
         answers.newer.insert(slot, Arc::new(object));
     }
 
     /// Forgets an object that is gone.
     pub(crate) fn bury(&self, object: &K) {
+        self.lay_down(object);
+        let slot = place(object);
+        // Not while the answer to a write is noted.
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let watched = self.store.get(&ObjectRef::new(&slot.1).within(&slot.0));
+        let is_there = watched.is_some_and(|watched| !answers.buried(&watched)) || answers.newer.contains_key(&slot);
+        if !is_there {
+            self.index().remove(&slot);
+        }
+    }
+
+    fn lay_down(&self, object: &K) {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let slot = place(object);
         let mut until = version(object);
@@ -221,6 +265,48 @@ impl<K: Resource> Answers<K> {
             .uid
             .as_ref()
             .is_some_and(|uid| self.dead.contains_key(uid))
+    }
+}
+
+/// Names by handle. Says too much rather than too little: an object that has changed keeps the handles that it had, because what is told last need not be
+/// the newest.
+#[derive(Default)]
+struct Index {
+    /// By namespace and handle.
+    names: HashMap<(String, String), BTreeSet<String>>,
+    /// By namespace and name.
+    handles: HashMap<(String, String), BTreeSet<String>>,
+}
+
+impl Index {
+    fn add(&mut self, place: &(String, String), handles: Vec<String>) {
+        let known = self.handles.entry(place.clone()).or_default();
+        for handle in handles {
+            if known.insert(handle.clone()) {
+                let names = self.names.entry((place.0.clone(), handle)).or_default();
+                names.insert(place.1.clone());
+            }
+        }
+    }
+
+    fn remove(&mut self, place: &(String, String)) {
+        for handle in self.handles.remove(place).unwrap_or_default() {
+            let key = (place.0.clone(), handle);
+            if let Some(names) = self.names.get_mut(&key) {
+                names.remove(&place.1);
+                if names.is_empty() {
+                    self.names.remove(&key);
+                }
+            }
+        }
+    }
+
+    fn names(&self, namespace: &str, handles: &[String]) -> BTreeSet<String> {
+        let found = handles.iter().filter_map(|handle| {
+            let key = (namespace.to_owned(), handle.clone());
+            self.names.get(&key)
+        });
+        found.flatten().cloned().collect()
     }
 }
 

@@ -103,7 +103,10 @@ pub(crate) async fn operate(
     let (stack_store, stack_writer) = store();
     let (release_store, release_writer) = store();
     tidings.census.count(&stack_store, &release_store);
-    let handles = (Freshest::new(stack_store.clone()), Freshest::new(release_store.clone()));
+    let handles = (
+        Freshest::new(stack_store.clone()),
+        Freshest::by(release_store.clone(), crate::stack::handles),
+    );
     let (triggers, queues) = Triggers::new();
     let sight = sight.unwrap_or_else(|| ClusterSight::start(&client, &tidings.readiness, &stop));
     let context = assemble(args, &client, (sight, &tidings), handles, &triggers, &stop)?;

@@ -17,6 +17,7 @@ use planning::election::shard_of_stack;
 use planning::stack::{Note, StackPlan, plan};
 
 pub(crate) use self::memory::StackMemories;
+pub(crate) use self::observe::handles;
 
 use self::execute::execute;
 use self::observe::observe;

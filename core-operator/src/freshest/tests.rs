@@ -1,3 +1,5 @@
+use std::cell::RefCell;
+
 use crds::{ClusterStackRelease, ClusterStackReleaseSpec};
 use kube::runtime::reflector::store;
 use kube::runtime::reflector::store::Writer;
@@ -117,4 +119,45 @@ fn a_deleted_object_stays_deleted_until_the_watch_shows_a_newer_one() {
     assert_eq!(watch.version_of("a").as_deref(), Some("15"));
     watch.view.note(release("a", "1", 16));
     assert_eq!(watch.version_of("a").as_deref(), Some("16"));
+}
+
+/// By the first letter.
+fn first_letter(release: &ClusterStackRelease) -> Vec<String> {
+    let name = release.meta().name.as_deref().unwrap_or_default();
+    vec![name.chars().take(1).collect()]
+}
+
+#[test]
+fn only_what_has_a_handle_is_looked_at() {
+    let (reader, writer) = store();
+    let view = Freshest::by(reader, first_letter);
+    let mut watch = Watch { writer, view };
+    let others: Vec<_> = (0..1000)
+        .map(|n| release(&format!("b{n}"), &format!("b{n}"), 1))
+        .collect();
+    let all: Vec<_> = others
+        .into_iter()
+        .chain([release("a1", "1", 10), release("a2", "2", 11)])
+        .collect();
+    watch.list(&all);
+    watch.view.note(release("a3", "3", 12));
+    let looked_at = |view: &Freshest<ClusterStackRelease>| {
+        let names = RefCell::new(Vec::new());
+        let note = |release: &ClusterStackRelease| {
+            names.borrow_mut().extend(release.meta().name.clone());
+            true
+        };
+        view.find("fleet", &["a".to_owned()], note);
+        names.into_inner().join(" ")
+    };
+    assert_eq!(looked_at(&watch.view), "a1 a2 a3");
+    watch.tell(&Event::Delete(release("a1", "1", 13)));
+    watch.view.bury(&release("a2", "2", 11));
+    assert_eq!(looked_at(&watch.view), "a3");
+    // Made anew, and not in the next list.
+    watch.tell(&Event::Apply(release("a1", "4", 14)));
+    assert_eq!(looked_at(&watch.view), "a1 a3");
+    watch.list(&[release("a3", "3", 12)]);
+    assert_eq!(looked_at(&watch.view), "a3");
+    assert!(watch.view.find("elsewhere", &["a".to_owned()], |_| true).is_empty());
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crds::names::ReleaseTag;
+use crds::names::{ReleaseStem, ReleaseTag};
 use crds::{ClusterStack, ClusterStackRelease, GROUP, labels};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
 use operator_kit::object::GroupKind;
 use planning::stack::{Owner, ProviderObject, ProviderTemplate, ReleaseView, StackObserved, release_kind};
@@ -51,27 +52,66 @@ pub(super) async fn observe(context: &Context, stack: &ClusterStack) -> StackObs
 /// The releases that are this stack's, or could become so by their name.
 fn releases(context: &Context, stack: &ClusterStack, namespace: &str) -> BTreeMap<String, ReleaseView> {
     let stem = stack.spec.stem().ok();
-    let beginning = stem.as_ref().map(|stem| format!("{stem}-"));
+    let handles = Handle::of_stack(stack, stem.as_ref());
     let of_interest = |release: &ClusterStackRelease| {
         let named_like_ours = || {
             let name = release.metadata.name.as_deref().unwrap_or_default();
-            // Most releases belong to other stacks, and all are asked at every look at every stack: most names are not worth reading.
-            let begins_like_ours = beginning
-                .as_deref()
-                .is_some_and(|beginning| name.starts_with(beginning));
-            begins_like_ours
-                && name
-                    .parse::<ReleaseTag>()
-                    .is_ok_and(|tag| stem.as_ref() == Some(tag.stem()))
+            name.parse::<ReleaseTag>()
+                .is_ok_and(|tag| stem.as_ref() == Some(tag.stem()))
         };
         matches!(owner(release, stack), Owner::Us | Owner::FormerSelf) || named_like_ours()
     };
     context
         .releases
-        .select(namespace, of_interest)
+        .find(namespace, &handles, of_interest)
         .into_iter()
         .map(|release| (release.name_any(), view(&release, stack)))
         .collect()
+}
+
+/// By what a stack finds its releases: most of those that there are belong to others, and none of these is to be looked at for it.
+enum Handle<'a> {
+    /// What the name begins with.
+    Stem(&'a ReleaseStem),
+    /// The identity of an owner.
+    OwnerUid(&'a str),
+    /// The name of an owner, which may have been another stack of this name.
+    OwnerName(&'a str),
+}
+
+impl Handle<'_> {
+    fn text(&self) -> String {
+        match self {
+            Self::Stem(stem) => format!("stem {stem}"),
+            Self::OwnerUid(uid) => format!("uid {uid}"),
+            Self::OwnerName(name) => format!("owner {name}"),
+        }
+    }
+
+    fn of_stack(stack: &ClusterStack, stem: Option<&ReleaseStem>) -> Vec<String> {
+        let meta = stack.meta();
+        let owners = [
+            meta.uid.as_deref().map(Handle::OwnerUid),
+            meta.name.as_deref().map(Handle::OwnerName),
+        ];
+        let handles = owners.into_iter().flatten().chain(stem.map(Handle::Stem));
+        handles.map(|handle| handle.text()).collect()
+    }
+}
+
+/// By what a release is found.
+pub(crate) fn handles(release: &ClusterStackRelease) -> Vec<String> {
+    let name = release.metadata.name.as_deref().unwrap_or_default();
+    let tag: Option<ReleaseTag> = name.parse().ok();
+    let owners = stacks(release).flat_map(|owner| [Handle::OwnerUid(&owner.uid), Handle::OwnerName(&owner.name)]);
+    let stem = tag.as_ref().map(|tag| Handle::Stem(tag.stem()));
+    owners.chain(stem).map(|handle| handle.text()).collect()
+}
+
+/// The stacks among the owners of a release.
+fn stacks(release: &ClusterStackRelease) -> impl Iterator<Item = &OwnerReference> {
+    let owners = release.owner_references().iter();
+    owners.filter(|owner| owner.kind == "ClusterStack" && owner.api_version.split('/').next() == Some(GROUP))
 }
 
 fn view(release: &ClusterStackRelease, stack: &ClusterStack) -> ReleaseView {
@@ -91,17 +131,13 @@ fn view(release: &ClusterStackRelease, stack: &ClusterStack) -> ReleaseView {
 }
 
 fn owner(release: &ClusterStackRelease, stack: &ClusterStack) -> Owner {
-    let stacks = || {
-        let owners = release.owner_references().iter();
-        owners.filter(|owner| owner.kind == "ClusterStack" && owner.api_version.split('/').next() == Some(GROUP))
-    };
-    if stacks().any(|owner| Some(&owner.uid) == stack.meta().uid.as_ref()) {
+    if stacks(release).any(|owner| Some(&owner.uid) == stack.meta().uid.as_ref()) {
         return Owner::Us;
     }
-    if stacks().any(|owner| Some(&owner.name) == stack.meta().name.as_ref()) {
+    if stacks(release).any(|owner| Some(&owner.name) == stack.meta().name.as_ref()) {
         return Owner::FormerSelf;
     }
-    stacks().next().map_or(Owner::Nobody, |owner| Owner::Other {
+    stacks(release).next().map_or(Owner::Nobody, |owner| Owner::Other {
         name: owner.name.clone(),
     })
 }
