@@ -37,7 +37,8 @@ pub struct Resource {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub health: Option<Health>,
-    /// The field manager that owns fields which the release wants to set.
+    /// The field manager that owns fields which the release wants to set; `ClusterStackRelease/<name>` where a newer release of the stack has
+    /// the object, in a form of its own.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub manager: String,
 }

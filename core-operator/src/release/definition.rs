@@ -12,6 +12,23 @@ use serde_json::Value;
 use super::refusal::refusal;
 use crate::context::Context;
 
+/// Why a CRD stays as it is.
+pub(super) struct Unchanged {
+    /// For people.
+    pub(super) message: String,
+    /// Whether nothing was wrong but that stored data would have been lost.
+    pub(super) loses_data: bool,
+}
+
+impl Unchanged {
+    fn refused(message: String) -> Self {
+        Self {
+            message,
+            loses_data: false,
+        }
+    }
+}
+
 /// The body to apply for a CRD: one that is there is rehearsed, refused when it would lose stored data, and otherwise bound to the version
 /// that was looked at.
 pub(super) async fn without_loss(
@@ -20,10 +37,10 @@ pub(super) async fn without_loss(
     key: &ObjectKey,
     body: &Value,
     options: &ApplyOptions<'_>,
-) -> Result<Value, String> {
+) -> Result<Value, Unchanged> {
     let mut body = body.clone();
     let found = read(&context.client, &context.discovery, key).await;
-    let Some(live) = found.map_err(|error| chain(&error))? else {
+    let Some(live) = found.map_err(|error| Unchanged::refused(chain(&error)))? else {
         return Ok(body);
     };
     let rehearsal = ApplyOptions {
@@ -32,11 +49,12 @@ pub(super) async fn without_loss(
     };
     let wanted = apply(&context.client, &context.discovery, &body, &rehearsal)
         .await
-        .map_err(|error| refusal(&error))?;
+        .map_err(|error| Unchanged::refused(refusal(&error)))?;
     let approved = release.annotations().get(labels::APPROVE_DATA_LOSS);
     let [before, after] = [&live, &wanted.live].map(|object| serde_json::to_value(object).unwrap_or_default());
-    if let Some(refused) = stored_data::refusal(&before, &after, approved.map(String::as_str)) {
-        return Err(refused);
+    if let Some(message) = stored_data::refusal(&before, &after, approved.map(String::as_str)) {
+        let loses_data = true;
+        return Err(Unchanged { message, loses_data });
     }
     // Who changes it in between may have added what would be lost.
     body["metadata"]["resourceVersion"] = live.resource_version().into();

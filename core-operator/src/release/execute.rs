@@ -23,7 +23,7 @@ use serde_json::Value;
 use tracing::Instrument;
 
 use super::adoption::keep_what_is_there;
-use super::definition::without_loss;
+use super::definition::{Unchanged, without_loss};
 use super::intent::Intents;
 use super::live::{belongs, is_owned, judged, other_managers};
 use super::memory::ReleaseMemory;
@@ -201,7 +201,7 @@ impl Pass<'_> {
         if is_definition(&key.group_kind()) {
             // None is ever deleted, so that there is nothing to mark.
             let bound = without_loss(self.context, release, key, &body, &options).await;
-            body = Cow::Owned(bound.map_err(|message| self.refused(key, digest, &message))?);
+            body = Cow::Owned(bound.map_err(|unchanged| self.unchanged(key, digest, &unchanged))?);
         } else if why == ApplyReason::Create {
             let kept = keep_what_is_there(self.context, release, self.part_of, key, &body).await;
             if kept.map_err(|message| self.refused(key, digest, &message))? == Some(Belongs::Predecessor) {
@@ -337,6 +337,16 @@ impl Pass<'_> {
         self.remember_failure(key, tried, message)
     }
 
+    /// Remembers that a CRD could not be changed, and whether only because of what is stored under it.
+    fn unchanged(&self, key: &ObjectKey, digest: &str, unchanged: &Unchanged) -> Failed {
+        let failed = self.refused(key, digest, &unchanged.message);
+        let mut memory = lock(self.memory);
+        if let Some(failure) = memory.objects.get_mut(key).and_then(|object| object.failure.as_mut()) {
+            failure.loses_data = unchanged.loses_data;
+        }
+        failed
+    }
+
     /// Until when it is not tried again is the plan's business.
     fn remember_failure(&self, key: &ObjectKey, tried: Attempt, message: &str) -> Failed {
         let now = self.context.now();
@@ -351,6 +361,7 @@ impl Pass<'_> {
         object.failure = Some(Failure {
             tried,
             message: message.to_owned(),
+            loses_data: false,
             attempts: attempts + 1,
             at: now,
         });

@@ -159,6 +159,8 @@ pub enum Reason {
     InvalidSpec,
     /// Live objects differ from the release, and the policy is not to correct them.
     Drifted,
+    /// An object is in the form of a newer release of the stack.
+    InNewerForm,
     /// Another field manager owns fields of an object that is not ours.
     FieldConflict,
     /// The object belongs to another owner.

@@ -124,6 +124,14 @@ pub const REASONS: &[Entry<Reason>] = &[
         operator: "Watches. With `Warn` a release whose objects only differ stays ready, and their rows are `not-synced`.",
     },
     Entry {
+        word: Reason::InNewerForm,
+        means: "Another release of the stack brings an object of the same name in another form. The newest one that is there [has it](operating.md#objects-that-several-releases-bring); the \
+                message names both.",
+        reader: "Nothing. Put the version into the name of an object that every release needs in its own form.",
+        operator: "Leaves the object to the newer release, and takes it back when that one goes, except where this would lose stored data. \
+                   The release stays ready.",
+    },
+    Entry {
         word: Reason::Contested,
         means: "Somebody undid our changes three times in ten minutes.",
         reader: "Stop the other writer, whom the message names.",

@@ -52,6 +52,11 @@ impl StackVersion {
         (!self.patch.is_empty()).then_some(self.patch.as_str())
     }
 
+    /// Whether the version says what comes before and after it: numbers count up, a hash says nothing.
+    pub fn has_order(&self) -> bool {
+        self.patch.bytes().all(|byte| byte.is_ascii_digit())
+    }
+
     /// The spelling of tags and object names: `v0-sha-abc`.
     pub fn dash(&self) -> String {
         self.spelled('-')

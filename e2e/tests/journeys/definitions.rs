@@ -7,6 +7,8 @@ use e2e::{
     journey::{SOON, status},
     releases::StackSource,
 };
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Api, ResourceExt, api::DeleteParams};
 use serde_json::json;
 
 use crate::{
@@ -100,6 +102,126 @@ fn a_crd_that_would_lose_stored_data_is_refused_until_a_person_approves_it() -> 
             }
         };
         eventually(SOON, "the field to be gone", dropped).await
+    })
+}
+
+/// How often the API server has stored another form of the CRD of this journey, who has it and whether it has colors.
+async fn form(journey: &Journey) -> Result<(Option<i64>, Option<String>, bool)> {
+    let definitions = Api::<CustomResourceDefinition>::all(journey.client.clone());
+    let live = definitions
+        .get(&format!("crates.{}.example.com", journey.namespace))
+        .await?;
+    let schema = serde_json::to_string(&live.spec.versions)?;
+    let mark = live.labels().get(labels::PART_OF).cloned();
+    Ok((live.metadata.generation, mark, schema.contains("color")))
+}
+
+/// Waits until the release with this tag has the CRD.
+async fn held_by(journey: &Journey, tag: &str, colored: bool) -> Result<()> {
+    let mark = labels::part_of("ClusterStackRelease", &journey.namespace, tag);
+    eventually(SOON, &format!("the CRD to be that of {tag}"), async || {
+        let (_, found, has_colors) = form(journey).await?;
+        anyhow::ensure!(found.as_ref() == Some(&mark), "it is that of {found:?}, not {mark}");
+        anyhow::ensure!(has_colors == colored, "its colors: {has_colors}");
+        Ok::<_, anyhow::Error>(())
+    })
+    .await
+}
+
+/// Two releases that bring the CRD in two forms, both ready, the older one in use and an object of the kind stored. The answer is their tags.
+async fn two_forms(journey: &mut Journey) -> Result<[String; 2]> {
+    let colored = format!("{}{}", SIZED.trim_end(), COLORED);
+    let old = publish(journey, SIZED, "v1")?;
+    let new = publish(journey, &colored, "v2")?;
+    journey.operate().await?;
+    journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+    journey.release_ready(&old).await?;
+    let cluster = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "metadata": { "name": "web" },
+        "spec": { "topology": { "class": old, "version": "v1.34.0" } },
+    });
+    journey.apply(cluster).await?;
+    let apples = json!({
+        "apiVersion": format!("{}.example.com/v1", journey.namespace), "kind": "Crate",
+        "metadata": { "name": "apples" }, "spec": { "size": "large" },
+    });
+    journey.apply(apples).await?;
+    journey.stack("harbor", json!({ "versions": ["v1", "v2"] })).await?;
+    journey.usable("harbor", "v1, v2").await?;
+    held_by(journey, &new, true).await?;
+    Ok([old, new])
+}
+
+/// Whether a release is ready and says that the other one has the CRD.
+fn handed_over(release: &ClusterStackRelease, to: &str) -> bool {
+    let status = status(release);
+    let mut rows = status.resources.iter();
+    let row = rows.find(|row| row.kind == "CustomResourceDefinition");
+    let (reason, message) = said(&status, ConditionType::HelmChartApplied);
+    status.ready
+        && row.is_some_and(|row| row.manager == format!("ClusterStackRelease/{to}") && row.error.is_empty())
+        && reason == "InNewerForm"
+        && message.contains(to)
+}
+
+#[test]
+fn the_newest_release_of_a_stack_has_a_crd_that_two_bring_and_nobody_fights_over_it() -> Result<()> {
+    journey(async |journey| {
+        let [old, new] = two_forms(journey).await?;
+        let handed = |release: &ClusterStackRelease| handed_over(release, &new);
+        journey.until_release(&old, "handing the CRD over", handed).await?;
+        let before = form(journey).await?;
+        for (round, tag) in [(1, &old), (2, &new), (3, &old)] {
+            journey.ask_release(tag, &format!("round {round}")).await?;
+        }
+        journey.restart_operator().await?;
+        for tag in [&new, &old] {
+            journey.ask_release(tag, "after the restart").await?;
+        }
+        assert_eq!(form(journey).await?, before);
+        journey.until_release(&old, "still ready", handed).await?;
+
+        // When the older one goes, the CRD and what is stored under it stay.
+        journey.stack("harbor", json!({ "versions": ["v2"] })).await?;
+        let clusters = journey.objects("cluster.x-k8s.io/v1beta1", "Cluster");
+        clusters.delete("web", &DeleteParams::default()).await?;
+        journey.gone::<ClusterStackRelease>(&old).await?;
+        journey.release_ready(&new).await?;
+        assert_eq!(form(journey).await?, before);
+        let crates = journey.objects(&format!("{}.example.com/v1", journey.namespace), "Crate");
+        assert_eq!(crates.get("apples").await?.data["spec"], json!({ "size": "large" }));
+        Ok(())
+    })
+}
+
+#[test]
+fn without_the_newest_release_a_crd_stays_whole_and_a_person_may_have_the_older_form_back() -> Result<()> {
+    journey(async |journey| {
+        let [old, new] = two_forms(journey).await?;
+        let (generation, ..) = form(journey).await?;
+        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+        journey.delete::<ClusterStackRelease>(&new).await?;
+        journey.gone::<ClusterStackRelease>(&new).await?;
+        let kept = |release: &ClusterStackRelease| {
+            let (reason, message) = said(&status(release), ConditionType::HelmChartApplied);
+            let told = reason == "InNewerForm" && message.contains("v1.spec.color would be dropped");
+            told && status(release).ready && approval(release).is_some()
+        };
+        let release = journey.until_release(&old, "ready with the newer form", kept).await?;
+        let (unchanged, _, colored) = form(journey).await?;
+        assert_eq!((unchanged, colored), (generation, true));
+
+        let digest = approval(&release).context("a digest")?;
+        journey
+            .annotate::<ClusterStackRelease>(&old, labels::APPROVE_DATA_LOSS, Some(&digest))
+            .await?;
+        held_by(journey, &old, false).await?;
+        let own_again = |release: &ClusterStackRelease| {
+            let (reason, _) = said(&status(release), ConditionType::HelmChartApplied);
+            status(release).ready && reason.is_empty()
+        };
+        journey.until_release(&old, "with its own form", own_again).await?;
+        Ok(())
     })
 }
 

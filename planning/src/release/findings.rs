@@ -9,7 +9,7 @@ use super::object::{Sync, SyncState};
 use super::objects::{Objects, may_install, moved_from};
 use super::observed::{Assets, Provider, ReleaseObserved, Rendering};
 use super::prune::Fate;
-use super::rows::{is_left_drifted, stands};
+use super::rows::{is_left, is_outgrown, stands, superseder};
 use super::waiting::Waiting;
 use super::without_files::{self, is_without_files};
 use super::wording::{awaited_kinds, missing_kinds, progress_of_provider, refusals, summary};
@@ -221,7 +221,7 @@ fn failing(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> 
     let refused = rows
         .iter()
         .filter(|row| row.status == Some(SyncStatus::NotSynced) && !row.error.is_empty())
-        .filter(|row| !is_left_drifted(observed, row) && !unserved(&key_of(row)))
+        .filter(|row| !is_left(observed, row) && !unserved(&key_of(row)))
         .map(told);
     let refused = Some(refusals(refused)).filter(|words| !words.is_empty());
     let missing = missing_kinds(observed, objects.wanted.keys().filter(|key| unserved(key)));
@@ -233,14 +233,29 @@ fn told(row: &Resource) -> (String, &str) {
     (format!("{} {}", row.kind, row.name), &row.error)
 }
 
-/// Everything is applied; the message tells what the drift policy leaves as it is.
+/// Everything is applied; the message tells what is left otherwise, and what a newer release has.
 fn installed(rows: &[Resource]) -> Finding {
     const TYPE: ConditionType = ConditionType::HelmChartApplied;
-    let drifted = refusals(rows.iter().filter(|row| !row.error.is_empty()).map(told));
-    if drifted.is_empty() {
+    let superseded: Vec<(String, String)> = rows.iter().filter_map(handed_over).collect();
+    let superseded = superseded.iter().map(|(object, why)| (object.clone(), why.as_str()));
+    let left = rows.iter().filter(|row| !row.error.is_empty()).map(told);
+    let message = refusals(left.chain(superseded));
+    if message.is_empty() {
         return Finding::holds(TYPE);
     }
-    Finding::holds_because(TYPE, Reason::Drifted, drifted)
+    let drifted = |row: &Resource| !row.error.is_empty() && !is_outgrown(row);
+    let reason = if rows.iter().any(drifted) {
+        Reason::Drifted
+    } else {
+        Reason::InNewerForm
+    };
+    Finding::holds_because(TYPE, reason, message)
+}
+
+fn handed_over(row: &Resource) -> Option<(String, String)> {
+    let release = superseder(row)?;
+    let why = format!("release {release}, which is newer, has it in the form that it wants");
+    Some((format!("{} {}", row.kind, row.name), why))
 }
 
 /// Nothing could be compared: what was applied is taken to be there still. Without anything applied there is nothing to say.

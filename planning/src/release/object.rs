@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::action::{ApplyReason, ReleaseAction};
+use super::claim::Standing;
 use super::inventory::Inventoried;
 use super::observed::{Attempt, Belongs, Failure, Holder, Intent, ObjectObserved, Read, Seen};
 use crate::health;
@@ -33,6 +34,9 @@ const HOLDER_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 
 /// What is said of an object that carries another release's mark.
 const FOREIGN: &str = "the object belongs to another release";
+
+/// How words about an object begin that a newer release has changed, and that cannot be changed back.
+pub(super) const OUTGROWN: &str = "stays in the form that a newer release gave it";
 
 /// How words about a difference begin.
 pub(super) const DRIFTED: &str = "differs from the release at";
@@ -65,6 +69,16 @@ pub enum SyncState {
     },
     /// This process has not looked yet, or is about to look: what the status said before still stands.
     Unverified,
+    /// A newer release of the same stack has it, in another form than this one wants: it is that one's to keep in line.
+    Superseded {
+        /// Which.
+        release: String,
+    },
+    /// It is in the form that a newer release gave it, which is gone: going back would lose stored data.
+    Outgrown {
+        /// What would be lost.
+        message: String,
+    },
     /// Another release holds it and has not said (again) what it applied: what the status said before still stands.
     Held {
         /// Which.
@@ -101,12 +115,18 @@ pub fn decide(
     if !object.watched {
         return Sync::still(SyncState::Unverified);
     }
-    if let Some(wait) = refused(intent, object, now).or_else(|| failed_look(object, now)) {
+    if let Some(holder) = &object.holder
+        && !object.seen.as_ref().is_some_and(|seen| seen.ours)
+        && holder.outranks(Some(&intent.digest))
+    {
+        return superseded(holder);
+    }
+    if let Some(wait) = refused(intent, object, inventoried, now).or_else(|| failed_look(object, now)) {
         return wait;
     }
     match &object.seen {
         Some(seen) if !seen.ours => match &object.holder {
-            Some(holder) => held(key, intent, object, seen, holder, now),
+            Some(holder) => held(key, intent, object, inventoried, holder, now),
             None => strayed(key, object, inventoried, now),
         },
         // The watch tells when it is gone, and then it is created again.
@@ -120,13 +140,34 @@ pub fn decide(
     }
 }
 
-/// The wait after the intent was refused, while it lasts.
-pub(super) fn refused(intent: &Intent, object: &ObjectObserved, now: Timestamp) -> Option<Sync> {
+/// A newer release of the stack has the object.
+pub(super) fn superseded(holder: &Holder) -> Sync {
+    let release = holder.release.clone();
+    Sync::still(SyncState::Superseded { release })
+}
+
+/// The wait after the intent was refused, while it lasts. What this release had applied and a newer one has changed since is nobody's mistake.
+pub(super) fn refused(
+    intent: &Intent,
+    object: &ObjectObserved,
+    inventoried: Inventoried<'_>,
+    now: Timestamp,
+) -> Option<Sync> {
     let failure = object.memory.failure.as_ref()?;
     let retry_at = retry_at(failure).filter(|at| now < *at)?;
     let same = matches!(&failure.tried, Attempt::Intent { digest } if *digest == intent.digest);
-    let message = failure.message.clone();
-    same.then(|| Sync::until(SyncState::Failed { message }, retry_at))
+    let was_ours = inventoried == Inventoried::Applied(&intent.digest);
+    let changed_hands = object.seen.as_ref().is_some_and(|seen| !seen.ours);
+    let state = if failure.loses_data && was_ours && changed_hands {
+        SyncState::Outgrown {
+            message: format!("{OUTGROWN}: {}", failure.message),
+        }
+    } else {
+        SyncState::Failed {
+            message: failure.message.clone(),
+        }
+    };
+    same.then(|| Sync::until(state, retry_at))
 }
 
 /// The wait after a look that failed, while it lasts.
@@ -149,19 +190,25 @@ pub(super) fn retry_at(failure: &Failure) -> Option<Timestamp> {
     failure.at.saturating_add(delay).ok()
 }
 
-/// The watch shows the object with another release's mark. Two releases may want the same object; the one whose mark it carries keeps it in
-/// line, and the other takes it over when that one goes.
+/// The watch shows the object with another release's mark. Two releases may want the same object; where they want it to be the same, the one whose
+/// mark it carries keeps it in line, and the other takes it over when that one goes. Where they do not, and both are of one stack, the newer one
+/// takes it at once.
 fn held(
     key: &ObjectKey,
     intent: &Intent,
     object: &ObjectObserved,
-    seen: &Seen,
+    inventoried: Inventoried<'_>,
     holder: &Holder,
     now: Timestamp,
 ) -> Sync {
     let release = holder.release.clone();
-    if holder.digest == intent.digest {
+    if holder.digest == intent.digest
+        && let Some(seen) = &object.seen
+    {
         return settled(key, object, seen, now);
+    }
+    if holder.standing == Standing::Older && !holder.digest.is_empty() {
+        return strayed(key, object, inventoried, now);
     }
     if holder.digest.is_empty() {
         let soon = now.saturating_add(HOLDER_INTERVAL).unwrap_or(Timestamp::MAX);
@@ -173,8 +220,8 @@ fn held(
     Sync::still(SyncState::Failed { message })
 }
 
-/// The watch shows the object with a mark that no release answers for: the release is gone, or somebody changed the mark. Whatever the drift
-/// policy, somebody has to have it.
+/// The watch shows the object with a mark that no release answers for (the release is gone, or somebody changed the mark), or with that of an
+/// older release of the stack. Whatever the drift policy, somebody has to have it.
 fn strayed(key: &ObjectKey, object: &ObjectObserved, inventoried: Inventoried<'_>, now: Timestamp) -> Sync {
     match inventoried {
         Inventoried::Applied(_) => {
@@ -357,6 +404,22 @@ pub(super) fn drift_message(fields: &[String], managers: &[String]) -> String {
         let _ = write!(message, ", changed by {}", managers.join(", "));
     }
     message
+}
+
+impl SyncState {
+    /// Whether nothing about the object is left to do for this release.
+    pub(super) fn is_settled(&self) -> bool {
+        match self {
+            Self::Synced | Self::Drifted { .. } | Self::Superseded { .. } | Self::Outgrown { .. } => true,
+            Self::Missing { .. }
+            | Self::Unverified
+            | Self::Held { .. }
+            | Self::Pending
+            | Self::KindMissing
+            | Self::Failed { .. }
+            | Self::Contested { .. } => false,
+        }
+    }
 }
 
 impl Sync {

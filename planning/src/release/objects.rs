@@ -6,7 +6,7 @@ use crds::policy::{DriftPolicy, PruneLimit};
 use jiff::Timestamp;
 
 use super::inventory::inventoried;
-use super::object::{Sync, SyncState, decide};
+use super::object::{Sync, decide};
 use super::observed::{Assets, ObjectObserved, Provider, ReleaseObserved, Rendering};
 use super::prune::{Fate, fate, within_limit};
 use super::watching::{Unrepaired, watched};
@@ -87,9 +87,7 @@ pub(super) fn installation(observed: &ReleaseObserved, now: Timestamp) -> Object
             (key.clone(), sync)
         })
         .collect();
-    let settled = wanted
-        .values()
-        .all(|sync| matches!(sync.state, SyncState::Synced | SyncState::Drifted { .. }));
+    let settled = wanted.values().all(|sync| sync.state.is_settled());
     let stale: BTreeSet<ObjectKey> = observed
         .objects
         .keys()

@@ -10,6 +10,7 @@ use crds::resource::Health;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::claim::Standing;
 use crate::next::retry_delay_seconds;
 use crate::object_key::{GroupKind, ObjectKey, ObjectRef};
 use crate::outage::Outage;
@@ -220,7 +221,7 @@ pub struct ObjectObserved {
     pub watched: bool,
     /// What the watch of marked objects shows; `None` when it shows nothing under this key.
     pub seen: Option<Seen>,
-    /// The release whose mark the object carries, when that is another one that stays and names the object, or has no status yet.
+    /// The other release that has the object, if one does: see [`holder`](super::holder). Looked up only where it matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Holder>,
     /// Other releases whose inventory names the object and that stay. Looked up only for objects that might have to go.
@@ -235,6 +236,9 @@ pub struct ObjectObserved {
 pub struct Holder {
     /// Its name.
     pub release: String,
+    /// How it stands to this one.
+    #[serde(default)]
+    pub standing: Standing,
     /// Digest of the intent that it says it applied; empty while it has not said so.
     pub digest: String,
 }
@@ -368,6 +372,9 @@ pub struct Failure {
     pub tried: Attempt,
     /// The API server's words.
     pub message: String,
+    /// Whether nothing was wrong but that stored data would have been lost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub loses_data: bool,
     /// How many times in a row.
     pub attempts: u32,
     /// When it failed last.

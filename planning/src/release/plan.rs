@@ -268,9 +268,12 @@ impl Sync {
         match self.state {
             SyncState::KindMissing | SyncState::Failed { .. } | SyncState::Unverified | SyncState::Held { .. } => true,
             SyncState::Pending => !matches!(self.action, Some(ReleaseAction::Apply { .. })),
-            SyncState::Synced | SyncState::Drifted { .. } | SyncState::Missing { .. } | SyncState::Contested { .. } => {
-                false
-            }
+            SyncState::Synced
+            | SyncState::Drifted { .. }
+            | SyncState::Superseded { .. }
+            | SyncState::Outgrown { .. }
+            | SyncState::Missing { .. }
+            | SyncState::Contested { .. } => false,
         }
     }
 }

@@ -8,7 +8,7 @@ use crds::resource::{Health, Resource, SyncStatus};
 
 use super::bounds::shorten_errors;
 use super::inventory::{key_of, row};
-use super::object::{DRIFTED, Sync, SyncState};
+use super::object::{DRIFTED, OUTGROWN, Sync, SyncState};
 use super::objects::{Objects, drift_policy};
 use super::observed::{Intent, ObjectObserved, ReleaseObserved, Rendering};
 use super::prune::Fate;
@@ -42,13 +42,31 @@ pub(super) fn rows(observed: &ReleaseObserved, objects: &Objects) -> Vec<Resourc
     rows
 }
 
-/// Whether the object of a row was seen to be as the release wants it, or as the drift policy leaves it.
+/// What the column `manager` says of an object that a newer release of the stack has: this, and the name of that release.
+const HOLDER: &str = "ClusterStackRelease/";
+
+/// Whether the object of a row was seen to be as the release wants it, or is left otherwise.
 pub(super) fn stands(observed: &ReleaseObserved, row: &Resource) -> bool {
-    row.status == Some(SyncStatus::Synced) || is_left_drifted(observed, row)
+    row.status == Some(SyncStatus::Synced) || is_left(observed, row)
+}
+
+/// Whether a row tells of a difference that is left: by the drift policy, or because going back would lose stored data.
+pub(super) fn is_left(observed: &ReleaseObserved, row: &Resource) -> bool {
+    is_left_drifted(observed, row) || is_outgrown(row)
+}
+
+/// Whether a newer release has given the object its form, and is gone.
+pub(super) fn is_outgrown(row: &Resource) -> bool {
+    row.error.starts_with(OUTGROWN)
+}
+
+/// The newer release of the stack that has the object of a row.
+pub(super) fn superseder(row: &Resource) -> Option<&str> {
+    row.manager.strip_prefix(HOLDER)
 }
 
 /// Whether a row tells of a difference that the drift policy leaves. Also after a restart, when nobody has looked yet.
-pub(super) fn is_left_drifted(observed: &ReleaseObserved, row: &Resource) -> bool {
+fn is_left_drifted(observed: &ReleaseObserved, row: &Resource) -> bool {
     drift_policy(observed) == DriftPolicy::Warn && row.error.starts_with(DRIFTED)
 }
 
@@ -97,6 +115,17 @@ fn wanted_row(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync, object: 
         ),
         SyncState::KindMissing => without_object(row, &unserved(key)),
         SyncState::Missing { message } => without_object(row, message),
+        SyncState::Superseded { release } => Resource {
+            status: Some(SyncStatus::Synced),
+            error: String::new(),
+            manager: format!("{HOLDER}{release}"),
+            health: None,
+            ..row
+        },
+        SyncState::Outgrown { message } => Resource {
+            manager: String::new(),
+            ..with_error(row, message)
+        },
         SyncState::Failed { message } | SyncState::Contested { message } => with_error(row, message),
         SyncState::Synced | SyncState::Drifted { .. } => {
             let (status, error) = match &sync.state {
@@ -127,7 +156,7 @@ fn is_start_of(error: &str, text: &str) -> bool {
 /// What the status said stands until somebody has looked.
 fn manager(object: &ObjectObserved, row: &Resource) -> String {
     let memory = &object.memory;
-    if memory.verified.is_none() && memory.drifted.is_none() {
+    if memory.verified.is_none() && memory.drifted.is_none() && superseder(row).is_none() {
         return row.manager.clone();
     }
     memory.foreign_manager.clone().unwrap_or_default()

@@ -120,7 +120,9 @@ pub(super) fn waiting(observed: &ReleaseObserved, objects: &Objects) -> Vec<Wait
             SyncState::Synced | SyncState::Drifted { .. } => {
                 waiting_for_health(observed, key).is_some_and(|item| waiting.insert(item))
             }
-            SyncState::Unverified | SyncState::Pending => false,
+            SyncState::Unverified | SyncState::Pending | SyncState::Superseded { .. } | SyncState::Outgrown { .. } => {
+                false
+            }
         };
     }
     for (key, fate) in &objects.leftovers {
@@ -150,10 +152,7 @@ fn is_looking(objects: &Objects) -> bool {
 }
 
 fn settled(objects: &Objects) -> bool {
-    objects
-        .wanted
-        .values()
-        .all(|sync| matches!(sync.state, SyncState::Synced | SyncState::Drifted { .. }))
+    objects.wanted.values().all(|sync| sync.state.is_settled())
 }
 
 fn waiting_for_inputs(observed: &ReleaseObserved) -> Vec<Waiting> {

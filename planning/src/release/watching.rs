@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::action::ReleaseAction;
 use super::inventory::{Inventoried, inventoried, key_of, row};
-use super::object::{Sync, SyncState, failed_look, look_again_at, marked, refused, settled};
+use super::object::{Sync, SyncState, failed_look, look_again_at, marked, refused, settled, superseded};
 use super::objects::drift_policy;
 use super::observed::{Belongs, ObjectObserved, Read, ReleaseObserved};
 use super::rows::intent;
@@ -67,12 +67,22 @@ fn look(observed: &ReleaseObserved, key: &ObjectKey, object: &ObjectObserved, wh
     if !object.watched {
         return Sync::still(SyncState::Unverified);
     }
+    let applied = inventoried(observed, key);
+    let as_applied = match applied {
+        Inventoried::Applied(digest) => Some(digest),
+        Inventoried::No | Inventoried::Named => None,
+    };
+    if let Some(holder) = &object.holder
+        && !object.seen.as_ref().is_some_and(|seen| seen.ours)
+        && holder.outranks(as_applied)
+    {
+        return superseded(holder);
+    }
     let intent = intent(observed, key);
-    let refused = intent.and_then(|intent| refused(intent, object, now));
+    let refused = intent.and_then(|intent| refused(intent, object, applied, now));
     if let Some(wait) = refused.or_else(|| failed_look(object, now)) {
         return wait;
     }
-    let applied = inventoried(observed, key);
     let Some(seen) = &object.seen else {
         return unseen(key, object, applied, why, now);
     };

@@ -91,7 +91,7 @@ pub(super) fn select(observed: &StackObserved, stem: &ReleaseStem, channel: &Cha
             let newer = latest_ready.as_ref().is_none_or(|ready| *tag > ready);
             newer && *tag < latest && tag.stem() == stem && channel.follows(tag.version().channel())
         });
-        let orderly = |tag: &&ReleaseTag| has_order(tag.version()) && !wanted.contains(*tag);
+        let orderly = |tag: &&ReleaseTag| tag.version().has_order() && !wanted.contains(*tag);
         tags.filter(orderly).max().cloned()
     });
     Selection {
@@ -171,7 +171,7 @@ fn newest<'a>(
     published: &BTreeMap<ReleaseTag, Option<Timestamp>>,
 ) -> Option<ReleaseTag> {
     let tags: Vec<&ReleaseTag> = tags.collect();
-    if tags.iter().all(|tag| has_order(tag.version())) {
+    if tags.iter().all(|tag| tag.version().has_order()) {
         return tags.into_iter().max().cloned();
     }
     let dated: Option<Vec<(Timestamp, &ReleaseTag)>> = tags
@@ -179,13 +179,6 @@ fn newest<'a>(
         .map(|tag| Some((published.get(tag).copied().flatten()?, tag)))
         .collect();
     dated?.into_iter().max().map(|(_, tag)| tag.clone())
-}
-
-/// A number counts up; a hash says nothing about before and after.
-fn has_order(version: &StackVersion) -> bool {
-    version
-        .patch()
-        .is_none_or(|patch| patch.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Some ready release has to be named even where nothing orders them; the greatest by name is at least always the same.
@@ -209,7 +202,7 @@ fn in_use(observed: &StackObserved, tag: &ReleaseTag) -> bool {
 /// While the newest release is not known, whatever could be it stays: an outage of the source changes nothing that is there.
 fn may_be_latest(tag: &ReleaseTag, unknown: Option<LatestUnknown>, latest_ready: Option<&ReleaseTag>) -> bool {
     unknown.is_some()
-        && latest_ready.is_none_or(|ready| !has_order(tag.version()) || !has_order(ready.version()) || tag > ready)
+        && latest_ready.is_none_or(|ready| !tag.version().has_order() || !ready.version().has_order() || tag > ready)
 }
 
 /// What stays although nothing else asks for it, because it is, or may turn out to be, the best there is to use.

@@ -10,11 +10,11 @@ use planning::object_key::ObjectKey;
 use planning::release::key_of;
 use proptest::prelude::*;
 
-use crate::world::World;
 use crate::world::api::ReleaseObject;
 use crate::world::faults::Fault;
 use crate::world::live::label;
 use crate::world::marks::{mark, marked};
+use crate::world::{Files, World};
 
 /// Longer than every wait between retries.
 const LONG: SignedDuration = SignedDuration::from_mins(15);
@@ -308,7 +308,7 @@ fn assert_objects(world: &World) {
                 })
         };
         if files.objects.keys().any(shared) {
-            // Two releases want one object: one of them has to wait.
+            // Several releases want one object: who has it is looked at apart.
             continue;
         }
         let drift = release
@@ -332,6 +332,50 @@ fn assert_objects(world: &World) {
             for (field, value) in marked(tag, body) {
                 assert_eq!(live.value(&field), Some(value.as_str()), "{field} of {key}");
             }
+        }
+    }
+}
+
+/// What several releases of the stack want in forms of their own is as the newest of them wants it, and no trouble of the others.
+fn assert_newest_forms(world: &World) {
+    let staying = || world.api.releases.iter().filter(|(tag, _)| world.stays(tag));
+    let keys: BTreeSet<&ObjectKey> = world.api.objects.keys().collect();
+    for key in keys {
+        let names_it = |release: &ReleaseObject| release.status.resources.iter().any(|row| key_of(row) == *key);
+        let mut naming: Vec<(ReleaseTag, &ReleaseObject)> = staying()
+            .filter(|(_, release)| names_it(release))
+            .filter_map(|(tag, release)| Some((tag.parse::<ReleaseTag>().ok()?, release)))
+            .collect();
+        naming.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let able = |(tag, release): &(ReleaseTag, &ReleaseObject)| {
+            let tag = tag.to_string();
+            let drift = release.spec.policy.as_ref().map(|policy| policy.drift);
+            let files = world.store.get(&tag).filter(|files| files.flaw.is_none());
+            let bytes = |files: &Files| planning::digest::digest_of_everything(&(&tag, files.revision));
+            let pinned = release.status.assets.as_ref().map(|assets| assets.digest.clone());
+            !release.deleting
+                && drift.unwrap_or_default() == DriftPolicy::Correct
+                && files.is_some_and(|files| Some(bytes(files)) == pinned && files.objects.contains_key(key))
+        };
+        let one_stack = naming.iter().all(|(tag, release)| {
+            let owner = release.owner.as_ref().map(|(name, _)| name.as_str());
+            tag.version().has_order() && owner == Some("harbor")
+        });
+        let (Some((newest, _)), true) = (naming.last(), one_stack && naming.iter().all(able)) else {
+            continue;
+        };
+        let live = &world.api.objects[key];
+        for (field, value) in &world.store[&newest.to_string()].objects[key] {
+            assert_eq!(
+                live.value(field),
+                Some(value.as_str()),
+                "{field} of {key} as in {newest}"
+            );
+        }
+        for (tag, release) in &naming {
+            let row = release.status.resources.iter().find(|row| key_of(row) == *key);
+            let error = row.map(|row| row.error.as_str());
+            assert_eq!(error, Some(""), "{key} of {tag}");
         }
     }
 }
@@ -379,6 +423,7 @@ proptest! {
         world.journal.assert_no_violations();
         assert_releases(&world);
         assert_objects(&world);
+        assert_newest_forms(&world);
         assert_no_orphans(&world);
     }
 

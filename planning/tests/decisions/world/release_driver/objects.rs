@@ -84,6 +84,7 @@ impl World {
         memory.read = None;
         memory.failure = Some(Failure {
             tried,
+            loses_data: message.contains("lose stored data"),
             message: message.clone(),
             attempts,
             at,

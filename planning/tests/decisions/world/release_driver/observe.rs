@@ -9,7 +9,8 @@ use planning::digest::digest_of_everything;
 use planning::object_key::{GroupKind, ObjectKey, ObjectRef};
 use planning::outage::Outage;
 use planning::release::{
-    Assets, Claim, Intent, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, holder, key_of,
+    Assets, Claim, Intent, Member, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, Standing, holder,
+    key_of, standing,
 };
 use planning::waves::wave_of;
 
@@ -246,6 +247,23 @@ impl World {
         objects
     }
 
+    /// Whether a release is there and is not to go, or has to wait for Clusters.
+    pub(crate) fn stays(&self, tag: &str) -> bool {
+        let release = self.api.releases.get(tag);
+        release.is_some_and(|release| !release.deleting || !self.api.users_of(tag).is_empty())
+    }
+
+    /// How the release `other` stands to the release `tag`.
+    pub(crate) fn standing(&self, tag: &str, other: &str) -> Standing {
+        let stack_of = |tag| self.api.releases.get(tag).and_then(|release| release.owner.as_ref());
+        let member = |tag| Member {
+            namespace: NAMESPACE,
+            stack: stack_of(tag).map(|(name, _)| name.as_str()),
+            release: tag,
+        };
+        standing(member(tag), member(other))
+    }
+
     /// Other releases that stay and name the same objects, or hold them.
     fn share(&self, tag: &str, rendering: &Rendering, objects: &mut BTreeMap<ObjectKey, ObjectObserved>) {
         let named = |tag: &str, key: &ObjectKey| {
@@ -253,13 +271,14 @@ impl World {
             let row = rows.and_then(|rows| rows.iter().find(|row| key_of(row) == *key));
             row.map(|row| row.digest.clone())
         };
-        let stays = |(other, release): &(&String, &ReleaseObject)| *other != tag && !release.deleting;
+        let stays = |(other, _): &(&String, &ReleaseObject)| *other != tag && self.stays(other);
         for (key, object) in objects.iter_mut() {
             let live = self.api.objects.get(key);
             let others = self.api.releases.iter().filter(stays);
             let claims: Vec<Claim> = others
                 .map(|(other, release)| Claim {
                     release: other.clone(),
+                    standing: self.standing(tag, other),
                     marked: live.is_some_and(|live| live.value(&label(labels::PART_OF)) == Some(&mark(other))),
                     digest: named(other, key),
                     silent: release.status.observed_generation.is_none(),
