@@ -134,7 +134,7 @@ fn page_of_rights() -> String {
          stacks name Secrets (RoleBindings).\n\n\
          They name the kinds that class charts usually have. For each further one, whoever runs the operator gives it a role of \
          its own with the verbs {objects} and `create`; a kind without that is told in the log, and its release does not become ready. \
-         With it a release can write such objects into any namespace where the role is bound: [security.md](../security.md).\n\n\
+         With it a release can write such objects in the namespace of its stack, and such as have no namespace: [security.md](../security.md).\n\n\
          Tests hold this against what the operator asks the API server for. It asks for nothing else; what it never asks for although it is \
          here has its reason beside it.\n",
         work = OperatorRole::Work.name(),

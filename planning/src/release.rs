@@ -6,6 +6,7 @@ mod action;
 mod bounds;
 mod claim;
 mod class;
+mod confinement;
 mod findings;
 mod inventory;
 mod news;

@@ -10,6 +10,7 @@ mod broken;
 mod cleanup;
 mod clusterctl;
 mod columns;
+mod confined;
 mod definitions;
 mod drift;
 mod events;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::action::{ReleaseAction, Step};
 use super::bounds::too_large;
 use super::class::misnamed;
+use super::confinement::outside;
 use super::inventory::{Inventoried, inventoried};
 use super::object::{Sync, SyncState};
 use super::objects::{Objects, installation, removal};
@@ -42,7 +43,7 @@ pub fn plan(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
         rendering,
         ..observed.clone()
     };
-    if let Some(message) = misnamed(observed) {
+    if let Some(message) = misnamed(observed).or_else(|| outside(observed)) {
         return decided(&unusable(Assets::Broken { message }, Rendering::NotRendered), now);
     }
     match too_large(observed) {

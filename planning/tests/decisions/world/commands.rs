@@ -31,9 +31,10 @@ const KINDS: [(&str, &str); 9] = [
     ("DockerClusterStackReleaseTemplate", crds::PROVIDER_GROUP),
 ];
 
-/// `Kind/name`, in the namespace of the model where the kind has one.
+/// `Kind/name`, in the namespace of the model where the kind has one, or `Kind/namespace/name`.
 pub(crate) fn key(text: &str) -> ObjectKey {
-    let (kind, name) = text.split_once('/').expect("Kind/name");
+    let (kind, place) = text.split_once('/').expect("Kind/name");
+    let (elsewhere, name) = place.split_once('/').unwrap_or((NAMESPACE, place));
     let group = KINDS
         .iter()
         .find(|(known, _)| *known == kind)
@@ -41,7 +42,7 @@ pub(crate) fn key(text: &str) -> ObjectKey {
     let namespace = if ["Namespace", "CustomResourceDefinition"].contains(&kind) {
         ""
     } else {
-        NAMESPACE
+        elsewhere
     };
     ObjectKey::new(group, kind, namespace, name)
 }
