@@ -5,7 +5,9 @@ use crds::{ClusterStack, ClusterStackRelease, conditions};
 use e2e::{
     Journey, eventually,
     journey::{SOON, USER, status},
+    operator::sources_of_this_machine,
     releases::StackSource,
+    web::IndexServer,
 };
 use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
 use kube::{
@@ -251,6 +253,64 @@ fn a_release_of_another_stack_is_left_to_it() -> Result<()> {
         journey.delete::<ClusterStack>("first").await?;
         let taken = |release: &ClusterStackRelease| {
             release.owner_references().iter().any(|owner| owner.name == "second") && status(release).ready
+        };
+        journey.until_release(&tag, "made for the other stack", taken).await?;
+        Ok(())
+    })
+}
+
+/// Reason and message of what a stack says of its releases.
+fn releases_synced(stack: &ClusterStack) -> (String, String) {
+    let conditions = stack.status.clone().unwrap_or_default().conditions;
+    let found = conditions::find(&conditions, conditions::ConditionType::ClusterStackReleasesSynced);
+    let text = |field: Option<&String>| field.cloned().unwrap_or_default();
+    (
+        text(found.and_then(|condition| condition.reason.as_ref())),
+        text(found.and_then(|condition| condition.message.as_ref())),
+    )
+}
+
+#[test]
+fn of_two_stacks_that_claim_one_tag_from_two_sources_the_second_says_so_and_touches_nothing() -> Result<()> {
+    journey(async |journey| {
+        // Other bytes under the same tag, on a web server.
+        let server = IndexServer::start().await?;
+        let tag = journey.releases.publish_harbor("v2", "v1")?;
+        server.publish(&journey.releases.folder_of(&tag))?;
+        journey.releases.publish_harbor("v1", "v1")?;
+        let cache = journey.folder().join("cache");
+        journey.options.flags.extend(sources_of_this_machine(&cache));
+        journey.operate().await?;
+        journey.stack("first", json!({ "versions": ["v1"] })).await?;
+        let release = journey.release_ready(&tag).await?;
+        let objects = journey.inventory(&tag).await?;
+
+        let spec = json!({ "versions": ["v1"], "drift": "Warn", "interval": "10s", "source": server.source() });
+        journey.stack("second", spec).await?;
+        let told = |stack: &ClusterStack| {
+            let (reason, message) = releases_synced(stack);
+            reason == "ReleaseOwnedByOtherStack" && message.contains("first")
+        };
+        journey.until_stack("second", "told whose the release is", told).await?;
+        journey.ask_stack("second", "look").await?;
+        journey.restart_operator().await?;
+        let stack = journey.ask_stack("second", "look again").await?;
+        assert!(told(&stack), "{:?}", releases_synced(&stack));
+        let left = journey.ask_release(&tag, "look").await?;
+        assert_eq!(
+            (&left.metadata.uid, &left.spec, &left.metadata.owner_references),
+            (&release.metadata.uid, &release.spec, &release.metadata.owner_references)
+        );
+        assert_eq!(status(&left).assets, status(&release).assets);
+        assert_eq!(journey.inventory(&tag).await?, objects);
+
+        // Once the first has let go, the second has its own bytes under the tag.
+        journey.delete::<ClusterStack>("first").await?;
+        let taken = |found: &ClusterStackRelease| {
+            let assets = status(found).assets.unwrap_or_default();
+            let other_bytes = Some(&assets.digest) != status(&release).assets.as_ref().map(|assets| &assets.digest);
+            let owned = found.owner_references().iter().any(|owner| owner.name == "second");
+            status(found).ready && owned && other_bytes && found.metadata.uid != release.metadata.uid
         };
         journey.until_release(&tag, "made for the other stack", taken).await?;
         Ok(())
