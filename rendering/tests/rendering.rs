@@ -5,8 +5,8 @@
 mod charts;
 
 use std::cell::Cell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use crds::policy::HelmProfile;
@@ -95,6 +95,35 @@ fn renderings_are_counted_by_what_came_of_them() {
         failed: 1,
     };
     assert_eq!(renderer.renderings(), expected);
+}
+
+#[test]
+fn a_thousand_equal_renderings_cost_one_also_when_all_are_asked_for_at_once() {
+    const THREADS: usize = 20;
+    const EACH: usize = 50;
+    let renderer = Renderer::new(1 << 20);
+    let files = archive(&[("templates/a.yaml", "apiVersion: v1\nkind: A\nmetadata: {name: a}\n")]);
+    let (begin, opened) = (Barrier::new(THREADS), AtomicUsize::new(0));
+    let chart = || {
+        opened.fetch_add(1, Ordering::Relaxed);
+        Ok(files.clone())
+    };
+    let all: Vec<Arc<Rendered>> = std::thread::scope(|scope| {
+        let work = || {
+            begin.wait();
+            let render = |_| renderer.render(&request(&chart), Lane::Quick).unwrap();
+            (0..EACH).map(render).collect::<Vec<_>>()
+        };
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let expected = Renderings {
+        cached: 999,
+        rendered: 1,
+        failed: 0,
+    };
+    assert_eq!((renderer.renderings(), opened.load(Ordering::Relaxed)), (expected, 1));
+    assert!(all.iter().all(|rendered| Arc::ptr_eq(rendered, &all[0])));
 }
 
 #[test]
