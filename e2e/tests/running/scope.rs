@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use crds::{ClusterStack, ClusterStackRelease, labels};
 use e2e::{
-    Journey, eventually,
+    AuditEvent, Journey, eventually,
     journey::{SOON, journey},
 };
 use kube::{Api, ResourceExt};
@@ -72,6 +72,54 @@ fn an_operator_of_all_namespaces_with_a_filter_installs_what_is_labelled_and_tou
             is_other("unlabelled") || is_other("of-others")
         });
         ensure!(touched.is_none(), "{touched:?}");
+        Ok(())
+    })
+}
+
+/// Whether a request of an operator of this namespace reaches beyond it: not what has no namespace, nor what has to be looked for everywhere, which
+/// is the Clusters that use a class from elsewhere and the objects with the mark of a release.
+fn reaches_beyond(event: &AuditEvent, namespace: &str) -> bool {
+    let Some(object) = &event.object else { return false };
+    if !object.namespace.is_empty() {
+        return object.namespace != namespace;
+    }
+    let kinds = ["customresourcedefinitions", "clusters"];
+    // Ours, and that of the Go operator.
+    let by_mark = [labels::PART_OF, labels::INSTANCE].iter().any(|label| {
+        let selector = format!("labelSelector={}", label.replace('/', "%2F"));
+        event.request_uri.contains(&selector)
+    });
+    let looks = matches!(event.verb.as_str(), "list" | "watch");
+    let everywhere = looks && (kinds.contains(&object.resource.as_str()) || by_mark);
+    let own_namespace = object.resource == "namespaces" && object.name == namespace;
+    !everywhere && !own_namespace
+}
+
+#[test]
+fn an_operator_of_one_namespace_asks_for_no_other_but_for_clusters_and_marked_objects() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        let (here, there) = (journey.namespace.clone(), journey.another_namespace().await?);
+        ensure!(journey.options.namespace == here, "journeys have one namespace");
+        stack(journey, &there, STACK, None).await?;
+        let before = journey.mark().await?;
+        journey.operate().await?;
+        stack(journey, &here, STACK, None).await?;
+        ready(journey, &here, &tag, None).await?;
+        journey.ask_stack(STACK, "now").await?;
+        journey.restart_operator().await?;
+        journey.delete::<ClusterStack>(STACK).await?;
+        journey.gone::<ClusterStackRelease>(&tag).await?;
+
+        let asked = journey.requests_since(before).await?;
+        ensure!(asked.iter().any(AuditEvent::is_write), "nothing was done");
+        let beyond: Vec<&AuditEvent> = asked.iter().filter(|event| reaches_beyond(event, &here)).collect();
+        ensure!(beyond.is_empty(), "{beyond:#?}");
+        let releases: Api<ClusterStackRelease> = Api::namespaced(journey.client.clone(), &there);
+        ensure!(
+            releases.get_opt(&tag).await?.is_none(),
+            "the stack in {there} was looked after"
+        );
         Ok(())
     })
 }
