@@ -665,3 +665,31 @@ async fn signatures_that_the_source_no_longer_shows_still_count() {
     process.follower.accepted(&tag(), pinned);
     assert!(!lock(&process.follower.memory).is_refused(&tag(), pinned));
 }
+
+#[test]
+fn sources_of_one_interval_are_asked_at_different_instants_and_each_at_changing_distances() {
+    const INTERVAL: Duration = Duration::from_mins(5);
+    let wait = |name: &str, turn| next_poll(INTERVAL, 0, None, spread(name, turn));
+    let names: Vec<String> = (0..1000)
+        .map(|number| format!("repository team-{number}/stacks"))
+        .collect();
+    for name in &names[..10] {
+        let waits: HashSet<Duration> = (0..100).map(|turn| wait(name, turn)).collect();
+        assert!(waits.len() > 80, "{name} is asked at {} distances", waits.len());
+        assert!(waits.iter().all(|wait| (INTERVAL..INTERVAL * 11 / 10).contains(wait)));
+    }
+    // All begin together. From the first turn on they are spread over a tenth of the interval, whatever the turn.
+    let mut instants = vec![Duration::ZERO; names.len()];
+    for turn in 0..20 {
+        for (instant, name) in instants.iter_mut().zip(&names) {
+            *instant += wait(name, turn);
+        }
+        let first = instants.iter().min().copied().unwrap();
+        let mut each_second = HashMap::<u64, usize>::new();
+        for instant in &instants {
+            *each_second.entry(instant.saturating_sub(first).as_secs()).or_default() += 1;
+        }
+        let most = each_second.values().max().copied().unwrap();
+        assert!(most < 80, "{most} of a thousand in one second of turn {turn}");
+    }
+}
