@@ -149,6 +149,8 @@ pub enum Reason {
     BrokenRelease,
     /// A version that is asked for is not at the source.
     ReleaseNotFound,
+    /// The newest release that the source shows is older than one that came from there.
+    VersionWentBackwards,
     /// The source does not answer.
     SourceUnavailable,
     /// A tag no longer means the bytes it was pinned to.

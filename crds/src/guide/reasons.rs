@@ -161,6 +161,14 @@ pub const REASONS: &[Entry<Reason>] = &[
                    here.",
     },
     Entry {
+        word: Reason::VersionWentBackwards,
+        means: "The newest release that the source shows is older than one that is here and that the source does not show any more.",
+        reader: "Find out whether somebody withdrew it. If so, and on purpose, delete its ClusterStackRelease. If not, somebody may be holding \
+                 releases back, so that what is mended does not arrive: look at the source by another way.",
+        operator: "Keeps what is in use and the newest that is ready; the older one is installed beside it. Says so until the source shows \
+                   the release, or a newer one, again.",
+    },
+    Entry {
         word: Reason::SourceUnavailable,
         means: "On a release that is ready: its files cannot be had now, so that nothing can be repaired.",
         reader: "See that the operator can [reach the source](sources.md).",

@@ -27,6 +27,7 @@ mod replay;
 mod signed;
 mod subscribe;
 mod takeover;
+mod withdrawn;
 
 use anyhow::Result;
 use e2e::Journey;

@@ -1,6 +1,7 @@
 //! What the conditions of a ClusterStack say: of its source, its releases and its provider, and whether work goes on.
 
 use crds::conditions::{ConditionStatus, ConditionType, Finding, MESSAGE_BYTES, Reason, Severity, cut_at, with_ready};
+use crds::names::ReleaseTag;
 
 use super::observed::{Listing, ProviderTemplate, StackObserved};
 use super::obstacle::{Obstacle, explanation, nothing_listed, obstacles, told};
@@ -80,8 +81,23 @@ fn subscribed(observed: &StackObserved, selection: &Selection) -> Finding {
             Finding::holds_because(TYPE, Reason::ReleaseNotFound, nothing_listed(observed))
         }
         Some(LatestUnknown::NoOrder) => Finding::holds_because(TYPE, Reason::Waiting, NO_ORDER),
-        Some(LatestUnknown::SourceSilent) | None => Finding::holds(TYPE),
+        Some(LatestUnknown::SourceSilent) | None => match (&selection.withheld, &selection.latest) {
+            (Some(withheld), Some(latest)) => Finding::holds_because(
+                TYPE,
+                Reason::VersionWentBackwards,
+                went_backwards(observed, withheld, latest),
+            ),
+            _ => Finding::holds(TYPE),
+        },
     }
+}
+
+fn went_backwards(observed: &StackObserved, withheld: &ReleaseTag, latest: &ReleaseTag) -> String {
+    let source = &observed.source;
+    format!(
+        "the newest release that {source} shows is {latest}, which is older than {withheld}, which is here and is not shown any more; \
+         somebody may hold newer releases back. If it was withdrawn on purpose, delete its ClusterStackRelease"
+    )
 }
 
 /// The worst of what keeps the release objects from being those that are asked for, and usable.

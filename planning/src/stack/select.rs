@@ -17,6 +17,8 @@ pub(super) struct Selection {
     pub(super) latest_unknown: Option<LatestUnknown>,
     /// The newest release before `latest` that is newer than what is ready and that nobody asked for: only the newest is taken by itself.
     pub(super) passed_over: Option<ReleaseTag>,
+    /// The newest release that is here, followed by the stack, newer than `latest` and no longer shown by the source.
+    pub(super) withheld: Option<ReleaseTag>,
     /// The newest release that is ready.
     pub(super) latest_ready: Option<ReleaseTag>,
     /// The releases that `spec.versions` asks for.
@@ -86,6 +88,10 @@ pub(super) fn select(observed: &StackObserved, stem: &ReleaseStem, channel: &Cha
             .collect(),
         _ => BTreeSet::new(),
     };
+    let withheld = latest.as_ref().and_then(|latest| {
+        let here = owned.iter().filter(|(_, view)| view.digest.is_some() && !view.deleting);
+        withheld(here.map(|(tag, _)| tag), latest, channel, &published)
+    });
     let passed_over = latest.as_ref().and_then(|latest| {
         let tags = published.keys().filter(|tag| {
             let newer = latest_ready.as_ref().is_none_or(|ready| *tag > ready);
@@ -98,6 +104,7 @@ pub(super) fn select(observed: &StackObserved, stem: &ReleaseStem, channel: &Cha
         latest,
         latest_unknown,
         passed_over,
+        withheld,
         latest_ready,
         listed,
         invalid,
@@ -105,6 +112,22 @@ pub(super) fn select(observed: &StackObserved, stem: &ReleaseStem, channel: &Cha
         unwanted,
         left_source,
     }
+}
+
+/// The newest of the releases that are here, where the source shows none as new any more.
+fn withheld<'a>(
+    here: impl Iterator<Item = &'a ReleaseTag>,
+    latest: &ReleaseTag,
+    channel: &Channel,
+    published: &BTreeMap<ReleaseTag, Option<Timestamp>>,
+) -> Option<ReleaseTag> {
+    let followed = |tag: &&ReleaseTag| tag.stem() == latest.stem() && channel.follows(tag.version().channel());
+    let in_order = |tag: &&ReleaseTag| tag.version().has_order() && latest.version().has_order();
+    here.filter(followed)
+        .filter(in_order)
+        .filter(|tag| *tag > latest && !published.contains_key(*tag))
+        .max()
+        .cloned()
 }
 
 /// The releases that are this stack's, by tag.
