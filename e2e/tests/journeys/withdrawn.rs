@@ -2,16 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use crds::{
     ClusterStack, ClusterStackRelease,
     conditions::{ConditionStatus, ConditionType, find},
+    labels,
 };
 use e2e::{Journey, operator::sources_of_this_machine, releases::harbor_tag, web::IndexServer};
-use kube::{ResourceExt, api::ListParams};
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, ListParams},
+};
 use serde_json::json;
 
 use crate::journey;
+
+/// So many releases need an approval: ten never do.
+const MANY: usize = 11;
 
 /// Reason and message of a condition of a stack, where it is as `status` says.
 fn said(stack: &ClusterStack, type_: ConditionType, status: ConditionStatus) -> Option<(String, String)> {
@@ -36,6 +43,71 @@ async fn living(journey: &Journey) -> Result<BTreeMap<String, Option<String>>> {
         .iter()
         .map(|release| (release.name_any(), release.uid()))
         .collect())
+}
+
+/// The digest that a stack wants to have approved, and what it says of how many releases.
+fn approval(stack: &ClusterStack) -> Option<String> {
+    let (reason, message) = said(stack, ConditionType::ClusterStackReleasesSynced, ConditionStatus::False)?;
+    let told = reason == "PruneNotApproved" && message.starts_with(&format!("{MANY} of {} releases", MANY + 1));
+    let (_, digest) = message.rsplit_once(": ")?;
+    told.then(|| digest.to_owned())
+}
+
+#[test]
+fn a_source_that_shows_nothing_has_no_release_deleted_without_approval() -> Result<()> {
+    journey(async |journey| {
+        let versions: Vec<String> = (1..=MANY + 1).map(|number| format!("v{number}")).collect();
+        for (number, version) in versions.iter().enumerate() {
+            let tag = journey.releases.publish_harbor("v1", version)?;
+            let cluster = json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "metadata": { "name": format!("web-{number}") },
+                "spec": { "topology": { "class": tag, "version": "v1.34.0" } },
+            });
+            journey.apply(cluster).await?;
+        }
+        journey.operate().await?;
+        let spec = |versions: &[String]| json!({ "versions": versions, "autoSubscribe": true });
+        journey.stack("harbor", spec(&versions)).await?;
+        journey.usable("harbor", &versions.join(", ")).await?;
+        journey.stack("harbor", spec(&[])).await?;
+        let before = living(journey).await?;
+
+        // Nothing is shown any more: what Clusters use stays, and so does the newest.
+        for version in &versions {
+            journey.releases.unpublish(&harbor_tag(version))?;
+        }
+        let empty = |stack: &ClusterStack| {
+            let said = said(stack, ConditionType::ReleasesSynced, ConditionStatus::True);
+            said.is_some_and(|(reason, _)| reason == "ReleaseNotFound")
+        };
+        journey
+            .until_stack("harbor", "told that nothing is listed", empty)
+            .await?;
+        journey.restart_operator().await?;
+        journey.ask_stack("harbor", "look").await?;
+        assert_eq!(living(journey).await?, before);
+
+        // All at once nobody uses them, and still none of so many goes before a person has agreed.
+        journey.kill_operator().await?;
+        let clusters = journey.objects("cluster.x-k8s.io/v1beta1", "Cluster");
+        clusters
+            .delete_collection(&DeleteParams::default(), &ListParams::default())
+            .await?;
+        journey.operate().await?;
+        let asks = |stack: &ClusterStack| approval(stack).is_some();
+        let stack = journey.until_stack("harbor", "asking for an approval", asks).await?;
+        journey.ask_stack("harbor", "look again").await?;
+        assert_eq!(living(journey).await?, before);
+        let digest = approval(&stack).context("a digest")?;
+        journey
+            .annotate::<ClusterStack>("harbor", labels::APPROVE_PRUNE, Some(&digest))
+            .await?;
+        for version in &versions[..MANY] {
+            journey.gone::<ClusterStackRelease>(&harbor_tag(version)).await?;
+        }
+        journey.usable("harbor", &versions[MANY]).await?;
+        Ok(())
+    })
 }
 
 #[test]
