@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use operator_kit::https::{Expiries, ServerOptions, follow, serve_https};
-use operator_kit::telemetry::{Readiness, ServeError, Serving};
+use operator_kit::serving::{ServeError, Serving};
+use operator_kit::telemetry::Readiness;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;

@@ -1,5 +1,5 @@
-//! HTTPS servers of our own, for requests of the API server: certificates from files that change while the process runs, and connections
-//! that end. What is answered is the caller's business.
+//! HTTPS servers of our own, for requests of the API server: certificates from files that change while the process runs. What is answered is the
+//! caller's business.
 
 mod certificate;
 mod files;

@@ -22,6 +22,7 @@ pub mod patience;
 pub mod projection;
 pub mod read;
 pub mod record;
+pub mod serving;
 pub mod status;
 pub mod takeover;
 pub mod telemetry;

@@ -3,7 +3,6 @@ use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
@@ -14,9 +13,8 @@ use rcgen::{BasicConstraints, Certificate, CertificateParams, IsCa, Issuer, KeyP
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use tempfile::TempDir;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +23,8 @@ use super::certificate::Keeper;
 use super::files::Pair;
 use super::*;
 use crate::client::install_crypto;
+use crate::serving::CONNECTIONS;
+use crate::serving::tests::are_ended;
 use crate::telemetry::Readiness;
 
 /// Who signs, and how clients know.
@@ -294,22 +294,8 @@ async fn without_a_certificate_no_handshake_succeeds_and_nothing_breaks() {
     task.await.unwrap();
 }
 
-/// Waits, in time that passes at once, until the server has ended every one of these connections.
-async fn are_ended(streams: Vec<impl AsyncRead + Unpin>) {
-    tokio::time::pause();
-    let ended = async {
-        for mut stream in streams {
-            // An end without TLS's farewell is an error of TLS, and an end all the same.
-            assert_eq!(stream.read(&mut [0; 16]).await.unwrap_or_default(), 0);
-        }
-    };
-    timeout(Duration::from_mins(3), ended).await.unwrap();
-    tokio::time::resume();
-}
-
 #[tokio::test]
 async fn connections_that_are_silent_before_or_after_the_handshake_give_their_places_back() {
-    const PLACES: usize = 256;
     let (authority, mut followed) = (Authority::new(), Followed::new());
     mount(followed.directory.path(), "first", &authority.pair(2030));
     followed.look().await;
@@ -321,15 +307,15 @@ async fn connections_that_are_silent_before_or_after_the_handshake_give_their_pl
     let (address, _task) = serve_https(options, router, CancellationToken::new()).await.unwrap();
 
     let mut silent = Vec::new();
-    for _ in 0..PLACES {
+    for _ in 0..CONNECTIONS {
         silent.push(TcpStream::connect(address).await.unwrap());
     }
     are_ended(silent).await;
     let mut idle = Vec::new();
-    for _ in 0..PLACES {
+    for _ in 0..CONNECTIONS {
         idle.push(authority.connect(address).await);
     }
-    assert!(ask(&mut idle[PLACES - 1]).await.starts_with("HTTP/1.1 200"));
+    assert!(ask(&mut idle[CONNECTIONS - 1]).await.starts_with("HTTP/1.1 200"));
     are_ended(idle).await;
     let mut next = authority.connect(address).await;
     assert!(ask(&mut next).await.starts_with("HTTP/1.1 200"));

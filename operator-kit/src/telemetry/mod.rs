@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 
 pub use self::logging::{LogFormat, LogLevel, LoggingError, check_level, init_logging};
 pub use self::readiness::{Gate, Readiness};
-pub use self::server::{ServeError, Serving, serve_health, serve_metrics};
+pub use self::server::{serve_health, serve_metrics};
 pub use self::traces::{Collector, Traces, TracesError, trace_id};
 
 /// A registry with the process's own metrics (`process_*`). Register everything else below a prefix of its own.

@@ -2,42 +2,32 @@
 //!
 //! Both are open to the pod network and therefore only answer; the log level can be changed from the pod itself alone.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Request, State};
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::logging::LogLevel;
 use super::readiness::Readiness;
 use crate::failure::chain;
+use crate::serving::{self, Plain, ServeError, Service, Serving};
 
-/// A server could not be started.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The address is in use or not ours.
-    #[error("unable to listen on {address}; choose another address")]
-    Bind {
-        /// What was asked for.
-        address: SocketAddr,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-}
+/// How long a connection may be without a request. Whoever keeps one between scrapes makes another.
+const IDLE_DEADLINE: Duration = Duration::from_secs(10);
 
-/// A running server: where it listens (the port is real when port 0 was asked for) and its task.
-pub type Serving = (SocketAddr, JoinHandle<()>);
+/// From the head of a request to the head of its answer: for bodies that do not come.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Largest request body that is read: a list of log directives.
 const BODY_LIMIT: usize = 4096;
@@ -75,20 +65,17 @@ pub async fn serve_health(
 }
 
 async fn serve(address: SocketAddr, router: Router, cancel: CancellationToken) -> Result<Serving, ServeError> {
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|source| ServeError::Bind { address, source })?;
-    let bound = listener
-        .local_addr()
-        .map_err(|source| ServeError::Bind { address, source })?;
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    let serving = axum::serve(listener, service).with_graceful_shutdown(cancel.cancelled_owned());
-    let task = tokio::spawn(async move {
-        if let Err(error) = serving.await {
-            tracing::error!(%error, "an HTTP server ended");
-        }
-    });
-    Ok((bound, task))
+    let service = Service {
+        handshake: Plain,
+        router: router.layer(from_fn(answer_in_time)),
+        idle: IDLE_DEADLINE,
+    };
+    serving::serve(address, service, cancel).await
+}
+
+async fn answer_in_time(request: Request, next: Next) -> Response {
+    let answer = timeout(ANSWER_DEADLINE, next.run(request)).await;
+    answer.unwrap_or_else(|_| StatusCode::REQUEST_TIMEOUT.into_response())
 }
 
 async fn metrics(State(registry): State<Arc<Registry>>) -> Response {

@@ -1,7 +1,9 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
+use crate::serving::CONNECTIONS;
+use crate::serving::tests::are_ended;
 
 const ANYWHERE: &str = "127.0.0.1:0";
 
@@ -94,4 +96,49 @@ async fn nobody_outside_of_the_pod_changes_the_log_level() {
         let is_changed = log_level.current() == "debug";
         assert_eq!(is_changed, status == StatusCode::OK, "{peer}");
     }
+}
+
+/// One of health and one of metrics.
+async fn both() -> [SocketAddr; 2] {
+    let cancel = CancellationToken::new();
+    let (health, _) = serve_health(ANYWHERE.parse().unwrap(), Readiness::default(), None, cancel.clone())
+        .await
+        .unwrap();
+    let registry = Arc::new(crate::telemetry::registry());
+    let (metrics, _) = serve_metrics(ANYWHERE.parse().unwrap(), registry, cancel)
+        .await
+        .unwrap();
+    [health, metrics]
+}
+
+#[tokio::test]
+async fn connections_that_are_silent_or_never_end_a_request_give_their_places_back() {
+    for (address, path) in both().await.into_iter().zip(["/healthz", "/metrics"]) {
+        for beginning in ["", "GET / HTTP/1.1\r\nhost: x\r\nx-drop: "] {
+            let mut silent = Vec::new();
+            for _ in 0..CONNECTIONS {
+                let mut stream = TcpStream::connect(address).await.unwrap();
+                stream.write_all(beginning.as_bytes()).await.unwrap();
+                silent.push(stream);
+            }
+            are_ended(silent).await;
+        }
+        let (status, _) = ask(address, &format!("GET {path}"), "*/*").await;
+        assert_eq!(status, 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    let router = Router::new().route("/", get(|_: String| async {}));
+    let (address, _task) = serve(ANYWHERE.parse().unwrap(), router, CancellationToken::new())
+        .await
+        .unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = b"GET / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\ni";
+    stream.write_all(head).await.unwrap();
+    tokio::time::pause();
+    let mut answer = [0; 64];
+    let read = stream.read(&mut answer).await.unwrap();
+    assert!(answer[..read].starts_with(b"HTTP/1.1 408"), "{answer:?}");
 }
