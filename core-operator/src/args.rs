@@ -68,6 +68,10 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', value_name = "CIDR")]
     pub(crate) allow_source_network: Vec<IpNet>,
 
+    /// A trust root of sigstore in JSON, for stacks that trust an identity and name no Secret with a trust root. Read anew every minute.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trusted_root_file: Option<PathBuf>,
+
     /// How many releases and stacks are worked on at once, unless one of the flags below says otherwise.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
     pub(crate) concurrency: u16,

@@ -239,6 +239,7 @@ fn source_options(args: &Args, client: &Client, tasks: &Tasks) -> anyhow::Result
             directory: args.cache_dir.clone(),
             max_bytes: args.cache_max_bytes,
         })),
+        trusted_root: args.trusted_root_file.clone(),
         tasks: tasks.clone(),
     })
 }

@@ -4,6 +4,7 @@
 
 mod connect;
 mod directory;
+mod file;
 mod followed;
 mod keys;
 mod opened;
@@ -84,6 +85,8 @@ pub(crate) struct SourceOptions {
     pub(crate) connector: Arc<Connector>,
     /// Where releases of remote sources are kept.
     pub(crate) cache: Arc<Cache>,
+    /// The trust root of policies that name none, as a file.
+    pub(crate) trusted_root: Option<PathBuf>,
     /// Starts those that follow.
     pub(crate) tasks: Tasks,
 }
@@ -127,7 +130,8 @@ impl Sources {
         cancel: CancellationToken,
     ) -> (Self, mpsc::UnboundedReceiver<SourceChange>) {
         let (changes, receiver) = mpsc::unbounded_channel();
-        let keys = KeyRing::new(options.connector.client(), changes.clone(), cancel.child_token());
+        let trusted = (options.connector.client(), options.trusted_root.clone());
+        let keys = KeyRing::new(trusted, changes.clone(), cancel.child_token());
         let sources = Self {
             keys,
             options,

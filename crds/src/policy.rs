@@ -119,8 +119,10 @@ pub struct Keyless {
     /// The identity itself: a mail address, or the URL of a workflow.
     #[schemars(length(min = 1, max = 2048))]
     pub identity: String,
-    /// Secret with the trusted root in the JSON form of sigstore; the key is `trusted_root.json` unless another one is named.
-    pub trust_root_secret_ref: SecretReference,
+    /// Secret with the trusted root in the JSON form of sigstore; the key is `trusted_root.json` unless another one is named. Without it the
+    /// one is taken that the operator was started with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust_root_secret_ref: Option<SecretReference>,
 }
 
 /// The policy of a stack as its releases carry it.

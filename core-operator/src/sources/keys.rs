@@ -1,9 +1,11 @@
 //! The public keys and trust roots that policies trust: read from their Secrets when they are needed, and again from time to time, so that a key that is
-//! added, changed or taken away counts without a restart.
+//! added, changed or taken away counts without a restart. The trust root of policies that name none is a file of the operator, read as often; no policy
+//! says which file.
 //!
 //! They are read and not watched: who may watch one Secret of a name that is not known beforehand may read them all.
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,13 +14,14 @@ use crds::policy::Cosign;
 use crds::source::SecretReference;
 use kube::Client;
 use operator_kit::failure::chain;
-use release::bundle::{Keyless, TrustRoot, TrustRootError};
+use release::bundle::{Keyless, MAX_ROOT_BYTES, TrustRoot, TrustRootError};
 use release::{ErrorClass, Keys, KeysError, Trust, Unverified};
 use thiserror::Error;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{self, Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::file::{self, FileError};
 use super::secret::{Read, SecretError};
 use super::{SourceChange, is_recent, lock};
 
@@ -30,6 +33,8 @@ const TRUST_ROOT: &str = "trusted_root.json";
 const AGAIN: Duration = Duration::from_mins(1);
 /// How often, as long as there are none.
 const SOON: Duration = Duration::from_secs(10);
+const TRUST_ROOT_FIELD: &str = "spec.verification.cosign.keyless.trustRootSecretRef";
+const TRUST_ROOT_FLAG: &str = "--trusted-root-file";
 
 /// Whom a policy of a namespace trusts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -38,23 +43,7 @@ pub(super) struct KeyPlace {
     pub(super) cosign: Cosign,
 }
 
-impl KeyPlace {
-    /// The Secret, the field that names it, and the usual name of the key in it.
-    fn secret(&self) -> (&SecretReference, &'static str, &'static str) {
-        match &self.cosign {
-            Cosign::PublicKeySecretRef(reference) => {
-                (reference, "spec.verification.cosign.publicKeySecretRef", PUBLIC_KEY)
-            }
-            Cosign::Keyless(keyless) => (
-                &keyless.trust_root_secret_ref,
-                "spec.verification.cosign.keyless.trustRootSecretRef",
-                TRUST_ROOT,
-            ),
-        }
-    }
-}
-
-/// Why a Secret gives no keys.
+/// Why there are no keys.
 #[derive(Debug, Error)]
 enum KeyError {
     /// It cannot be read, or is not there.
@@ -78,11 +67,39 @@ enum KeyError {
         #[source]
         source: TrustRootError,
     },
+    /// Neither policy nor operator has one.
+    #[error(
+        "there is no trust root: set {TRUST_ROOT_FIELD}, or have the operator started with {TRUST_ROOT_FLAG} for all policies without it"
+    )]
+    NoRoot,
+    /// The operator's own cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The operator's own is none.
+    #[error("{path}, which {TRUST_ROOT_FLAG} names, gives no trust root", path = path.display())]
+    OwnRoot {
+        path: PathBuf,
+        #[source]
+        source: TrustRootError,
+    },
+}
+
+impl KeyError {
+    /// What can end the problem.
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Secret(error) => error.class(),
+            Self::File(error) => error.class(),
+            Self::Keys { .. } | Self::Root { .. } | Self::NoRoot | Self::OwnRoot { .. } => ErrorClass::Waiting,
+        }
+    }
 }
 
 /// All keys that somebody asked for.
 pub(super) struct KeyRing {
     client: Client,
+    /// The trust root of policies that name none.
+    own_root: Option<PathBuf>,
     changes: mpsc::UnboundedSender<SourceChange>,
     cancel: CancellationToken,
     known: Mutex<HashMap<KeyPlace, Known>>,
@@ -105,19 +122,20 @@ struct Known {
 
 impl KeyRing {
     pub(super) fn new(
-        client: Client,
+        (client, own_root): (Client, Option<PathBuf>),
         changes: mpsc::UnboundedSender<SourceChange>,
         cancel: CancellationToken,
     ) -> Arc<Self> {
         Arc::new(Self {
             client,
+            own_root,
             changes,
             cancel,
             known: Mutex::default(),
         })
     }
 
-    /// The keys of a Secret, for this release, which is looked at again when they change.
+    /// The keys of a policy, for this release, which is looked at again when they change.
     pub(super) async fn keys(self: &Arc<Self>, place: &KeyPlace, tag: &ReleaseTag) -> Result<Trust, Unverified> {
         if let Some(known) = lock(&self.known).get_mut(place) {
             known.tags.insert(tag.clone(), Instant::now());
@@ -175,7 +193,7 @@ impl KeyRing {
                 () = asked.notified() => {}
             }
             let read = self.read(&place).await;
-            if let (true, Err(KeyError::Secret(error))) = (is_known, &read)
+            if let (true, Err(error)) = (is_known, &read)
                 && error.class() == ErrorClass::Transient
             {
                 // What cannot be read now says nothing of what was read before.
@@ -198,36 +216,56 @@ impl KeyRing {
     }
 
     async fn read(&self, place: &KeyPlace) -> Result<Trust, KeyError> {
-        let namespace = &place.namespace;
-        let (reference, field, usual) = place.secret();
-        let read = Read::new(&self.client, field, reference, namespace).await?;
+        match &place.cosign {
+            Cosign::PublicKeySecretRef(reference) => {
+                let field = "spec.verification.cosign.publicKeySecretRef";
+                let (key, value) = self.secret(place, (field, reference), PUBLIC_KEY).await?;
+                let keys = Keys::from_pem(&value).map_err(|source| KeyError::Keys {
+                    key,
+                    namespace: place.namespace.clone(),
+                    name: reference.name.clone(),
+                    source,
+                })?;
+                Ok(Trust::Keys(keys))
+            }
+            Cosign::Keyless(keyless) => Ok(Trust::Keyless(Keyless {
+                issuer: keyless.issuer.clone(),
+                identity: keyless.identity.clone(),
+                root: self.root(place, keyless.trust_root_secret_ref.as_ref()).await?,
+            })),
+        }
+    }
+
+    /// The trust root that a policy names, or else the operator's own.
+    async fn root(&self, place: &KeyPlace, named: Option<&SecretReference>) -> Result<TrustRoot, KeyError> {
+        let Some(reference) = named else {
+            let path = self.own_root.as_deref().ok_or(KeyError::NoRoot)?;
+            let root = file::read(TRUST_ROOT_FLAG, path, MAX_ROOT_BYTES).await?;
+            return TrustRoot::from_json(&root).map_err(|source| KeyError::OwnRoot {
+                path: path.to_owned(),
+                source,
+            });
+        };
+        let (key, value) = self.secret(place, (TRUST_ROOT_FIELD, reference), TRUST_ROOT).await?;
+        TrustRoot::from_json(&value).map_err(|source| KeyError::Root {
+            key,
+            namespace: place.namespace.clone(),
+            name: reference.name.clone(),
+            source,
+        })
+    }
+
+    /// Which key of a Secret was read, and what is there.
+    async fn secret(
+        &self,
+        place: &KeyPlace,
+        (field, reference): (&'static str, &SecretReference),
+        usual: &str,
+    ) -> Result<(String, Vec<u8>), SecretError> {
+        let read = Read::new(&self.client, field, reference, &place.namespace).await?;
         let key = reference.key.as_deref().unwrap_or(usual);
         let value = read.value(key).ok_or_else(|| read.missing(&format!("key {key:?}")))?;
-        let (key, namespace, name) = (key.to_owned(), namespace.clone(), reference.name.clone());
-        match &place.cosign {
-            Cosign::PublicKeySecretRef(_) => match Keys::from_pem(value) {
-                Ok(keys) => Ok(Trust::Keys(keys)),
-                Err(source) => Err(KeyError::Keys {
-                    key,
-                    namespace,
-                    name,
-                    source,
-                }),
-            },
-            Cosign::Keyless(crds::policy::Keyless { issuer, identity, .. }) => match TrustRoot::from_json(value) {
-                Ok(root) => Ok(Trust::Keyless(Keyless {
-                    issuer: issuer.clone(),
-                    identity: identity.clone(),
-                    root,
-                })),
-                Err(source) => Err(KeyError::Root {
-                    key,
-                    namespace,
-                    name,
-                    source,
-                }),
-            },
-        }
+        Ok((key.to_owned(), value.to_vec()))
     }
 }
 

@@ -62,6 +62,7 @@ fn sources_with(root: &Path, client: Client) -> (Sources, mpsc::UnboundedReceive
             directory: root.join("cache"),
             max_bytes: 1 << 30,
         })),
+        trusted_root: None,
         tasks: Tasks::default(),
     };
     Sources::new(options, CancellationToken::new())

@@ -25,6 +25,10 @@ mod refused;
 mod remote;
 mod replay;
 mod signed;
+#[cfg(test)]
+#[path = "../../../release/tests/it/sigstore/mod.rs"]
+#[expect(dead_code, reason = "the tests of `release` make more kinds of bundles with it")]
+mod sigstore;
 mod subscribe;
 mod takeover;
 mod withdrawn;

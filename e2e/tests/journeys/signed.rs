@@ -1,6 +1,6 @@
 //! Releases whose policy asks for signatures: refused, warned of, and used when the right key has signed.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, ensure};
 use crds::{ClusterStackRelease, conditions::ConditionType, labels};
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     journey,
     remote::{REPOSITORY, condition, given, source},
+    sigstore::{IDENTITY, ISSUER, Signing, Sigstore},
 };
 
 /// A stack with the first version, whose releases are to be signed by the keys in the Secret `key`.
@@ -39,11 +40,7 @@ pub(crate) async fn trust(journey: &Journey, keys: &[&String]) -> Result<()> {
 
 /// Puts the list of the files of a release beside them, signed by the key `ours`.
 pub(crate) fn signed_list(cosign: &Cosign, folder: &Path) -> Result<()> {
-    let listed = std::process::Command::new("sh")
-        .current_dir(folder)
-        .args(["-c", "sha256sum * > sha256sums.txt"])
-        .status()?;
-    ensure!(listed.success(), "{listed}");
+    list_files(folder)?;
     cosign.sign_file("ours", &folder.join("sha256sums.txt"))
 }
 
@@ -72,6 +69,118 @@ async fn untouched(journey: &Journey, release: &ClusterStackRelease) -> Result<(
 
 fn signer(release: &ClusterStackRelease) -> Option<String> {
     status(release).assets.and_then(|assets| assets.verified_by)
+}
+
+/// Puts the list of the files of a release, which is to be signed, beside them.
+fn list_files(folder: &Path) -> Result<()> {
+    let listed = Command::new("sh")
+        .current_dir(folder)
+        .args(["-c", "sha256sum * > sha256sums.txt"])
+        .status()?;
+    ensure!(listed.success(), "{listed}");
+    Ok(())
+}
+
+/// A stack that trusts an identity, by the trust root of the operator unless it names a Secret.
+fn by_identity(identity: &str, issuer: &str, root: Option<&str>) -> Value {
+    let mut keyless = json!({ "issuer": issuer, "identity": identity });
+    if let Some(name) = root {
+        keyless["trustRootSecretRef"] = json!({ "name": name });
+    }
+    let mut spec = verified("Require", None);
+    spec["verification"]["cosign"] = json!({ "keyless": keyless });
+    spec
+}
+
+/// A Secret with a trust root.
+async fn root(journey: &Journey, name: &str, sigstore: &Sigstore) -> Result<()> {
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name },
+        "stringData": { "trusted_root.json": sigstore.trusted_root().to_string() },
+    });
+    journey.apply(secret).await.map(drop)
+}
+
+/// A release whose list of files an identity of this sigstore has signed, as cosign does without a key.
+fn signed_by_identity(journey: &Journey, sigstore: &Sigstore) -> Result<String> {
+    let tag = journey.releases.publish_harbor("v1", "v1")?;
+    let folder = journey.releases.folder_of(&tag);
+    list_files(&folder)?;
+    let sums = fs::read(folder.join("sha256sums.txt"))?;
+    let bundle = sigstore.sign(&Signing::of(&sums)).to_string();
+    fs::write(folder.join("sha256sums.txt.sigstore.json"), bundle)?;
+    Ok(tag)
+}
+
+#[test]
+fn f38_a_release_is_used_only_with_the_signature_of_the_identity_that_the_trust_root_in_a_secret_vouches_for()
+-> Result<()> {
+    journey(async |journey| {
+        let (ours, other) = (Sigstore::named("ours"), Sigstore::named("other"));
+        let tag = signed_by_identity(journey, &ours)?;
+        root(journey, "ours", &ours).await?;
+        root(journey, "other", &other).await?;
+        journey.operate().await?;
+        for (spec, words) in [
+            (
+                by_identity("somebody@example.com", ISSUER, Some("ours")),
+                "the identity that signed is",
+            ),
+            (
+                by_identity(IDENTITY, "https://issuer.example.com", Some("ours")),
+                "the issuer",
+            ),
+            (
+                by_identity(IDENTITY, ISSUER, Some("other")),
+                "which is not in the trust root",
+            ),
+            (by_identity(IDENTITY, ISSUER, None), "there is no trust root"),
+        ] {
+            journey.stack("harbor", spec).await?;
+            let release = refused(journey, &tag, words).await?;
+            untouched(journey, &release).await?;
+        }
+        journey
+            .stack("harbor", by_identity(IDENTITY, ISSUER, Some("ours")))
+            .await?;
+        let release = journey.release_ready(&tag).await?;
+        ensure!(
+            signer(&release) == Some(format!("{IDENTITY} by {ISSUER}")),
+            "{release:#?}"
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn f38_the_trust_root_of_an_operator_is_a_file_that_counts_where_a_stack_names_none() -> Result<()> {
+    journey(async |journey| {
+        let (ours, other) = (Sigstore::named("ours"), Sigstore::named("other"));
+        let tag = signed_by_identity(journey, &ours)?;
+        let file = journey.folder().join("root.json");
+        fs::write(&file, other.trusted_root().to_string())?;
+        let flag = format!("--trusted-root-file={}", file.display());
+        journey.options.flags.push(flag.into());
+        journey.operate().await?;
+        journey.stack("harbor", by_identity(IDENTITY, ISSUER, None)).await?;
+        let release = refused(journey, &tag, "which is not in the trust root").await?;
+        untouched(journey, &release).await?;
+        // Another file counts without a restart.
+        fs::write(&file, ours.trusted_root().to_string())?;
+        journey.ask_stack("harbor", "ours").await?;
+        let release = journey.release_ready(&tag).await?;
+        ensure!(
+            signer(&release) == Some(format!("{IDENTITY} by {ISSUER}")),
+            "{release:#?}"
+        );
+        // Whoever names a Secret does not get the file.
+        root(journey, "other", &other).await?;
+        journey
+            .stack("harbor", by_identity(IDENTITY, ISSUER, Some("other")))
+            .await?;
+        refused(journey, &tag, "which is not in the trust root").await?;
+        Ok(())
+    })
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Keys in a Secret that changes, given by an API server that a test can change.
 
+use std::path::Path;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::{Request, Response};
@@ -56,9 +58,13 @@ struct World {
 
 impl World {
     fn new(answer: (u16, Value)) -> Self {
+        Self::with_root(answer, None)
+    }
+
+    fn with_root(answer: (u16, Value), own_root: Option<PathBuf>) -> Self {
         let answer = Arc::new(Mutex::new(answer));
         let (sender, changes) = mpsc::unbounded_channel();
-        let ring = KeyRing::new(server(&answer), sender, CancellationToken::new());
+        let ring = KeyRing::new((server(&answer), own_root), sender, CancellationToken::new());
         Self { answer, ring, changes }
     }
 
@@ -85,6 +91,20 @@ fn place(key: Option<&str>) -> KeyPlace {
         cosign: Cosign::PublicKeySecretRef(SecretReference {
             name: "cosign".to_owned(),
             key: key.map(str::to_owned),
+        }),
+    }
+}
+
+fn keyless(secret: Option<&str>) -> KeyPlace {
+    KeyPlace {
+        namespace: "fleet".to_owned(),
+        cosign: Cosign::Keyless(crds::policy::Keyless {
+            issuer: "https://issuer.example.com".to_owned(),
+            identity: "publisher@example.com".to_owned(),
+            trust_root_secret_ref: secret.map(|name| SecretReference {
+                name: name.to_owned(),
+                key: None,
+            }),
         }),
     }
 }
@@ -212,23 +232,57 @@ async fn trust_root_is_read_from_its_own_secret_and_what_is_in_it_is_not_told() 
         r#"{"mediaType": "canary", "certificateAuthorities": [], "tlogs": [], "ctlogs": [], "timestampAuthorities": []}"#,
     ] {
         let world = World::new(secret(&[("trusted_root.json", text)]));
-        let place = KeyPlace {
-            namespace: "fleet".to_owned(),
-            cosign: Cosign::Keyless(crds::policy::Keyless {
-                issuer: "https://issuer.example.com".to_owned(),
-                identity: "publisher@example.com".to_owned(),
-                trust_root_secret_ref: SecretReference {
-                    name: "root".to_owned(),
-                    key: None,
-                },
-            }),
-        };
         let tag = "docker-harbor-1-34-v1".parse().unwrap();
-        let error = world.ring.keys(&place, &tag).await.unwrap_err().to_string();
+        let error = world
+            .ring
+            .keys(&keyless(Some("root")), &tag)
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(
             error.contains("the key \"trusted_root.json\" of the Secret fleet/root gives no trust root: "),
             "{error}"
         );
         assert!(!error.contains("canary") && !error.contains("493021"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn trust_root_of_the_operator_counts_only_where_a_policy_names_none_and_what_is_in_it_is_not_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trusted_root.json");
+    let tag = "docker-harbor-1-34-v1".parse().unwrap();
+    let asked = async |own_root: Option<&Path>, named: Option<&str>| {
+        let world = World::with_root(failure(404, "NotFound"), own_root.map(Path::to_owned));
+        world.ring.keys(&keyless(named), &tag).await.unwrap_err().to_string()
+    };
+    let error = asked(None, None).await;
+    assert!(
+        error.contains("there is no trust root: set spec.verification"),
+        "{error}"
+    );
+    assert!(error.contains("--trusted-root-file"), "{error}");
+    for own_root in [&file, folder.path()] {
+        let error = asked(Some(own_root), None).await;
+        assert!(
+            error.contains(&format!("failed to read {}", own_root.display())),
+            "{error}"
+        );
+    }
+    let large = "canary".repeat(1 << 18);
+    for (text, words) in [
+        (
+            "canary",
+            "trusted_root.json, which --trusted-root-file names, gives no trust root: ",
+        ),
+        (r#"{"mediaType": "canary"}"#, "gives no trust root: "),
+        (&large, "has more than 1048576 bytes"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let error = asked(Some(&file), None).await;
+        assert!(error.contains(words), "{error}");
+        assert!(!error.contains("canary"), "{error}");
+        let error = asked(Some(&file), Some("root")).await;
+        assert!(error.contains("there is no Secret fleet/root"), "{error}");
     }
 }
