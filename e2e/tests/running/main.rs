@@ -4,6 +4,7 @@ mod command_line;
 mod endpoints;
 mod fairness;
 mod guards;
+mod hostile;
 mod logs;
 mod replicas;
 mod rights;
