@@ -202,6 +202,11 @@ impl Operator {
         self.process.terminate(STOP_DEADLINE).await
     }
 
+    /// The same; fails if that takes longer.
+    pub async fn stop_within(mut self, deadline: Duration) -> Result<Ended> {
+        self.process.terminate(deadline).await
+    }
+
     /// Stops it between two instructions, until [`Operator::wake`].
     pub fn pause(&self) -> Result<()> {
         self.process.pause()

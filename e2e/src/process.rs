@@ -140,11 +140,7 @@ impl Process {
     /// The process id of the command under the guard, for readers of `/proc`; `None` before the guard has started it
     /// and after its end.
     pub fn command_id(&self) -> Option<u32> {
-        // A child belongs to the thread that started it, and the guard has several.
-        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).ok()?;
-        threads
-            .filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("children")).ok())
-            .find_map(|children| children.split_whitespace().next()?.parse().ok())
+        children_of(self.child.id()).first().copied()
     }
 
     /// How it ended, or `None` while it runs.
@@ -208,6 +204,16 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The processes that a process has started and that have not ended; none when it is gone itself.
+pub fn children_of(process: u32) -> Vec<u32> {
+    // A child belongs to the thread that started it.
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten();
+    let children = threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("children")).ok());
+    let children: Vec<String> = children.collect();
+    let ids = children.iter().flat_map(|children| children.split_whitespace());
+    ids.filter_map(|id| id.parse().ok()).collect()
 }
 
 /// Sends SIGTERM to a process that is known to live.

@@ -48,6 +48,15 @@ impl Usage {
     }
 }
 
+/// The processor time of the thread of a process that used most.
+pub fn busiest_thread(process: u32) -> Result<Duration> {
+    let threads = format!("/proc/{process}/task");
+    let threads = fs::read_dir(&threads).with_context(|| format!("failed to list {threads}"))?;
+    // A thread may end while it is looked at.
+    let used = threads.filter_map(|thread| cpu(&fs::read_to_string(thread.ok()?.path().join("stat")).ok()?));
+    used.max().context("a process has a thread")
+}
+
 /// Has the highest memory of a process be what it holds now.
 pub fn forget_peak(process: u32) -> Result<()> {
     let path = format!("/proc/{process}/clear_refs");

@@ -37,7 +37,7 @@ const ENDLESS: &str = "{% if Release.Namespace != \"default\" %}{% for a in rang
     {% if a == -1 %}x{% endif %}{% endfor %}{% endfor %}{% endif %}";
 
 /// A write that never gets an answer, as often as it is tried.
-struct HungWrite {
+pub(crate) struct HungWrite {
     hangs: Arc<AtomicBool>,
     waiting: Vec<Delay>,
     now: Late,
@@ -45,7 +45,7 @@ struct HungWrite {
 
 impl HungWrite {
     /// Holds every write of this sort that comes, and waits for the first.
-    async fn of(proxy: &FaultProxy, method: Method, end: String) -> Result<Self> {
+    pub(crate) async fn of(proxy: &FaultProxy, method: Method, end: String) -> Result<Self> {
         let hangs = Arc::new(AtomicBool::new(true));
         let delays = (0..ATTEMPTS).map(|_| {
             let (hangs, method, end) = (Arc::clone(&hangs), method.clone(), end.clone());

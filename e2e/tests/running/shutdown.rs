@@ -1,11 +1,37 @@
-//! SIGTERM: the operator finishes what it does and ends with status 0. (Past five seconds it would end with status 1.)
+//! SIGTERM: the operator finishes what it writes, gives up what it reads and renders, and ends with status 0; with status 1 where a write did not
+//! end within five seconds.
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
-use e2e::{Ended, Operator, Weather, journey::journey};
+use anyhow::{Context, Result, ensure};
+use crds::{ClusterStackRelease, conditions};
+use e2e::{
+    Ended, Journey, Operator, Weather, eventually,
+    journey::{SOON, journey, status},
+    operator::sources_of_this_machine,
+    process::children_of,
+    releases::StackSource,
+    usage::{Usage, busiest_thread},
+    web::IndexServer,
+};
+use http::Method;
+use serde_json::json;
 
-use crate::{STACK, behind_a_proxy, elapse, log_lines, subscribe};
+use crate::{STACK, behind_a_proxy, elapse, fairness::HungWrite, log_lines, subscribe};
+
+/// From SIGTERM to the end: five seconds for what is being written, and what a busy machine takes for the rest.
+const END: Duration = Duration::from_secs(7);
+
+/// What a thread uses that does nothing but render; nothing else of the operator takes so long at once.
+const RENDERING: Duration = Duration::from_secs(1);
+
+/// In the namespace of a release it takes longer than any rendering may; not while the release is made.
+const ENDLESS_TERA: &str = "{% if Release.Namespace != \"default\" %}{% for a in range(end=100000) %}{% for b in range(end=100000) %}\
+    {% if a == -1 %}x{% endif %}{% endfor %}{% endfor %}{% endif %}";
+
+/// The same for Helm, whose steps are counted: many seconds of a core, with the function that takes most for a step.
+const ENDLESS_HELM: &str = "{{ if ne .Release.Namespace \"default\" }}{{ range until 5000 }}{{ $_ := derivePassword 1 \"long\" \"a\" \"b\" \"c\" }}\
+    {{ end }}{{ end }}";
 
 #[test]
 fn sigterm_ends_an_operator_that_has_been_idle_with_status_0() -> Result<()> {
@@ -60,9 +86,96 @@ fn an_api_server_that_hangs_does_not_keep_the_operator_from_ending() -> Result<(
         proxy.cut_watches();
         journey.releases.publish_harbor("v2", "v2")?;
         let held = async || if proxy.held() > 0 { Ok(()) } else { Err("nothing hangs") };
-        e2e::eventually(Duration::from_secs(20), "the operator to ask in vain", held).await?;
+        eventually(Duration::from_secs(20), "the operator to ask in vain", held).await?;
         // The deadline is the harness's; the status says whether something was given up.
         operator.stop().await?;
+        Ok(())
+    })
+}
+
+/// A release with a template that never comes to an end, and a stack that takes it.
+async fn endless(journey: &Journey, version: &str, (file, template): (&str, &str)) -> Result<String> {
+    let source = StackSource::harbor("v1")?;
+    source.write(&format!("cluster-class/templates/{file}"), template)?;
+    let tag = journey.releases.publish_stack(&source.path(), version)?;
+    journey
+        .stack(&format!("endless-{version}"), json!({ "versions": [version] }))
+        .await?;
+    Ok(tag)
+}
+
+/// Ends an operator that renders, whose rendering is not told as one that failed.
+async fn end_of_rendering(journey: &Journey, operator: Operator, tag: &str) -> Result<()> {
+    let log = operator.log().to_owned();
+    ensure!(operator.stop_within(END).await? == Ended::Status(0));
+    let release = journey.api::<ClusterStackRelease>().get(tag).await?;
+    let conditions = status(&release).conditions;
+    let ready = conditions::find(&conditions, conditions::ConditionType::Ready);
+    let reason = ready.and_then(|ready| ready.reason.as_deref());
+    ensure!(
+        reason != Some("TemplateNewClusterStackFailed"),
+        "the rendering had ended: {release:#?}"
+    );
+    let last = log_lines(&log)?.pop().context("a log")?;
+    ensure!(last["message"] == "stopped", "{last}");
+    Ok(())
+}
+
+#[test]
+fn sigterm_ends_an_operator_within_seconds_though_a_source_hangs_and_helm_renders() -> Result<()> {
+    journey(async |journey| {
+        let silent = IndexServer::start().await?;
+        silent.server.keep_silent(|_| true);
+        let cache = journey.folder().join("cache");
+        journey.options.flags.extend(sources_of_this_machine(&cache));
+        let operator = Operator::start(journey.lab(), &journey.options)?;
+        let spec = json!({ "versions": ["v9"], "source": silent.source() });
+        journey.stack("silent", spec).await?;
+        let tag = endless(journey, "v1", ("endless.yaml", ENDLESS_HELM)).await?;
+        eventually(SOON, "Helm to render and a source to hang", async || {
+            let used = busiest_thread(operator.process_id().context("it runs")?)?;
+            ensure!(used > RENDERING, "{used:?}");
+            ensure!(silent.server.unanswered() > 0, "the source is not asked");
+            Ok(())
+        })
+        .await?;
+        end_of_rendering(journey, operator, &tag).await
+    })
+}
+
+#[test]
+fn sigterm_ends_an_operator_within_seconds_though_tera_renders() -> Result<()> {
+    journey(async |journey| {
+        let operator = Operator::start(journey.lab(), &journey.options)?;
+        let tag = endless(journey, "v1", ("endless.tera", ENDLESS_TERA)).await?;
+        eventually(SOON, "a process of Tera to render", async || {
+            let children = children_of(operator.process_id().context("it runs")?).into_iter();
+            let used = children.filter_map(|child| Some(Usage::of(child).ok()?.cpu)).max();
+            // More than the quick lane gives.
+            ensure!(used > Some(Duration::from_secs(1)), "{used:?}");
+            Ok(())
+        })
+        .await?;
+        end_of_rendering(journey, operator, &tag).await
+    })
+}
+
+#[test]
+fn sigterm_ends_an_operator_within_seconds_though_a_write_hangs_and_it_says_so() -> Result<()> {
+    journey(async |journey| {
+        let (proxy, options) = behind_a_proxy(journey).await?;
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        let operator = Operator::start(journey.lab(), &options)?;
+        subscribe(journey).await?;
+        let _hung = HungWrite::of(&proxy, Method::PATCH, format!("/clusterclasses/{tag}")).await?;
+        let log = operator.log().to_owned();
+        // What became of the write nobody knows, and who watches the process is to see that.
+        ensure!(operator.stop_within(END).await? == Ended::Status(1));
+        let told = log_lines(&log)?;
+        let told = told
+            .iter()
+            .any(|line| line["message"].as_str().is_some_and(|text| text.starts_with("gave up")));
+        ensure!(told, "it does not say what it gave up");
         Ok(())
     })
 }
