@@ -89,8 +89,13 @@ pub struct Operator {
 impl Operator {
     /// Starts one without waiting for anything.
     pub fn start(lab: &Lab, options: &OperatorOptions) -> Result<Self> {
-        let log_start = fs::metadata(&options.log).map_or(0, |file| file.len());
-        let process = Process::start(lab, "core-operator", &options.command()?, &options.log)?;
+        Self::start_as(lab, &options.command()?, &options.log)
+    }
+
+    /// The same with a command line and an environment that somebody else wrote.
+    pub fn start_as(lab: &Lab, command: &Command, log: &Path) -> Result<Self> {
+        let log_start = fs::metadata(log).map_or(0, |file| file.len());
+        let process = Process::start(lab, "core-operator", command, log)?;
         Ok(Self { process, log_start })
     }
 

@@ -5,6 +5,8 @@
     reason = "comments of fields are the text of --help, which has no markdown"
 )]
 
+use std::path::PathBuf;
+
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use clap::builder::{StringValueParser, TypedValueParser};
@@ -37,8 +39,17 @@ pub(crate) struct UsualArgs {
     #[arg(long, env = "GIT_REPOSITORY_NAME", value_name = "NAME")]
     git_repository_name: Option<String>,
 
+    /// For github: URL of the API of a GitHub Enterprise Server, such as https://github.example.com/api/v3; api.github.com when empty.
+    #[arg(long, env = "GIT_API_URL", value_name = "URL")]
+    git_api_url: Option<String>,
+
     #[arg(long, env = "GIT_ACCESS_TOKEN", hide = true, hide_env_values = true, value_parser = StringValueParser::new().map(SecretString::from))]
     git_access_token: Option<SecretString>,
+
+    /// For github and oci: a file with certificates of authorities in PEM, to trust besides those of the machine. Read again when the source does
+    /// not answer.
+    #[arg(long, env = "SOURCE_CA_FILE", value_name = "FILE")]
+    source_ca_file: Option<String>,
 
     /// For oci: host of the registry, where the repository does not begin with it.
     #[arg(long, env = "OCI_REGISTRY", value_name = "HOST")]
@@ -89,13 +100,14 @@ impl UsualArgs {
             repository: given(self.git_repository_name.as_ref())
                 .ok_or_else(|| missing("GIT_REPOSITORY_NAME"))?
                 .to_owned(),
-            api_url: None,
+            api_url: given(self.git_api_url.as_ref()).map(str::to_owned),
             token_secret_ref: None,
             ca_secret_ref: None,
         });
         Ok(UsualSource::Remote {
             source: Box::new(source),
             credentials: known(self.git_access_token.as_ref()).map(Credentials::Bearer),
+            certificates: self.certificates(),
         })
     }
 
@@ -115,7 +127,12 @@ impl UsualArgs {
         Ok(UsualSource::Remote {
             source: Box::new(source),
             credentials: self.oci_credentials()?,
+            certificates: self.certificates(),
         })
+    }
+
+    fn certificates(&self) -> Option<PathBuf> {
+        given(self.source_ca_file.as_ref()).map(PathBuf::from)
     }
 
     /// The Go operator encodes the token before it sends it, and who wrote the variable counted on that.
@@ -197,6 +214,26 @@ mod tests {
         ] {
             assert_eq!(usual(flags).map(|usual| usual.to_string()), Ok(described.to_owned()));
         }
+    }
+
+    #[test]
+    fn api_of_an_enterprise_server_and_certificates_are_those_that_were_given() {
+        let flags = ["--git-org-name=kaas", "--git-repository-name=stacks"];
+        let of = |more: &[&str]| match usual(&[&flags[..], more].concat()) {
+            Ok(UsualSource::Remote {
+                source, certificates, ..
+            }) => match *source {
+                Source::Github(github) => (github.api_url, certificates),
+                other => panic!("{other}"),
+            },
+            other => panic!("{other:?}"),
+        };
+        let api = "https://github.example.com/api/v3";
+        assert_eq!(
+            of(&[&format!("--git-api-url={api}"), "--source-ca-file=/ca.crt"]),
+            (Some(api.to_owned()), Some(PathBuf::from("/ca.crt")))
+        );
+        assert_eq!(of(&["--git-api-url=", "--source-ca-file="]), (None, None));
     }
 
     #[test]

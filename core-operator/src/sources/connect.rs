@@ -3,6 +3,7 @@
 mod secrets;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crds::source::{GithubSource as Github, HttpSource as Http, OciSource as Oci, Source};
@@ -17,6 +18,7 @@ use thiserror::Error;
 
 use self::secrets::Secrets;
 use super::SourceKind;
+use super::file::FileError;
 use super::place::Place;
 use super::secret::SecretError;
 
@@ -45,6 +47,9 @@ pub(crate) enum ConnectError {
     /// A Secret does not give what the source needs.
     #[error(transparent)]
     Secret(#[from] SecretError),
+    /// The certificates of the operator's own source cannot be read.
+    #[error(transparent)]
+    Certificates(#[from] FileError),
     /// The repository of an OCI registry is not written as one.
     #[error(transparent)]
     Repository(#[from] InvalidRepository),
@@ -61,6 +66,7 @@ impl ConnectError {
     pub(super) fn class(&self) -> ErrorClass {
         match self {
             Self::Secret(error) => error.class(),
+            Self::Certificates(error) => error.class(),
             Self::Repository(_) | Self::Http(_) | Self::Source(_) => ErrorClass::Waiting,
         }
     }
@@ -77,6 +83,8 @@ pub(crate) enum UsualSource {
         source: Box<Source>,
         /// A token, or name and password.
         credentials: Option<Credentials>,
+        /// A file with certificates of authorities to trust besides the usual ones, in PEM.
+        certificates: Option<PathBuf>,
     },
 }
 
@@ -163,8 +171,16 @@ impl Connect for PlaceConnection {
             let Connector { client, network, usual } = self.connector.as_ref();
             let (source, given) = match (&self.place, usual) {
                 (Place::Remote { source, namespace }, _) => (source, Secrets::read(client, source, namespace).await?),
-                (_, UsualSource::Remote { source, credentials }) => {
-                    (source.as_ref(), Secrets::of_environment(credentials.clone()))
+                (
+                    _,
+                    UsualSource::Remote {
+                        source,
+                        credentials,
+                        certificates,
+                    },
+                ) => {
+                    let given = Secrets::of_operator(credentials.clone(), certificates.as_deref());
+                    (source.as_ref(), given.await?)
                 }
                 // A directory is not come to in this way.
                 (Place::Directory(_) | Place::Usual, UsualSource::Directory) => {

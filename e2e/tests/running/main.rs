@@ -3,6 +3,7 @@
 mod command_line;
 mod endpoints;
 mod fairness;
+mod go_operator;
 mod guards;
 mod hostile;
 mod logs;

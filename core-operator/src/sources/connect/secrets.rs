@@ -1,10 +1,13 @@
-//! What the Secrets of a source hold: read when the source is connected to, never kept in a cache, never shown.
+//! What a source is given, by Secrets or by the operator: read when the source is connected to, never kept in a cache, never shown.
+
+use std::path::Path;
 
 use crds::source::Source;
 use kube::Client;
 use release::Digest;
 use release::http::{Credentials, SecretString};
 
+use super::super::file::{self, FileError};
 use super::super::secret::{Read, SecretError};
 
 /// What names the Secrets.
@@ -15,6 +18,8 @@ const USERNAME: &str = "username";
 const PASSWORD: &str = "password";
 /// Where certificates are, unless another key is named; as cert-manager calls it.
 const CERTIFICATES: &str = "ca.crt";
+/// Longest file of certificates, as much as a Secret may hold.
+const MAX_CERTIFICATES: usize = 1 << 20;
 
 /// What a source is given.
 #[derive(Default)]
@@ -26,12 +31,20 @@ pub(super) struct Secrets {
 }
 
 impl Secrets {
-    /// What the environment of the operator gives: it does not change while it runs.
-    pub(super) fn of_environment(credentials: Option<Credentials>) -> Self {
-        Self {
+    /// What the operator was started with. Its environment does not change while it runs; a file does.
+    pub(super) async fn of_operator(
+        credentials: Option<Credentials>,
+        certificates: Option<&Path>,
+    ) -> Result<Self, FileError> {
+        let certificates = match certificates {
+            None => None,
+            Some(path) => Some(file::read("--source-ca-file", path, MAX_CERTIFICATES).await?),
+        };
+        Ok(Self {
             credentials,
-            ..Self::default()
-        }
+            read: certificates.clone().unwrap_or_default(),
+            certificates,
+        })
     }
 
     /// Reads the Secrets that a source names, in its namespace.
