@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use crds::names::StackVersion;
 
 /// Work with cluster stacks
@@ -15,9 +15,35 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Manifests(PrintManifests),
     /// Make releases of cluster stacks
     #[command(subcommand)]
     Release(ReleaseCommand),
+}
+
+/// Print what is installed into a management cluster, as YAML for kubectl apply
+#[derive(Debug, Args)]
+#[command(after_long_help = INSTALLATION)]
+pub(crate) struct PrintManifests {
+    /// Print these parts only; without certificates, all
+    #[arg(value_enum, value_name = "PART")]
+    pub(crate) parts: Vec<Part>,
+    /// Namespace of the operator
+    #[arg(long, value_name = "NAMESPACE", default_value = crds::manifests::NAMESPACE, value_parser = namespace)]
+    pub(crate) namespace: String,
+}
+
+/// What is installed together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// The kinds of cluster stacks
+    Crds,
+    /// Roles of people and of the operator; who has them is for you to bind
+    Roles,
+    /// Service and configuration of the webhooks, where the operator serves them
+    Webhooks,
+    /// The certificate of the webhooks, where cert-manager runs
+    Certificates,
 }
 
 #[derive(Debug, Subcommand)]
@@ -52,6 +78,27 @@ fn version(text: &str) -> Result<StackVersion, String> {
             Err(_) => format!("{error}; write v and a number, such as v2, or v0-sha.abc for a build"),
         })
 }
+
+/// A namespace as the API server takes it: a label of DNS (RFC 1123).
+fn namespace(text: &str) -> Result<String, String> {
+    let outer = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = text.as_bytes();
+    let ends = [bytes.first(), bytes.last()];
+    let fits = bytes.iter().all(|byte| outer(*byte) || *byte == b'-');
+    if fits && (1..=63).contains(&bytes.len()) && ends.into_iter().flatten().all(|byte| outer(*byte)) {
+        return Ok(text.to_owned());
+    }
+    Err("write at most 63 lower-case letters, digits and dashes, letters or digits at both ends".to_owned())
+}
+
+const INSTALLATION: &str = "\
+Example: everything for an operator in the namespace fleet-system, with a certificate by cert-manager
+
+  $ kubectl create namespace fleet-system
+  $ kubectl stacks manifests crds roles certificates --namespace fleet-system | kubectl apply --server-side -f -
+  $ kubectl stacks manifests webhooks --namespace fleet-system | kubectl apply --server-side -f -
+
+The last when the operator is ready: until then nobody could create or upgrade a Cluster of a cluster stack.";
 
 const ABOUT: &str = "\
 Make a release from the directory of a stack

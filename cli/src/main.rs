@@ -2,6 +2,7 @@
 
 mod arguments;
 mod class;
+mod manifests;
 mod release_create;
 
 use std::{error::Error, io, process::ExitCode};
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
     let Arguments { command } = Arguments::parse();
     let mut out = io::stdout().lock();
     let result = match command {
+        Command::Manifests(arguments) => manifests::run(&arguments, &mut out),
         Command::Release(ReleaseCommand::Create(arguments)) => release_create::run(&arguments, &mut out),
     };
     match result {

@@ -1,12 +1,11 @@
-//! The files in `crds/yaml` and `crds/webhooks` are what `crds::manifests` makes.
+//! The files in `crds/yaml`, `crds/webhooks` and `crds/cert-manager` are what `crds::manifests` makes.
 
 use std::{env, fs, path::PathBuf};
 
-use crds::manifests::{
-    cluster_roles, core_operator_roles, custom_resource_definitions, validating_webhook_configuration, webhook_service,
-};
+use crds::manifests::{NAMESPACE, Part, core_operator_roles, validating_webhook_configuration};
 use serde::Serialize;
 use serde_json::Value;
+use strum::IntoEnumIterator;
 
 #[test]
 fn committed_manifests_are_the_generated_ones() {
@@ -31,7 +30,7 @@ fn committed_manifests_are_the_generated_ones() {
 #[test]
 fn no_committed_manifest_is_left_over() {
     let generated: Vec<String> = manifests().into_iter().map(|(name, _)| name).collect();
-    for folder in ["yaml", "webhooks"] {
+    for folder in ["yaml", "webhooks", "cert-manager"] {
         for entry in fs::read_dir(directory().join(folder)).expect("the folder is there") {
             let name = entry
                 .expect("the folder can be read")
@@ -96,12 +95,14 @@ fn f40_nothing_that_is_installed_is_a_secret_or_stands_in_the_way_of_clusters_of
         "ClusterRole",
         "Service",
         "ValidatingWebhookConfiguration",
+        "Issuer",
+        "Certificate",
     ];
     for (name, text) in manifests() {
         let kind = text.lines().find_map(|line| line.strip_prefix("kind: "));
         assert!(kind.is_some_and(|kind| installable.contains(&kind)), "{name}: {kind:?}");
     }
-    let configuration = json(&validating_webhook_configuration());
+    let configuration = json(&validating_webhook_configuration(NAMESPACE));
     for webhook in configuration["webhooks"].as_array().expect("webhooks") {
         let asks_about = |resource: &str| {
             webhook["rules"].as_array().is_some_and(|rules| {
@@ -118,55 +119,66 @@ fn f40_nothing_that_is_installed_is_a_secret_or_stands_in_the_way_of_clusters_of
     }
 }
 
+/// In the Go operator's manifests one namespace is written down, wherever it is installed.
+#[test]
+fn f40_everything_that_is_installed_is_in_the_namespace_that_is_asked_for_and_fits_together_there() {
+    let parts = Part::iter().flat_map(|part| part.files("fleet-1").expect("manifests can be written"));
+    let all: Vec<Value> = parts
+        .map(|(name, text)| {
+            assert!(!text.contains(NAMESPACE), "{name}: {text}");
+            serde_yaml::from_str(&text).expect("a manifest is YAML")
+        })
+        .collect();
+    let of_kind = |kind: &str| {
+        let found: Vec<&Value> = all.iter().filter(|manifest| manifest["kind"] == kind).collect();
+        assert!(!found.is_empty(), "no {kind}");
+        found
+    };
+    for kind in ["Service", "Issuer", "Certificate"] {
+        for manifest in of_kind(kind) {
+            assert_eq!(manifest["metadata"]["namespace"], "fleet-1", "{manifest:#}");
+        }
+    }
+    let service = of_kind("Service")[0]["metadata"]["name"].as_str().expect("a name");
+    let configuration = of_kind("ValidatingWebhookConfiguration")[0];
+    for webhook in configuration["webhooks"].as_array().expect("webhooks") {
+        let called = &webhook["clientConfig"]["service"];
+        assert_eq!(
+            (&called["namespace"], &called["name"]),
+            (&"fleet-1".into(), &service.into())
+        );
+    }
+    let certificate = &configuration["metadata"]["annotations"]["cert-manager.io/inject-ca-from"];
+    let certificate = certificate.as_str().and_then(|name| name.strip_prefix("fleet-1/"));
+    let is_named = |manifest: &&&Value| manifest["metadata"]["name"].as_str() == certificate;
+    let certificates = of_kind("Certificate");
+    let certificate = certificates.iter().find(is_named).expect("the certificate is there");
+    let hosts = certificate["spec"]["dnsNames"].as_array().expect("names");
+    assert!(hosts.contains(&format!("{service}.fleet-1.svc").into()), "{hosts:?}");
+}
+
 fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// By path in the folder of the crate.
 fn manifests() -> Vec<(String, String)> {
-    let crds = custom_resource_definitions().into_iter().map(|crd| {
-        let name = crd.metadata.name.clone().expect("a CRD has a name");
-        let plural = name.split('.').next().unwrap_or_default();
-        (format!("yaml/{}_{plural}.yaml", crds::GROUP), text(&json(&crd)))
+    let files = Part::iter().flat_map(|part| {
+        let folder = match part {
+            Part::Definitions | Part::Roles => "yaml",
+            Part::Webhooks => "webhooks",
+            Part::Certificates => "cert-manager",
+        };
+        let files = part.files(NAMESPACE).expect("manifests can be written").into_iter();
+        files.map(move |(name, text)| (format!("{folder}/{name}.yaml"), format!("{HEADER}{text}")))
     });
-    let roles = cluster_roles().into_iter().chain(core_operator_roles()).map(|role| {
-        let name = role.metadata.name.clone().expect("a ClusterRole has a name");
-        (format!("yaml/role_{name}.yaml"), text(&json(&role)))
-    });
-    let webhooks = [
-        ("service", json(&webhook_service())),
-        (
-            "validating_webhook_configuration",
-            json(&validating_webhook_configuration()),
-        ),
-    ];
-    let webhooks = webhooks.map(|(name, manifest)| (format!("webhooks/{name}.yaml"), text(&manifest)));
-    crds.chain(roles).chain(webhooks).collect()
+    files.collect()
 }
+
+const HEADER: &str = "# Generated from the crate crds; do not edit.\n";
 
 fn json(manifest: &impl Serialize) -> Value {
     serde_json::to_value(manifest).expect("a manifest is JSON")
-}
-
-fn text(manifest: &Value) -> String {
-    let yaml = serde_yaml::to_string(manifest).expect("JSON is YAML");
-    let mut text = String::from("# Generated from the crate crds; do not edit.\n");
-    for line in yaml.lines() {
-        text.push_str(&quoted_for_yaml_1_1(line));
-        text.push('\n');
-    }
-    text
-}
-
-fn quoted_for_yaml_1_1(line: &str) -> String {
-    for separator in [": ", "- "] {
-        if let Some((before, scalar)) = line.rsplit_once(separator)
-            && is_boolean_in_yaml_1_1(scalar)
-        {
-            return format!("{before}{separator}'{scalar}'");
-        }
-    }
-    line.to_owned()
 }
 
 /// The words beyond `true` and `false`, which the serializer knows.

@@ -59,23 +59,34 @@ pub fn ours() -> Result<Vec<Value>> {
 pub fn foreign(lab: &Lab) -> Result<Vec<Value>> {
     let mut definitions = Vec::new();
     for project in PROJECTS {
-        let folder = lab.crds.get(project).with_context(|| {
-            format!("the description of the lab names no CRDs of {project}: run `cargo xtask setup` again")
-        })?;
-        let files = yaml_files(folder)?;
-        ensure!(
-            !files.is_empty(),
-            "{} holds no YAML: run `cargo xtask setup` again",
-            folder.display()
-        );
-        for file in files {
-            let text = fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
-            for document in serde_yaml::Deserializer::from_str(&text) {
-                let definition =
-                    Value::deserialize(document).with_context(|| format!("unable to read {}", file.display()))?;
-                if definition["kind"] == "CustomResourceDefinition" {
-                    definitions.push(adapt(definition).with_context(|| format!("unable to use {}", file.display()))?);
-                }
+        definitions.extend(of_project(lab, project)?);
+    }
+    Ok(definitions)
+}
+
+/// Those of cert-manager, which nothing needs that runs here.
+pub fn cert_manager(lab: &Lab) -> Result<Vec<Value>> {
+    of_project(lab, "cert-manager")
+}
+
+fn of_project(lab: &Lab, project: &str) -> Result<Vec<Value>> {
+    let mut definitions = Vec::new();
+    let folder = lab.crds.get(project).with_context(|| {
+        format!("the description of the lab names no CRDs of {project}: run `cargo xtask setup` again")
+    })?;
+    let files = yaml_files(folder)?;
+    ensure!(
+        !files.is_empty(),
+        "{} holds no YAML: run `cargo xtask setup` again",
+        folder.display()
+    );
+    for file in files {
+        let text = fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
+        for document in serde_yaml::Deserializer::from_str(&text) {
+            let definition =
+                Value::deserialize(document).with_context(|| format!("unable to read {}", file.display()))?;
+            if definition["kind"] == "CustomResourceDefinition" {
+                definitions.push(adapt(definition).with_context(|| format!("unable to use {}", file.display()))?);
             }
         }
     }

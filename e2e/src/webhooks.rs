@@ -87,7 +87,9 @@ impl Certificates {
     /// Tells the API server of the webhooks on this port of loopback, for these namespaces alone: the configuration that is installed, with
     /// another address. It takes the API server a moment to hear.
     pub async fn configure(&self, client: &Client, name: &str, port: u16, namespaces: &[&str]) -> Result<()> {
-        let mut configuration = serde_json::to_value(crds::manifests::validating_webhook_configuration())?;
+        let mut configuration = serde_json::to_value(crds::manifests::validating_webhook_configuration(
+            crds::manifests::NAMESPACE,
+        ))?;
         configuration["metadata"] = json!({ "name": name });
         for webhook in configuration["webhooks"].as_array_mut().into_iter().flatten() {
             let path = webhook.pointer("/clientConfig/service/path").and_then(Value::as_str);

@@ -1,8 +1,10 @@
 //! What is installed into a management cluster: the CRDs, the `ClusterRole`s of people and of the core operator, the webhooks.
 //!
 //! Use these CRDs and not `ClusterStack::crd()`: labels and the finish of the schema are added here. `crds/yaml` holds the same as files,
-//! `crds/webhooks` what is of use only where the operator serves webhooks.
+//! `crds/webhooks` what is of use only where the operator serves webhooks, `crds/cert-manager` their certificate.
 
+mod certificates;
+mod files;
 mod operator;
 mod roles;
 mod webhooks;
@@ -12,10 +14,14 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::{CustomResourceExt, Resource};
 
+pub use self::files::{ManifestError, Part};
 pub use self::operator::{OPERATOR_RIGHTS, OperatorRight, OperatorRole, VERBS_OF_OBJECTS, core_operator_roles};
 pub use self::roles::cluster_roles;
 pub use self::webhooks::{validating_webhook_configuration, webhook_service};
 use crate::{ClusterAddon, ClusterStack, ClusterStackRelease, labels};
+
+/// Where the operator is installed unless somebody says otherwise: where the Go operator is.
+pub const NAMESPACE: &str = "cso-system";
 
 /// The CRDs of the three kinds, in the order ClusterStack, ClusterStackRelease, ClusterAddon.
 pub fn custom_resource_definitions() -> [CustomResourceDefinition; 3] {

@@ -14,7 +14,7 @@ use k8s_openapi::{
     apimachinery::pkg::{apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
 };
 
-use super::roles::CLUSTER_API_GROUP;
+use super::{certificates::CERTIFICATE, roles::CLUSTER_API_GROUP};
 use crate::{
     GROUP, VERSION,
     webhooks::{
@@ -23,36 +23,34 @@ use crate::{
     },
 };
 
-/// Where the Go operator is installed, and ours with it.
-const NAMESPACE: &str = "cso-system";
 /// The configuration of the Go operator has the same name: applying ours replaces it, and with it the webhook that no Cluster passes
 /// while the operator is down.
 const CONFIGURATION: &str = "cso-validating-webhook-configuration";
-const SERVICE: &str = "cso-webhook-service";
-/// The Certificate of cert-manager, with its namespace.
-const CERTIFICATE: &str = "cso-system/cso-serving-cert";
+pub(super) const SERVICE: &str = "cso-webhook-service";
 const SERVICE_PORT: i32 = 443;
 
-/// The configuration of the webhooks. Cert-manager puts the CA in.
-pub fn validating_webhook_configuration() -> ValidatingWebhookConfiguration {
-    let annotation = ("cert-manager.io/inject-ca-from".to_owned(), CERTIFICATE.to_owned());
+/// The configuration of the webhooks of an operator in this namespace. Cert-manager puts the CA in.
+pub fn validating_webhook_configuration(namespace: &str) -> ValidatingWebhookConfiguration {
+    let certificate = format!("{namespace}/{CERTIFICATE}");
+    let annotation = ("cert-manager.io/inject-ca-from".to_owned(), certificate);
+    let mut webhooks = vec![clusters(), cluster_stacks(), cluster_stack_releases(), cluster_addons()];
+    for webhook in &mut webhooks {
+        if let Some(service) = &mut webhook.client_config.service {
+            namespace.clone_into(&mut service.namespace);
+        }
+    }
     ValidatingWebhookConfiguration {
         metadata: ObjectMeta {
             name: Some(CONFIGURATION.to_owned()),
             annotations: Some([annotation].into()),
             ..ObjectMeta::default()
         },
-        webhooks: Some(vec![
-            clusters(),
-            cluster_stacks(),
-            cluster_stack_releases(),
-            cluster_addons(),
-        ]),
+        webhooks: Some(webhooks),
     }
 }
 
-/// The Service that the webhooks are reached by: the Pods of the operator need its label.
-pub fn webhook_service() -> Service {
+/// The Service that the webhooks are reached by in this namespace: the Pods of the operator need its label.
+pub fn webhook_service(namespace: &str) -> Service {
     let port = ServicePort {
         port: SERVICE_PORT,
         target_port: Some(IntOrString::Int(PORT.into())),
@@ -62,7 +60,7 @@ pub fn webhook_service() -> Service {
     Service {
         metadata: ObjectMeta {
             name: Some(SERVICE.to_owned()),
-            namespace: Some(NAMESPACE.to_owned()),
+            namespace: Some(namespace.to_owned()),
             ..ObjectMeta::default()
         },
         spec: Some(ServiceSpec {
@@ -188,7 +186,8 @@ fn condition(name: &str, expression: String) -> MatchCondition {
 
 fn webhook(name: &str, path: &str, failure_policy: &str, rule: RuleWithOperations) -> ValidatingWebhook {
     let service = ServiceReference {
-        namespace: NAMESPACE.to_owned(),
+        // Whoever puts the webhooks together says which.
+        namespace: String::new(),
         name: SERVICE.to_owned(),
         path: Some(path.to_owned()),
         port: Some(SERVICE_PORT),

@@ -18,6 +18,7 @@ mod faults;
 mod foreign;
 mod health;
 mod kubectl_wait;
+mod installation;
 mod oracle;
 mod polls;
 mod real;

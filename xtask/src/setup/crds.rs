@@ -1,4 +1,4 @@
-//! The CRDs of Cluster API and its providers, as their Go modules carry them. Not committed: they are other projects' files.
+//! The CRDs of Cluster API and its providers, and of cert-manager, as their Go modules carry them. Not committed: they are other projects' files.
 
 use std::{
     collections::BTreeMap,
@@ -27,7 +27,7 @@ struct Module {
 }
 
 /// Cluster API 1.10 stores v1beta1, which the releases use: without its managers no conversion webhook is needed.
-const MODULES: [Module; 4] = [
+const MODULES: [Module; 5] = [
     Module {
         name: "cluster-api",
         source: "sigs.k8s.io/cluster-api@v1.10.5",
@@ -55,6 +55,12 @@ const MODULES: [Module; 4] = [
         source: "github.com/k-orc/openstack-resource-controller@v1.0.0",
         sum: "h1:XfwU/uS2ZXldvQkICgZXU/lUoqqzN2kNo5U0s+/wEo0=",
         folders: &["config/crd/bases"],
+    },
+    Module {
+        name: "cert-manager",
+        source: "github.com/cert-manager/cert-manager@v1.19.1",
+        sum: "h1:Txh8L/nLWTDcb7ZnXuXbTe15BxQnLbLirXmbNk0fGgY=",
+        folders: &["deploy/crds"],
     },
 ];
 

@@ -1,0 +1,47 @@
+//! Prints what is installed into a management cluster. Which manifests there are is the business of `crds`.
+
+use std::{
+    error::Error,
+    io::{self, ErrorKind, Write},
+};
+
+use crds::manifests;
+
+use crate::arguments::{Part, PrintManifests};
+
+/// What is printed where nothing is named: cert-manager need not be there.
+const USUAL: [Part; 3] = [Part::Crds, Part::Roles, Part::Webhooks];
+
+/// Standard output cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to print the manifests")]
+struct Unprinted(#[source] io::Error);
+
+pub(crate) fn run(arguments: &PrintManifests, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
+    let parts = if arguments.parts.is_empty() {
+        &USUAL[..]
+    } else {
+        &arguments.parts
+    };
+    let mut text = String::new();
+    for part in parts {
+        for (_, manifest) in of_crds(*part).files(&arguments.namespace)? {
+            text.push_str("---\n");
+            text.push_str(&manifest);
+        }
+    }
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // Who reads no further has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        printed => Ok(printed.map_err(Unprinted)?),
+    }
+}
+
+fn of_crds(part: Part) -> manifests::Part {
+    match part {
+        Part::Crds => manifests::Part::Definitions,
+        Part::Roles => manifests::Part::Roles,
+        Part::Webhooks => manifests::Part::Webhooks,
+        Part::Certificates => manifests::Part::Certificates,
+    }
+}

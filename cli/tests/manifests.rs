@@ -1,0 +1,63 @@
+//! The manifests as people print them.
+
+#[cfg(test)]
+mod printing {
+    use std::{
+        fs,
+        path::Path,
+        process::{Command, Output},
+    };
+
+    const CRDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crds");
+
+    fn print(arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-stacks"));
+        let command = command.arg("manifests").args(arguments);
+        command.output().expect("the command starts")
+    }
+
+    fn printed(arguments: &[&str]) -> String {
+        let output = print(arguments);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("it prints text")
+    }
+
+    /// The manifests in a folder of the repository, in any order.
+    fn committed(folder: &str) -> Vec<String> {
+        let files = fs::read_dir(Path::new(CRDS).join(folder)).unwrap();
+        let texts = files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
+        let mut texts: Vec<_> = texts.map(|text| text.split_once('\n').unwrap().1.to_owned()).collect();
+        texts.sort();
+        texts
+    }
+
+    fn documents(text: &str) -> Vec<String> {
+        let mut documents: Vec<_> = text.split("---\n").skip(1).map(str::to_owned).collect();
+        documents.sort();
+        documents
+    }
+
+    #[test]
+    fn what_is_printed_is_what_the_repository_has_as_files() {
+        assert_eq!(documents(&printed(&["crds", "roles"])), committed("yaml"));
+        assert_eq!(documents(&printed(&["webhooks"])), committed("webhooks"));
+        assert_eq!(documents(&printed(&["certificates"])), committed("cert-manager"));
+        let all = printed(&[]);
+        assert_eq!(all, printed(&["crds", "roles", "webhooks"]));
+        assert!(!all.contains("kind: Certificate"), "nobody has to have cert-manager");
+    }
+
+    #[test]
+    fn f40_the_namespace_is_the_one_that_is_asked_for_and_no_other() {
+        let parts = ["crds", "roles", "webhooks", "certificates"];
+        let usual = printed(&parts);
+        let ours = printed(&[&parts[..], &["--namespace=fleet-1"]].concat());
+        assert!(usual.contains("cso-system") && !ours.contains("cso-system"), "{ours}");
+        assert_eq!(usual.replace("cso-system", "fleet-1"), ours);
+        for bad in ["Fleet", "", "-a", "a/b"] {
+            let output = print(&["--namespace", bad]);
+            assert_eq!(output.status.code(), Some(2), "{bad:?}");
+            assert!(output.stdout.is_empty(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Everything that is installed as YAML, for one namespace of the operator.
+
+use serde::Serialize;
+use serde_json::Value;
+use thiserror::Error;
+
+use super::certificates::webhook_certificates;
+use super::webhooks::{validating_webhook_configuration, webhook_service};
+use super::{cluster_roles, core_operator_roles, custom_resource_definitions};
+use crate::GROUP;
+
+/// What is installed together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumIter)]
+pub enum Part {
+    /// The CRDs.
+    Definitions,
+    /// The roles of people and of the operator.
+    Roles,
+    /// Service and configuration of the webhooks, where the operator serves them.
+    Webhooks,
+    /// The certificate of the webhooks, where cert-manager runs.
+    Certificates,
+}
+
+/// A manifest cannot be written.
+#[derive(Debug, Error)]
+pub enum ManifestError {
+    /// It is no JSON.
+    #[error("failed to write the manifest {name} as JSON")]
+    Json {
+        /// Which.
+        name: String,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// It is no YAML.
+    #[error("failed to write the manifest {name} as YAML")]
+    Yaml {
+        /// Which.
+        name: String,
+        /// Why.
+        #[source]
+        source: serde_yaml::Error,
+    },
+}
+
+impl Part {
+    /// Its manifests in the order in which they can be applied: a name for the file of each, without an ending, and YAML that readers of
+    /// YAML 1.1 such as kubectl understand alike. What is in a namespace is in this one.
+    pub fn files(self, namespace: &str) -> Result<Vec<(String, String)>, ManifestError> {
+        let manifests = match self {
+            Self::Definitions => {
+                let definitions = custom_resource_definitions();
+                let named = definitions.iter().map(|definition| {
+                    let name = format!("{GROUP}_{}", definition.spec.names.plural);
+                    Ok((name.clone(), value(&name, definition)?))
+                });
+                named.collect::<Result<Vec<_>, _>>()?
+            }
+            Self::Roles => {
+                let roles = cluster_roles().into_iter().chain(core_operator_roles());
+                let named = roles.map(|role| {
+                    let name = format!("role_{}", role.metadata.name.as_deref().unwrap_or_default());
+                    Ok((name.clone(), value(&name, &role)?))
+                });
+                named.collect::<Result<Vec<_>, _>>()?
+            }
+            Self::Webhooks => {
+                let (service, configuration) = ("service", "validating_webhook_configuration");
+                vec![
+                    (service.to_owned(), value(service, &webhook_service(namespace))?),
+                    (
+                        configuration.to_owned(),
+                        value(configuration, &validating_webhook_configuration(namespace))?,
+                    ),
+                ]
+            }
+            Self::Certificates => {
+                let named = webhook_certificates(namespace).into_iter().map(|manifest| {
+                    let text = |value: &Value| value.as_str().unwrap_or_default().to_lowercase();
+                    let name = format!("{}_{}", text(&manifest["kind"]), text(&manifest["metadata"]["name"]));
+                    (name, manifest)
+                });
+                named.collect()
+            }
+        };
+        manifests
+            .into_iter()
+            .map(|(name, manifest)| match yaml(&manifest) {
+                Ok(text) => Ok((name, text)),
+                Err(source) => Err(ManifestError::Yaml { name, source }),
+            })
+            .collect()
+    }
+}
+
+fn value(name: &str, manifest: &impl Serialize) -> Result<Value, ManifestError> {
+    serde_json::to_value(manifest).map_err(|source| ManifestError::Json {
+        name: name.to_owned(),
+        source,
+    })
+}
+
+/// kubectl reads YAML 1.1, where a plain `Off` or `No` is a boolean; the serializer writes YAML 1.2 and would not quote it.
+fn yaml(manifest: &Value) -> Result<String, serde_yaml::Error> {
+    let yaml = serde_yaml::to_string(manifest)?;
+    Ok(yaml.lines().map(|line| quoted_for_yaml_1_1(line) + "\n").collect())
+}
+
+fn quoted_for_yaml_1_1(line: &str) -> String {
+    for separator in [": ", "- "] {
+        if let Some((before, scalar)) = line.rsplit_once(separator)
+            && is_boolean_in_yaml_1_1(scalar)
+        {
+            return format!("{before}{separator}'{scalar}'");
+        }
+    }
+    line.to_owned()
+}
+
+/// The words beyond `true` and `false`, which the serializer knows.
+fn is_boolean_in_yaml_1_1(scalar: &str) -> bool {
+    matches!(
+        scalar,
+        "y" | "Y" | "yes" | "Yes" | "YES" | "n" | "N" | "no" | "No" | "NO" | "on" | "On" | "ON" | "off" | "Off" | "OFF"
+    )
+}
