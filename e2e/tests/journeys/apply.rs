@@ -510,3 +510,35 @@ data:
         Ok(())
     })
 }
+
+/// The Go operator reads discovery anew for each object that it applies, and keeps all Secrets of the management cluster in memory.
+#[test]
+fn f34_discovery_is_read_for_all_objects_together_and_secrets_are_neither_listed_nor_watched() -> Result<()> {
+    const RELEASES: usize = 6;
+    // On a control plane of its own: a kind that another journey brings would be a reason to read again.
+    e2e::journey::journey(async |here| {
+        here.elsewhere(async |journey| {
+            let versions: Vec<String> = (1..=RELEASES).map(|number| format!("v{number}")).collect();
+            for version in &versions {
+                journey.releases.publish_harbor("v1", version)?;
+            }
+            let mark = journey.mark().await?;
+            journey.operate().await?;
+            journey.stack("harbor", json!({ "versions": versions })).await?;
+            journey.usable("harbor", &versions.join(", ")).await?;
+            let asked = journey.requests_since(mark).await?;
+            let path = |event: &AuditEvent| event.request_uri.split('?').next().unwrap_or_default().to_owned();
+            let is_discovery = |event: &AuditEvent| event.object.is_none() && path(event).starts_with("/api");
+            let discovery = asked.clone().filter(is_discovery);
+            let applied = asked.clone().filter(|event| event.verb == "patch");
+            ensure!(applied.len() >= 4 * RELEASES, "{applied:#?}");
+            // Both lists at the start, and once more for what came meanwhile.
+            ensure!((1..=4).contains(&discovery.len()), "{discovery:#?}");
+            let secrets = |event: &AuditEvent| event.object.as_ref().is_some_and(|object| object.resource == "secrets");
+            let secrets = asked.filter(secrets);
+            ensure!(secrets.is_empty(), "{secrets:#?}");
+            Ok(())
+        })
+        .await
+    })
+}

@@ -1,7 +1,7 @@
 //! Versions are listed, dropped, followed and used.
 
 use anyhow::{Context, Result};
-use crds::{ClusterStack, ClusterStackRelease, conditions, labels, resource::SyncStatus};
+use crds::{ClusterStack, ClusterStackRelease, ClusterStackStatus, conditions, labels, resource::SyncStatus};
 use e2e::{
     Journey, eventually,
     journey::{SOON, status},
@@ -443,6 +443,18 @@ fn f20_a_stack_that_is_ready_is_not_written_again_and_its_lists_are_sorted() -> 
         journey.ask_stack("harbor", "now").await?;
         let writes = journey.requests_since(mark).await?.writes();
         assert_eq!(writes.len(), 1, "the answer itself: {writes:#?}");
+        // Another process, whose maps have another order, finds nothing to write either.
+        let before = journey.api::<ClusterStack>().get("harbor").await?.status;
+        let mark = journey.mark().await?;
+        journey.restart_operator().await?;
+        let after = journey.ask_stack("harbor", "again").await?.status;
+        let writes = journey.requests_since(mark).await?.writes();
+        assert_eq!(writes.len(), 1, "the answer itself: {writes:#?}");
+        let lists = |status: Option<ClusterStackStatus>| {
+            let status = status.unwrap_or_default();
+            (status.summary, status.usable_versions, status.available)
+        };
+        assert_eq!(lists(after), lists(before));
         // And a listed version that goes is taken out of the latest release.
         journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
         let latest = |stack: &ClusterStack| {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use anyhow::{Context, Result, ensure};
 use crds::{ClusterStack, ClusterStackRelease, labels};
 use e2e::{
-    Journey, eventually,
+    AuditEvent, Journey, eventually,
     journey::{SOON, status},
     releases::corpus,
 };
@@ -339,6 +339,62 @@ fn what_the_predecessor_owned_and_the_release_lacks_goes_and_what_others_own_sta
             class.labels().get("example.com/team").map(String::as_str),
             Some("infrastructure")
         );
+        Ok(())
+    })
+}
+
+#[test]
+fn owners_are_renamed_once_and_a_second_start_writes_nothing_but_what_it_is_asked_for() -> Result<()> {
+    journey(async |journey| {
+        let tag = journey.releases.publish_harbor("v1", "v1")?;
+        left_by_the_predecessor(journey, &tag).await?;
+        let begun = journey.mark().await?;
+        journey.operate().await?;
+        let ours = |release: &ClusterStackRelease| {
+            status(release).ready && status(release).resources.iter().all(|row| !row.digest.is_empty())
+        };
+        journey.until_release(&tag, "taken over", ours).await?;
+        journey.ask_release(&tag, "first").await?;
+        journey.ask_stack("harbor", "first").await?;
+        let taken_over = journey.inventory(&tag).await?;
+        let is_rename = |event: &AuditEvent| {
+            let body = event.body.as_deref().unwrap_or_default();
+            // Who takes over another object at the same time finds it done, and is refused.
+            event.is_write() && event.code == 200 && body.contains(r#""path":"/metadata/managedFields""#)
+        };
+        let renamed = journey.requests_since(begun).await?.filter(is_rename);
+        let mut names: Vec<_> = renamed.iter().filter_map(|event| event.object.clone()).collect();
+        names.sort();
+        let all = names.len();
+        names.dedup();
+        ensure!(
+            all >= taken_over.len() && names.len() == all,
+            "not once each: {renamed:#?}"
+        );
+
+        let again = journey.mark().await?;
+        journey.restart_operator().await?;
+        journey.ask_release(&tag, "second").await?;
+        journey.ask_stack("harbor", "second").await?;
+        let writes = journey.requests_since(again).await?.writes();
+        let answers = |event: &AuditEvent| {
+            let object = event.object.as_ref();
+            object.is_some_and(|object| object.subresource == "status")
+        };
+        ensure!(writes.len() == 2 && writes.iter().all(answers), "{writes:#?}");
+        for (name, now) in journey.inventory(&tag).await? {
+            let (now, before) = (now.with_context(|| format!("{name} is gone"))?, &taken_over[&name]);
+            let before = before.as_ref().with_context(|| format!("{name} was gone"))?;
+            ensure!(
+                now.resource_version() == before.resource_version(),
+                "{name} was written again"
+            );
+            ensure!(
+                owners(&now) == [(labels::FIELD_MANAGER, "Apply")],
+                "{name}: {:?}",
+                owners(&now)
+            );
+        }
         Ok(())
     })
 }
