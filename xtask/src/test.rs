@@ -158,5 +158,8 @@ fn test(workspace: &Workspace, arguments: &Arguments, summary: &mut Summary) -> 
     results.show_failures(&log);
     let outcome = if report.is_good { Outcome::Good } else { Outcome::Bad };
     summary.add("test", begin.elapsed(), outcome, results.counts());
+    for reduction in results.reductions() {
+        summary.add("reduced", Duration::ZERO, Outcome::Notice, reduction);
+    }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File, Permissions},
-    io::Read,
+    io::{Read, Write},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
@@ -274,7 +274,9 @@ fn single_chart_of_add_ons_gets_name_version_and_values() {
 #[test]
 fn hashes_are_those_that_csctl_would_write() {
     let Some(corpus) = std::env::var_os("STACKWRIGHT_CORPUS") else {
-        eprintln!("REDUCED: STACKWRIGHT_CORPUS is unset, so hashes are not compared with those of a real release");
+        // Not by a macro: the harness keeps what those write to itself when a test passes.
+        let said = "REDUCED: STACKWRIGHT_CORPUS is unset, so hashes are not compared with those of a real release\n";
+        std::io::stderr().write_all(said.as_bytes()).expect("it can be said");
         return;
     };
     // This release has no placeholders in its add-ons, so that the archive holds the very sources.

@@ -12,7 +12,12 @@ pub(super) struct Results {
     failed_tests: Vec<String>,
     /// What cargo says one has to pass to run a failed program again, such as `-p crds --lib`.
     selections: Vec<String>,
+    /// What tests say that they do not do on this machine, each once.
+    reductions: Vec<String>,
 }
+
+/// How a test begins to say that.
+const REDUCED: &str = "REDUCED: ";
 
 impl Results {
     pub(super) fn read(text: &str) -> Self {
@@ -33,6 +38,12 @@ impl Results {
                 results.failed_tests.push(format!("{program}: {test}"));
             } else if let Some(selection) = selection_of(line) {
                 results.selections.push(selection.to_owned());
+            } else if let Some((_, reduction)) = line.split_once(REDUCED) {
+                // Tests that run side by side write to one line.
+                let reduction = reduction.to_owned();
+                if !results.reductions.contains(&reduction) {
+                    results.reductions.push(reduction);
+                }
             }
         }
         results
@@ -63,6 +74,11 @@ impl Results {
             ..
         } = self;
         format!("{passed} passed, {failed} failed, {ignored} ignored")
+    }
+
+    /// A run in which tests did less proves less: that must be seen at its end.
+    pub(super) fn reductions(&self) -> &[String] {
+        &self.reductions
     }
 
     /// With many test programs the failures are far above: their names and the commands that repeat them come once more at the end.
@@ -126,6 +142,17 @@ test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
 error: 1 target failed:
     `-p planning --doc`
 ";
+
+    #[test]
+    fn what_tests_do_not_do_is_told_once() {
+        let text = "running 2 tests\nREDUCED: no disk can be mounted here\ntest a ... REDUCED: no openssl here\n\
+                    test b ... ok\nREDUCED: no disk can be mounted here\n";
+        assert_eq!(
+            Results::read(text).reductions(),
+            ["no disk can be mounted here", "no openssl here"]
+        );
+        assert!(Results::read(OUTPUT).reductions().is_empty());
+    }
 
     #[test]
     fn results_of_all_programs_are_added() {
