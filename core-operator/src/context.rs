@@ -157,7 +157,7 @@ impl Context {
         files: &Admitted,
         namespace: &str,
         profile: HelmProfile,
-    ) -> Result<Arc<Rendered>, Unrendered> {
+    ) -> Result<Rendered, Unrendered> {
         let render = |lane| self.render_in(lane, files, namespace, profile);
         self.lanes.render(render).await
     }
@@ -168,7 +168,7 @@ impl Context {
         files: &Admitted,
         namespace: &str,
         profile: HelmProfile,
-    ) -> Result<Arc<Rendered>, RenderError> {
+    ) -> Result<Rendered, RenderError> {
         let renderer = Arc::clone(&self.renderer);
         let (admitted, namespace) = (files.clone(), namespace.to_owned());
         let span = tracing::info_span!("render", release = %files.release().tag);

@@ -1,12 +1,13 @@
 //! Past renderings, as many as fit into a number of bytes; the ones unused for longest go first.
+//!
+//! They are kept as text. As values, the small maps that objects are made of take five times as much, and whoever needs a rendering again is about
+//! to send it: reading it costs less than that.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::{RenderRequest, Rendered, RenderedObject, digest};
 use crds::policy::HelmProfile;
-use serde_json::Value;
-
-use crate::{RenderRequest, Rendered, digest};
 
 /// Everything that a rendering depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -59,10 +60,69 @@ struct State {
 }
 
 struct Entry {
-    rendered: Arc<Rendered>,
-    bytes: usize,
+    kept: Arc<Kept>,
     last_use: u64,
 }
+
+/// A rendering as text.
+struct Kept {
+    objects: Vec<KeptObject>,
+    warnings: Vec<Box<str>>,
+    digest: Box<str>,
+}
+
+struct KeptObject {
+    json: Box<str>,
+    digest: Box<str>,
+    source: Box<str>,
+}
+
+impl Kept {
+    fn of(rendered: &Rendered) -> Self {
+        let Rendered {
+            objects,
+            warnings,
+            digest,
+        } = rendered;
+        let keep = |object: &RenderedObject| KeptObject {
+            json: object.value.to_string().into(),
+            digest: object.digest.as_str().into(),
+            source: object.source.as_str().into(),
+        };
+        Self {
+            objects: objects.iter().map(keep).collect(),
+            warnings: warnings.iter().map(|warning| warning.as_str().into()).collect(),
+            digest: digest.as_str().into(),
+        }
+    }
+
+    /// What was kept. None when an object is nested deeper than JSON is read: such a chart is rendered each time.
+    fn read(&self) -> Option<Rendered> {
+        let read = |object: &KeptObject| {
+            Some(RenderedObject {
+                value: serde_json::from_str(&object.json).ok()?,
+                digest: object.digest.to_string(),
+                source: object.source.to_string(),
+            })
+        };
+        Some(Rendered {
+            objects: self.objects.iter().map(read).collect::<Option<_>>()?,
+            warnings: self.warnings.iter().map(ToString::to_string).collect(),
+            digest: self.digest.to_string(),
+        })
+    }
+
+    /// About how many bytes it takes in memory.
+    fn bytes(&self) -> usize {
+        let of_object = |object: &KeptObject| object.json.len() + object.digest.len() + object.source.len();
+        let objects: usize = self.objects.iter().map(|object| OVERHEAD + of_object(object)).sum();
+        let warnings: usize = self.warnings.iter().map(|warning| OVERHEAD + warning.len()).sum();
+        objects + warnings
+    }
+}
+
+/// What texts take beside their bytes.
+const OVERHEAD: usize = 64;
 
 impl Cache {
     pub(crate) fn new(limit: usize) -> Self {
@@ -72,30 +132,37 @@ impl Cache {
         }
     }
 
-    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Rendered>> {
+    pub(crate) fn get(&self, key: &Key) -> Option<Rendered> {
+        self.kept(key)?.read()
+    }
+
+    fn kept(&self, key: &Key) -> Option<Arc<Kept>> {
         let state = &mut *self.lock();
         let entry = state.entries.get_mut(key)?;
         state.uses += 1;
         entry.last_use = state.uses;
-        Some(Arc::clone(&entry.rendered))
+        Some(Arc::clone(&entry.kept))
     }
 
     /// Keeps a rendering, unless it alone is more than the limit.
-    pub(crate) fn insert(&self, key: Key, rendered: &Arc<Rendered>) {
-        let bytes = size(rendered);
+    pub(crate) fn insert(&self, key: Key, rendered: &Rendered) {
+        if self.limit == 0 {
+            return;
+        }
+        let kept = Arc::new(Kept::of(rendered));
+        let bytes = kept.bytes();
         if bytes > self.limit {
             return;
         }
         let state = &mut *self.lock();
         state.uses += 1;
         let entry = Entry {
-            rendered: Arc::clone(rendered),
-            bytes,
+            kept,
             last_use: state.uses,
         };
         state.bytes += bytes;
         if let Some(replaced) = state.entries.insert(key, entry) {
-            state.bytes -= replaced.bytes;
+            state.bytes -= replaced.kept.bytes();
         }
         while state.bytes > self.limit {
             state.drop_oldest();
@@ -116,43 +183,15 @@ impl State {
             .min_by_key(|(_, entry)| entry.last_use)
             .map(|(key, _)| key.clone());
         if let Some(entry) = oldest.and_then(|key| self.entries.remove(&key)) {
-            self.bytes -= entry.bytes;
+            self.bytes -= entry.kept.bytes();
         }
     }
 }
 
-/// What a value takes beside its text: its own size, and its place in a map's node.
-const OVERHEAD: usize = 64;
-
-/// About how many bytes a rendering takes in memory.
-fn size(rendered: &Rendered) -> usize {
-    let objects = rendered.objects.iter();
-    let objects: usize = objects
-        .map(|object| OVERHEAD + object.source.len() + object.digest.len() + value_size(&object.value))
-        .sum();
-    objects
-        + rendered
-            .warnings
-            .iter()
-            .map(|warning| OVERHEAD + warning.len())
-            .sum::<usize>()
-}
-
-fn value_size(value: &Value) -> usize {
-    OVERHEAD
-        + match value {
-            Value::String(text) => text.len(),
-            Value::Array(items) => items.iter().map(value_size).sum(),
-            Value::Object(entries) => entries
-                .iter()
-                .map(|(key, value)| OVERHEAD + key.len() + value_size(value))
-                .sum(),
-            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-        }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn key(chart: &str) -> Key {
@@ -168,12 +207,31 @@ mod tests {
         })
     }
 
-    fn rendered(bytes: usize) -> Arc<Rendered> {
-        Arc::new(Rendered {
+    fn rendered(bytes: usize) -> Rendered {
+        Rendered {
             objects: Vec::new(),
             warnings: vec!["x".repeat(bytes - OVERHEAD)],
             digest: String::new(),
-        })
+        }
+    }
+
+    #[test]
+    fn what_is_found_again_is_what_was_kept_to_the_last_digit() {
+        let cache = Cache::new(4096);
+        let object = json!({ "text": "a\u{0}\u{1f980}\"", "numbers": [0.1, 1.0e-7, 122.416_294_033_786_585, -1, u64::MAX, 0.0], "none": null });
+        let kept = Rendered {
+            objects: vec![RenderedObject {
+                digest: digest::of_json(&object),
+                value: object,
+                source: "ferry/templates/quay.yaml".to_owned(),
+            }],
+            warnings: vec!["a warning".to_owned()],
+            digest: "sha256:all".to_owned(),
+        };
+        cache.insert(key("a"), &kept);
+        let found = cache.get(&key("a")).expect("it was kept");
+        assert_eq!(found, kept);
+        assert_eq!(digest::of_json(&found.objects[0].value), found.objects[0].digest);
     }
 
     #[test]

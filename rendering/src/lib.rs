@@ -282,7 +282,7 @@ impl Renderer {
 
     /// Renders a chart, or finds what it rendered before. Blocks while templates run, also those of others in the quick lane, and none
     /// longer than the deadline. What did not end in time is not kept.
-    pub fn render(&self, request: &RenderRequest<'_>, lane: Lane) -> Result<Arc<Rendered>, RenderError> {
+    pub fn render(&self, request: &RenderRequest<'_>, lane: Lane) -> Result<Rendered, RenderError> {
         let key = Key::of(request);
         if let Some(rendered) = self.cached(&key) {
             return Ok(rendered);
@@ -308,13 +308,13 @@ impl Renderer {
         }
     }
 
-    fn cached(&self, key: &Key) -> Option<Arc<Rendered>> {
+    fn cached(&self, key: &Key) -> Option<Rendered> {
         let rendered = self.cache.get(key)?;
         self.counters.cached.fetch_add(1, Ordering::Relaxed);
         Some(rendered)
     }
 
-    fn render_in_turn(&self, request: &RenderRequest<'_>, key: Key) -> Result<Arc<Rendered>, RenderError> {
+    fn render_in_turn(&self, request: &RenderRequest<'_>, key: Key) -> Result<Rendered, RenderError> {
         let mut turn = lock(&self.turn);
         // Somebody may have rendered the same while this waited.
         if let Some(rendered) = self.cached(&key) {
@@ -344,7 +344,7 @@ impl Renderer {
         key: Key,
         last: &mut Option<LoadedChart>,
         lane: Lane,
-    ) -> Result<Arc<Rendered>, RenderError> {
+    ) -> Result<Rendered, RenderError> {
         let rendered = self.render_and_keep(request, key, last, lane);
         match &rendered {
             Ok(_) => self.counters.rendered.fetch_add(1, Ordering::Relaxed),
@@ -361,7 +361,7 @@ impl Renderer {
         key: Key,
         last: &mut Option<LoadedChart>,
         lane: Lane,
-    ) -> Result<Arc<Rendered>, RenderError> {
+    ) -> Result<Rendered, RenderError> {
         let chart = loaded(request, last)?;
         let over = Arc::<AtomicBool>::default();
         let language = TeraLanguage {
@@ -382,7 +382,6 @@ impl Renderer {
             .map_err(RenderError::Watch)?
             .map_err(|source| self.classified(source, request, lane))?;
         let rendered = objects::collect(rendering, request.namespace).map_err(RenderError::UseManifest)?;
-        let rendered = Arc::new(rendered);
         self.cache.insert(key, &rendered);
         Ok(rendered)
     }

@@ -5,8 +5,8 @@
 mod charts;
 
 use std::cell::Cell;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use crds::policy::HelmProfile;
@@ -20,7 +20,7 @@ fn renderer() -> Renderer {
     Renderer::new(0)
 }
 
-fn render(files: &[(&str, &str)]) -> Result<Arc<Rendered>, RenderError> {
+fn render(files: &[(&str, &str)]) -> Result<Rendered, RenderError> {
     renderer().render(&request(&|| Ok(archive(files))), Lane::Quick)
 }
 
@@ -108,7 +108,7 @@ fn a_thousand_equal_renderings_cost_one_also_when_all_are_asked_for_at_once() {
         opened.fetch_add(1, Ordering::Relaxed);
         Ok(files.clone())
     };
-    let all: Vec<Arc<Rendered>> = std::thread::scope(|scope| {
+    let all: Vec<Rendered> = std::thread::scope(|scope| {
         let work = || {
             begin.wait();
             let render = |_| renderer.render(&request(&chart), Lane::Quick).unwrap();
@@ -123,7 +123,7 @@ fn a_thousand_equal_renderings_cost_one_also_when_all_are_asked_for_at_once() {
         failed: 0,
     };
     assert_eq!((renderer.renderings(), opened.load(Ordering::Relaxed)), (expected, 1));
-    assert!(all.iter().all(|rendered| Arc::ptr_eq(rendered, &all[0])));
+    assert!(all.iter().all(|rendered| *rendered == all[0]));
 }
 
 #[test]
@@ -323,7 +323,7 @@ fn an_equal_request_gets_the_same_rendering_and_others_the_chart_that_was_read()
     let renderer = Renderer::new(1 << 20);
     let first = renderer.render(&request(&chart), Lane::Quick).unwrap();
     let second = renderer.render(&request(&chart), Lane::Quick).unwrap();
-    assert!(Arc::ptr_eq(&first, &second));
+    assert_eq!(first, second);
     assert_eq!(reads.get(), 1);
     let other = renderer
         .render(
@@ -408,7 +408,7 @@ fn a_chart_is_rendered_as_the_helm_version_of_the_stack_renders_it() {
 fn threads_that_ask_for_the_same_render_it_once() {
     let reads = AtomicUsize::new(0);
     let renderer = Renderer::new(1 << 20);
-    let renderings: Vec<Arc<Rendered>> = std::thread::scope(|scope| {
+    let renderings: Vec<Rendered> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
             .map(|_| {
                 scope.spawn(|| {
@@ -425,7 +425,7 @@ fn threads_that_ask_for_the_same_render_it_once() {
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    assert!(renderings.iter().all(|rendered| Arc::ptr_eq(rendered, &renderings[0])));
+    assert!(renderings.iter().all(|rendered| *rendered == renderings[0]));
     assert_eq!(reads.into_inner(), 1);
 }
 

@@ -6,7 +6,6 @@ mod charts;
 
 use std::cell::Cell;
 use std::path::Path;
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -33,7 +32,7 @@ fn keeping(bytes: usize) -> Renderer {
 }
 
 /// In the slow lane, and once more when that did not end in time: machines that test have more to do.
-fn render(files: &[(&str, &str)]) -> Result<Arc<Rendered>, RenderError> {
+fn render(files: &[(&str, &str)]) -> Result<Rendered, RenderError> {
     let once = || renderer().render(&request(&|| Ok(archive(files))), Lane::Slow);
     let mut rendered = once();
     for _ in 0..5 {
@@ -403,7 +402,7 @@ fn an_equal_request_gets_the_same_rendering_and_a_failure_is_not_kept() {
     let chart = || Ok(archive(&[("templates/a.tera", OBJECT)]));
     let first = renderer.render(&request(&chart), Lane::Slow).unwrap();
     let second = renderer.render(&request(&|| panic!("it is kept")), Lane::Slow).unwrap();
-    assert!(Arc::ptr_eq(&first, &second));
+    assert_eq!(first, second);
 
     let stopped = keeping(1 << 20).with_deadline(Duration::ZERO);
     let error = stopped.render(&request(&chart), Lane::Slow).unwrap_err();
