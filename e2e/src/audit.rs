@@ -114,10 +114,7 @@ impl AuditLog {
             .context("failed to mark the audit log")?;
         let what = format!("{path} to be in the audit log");
         let text = eventually(SETTLE_DEADLINE, what, async || {
-            let mut file = File::open(&self.path).await?;
-            file.seek(SeekFrom::Start(start)).await?;
-            let mut text = Vec::new();
-            file.read_to_end(&mut text).await?;
+            let mut text = self.whole_lines(start).await?;
             let position = rfind(&text, marker.as_bytes()).ok_or_else(|| anyhow!("{} bytes without it", text.len()))?;
             let end = find(&text[position..], b"\n").ok_or_else(|| anyhow!("half of its line"))?;
             text.truncate(position + end + 1);
@@ -125,6 +122,20 @@ impl AuditLog {
         })
         .await?;
         String::from_utf8(text).context("the audit log is not text")
+    }
+
+    /// The lines that begin at `start` or later: the end of the file, when somebody looked for it, may have been in the middle of a line.
+    async fn whole_lines(&self, start: u64) -> Result<Vec<u8>> {
+        let mut file = File::open(&self.path).await?;
+        let mut text = Vec::new();
+        let Some(before) = start.checked_sub(1) else {
+            file.read_to_end(&mut text).await?;
+            return Ok(text);
+        };
+        file.seek(SeekFrom::Start(before)).await?;
+        file.read_to_end(&mut text).await?;
+        let first = find(&text, b"\n").ok_or_else(|| anyhow!("half of a line"))?;
+        Ok(text.split_off(first + 1))
     }
 }
 
