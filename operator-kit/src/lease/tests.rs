@@ -837,7 +837,7 @@ async fn who_stood_still_hears_the_answers_that_lie_there_before_it_gives_up() {
         }
         // The process is stopped, and answered meanwhile; when it goes on the Lease that it knows of has run out.
         open.notify_one();
-        advance(timing.renew_deadline - Duration::from_secs(1)).await;
+        advance(timing.renew_deadline.saturating_sub(Duration::from_secs(1))).await;
         sleep(timing.retry_period * 2).await;
         assert!(!is_lost(&replica.leadership.borrow()), "{:?}", replica.leadership);
         assert!(replica.fence.is_open() && replica.tenure.holds(0));
