@@ -25,7 +25,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(after_long_help = INSTALLATION)]
 pub(crate) struct PrintManifests {
-    /// Print these parts only; without certificates, all
+    /// What to print; otherwise crds and roles
     #[arg(value_enum, value_name = "PART")]
     pub(crate) parts: Vec<Part>,
     /// Namespace of the operator
@@ -40,7 +40,7 @@ pub(crate) enum Part {
     Crds,
     /// Roles of people and of the operator; who has them is for you to bind
     Roles,
-    /// Service and configuration of the webhooks, where the operator serves them
+    /// Service and configuration of the webhooks, once the operator serves them
     Webhooks,
     /// The certificate of the webhooks, where cert-manager runs
     Certificates,

@@ -9,8 +9,9 @@ use crds::manifests;
 
 use crate::arguments::{Part, PrintManifests};
 
-/// What is printed where nothing is named: cert-manager need not be there.
-const USUAL: [Part; 3] = [Part::Crds, Part::Roles, Part::Webhooks];
+/// What is printed where nothing is named: cert-manager need not be there, and before an operator serves the webhooks with a certificate that they
+/// trust, nobody could create a Cluster of ours.
+const USUAL: [Part; 2] = [Part::Crds, Part::Roles];
 
 /// Standard output cannot be written.
 #[derive(Debug, thiserror::Error)]
