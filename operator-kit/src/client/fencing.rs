@@ -5,7 +5,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use http::Request;
+use http::{Request, Response, StatusCode};
 use kube::client::Body;
 use tower::{BoxError, Layer, Service};
 
@@ -40,9 +40,9 @@ pub(super) struct Fencing<S> {
     fence: Fence,
 }
 
-impl<S> Service<Request<Body>> for Fencing<S>
+impl<S, B> Service<Request<Body>> for Fencing<S>
 where
-    S: Service<Request<Body>>,
+    S: Service<Request<Body>, Response = Response<B>>,
     S::Error: Into<BoxError>,
     S::Future: Send + 'static,
 {
@@ -68,10 +68,18 @@ where
             // Also where no connection could be made, which cannot be told from one that broke: Leases wait a little longer then.
             let departure = fence.leaves();
             let answer = answer.await.map_err(Into::into)?;
-            departure.answered();
+            if is_final(answer.status()) {
+                departure.answered();
+            }
             Ok(answer)
         })
     }
+}
+
+/// Whether nothing of a write comes any more after this answer. An API server that gave up on etcd says 500 or 504, and a load balancer that
+/// gave up on the API server 502, 503 or 504: what they gave up on may still be done.
+fn is_final(status: StatusCode) -> bool {
+    !status.is_server_error()
 }
 
 #[cfg(test)]
@@ -81,7 +89,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::time::Duration;
 
-    use http::{Method, Response};
+    use http::Method;
     use tower::{ServiceExt, service_fn};
 
     use super::*;
@@ -128,8 +136,26 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_has_left_and_was_not_answered_may_still_be_done() {
-        assert!(!is_doubted(async { Ok(Response::new(())) }).await);
         assert!(is_doubted(std::future::pending()).await);
         assert!(is_doubted(async { Err(io::Error::from(io::ErrorKind::ConnectionReset)) }).await);
+    }
+    #[tokio::test]
+    async fn an_answer_that_leaves_open_what_became_of_a_write_is_no_end_of_it() {
+        for (status, is_open) in [
+            (200, false),
+            (201, false),
+            (403, false),
+            (404, false),
+            (409, false),
+            (422, false),
+            (429, false),
+            (500, true),
+            (502, true),
+            (503, true),
+            (504, true),
+        ] {
+            let answer = Response::builder().status(status).body(()).unwrap();
+            assert_eq!(is_doubted(async { Ok(answer) }).await, is_open, "{status}");
+        }
     }
 }

@@ -18,7 +18,7 @@ const LANDING: Duration = Duration::from_mins(1);
 pub struct Fence {
     /// `None`: always open.
     until: Option<Arc<AtomicU64>>,
-    /// Until when what has left and was never answered may still be done.
+    /// Until when what has left and was never answered for certain may still be done.
     landing: Arc<AtomicU64>,
     clock: Clock,
 }
@@ -80,7 +80,7 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A write that has left. Dropped before it was answered, it may be done for a while yet.
+/// A write that has left. Dropped before an answer said what became of it, it may be done for a while yet.
 #[derive(Debug)]
 pub(crate) struct Departure {
     landing: Arc<AtomicU64>,
@@ -88,7 +88,7 @@ pub(crate) struct Departure {
 }
 
 impl Departure {
-    /// It was answered, so that nothing of it comes any more.
+    /// It was answered so that nothing of it comes any more.
     pub(crate) fn answered(mut self) {
         self.until = 0;
     }
