@@ -88,21 +88,28 @@ const ROOMS: &[Room] = &[
         without: WORLD,
         pure: true,
     },
+    // Files and threads; what is in the files is not its business.
+    Room {
+        name: "storage",
+        rooms: &[],
+        without: &["hyper", "kube-core", "k8s-openapi"],
+        pure: false,
+    },
     Room {
         name: "release",
-        rooms: &["crds"],
+        rooms: &["crds", "storage"],
         without: &["kube-client", "kube-runtime"],
         pure: false,
     },
     Room {
         name: "operator-kit",
-        rooms: &["crds", "planning"],
+        rooms: &["crds", "planning", "storage"],
         without: &["tera", "libyaml-safer"],
         pure: false,
     },
     Room {
         name: "core-operator",
-        rooms: &["crds", "planning", "rendering", "release", "operator-kit"],
+        rooms: &["crds", "planning", "rendering", "storage", "release", "operator-kit"],
         without: &[],
         pure: false,
     },

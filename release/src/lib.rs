@@ -12,7 +12,6 @@
 //! This room says what is there. Which release is wanted, what a broken one means for its stack, and every Kubernetes object are decided elsewhere.
 
 mod archive;
-mod blocking;
 mod description;
 mod digest;
 mod files;

@@ -16,9 +16,9 @@ use release::source::{GithubOptions, GithubSource, HttpOptions, HttpSource, Rele
 use release::{Digest, ErrorClass};
 use thiserror::Error;
 
-use self::secrets::Secrets;
+use self::secrets::{MAX_CERTIFICATES, Secrets};
 use super::SourceKind;
-use super::file::FileError;
+use super::file::{FileError, NamedFile};
 use super::place::Place;
 use super::secret::SecretError;
 
@@ -102,11 +102,22 @@ pub(crate) struct Connector {
     client: Client,
     network: Network,
     usual: UsualSource,
+    /// Those of the usual source.
+    certificates: Option<NamedFile>,
 }
 
 impl Connector {
     pub(crate) fn new(client: Client, network: Network, usual: UsualSource) -> Self {
-        Self { client, network, usual }
+        let certificates = match &usual {
+            UsualSource::Remote { certificates, .. } => certificates.clone(),
+            UsualSource::Directory => None,
+        };
+        Self {
+            client,
+            network,
+            usual,
+            certificates: certificates.map(|path| NamedFile::new("--source-ca-file", path, MAX_CERTIFICATES)),
+        }
     }
 
     /// How the API server is asked.
@@ -168,18 +179,21 @@ impl Connect for PlaceConnection {
 
     fn connect(&self) -> BoxFuture<'_, Result<Connection, ConnectError>> {
         async move {
-            let Connector { client, network, usual } = self.connector.as_ref();
+            let Connector {
+                client,
+                network,
+                usual,
+                certificates,
+            } = self.connector.as_ref();
             let (source, given) = match (&self.place, usual) {
                 (Place::Remote { source, namespace }, _) => (source, Secrets::read(client, source, namespace).await?),
                 (
                     _,
                     UsualSource::Remote {
-                        source,
-                        credentials,
-                        certificates,
+                        source, credentials, ..
                     },
                 ) => {
-                    let given = Secrets::of_operator(credentials.clone(), certificates.as_deref());
+                    let given = Secrets::of_operator(credentials.clone(), certificates.as_ref());
                     (source.as_ref(), given.await?)
                 }
                 // A directory is not come to in this way.

@@ -2,13 +2,12 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use release::ErrorClass;
+use storage::{BlockingWork, ReadError};
 use thiserror::Error;
-use tokio::fs::File;
-use tokio::io::AsyncReadExt;
-use tokio::time::timeout;
 
 /// For a storage that hangs.
 const READ_DEADLINE: Duration = Duration::from_secs(5);
@@ -54,22 +53,38 @@ impl FileError {
     }
 }
 
-/// Reads the file that a flag names.
-pub(super) async fn read(flag: &'static str, path: &Path, limit: usize) -> Result<Vec<u8>, FileError> {
-    let content = timeout(READ_DEADLINE, beginning(path, limit));
-    let content = content.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-    let path = path.to_owned();
-    match content {
-        Ok(content) if content.len() > limit => Err(FileError::TooLarge { path, flag, limit }),
-        Ok(content) => Ok(content),
-        Err(source) => Err(FileError::Read { path, flag, source }),
-    }
+/// A file that a flag names. However often it is asked for, one thread at most waits for it.
+#[derive(Debug)]
+pub(super) struct NamedFile {
+    flag: &'static str,
+    path: PathBuf,
+    limit: usize,
+    work: Arc<BlockingWork>,
 }
 
-/// One byte more than there may be, where there are so many.
-async fn beginning(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
-    let mut content = Vec::new();
-    let file = File::open(path).await?;
-    file.take(limit as u64 + 1).read_to_end(&mut content).await?;
-    Ok(content)
+impl NamedFile {
+    /// `limit`: most bytes that it may have.
+    pub(super) fn new(flag: &'static str, path: PathBuf, limit: usize) -> Self {
+        let work = BlockingWork::new(1, READ_DEADLINE);
+        Self {
+            flag,
+            path,
+            limit,
+            work,
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is in it now.
+    pub(super) async fn read(&self) -> Result<Vec<u8>, FileError> {
+        let (path, flag) = (self.path.clone(), self.flag);
+        let read = self.work.read(self.path.clone(), self.limit).await;
+        read.map_err(|error| match error {
+            ReadError::Read(source) => FileError::Read { path, flag, source },
+            ReadError::TooLarge { limit } => FileError::TooLarge { path, flag, limit },
+        })
+    }
 }

@@ -21,7 +21,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::{self, Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::file::{self, FileError};
+use super::file::{FileError, NamedFile};
 use super::secret::{Read, SecretError};
 use super::{SourceChange, is_recent, lock};
 
@@ -99,7 +99,7 @@ impl KeyError {
 pub(super) struct KeyRing {
     client: Client,
     /// The trust root of policies that name none.
-    own_root: Option<PathBuf>,
+    own_root: Option<NamedFile>,
     changes: mpsc::UnboundedSender<SourceChange>,
     cancel: CancellationToken,
     known: Mutex<HashMap<KeyPlace, Known>>,
@@ -128,7 +128,7 @@ impl KeyRing {
     ) -> Arc<Self> {
         Arc::new(Self {
             client,
-            own_root,
+            own_root: own_root.map(|path| NamedFile::new(TRUST_ROOT_FLAG, path, MAX_ROOT_BYTES)),
             changes,
             cancel,
             known: Mutex::default(),
@@ -239,10 +239,10 @@ impl KeyRing {
     /// The trust root that a policy names, or else the operator's own.
     async fn root(&self, place: &KeyPlace, named: Option<&SecretReference>) -> Result<TrustRoot, KeyError> {
         let Some(reference) = named else {
-            let path = self.own_root.as_deref().ok_or(KeyError::NoRoot)?;
-            let root = file::read(TRUST_ROOT_FLAG, path, MAX_ROOT_BYTES).await?;
+            let file = self.own_root.as_ref().ok_or(KeyError::NoRoot)?;
+            let root = file.read().await?;
             return TrustRoot::from_json(&root).map_err(|source| KeyError::OwnRoot {
-                path: path.to_owned(),
+                path: file.path().to_owned(),
                 source,
             });
         };

@@ -17,7 +17,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio_util::sync::CancellationToken;
 
-use super::files::{CertificateError, Pair, Usable};
+use super::files::{CertificateError, Folder, Pair, Usable};
 use crate::failure::chain;
 use crate::telemetry::Gate;
 
@@ -81,13 +81,13 @@ pub fn follow(
     expiries: &Expiries,
     cancel: CancellationToken,
 ) -> Certificates {
-    let certificates = Certificates::default();
+    let (certificates, folder) = (Certificates::default(), Folder::new(directory));
     let mut keeper = Keeper::new(server, certificates.clone(), gate, expiries);
     let following = async move {
         let mut looks = tokio::time::interval(LOOK_EVERY);
         loop {
             looks.tick().await;
-            keeper.look(Pair::read(&directory).await, Timestamp::now());
+            keeper.look(folder.read().await, Timestamp::now());
         }
     };
     tokio::spawn(cancel.run_until_cancelled_owned(following));

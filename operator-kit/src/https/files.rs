@@ -1,7 +1,8 @@
 //! A certificate and its key as files, as cert-manager and kubelets leave them in a folder.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -10,16 +11,14 @@ use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
-use tokio::fs::File;
-use tokio::io::AsyncReadExt;
-use tokio::time::timeout;
+use storage::{BlockingWork, ReadError};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 const CERTIFICATE_FILE: &str = "tls.crt";
 const KEY_FILE: &str = "tls.key";
 
 /// A chain of certificates takes a few kilobytes.
-const FILE_LIMIT: u64 = 1 << 20;
+const FILE_LIMIT: usize = 1 << 20;
 
 /// For a storage that hangs.
 const READ_DEADLINE: Duration = Duration::from_secs(5);
@@ -57,6 +56,37 @@ pub(super) enum CertificateError {
     },
 }
 
+/// The folder in which both files are. However often they are looked at, one thread at most waits for their storage.
+pub(super) struct Folder {
+    directory: PathBuf,
+    work: Arc<BlockingWork>,
+}
+
+impl Folder {
+    pub(super) fn new(directory: PathBuf) -> Self {
+        let work = BlockingWork::new(1, READ_DEADLINE);
+        Self { directory, work }
+    }
+
+    /// Reads both files.
+    pub(super) async fn read(&self) -> Result<Pair, CertificateError> {
+        Ok(Pair {
+            directory: self.directory.clone(),
+            certificate: self.content(CERTIFICATE_FILE).await?,
+            key: self.content(KEY_FILE).await?,
+        })
+    }
+
+    async fn content(&self, file: &str) -> Result<Vec<u8>, CertificateError> {
+        let path = self.directory.join(file);
+        let read = self.work.read(path.clone(), FILE_LIMIT).await;
+        read.map_err(|error| match error {
+            ReadError::Read(source) => CertificateError::Read { path, source },
+            ReadError::TooLarge { .. } => CertificateError::Size { path },
+        })
+    }
+}
+
 /// The content of both files.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Pair {
@@ -74,15 +104,6 @@ pub(super) struct Usable {
 }
 
 impl Pair {
-    /// Reads both files of a folder.
-    pub(super) async fn read(directory: &Path) -> Result<Self, CertificateError> {
-        Ok(Self {
-            directory: directory.to_owned(),
-            certificate: content(directory.join(CERTIFICATE_FILE)).await?,
-            key: content(directory.join(KEY_FILE)).await?,
-        })
-    }
-
     /// Checks that both are what they should be and belong together.
     pub(super) fn usable(&self) -> Result<Usable, CertificateError> {
         let path = self.directory.join(CERTIFICATE_FILE);
@@ -109,21 +130,4 @@ impl Pair {
 fn end_of(certificate: &CertificateDer<'_>) -> Option<Timestamp> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     Timestamp::from_second(certificate.validity().not_after.timestamp()).ok()
-}
-
-async fn content(path: PathBuf) -> Result<Vec<u8>, CertificateError> {
-    let reading = async {
-        let mut content = Vec::new();
-        let file = File::open(&path).await?;
-        file.take(FILE_LIMIT + 1).read_to_end(&mut content).await?;
-        Ok(content)
-    };
-    let read = timeout(READ_DEADLINE, reading)
-        .await
-        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-    match read {
-        Ok(content) if content.len() as u64 > FILE_LIMIT => Err(CertificateError::Size { path }),
-        Ok(content) => Ok(content),
-        Err(source) => Err(CertificateError::Read { path, source }),
-    }
 }

@@ -3,6 +3,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
@@ -10,17 +11,21 @@ use jiff::Timestamp;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use rcgen::{BasicConstraints, Certificate, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::runtime::Builder;
+use tokio::task::spawn_blocking;
+use tokio::time;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 use super::certificate::Keeper;
-use super::files::Pair;
+use super::files::Folder;
 use super::*;
 use crate::client::install_crypto;
 use crate::serving::CONNECTIONS;
@@ -115,7 +120,8 @@ impl Followed {
 
     async fn look_in(&mut self, year: i32) {
         let now: Timestamp = format!("{year}-06-01T00:00:00Z").parse().unwrap();
-        self.keeper.look(Pair::read(self.directory.path()).await, now);
+        let folder = Folder::new(self.directory.path().to_owned());
+        self.keeper.look(folder.read().await, now);
     }
 
     fn metric(&self, name: &str) -> i64 {
@@ -319,4 +325,40 @@ async fn connections_that_are_silent_before_or_after_the_handshake_give_their_pl
     are_ended(idle).await;
     let mut next = authority.connect(address).await;
     assert!(ask(&mut next).await.starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn a_folder_that_hangs_takes_one_thread_and_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("tls.crt");
+    // Whoever opens it waits for somebody who writes.
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let runtime = Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .max_blocking_threads(2)
+        .build();
+    runtime.unwrap().block_on(async {
+        let (cancel, readiness) = (CancellationToken::new(), Readiness::default());
+        let expiries = Expiries::register(&mut Registry::default());
+        let gate = readiness.gate("test");
+        follow("test", folder.path().to_owned(), gate, &expiries, cancel.clone());
+        while !readiness
+            .missing()
+            .iter()
+            .any(|line| line.contains("no answer within 5 seconds"))
+        {
+            time::advance(Duration::from_secs(1)).await;
+        }
+        for _ in 0..60 {
+            time::advance(Duration::from_secs(1)).await;
+        }
+        time::resume();
+        let other = time::timeout(Duration::from_secs(30), spawn_blocking(|| "done")).await;
+        cancel.cancel();
+        let writer = fs::File::options().read(true).write(true).open(&pipe).unwrap();
+        fs::remove_file(&pipe).unwrap();
+        drop(writer);
+        assert_eq!(other.expect("there is a thread").unwrap(), "done");
+    });
 }

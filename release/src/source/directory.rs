@@ -15,12 +15,12 @@ use std::{
 };
 
 use crds::names::ReleaseTag;
+use storage::{BlockingWork, Unanswered};
 use tokio::time;
 
 use super::{Content, ListedRelease, Listing, ReleaseSource, RemoteFile, Resolved, SourceError, SourceFuture, beside};
 use crate::{
     Digest, Evidence, Release, ReleaseError, SUMS, SUMS_BUNDLE, SUMS_SIGNATURE,
-    blocking::{BlockingWork, Unanswered},
     files::{Stamps, stamps, tag_of_directory},
 };
 

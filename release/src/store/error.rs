@@ -8,9 +8,10 @@ use std::{
 };
 
 use crds::names::ReleaseTag;
+use storage::Unanswered;
 use thiserror::Error;
 
-use crate::{Digest, ErrorClass, ReleaseError, blocking::Unanswered, source::SourceError};
+use crate::{Digest, ErrorClass, ReleaseError, source::SourceError};
 
 /// Why a release is not to be had. Everybody who waited for one download gets the same error.
 #[derive(Clone, Debug, Error)]

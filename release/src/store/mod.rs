@@ -35,6 +35,7 @@ use std::{
 };
 
 use crds::names::ReleaseTag;
+use storage::BlockingWork;
 
 use self::{contents::Contents, disk::Disk, download::Downloads};
 pub use self::{
@@ -43,7 +44,6 @@ pub use self::{
 };
 use crate::{
     Digest, Evidence, Release,
-    blocking::BlockingWork,
     source::{ReleaseSource, Resolved},
 };
 

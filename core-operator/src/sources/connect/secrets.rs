@@ -1,13 +1,11 @@
 //! What a source is given, by Secrets or by the operator: read when the source is connected to, never kept in a cache, never shown.
 
-use std::path::Path;
-
 use crds::source::Source;
 use kube::Client;
 use release::Digest;
 use release::http::{Credentials, SecretString};
 
-use super::super::file::{self, FileError};
+use super::super::file::{FileError, NamedFile};
 use super::super::secret::{Read, SecretError};
 
 /// What names the Secrets.
@@ -19,7 +17,7 @@ const PASSWORD: &str = "password";
 /// Where certificates are, unless another key is named; as cert-manager calls it.
 const CERTIFICATES: &str = "ca.crt";
 /// Longest file of certificates, as much as a Secret may hold.
-const MAX_CERTIFICATES: usize = 1 << 20;
+pub(super) const MAX_CERTIFICATES: usize = 1 << 20;
 
 /// What a source is given.
 #[derive(Default)]
@@ -34,11 +32,11 @@ impl Secrets {
     /// What the operator was started with. Its environment does not change while it runs; a file does.
     pub(super) async fn of_operator(
         credentials: Option<Credentials>,
-        certificates: Option<&Path>,
+        certificates: Option<&NamedFile>,
     ) -> Result<Self, FileError> {
         let certificates = match certificates {
             None => None,
-            Some(path) => Some(file::read("--source-ca-file", path, MAX_CERTIFICATES).await?),
+            Some(file) => Some(file.read().await?),
         };
         Ok(Self {
             credentials,

@@ -1,4 +1,4 @@
-//! Work that blocks, such as reading files: never on the threads of the runtime, in bounded time and number.
+//! Work that blocks, in bounded time and number.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use tokio::{
 /// So much blocking work at once, each for so long. Work that outlives its deadline keeps its place, so that a storage that hangs holds
 /// at most so many threads.
 #[derive(Debug)]
-pub(crate) struct BlockingWork {
+pub struct BlockingWork {
     places: Arc<Semaphore>,
     /// Changes whenever work ends.
     ended: watch::Sender<()>,
@@ -20,7 +20,7 @@ pub(crate) struct BlockingWork {
 
 /// Why work gave no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub(crate) enum Unanswered {
+pub enum Unanswered {
     /// It took too long, or everything before it did.
     #[error("no answer within {} seconds", .after.as_secs())]
     TimedOut {
@@ -33,7 +33,8 @@ pub(crate) enum Unanswered {
 }
 
 impl BlockingWork {
-    pub(crate) fn new(at_once: usize, deadline: Duration) -> Arc<Self> {
+    /// Places for so much work at once; each piece of it may take this long.
+    pub fn new(at_once: usize, deadline: Duration) -> Arc<Self> {
         Arc::new(Self {
             places: Arc::new(Semaphore::new(at_once)),
             ended: watch::Sender::default(),
@@ -42,7 +43,7 @@ impl BlockingWork {
     }
 
     /// Does this work. Waiting for a place takes no time from it.
-    pub(crate) async fn run<T: Send + 'static>(
+    pub async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Unanswered> {
@@ -59,7 +60,7 @@ impl BlockingWork {
     }
 
     /// Waits its turn for as long as others get theirs.
-    pub(crate) async fn place(self: &Arc<Self>) -> Result<Place, Unanswered> {
+    pub async fn place(self: &Arc<Self>) -> Result<Place, Unanswered> {
         let mut ended = self.ended.subscribe();
         let turn = Arc::clone(&self.places).acquire_owned();
         tokio::pin!(turn);
@@ -85,7 +86,7 @@ impl BlockingWork {
 }
 
 /// One of the places, until it is dropped.
-pub(crate) struct Place {
+pub struct Place {
     _permit: OwnedSemaphorePermit,
     work: Arc<BlockingWork>,
 }
