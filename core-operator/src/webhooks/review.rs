@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::body::Body;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use crds::ClusterStackSpec;
 use crds::webhooks::{CLUSTER_ADDON_PATH, CLUSTER_PATH, CLUSTER_STACK_PATH, CLUSTER_STACK_RELEASE_PATH};
+use futures::StreamExt;
 use kube::api::DynamicObject;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview, Operation};
 use kube::core::response::{Status, StatusSummary};
@@ -21,7 +22,7 @@ use planning::admission::{
     ClusterChange, InUse, Users, Verdict, addon_update, deletion, users_of_release, users_of_stack,
 };
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use super::Tally;
@@ -30,8 +31,14 @@ use super::facts::Facts;
 /// Most bytes of a review: the object before and after, each as large as the API server takes it (3 MiB), and a little around them.
 const BODY_LIMIT: usize = 7 << 20;
 
-/// Reviews that are read and answered at once; more wait for their turn.
+/// Reviews that are answered at once; more wait for their turn. It is taken when all of a review is here, so that who sends slowly has none.
 const AT_ONCE: usize = 16;
+
+/// Bytes of a review that are read without more ado: many times what a Cluster usually has before and after.
+const USUAL_BODY: usize = 128 << 10;
+
+/// Reviews with more bytes than that which are here at once; more wait for their turn.
+const LARGE_AT_ONCE: usize = 8;
 
 /// From the first byte of a review to the last of the answer: less than the API server waits, so that it hears from us why.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(4);
@@ -40,6 +47,7 @@ struct Desk {
     facts: Facts,
     tally: Tally,
     turns: Semaphore,
+    large: Semaphore,
 }
 
 /// Whom a review is about.
@@ -68,29 +76,58 @@ pub(super) fn router(facts: Facts, tally: Tally) -> Router {
         facts,
         tally,
         turns: Semaphore::new(AT_ONCE),
+        large: Semaphore::new(LARGE_AT_ONCE),
     });
-    let webhook = |kind: Kind| post(move |State(desk): State<Arc<Desk>>, body: Bytes| answer(desk, kind, body));
+    let webhook = |kind: Kind| post(move |State(desk): State<Arc<Desk>>, request: Request| answer(desk, kind, request));
     Router::new()
         .route(CLUSTER_PATH, webhook(Kind::Cluster))
         .route(CLUSTER_STACK_PATH, webhook(Kind::Stack))
         .route(CLUSTER_STACK_RELEASE_PATH, webhook(Kind::Release))
         .route(CLUSTER_ADDON_PATH, webhook(Kind::Addon))
-        .layer(DefaultBodyLimit::max(BODY_LIMIT))
-        .layer(from_fn_with_state(Arc::clone(&desk), within_bounds))
+        .layer(from_fn(in_time))
         .with_state(desk)
 }
 
-async fn within_bounds(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
-    let answering = async {
-        let _turn = desk.turns.acquire().await;
-        next.run(request).await
-    };
-    let answered = timeout(ANSWER_DEADLINE, answering).await;
+async fn in_time(request: Request, next: Next) -> Response {
+    let answered = timeout(ANSWER_DEADLINE, next.run(request)).await;
     answered.unwrap_or_else(|_| (StatusCode::SERVICE_UNAVAILABLE, "no answer in time; try again\n").into_response())
 }
 
-async fn answer(desk: Arc<Desk>, kind: Kind, body: Bytes) -> Response {
-    let review = serde_json::from_slice::<AdmissionReview<DynamicObject>>(&body);
+/// The bytes of a review.
+struct Content<'a> {
+    bytes: Vec<u8>,
+    /// As long as there are more of them than is usual.
+    _place: Option<SemaphorePermit<'a>>,
+}
+
+impl Desk {
+    /// Reads a body of at most [`BODY_LIMIT`] bytes. How long that takes is up to who sends it.
+    async fn content(&self, body: Body) -> Result<Content<'_>, Response> {
+        let refused = |status: StatusCode, words: &'static str| (status, words).into_response();
+        let (mut bytes, mut place) = (Vec::new(), None);
+        let mut pieces = body.into_data_stream();
+        while let Some(piece) = pieces.next().await {
+            let piece = piece.map_err(|_| refused(StatusCode::BAD_REQUEST, "the review was not sent to its end\n"))?;
+            let length = bytes.len() + piece.len();
+            if length > BODY_LIMIT {
+                return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, "the review is too large\n"));
+            }
+            if length > USUAL_BODY && place.is_none() {
+                place = self.large.acquire().await.ok();
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        Ok(Content { bytes, _place: place })
+    }
+}
+
+async fn answer(desk: Arc<Desk>, kind: Kind, request: Request) -> Response {
+    let content = match desk.content(request.into_body()).await {
+        Ok(content) => content,
+        Err(refused) => return refused,
+    };
+    let _turn = desk.turns.acquire().await;
+    let review = serde_json::from_slice::<AdmissionReview<DynamicObject>>(&content.bytes);
     let request: Option<AdmissionRequest<DynamicObject>> = review.ok().and_then(|review| review.try_into().ok());
     let Some(request) = request else {
         desk.tally.count(kind.name(), "unreadable");

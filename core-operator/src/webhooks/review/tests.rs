@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 
 use axum::body::to_bytes;
+use futures::stream;
 use http::Method;
 use kube::Client;
 use kube::client::Body;
@@ -11,11 +12,16 @@ use operator_kit::telemetry::Readiness;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 use tower::{ServiceExt, service_fn};
 
 use super::*;
 use crate::clusters::ClusterSight;
+
+/// As many as the server takes at once.
+const CONNECTIONS: usize = 256;
 
 /// What the API server has. What a read finds may be newer than what the watch told.
 #[derive(Clone, Default)]
@@ -132,15 +138,20 @@ impl Operator {
         }
     }
 
-    async fn post(&self, path: &str, body: Vec<u8>) -> (StatusCode, Vec<u8>) {
-        let request = http::Request::builder().method(Method::POST).uri(path);
-        let request = request.body(axum::body::Body::from(body)).expect("a request");
-        let answer = self.router.clone().oneshot(request).await.expect("an answer");
+    async fn post(&self, path: &str, body: impl Into<axum::body::Body>) -> (StatusCode, Vec<u8>) {
+        let answer = self.sent(path, body.into()).await;
         let status = answer.status();
         (
             status,
             to_bytes(answer.into_body(), BODY_LIMIT).await.expect("a body").to_vec(),
         )
+    }
+
+    fn sent(&self, path: &str, body: axum::body::Body) -> impl Future<Output = Response> + Send + use<> {
+        let request = http::Request::builder().method(Method::POST).uri(path);
+        let request = request.body(body).expect("a request");
+        let answer = self.router.clone().oneshot(request);
+        async { answer.await.expect("an answer") }
     }
 
     /// The response within the review.
@@ -280,7 +291,7 @@ async fn an_api_server_that_does_not_answer_costs_two_seconds_and_nobody_the_clu
         ..World::default()
     };
     let operator = Operator::new(&world).await;
-    let begun = tokio::time::Instant::now();
+    let begun = Instant::now();
     let answer = operator
         .review(CLUSTER_PATH, "CREATE", None, Some(&cluster(("web", CLASS))))
         .await;
@@ -315,7 +326,7 @@ async fn news_that_a_standby_does_not_act_on_do_not_stop_its_watch() {
     tokio::select! {
         () = sight.stand_by() => panic!("there is always more to come"),
         () = known => {}
-        () = tokio::time::sleep(Duration::from_mins(1)) => panic!("the watch waits for its reader"),
+        () = time::sleep(Duration::from_mins(1)) => panic!("the watch waits for its reader"),
     }
     let used = clusters.used_by("fleet").expect("known");
     assert_eq!(used.values().map(BTreeSet::len).sum::<usize>(), world.crowd);
@@ -341,12 +352,52 @@ async fn hostile_bodies_are_refused_within_bounds() {
     let (status, _) = operator.post(CLUSTER_PATH, deep.into_bytes()).await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
 
-    let silent = axum::body::Body::from_stream(futures::stream::pending::<Result<Bytes, Infallible>>());
-    let request = http::Request::builder().method(Method::POST).uri(CLUSTER_PATH);
-    let answer = operator
-        .router
-        .clone()
-        .oneshot(request.body(silent).expect("a request"))
-        .await;
-    assert_eq!(answer.expect("an answer").status(), StatusCode::SERVICE_UNAVAILABLE);
+    let (status, _) = operator.post(CLUSTER_PATH, beginning(0)).await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+}
+
+/// So many bytes of a review, of which the rest does not come.
+fn beginning(length: usize) -> axum::body::Body {
+    let sent = stream::once(async move { Ok::<_, Infallible>(vec![b' '; length]) });
+    axum::body::Body::from_stream(sent.chain(stream::pending()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_sends_slowly_keeps_nobody_else_waiting() {
+    let operator = Operator::new(&World::default()).await;
+    for length in [1, USUAL_BODY, USUAL_BODY + 1] {
+        let mut slow = JoinSet::new();
+        for _ in 0..CONNECTIONS {
+            slow.spawn(operator.sent(CLUSTER_PATH, beginning(length)));
+        }
+        // Each has its turn to send what it does.
+        time::sleep(Duration::from_secs(1)).await;
+        let begun = Instant::now();
+        let foreign = cluster(("web", "quick-start"));
+        let answer = operator.review(CLUSTER_PATH, "CREATE", None, Some(&foreign)).await;
+        assert_eq!(answer["allowed"], true);
+        assert_eq!(begun.elapsed(), Duration::ZERO, "beside beginnings of {length} bytes");
+        while let Some(answer) = slow.join_next().await {
+            assert_eq!(answer.expect("an answer").status(), StatusCode::SERVICE_UNAVAILABLE);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_large_reviews_than_there_may_be_are_here_at_once() {
+    let operator = Operator::new(&World::default()).await;
+    let mut slow = JoinSet::new();
+    for _ in 0..LARGE_AT_ONCE {
+        slow.spawn(operator.sent(CLUSTER_PATH, beginning(USUAL_BODY + 1)));
+    }
+    time::sleep(Duration::from_secs(1)).await;
+    let mut large = cluster(("web", "quick-start"));
+    large["metadata"]["annotations"] = json!({ "note": "x".repeat(USUAL_BODY) });
+    let begun = Instant::now();
+    let answer = operator.review(CLUSTER_PATH, "CREATE", None, Some(&large)).await;
+    assert_eq!(answer["allowed"], true);
+    assert!(
+        begun.elapsed() >= ANSWER_DEADLINE / 2,
+        "it waits for one of them to end"
+    );
 }
