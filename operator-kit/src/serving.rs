@@ -1,7 +1,10 @@
-//! Accepts connections and serves a router on them, within bounds: so many at once, and whoever opens one and is silent does not keep it.
+//! Accepts connections and serves a router on them, within bounds: so many at once, and whoever opens one and is silent, or does not read,
+//! does not keep it.
 //!
 //! HTTP/1.1 alone: that is what the API server speaks with webhooks, and kubelets and scrapers with the rest; a server of HTTP/2 is code that nobody
 //! would use.
+
+mod writing;
 
 use std::future::Future;
 use std::io;
@@ -23,6 +26,8 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
+
+use self::writing::Hurried;
 
 /// A server could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +51,9 @@ pub(crate) const CONNECTIONS: usize = 256;
 
 /// From the first byte of a connection to the last of its handshake.
 const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(5);
+
+/// From when an answer has to wait for its reader to when he has taken all of it.
+const WRITE_DEADLINE: Duration = Duration::from_secs(10);
 
 /// What is being answered when the server is to end may take this long.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -145,7 +153,10 @@ async fn serve_one<H: Handshake>(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(service.idle)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(
+            TokioIo::new(Hurried::new(stream, WRITE_DEADLINE)),
+            TowerToHyperService::new(router),
+        );
     if let Err(error) = shutdown.watch(connection).await {
         tracing::debug!(%error, "a connection ended early");
     }

@@ -44,3 +44,34 @@ async fn no_more_connections_than_there_may_be_are_served_at_once() {
     drop(kept.pop());
     assert!(one_more.read(&mut [0; 16]).await.unwrap() > 0);
 }
+
+#[tokio::test]
+async fn whoever_does_not_read_his_answer_gives_his_place_back() {
+    // More than the system keeps for a reader.
+    const LONG: usize = 64 << 20;
+    let asked = Arc::new(tokio::sync::Notify::new());
+    let tell = Arc::clone(&asked);
+    let answer = move || {
+        tell.notify_one();
+        std::future::ready(vec![0_u8; LONG])
+    };
+    let service = Service {
+        handshake: Plain,
+        router: Router::new().route("/", get(answer)),
+        idle: Duration::from_hours(1),
+    };
+    let cancel = CancellationToken::new();
+    let (address, _task) = serve("127.0.0.1:0".parse().unwrap(), service, cancel).await.unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    asked.notified().await;
+    tokio::time::pause();
+    sleep(WRITE_DEADLINE * 2).await;
+    tokio::time::resume();
+    // What the system kept comes, and then the end.
+    let mut taken = Vec::new();
+    let _ = timeout(Duration::from_mins(1), stream.read_to_end(&mut taken))
+        .await
+        .unwrap();
+    assert!(taken.len() < LONG, "{} bytes", taken.len());
+}
