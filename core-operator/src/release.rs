@@ -52,16 +52,23 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
         return Look::Done(None);
     };
     let shard = shard_of_release(&release, context.tenure.count());
-    let Some(_pass) = context.tenure.enter(shard) else {
+    let Some(pass) = context.tenure.enter(shard) else {
         return Look::NotOurs;
     };
-    let work = Box::pin(work_on(&context, release, part_of));
+    let memory = context
+        .memories
+        .of(&part_of, &ObjectRef::from_obj(release.as_ref()), pass.term());
+    let work = Box::pin(work_on(&context, release, part_of, memory));
     Look::Done(reconciled(("ClusterStackRelease", &namespace, &name), work).await)
 }
 
 /// Reconciles one release; `None` means that only a change can change the decision.
-async fn work_on(context: &Context, mut release: Arc<ClusterStackRelease>, part_of: String) -> Option<Duration> {
-    let memory = context.memories.of(&part_of, &ObjectRef::from_obj(release.as_ref()));
+async fn work_on(
+    context: &Context,
+    mut release: Arc<ClusterStackRelease>,
+    part_of: String,
+    memory: Arc<Mutex<ReleaseMemory>>,
+) -> Option<Duration> {
     lock(&memory).hear(Wishes::of(&release));
     for _ in 0..ROUNDS {
         let sight = look(context, &release, &part_of, &memory).await?;

@@ -32,9 +32,11 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
     let Some(stack) = context.stacks.get(&namespace, &name) else {
         return Look::Done(None);
     };
-    let Some(_pass) = context.tenure.enter(shard_of_stack(&stack, context.tenure.count())) else {
+    let Some(pass) = context.tenure.enter(shard_of_stack(&stack, context.tenure.count())) else {
         return Look::NotOurs;
     };
+    let uid = stack.uid().unwrap_or_default();
+    context.stack_memories.begin(&uid, pass.term());
     let work = Box::pin(work_on(&context, stack, (&namespace, &name)));
     Look::Done(reconciled(("ClusterStack", &namespace, &name), work).await)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crds::conditions::{ConditionType, find};
-use crds::{ClusterStack, ClusterStackRelease, labels};
+use crds::{ClusterStack, ClusterStackRelease};
 use futures::StreamExt;
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use kube::ResourceExt;
@@ -143,9 +143,7 @@ async fn gather(
     }
 }
 
-/// Shards were gained: what is in them is looked at, and nothing is remembered of it from an earlier time.
-///
-/// It is forgotten now and not when a shard was given away, because passes of that time had to end first and remember to the last.
+/// Shards were gained: what is in them is looked at.
 pub(crate) async fn follow_shards(context: Arc<Context>, triggers: Triggers, tidings: Tidings) {
     let mut watch = context.tenure.watch();
     let mut known = Held::new();
@@ -160,15 +158,11 @@ pub(crate) async fn follow_shards(context: Arc<Context>, triggers: Triggers, tid
         let gained = |shard: u16| held.contains_key(&shard) && held.get(&shard) != known.get(&shard);
         for stack in context.stacks.watched() {
             if gained(shard_of_stack(&stack, count)) {
-                context.stack_memories.forget(&stack.uid().unwrap_or_default());
                 triggers.stack(ObjectRef::from_obj(stack.as_ref()));
             }
         }
         for release in context.releases.watched() {
             if gained(shard_of_release(&release, count)) {
-                let namespace = release.namespace().unwrap_or_default();
-                let part_of = labels::part_of("ClusterStackRelease", &namespace, &release.name_any());
-                context.memories.forget(&part_of);
                 triggers.release(ObjectRef::from_obj(release.as_ref()));
             }
         }

@@ -79,6 +79,24 @@ mod tests {
     }
 
     #[test]
+    fn a_shard_that_was_another_process_s_is_begun_without_memory() {
+        let memories = Memories::default();
+        let release = ObjectRef::new("docker-ferrol-1-34-v1").within("fleet");
+        let of = |term| memories.of("release", &release, term);
+        let key = ObjectKey::new("", "Secret", "fleet", "a");
+        let first = of(1);
+        first.lock().unwrap().unused = true;
+        first.lock().unwrap().objects.entry(key).or_default();
+        assert!(of(1).lock().unwrap().unused, "the shard is the same");
+        let again = of(2);
+        assert!(!again.lock().unwrap().unused);
+        assert!(again.lock().unwrap().objects.is_empty());
+        // A pass of the first term that ends late remembers nothing for the second.
+        first.lock().unwrap().unused = true;
+        assert!(!of(2).lock().unwrap().unused);
+    }
+
+    #[test]
     fn a_wish_ends_waits_once() {
         let key = ObjectKey::new("", "Secret", "fleet", "a");
         let mut memory = ReleaseMemory::default();
@@ -107,20 +125,35 @@ pub(crate) struct Memories {
 
 struct Entry {
     release: ObjectRef<ClusterStackRelease>,
+    /// Of the shard in which it is.
+    term: u64,
     memory: Arc<Mutex<ReleaseMemory>>,
 }
 
 impl Memories {
-    /// The memory of a release, empty at first.
-    pub(crate) fn of(&self, part_of: &str, release: &ObjectRef<ClusterStackRelease>) -> Arc<Mutex<ReleaseMemory>> {
+    /// The memory of a release, empty at first and with every term of its shard.
+    ///
+    /// What is of an earlier term goes here, where it would be used, and not when the shard was given away: passes of that time had to end
+    /// first and remembered to the last.
+    pub(crate) fn of(
+        &self,
+        part_of: &str,
+        release: &ObjectRef<ClusterStackRelease>,
+        term: u64,
+    ) -> Arc<Mutex<ReleaseMemory>> {
         let mut entries = self.by_part_of.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || Entry {
             release: release.clone(),
+            term,
             memory: Arc::default(),
         };
         let entry = entries.entry(part_of.to_owned()).or_insert_with(new);
         if entry.release.extra.uid != release.extra.uid {
             // Another release of the same name, made before anybody saw that the first was gone: nothing of that one is true of it.
+            *entry = new();
+        }
+        if entry.term != term {
+            // Others worked on it in between.
             *entry = new();
         }
         Arc::clone(&entry.memory)

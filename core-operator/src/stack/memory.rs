@@ -11,6 +11,8 @@ use planning::stack::{ActionFailure, StackAction};
 /// Memory of one stack.
 #[derive(Clone, Default)]
 pub(super) struct StackMemory {
+    /// Of the shard in which it is.
+    term: u64,
     /// When its status was last written.
     pub(super) status_written_at: Option<Timestamp>,
     /// How often in a row its status could not be written.
@@ -26,6 +28,18 @@ pub(crate) struct StackMemories {
 }
 
 impl StackMemories {
+    /// A pass begins. What is remembered of an earlier term of the shard is forgotten: others worked on the stack since.
+    pub(super) fn begin(&self, uid: &str, term: u64) {
+        self.change(uid, |memory| {
+            if memory.term != term {
+                *memory = StackMemory {
+                    term,
+                    ..StackMemory::default()
+                };
+            }
+        });
+    }
+
     /// A copy of what is remembered.
     pub(super) fn of(&self, uid: &str) -> StackMemory {
         self.by_uid
@@ -75,5 +89,21 @@ impl StackMemories {
     fn change(&self, uid: &str, change: impl FnOnce(&mut StackMemory)) {
         let mut memories = self.by_uid.lock().unwrap_or_else(PoisonError::into_inner);
         change(memories.entry(uid.to_owned()).or_default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shard_that_was_another_process_s_is_begun_without_memory() {
+        let memories = StackMemories::default();
+        memories.begin("a", 1);
+        memories.status_written("a", Timestamp::UNIX_EPOCH);
+        memories.begin("a", 1);
+        assert!(memories.of("a").status_written_at.is_some(), "the shard is the same");
+        memories.begin("a", 2);
+        assert!(memories.of("a").status_written_at.is_none());
     }
 }

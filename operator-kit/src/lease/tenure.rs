@@ -36,6 +36,14 @@ struct Shard {
 pub struct Pass {
     tenure: Tenure,
     shard: u16,
+    term: u64,
+}
+
+impl Pass {
+    /// How often this process has gained the shard, this time included. What it remembers of an earlier time, others have worked on since.
+    pub fn term(&self) -> u64 {
+        self.term
+    }
 }
 
 impl Tenure {
@@ -65,10 +73,12 @@ impl Tenure {
         let mut shards = self.shards();
         let entered = shards.get_mut(usize::from(shard)).filter(|shard| shard.open)?;
         entered.running += 1;
+        let term = entered.gained;
         drop(shards);
         Some(Pass {
             tenure: self.clone(),
             shard,
+            term,
         })
     }
 
@@ -198,8 +208,11 @@ mod tests {
         let mut watch = tenure.watch();
         tenure.open(0);
         assert_eq!(*watch.borrow_and_update(), Held::from([(0, 1)]));
+        let terms = [0, 1].map(|_| tenure.enter(0).unwrap().term());
+        assert_eq!(terms, [1, 1]);
         tenure.close(0);
         tenure.open(0);
+        assert_eq!(tenure.enter(0).unwrap().term(), 2);
         assert!(watch.has_changed().unwrap());
         assert_eq!(*watch.borrow_and_update(), Held::from([(0, 2)]));
         tenure.open(0);
