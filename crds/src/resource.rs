@@ -37,10 +37,42 @@ pub struct Resource {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub health: Option<Health>,
-    /// The field manager that owns fields which the release wants to set; `ClusterStackRelease/<name>` where a newer release of the stack has
-    /// the object, in a form of its own.
+    /// The field manager that owns fields which the release wants to set.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub manager: String,
+    /// The newer release of the stack that has the object, in a form of its own.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub superseded_by: String,
+    /// Why the object is left otherwise than the release wants it: Drifted, or `InNewerForm`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub left: Option<Left>,
+}
+
+/// Why an object is left otherwise than its release wants it.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::Display,
+    strum::EnumIter,
+)]
+pub enum Left {
+    /// Somebody changed it, and the drift policy is `Warn`.
+    Drifted,
+    /// A newer release gave it another form and is gone; going back would lose stored data.
+    InNewerForm,
+    /// A reason that a later version of the operator knows.
+    #[serde(other)]
+    Unknown,
 }
 
 /// Whether an object is as its release wants it.

@@ -159,7 +159,7 @@ fn handed_over(release: &ClusterStackRelease, to: &str) -> bool {
     let row = rows.find(|row| row.kind == "CustomResourceDefinition");
     let (reason, message) = said(&status, ConditionType::HelmChartApplied);
     status.ready
-        && row.is_some_and(|row| row.manager == format!("ClusterStackRelease/{to}") && row.error.is_empty())
+        && row.is_some_and(|row| row.superseded_by == to && row.error.is_empty())
         && reason == "InNewerForm"
         && message.contains(to)
 }

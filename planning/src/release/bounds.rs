@@ -58,7 +58,7 @@ pub(super) fn shorten_errors(rows: &mut [Resource]) {
 
 #[cfg(test)]
 mod tests {
-    use crds::resource::{Health, SyncStatus};
+    use crds::resource::{Health, Left, SyncStatus};
 
     use super::*;
 
@@ -75,6 +75,8 @@ mod tests {
             digest: format!("sha256:{}", "0".repeat(64)),
             health: Some(Health::Terminating),
             manager: "a-rather-long-controller".to_owned(),
+            left: Some(Left::InNewerForm),
+            ..Resource::default()
         }
     }
 

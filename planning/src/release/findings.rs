@@ -2,14 +2,14 @@
 
 use crds::cluster_stack_release::FOREIGN_PROVIDER_REF;
 use crds::conditions::{ConditionType, Finding, Reason, Severity};
-use crds::resource::{Health, Resource, SyncStatus};
+use crds::resource::{Health, Left, Resource, SyncStatus};
 
 use super::inventory::{key_of, row};
 use super::object::{Sync, SyncState};
 use super::objects::{Objects, may_install, moved_from};
 use super::observed::{Assets, Provider, ReleaseObserved, Rendering};
 use super::prune::Fate;
-use super::rows::{is_left, is_outgrown, stands, superseder};
+use super::rows::{is_left, stands};
 use super::waiting::Waiting;
 use super::without_files::{self, is_without_files};
 use super::wording::{awaited_kinds, missing_kinds, progress_of_provider, refusals, summary};
@@ -243,7 +243,7 @@ fn installed(rows: &[Resource]) -> Finding {
     if message.is_empty() {
         return Finding::holds(TYPE);
     }
-    let drifted = |row: &Resource| !row.error.is_empty() && !is_outgrown(row);
+    let drifted = |row: &Resource| !row.error.is_empty() && row.left != Some(Left::InNewerForm);
     let reason = if rows.iter().any(drifted) {
         Reason::Drifted
     } else {
@@ -253,7 +253,7 @@ fn installed(rows: &[Resource]) -> Finding {
 }
 
 fn handed_over(row: &Resource) -> Option<(String, String)> {
-    let release = superseder(row)?;
+    let release = Some(&row.superseded_by).filter(|release| !release.is_empty())?;
     let why = format!("release {release}, which is newer, has it in the form that it wants");
     Some((format!("{} {}", row.kind, row.name), why))
 }

@@ -35,12 +35,6 @@ const HOLDER_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 /// What is said of an object that carries another release's mark.
 const FOREIGN: &str = "the object belongs to another release";
 
-/// How words about an object begin that a newer release has changed, and that cannot be changed back.
-pub(super) const OUTGROWN: &str = "stays in the form that a newer release gave it";
-
-/// How words about a difference begin.
-pub(super) const DRIFTED: &str = "differs from the release at";
-
 /// What the decision about one object came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sync {
@@ -160,7 +154,7 @@ pub(super) fn refused(
     let changed_hands = object.seen.as_ref().is_some_and(|seen| !seen.ours);
     let state = if failure.loses_data && was_ours && changed_hands {
         SyncState::Outgrown {
-            message: format!("{OUTGROWN}: {}", failure.message),
+            message: format!("stays in the form that a newer release gave it: {}", failure.message),
         }
     } else {
         SyncState::Failed {
@@ -394,7 +388,7 @@ fn contested_until(object: &ObjectObserved, now: Timestamp) -> Option<Timestamp>
 pub(super) fn drift_message(fields: &[String], managers: &[String]) -> String {
     const SHOWN: usize = 5;
     let mut message = format!(
-        "{DRIFTED} {}",
+        "differs from the release at {}",
         fields.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ")
     );
     if fields.len() > SHOWN {

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use crds::conditions::cut;
 use crds::policy::DriftPolicy;
-use crds::resource::{Health, Resource, SyncStatus};
+use crds::resource::{Health, Left, Resource, SyncStatus};
 
 use super::bounds::shorten_errors;
 use super::inventory::{key_of, row};
-use super::object::{DRIFTED, OUTGROWN, Sync, SyncState};
+use super::object::{Sync, SyncState};
 use super::objects::{Objects, drift_policy};
 use super::observed::{Intent, ObjectObserved, ReleaseObserved, Rendering};
 use super::prune::Fate;
@@ -42,32 +42,19 @@ pub(super) fn rows(observed: &ReleaseObserved, objects: &Objects) -> Vec<Resourc
     rows
 }
 
-/// What the column `manager` says of an object that a newer release of the stack has: this, and the name of that release.
-const HOLDER: &str = "ClusterStackRelease/";
-
 /// Whether the object of a row was seen to be as the release wants it, or is left otherwise.
 pub(super) fn stands(observed: &ReleaseObserved, row: &Resource) -> bool {
     row.status == Some(SyncStatus::Synced) || is_left(observed, row)
 }
 
-/// Whether a row tells of a difference that is left: by the drift policy, or because going back would lose stored data.
+/// Whether a row tells of a difference that is left: by the drift policy, or because going back would lose stored data. Also after a restart, when
+/// nobody has looked yet.
 pub(super) fn is_left(observed: &ReleaseObserved, row: &Resource) -> bool {
-    is_left_drifted(observed, row) || is_outgrown(row)
-}
-
-/// Whether a newer release has given the object its form, and is gone.
-pub(super) fn is_outgrown(row: &Resource) -> bool {
-    row.error.starts_with(OUTGROWN)
-}
-
-/// The newer release of the stack that has the object of a row.
-pub(super) fn superseder(row: &Resource) -> Option<&str> {
-    row.manager.strip_prefix(HOLDER)
-}
-
-/// Whether a row tells of a difference that the drift policy leaves. Also after a restart, when nobody has looked yet.
-fn is_left_drifted(observed: &ReleaseObserved, row: &Resource) -> bool {
-    drift_policy(observed) == DriftPolicy::Warn && row.error.starts_with(DRIFTED)
+    match row.left {
+        Some(Left::Drifted) => drift_policy(observed) == DriftPolicy::Warn,
+        Some(Left::InNewerForm) => true,
+        Some(Left::Unknown) | None => false,
+    }
 }
 
 /// The row as it stands, or a new one of an object that nothing was applied to.
@@ -87,6 +74,8 @@ fn with_error(row: Resource, message: &str) -> Resource {
     Resource {
         status: Some(SyncStatus::NotSynced),
         error: cut(message.to_owned()),
+        superseded_by: String::new(),
+        left: None,
         ..row
     }
 }
@@ -118,19 +107,22 @@ fn wanted_row(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync, object: 
         SyncState::Superseded { release } => Resource {
             status: Some(SyncStatus::Synced),
             error: String::new(),
-            manager: format!("{HOLDER}{release}"),
+            manager: String::new(),
+            superseded_by: release.clone(),
+            left: None,
             health: None,
             ..row
         },
         SyncState::Outgrown { message } => Resource {
             manager: String::new(),
+            left: Some(Left::InNewerForm),
             ..with_error(row, message)
         },
         SyncState::Failed { message } | SyncState::Contested { message } => with_error(row, message),
         SyncState::Synced | SyncState::Drifted { .. } => {
-            let (status, error) = match &sync.state {
-                SyncState::Drifted { message } => (SyncStatus::NotSynced, cut(message.clone())),
-                _ => (SyncStatus::Synced, String::new()),
+            let (status, error, left) = match &sync.state {
+                SyncState::Drifted { message } => (SyncStatus::NotSynced, cut(message.clone()), Some(Left::Drifted)),
+                _ => (SyncStatus::Synced, String::new(), None),
             };
             Resource {
                 status: Some(status),
@@ -138,6 +130,8 @@ fn wanted_row(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync, object: 
                 digest: digest(observed, key).unwrap_or_else(|| row.digest.clone()),
                 health: Some(health(key, object)),
                 manager: object.map_or_else(String::new, |object| manager(object, &row)),
+                superseded_by: String::new(),
+                left,
                 ..row
             }
         }
@@ -156,7 +150,7 @@ fn is_start_of(error: &str, text: &str) -> bool {
 /// What the status said stands until somebody has looked.
 fn manager(object: &ObjectObserved, row: &Resource) -> String {
     let memory = &object.memory;
-    if memory.verified.is_none() && memory.drifted.is_none() && superseder(row).is_none() {
+    if memory.verified.is_none() && memory.drifted.is_none() && row.superseded_by.is_empty() {
         return row.manager.clone();
     }
     memory.foreign_manager.clone().unwrap_or_default()

@@ -156,6 +156,9 @@ fn row(row: &Resource) -> String {
     if let Some(health) = row.health {
         text.extend([", ", &health.to_string()]);
     }
+    if !row.superseded_by.is_empty() {
+        text.extend([", superseded by ", &row.superseded_by]);
+    }
     if !row.manager.is_empty() {
         text.extend([", also managed by ", &row.manager]);
     }
