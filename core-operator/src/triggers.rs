@@ -71,11 +71,7 @@ impl Triggers {
     /// A release changed: its stack summarises it.
     pub(crate) fn release_changed(&self, release: &ClusterStackRelease) {
         let namespace = release.namespace().unwrap_or_default();
-        for owner in release
-            .owner_references()
-            .iter()
-            .filter(|owner| owner.kind == "ClusterStack")
-        {
+        for owner in release.stacks() {
             self.stack(ObjectRef::new(&owner.name).within(&namespace));
         }
     }

@@ -1,12 +1,12 @@
 //! `ClusterStackRelease`: one release of a stack in one namespace. The operator writes it; its name is the release tag.
 
-use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    PROVIDER_GROUP,
+    GROUP, PROVIDER_GROUP,
     conditions::Condition,
     policy::ReleasePolicy,
     resource::Resource,
@@ -28,6 +28,23 @@ pub fn provider_kind(reference: &ObjectReference) -> Option<&str> {
         .kind
         .as_deref()
         .filter(|kind| group == PROVIDER_GROUP && !kind.is_empty())
+}
+
+/// Whether an owner is a ClusterStack of ours, in whatever version: other groups may have a kind of that name.
+pub fn is_stack(owner: &OwnerReference) -> bool {
+    owner.kind == "ClusterStack"
+        && owner
+            .api_version
+            .split_once('/')
+            .is_some_and(|(group, _)| group == GROUP)
+}
+
+impl ClusterStackRelease {
+    /// The ClusterStacks among its owners.
+    pub fn stacks(&self) -> impl Iterator<Item = &OwnerReference> {
+        let owners = self.metadata.owner_references.iter().flatten();
+        owners.filter(|owner| is_stack(owner))
+    }
 }
 
 /// What the stack wants of this release.

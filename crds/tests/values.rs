@@ -75,6 +75,20 @@ fn ten_objects_may_always_go() {
 }
 
 #[test]
+fn only_a_stack_of_our_group_is_a_stack_among_the_owners_of_a_release() {
+    let owner = |group: &str, version: &str, name: &str| serde_json::json!({ "apiVersion": format!("{group}/{version}"), "kind": "ClusterStack", "name": name, "uid": name });
+    let release: crds::ClusterStackRelease = serde_json::from_value(serde_json::json!({
+        "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStackRelease", "spec": {},
+        "metadata": { "name": "docker-scs-1-30-v1", "ownerReferences": [
+            owner("example.org", "v1alpha1", "theirs"), owner("clusterstack.x-k8s.io", "v1beta7", "ours"),
+        ] },
+    }))
+    .expect("a release");
+    let stacks: Vec<&str> = release.stacks().map(|stack| stack.name.as_str()).collect();
+    assert_eq!(stacks, ["ours"]);
+}
+
+#[test]
 fn owners_are_told_apart_by_a_valid_label_value() {
     let value = labels::part_of("ClusterStackRelease", "fleet", "docker-scs-1-30-v1");
     assert!(labels::is_part_of(&value) && !labels::is_part_of("somebody-else"));

@@ -104,9 +104,7 @@ fn standing_to(this: &ClusterStackRelease, other: &ClusterStackRelease) -> Stand
 
 /// The ClusterStack that a release is of.
 fn stack_of(release: &ClusterStackRelease) -> Option<&str> {
-    let mut owners = release.owner_references().iter();
-    let stack = owners.find(|owner| owner.kind == "ClusterStack")?;
-    Some(&stack.name)
+    Some(&release.stacks().next()?.name)
 }
 
 /// What a release says it applied, as far as it is among these objects.

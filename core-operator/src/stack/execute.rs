@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crds::cluster_stack_release::FOREIGN_PROVIDER_REF;
+use crds::cluster_stack_release::{FOREIGN_PROVIDER_REF, is_stack};
 use crds::{ClusterStack, ClusterStackRelease, ClusterStackReleaseSpec, labels};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -186,7 +186,7 @@ async fn update(
         set_watch_filter(wanted, watch_filter);
         if adopt {
             let references = wanted.meta_mut().owner_references.get_or_insert_default();
-            references.retain(|owner| owner.kind != "ClusterStack");
+            references.retain(|owner| !is_stack(owner));
             references.extend(stack.owner_ref(&()));
         }
     })

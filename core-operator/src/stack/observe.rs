@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use crds::names::{ReleaseStem, ReleaseTag};
-use crds::{ClusterStack, ClusterStackRelease, GROUP, labels};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use crds::{ClusterStack, ClusterStackRelease, labels};
 use kube::{Resource, ResourceExt};
 use operator_kit::object::GroupKind;
 use planning::stack::{Owner, ProviderObject, ProviderTemplate, ReleaseView, StackObserved, release_kind};
@@ -99,19 +98,15 @@ impl Handle<'_> {
     }
 }
 
-/// By what a release is found.
+/// By what a stack finds a release.
 pub(crate) fn handles(release: &ClusterStackRelease) -> Vec<String> {
     let name = release.metadata.name.as_deref().unwrap_or_default();
     let tag: Option<ReleaseTag> = name.parse().ok();
-    let owners = stacks(release).flat_map(|owner| [Handle::OwnerUid(&owner.uid), Handle::OwnerName(&owner.name)]);
+    let owners = release
+        .stacks()
+        .flat_map(|owner| [Handle::OwnerUid(&owner.uid), Handle::OwnerName(&owner.name)]);
     let stem = tag.as_ref().map(|tag| Handle::Stem(tag.stem()));
     owners.chain(stem).map(|handle| handle.text()).collect()
-}
-
-/// The stacks among the owners of a release.
-fn stacks(release: &ClusterStackRelease) -> impl Iterator<Item = &OwnerReference> {
-    let owners = release.owner_references().iter();
-    owners.filter(|owner| owner.kind == "ClusterStack" && owner.api_version.split('/').next() == Some(GROUP))
 }
 
 fn view(release: &ClusterStackRelease, stack: &ClusterStack) -> ReleaseView {
@@ -131,13 +126,19 @@ fn view(release: &ClusterStackRelease, stack: &ClusterStack) -> ReleaseView {
 }
 
 fn owner(release: &ClusterStackRelease, stack: &ClusterStack) -> Owner {
-    if stacks(release).any(|owner| Some(&owner.uid) == stack.meta().uid.as_ref()) {
+    if release
+        .stacks()
+        .any(|owner| Some(&owner.uid) == stack.meta().uid.as_ref())
+    {
         return Owner::Us;
     }
-    if stacks(release).any(|owner| Some(&owner.name) == stack.meta().name.as_ref()) {
+    if release
+        .stacks()
+        .any(|owner| Some(&owner.name) == stack.meta().name.as_ref())
+    {
         return Owner::FormerSelf;
     }
-    stacks(release).next().map_or(Owner::Nobody, |owner| Owner::Other {
+    release.stacks().next().map_or(Owner::Nobody, |owner| Owner::Other {
         name: owner.name.clone(),
     })
 }
