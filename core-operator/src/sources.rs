@@ -28,14 +28,14 @@ use kube::ResourceExt;
 use planning::stack::{ListedRelease, Listing};
 use release::Digest;
 use release::http::Statistics;
-use release::source::{Notifications, RELEASES_DIRECTORY};
+use release::source::Notifications;
 use release::store::Usage;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub(crate) use self::connect::{Connector, UsualSource};
-use self::directory::DirectoryFollower;
+use self::directory::{DirectoryFollower, described};
 pub(crate) use self::followed::{Followed, SourceKind};
 use self::keys::KeyRing;
 pub(crate) use self::opened::Opened;
@@ -179,7 +179,7 @@ impl Sources {
     /// What a source is and where, for people.
     pub(crate) fn described(&self, source: Option<&Source>) -> String {
         match (source, self.place(source, "")) {
-            (_, Ok(Place::Directory(path))) => format!("directory {}", path.join(RELEASES_DIRECTORY).display()),
+            (_, Ok(Place::Directory(path))) => described(&path),
             (None, _) => self.options.connector.usual().to_string(),
             (Some(source), _) => source.to_string(),
         }

@@ -180,11 +180,12 @@ async fn assets(context: &Context, release: &ClusterStackRelease) -> (Assets, Op
             moved_to,
             files,
         } => {
+            let pinned = release.status.as_ref().and_then(|status| status.assets.as_ref());
             let assets = Assets::Ready {
                 moved_to,
                 digest: files.release().digest.to_string(),
                 size: files.release().size(),
-                source,
+                source: source.or_else(|| Some(pinned?.source.clone())).unwrap_or_default(),
                 kubernetes_version: files.release().metadata.kubernetes.clone(),
                 verified_by: files.signer().map(ToString::to_string),
                 warning: files.warning().map(|warning| chain(warning)),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crds::names::ReleaseTag;
 use operator_kit::failure::chain;
 use planning::stack::Listing;
-use release::source::{Change, DirectorySource, DirectoryWatch, Notifications, ReleaseSource};
+use release::source::{Change, DirectorySource, DirectoryWatch, Notifications, RELEASES_DIRECTORY, ReleaseSource};
 use release::{Digest, ErrorClass};
 use tokio::sync::mpsc;
 
@@ -36,6 +36,11 @@ struct Memory {
 enum Known {
     Opened(Opened<Found>),
     Forgotten { generation: u64 },
+}
+
+/// Which directory holds the releases of a source, for people.
+pub(super) fn described(root: &Path) -> String {
+    format!("directory {}", root.join(RELEASES_DIRECTORY).display())
 }
 
 impl DirectoryFollower {
@@ -102,7 +107,7 @@ impl DirectoryFollower {
                     signatures,
                 };
                 let opened = Opened::Ready {
-                    source: format!("directory {}", self.path.display()),
+                    source: Some(described(&self.path)),
                     moved_to: None,
                     files,
                 };

@@ -10,8 +10,8 @@ use release::{Admitted, Evidence, Release};
 pub(crate) enum Opened<Files = Admitted> {
     /// It is usable.
     Ready {
-        /// Where it came from, for people.
-        source: String,
+        /// Where it came from, for people; `None` where the source has not shown these files, which were kept since they were pinned.
+        source: Option<String>,
         /// What else the source has under the tag by now, as a digest.
         moved_to: Option<String>,
         /// Its files.

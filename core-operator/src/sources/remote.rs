@@ -165,7 +165,7 @@ impl RemoteFollower {
                 };
                 let files = Found { release, signatures };
                 return Opened::Ready {
-                    source: self.connect.described(),
+                    source: (offered == Some(digest)).then(|| self.connect.described()),
                     moved_to: offered
                         .filter(|offered| *offered != digest)
                         .map(|digest| digest.to_string()),

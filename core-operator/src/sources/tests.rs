@@ -11,6 +11,8 @@ use release::pack::{self, Versioning};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use release::source::RELEASES_DIRECTORY;
+
 use super::*;
 
 pub(super) fn tag() -> ReleaseTag {

@@ -89,7 +89,9 @@ pub(super) fn select(observed: &StackObserved, stem: &ReleaseStem, channel: &Cha
         _ => BTreeSet::new(),
     };
     let withheld = latest.as_ref().and_then(|latest| {
-        let here = owned.iter().filter(|(_, view)| view.digest.is_some() && !view.deleting);
+        let here = owned
+            .iter()
+            .filter(|(_, view)| !view.deleting && is_from(observed, view));
         withheld(here.map(|(tag, _)| tag), latest, channel, &published)
     });
     let passed_over = latest.as_ref().and_then(|latest| {
@@ -112,6 +114,11 @@ pub(super) fn select(observed: &StackObserved, stem: &ReleaseStem, channel: &Cha
         unwanted,
         left_source,
     }
+}
+
+/// Whether the files of a release came from the source that the stack names now: of what came from another one it need not know anything.
+fn is_from(observed: &StackObserved, view: &ReleaseView) -> bool {
+    view.digest.is_some() && view.source.as_ref() == Some(&observed.source)
 }
 
 /// The newest of the releases that are here, where the source shows none as new any more.

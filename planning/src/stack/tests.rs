@@ -54,6 +54,26 @@ fn now() -> Timestamp {
 }
 
 #[test]
+fn only_the_source_that_a_release_came_from_is_told_to_hold_it_back() {
+    let told = |came_from: &Value| {
+        let mut observed = observed(&json!({"autoSubscribe": true}), &known(&["v4"]));
+        let ready = json!({"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T09:00:00Z"});
+        release(&mut observed, "v5", true, &ready);
+        let view = observed.releases.get_mut(&format!("{TAG}v5")).expect("the release");
+        (view.digest, view.source) = (Some("sha256:5".to_owned()), came_from.as_str().map(str::to_owned));
+        let conditions = plan(&observed, now()).status.conditions;
+        let synced = find(&conditions, ConditionType::ReleasesSynced).expect("ReleasesSynced");
+        synced.reason.as_deref() == Some("VersionWentBackwards")
+    };
+    assert!(told(&json!("directory /releases")));
+    assert!(
+        !told(&json!("repository fleet/releases")),
+        "a mirror that ends earlier holds nothing back"
+    );
+    assert!(!told(&json!(null)));
+}
+
+#[test]
 fn f45_names_of_others_at_the_source_are_one_number_also_while_it_is_silent() {
     let holds = |foreign: usize| serde_json::from_value(json!({"Known": {"releases": [], "foreign": foreign}}));
     let mut observed = observed(&json!({"autoSubscribe": true}), &holds(3).expect("a listing"));

@@ -291,6 +291,22 @@ async fn release_is_on_its_way_until_it_is_here_with_its_own_digest() {
 }
 
 #[tokio::test]
+async fn what_the_source_does_not_show_is_not_said_to_come_from_it() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let mut process = Process::start(&Faraway::new(root.path()), cache.path());
+    let pinned = process.until_here(None).await;
+    let came_from = |opened: Opened<Found>| match opened {
+        Opened::Ready { source, .. } => source.is_some(),
+        Opened::Missing { .. } | Opened::Broken { .. } | Opened::Refused { .. } => panic!("it is here"),
+    };
+    assert!(came_from(process.follower.open(&tag(), Some(pinned), false).await));
+    // A mirror that ends earlier, over the same store.
+    let mirror = TempDir::new().unwrap();
+    let process = Process::start(&Faraway::new(mirror.path()), cache.path());
+    assert!(!came_from(process.follower.open(&tag(), Some(pinned), false).await));
+}
+
+#[tokio::test]
 async fn what_was_pinned_is_there_after_a_restart_while_the_source_is_down() {
     let (root, cache) = (root(), TempDir::new().unwrap());
     let faraway = Faraway::new(root.path());

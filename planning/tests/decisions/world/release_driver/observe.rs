@@ -121,7 +121,7 @@ impl World {
                 digest: digest_of(files),
                 moved_to,
                 size: 1 << 20,
-                source: "the modelled source".to_owned(),
+                source: "directory /releases".to_owned(),
                 kubernetes_version: files.kubernetes_version.clone(),
                 verified_by: None,
                 warning: None,
