@@ -113,6 +113,16 @@ impl Clusters {
         Some(used)
     }
 
+    /// The releases that Clusters use, by namespace and tag; `None` until all Clusters are known.
+    pub(crate) fn in_use(&self) -> Option<BTreeSet<(String, ReleaseTag)>> {
+        let classes = self.watch.synced().then(|| self.watch.snapshot())?.into_iter();
+        Some(
+            classes
+                .map(|(_, class)| (class.namespace.clone(), class.tag.clone()))
+                .collect(),
+        )
+    }
+
     /// The Clusters (`namespace/name`) that use a release now, as the API server itself says. A watch may be behind by as long as it takes to begin
     /// again, and a release that is taken away in the meantime cannot be given back.
     pub(crate) async fn users_now(&self, namespace: &str, tag: &ReleaseTag) -> Result<BTreeSet<String>, ClustersError> {

@@ -33,7 +33,7 @@ use crate::leftovers::Leftovers;
 use crate::looking::Looking;
 use crate::metrics::Metrics;
 use crate::providers::Providers;
-use crate::release::Memories;
+use crate::release::{Claims, Memories};
 use crate::sources::Sources;
 use crate::stack::StackMemories;
 
@@ -53,6 +53,7 @@ pub(crate) struct Context {
     pub(crate) stacks: Freshest<ClusterStack>,
     pub(crate) releases: Freshest<ClusterStackRelease>,
     pub(crate) memories: Memories,
+    pub(crate) claims: Claims,
     pub(crate) stack_memories: StackMemories,
     pub(crate) looking: Looking,
     pub(crate) events: Events,

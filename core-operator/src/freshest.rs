@@ -3,7 +3,7 @@
 //! A watch tells of our own write a moment after the answer did. Without this, a reconcile in that moment would decide on a past
 //! that it made itself, and write again.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -165,18 +165,7 @@ where
 
     /// The newest sight of every object in a namespace that the test accepts.
     pub(crate) fn select(&self, namespace: &str, accept: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
-        self.select_everywhere(|object| object.meta().namespace.as_deref() == Some(namespace) && accept(object))
-    }
-
-    /// The newest sight of every object in a namespace that has one of these handles, or had, and that the test accepts. Others are not looked at.
-    pub(crate) fn find(&self, namespace: &str, handles: &[String], accept: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
-        let names = self.index().names(namespace, handles);
-        let objects = names.iter().filter_map(|name| self.get(namespace, name));
-        objects.filter(|object| accept(object)).collect()
-    }
-
-    /// The newest sight of every object that the test accepts.
-    pub(crate) fn select_everywhere(&self, accept: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
+        let accept = |object: &K| object.meta().namespace.as_deref() == Some(namespace) && accept(object);
         let mut found: HashMap<(String, String), Arc<K>> = HashMap::new();
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         for object in self.store.state() {
@@ -193,6 +182,21 @@ where
             }
         }
         found.into_values().collect()
+    }
+
+    /// The newest sight of every object in a namespace that has one of these handles, or had, and that the test accepts. Others are not looked at.
+    pub(crate) fn find(&self, namespace: &str, handles: &[String], accept: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
+        self.at(&self.index().places(Some(namespace), handles), accept)
+    }
+
+    /// The same in all namespaces.
+    pub(crate) fn find_everywhere(&self, handles: &[String], accept: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
+        self.at(&self.index().places(None, handles), accept)
+    }
+
+    fn at(&self, places: &BTreeSet<(String, String)>, accept: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
+        let objects = places.iter().filter_map(|(namespace, name)| self.get(namespace, name));
+        objects.filter(|object| accept(object)).collect()
     }
 
     /// Every object that the watch has shown.
@@ -272,41 +276,55 @@ impl<K: Resource> Answers<K> {
 /// the newest.
 #[derive(Default)]
 struct Index {
-    /// By namespace and handle.
-    names: HashMap<(String, String), BTreeSet<String>>,
+    /// By handle and namespace.
+    names: HashMap<String, BTreeMap<String, BTreeSet<String>>>,
     /// By namespace and name.
     handles: HashMap<(String, String), BTreeSet<String>>,
 }
 
 impl Index {
     fn add(&mut self, place: &(String, String), handles: Vec<String>) {
+        let (namespace, name) = place;
         let known = self.handles.entry(place.clone()).or_default();
         for handle in handles {
             if known.insert(handle.clone()) {
-                let names = self.names.entry((place.0.clone(), handle)).or_default();
-                names.insert(place.1.clone());
+                let names = self.names.entry(handle).or_default();
+                names.entry(namespace.clone()).or_default().insert(name.clone());
             }
         }
     }
 
     fn remove(&mut self, place: &(String, String)) {
+        let (namespace, name) = place;
         for handle in self.handles.remove(place).unwrap_or_default() {
-            let key = (place.0.clone(), handle);
-            if let Some(names) = self.names.get_mut(&key) {
-                names.remove(&place.1);
+            let Some(namespaces) = self.names.get_mut(&handle) else {
+                continue;
+            };
+            if let Some(names) = namespaces.get_mut(namespace) {
+                names.remove(name);
                 if names.is_empty() {
-                    self.names.remove(&key);
+                    namespaces.remove(namespace);
                 }
+            }
+            if namespaces.is_empty() {
+                self.names.remove(&handle);
             }
         }
     }
 
-    fn names(&self, namespace: &str, handles: &[String]) -> BTreeSet<String> {
-        let found = handles.iter().filter_map(|handle| {
-            let key = (namespace.to_owned(), handle.clone());
-            self.names.get(&key)
-        });
-        found.flatten().cloned().collect()
+    /// Those in one namespace, or in all.
+    fn places(&self, within: Option<&str>, handles: &[String]) -> BTreeSet<(String, String)> {
+        let mut places = BTreeSet::new();
+        for namespaces in handles.iter().filter_map(|handle| self.names.get(handle)) {
+            let found: Vec<_> = match within {
+                Some(namespace) => namespaces.get_key_value(namespace).into_iter().collect(),
+                None => namespaces.iter().collect(),
+            };
+            for (namespace, names) in found {
+                places.extend(names.iter().map(|name| (namespace.clone(), name.clone())));
+            }
+        }
+        places
     }
 }
 

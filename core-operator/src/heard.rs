@@ -50,8 +50,11 @@ where
                 .forget(&labels::part_of("ClusterStackRelease", &namespace, &release.name_any()));
             telling.release_gone(&taking, &release);
         }
-        if let Event::Apply(release) = event {
-            telling.release_changed(release);
+        match event {
+            Event::Apply(release) => telling.release_told(&taking, release),
+            // The end of the list wakes everybody.
+            Event::InitApply(release) => drop(taking.claims.hear(release)),
+            Event::Init | Event::InitDone | Event::Delete(_) => {}
         }
     };
     let (listing, triggers) = (Arc::clone(context), triggers.clone());

@@ -39,7 +39,7 @@ use crate::leftovers::Leftovers;
 use crate::looking::Looking;
 use crate::metrics::{Metrics, Outcome, Supply, Work};
 use crate::providers::Providers;
-use crate::release::Memories;
+use crate::release::{Claims, Memories};
 use crate::sources::{Cache, CacheOptions, Connector, SourceOptions, Sources};
 use crate::stack::StackMemories;
 use crate::surroundings::look_around;
@@ -105,7 +105,7 @@ pub(crate) async fn operate(
     tidings.census.count(&stack_store, &release_store);
     let handles = (
         Freshest::new(stack_store.clone()),
-        Freshest::by(release_store.clone(), crate::stack::handles),
+        Freshest::by(release_store.clone(), handles_of_release),
     );
     let (triggers, queues) = Triggers::new();
     let sight = sight.unwrap_or_else(|| ClusterSight::start(&client, &tidings.readiness, &stop));
@@ -170,6 +170,12 @@ async fn announce(context: &Context, watches: &Gate) {
     );
 }
 
+/// By what a release is looked for: its stack does, and others that name the same objects.
+fn handles_of_release(release: &ClusterStackRelease) -> Vec<String> {
+    let of_stacks = crate::stack::handles(release).into_iter();
+    of_stacks.chain(crate::release::handles(release)).collect()
+}
+
 /// Makes the handles, and starts what turns their news into triggers.
 fn assemble(
     args: &Args,
@@ -205,6 +211,7 @@ fn assemble(
         stacks,
         releases,
         memories: Memories::default(),
+        claims: Claims::default(),
         stack_memories: StackMemories::default(),
         looking: Looking::new(stop.clone()),
         events: Events::start(client.clone(), "clusterstack.x-k8s.io/core-operator", "core-operator"),

@@ -25,6 +25,7 @@ use crate::context::Context;
 use crate::leftovers::LeftBehind;
 use crate::operator::Tidings;
 use crate::providers::ProviderChange;
+use crate::release::object_handle;
 use crate::sources::SourceChange;
 use crate::tasks::{Task, Tasks};
 
@@ -68,19 +69,39 @@ impl Triggers {
         let _ = self.releases.unbounded_send(release);
     }
 
+    /// The watch tells of a release: its stack summarises it, and others that name the same objects hang on what it says of them.
+    pub(crate) fn release_told(&self, context: &Context, release: &ClusterStackRelease) {
+        self.release_changed(release);
+        self.sharers(context, release, &context.claims.hear(release));
+    }
+
+    /// Wakes the other releases, in whatever namespace, that have one of these handles.
+    fn sharers(&self, context: &Context, release: &ClusterStackRelease, handles: &[String]) {
+        let another = |other: &ClusterStackRelease| other.metadata.uid != release.metadata.uid;
+        for other in context.releases.find_everywhere(handles, another) {
+            self.release(ObjectRef::from_obj(other.as_ref()));
+        }
+    }
+
     /// A release changed: its stack summarises it.
-    pub(crate) fn release_changed(&self, release: &ClusterStackRelease) {
+    fn release_changed(&self, release: &ClusterStackRelease) {
         let namespace = release.namespace().unwrap_or_default();
         for owner in release.stacks() {
             self.stack(ObjectRef::new(&owner.name).within(&namespace));
         }
     }
 
-    /// A release is gone: whichever stack of the namespace wants it may have it now, and a release that shares objects with it takes them over.
+    /// A release is gone: whichever stack of the namespace wants it may have it now, and whichever release, in
+    /// whatever namespace, shares objects with it takes them over.
     pub(crate) fn release_gone(&self, context: &Context, release: &ClusterStackRelease) {
         self.release_changed(release);
         self.stacks_within(context, &release.namespace().unwrap_or_default());
-        self.releases_where(context, |other| other.namespace() == release.namespace());
+        let namespace = release.namespace().unwrap_or_default();
+        let part_of = labels::part_of("ClusterStackRelease", &namespace, &release.name_any());
+        let marked = context.objects.by_part_of(&part_of);
+        let marked = marked.iter().map(|(key, _)| object_handle(key));
+        let handles: Vec<String> = context.claims.forget(release).into_iter().chain(marked).collect();
+        self.sharers(context, release, &handles);
     }
 
     /// A list of stacks has ended: each may have changed in a time that no event tells of.

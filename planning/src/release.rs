@@ -24,7 +24,7 @@ mod without_files;
 mod wording;
 
 pub use action::{ApplyReason, ReleaseAction, Step};
-pub use claim::{Claim, Member, Standing, holder, standing};
+pub use claim::{Claim, Member, Standing, Word, holder, standing};
 pub use inventory::{Inventoried, key_of};
 pub use news::{corrected, corrections};
 pub use object::{Sync, SyncState, decide};

@@ -161,3 +161,27 @@ fn only_what_has_a_handle_is_looked_at() {
     assert_eq!(looked_at(&watch.view), "a3");
     assert!(watch.view.find("elsewhere", &["a".to_owned()], |_| true).is_empty());
 }
+
+#[test]
+fn what_has_a_handle_is_found_in_all_namespaces_and_nothing_else_is_looked_at() {
+    let (reader, writer) = store();
+    let view = Freshest::by(reader, first_letter);
+    let mut watch = Watch { writer, view };
+    let mut there = release("a2", "2", 11);
+    there.meta_mut().namespace = Some("depot".to_owned());
+    let others = (0..1000).map(|n| release(&format!("b{n}"), &format!("b{n}"), 1));
+    let all: Vec<_> = others.chain([release("a1", "1", 10), there.clone()]).collect();
+    watch.list(&all);
+    let looked_at = |view: &Freshest<ClusterStackRelease>| {
+        let names = RefCell::new(Vec::new());
+        let note = |release: &ClusterStackRelease| {
+            names.borrow_mut().extend(release.meta().name.clone());
+            true
+        };
+        view.find_everywhere(&["a".to_owned()], note);
+        names.into_inner().join(" ")
+    };
+    assert_eq!(looked_at(&watch.view), "a2 a1", "by namespace");
+    watch.tell(&Event::Delete(there));
+    assert_eq!(looked_at(&watch.view), "a1");
+}

@@ -350,7 +350,7 @@ async fn objects(
                 misplaced: facts.cluster_scoped() && !key.namespace.is_empty(),
                 seen: context.objects.get(&key).map(|seen| sight(&seen, part_of)),
                 holder: None,
-                shared_with: BTreeSet::new(),
+                shared: false,
                 memory: memory.objects.get(&key).cloned().unwrap_or_default(),
             };
             (key, object)

@@ -1,18 +1,22 @@
 //! Which other releases hold or want the objects of a release: two versions of a stack may render the same node image or CRD, and two stacks in
 //! different namespaces the same cluster-scoped object.
 
-use std::collections::BTreeMap;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use crds::ClusterStackRelease;
 use crds::names::ReleaseTag;
-use crds::{ClusterStackRelease, labels};
-use kube::ResourceExt;
+use crds::resource::Resource;
+use kube::{Resource as _, ResourceExt};
 use operator_kit::object::ObjectKey;
-use planning::release::{Claim, Member, ObjectObserved, Rendering, Standing, holder, key_of, standing};
+use planning::release::{Claim, Inventoried, Member, ObjectObserved, Rendering, Standing, Word, holder, standing};
 
+use super::claims::{is_silent, mark, mark_handle, object_handle, rows};
 use super::inherited::key_among;
 use crate::context::Context;
 
-/// Fills in `holder` and `shared_with`. Asked only where it matters, because it means a look at all other releases.
+/// Fills in `holder` and `shared` where they matter. Only releases that have to do with these objects are looked at.
 pub(super) fn observe_sharing(
     context: &Context,
     release: &ClusterStackRelease,
@@ -20,98 +24,122 @@ pub(super) fn observe_sharing(
     objects: &mut BTreeMap<ObjectKey, ObjectObserved>,
 ) {
     let wanted = |key: &ObjectKey| matches!(rendering, Rendering::Rendered { intents } if intents.contains_key(key));
-    let matters = |key: &ObjectKey, object: &ObjectObserved| match &object.seen {
+    let ours = named(release, objects);
+    let applied = |key: &ObjectKey| matches!(Inventoried::of(ours.get(key).copied()), Inventoried::Applied(_));
+    let matters = |(key, object): &(&ObjectKey, &ObjectObserved)| match &object.seen {
         _ if !wanted(key) => true,
         Some(seen) => !seen.ours,
         // Who is to make an object again that is gone.
-        None => object.watched && has_applied(release, key),
+        None => object.watched && applied(key),
     };
-    if !objects.iter().any(|(key, object)| matters(key, object)) {
+    let asked: Vec<ObjectKey> = objects.iter().filter(matters).map(|(key, _)| key.clone()).collect();
+    if asked.is_empty() {
         return;
     }
-    let stays = |other: &ClusterStackRelease| other.metadata.uid != release.metadata.uid && stays(context, other);
-    let mut claims: BTreeMap<ObjectKey, Vec<Claim>> = BTreeMap::new();
-    for other in context.releases.select_everywhere(stays) {
-        let named = named(&other, objects);
-        let mark = labels::part_of(
-            "ClusterStackRelease",
-            &other.namespace().unwrap_or_default(),
-            &other.name_any(),
-        );
-        let silent = other
-            .status
-            .as_ref()
-            .is_none_or(|status| status.observed_generation.is_none());
-        if named.is_empty() && !silent {
-            continue;
-        }
-        for (key, object) in objects.iter_mut() {
-            let digest = named.get(key);
-            if digest.is_some() && !wanted(key) {
-                object.shared_with.insert(other.name_any());
-            }
-            if digest.is_some() || silent {
-                claims.entry(key.clone()).or_default().push(Claim {
-                    release: other.name_any(),
-                    standing: standing_to(release, &other),
-                    marked: context.objects.get(key).is_some_and(|seen| *seen.part_of == *mark),
-                    digest: digest.cloned(),
-                    silent,
-                });
-            }
-        }
-    }
-    let ours = named(release, objects);
-    for (key, claims) in claims {
-        let applied = ours.get(&key).is_some_and(|digest| !digest.is_empty());
+    let others = others(context, release, &asked);
+    let others: Vec<Other<'_>> = others.iter().map(|other| Other::of(release, other, objects)).collect();
+    let told: Vec<_> = asked
+        .into_iter()
+        .map(|key| {
+            let marked = context.objects.get(&key).map(|seen| Arc::clone(&seen.part_of));
+            let claims: Vec<Claim<'_>> = others
+                .iter()
+                .map(|other| other.claim(&key, marked.as_deref()))
+                .collect();
+            let shared = !wanted(&key) && claims.iter().any(Claim::names_it);
+            let holder = holder(claims, applied(&key));
+            (key, shared, holder)
+        })
+        .collect();
+    for (key, shared, holder) in told {
         if let Some(object) = objects.get_mut(&key) {
-            object.holder = holder(claims, applied);
+            object.shared = shared;
+            object.holder = holder;
         }
     }
 }
 
-/// Whether a release is not to go, or has to wait for Clusters that use it. Before these are known, every release has.
-fn stays(context: &Context, release: &ClusterStackRelease) -> bool {
-    if release.metadata.deletion_timestamp.is_none() {
-        return true;
+/// The releases that stay and name one of these objects, or whose mark one carries.
+fn others(context: &Context, release: &ClusterStackRelease, asked: &[ObjectKey]) -> Vec<Arc<ClusterStackRelease>> {
+    let marks = asked.iter().filter_map(|key| context.objects.get(key));
+    let marks: BTreeSet<String> = marks.map(|seen| mark_handle(&seen.part_of)).collect();
+    let handles: Vec<String> = asked.iter().map(object_handle).chain(marks).collect();
+    let in_use = OnceCell::new();
+    // Whether it is not to go, or has to wait for Clusters that use it. Before these are known, every release has.
+    let stays = |other: &ClusterStackRelease| {
+        if other.metadata.deletion_timestamp.is_none() {
+            return true;
+        }
+        let Ok(tag) = other.name_any().parse::<ReleaseTag>() else {
+            return false;
+        };
+        let in_use: &Option<BTreeSet<_>> = in_use.get_or_init(|| context.clusters.in_use());
+        let place = (other.namespace().unwrap_or_default(), tag);
+        in_use.as_ref().is_none_or(|in_use| in_use.contains(&place))
+    };
+    let is_another = |other: &ClusterStackRelease| other.metadata.uid != release.metadata.uid && stays(other);
+    context.releases.find_everywhere(&handles, is_another)
+}
+
+/// Another release, as this one sees it.
+struct Other<'a> {
+    release: &'a ClusterStackRelease,
+    /// Its namespace, where that is not the one of this release.
+    namespace: Option<&'a str>,
+    mark: String,
+    standing: Standing,
+    named: BTreeMap<ObjectKey, &'a Resource>,
+}
+
+impl<'a> Other<'a> {
+    fn of(
+        this: &ClusterStackRelease,
+        release: &'a ClusterStackRelease,
+        objects: &BTreeMap<ObjectKey, ObjectObserved>,
+    ) -> Self {
+        let namespace = release.meta().namespace.as_deref();
+        Self {
+            release,
+            namespace: namespace.filter(|_| release.meta().namespace != this.meta().namespace),
+            mark: mark(release),
+            standing: standing(member(this), member(release)),
+            named: named(release, objects),
+        }
     }
-    let Ok(tag) = release.name_any().parse::<ReleaseTag>() else {
-        return false;
-    };
-    let used_by = context.clusters.used_by(&release.namespace().unwrap_or_default());
-    used_by.is_none_or(|used_by| used_by.contains_key(&tag))
+
+    /// What it has to do with an object that carries this mark.
+    fn claim(&self, key: &ObjectKey, marked: Option<&str>) -> Claim<'_> {
+        let word = match Inventoried::of(self.named.get(key).copied()) {
+            Inventoried::No if is_silent(self.release) => Word::Awaited,
+            said => Word::Given(said),
+        };
+        Claim {
+            namespace: self.namespace,
+            release: member(self.release).release,
+            standing: self.standing,
+            marked: marked == Some(&self.mark),
+            word,
+        }
+    }
 }
 
-/// Whether a release says that it applied an object.
-fn has_applied(release: &ClusterStackRelease, key: &ObjectKey) -> bool {
-    let mut rows = release.status.iter().flat_map(|status| &status.resources);
-    rows.any(|row| !row.digest.is_empty() && key_of(row) == *key)
+fn member(release: &ClusterStackRelease) -> Member<'_> {
+    let meta = release.meta();
+    Member {
+        namespace: meta.namespace.as_deref().unwrap_or_default(),
+        stack: release.stacks().next().map(|stack| stack.name.as_str()),
+        release: meta.name.as_deref().unwrap_or_default(),
+    }
 }
 
-fn standing_to(this: &ClusterStackRelease, other: &ClusterStackRelease) -> Standing {
-    let (here, there) = (
-        this.namespace().unwrap_or_default(),
-        other.namespace().unwrap_or_default(),
-    );
-    let (ours, theirs) = (this.name_any(), other.name_any());
-    let member = |release, namespace, name| Member {
-        namespace,
-        stack: stack_of(release),
-        release: name,
-    };
-    standing(member(this, &here, &ours), member(other, &there, &theirs))
-}
-
-/// The ClusterStack that a release is of.
-fn stack_of(release: &ClusterStackRelease) -> Option<&str> {
-    Some(&release.stacks().next()?.name)
-}
-
-/// What a release says it applied, as far as it is among these objects.
-fn named(release: &ClusterStackRelease, objects: &BTreeMap<ObjectKey, ObjectObserved>) -> BTreeMap<ObjectKey, String> {
+/// The rows of a release, as far as they are among these objects.
+fn named<'a>(
+    release: &'a ClusterStackRelease,
+    objects: &BTreeMap<ObjectKey, ObjectObserved>,
+) -> BTreeMap<ObjectKey, &'a Resource> {
     let namespace = release.namespace().unwrap_or_default();
-    let rows = release.status.iter().flat_map(|status| &status.resources);
-    rows.map(|row| (key_among(objects, &namespace, row), row.digest.clone()))
+    rows(release)
+        .map(|row| (key_among(objects, &namespace, row), row))
         .filter(|(key, _)| objects.contains_key(key))
         .collect()
 }

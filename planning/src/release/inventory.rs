@@ -16,6 +16,17 @@ pub enum Inventoried<'row> {
     Applied(&'row str),
 }
 
+impl<'row> Inventoried<'row> {
+    /// What a row says, or that there is none.
+    pub fn of(row: Option<&'row Resource>) -> Self {
+        match row {
+            None => Self::No,
+            Some(row) if row.digest.is_empty() => Self::Named,
+            Some(row) => Self::Applied(&row.digest),
+        }
+    }
+}
+
 /// The key of an inventory row.
 pub fn key_of(row: &Resource) -> ObjectKey {
     ObjectKey::new(
@@ -28,11 +39,7 @@ pub fn key_of(row: &Resource) -> ObjectKey {
 
 /// What the inventory says of an object.
 pub(super) fn inventoried<'a>(observed: &'a ReleaseObserved, key: &ObjectKey) -> Inventoried<'a> {
-    match row(observed, key) {
-        None => Inventoried::No,
-        Some(row) if row.digest.is_empty() => Inventoried::Named,
-        Some(row) => Inventoried::Applied(&row.digest),
-    }
+    Inventoried::of(row(observed, key))
 }
 
 /// The row of an object as the status has it.

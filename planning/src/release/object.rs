@@ -136,7 +136,7 @@ pub fn decide(
 
 /// A newer release of the stack has the object.
 pub(super) fn superseded(holder: &Holder) -> Sync {
-    let release = holder.release.clone();
+    let release = holder.place();
     Sync::still(SyncState::Superseded { release })
 }
 
@@ -195,18 +195,18 @@ fn held(
     holder: &Holder,
     now: Timestamp,
 ) -> Sync {
-    let release = holder.release.clone();
-    if holder.digest == intent.digest
+    let release = holder.place();
+    let Some(digest) = &holder.digest else {
+        let soon = now.saturating_add(HOLDER_INTERVAL).unwrap_or(Timestamp::MAX);
+        return Sync::until(SyncState::Held { release }, soon);
+    };
+    if *digest == intent.digest
         && let Some(seen) = &object.seen
     {
         return settled(key, object, seen, now);
     }
-    if holder.standing == Standing::Older && !holder.digest.is_empty() {
+    if holder.standing == Standing::Older {
         return strayed(key, object, inventoried, now);
-    }
-    if holder.digest.is_empty() {
-        let soon = now.saturating_add(HOLDER_INTERVAL).unwrap_or(Timestamp::MAX);
-        return Sync::until(SyncState::Held { release }, soon);
     }
     let message = format!(
         "the object belongs to release {release}, which wants it otherwise; put the version into its name, as the class has it, or make it the same in both"

@@ -224,9 +224,9 @@ pub struct ObjectObserved {
     /// The other release that has the object, if one does: see [`holder`](super::holder). Looked up only where it matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Holder>,
-    /// Other releases whose inventory names the object and that stay. Looked up only for objects that might have to go.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub shared_with: BTreeSet<String>,
+    /// Whether the inventory of another release that stays names the object. Looked up only for objects that might have to go.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
     /// What this process did to the object and learned from it.
     pub memory: ObjectMemory,
 }
@@ -234,13 +234,17 @@ pub struct ObjectObserved {
 /// Another release that holds an object which this one wants too: two versions of a stack may render the same node image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
+    /// Its namespace, where that is not the one of this release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     /// Its name.
     pub release: String,
     /// How it stands to this one.
     #[serde(default)]
     pub standing: Standing,
-    /// Digest of the intent that it says it applied; empty while it has not said so.
-    pub digest: String,
+    /// Digest of the intent that it says it applied; `None` while it has not said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 /// One marked object as the metadata watch (or our own last write) shows it.

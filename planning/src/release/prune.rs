@@ -51,7 +51,7 @@ pub(super) fn fate(key: &ObjectKey, object: &ObjectObserved, inventoried: Invent
             next: Next::At(retry_at),
         };
     }
-    if !object.shared_with.is_empty() {
+    if object.shared {
         // Another release wants it too and takes it over once this one is gone.
         return Fate::LeftAlone;
     }

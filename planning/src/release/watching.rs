@@ -86,7 +86,6 @@ fn look(observed: &ReleaseObserved, key: &ObjectKey, object: &ObjectObserved, wh
     let Some(seen) = &object.seen else {
         return unseen(key, object, applied, why, now);
     };
-    let is_held = |digest: &str| applied == Inventoried::Applied(digest);
     match &object.holder {
         _ if seen.deleting => Sync::still(why.gone("the object is being deleted")),
         _ if seen.ours => match intent {
@@ -107,9 +106,11 @@ fn look(observed: &ReleaseObserved, key: &ObjectKey, object: &ObjectObserved, wh
                 ..settled(key, object, seen, now)
             },
         },
-        Some(holder) if is_held(&holder.digest) => settled(key, object, seen, now),
-        Some(holder) if holder.digest.is_empty() => Sync::still(SyncState::Unverified),
-        Some(holder) => why.broken(&format!("the object belongs to release {} now", holder.release)),
+        Some(holder) => match &holder.digest {
+            None => Sync::still(SyncState::Unverified),
+            digest if digest.as_deref() == as_applied => settled(key, object, seen, now),
+            Some(_) => why.broken(&format!("the object belongs to release {} now", holder.place())),
+        },
         None => why.broken("the object carries the mark of another release"),
     }
 }

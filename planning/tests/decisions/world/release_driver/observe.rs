@@ -9,8 +9,8 @@ use planning::digest::digest_of_everything;
 use planning::object_key::{GroupKind, ObjectKey, ObjectRef};
 use planning::outage::Outage;
 use planning::release::{
-    Assets, Claim, Intent, Member, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, Standing, holder,
-    key_of, standing,
+    Assets, Claim, Intent, Inventoried, Member, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, Standing,
+    Word, holder, key_of, standing,
 };
 use planning::waves::wave_of;
 
@@ -267,28 +267,32 @@ impl World {
     /// Other releases that stay and name the same objects, or hold them.
     fn share(&self, tag: &str, rendering: &Rendering, objects: &mut BTreeMap<ObjectKey, ObjectObserved>) {
         let named = |tag: &str, key: &ObjectKey| {
-            let rows = self.api.releases.get(tag).map(|release| &release.status.resources);
-            let row = rows.and_then(|rows| rows.iter().find(|row| key_of(row) == *key));
-            row.map(|row| row.digest.clone())
+            let release = self.api.releases.get(tag);
+            release.map_or(Inventoried::No, |release| {
+                let row = release.status.resources.iter().find(|row| key_of(row) == *key);
+                Inventoried::of(row)
+            })
         };
         let stays = |(other, _): &(&String, &ReleaseObject)| *other != tag && self.stays(other);
         for (key, object) in objects.iter_mut() {
             let live = self.api.objects.get(key);
             let others = self.api.releases.iter().filter(stays);
-            let claims: Vec<Claim> = others
+            let claims: Vec<Claim<'_>> = others
                 .map(|(other, release)| Claim {
-                    release: other.clone(),
+                    namespace: None,
+                    release: other,
                     standing: self.standing(tag, other),
                     marked: live.is_some_and(|live| live.value(&label(labels::PART_OF)) == Some(&mark(other))),
-                    digest: named(other, key),
-                    silent: release.status.observed_generation.is_none(),
+                    word: match named(other, key) {
+                        Inventoried::No if release.status.observed_generation.is_none() => Word::Awaited,
+                        said => Word::Given(said),
+                    },
                 })
                 .collect();
             if !matches!(rendering, Rendering::Rendered { intents } if intents.contains_key(key)) {
-                let sharing = claims.iter().filter(|claim| claim.digest.is_some());
-                object.shared_with.extend(sharing.map(|claim| claim.release.clone()));
+                object.shared = claims.iter().any(Claim::names_it);
             }
-            object.holder = holder(claims, named(tag, key).is_some_and(|digest| !digest.is_empty()));
+            object.holder = holder(claims, matches!(named(tag, key), Inventoried::Applied(_)));
         }
     }
 }
