@@ -3,7 +3,7 @@
 //! The API server's discovery follows a CRD with a delay. So after a change discovery is read until it agrees with what
 //! the watch saw, and once more a moment later; each time something differs the listeners are told. Without changes of
 //! CRDs nothing is read, unless somebody could not believe that a kind is not served: then discovery is read again, more and
-//! more seldom, until it shows every CRD of the group.
+//! more seldom, until it shows every CRD of the group and is up to date for it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::pin::pin;
@@ -106,11 +106,11 @@ impl CrdWatch {
     /// What is known of a kind now; does not wait for the list of CRDs. One answer of discovery is no proof that a kind is not
     /// served: whoever takes an API server that just starts for "there are no objects" leaves them behind.
     pub async fn serving(&self, discovery: &Discovery, kind: &GroupKind) -> Result<Serving, DiscoveryError> {
-        if let Some(resolved) = discovery.resolve_kind(kind).await? {
-            return Ok(Serving::Served(resolved));
-        }
-        if self.sights.borrow().shown_by(discovery, &kind.group) {
-            return Ok(Serving::NotServed);
+        match discovery.resolve_kind(kind).await {
+            Ok(Some(resolved)) => return Ok(Serving::Served(resolved)),
+            Ok(None) if self.sights.borrow().shown_by(discovery, &kind.group) => return Ok(Serving::NotServed),
+            Ok(None) | Err(DiscoveryError::Stale { .. }) => {}
+            Err(error @ DiscoveryError::Read(_)) => return Err(error),
         }
         self.doubts.send_if_modified(|groups| groups.insert(kind.group.clone()));
         Ok(Serving::Unsure)
@@ -232,10 +232,11 @@ struct Sights {
 }
 
 impl Sights {
-    /// Whether all CRDs have been listed and discovery shows every one of this group.
+    /// Whether all CRDs have been listed, and discovery is up to date for this group and shows every one of it.
     fn shown_by(&self, discovery: &Discovery, group: &str) -> bool {
         let of_group = |name: &&String| name.split_once('.').is_some_and(|(_, of)| of == group);
         self.started
+            && !discovery.is_stale_for(group)
             && self
                 .known
                 .keys()
@@ -345,7 +346,9 @@ impl Pending {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::stub::{self, Answer};
@@ -434,6 +437,16 @@ mod tests {
     /// An API server with one CRD, whose discovery shows its group from the given reading on.
     fn start(shown_from: usize) -> (CrdWatch, Discovery) {
         let mut readings = 0;
+        start_with(move |groups| {
+            readings += 1;
+            if readings < shown_from {
+                groups.clear();
+            }
+        })
+    }
+
+    /// The same, with other groups in each reading of discovery.
+    fn start_with(mut change: impl FnMut(&mut Vec<Value>) + Send + 'static) -> (CrdWatch, Discovery) {
         let client = stub::client(move |asked| {
             if asked.path.ends_with("customresourcedefinitions") {
                 let crd = json!({
@@ -452,10 +465,7 @@ mod tests {
             }
             let (code, mut answer) = stub::discovery(asked).expect("nothing else is asked");
             if asked.path == "/apis" {
-                readings += 1;
-                if readings < shown_from {
-                    answer["items"] = json!([]);
-                }
+                change(answer["items"].as_array_mut().expect("a list of groups"));
             }
             (code, answer).into()
         });
@@ -494,6 +504,35 @@ mod tests {
             changes.recv().await.expect("the watch goes on");
         }
         assert_eq!(crds.serving(&discovery, &kind).await.ok(), Some(Serving::NotServed));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_of_an_api_that_is_away_is_doubted_until_it_is_back() {
+        let readings = Arc::new(AtomicUsize::new(0));
+        let (crds, discovery) = start_with(move |groups| {
+            let resources = if readings.fetch_add(1, Ordering::SeqCst) < 3 {
+                json!({ "version": "v1", "freshness": "Stale", "resources": [] })
+            } else {
+                let gauge = json!({
+                    "resource": "gauges", "scope": "Namespaced", "verbs": ["get"],
+                    "responseKind": { "group": "", "version": "", "kind": "Gauge" },
+                });
+                json!({ "version": "v1", "freshness": "Current", "resources": [gauge] })
+            };
+            let group = json!({ "metadata": { "name": "metrics.example.org" }, "versions": [resources] });
+            groups.push(group);
+        });
+        let mut changes = crds.subscribe();
+        let kind = GroupKind::new("metrics.example.org", "Gauge");
+        let mut looks = Vec::new();
+        while !matches!(looks.last(), Some(Serving::Served(_))) {
+            looks.push(crds.serving(&discovery, &kind).await.expect("discovery answers"));
+            if looks.last() == Some(&Serving::Unsure) {
+                changes.recv().await.expect("the watch goes on");
+            }
+        }
+        assert_eq!(looks.first(), Some(&Serving::Unsure));
+        assert!(!looks.contains(&Serving::NotServed), "{looks:?}");
     }
 
     #[test]

@@ -2,8 +2,11 @@
 //!
 //! A kind that was not there is remembered as missing until [`Discovery::invalidate`], so an object whose CRD is not
 //! installed costs one pair of requests, not one per reconcile.
+//!
+//! An API that another server answers (by an APIService) and that is away is listed with what was known of it last, or with nothing, and marked
+//! as stale. What such a list lacks may well be served, so that it counts as unknown and never as missing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -23,6 +26,14 @@ pub enum DiscoveryError {
     /// The API server did not answer the aggregated discovery requests.
     #[error("failed to read which kinds the API server serves")]
     Read(#[source] Box<kube::Error>),
+    /// The list of kinds of a group is not up to date, and the kind is not in it.
+    #[error(
+        "unable to tell whether {kind} is served: the server behind the API group does not answer the API server; look at its APIService"
+    )]
+    Stale {
+        /// Which kind.
+        kind: GroupKind,
+    },
 }
 
 impl DiscoveryError {
@@ -70,8 +81,21 @@ struct Inner {
     reading: Mutex<()>,
 }
 
-/// Versions in the API server's order of preference.
-type Catalogue = HashMap<GroupKind, Vec<Resolved>>;
+/// What discovery told at one time.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Catalogue {
+    /// Versions in the API server's order of preference.
+    kinds: HashMap<GroupKind, Vec<Resolved>>,
+    /// Groups and versions whose list is not up to date.
+    stale: HashSet<(String, String)>,
+}
+
+impl Catalogue {
+    fn is_stale(&self, group: &str, version: Option<&str>) -> bool {
+        let mut stale = self.stale.iter();
+        stale.any(|(of, in_version)| of == group && version.is_none_or(|version| version == in_version))
+    }
+}
 
 impl Discovery {
     /// Reads nothing yet; the first question does.
@@ -89,19 +113,12 @@ impl Discovery {
 
     /// The kind in exactly this version; `None` when the API server does not serve it.
     pub async fn resolve(&self, gvk: &GroupVersionKind) -> Result<Option<Resolved>, DiscoveryError> {
-        self.look_up(|catalogue| {
-            catalogue
-                .get(&group_kind(gvk))?
-                .iter()
-                .find(|served| served.resource.version == gvk.version)
-                .cloned()
-        })
-        .await
+        self.look_up(&group_kind(gvk), Some(&gvk.version)).await
     }
 
     /// The kind in the version that the API server prefers; `None` when it is not served at all.
     pub async fn resolve_kind(&self, kind: &GroupKind) -> Result<Option<Resolved>, DiscoveryError> {
-        self.look_up(|catalogue| catalogue.get(kind)?.first().cloned()).await
+        self.look_up(kind, None).await
     }
 
     /// What is served may have changed: the next question that memory cannot answer asks the API server again.
@@ -118,20 +135,38 @@ impl Discovery {
     /// Whether a resource (plural and group, as in the name of its CRD) is served in any version, from memory.
     pub fn knows_resource(&self, plural: &str, group: &str) -> bool {
         self.catalogue().is_some_and(|catalogue| {
-            catalogue
-                .iter()
+            let mut kinds = catalogue.kinds.iter();
+            kinds
                 .any(|(kind, served)| kind.group == group && served.iter().any(|entry| entry.resource.plural == plural))
         })
     }
 
-    async fn look_up<T>(&self, find: impl Fn(&Catalogue) -> Option<T>) -> Result<Option<T>, DiscoveryError> {
-        if let Some(found) = self.catalogue().as_deref().and_then(&find) {
+    /// Whether the list of kinds of this group is not up to date, from memory.
+    pub fn is_stale_for(&self, group: &str) -> bool {
+        self.catalogue()
+            .is_some_and(|catalogue| catalogue.is_stale(group, None))
+    }
+
+    async fn look_up(&self, kind: &GroupKind, version: Option<&str>) -> Result<Option<Resolved>, DiscoveryError> {
+        let find = |catalogue: &Catalogue| {
+            let mut served = catalogue.kinds.get(kind)?.iter();
+            let wanted = |served: &&Resolved| version.is_none_or(|version| served.resource.version == version);
+            served.find(wanted).cloned()
+        };
+        if let Some(found) = self.catalogue().as_deref().and_then(find) {
             return Ok(Some(found));
         }
         if self.is_stale() {
             self.read_when_stale().await?;
         }
-        Ok(self.catalogue().as_deref().and_then(&find))
+        let Some(catalogue) = self.catalogue() else {
+            return Ok(None);
+        };
+        let found = find(&catalogue);
+        if found.is_none() && catalogue.is_stale(&kind.group, version) {
+            return Err(DiscoveryError::Stale { kind: kind.clone() });
+        }
+        Ok(found)
     }
 
     /// One reader at a time; who waited for a reading that answers its question does not read again.
@@ -162,6 +197,9 @@ impl Discovery {
     }
 }
 
+/// How aggregated discovery marks a list that it could not fetch (`k8s.io/api/apidiscovery/v2`, `DiscoveryFreshnessStale`).
+const STALE: &str = "Stale";
+
 async fn read(client: &Client) -> Result<Catalogue, DiscoveryError> {
     let (core, groups) = try_join!(
         client.list_core_api_versions_aggregated(),
@@ -172,18 +210,21 @@ async fn read(client: &Client) -> Result<Catalogue, DiscoveryError> {
 }
 
 fn catalogue_of(groups: impl IntoIterator<Item = APIGroupDiscovery>) -> Catalogue {
-    let mut catalogue = Catalogue::new();
+    let mut catalogue = Catalogue::default();
     for group in groups {
         let name = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
         for version in group.versions {
             let Some(number) = version.version else { continue };
+            if version.freshness.as_deref() == Some(STALE) {
+                catalogue.stale.insert((name.clone(), number.clone()));
+            }
             for resolved in version
                 .resources
                 .into_iter()
                 .filter_map(|resource| resolved_of(&name, &number, resource))
             {
                 let kind = GroupKind::new(&name, &resolved.resource.kind);
-                let versions = catalogue.entry(kind).or_default();
+                let versions = catalogue.kinds.entry(kind).or_default();
                 // A second plural for the same kind is a view of it (as with metrics); the first one listed is the object.
                 if versions.iter().all(|known| known.resource.version != number) {
                     versions.push(resolved);

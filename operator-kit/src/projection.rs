@@ -214,10 +214,12 @@ where
 
     /// Looks the kind up. What discovery has in memory is believed, unless a watch in just that version was refused.
     async fn look(&self, refused: Option<&Resolved>) -> Result<Serving, DiscoveryError> {
-        if refused.is_none()
-            && let Some(resolved) = self.discovery.resolve_kind(&self.kind).await?
-        {
-            return Ok(Serving::Served(resolved));
+        if refused.is_none() {
+            match self.discovery.resolve_kind(&self.kind).await {
+                Ok(Some(resolved)) => return Ok(Serving::Served(resolved)),
+                Ok(None) | Err(DiscoveryError::Stale { .. }) => {}
+                Err(error @ DiscoveryError::Read(_)) => return Err(error),
+            }
         }
         self.discovery.refresh().await?;
         self.crds.serving(&self.discovery, &self.kind).await

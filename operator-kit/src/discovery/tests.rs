@@ -1,5 +1,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use serde_json::{Value, json};
+
 use super::*;
 use crate::stub;
 
@@ -83,7 +85,7 @@ async fn a_refresh_tells_whether_anything_differs() {
         if asked.path == "/apis" {
             groups += 1;
             if groups > 2 {
-                answer["items"] = serde_json::json!([]);
+                answer["items"] = json!([]);
             }
         }
         (code, answer)
@@ -103,4 +105,45 @@ async fn an_unreachable_api_server_is_an_error_and_not_a_missing_kind() {
         .await
         .unwrap_err();
     assert_eq!(error.class(), Class::Transient);
+}
+
+/// An API server whose aggregated API `metrics.example.org` is away, with the kinds that were known of it last.
+fn with_stale_group(resources: Value) -> Client {
+    stub::client(move |asked| {
+        let (code, mut answer) = stub::discovery(asked).expect("only discovery is asked");
+        if asked.path == "/apis" {
+            let stale = json!({
+                "metadata": { "name": "metrics.example.org" },
+                "versions": [{ "version": "v1", "freshness": "Stale", "resources": resources }],
+            });
+            answer["items"].as_array_mut().unwrap().push(stale);
+        }
+        (code, answer)
+    })
+}
+
+#[tokio::test]
+async fn a_kind_of_an_api_that_is_away_is_unknown_and_not_missing() {
+    let discovery = Discovery::new(with_stale_group(json!([])));
+    let kind = GroupKind::new("metrics.example.org", "Gauge");
+    let error = discovery.resolve_kind(&kind).await.unwrap_err();
+    assert!(
+        matches!(&error, DiscoveryError::Stale { kind: of } if *of == kind),
+        "{error}"
+    );
+    assert_eq!(error.class(), Class::Transient);
+    assert!(discovery.resolve(&gvk("metrics.example.org", "Gauge")).await.is_err());
+    let elsewhere = discovery.resolve(&gvk("apps", "Missing")).await;
+    assert_eq!(elsewhere.unwrap(), None, "other groups are as sure as ever");
+}
+
+#[tokio::test]
+async fn what_was_known_of_an_api_that_is_away_still_holds() {
+    let gauges = json!([{
+        "resource": "gauges", "scope": "Namespaced", "verbs": ["get"],
+        "responseKind": { "group": "", "version": "", "kind": "Gauge" },
+    }]);
+    let discovery = Discovery::new(with_stale_group(gauges));
+    let found = discovery.resolve(&gvk("metrics.example.org", "Gauge")).await.unwrap();
+    assert_eq!(found.unwrap().resource.plural, "gauges");
 }
