@@ -1,5 +1,7 @@
 //! What may be told of the API server's answer about a Secret: names, fields and kinds of faults, and no value. Pure.
 
+use std::collections::HashMap;
+
 use k8s_openapi::ByteString;
 use kube::core::GroupVersionKind;
 use kube::core::response::{Status, StatusCause};
@@ -13,6 +15,9 @@ const HIDDEN: &str = "(not shown)";
 
 /// Shorter values are found in too many words that are none.
 const SHORTEST: usize = 3;
+
+/// Parts of values that are shorter are found in words that are not of the Secret, such as the names of fields.
+const SHORTEST_PART: usize = 16;
 
 /// What the reasons of faults of fields begin with (`metav1.CauseType`).
 const FAULT_OF_FIELD: &str = "FieldValue";
@@ -46,18 +51,58 @@ pub(super) fn words_about(status: &Status, secret: &Value) -> String {
     without_values(message, secret)
 }
 
-/// Words of others without what is in the Secret, plain or encoded.
+/// Words of others without what is in the Secret: plain, encoded or escaped, whole or in part.
 pub(super) fn without_values(words: String, secret: &Value) -> String {
     let mut values = Vec::new();
     for field in ["data", "stringData"] {
         collect(secret.get(field).unwrap_or_default(), &mut values);
     }
+    let escaped: Vec<String> = values.iter().map(|value| escaped(value)).collect();
+    values.extend(escaped);
     // A value may contain another one.
     values.sort_unstable_by_key(|value| std::cmp::Reverse(value.len()));
-    values
+    values.dedup();
+    let words = values
         .iter()
         .filter(|value| value.len() >= SHORTEST)
-        .fold(words, |words, value| words.replace(value.as_str(), HIDDEN))
+        .fold(words, |words, value| words.replace(value.as_str(), HIDDEN));
+    without_parts(&words, &values)
+}
+
+/// A text as JSON and Go's `%q` write it between quotes.
+fn escaped(text: &str) -> String {
+    let quoted = Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// Words without longer parts of values. What somebody may write in another way ends a part, so that it is found however the rest is written.
+fn without_parts(words: &str, values: &[String]) -> String {
+    let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
+    for (place, window) in words.as_bytes().windows(SHORTEST_PART).enumerate() {
+        places.entry(window).or_default().push(place);
+    }
+    let mut hidden = vec![false; words.len()];
+    let parts = values.iter().flat_map(|value| value.split(is_written_in_many_ways));
+    for window in parts.flat_map(|part| part.as_bytes().windows(SHORTEST_PART)) {
+        // Each place is hidden once, however often the value repeats itself.
+        for place in places.remove(window).unwrap_or_default() {
+            hidden[place..place + SHORTEST_PART].fill(true);
+        }
+    }
+    let mut told = String::with_capacity(words.len());
+    for (place, letter) in words.char_indices() {
+        match hidden[place] {
+            false => told.push(letter),
+            true if place == 0 || !hidden[place - 1] => told.push_str(HIDDEN),
+            true => {}
+        }
+    }
+    told
+}
+
+/// Whether a letter may be escaped, and how depends on by whom.
+fn is_written_in_many_ways(letter: char) -> bool {
+    !matches!(letter, ' '..='~') || matches!(letter, '"' | '\'' | '\\' | '<' | '>' | '&')
 }
 
 fn collect(value: &Value, values: &mut Vec<String>) {
@@ -177,5 +222,45 @@ mod tests {
         for (words, told) in cases {
             assert_eq!(denied(words).as_deref(), Some(told));
         }
+    }
+
+    #[test]
+    fn a_key_of_many_lines_is_hidden_however_it_is_quoted() {
+        let lines = [
+            "-----BEGIN EC PRIVATE KEY-----",
+            "MHcCAQEEIIrYSSNQFaA2Hwf1duRSxKtLYX5CB04fSeQ6tF1aY/PuoAoGCCqGSM49",
+            "AwEHoUQDQgAEPR3tU2Fta9ktY+6P9G0cWO+0kETA6SFs38GecTyudlHz6xvCdz8q",
+            "-----END EC PRIVATE KEY-----",
+        ];
+        let key = lines.join("\n") + "\n";
+        let secret = json!({ "data": { "tls.key": ByteString(key.clone().into_bytes()) } });
+        let middle = &lines[1][20..50];
+        for quoted in [
+            key.clone(),
+            format!("{key:?}"),
+            json!({ "key": key }).to_string(),
+            json!(json!({ "key": key }).to_string()).to_string(),
+            key.replace('\n', "\r\n"),
+            format!("{:?}", &key[..120]),
+            lines[2].to_owned(),
+            format!("...{middle}..."),
+        ] {
+            let told = without_values(format!("the key {quoted} is weak"), &secret);
+            for line in &lines[1..3] {
+                let parts = line.as_bytes().windows(SHORTEST_PART);
+                for part in parts.map(|part| std::str::from_utf8(part).unwrap()) {
+                    assert!(!told.contains(part), "{told}");
+                }
+            }
+            assert!(told.starts_with("the key ") && told.ends_with(" is weak"), "{told}");
+            assert!(told.contains(HIDDEN), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_short_value_with_quotes_is_hidden_in_its_escaped_form() {
+        let secret = json!({ "stringData": { "password": "pa\"ss\nwd" } });
+        let told = without_values(r#"password "pa\"ss\nwd" is weak"#.to_owned(), &secret);
+        assert_eq!(told, format!(r#"password "{HIDDEN}" is weak"#));
     }
 }
