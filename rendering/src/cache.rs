@@ -45,6 +45,24 @@ impl Key {
     }
 }
 
+impl Key {
+    /// About how many bytes it takes in memory.
+    fn bytes(&self) -> usize {
+        let Self {
+            chart_digest,
+            values_digest,
+            release_name,
+            namespace,
+            kubernetes_version,
+            api_versions,
+            profile: _,
+        } = self;
+        let texts = [chart_digest, values_digest, release_name, namespace];
+        let texts = texts.into_iter().chain(kubernetes_version).chain(api_versions);
+        texts.map(|text| OVERHEAD + text.len()).sum()
+    }
+}
+
 /// The cache, shared by threads.
 pub(crate) struct Cache {
     limit: usize,
@@ -61,6 +79,8 @@ struct State {
 
 struct Entry {
     kept: Arc<Kept>,
+    /// About how many it takes in memory, with its key.
+    bytes: usize,
     last_use: u64,
 }
 
@@ -117,7 +137,7 @@ impl Kept {
         let of_object = |object: &KeptObject| object.json.len() + object.digest.len() + object.source.len();
         let objects: usize = self.objects.iter().map(|object| OVERHEAD + of_object(object)).sum();
         let warnings: usize = self.warnings.iter().map(|warning| OVERHEAD + warning.len()).sum();
-        objects + warnings
+        objects + warnings + OVERHEAD + self.digest.len()
     }
 }
 
@@ -150,7 +170,7 @@ impl Cache {
             return;
         }
         let kept = Arc::new(Kept::of(rendered));
-        let bytes = kept.bytes();
+        let bytes = key.bytes() + kept.bytes();
         if bytes > self.limit {
             return;
         }
@@ -158,11 +178,12 @@ impl Cache {
         state.uses += 1;
         let entry = Entry {
             kept,
+            bytes,
             last_use: state.uses,
         };
         state.bytes += bytes;
         if let Some(replaced) = state.entries.insert(key, entry) {
-            state.bytes -= replaced.kept.bytes();
+            state.bytes -= replaced.bytes;
         }
         while state.bytes > self.limit {
             state.drop_oldest();
@@ -183,7 +204,7 @@ impl State {
             .min_by_key(|(_, entry)| entry.last_use)
             .map(|(key, _)| key.clone());
         if let Some(entry) = oldest.and_then(|key| self.entries.remove(&key)) {
-            self.bytes -= entry.kept.bytes();
+            self.bytes -= entry.bytes;
         }
     }
 }
@@ -207,11 +228,21 @@ mod tests {
         })
     }
 
+    /// A rendering that takes so many bytes in the cache, with its key.
     fn rendered(bytes: usize) -> Rendered {
+        let least = Kept::of(&nothing()).bytes() + key("a").bytes();
+        Rendered {
+            warnings: vec!["x".repeat(bytes - least - OVERHEAD)],
+            ..nothing()
+        }
+    }
+
+    /// What a chart without objects is rendered to.
+    fn nothing() -> Rendered {
         Rendered {
             objects: Vec::new(),
-            warnings: vec!["x".repeat(bytes - OVERHEAD)],
-            digest: String::new(),
+            warnings: Vec::new(),
+            digest: "sha256:nothing".to_owned(),
         }
     }
 
@@ -236,23 +267,37 @@ mod tests {
 
     #[test]
     fn what_was_unused_for_longest_goes_first() {
-        let cache = Cache::new(300);
-        cache.insert(key("a"), &rendered(100));
-        cache.insert(key("b"), &rendered(100));
-        cache.insert(key("c"), &rendered(100));
+        let cache = Cache::new(3000);
+        cache.insert(key("a"), &rendered(1000));
+        cache.insert(key("b"), &rendered(1000));
+        cache.insert(key("c"), &rendered(1000));
         assert!(cache.get(&key("a")).is_some());
-        cache.insert(key("d"), &rendered(150));
+        cache.insert(key("d"), &rendered(1500));
         let kept = ["a", "b", "c", "d"].map(|chart| cache.get(&key(chart)).is_some());
         assert_eq!(kept, [true, false, false, true]);
-        assert_eq!(cache.lock().bytes, 250);
+        assert_eq!(cache.lock().bytes, 2500);
     }
 
     #[test]
     fn a_rendering_larger_than_the_cache_drops_nothing() {
-        let cache = Cache::new(300);
-        cache.insert(key("a"), &rendered(100));
-        cache.insert(key("b"), &rendered(301));
+        let cache = Cache::new(3000);
+        cache.insert(key("a"), &rendered(1000));
+        cache.insert(key("b"), &rendered(3001));
         assert!(cache.get(&key("a")).is_some());
         assert!(cache.get(&key("b")).is_none());
+    }
+
+    #[test]
+    fn charts_without_objects_fill_the_cache_too() {
+        let cache = Cache::new(3000);
+        let names: Vec<String> = (0..1000).map(|number| format!("chart {number}")).collect();
+        for name in &names {
+            cache.insert(key(name), &nothing());
+        }
+        let kept = names.iter().filter(|name| cache.get(&key(name)).is_some()).count();
+        assert!((1..20).contains(&kept), "{kept} kept");
+        let longest = "n".repeat(3000);
+        cache.insert(key(&longest), &nothing());
+        assert!(cache.get(&key(&longest)).is_none(), "a key counts too");
     }
 }
