@@ -21,6 +21,7 @@ use operator_kit::objects::ObjectWatches;
 use operator_kit::record::Recorder;
 use planning::election::{shard_of_release, shard_of_stack};
 use planning::next::Next;
+use planning::release::KindScope;
 use planning::warnings::warnings;
 use release::Admitted;
 use rendering::{Lane, RenderError, RenderRequest, Rendered, Renderer};
@@ -81,9 +82,13 @@ impl KindFacts {
         self != Self::NotServed
     }
 
-    /// Whether it is known that its objects have no namespace.
-    pub(crate) fn cluster_scoped(self) -> bool {
-        self == Self::Served { cluster_scoped: true }
+    /// Whether its objects have namespaces, as far as discovery tells.
+    pub(crate) fn scope(self) -> KindScope {
+        match self {
+            Self::Served { cluster_scoped: true } => KindScope::ClusterWide,
+            Self::Served { cluster_scoped: false } => KindScope::Namespaced,
+            Self::NotServed | Self::Unsure => KindScope::Unknown,
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod observe;
 mod own;
 mod provider;
 mod refusal;
+mod scopes;
 mod sharing;
 
 use std::sync::{Arc, Mutex};

@@ -9,6 +9,8 @@ use planning::release::Intent;
 use planning::waves::wave_of;
 use serde_json::{Map, Value};
 
+use super::scopes::Scopes;
+
 /// The objects of one release, ready to be applied.
 #[derive(Debug, Default)]
 pub(crate) struct Intents {
@@ -16,6 +18,8 @@ pub(crate) struct Intents {
     pub(crate) planned: BTreeMap<ObjectKey, Intent>,
     /// Their bodies.
     pub(crate) bodies: BTreeMap<ObjectKey, Value>,
+    /// Whether the objects of kinds that the release brings have namespaces.
+    pub(crate) brought: Scopes,
 }
 
 /// Marks rendered objects as parts of the release. `cluster_scoped` says of a kind whether its objects have no namespace.

@@ -13,7 +13,7 @@ use operator_kit::failure::chain;
 use operator_kit::object::{GroupKind, ObjectKey, group_kind};
 use operator_kit::objects;
 use planning::release::{
-    Assets, Intent, ObjectObserved, Provider, ReleaseObserved, RenderAttempts, Rendering, Seen, key_of,
+    Assets, Intent, KindScope, ObjectObserved, Provider, ReleaseObserved, RenderAttempts, Rendering, Seen, key_of,
 };
 use release::Admitted;
 
@@ -21,6 +21,7 @@ use super::inherited::locate;
 use super::intent::{Intents, intents};
 use super::memory::ReleaseMemory;
 use super::provider;
+use super::scopes::{self, Scopes};
 use super::sharing::observe_sharing;
 use crate::context::{Context, KindFacts};
 use crate::lanes::Unrendered;
@@ -63,14 +64,14 @@ pub(crate) async fn observe(
     } else {
         assets(context, release).await
     };
-    let rendering = match &files {
+    let (rendering, brought) = match &files {
         Some(files) if !moved(&assets, &status) => rendering(context, release, files, part_of, memory).await,
-        _ => Rendering::NotRendered,
+        _ => (Rendering::NotRendered, Scopes::new()),
     };
     let group_kinds = marked_kinds(release);
     // Before the objects: a list that ends in between must not count.
     let unlisted = unlisted(context, &group_kinds).await;
-    let mut objects = objects(context, part_of, &status, &group_kinds, &rendering, memory).await;
+    let mut objects = objects(context, part_of, &status, &group_kinds, &rendering, &brought, memory).await;
     observe_sharing(context, release, &rendering, &mut objects);
     let status_written_at = lock(memory).status_written_at;
     let observed = ReleaseObserved {
@@ -205,13 +206,14 @@ async fn assets(context: &Context, release: &ClusterStackRelease) -> (Assets, Op
     }
 }
 
+/// The rendering, and what it says of kinds that are not served yet.
 async fn rendering(
     context: &Context,
     release: &ClusterStackRelease,
     files: &Admitted,
     part_of: &str,
     memory: &Mutex<ReleaseMemory>,
-) -> Rendering {
+) -> (Rendering, Scopes) {
     let profile = profile(release);
     let origin = format!("{} {profile}", files.release().class_chart.sha256);
     let known = lock(memory)
@@ -220,9 +222,8 @@ async fn rendering(
         .filter(|(made_from, _)| *made_from == origin)
         .map(|(_, intents)| intents);
     if let Some(intents) = known {
-        return Rendering::Rendered {
-            intents: intents.as_ref().clone(),
-        };
+        let intents = intents.as_ref().clone();
+        return (Rendering::Rendered { intents }, Scopes::new());
     }
     let now = context.now();
     let failed = lock(memory)
@@ -232,18 +233,16 @@ async fn rendering(
     if let Some((_, message, attempts)) = &failed
         && now < attempts.retry_at()
     {
-        return Rendering::Failed {
-            message: message.clone(),
-            transient: Some(*attempts),
-        };
+        let (message, transient) = (message.clone(), Some(*attempts));
+        return (Rendering::Failed { message, transient }, Scopes::new());
     }
     match render(context, release, files, part_of).await {
-        Ok(Intents { planned, .. }) => {
+        Ok(Intents { planned, brought, .. }) => {
             lock(memory).unrendered = None;
             // The keys of kinds that are not served yet may turn out to have no namespace.
             let cacheable = context.serves_all(planned.keys().map(ObjectKey::group_kind)).await;
             lock(memory).rendering = cacheable.then(|| (origin, Arc::new(planned.clone())));
-            Rendering::Rendered { intents: planned }
+            (Rendering::Rendered { intents: planned }, brought)
         }
         Err(Unrendered { message, transient }) => {
             let attempts = failed.map_or(0, |(.., attempts)| attempts.attempts).saturating_add(1);
@@ -252,7 +251,7 @@ async fn rendering(
                 at: context.now(),
             });
             lock(memory).unrendered = transient.map(|attempts| (origin, message.clone(), attempts));
-            Rendering::Failed { message, transient }
+            (Rendering::Failed { message, transient }, Scopes::new())
         }
     }
 }
@@ -276,20 +275,26 @@ pub(crate) async fn render(
 ) -> Result<Intents, Unrendered> {
     let namespace = release.namespace().unwrap_or_default();
     let rendered = context.render(files, &namespace, profile(release)).await?;
+    let brought = scopes::brought(rendered.objects.iter().map(|object| &object.value));
+    let rows = release.status.as_ref().map(|status| &status.resources[..]);
     let mut scoped = BTreeSet::new();
     for object in &rendered.objects {
-        if let Some(kind) = kind_of(&object.value)
-            && context.kind(&group_kind(&kind)).await.cluster_scoped()
-        {
-            scoped.insert(group_kind(&kind));
+        let Some(kind) = kind_of(&object.value).as_ref().map(group_kind) else {
+            continue;
+        };
+        let served = context.kind(&kind).await.scope();
+        let scope = served
+            .or_else(|| brought.get(&kind).copied().unwrap_or_default())
+            .or_else(|| scopes::applied(rows.unwrap_or_default(), &kind));
+        if scope == KindScope::ClusterWide {
+            scoped.insert(kind);
         }
     }
-    Ok(intents(
-        rendered.objects.iter().map(|object| &object.value),
-        &namespace,
-        part_of,
-        |kind| scoped.contains(kind),
-    ))
+    let values = rendered.objects.iter().map(|object| &object.value);
+    Ok(Intents {
+        brought,
+        ..intents(values, &namespace, part_of, |kind| scoped.contains(kind))
+    })
 }
 
 fn kind_of(value: &serde_json::Value) -> Option<GroupVersionKind> {
@@ -312,6 +317,7 @@ async fn objects(
     status: &ClusterStackReleaseStatus,
     group_kinds: &BTreeSet<GroupKind>,
     rendering: &Rendering,
+    brought: &Scopes,
     memory: &Mutex<ReleaseMemory>,
 ) -> BTreeMap<ObjectKey, ObjectObserved> {
     let mut versions: BTreeMap<ObjectKey, String> = status
@@ -347,7 +353,9 @@ async fn objects(
                 version,
                 served: facts.maybe_served() && !unserved.contains(&key),
                 watched: context.objects.synced(&kind),
-                misplaced: facts.cluster_scoped() && !key.namespace.is_empty(),
+                scope: facts
+                    .scope()
+                    .or_else(|| brought.get(&kind).copied().unwrap_or_default()),
                 seen: context.objects.get(&key).map(|seen| sight(&seen, part_of)),
                 holder: None,
                 shared: false,

@@ -214,9 +214,9 @@ pub struct ObjectObserved {
     pub version: String,
     /// Whether the API server serves the kind (in the version that the rendering names).
     pub served: bool,
-    /// Whether the key names a namespace although the kind has none: such an object cannot exist.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub misplaced: bool,
+    /// Whether objects of the kind have namespaces.
+    #[serde(default)]
+    pub scope: KindScope,
     /// Whether the watch of the kind has delivered its first list.
     pub watched: bool,
     /// What the watch of marked objects shows; `None` when it shows nothing under this key.
@@ -229,6 +229,29 @@ pub struct ObjectObserved {
     pub shared: bool,
     /// What this process did to the object and learned from it.
     pub memory: ObjectMemory,
+}
+
+/// Whether the objects of a kind have namespaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum KindScope {
+    /// Nobody can tell: the API server does not serve the kind, or does not say whether it does.
+    #[default]
+    Unknown,
+    /// They have.
+    Namespaced,
+    /// They have none.
+    ClusterWide,
+}
+
+impl KindScope {
+    /// This, or what somebody else says where it is not known.
+    #[must_use]
+    pub fn or_else(self, other: impl FnOnce() -> Self) -> Self {
+        match self {
+            Self::Unknown => other(),
+            known => known,
+        }
+    }
 }
 
 /// Another release that holds an object which this one wants too: two versions of a stack may render the same node image.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::action::ReleaseAction;
 use super::inventory::Inventoried;
 use super::object::{look_again_at, retry_at};
-use super::observed::{Attempt, Belongs, ObjectObserved, Read, ReleaseObserved};
+use super::observed::{Attempt, Belongs, KindScope, ObjectObserved, Read, ReleaseObserved};
 use crate::digest::digest;
 use crate::next::Next;
 use crate::object_key::ObjectKey;
@@ -38,7 +38,8 @@ pub(super) enum Fate {
 
 /// Decides about one leftover.
 pub(super) fn fate(key: &ObjectKey, object: &ObjectObserved, inventoried: Inventoried<'_>, now: Timestamp) -> Fate {
-    if !object.served || object.misplaced {
+    let cannot_exist = object.scope == KindScope::ClusterWide && !key.namespace.is_empty();
+    if !object.served || cannot_exist {
         return Fate::Gone;
     }
     if let Some(failure) = &object.memory.failure

@@ -9,8 +9,8 @@ use planning::digest::digest_of_everything;
 use planning::object_key::{GroupKind, ObjectKey, ObjectRef};
 use planning::outage::Outage;
 use planning::release::{
-    Assets, Claim, Intent, Inventoried, Member, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen, Standing,
-    Word, holder, key_of, standing,
+    Assets, Claim, Intent, Inventoried, KindScope, Member, ObjectObserved, Provider, ReleaseObserved, Rendering, Seen,
+    Standing, Word, holder, key_of, standing,
 };
 use planning::waves::wave_of;
 
@@ -44,6 +44,14 @@ fn version(key: &ObjectKey) -> String {
         "v1"
     }
     .to_owned()
+}
+
+fn scope(key: &ObjectKey, served: bool) -> KindScope {
+    match (served, key.namespace.is_empty()) {
+        (false, _) => KindScope::Unknown,
+        (true, false) => KindScope::Namespaced,
+        (true, true) => KindScope::ClusterWide,
+    }
 }
 
 pub(super) fn has_generation(key: &ObjectKey) -> bool {
@@ -236,6 +244,7 @@ impl World {
                 ObjectObserved {
                     version: version(&key),
                     served,
+                    scope: scope(&key, served),
                     watched: listed,
                     seen,
                     memory,
