@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use planning::object_key::ObjectKey;
@@ -38,8 +38,8 @@ pub(crate) struct ReleaseMemory {
     pub(crate) rendering: Option<(String, Arc<BTreeMap<ObjectKey, Intent>>)>,
     /// The last rendering that failed for a reason that may pass: what it was made from, what was said, and how often it was tried.
     pub(crate) unrendered: Option<(String, String, RenderAttempts)>,
-    /// The API server itself said that no Cluster uses the release, which is to go.
-    pub(crate) unused: bool,
+    /// When the API server itself was asked last whether a Cluster uses the release, which is to go, and said that none does.
+    pub(crate) unused: Option<Timestamp>,
     /// When its status was last written.
     pub(crate) status_written_at: Option<Timestamp>,
     /// How often in a row the release object itself could not be written.
@@ -48,7 +48,18 @@ pub(crate) struct ReleaseMemory {
     wishes: Wishes,
 }
 
+/// How long an answer that nobody uses a release is believed: for the passes that it usually takes to delete one, and no longer, because
+/// a deletion may hang.
+const BELIEVED: SignedDuration = SignedDuration::from_secs(10);
+
 impl ReleaseMemory {
+    /// Whether the API server said a moment ago that no Cluster uses the release.
+    pub(crate) fn is_unused(&self, now: Timestamp) -> bool {
+        // An answer from the future is one from before the clock was set.
+        let age = self.unused.map(|asked| now.duration_since(asked));
+        age.is_some_and(|age| !age.is_negative() && age < BELIEVED)
+    }
+
     /// Who asks for something wants to see what becomes of it now: waits after failures and fights end. A wish that is taken back asks for
     /// nothing.
     pub(crate) fn hear(&mut self, wishes: Wishes) {
@@ -85,15 +96,29 @@ mod tests {
         let of = |term| memories.of("release", &release, term);
         let key = ObjectKey::new("", "Secret", "fleet", "a");
         let first = of(1);
-        first.lock().unwrap().unused = true;
+        first.lock().unwrap().unused = Some(Timestamp::UNIX_EPOCH);
         first.lock().unwrap().objects.entry(key).or_default();
-        assert!(of(1).lock().unwrap().unused, "the shard is the same");
+        assert!(of(1).lock().unwrap().unused.is_some(), "the shard is the same");
         let again = of(2);
-        assert!(!again.lock().unwrap().unused);
+        assert!(again.lock().unwrap().unused.is_none());
         assert!(again.lock().unwrap().objects.is_empty());
         // A pass of the first term that ends late remembers nothing for the second.
-        first.lock().unwrap().unused = true;
-        assert!(!of(2).lock().unwrap().unused);
+        first.lock().unwrap().unused = Some(Timestamp::UNIX_EPOCH);
+        assert!(of(2).lock().unwrap().unused.is_none());
+    }
+
+    #[test]
+    fn that_nobody_uses_a_release_is_believed_for_a_moment() {
+        let asked = Timestamp::UNIX_EPOCH;
+        let memory = ReleaseMemory {
+            unused: Some(asked),
+            ..ReleaseMemory::default()
+        };
+        for (seconds, believed) in [(0, true), (9, true), (10, false), (3600, false), (-1, false)] {
+            let now = asked + SignedDuration::from_secs(seconds);
+            assert_eq!(memory.is_unused(now), believed, "after {seconds} s");
+        }
+        assert!(!ReleaseMemory::default().is_unused(asked));
     }
 
     #[test]

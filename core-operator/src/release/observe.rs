@@ -139,7 +139,7 @@ async fn unlisted(context: &Context, kinds: &BTreeSet<GroupKind>) -> BTreeSet<Gr
 }
 
 /// The Clusters that use a release that is to go, `None` while that is not known; and whether it is in doubt. Where the watch shows none, the API
-/// server itself is asked, once: a watch may be behind, and what is taken away then is gone.
+/// server itself is asked, and again when its answer is old: a watch may be behind, and what is taken away then is gone.
 async fn used_by(
     context: &Context,
     namespace: &str,
@@ -155,15 +155,16 @@ async fn used_by(
     };
     let used = used.remove(&tag).unwrap_or_default();
     if !used.is_empty() {
-        lock(memory).unused = false;
+        lock(memory).unused = None;
         return (Some(used), false);
     }
-    if lock(memory).unused {
+    let asked = context.now();
+    if lock(memory).is_unused(asked) {
         return (Some(used), false);
     }
     match context.clusters.users_now(namespace, &tag).await {
         Ok(users) => {
-            lock(memory).unused = users.is_empty();
+            lock(memory).unused = users.is_empty().then_some(asked);
             let in_doubt = !users.is_empty();
             (Some(users), in_doubt)
         }
