@@ -50,7 +50,7 @@ pub(crate) struct Context {
     pub(crate) providers: Providers,
     pub(crate) sources: Sources,
     pub(crate) renderer: Arc<Renderer>,
-    pub(crate) lanes: Lanes,
+    pub(crate) lanes: Lanes<Rendered>,
     pub(crate) stacks: Freshest<ClusterStack>,
     pub(crate) releases: Freshest<ClusterStackRelease>,
     pub(crate) memories: Memories,
@@ -164,8 +164,15 @@ impl Context {
         namespace: &str,
         profile: HelmProfile,
     ) -> Result<Rendered, Unrendered> {
+        let release = files.release();
+        // The rest of a request is the same in all of ours.
+        let wanted = format!(
+            "{} {} {namespace} {profile}",
+            release.class_chart.sha256,
+            release.tag.stem()
+        );
         let render = |lane| self.render_in(lane, files, namespace, profile);
-        self.lanes.render(render).await
+        self.lanes.render(&wanted, render).await
     }
 
     async fn render_in(
