@@ -25,6 +25,7 @@ mod real;
 mod refused;
 mod remote;
 mod replay;
+mod shared;
 mod signed;
 #[cfg(test)]
 #[path = "../../../release/tests/it/sigstore/mod.rs"]
