@@ -6,12 +6,13 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use crds::{ClusterStack, ClusterStackRelease, labels};
+use crds::{ClusterStack, ClusterStackRelease};
 use futures::{Stream, StreamExt};
 use kube::ResourceExt;
 use kube::runtime::watcher::{self, Event};
 
 use crate::context::Context;
+use crate::release::mark;
 use crate::triggers::Triggers;
 
 /// The stacks to look at because they changed.
@@ -44,10 +45,7 @@ where
     let (taking, telling) = (Arc::clone(context), triggers.clone());
     let take = move |event: &Event<ClusterStackRelease>| {
         for release in taking.releases.take(event) {
-            let namespace = release.namespace().unwrap_or_default();
-            taking
-                .memories
-                .forget(&labels::part_of("ClusterStackRelease", &namespace, &release.name_any()));
+            taking.memories.forget(&mark(&release));
             telling.release_gone(&taking, &release);
         }
         match event {

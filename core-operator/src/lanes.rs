@@ -61,7 +61,7 @@ impl<T: Clone> Lanes<T> {
                 // Where the one who renders is stopped, the next of those who wait begins anew.
                 flight.get_or_init(|| self.render_slowly(render)).await.clone()
             }
-            rendered => rendered.map_err(unrendered),
+            rendered => rendered.map_err(|error| unrendered(&error)),
         }
     }
 
@@ -77,7 +77,7 @@ impl<T: Clone> Lanes<T> {
         };
         // Never closed.
         let _work = self.work.acquire().await;
-        render(Lane::Slow).await.map_err(unrendered)
+        render(Lane::Slow).await.map_err(|error| unrendered(&error))
     }
 
     /// The rendering that is under way, or the one that begins here.
@@ -93,9 +93,9 @@ impl<T: Clone> Lanes<T> {
     }
 }
 
-fn unrendered(error: RenderError) -> Unrendered {
+fn unrendered(error: &RenderError) -> Unrendered {
     Unrendered {
-        message: operator_kit::failure::chain(&error),
+        message: operator_kit::failure::chain(error),
         transient: error.class() == rendering::ErrorClass::Transient,
     }
 }

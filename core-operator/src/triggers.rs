@@ -25,7 +25,7 @@ use crate::context::Context;
 use crate::leftovers::LeftBehind;
 use crate::operator::Tidings;
 use crate::providers::ProviderChange;
-use crate::release::object_handle;
+use crate::release::{mark, object_handle};
 use crate::sources::SourceChange;
 use crate::tasks::{Task, Tasks};
 
@@ -96,9 +96,7 @@ impl Triggers {
     pub(crate) fn release_gone(&self, context: &Context, release: &ClusterStackRelease) {
         self.release_changed(release);
         self.stacks_within(context, &release.namespace().unwrap_or_default());
-        let namespace = release.namespace().unwrap_or_default();
-        let part_of = labels::part_of("ClusterStackRelease", &namespace, &release.name_any());
-        let marked = context.objects.by_part_of(&part_of);
+        let marked = context.objects.by_part_of(&mark(release));
         let marked = marked.iter().map(|(key, _)| object_handle(key));
         let handles: Vec<String> = context.claims.forget(release).into_iter().chain(marked).collect();
         self.sharers(context, release, &handles);

@@ -3,7 +3,7 @@
 //! A kind that was not there is remembered as missing until [`Discovery::invalidate`], so an object whose CRD is not
 //! installed costs one pair of requests, not one per reconcile.
 //!
-//! An API that another server answers (by an APIService) and that is away is listed with what was known of it last, or with nothing, and marked
+//! An API that another server answers (by an `APIService`) and that is away is listed with what was known of it last, or with nothing, and marked
 //! as stale. What such a list lacks may well be served, so that it counts as unknown and never as missing.
 
 use std::collections::{HashMap, HashSet};

@@ -31,7 +31,7 @@ pub(super) fn mark_handle(part_of: &str) -> String {
 }
 
 /// The mark of a release.
-pub(super) fn mark(release: &ClusterStackRelease) -> String {
+pub(crate) fn mark(release: &ClusterStackRelease) -> String {
     let namespace = release.namespace().unwrap_or_default();
     labels::part_of("ClusterStackRelease", &namespace, &release.name_any())
 }
@@ -136,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// A release whose inventory names these ConfigMaps with these digests.
+    /// A release whose inventory names these `ConfigMaps` with these digests.
     fn release(rows: &[(&str, &str)], more: &Value) -> ClusterStackRelease {
         let row = |(name, digest): &(&str, &str)| json!({ "kind": "ConfigMap", "namespace": "fleet", "name": name, "digest": digest });
         let rows: Vec<Value> = rows.iter().map(row).collect();

@@ -12,8 +12,8 @@ use crate::object_key::ObjectKey;
 /// its spec, its conditions, the errors of its rows and the escapes of JSON.
 const INVENTORY_BYTES: usize = 896 * 1024;
 
-/// What a row takes besides the names of its object: field names and punctuation, digest, states and the name of a field manager.
-const ROW_BYTES: usize = 256;
+/// What a row takes besides the names of its object: field names and punctuation, digest, states, and the name of a field manager or of a release.
+const ROW_BYTES: usize = 288;
 
 /// Room for the errors of all rows. Their conditions tell the first ones in full.
 const ERROR_BYTES: usize = 256 * 1024;
