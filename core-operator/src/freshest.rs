@@ -186,15 +186,17 @@ where
 
     /// The newest sight of every object in a namespace that has one of these handles, or had, and that the test accepts. Others are not looked at.
     pub(crate) fn find(&self, namespace: &str, handles: &[String], accept: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
-        self.at(&self.index().places(Some(namespace), handles), accept)
+        self.at(Some(namespace), handles, accept)
     }
 
     /// The same in all namespaces.
     pub(crate) fn find_everywhere(&self, handles: &[String], accept: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
-        self.at(&self.index().places(None, handles), accept)
+        self.at(None, handles, accept)
     }
 
-    fn at(&self, places: &BTreeSet<(String, String)>, accept: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
+    fn at(&self, within: Option<&str>, handles: &[String], accept: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
+        // A statement of its own: whoever notes an answer holds the answers and wants the index, so nobody may hold the index and want the answers.
+        let places = self.index().places(within, handles);
         let objects = places.iter().filter_map(|(namespace, name)| self.get(namespace, name));
         objects.filter(|object| accept(object)).collect()
     }

@@ -1,4 +1,7 @@
 use std::cell::RefCell;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use crds::{ClusterStackRelease, ClusterStackReleaseSpec};
 use kube::runtime::reflector::store;
@@ -160,6 +163,23 @@ fn only_what_has_a_handle_is_looked_at() {
     watch.list(&[release("a3", "3", 12)]);
     assert_eq!(looked_at(&watch.view), "a3");
     assert!(watch.view.find("elsewhere", &["a".to_owned()], |_| true).is_empty());
+}
+
+#[test]
+fn whoever_looks_keeps_nobody_from_noting_an_answer() {
+    let (reader, _writer) = store();
+    let view = Arc::new(Freshest::by(reader, first_letter));
+    view.note(release("a1", "1", 10));
+    let (noted, told) = mpsc::channel();
+    let found = view.find_everywhere(&["a".to_owned()], |_| {
+        let (noting, noted) = (Arc::clone(&view), noted.clone());
+        thread::spawn(move || {
+            noting.note(release("a2", "2", 11));
+            noted.send(())
+        });
+        told.recv_timeout(Duration::from_secs(30)).is_ok()
+    });
+    assert_eq!(found.len(), 1, "the answer was not taken while somebody looked");
 }
 
 #[test]

@@ -35,11 +35,20 @@ fn publish(journey: &Journey, short: &str, version: &str) -> Result<String> {
     journey.releases.publish_stack(&source.path(), version)
 }
 
-/// A stack of the other namespace.
-async fn stack_there(journey: &Journey, namespace: &str, version: &str) -> Result<()> {
+/// Has the operator look after all namespaces, and there only after what is of this journey.
+fn look_everywhere(journey: &mut Journey) {
+    journey.options.namespace = String::new();
+    let filter = format!("--watch-filter={}", journey.namespace);
+    journey.options.flags.push(filter.into());
+}
+
+/// A stack of this version.
+async fn stack(journey: &Journey, namespace: &str, version: &str) -> Result<()> {
     let stack = json!({
         "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStack",
-        "metadata": { "name": "harbor", "namespace": namespace },
+        "metadata": {
+            "name": "harbor", "namespace": namespace, "labels": { labels::WATCH_FILTER: journey.namespace },
+        },
         "spec": {
             "provider": "docker", "name": "harbor", "kubernetesVersion": "1.34",
             "autoSubscribe": false, "noProvider": true, "versions": [version],
@@ -86,17 +95,18 @@ async fn until_there(
 #[test]
 fn a_release_of_another_namespace_waits_for_a_shared_object_and_has_it_when_the_holder_goes() -> Result<()> {
     journey(async |journey| {
+        look_everywhere(journey);
         let here = journey.namespace.clone();
         let there = journey.another_namespace().await?;
         let first = publish(journey, "bar", "v1")?;
         let second = publish(journey, "brl", "v2")?;
         journey.operate().await?;
-        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+        stack(journey, &here, "v1").await?;
         journey.release_ready(&first).await?;
         held_by(journey, (&here, &first), "bar").await?;
 
         // It wants another form, and is told whose the object is.
-        stack_there(journey, &there, "v2").await?;
+        stack(journey, &there, "v2").await?;
         let place = format!("{here}/{first}");
         let refused = |release: &ClusterStackRelease| {
             let (_, message) = said(&status(release), ConditionType::HelmChartApplied);
@@ -117,13 +127,14 @@ fn a_release_of_another_namespace_waits_for_a_shared_object_and_has_it_when_the_
 #[test]
 fn what_two_namespaces_want_alike_is_kept_in_line_by_the_one_that_stays() -> Result<()> {
     journey(async |journey| {
+        look_everywhere(journey);
         let here = journey.namespace.clone();
         let there = journey.another_namespace().await?;
         let tag = publish(journey, "bar", "v1")?;
         journey.operate().await?;
-        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+        stack(journey, &here, "v1").await?;
         journey.release_ready(&tag).await?;
-        stack_there(journey, &there, "v1").await?;
+        stack(journey, &there, "v1").await?;
         let ready = |release: &ClusterStackRelease| status(release).ready;
         until_there(journey, (&there, &tag), "the other to be ready", ready).await?;
         held_by(journey, (&here, &tag), "bar").await?;
@@ -138,13 +149,17 @@ fn what_two_namespaces_want_alike_is_kept_in_line_by_the_one_that_stays() -> Res
             .await?;
         held_by(journey, (&there, &tag), "bar").await?;
 
-        // The last takes it along.
+        // A kind outlives all releases that brought it: there may be objects of it.
         let stacks = Api::<ClusterStack>::namespaced(journey.client.clone(), &there);
         stacks.delete("harbor", &DeleteParams::default()).await?;
-        eventually(SOON, "the CRD to be gone", async || {
-            anyhow::ensure!(definitions.get_opt(&name).await?.is_none(), "{name} is there");
+        let releases = Api::<ClusterStackRelease>::namespaced(journey.client.clone(), &there);
+        eventually(SOON, "the release to be gone", async || {
+            anyhow::ensure!(releases.get_opt(&tag).await?.is_none(), "{tag} is there");
             Ok::<_, anyhow::Error>(())
         })
-        .await
+        .await?;
+        let kept = definitions.get(&name).await?;
+        anyhow::ensure!(kept.metadata.deletion_timestamp.is_none(), "{kept:#?}");
+        Ok(())
     })
 }

@@ -156,11 +156,12 @@ fn sigterm_ends_an_operator_within_seconds_though_tera_renders() -> Result<()> {
     journey(async |journey| {
         let operator = Operator::start(journey.lab(), &journey.options)?;
         let tag = endless(journey, "v1", ("endless.tera", ENDLESS_TERA)).await?;
-        let parent = operator.process_id().context("it runs")?;
         let mut seen = HashMap::new();
         eventually(SOON, "a process of Tera to render, which has time left", || {
-            let ages = children_of(parent)
+            let ages = operator
+                .process_id()
                 .into_iter()
+                .flat_map(children_of)
                 .map(|child| seen.entry(child).or_insert_with(Instant::now).elapsed());
             let ages: Vec<Duration> = ages.collect();
             let in_the_midst = ages.iter().any(|age| IN_THE_MIDST_OF_TERA.contains(age));
