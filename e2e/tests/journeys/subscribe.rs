@@ -156,7 +156,7 @@ fn a_stack_may_name_a_directory_below_the_operators_which_need_not_be_there_yet(
         let release = journey.release_ready(&tag).await?;
         assert_eq!(serde_json::to_value(&release.spec.source)?, source);
         let from = status(&release).assets.map(|assets| assets.source).unwrap_or_default();
-        assert!(from.ends_with("releases/teams/harbor"), "{from}");
+        assert!(from.ends_with("releases/teams/harbor/cluster-stacks"), "{from}");
         Ok(())
     })
 }
