@@ -225,23 +225,31 @@ async fn github(repository: Repository) -> (Stub, Arc<Mutex<Repository>>) {
 
 /// One with a release of the files of a directory, and the host that has the files.
 pub(crate) async fn with_release(directory: &Path) -> (Stub, Stub) {
-    let contents: BTreeMap<String, Vec<u8>> = files_of(directory)
-        .into_values()
+    let (stub, storage, _) = with_stored_release(directory).await;
+    (stub, storage)
+}
+
+/// The same, and the bytes that the host gives, by name: a test can change them, and GitHub does not notice.
+pub(crate) async fn with_stored_release(directory: &Path) -> (Stub, Stub, Arc<Mutex<BTreeMap<String, Vec<u8>>>>) {
+    let contents = Arc::new(Mutex::new(files_of(directory)));
+    let names: BTreeMap<String, String> = files_of(directory)
+        .into_keys()
         .zip(100..)
-        .map(|(content, id)| (format!("/{id}"), content))
+        .map(|(name, id)| (format!("/{id}"), name))
         .collect();
+    let stored = Arc::clone(&contents);
     let storage = Stub::new(move |asked| {
         let path = asked.target.split('?').next().unwrap();
-        contents
-            .get(path)
-            .map_or(Reply::of(404, &[], ""), |content| Reply::of(200, &[], content))
+        names.get(path).map_or(Reply::of(404, &[], ""), |name| {
+            Reply::of(200, &[], &stored.lock().unwrap()[name])
+        })
     })
     .await;
     let mut repository = Repository::with_files(directory);
     // Where github.com is the server itself, and Enterprise a host below it, so that one name does for the test.
     repository.storage = Some(storage.at("media.api.stub.test", "/"));
     let (stub, _) = github(repository).await;
-    (stub, storage)
+    (stub, storage, contents)
 }
 
 fn options(stub: &Stub, base: &str) -> GithubOptions {

@@ -15,6 +15,8 @@ mod fixture;
 #[cfg(test)]
 mod fuzz_seeds;
 #[cfg(test)]
+mod github_downloads;
+#[cfg(test)]
 mod github_source;
 #[cfg(test)]
 mod hostile_releases;
