@@ -196,7 +196,7 @@ pub(crate) struct DownloadArguments {
     after_help = "The operator looks after stacks whose releases come and go, while requests meet faults. One line for each \
                         interval tells what it holds; at the end, how much that grows in an hour. The first quarter of the time \
                         is not judged: what is remembered fills then.\n\nExit codes: 0 nothing grows, 1 something does or \
-                        something failed, 2 wrong arguments, 130 it was interrupted.\n\nExamples:\n  \
+                        something failed, 2 wrong arguments, 3 too few samples to say, 130 it was interrupted.\n\nExamples:\n  \
                         cargo xtask soak --minutes 2 --stacks 10\n  cargo xtask soak --minutes 120"
 )]
 pub(crate) struct SoakArguments {

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use e2e::{
     journey::journey,
-    soak::{Plan, Sample, Trend, Until, soak},
+    soak::{Plan, Sample, Until, Verdict, judge, soak, verdict},
 };
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -21,20 +21,10 @@ use crate::{arguments::SoakArguments, progress::Progress};
 
 /// As a shell has it for a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
-/// What is remembered fills in this part of the time.
-const WARM_UP: f64 = 0.25;
+/// There were too few samples to say whether anything grows.
+const UNTOLD: u8 = 3;
 const HEADINGS: &str = "| minute | resident MiB | heap MiB | open files | threads | tasks | queue | releases | requests | faults | deeds |\n\
                         |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|";
-
-/// What must not grow: its name, the least of it that counts, and where it is in a sample.
-type Measure = (&'static str, f64, fn(&Sample) -> f64);
-const MEASURES: [Measure; 5] = [
-    ("resident MiB", 1.0, |sample| sample.usage.resident_mib),
-    ("open files", 1.0, |sample| sample.usage.open_files.into()),
-    ("threads", 1.0, |sample| sample.usage.threads.into()),
-    ("tasks", 1.0, |sample| sample.tasks),
-    ("queue", 1.0, |sample| sample.queue),
-];
 
 type Samples = Arc<Mutex<Vec<Sample>>>;
 
@@ -67,11 +57,12 @@ pub(crate) async fn run(arguments: &SoakArguments) -> Result<ExitCode> {
         _ = interrupted.recv() => true,
         _ = terminated.recv() => true,
     };
-    let grows = judged(&lock(&samples));
-    Ok(match (broken_off, grows) {
+    let verdict = judged(&lock(&samples));
+    Ok(match (broken_off, verdict) {
         (true, _) => ExitCode::from(INTERRUPTED),
-        (false, true) => ExitCode::FAILURE,
-        (false, false) => ExitCode::SUCCESS,
+        (false, Verdict::Grows) => ExitCode::FAILURE,
+        (false, Verdict::Untold) => ExitCode::from(UNTOLD),
+        (false, Verdict::Steady) => ExitCode::SUCCESS,
     })
 }
 
@@ -120,27 +111,26 @@ fn line(sample: &Sample) -> String {
     )
 }
 
-/// Prints what came of each measure; whether one of them grows.
-fn judged(samples: &[Sample]) -> bool {
-    let end = samples.last().map_or(0.0, |sample| sample.elapsed.as_secs_f64());
-    let settled = |sample: &&Sample| sample.elapsed.as_secs_f64() >= end * WARM_UP;
-    say("\n| | per hour | by chance up to | grows |\n|---|---:|---:|---|");
-    let mut any = false;
-    for (name, unit, of) in MEASURES {
-        let points = samples.iter().filter(settled);
-        let points: Vec<(f64, f64)> = points
-            .map(|sample| (sample.elapsed.as_secs_f64(), of(sample)))
-            .collect();
-        say(&match Trend::of(&points, unit) {
-            None => format!("| {name} | | | too few samples to say |"),
-            Some(trend) => {
-                any |= trend.grows();
-                let verdict = if trend.grows() { "**yes**" } else { "no" };
-                format!("| {name} | {:+.2} | {:.2} | {verdict} |", trend.per_hour, trend.noise)
-            }
+/// Prints what came of each measure, and tells what came of all.
+fn judged(samples: &[Sample]) -> Verdict {
+    let judged = judge(samples);
+    say("\n| | per hour | by chance up to | second half more | at most | grows |\n|---|---:|---:|---:|---:|---|");
+    for one in &judged {
+        let grows = match one.verdict() {
+            Verdict::Grows => "**yes**",
+            Verdict::Steady => "no",
+            Verdict::Untold => "too few samples to say",
+        };
+        let name = one.name;
+        say(&match one.found {
+            None => format!("| {name} | | | | | {grows} |"),
+            Some(found) => format!(
+                "| {name} | {:+.2} | {:.2} | {:+.2} | {} | {grows} |",
+                found.trend.per_hour, found.trend.noise, found.rise, found.most
+            ),
         });
     }
-    any
+    verdict(&judged)
 }
 
 #[expect(clippy::print_stdout, reason = "what this program is asked for")]

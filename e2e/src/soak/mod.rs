@@ -4,6 +4,7 @@
 //! there are faults from the first minute to the last. The operator is not restarted: what is looked for grows slowly.
 
 mod deeds;
+mod judgement;
 mod trend;
 
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use kube::api::ListParams;
 use tokio::time::sleep;
 
 use self::deeds::Deeds;
+pub use self::judgement::{Found, Judged, Verdict, judge, verdict};
 pub use self::trend::Trend;
 use crate::{
     Forecast, Journey, Operator, eventually,
