@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use crds::{
-    ClusterStack,
+    ClusterStack, ClusterStackRelease,
     conditions::{Condition, ConditionType, find},
 };
 use e2e::{
@@ -16,6 +16,7 @@ use e2e::{
     web::{IndexServer, Visit},
 };
 use http::StatusCode;
+use kube::api::ListParams;
 use serde_json::json;
 
 use crate::journey;
@@ -247,6 +248,44 @@ fn a11_f31_a_source_that_wants_to_be_left_alone_for_an_hour_is_and_delays_no_oth
         assert_eq!(refused, Some(1.0));
         let held_back = metrics.sum("stackwright_source_requests_held_back_total", &[("source", "github")]);
         ensure!(held_back >= Some(1.0), "{held_back:?}");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_file_that_is_not_what_github_reports_is_told_with_both_digests_and_applied_nowhere() -> Result<()> {
+    journey(async |journey| {
+        let github = Github::start().await?;
+        let tag = publish(journey, "v1", |release| github.publish(release))?;
+        let class = format!("{}-cluster-class-v1.tgz", tag.trim_end_matches("-v1"));
+        let [promised, given] = github.exchange(&class)?;
+        operate(journey).await?;
+        let source = github.source("127.0.0.1", Some("github"));
+        journey
+            .stack("harbor", json!({ "versions": ["v1"], "source": source }))
+            .await?;
+        let words = format!("{class}: the source promised {promised} and gives {given}; it is asked again");
+        let is_told = |release: &ClusterStackRelease| {
+            let status = status(release);
+            let downloaded = find(&status.conditions, ConditionType::ClusterStackReleaseDownloaded);
+            downloaded.is_some_and(|condition| {
+                let message = condition.message.as_deref().unwrap_or_default();
+                condition.reason.as_deref() == Some("ReleaseAssetsNotDownloadedYet") && message.contains(&words)
+            })
+        };
+        let release = journey.until_release(&tag, "told of the other bytes", is_told).await?;
+        ensure!(
+            !status(&release).ready && status(&release).resources.is_empty(),
+            "{release:#?}"
+        );
+        let classes = journey.objects("cluster.x-k8s.io/v1beta1", "ClusterClass");
+        let applied = classes.list(&ListParams::default()).await?.items;
+        ensure!(applied.is_empty(), "{applied:#?}");
+        let kept = std::fs::read_dir(journey.folder().join("cache/sha256"))?.count();
+        ensure!(kept == 0, "{kept} releases are kept");
+
+        github.give_back();
+        journey.release_ready(&tag).await?;
         Ok(())
     })
 }
