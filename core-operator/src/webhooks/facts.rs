@@ -53,7 +53,10 @@ impl Facts {
             Ok(Some(release)) => {
                 let version = release.data.pointer("/status/kubernetesVersion");
                 let kubernetes_version = version.and_then(|version| version.as_str()).map(str::to_owned);
-                ReleaseSight::Found { kubernetes_version }
+                ReleaseSight::Found {
+                    kubernetes_version,
+                    deleting: release.metadata.deletion_timestamp.is_some(),
+                }
             }
             Ok(None) => ReleaseSight::Missing,
             Err(error) => ReleaseSight::Unread { error },

@@ -32,6 +32,8 @@ pub enum ReleaseSight {
     Found {
         /// `status.kubernetesVersion`.
         kubernetes_version: Option<String>,
+        /// Whether it is being deleted, and its class with it.
+        deleting: bool,
     },
     /// It is not there.
     Missing,
@@ -66,11 +68,7 @@ impl ClusterChange {
 
     /// The release that [`Self::verdict`] wants to be looked at, if it wants one.
     pub fn release(&self) -> Option<ReleasePlace> {
-        let after = self.after.as_ref()?;
-        Some(ReleasePlace {
-            namespace: after.class_namespace.clone(),
-            tag: after.class_name().ok()?.into(),
-        })
+        self.after.as_ref().and_then(place_of)
     }
 
     /// Whether the request may pass. `release` is what was seen of [`Self::release`].
@@ -85,11 +83,32 @@ impl ClusterChange {
             _ => Verdict::allow(),
         };
         let before = self.before.as_ref().filter(|before| before.class != after.class);
-        match before {
+        let judged = match before {
             Some(before) if seen.refusal.is_none() => class_rules(&self.name, before, after, seen),
             _ => seen,
+        };
+        match (release, self.release()) {
+            // What is refused anyway is refused in the words that people know.
+            (Some(ReleaseSight::Found { deleting: true, .. }), Some(place))
+                if judged.refusal.is_none() && self.takes_class_of(&place) =>
+            {
+                judged.refused(class_goes(after, &place))
+            }
+            _ => judged,
         }
     }
+
+    /// Whether it has not had this class before. Who has it may go on with it: the release waits for them.
+    fn takes_class_of(&self, place: &ReleasePlace) -> bool {
+        self.before.as_ref().and_then(place_of).as_ref() != Some(place)
+    }
+}
+
+fn place_of(topology: &Topology) -> Option<ReleasePlace> {
+    Some(ReleasePlace {
+        namespace: topology.class_namespace.clone(),
+        tag: topology.class_name().ok()?.into(),
+    })
 }
 
 fn differ(before: &Topology, after: &Topology) -> bool {
@@ -115,7 +134,7 @@ fn version_rule(after: &Topology, place: &ReleasePlace, release: &ReleaseSight) 
     };
     let Topology { class, version, .. } = after;
     let wanted = match release {
-        ReleaseSight::Found { kubernetes_version } => kubernetes_version.as_deref().unwrap_or_default(),
+        ReleaseSight::Found { kubernetes_version, .. } => kubernetes_version.as_deref().unwrap_or_default(),
         ReleaseSight::Missing => {
             let plural = format!("clusterstackreleases.{}", crds::GROUP);
             let tag = place.tag.to_string();
@@ -143,6 +162,21 @@ fn version_rule(after: &Topology, place: &ReleasePlace, release: &ReleaseSight) 
         detail: format!("clusterClass {class} expects Kubernetes version {wanted}, but got {version}"),
     };
     Verdict::allow().refused(Refusal::forbidden(fault.to_string()))
+}
+
+/// The Go operator has no such rule: there a Cluster that comes while a release is being deleted loses its class.
+fn class_goes(after: &Topology, place: &ReleasePlace) -> Refusal {
+    let ReleasePlace { namespace, tag } = place;
+    let class = &after.class;
+    let fault = Fault {
+        field: after.spelling.field(),
+        value: class,
+        detail: format!(
+            "clusterClass {class} comes from clusterStackRelease {namespace}/{tag}, which is being deleted. Take a class of another release, \
+             or try again when this one has been deleted and is there anew"
+        ),
+    };
+    Refusal::forbidden(fault.to_string())
 }
 
 /// From which class a Cluster may go to which.

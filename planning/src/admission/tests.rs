@@ -19,6 +19,14 @@ fn by_reference(class: &str, version: &str) -> Value {
 fn found(version: &str) -> ReleaseSight {
     ReleaseSight::Found {
         kubernetes_version: Some(version.to_owned()),
+        deleting: false,
+    }
+}
+
+fn going(version: Option<&str>) -> ReleaseSight {
+    ReleaseSight::Found {
+        kubernetes_version: version.map(str::to_owned),
+        deleting: true,
     }
 }
 
@@ -55,6 +63,7 @@ fn new_clusters_have_the_kubernetes_version_of_their_class() {
     let seen = found("v1.27.3");
     let no_version = ReleaseSight::Found {
         kubernetes_version: None,
+        deleting: false,
     };
     let unread = ReleaseSight::Unread {
         error: "the API server is away".to_owned(),
@@ -168,6 +177,104 @@ fn the_field_of_a_refusal_is_the_one_that_the_user_wrote() {
                    cluster stack name must not change. Got scs, want ferrol";
     let expected = refused(422, "Invalid", message);
     assert_eq!(judged(Some(&old), &new, &found("v1.27.3")), expected);
+}
+
+/// The refusal of a class that goes with its release.
+fn goes(field: &str, class: &str, release: &str) -> Verdict {
+    let detail = format!(
+        "clusterClass {class} comes from clusterStackRelease {release}, which is being deleted. Take a class of another release, \
+         or try again when this one has been deleted and is there anew"
+    );
+    refused(
+        403,
+        "Forbidden",
+        &format!("{field}: Invalid value: {class:?}: {detail}"),
+    )
+}
+
+#[test]
+fn no_cluster_takes_a_class_whose_release_is_being_deleted() {
+    let (old, class) = ("docker-ferrol-1-27-v1", "docker-ferrol-1-27-v2");
+    let release = "team/docker-ferrol-1-27-v2";
+    let refusal = || goes("spec.topology.class", class, release);
+    let with = |mut verdict: Verdict, warning: &str| {
+        verdict.warnings.push(warning.to_owned());
+        verdict
+    };
+    let far = {
+        let mut far = cluster(class, "v1.27.3");
+        far["spec"]["topology"]["classNamespace"] = json!("fleet");
+        far
+    };
+    let (classic, new) = (json!({"spec": {}}), cluster(class, "v1.27.3"));
+    let hash = "docker-ferrol-1-27-v0-sha.abc";
+    let table = [
+        (None, new.clone(), refusal()),
+        (Some(classic), new.clone(), refusal()),
+        (Some(cluster(old, "v1.27.3")), new.clone(), refusal()),
+        (
+            None,
+            by_reference(class, "v1.27.3"),
+            goes("spec.topology.classRef.name", class, release),
+        ),
+        // The class of that name in another namespace is another class.
+        (
+            Some(new),
+            far.clone(),
+            goes("spec.topology.class", class, "fleet/docker-ferrol-1-27-v2"),
+        ),
+        (
+            None,
+            cluster(hash, "v1.27.3"),
+            goes("spec.topology.class", hash, "team/docker-ferrol-1-27-v0-sha-abc"),
+        ),
+        (
+            Some(cluster("docker-ferrol-1-27-v3", "v1.27.3")),
+            cluster(class, "v1.27.3"),
+            with(refusal(), "cluster stack version goes back. Got v2, had v3"),
+        ),
+    ];
+    for (before, after, expected) in table {
+        let verdict = judged(before.as_ref(), &after, &going(Some("v1.27.3")));
+        assert_eq!(verdict, expected, "{before:?} to {after}");
+    }
+    let manually = "no Kubernetes version set in status of clusterStackRelease object. Cannot validate Kubernetes version. \
+                    Check out the ClusterStackReleaseObject team/docker-ferrol-1-27-v2 manually";
+    let unfinished = judged(None, &cluster(class, "v1.27.3"), &going(None));
+    assert_eq!(unfinished, with(refusal(), manually));
+}
+
+#[test]
+fn clusters_that_have_the_class_of_a_release_that_goes_are_as_free_as_before() {
+    let class = "docker-ferrol-1-27-v1";
+    let have = cluster(class, "v1.27.2");
+    for after in [cluster(class, "v1.27.3"), by_reference(class, "v1.27.3")] {
+        assert_eq!(
+            judged(Some(&have), &after, &going(Some("v1.27.3"))),
+            allowed(),
+            "{after}"
+        );
+    }
+    let leaves = cluster("docker-ferrol-1-27-v2", "v1.27.3");
+    assert_eq!(judged(Some(&have), &leaves, &found("v1.27.3")), allowed());
+}
+
+#[test]
+fn what_the_contract_refuses_is_refused_in_its_words_while_the_release_goes_too() {
+    let going = going(Some("v1.27.3"));
+    let (old, new) = (
+        cluster("docker-ferrol-1-27-v1", "v1.27.3"),
+        cluster("docker-scs-1-27-v1", "v1.27.3"),
+    );
+    for (before, after) in [
+        (None, cluster("docker-ferrol-1-27-v1", "v1.27.4")),
+        (Some(&old), cluster("docker-ferrol-1-27-v2", "v1.27.4")),
+        (Some(&old), new),
+    ] {
+        let usual = judged(before, &after, &found("v1.27.3"));
+        assert!(usual.refusal.is_some(), "{after}");
+        assert_eq!(judged(before, &after, &going), usual, "{before:?} to {after}");
+    }
 }
 
 #[test]

@@ -33,6 +33,8 @@ struct World {
     crowd: usize,
     /// Every release has this version, if there are any.
     version: Option<&'static str>,
+    /// Every release is being deleted, if there are any.
+    deleting: bool,
     /// Reads of single objects are never answered.
     hangs: bool,
 }
@@ -84,13 +86,15 @@ impl World {
                 found.map_or_else(absent, |found| (200, cluster(*found)))
             }
             (parent, name) if !self.hangs && parent.ends_with("/clusterstackreleases") => match self.version {
-                Some(version) => (
-                    200,
-                    json!({
+                Some(version) => {
+                    let since = self.deleting.then_some("2026-01-01T00:00:00Z");
+                    let release = json!({
                         "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStackRelease",
-                        "metadata": { "name": name, "namespace": "fleet" }, "status": { "kubernetesVersion": version },
-                    }),
-                ),
+                        "metadata": { "name": name, "namespace": "fleet", "deletionTimestamp": since },
+                        "status": { "kubernetesVersion": version },
+                    });
+                    (200, release)
+                }
                 None => absent(),
             },
             _ => std::future::pending().await,
@@ -247,6 +251,28 @@ async fn verdicts_reach_the_api_server_with_code_reason_and_words() {
             "{page}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_class_that_goes_with_its_release_is_refused_to_those_who_do_not_have_it() {
+    let world = World {
+        version: Some("v1.34.2"),
+        deleting: true,
+        ..World::default()
+    };
+    let operator = Operator::new(&world).await;
+    let new = cluster(("web", CLASS));
+    let refused = operator.review(CLUSTER_PATH, "CREATE", None, Some(&new)).await;
+    let words = "spec.topology.class: Invalid value: \"docker-ferrol-1-34-v1\": clusterClass docker-ferrol-1-34-v1 comes from \
+                 clusterStackRelease fleet/docker-ferrol-1-34-v1, which is being deleted. Take a class of another release, or try again when \
+                 this one has been deleted and is there anew";
+    let expected = json!({ "status": "Failure", "code": 403, "reason": "Forbidden", "message": words });
+    assert_eq!((&refused["allowed"], &refused["status"]), (&json!(false), &expected));
+
+    let mut before = new.clone();
+    before["spec"]["topology"]["version"] = json!("v1.34.1");
+    let passes = operator.review(CLUSTER_PATH, "UPDATE", Some(&before), Some(&new)).await;
+    assert_eq!(passes["allowed"], true, "{passes}");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use kube::{Client, client::Body};
 use serde_json::{Value, json};
 
 /// What the API server answered.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) code: u16,
     /// Of a refusal.

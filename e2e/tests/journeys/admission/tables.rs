@@ -15,6 +15,8 @@ use crate::journey;
 const OF_CLUSTERS: &str = "validation.cluster.cluster.x-k8s.io";
 const OF_STACKS: &str = "validation.clusterstack.clusterstack.x-k8s.io";
 const OF_RELEASES: &str = "validation.clusterstackrelease.clusterstack.x-k8s.io";
+/// A finalizer of this test.
+const HELD: &str = "e2e.stackwright.dev/held";
 const OF_ADDONS: &str = "validation.clusteraddon.clusterstack.x-k8s.io";
 
 fn denied(webhook: &str, code: u16, message: &str) -> Answer {
@@ -165,6 +167,51 @@ fn a5_clusters_change_their_class_within_a_stack_and_one_minor_at_a_time() -> Re
             .try_merge("foreign", &json!({ "spec": { "topology": { "class": CLASS } } }))
             .await?;
         same("a foreign class before", &adopted, &denied(OF_CLUSTERS, 403, form))
+    })
+}
+
+#[test]
+fn a_class_whose_release_is_being_deleted_is_given_to_nobody() -> Result<()> {
+    journey(async |journey| {
+        guarded(journey, &[]).await?;
+        installed(journey).await?;
+        let (api, of_releases) = (clusters(journey), releases(&journey.client, &journey.namespace));
+        let other = api.create(&cluster("other", "docker-harbor-1-34-v2", VERSION)).await?;
+        ensure!(other.accepted(), "{other:?}");
+        // It is being deleted for as long as somebody holds it.
+        let holds = |finalizers: Value| json!({ "metadata": { "finalizers": finalizers } });
+        let release: ClusterStackRelease = journey.api().get(CLASS).await?;
+        let mut held = release.metadata.finalizers.unwrap_or_default();
+        held.push(HELD.to_owned());
+        ensure!(of_releases.merge(CLASS, &holds(json!(held))).await?.accepted());
+        ensure!(of_releases.delete(CLASS).await?.accepted());
+
+        let detail = format!(
+            "clusterClass {CLASS} comes from clusterStackRelease {}/{CLASS}, which is being deleted. Take a class of another release, \
+             or try again when this one has been deleted and is there anew",
+            journey.namespace
+        );
+        let goes = denied(
+            OF_CLUSTERS,
+            403,
+            &format!("spec.topology.class: Invalid value: {CLASS:?}: {detail}"),
+        );
+        let back = "cluster stack version goes back. Got v1, had v2".to_owned();
+        let take = json!({ "spec": { "topology": { "class": CLASS } } });
+        let new = cluster("web", CLASS, VERSION);
+        same("a new Cluster", &api.try_create(&new).await?, &goes)?;
+        let taken = api.try_merge("other", &take).await?;
+        same("another class before", &taken, &with_warning(goes.clone(), back))?;
+        let labels = json!({ "metadata": { "labels": { "team": "a" } } });
+        same("a label", &api.try_merge("other", &labels).await?, &passed(200, &[]))?;
+
+        // The operator has done its part.
+        let is_done =
+            |release: &ClusterStackRelease| release.metadata.finalizers.as_deref() == Some(&[HELD.to_owned()]);
+        journey.until_release(CLASS, "held by us alone", is_done).await?;
+        same("a new Cluster without the objects", &api.try_create(&new).await?, &goes)?;
+        ensure!(of_releases.merge(CLASS, &holds(json!([]))).await?.accepted());
+        Ok(())
     })
 }
 
