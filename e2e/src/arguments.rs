@@ -289,6 +289,8 @@ pub(crate) enum StormJourney {
     Repair,
     /// The stack is deleted, and what a cluster uses goes after the cluster
     Remove,
+    /// A release waits for its provider, whose template changes
+    Provider,
     /// Subscribe, upgrade, drop a version, delete
     Life,
     /// Each of them

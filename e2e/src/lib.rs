@@ -23,6 +23,7 @@ pub mod lanes;
 pub mod metrics;
 pub mod operator;
 pub mod process;
+pub mod provider;
 pub mod registry;
 pub mod releases;
 pub mod rights;

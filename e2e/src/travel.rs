@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     Journey, eventually,
     journey::{SOON, USER},
+    provider,
     releases::{Releases, harbor_tag},
     world::{VERSIONS, uids, untouched},
 };
@@ -31,13 +32,22 @@ pub enum Course {
     Repair,
     /// The stack is deleted: everything goes, what a cluster uses only after the cluster.
     Remove,
+    /// A release waits for its provider, whose template changes.
+    Provider,
     /// All of it in one life: subscribe, upgrade, drop a version, delete.
     Life,
 }
 
 impl Course {
     /// From the shortest to the longest.
-    pub const ALL: [Self; 5] = [Self::Install, Self::Upgrade, Self::Repair, Self::Remove, Self::Life];
+    pub const ALL: [Self; 6] = [
+        Self::Install,
+        Self::Upgrade,
+        Self::Repair,
+        Self::Remove,
+        Self::Provider,
+        Self::Life,
+    ];
 
     /// As people write it.
     pub fn name(self) -> &'static str {
@@ -46,6 +56,7 @@ impl Course {
             Self::Upgrade => "upgrade",
             Self::Repair => "repair",
             Self::Remove => "remove",
+            Self::Provider => "provider",
             Self::Life => "life",
         }
     }
@@ -57,6 +68,7 @@ impl Course {
             Self::Upgrade => upgrade(journey, arrived).await,
             Self::Repair => repair(journey, arrived).await,
             Self::Remove => remove(journey, arrived).await,
+            Self::Provider => provided(journey, arrived).await,
             Self::Life => life(journey, arrived).await,
         }
     }
@@ -69,6 +81,10 @@ pub enum Station {
     Installed,
     /// What was damaged is whole again.
     Repaired,
+    /// The provider has done its part for the first release.
+    Provided,
+    /// It has done so again, after another template.
+    Adjusted,
     /// The second release has taken the place of the first.
     Replaced,
     /// Two releases are usable.
@@ -149,6 +165,25 @@ async fn remove(journey: &Journey, mut arrived: impl AsyncFnMut(Station) -> Resu
     untouched(journey, &in_use).await?;
     remove_cluster(journey).await?;
     arrived(Station::Empty).await
+}
+
+async fn provided(journey: &Journey, mut arrived: impl AsyncFnMut(Station) -> Result<()>) -> Result<()> {
+    provider::install(journey).await?;
+    provider::template(journey, "small").await?;
+    publish(journey, "v1")?;
+    let spec = json!({ "autoSubscribe": true, "noProvider": false, "providerRef": provider::reference() });
+    journey.stack(STACK, spec).await?;
+    let tag = harbor_tag("v1");
+    provider::reports(journey, &tag, ("small", true)).await?;
+    journey.usable(STACK, "v1").await?;
+    arrived(Station::Provided).await?;
+
+    provider::template(journey, "large").await?;
+    provider::reports(journey, &tag, ("large", false)).await?;
+    journey.usable(STACK, "").await?;
+    provider::reports(journey, &tag, ("large", true)).await?;
+    journey.usable(STACK, "v1").await?;
+    arrived(Station::Adjusted).await
 }
 
 async fn life(journey: &Journey, mut arrived: impl AsyncFnMut(Station) -> Result<()>) -> Result<()> {
@@ -239,7 +274,7 @@ pub async fn build_cluster(journey: &Journey) -> Result<BTreeMap<String, String>
 /// What is there at a station, written by hand: without it, equal worlds might be equally wrong.
 pub fn expected(station: Station) -> Vec<String> {
     let releases: &[&str] = match station {
-        Station::Installed | Station::Repaired | Station::Deleted => &["v1"],
+        Station::Installed | Station::Repaired | Station::Provided | Station::Adjusted | Station::Deleted => &["v1"],
         Station::Replaced => &["v2"],
         Station::Subscribed => &["v1", "v2"],
         Station::Upgraded => &["v1", "v2", "v3"],
@@ -247,10 +282,13 @@ pub fn expected(station: Station) -> Vec<String> {
         Station::Empty => &[],
     };
     let stack = (station < Station::Deleted).then(|| format!("ClusterStack {STACK}"));
+    let provided = matches!(station, Station::Provided | Station::Adjusted);
+    let provided = provided.then(|| format!("{} {}", provider::KIND, harbor_tag("v1")));
     let mut expected: Vec<String> = releases
         .iter()
         .flat_map(|version| parts(version))
         .chain(stack)
+        .chain(provided)
         .collect();
     expected.sort();
     expected

@@ -17,12 +17,12 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{FaultProxy, Journey, eventually, fault_proxy::MEDDLED, journey::SOON, releases::harbor_tag};
+use crate::{FaultProxy, Journey, eventually, fault_proxy::MEDDLED, journey::SOON, provider, releases::harbor_tag};
 
 /// Every version that a journey knows.
 pub const VERSIONS: [&str; 3] = ["v1", "v2", "v3"];
-/// The kinds that the journey's releases are and consist of.
-const KINDS: [(&str, &str); 7] = [
+/// The kinds that the journey's releases are and consist of, and are prepared by.
+const KINDS: [(&str, &str); 8] = [
     ("clusterstack.x-k8s.io/v1alpha1", "ClusterStack"),
     ("clusterstack.x-k8s.io/v1alpha1", "ClusterStackRelease"),
     ("cluster.x-k8s.io/v1beta1", "ClusterClass"),
@@ -30,6 +30,7 @@ const KINDS: [(&str, &str); 7] = [
     ("infrastructure.cluster.x-k8s.io/v1beta1", "DockerMachineTemplate"),
     ("bootstrap.cluster.x-k8s.io/v1beta1", "KubeadmConfigTemplate"),
     ("controlplane.cluster.x-k8s.io/v1beta1", "KubeadmControlPlaneTemplate"),
+    (provider::API_VERSION, provider::KIND),
 ];
 /// An operator that has written nothing for this long has nothing to write.
 const QUIET: Duration = Duration::from_secs(1);
@@ -176,8 +177,11 @@ pub async fn orphans(client: &Client, namespaces: &BTreeSet<String>) -> Result<V
 
 pub(crate) async fn objects(journey: &Journey) -> Result<Vec<(String, DynamicObject)>> {
     let lists = KINDS.map(async |(api_version, kind)| {
-        let list = journey.objects(api_version, kind).list(&ListParams::default()).await;
-        let list = list.with_context(|| format!("failed to list {kind}"))?;
+        let list = match journey.objects(api_version, kind).list(&ListParams::default()).await {
+            // No journey of this control plane has installed the kind, and nobody serves its group.
+            Err(kube::Error::Api(status)) if kind == provider::KIND && status.code == 404 => return Ok(Vec::new()),
+            list => list.with_context(|| format!("failed to list {kind}"))?,
+        };
         let keyed = list
             .items
             .into_iter()
@@ -206,6 +210,7 @@ fn normalised(journey: &Journey, mut object: DynamicObject) -> Result<Value> {
         .filter(|entry| ours(entry.manager.as_deref()) && entry.operation.as_deref() == Some("Apply"))
         .map(|entry| serde_json::to_value(&entry.fields_v1))
         .collect::<serde_json::Result<Vec<_>>>()?;
+    let fields: Vec<Value> = fields.into_iter().map(comparable).collect();
     let annotations = metadata.annotations.clone().map(|mut annotations| {
         annotations.remove(MEDDLED);
         annotations
@@ -227,6 +232,25 @@ fn normalised(journey: &Journey, mut object: DynamicObject) -> Result<Value> {
     }));
     timeless(&mut value, &texts);
     Ok(value)
+}
+
+/// The fields that somebody owns, without what differs between journeys: the identities of owners, by which the API server tells their references
+/// apart, and the annotation of a storm, which the provider's objects take over from the stack.
+fn comparable(mut fields: Value) -> Value {
+    let annotations = fields.pointer_mut("/f:metadata/f:annotations");
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        annotations.remove(&format!("f:{MEDDLED}"));
+    }
+    let references = fields.pointer_mut("/f:metadata/f:ownerReferences");
+    if let Some(references) = references.and_then(Value::as_object_mut) {
+        let anonymous = std::mem::take(references).into_values();
+        references.extend(
+            (0..)
+                .zip(anonymous)
+                .map(|(number, fields): (u32, _)| (number.to_string(), fields)),
+        );
+    }
+    fields
 }
 
 /// Removes times, and replaces texts that differ between journeys.

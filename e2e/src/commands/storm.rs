@@ -85,6 +85,7 @@ fn courses(journey: StormJourney) -> Vec<Course> {
         StormJourney::Upgrade => vec![Course::Upgrade],
         StormJourney::Repair => vec![Course::Repair],
         StormJourney::Remove => vec![Course::Remove],
+        StormJourney::Provider => vec![Course::Provider],
         StormJourney::Life => vec![Course::Life],
         StormJourney::All => Course::ALL.to_vec(),
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
 use crds::{
-    ClusterStack, ClusterStackRelease,
+    ClusterStack, ClusterStackRelease, PROVIDER_GROUP,
     conditions::{ConditionType, is_true, lint},
     labels,
     resource::SyncStatus,
@@ -132,7 +132,8 @@ pub fn history(events: &AuditEvents) -> Result<()> {
             .unwrap_or_default();
         let what = format!("{} {} {} ({})", event.verb, object.resource, object.name, event.code);
         let key = (object.resource.clone(), object.name.clone());
-        let ours = object.api_group == OUR_GROUP;
+        // The provider's objects belong to a release by their owner, and its deletion takes them along.
+        let ours = [OUR_GROUP, PROVIDER_GROUP].contains(&object.api_group.as_str());
         let since = listed.get(&key).copied();
         match event.verb.as_str() {
             "update" | "patch" if object.subresource == "status" => {
