@@ -126,6 +126,10 @@ impl Clusters {
     /// The Clusters (`namespace/name`) that use a release now, as the API server itself says. A watch may be behind by as long as it takes to begin
     /// again, and a release that is taken away in the meantime cannot be given back.
     pub(crate) async fn users_now(&self, namespace: &str, tag: &ReleaseTag) -> Result<BTreeSet<String>, ClustersError> {
+        #[cfg(feature = "mutants")]
+        if operator_kit::mutants::planted(operator_kit::mutants::Mutant::UnlistedIsUnused) {
+            return Ok(BTreeSet::new());
+        }
         let resolved = self.discovery.resolve_kind(&kind()).await;
         // Whether the kind is really not served, the watch knows better.
         let Some(resolved) = resolved.map_err(ClustersError::Discover)? else {

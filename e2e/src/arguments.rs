@@ -274,7 +274,7 @@ pub(crate) enum Mutant {
     LateInventory,
     /// What could not be read is taken for gone
     UnreadIsGone,
-    /// Before the Clusters are known, nothing is in use
+    /// Before the Clusters are known, nothing is in use, and the API server is not asked
     UnlistedIsUnused,
 }
 

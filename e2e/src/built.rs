@@ -32,7 +32,7 @@ impl Program {
     fn command(self) -> &'static str {
         match self {
             Self::CoreOperator => "cargo build -p core-operator",
-            Self::CoreOperatorWithMutants => "cargo xtask storm --mutant NAME",
+            Self::CoreOperatorWithMutants => "cargo xtask test -p e2e mutants",
             Self::KubectlStacks => "cargo build -p cli",
         }
     }

@@ -80,9 +80,10 @@ where
         dry_run: false,
         field_manager: Some(field_manager.to_owned()),
     };
+    let replaced = api.replace_status(&name, &params, wanted);
     #[cfg(feature = "mutants")]
-    let wanted = &without_version(wanted);
-    match api.replace_status(&name, &params, wanted).await {
+    let replaced = or_patched(replaced, api, wanted);
+    match replaced.await {
         Ok(stored) => Ok(StatusWrite::Written(Box::new(stored))),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(StatusWrite::Conflict),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(StatusWrite::Gone),
@@ -93,13 +94,21 @@ where
     }
 }
 
+/// The API server refuses an object without a version; a patch needs none.
 #[cfg(feature = "mutants")]
-fn without_version<K: Resource + Clone>(wanted: &K) -> K {
-    let mut wanted = wanted.clone();
-    if crate::mutants::planted(crate::mutants::Mutant::StatusWithoutVersion) {
-        wanted.meta_mut().resource_version = None;
+async fn or_patched<K>(replaced: impl Future<Output = kube::Result<K>>, api: &Api<K>, wanted: &K) -> kube::Result<K>
+where
+    K: Resource + Clone + Debug + Serialize + DeserializeOwned,
+{
+    if !crate::mutants::planted(crate::mutants::Mutant::StatusWithoutVersion) {
+        return replaced.await;
     }
-    wanted
+    let name = wanted.name_any();
+    let status = status_of(wanted, &name).unwrap_or_default();
+    let patch = serde_json::json!([{ "op": "add", "path": "/status", "value": status }]);
+    let patch = serde_json::from_value(patch).map_err(kube::Error::SerdeError)?;
+    let (params, patch) = (kube::api::PatchParams::default(), kube::api::Patch::Json::<()>(patch));
+    api.patch_status(&name, &params, &patch).await
 }
 
 fn status_of<K: Serialize>(object: &K, name: &str) -> Result<Value, StatusError> {

@@ -6,6 +6,7 @@ use std::{
     env, fs,
     os::unix::process::CommandExt,
     process::{Command, ExitCode},
+    time::Duration,
 };
 
 use anyhow::Context;
@@ -16,7 +17,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// What the lab and the journeys start, for `cargo build`.
+/// What the lab and the journeys start, for `cargo build`: crates, and last which of their targets.
 pub(crate) const BINARIES: [&str; 7] = [
     "--package",
     "core-operator",
@@ -60,18 +61,28 @@ pub(crate) fn become_lab(workspace: &Workspace, parts: Parts, profile: Profile) 
     become_program(workspace, "the lab and the operator", &BINARIES, profile, "lab")
 }
 
-/// The same with an operator in which bugs can be planted, beside the one without. Cargo knows one name for both, so that one moves aside.
+/// The same with an operator in which bugs can be planted, beside the one without.
 pub(crate) fn become_lab_with_mutants(workspace: &Workspace) -> anyhow::Result<ExitCode> {
     setup::run(workspace, Parts::ControlPlane)?;
+    let [crates @ .., _] = &BINARIES;
+    build_mutants(workspace, crates)?;
+    become_program(workspace, "the lab and the operator", &BINARIES, Profile::Debug, "lab")
+}
+
+/// Builds the operator in which bugs can be planted. Cargo knows one name for it and for the one without, so that it moves aside; whoever calls this
+/// builds the other one next. `selected` are the crates of that build: it then shares what they are built on.
+pub(crate) fn build_mutants(workspace: &Workspace, selected: &[&str]) -> anyhow::Result<Duration> {
     let mut cargo = workspace.cargo();
-    cargo.args(["build", "--package", "core-operator", "--features", "mutants"]);
-    Step::new(workspace, "build the operator with mutants (debug)", cargo)
-        .silent_when_quick()
-        .run()?;
+    cargo
+        .arg("build")
+        .args(selected)
+        .args(["--bin", "core-operator", "--features", "core-operator/mutants"]);
+    let step = Step::new(workspace, "build the operator with mutants (debug)", cargo);
+    let elapsed = step.silent_when_quick().run()?.elapsed;
     let built = workspace.built("debug");
     let (from, to) = (built.join("core-operator"), built.join("core-operator-with-mutants"));
     fs::rename(&from, &to).with_context(|| format!("failed to move {} to {}", from.display(), to.display()))?;
-    become_program(workspace, "the lab and the operator", &BINARIES, Profile::Debug, "lab")
+    Ok(elapsed)
 }
 
 /// The same with the program that compares our chart engine with the real Helm.

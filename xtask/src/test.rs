@@ -17,7 +17,7 @@ use anyhow::Context;
 
 use self::{lanes::News, programs::Program, report::Report};
 use crate::{
-    lab::{BINARIES, ORACLE},
+    lab::{self, BINARIES, ORACLE},
     screen::{self, Progress},
     setup,
     step::{Newest, Step},
@@ -88,7 +88,8 @@ fn check_corpus(summary: &mut Summary) {
 }
 
 /// The journeys start the operators as a user does, and the oracle starts `helm-template`, so binaries are built beside the tests. Building all
-/// targets of the workspace at once resolves the same features as testing them: nothing is compiled twice. For one room, what it starts is enough.
+/// targets of the workspace at once resolves the same features as testing them: nothing is compiled twice but the operator, in which the storms
+/// look for bugs that are planted. For one room, what it starts is enough.
 fn build(workspace: &Workspace, packages: &[String]) -> anyhow::Result<Duration> {
     let whole: &[&str] = &["--workspace", "--all-targets"];
     let programs = [("e2e", BINARIES.as_slice()), ("helm-oracle", ORACLE.as_slice())];
@@ -99,6 +100,13 @@ fn build(workspace: &Workspace, packages: &[String]) -> anyhow::Result<Duration>
         programs.into_iter().filter(started).map(|(_, what)| what).collect()
     };
     let mut elapsed = Duration::ZERO;
+    if packages.is_empty() {
+        // A test is among the targets so that the features are those of the build of everything.
+        elapsed += lab::build_mutants(workspace, &["--workspace", "--test", "architecture"])?;
+    } else if packages.iter().any(|package| package == "e2e") {
+        let [crates @ .., _] = &BINARIES;
+        elapsed += lab::build_mutants(workspace, crates)?;
+    }
     for what in wanted {
         let mut cargo = workspace.cargo();
         cargo.arg("build").args(what);
