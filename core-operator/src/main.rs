@@ -34,7 +34,7 @@ use operator_kit::failure::chain;
 use tokio::runtime::{Builder, Runtime};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Most threads that wait for the network. More cores do not make waiting faster, and every thread keeps memory of its own.
 const REACTORS: usize = 4;

@@ -20,8 +20,8 @@ use crate::death::Death;
 #[cfg(target_os = "linux")]
 const ITSELF: &str = "/proc/self/exe";
 
-/// The whole environment of the process. Without it mimalloc, the allocator of our operators, takes hold of a gigabyte at once, which is
-/// more than the process may have; for other allocators it means nothing.
+/// The whole environment of the process. Without it mimalloc, the allocator of our programs that render and end, takes hold of a gigabyte at
+/// once, which is more than the process may have; for other allocators it means nothing.
 const ENVIRONMENT: [(&str, &str); 1] = [("MIMALLOC_DISALLOW_ARENA_ALLOC", "1")];
 
 /// How often it is looked whether anybody still wants the answer.
