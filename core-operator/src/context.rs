@@ -27,6 +27,7 @@ use release::Admitted;
 use rendering::{Lane, RenderError, RenderRequest, Rendered, Renderer};
 use tokio::time::Instant;
 
+use crate::clock::Clock;
 use crate::clusters::Clusters;
 use crate::freshest::Freshest;
 use crate::lanes::{Lanes, Unrendered};
@@ -41,6 +42,7 @@ use crate::stack::StackMemories;
 /// Handles only; what is remembered of an object lives in [`Memories`].
 pub(crate) struct Context {
     pub(crate) client: Client,
+    pub(crate) clock: Clock,
     pub(crate) tenure: Tenure,
     pub(crate) discovery: Discovery,
     pub(crate) crds: CrdWatch,
@@ -103,10 +105,9 @@ impl Context {
         self.tenure.holds(shard_of_release(release, self.tenure.count()))
     }
 
-    /// Now. The one clock of the drivers; `planning` gets it as an argument.
-    #[expect(clippy::unused_self, reason = "the clock is a handle of the context like the others")]
+    /// Now.
     pub(crate) fn now(&self) -> Timestamp {
-        Timestamp::now()
+        self.clock.now()
     }
 
     /// How long until a plan wants to be made again, if it does by itself.

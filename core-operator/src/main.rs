@@ -2,8 +2,11 @@
 
 mod args;
 mod census;
+mod clock;
 mod clusters;
 mod context;
+#[cfg(test)]
+mod every_call;
 mod freshest;
 mod heard;
 mod lanes;

@@ -30,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
 use crate::census::Census;
+use crate::clock::Clock;
 use crate::clusters::ClusterSight;
 use crate::context::Context;
 use crate::freshest::Freshest;
@@ -198,6 +199,7 @@ fn assemble(
     let (sources, source_changes) = Sources::new(source_options(args, client, &tidings.tasks)?, stop.clone());
     let context = Arc::new(Context {
         client: client.clone(),
+        clock: Clock::start(),
         tenure: tidings.tenure.clone(),
         discovery,
         crds: crds.clone(),

@@ -1,0 +1,323 @@
+//! The whole operator before an API server in memory, of whose calls the n-th fails, for every n: discovery, lists, watches, reads and writes alike.
+
+mod api;
+mod apply;
+mod server;
+
+use std::fs;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use clap::Parser;
+use operator_kit::lease::Tenure;
+use operator_kit::telemetry::{Readiness, registry};
+use release::pack::{self, Versioning};
+use release::source::{DirectorySource, RELEASES_DIRECTORY};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use self::api::{KINDS, Key};
+use self::server::{Fault, Server};
+use crate::args::Args;
+use crate::census::Census;
+use crate::metrics::{Metrics, Supply};
+use crate::operator::{Tidings, operate};
+use crate::tasks::Tasks;
+
+/// Longer than every wait between retries. No time goes by for it: the clock stands still while something is done, and leaps when nothing is.
+const LONG: Duration = Duration::from_mins(4);
+
+/// The fields that tell how an object came to be: identities, versions, writers and times.
+const HISTORY: [&str; 6] = [
+    "uid",
+    "resourceVersion",
+    "generation",
+    "observedGeneration",
+    "managedFields",
+    "lastTransitionTime",
+];
+
+/// The journey has more calls than this, or it is not the one that was meant.
+const FEWEST: usize = 60;
+
+/// What the operator has come to.
+type End = Vec<(Key, Value)>;
+
+/// The files of a small stack.
+const STACK: [(&str, &str); 8] = [
+    (
+        "csctl.yaml",
+        "apiVersion: csctl.clusterstack.x-k8s.io/v1alpha1\nconfig: {kubernetesVersion: v1.34.0, clusterStackName: harbor, provider: {type: docker}}\n",
+    ),
+    (
+        "cluster-class/Chart.yaml",
+        "apiVersion: v2\nname: docker-harbor-1-34-cluster-class\ntype: application\nversion: v0\n",
+    ),
+    ("cluster-class/values.yaml", "{}\n"),
+    (
+        "cluster-class/templates/class.yaml",
+        "apiVersion: cluster.x-k8s.io/v1beta1\nkind: ClusterClass\nmetadata:\n  name: {{ .Release.Name }}-{{ .Chart.Version }}\nspec:\n  \
+         infrastructure:\n    ref:\n      apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\n      kind: DockerClusterTemplate\n      \
+         name: {{ .Release.Name }}-{{ .Chart.Version }}-cluster\n",
+    ),
+    (
+        "cluster-class/templates/cluster.yaml",
+        "apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: DockerClusterTemplate\nmetadata:\n  \
+         name: {{ .Release.Name }}-{{ .Chart.Version }}-cluster\nspec: {template: {spec: {loadBalancer: {}, image: ours}}}\n",
+    ),
+    (
+        "cluster-addon/Chart.yaml",
+        "apiVersion: v2\nname: docker-harbor-1-34-cluster-addon\ntype: application\nversion: v0\n",
+    ),
+    ("cluster-addon/values.yaml", "{}\n"),
+    ("cluster-addon-values.yaml", "values: |\n  {}\n"),
+];
+
+/// Two releases, which nobody has written to for a while.
+static RELEASES: LazyLock<TempDir> = LazyLock::new(|| {
+    let (root, stack) = (TempDir::new().expect("a folder"), TempDir::new().expect("a folder"));
+    for (path, text) in STACK {
+        let file = stack.path().join(path);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+        fs::write(file, text).expect("a file");
+    }
+    for version in ["v1", "v2"] {
+        let versioning = Versioning::Given(version.parse().expect("a version"));
+        let releases = root.path().join(RELEASES_DIRECTORY);
+        pack::create(stack.path(), &releases, &versioning).expect("a release");
+    }
+    // The source takes what is still; with the clock of a test it would wait for that in vain.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let source = DirectorySource::new(root.path());
+    runtime.expect("a runtime").block_on(async {
+        for version in ["v1", "v2"] {
+            let tag = format!("docker-harbor-1-34-{version}").parse().expect("a tag");
+            source.open(&tag).await.expect("a release");
+        }
+    });
+    root
+});
+
+fn stack(version: &str) -> Value {
+    json!({
+        "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStack",
+        "metadata": { "name": "harbor", "namespace": "fleet" },
+        "spec": {
+            "provider": "docker", "name": "harbor", "kubernetesVersion": "1.34", "autoSubscribe": false, "versions": [version],
+            "providerRef": {
+                "apiVersion": "infrastructure.clusterstack.x-k8s.io/v1", "kind": "DockerClusterStackReleaseTemplate", "name": "images",
+            },
+        },
+    })
+}
+
+fn template(size: &str) -> Value {
+    json!({
+        "apiVersion": "infrastructure.clusterstack.x-k8s.io/v1", "kind": "DockerClusterStackReleaseTemplate",
+        "metadata": { "name": "images", "namespace": "fleet" },
+        "spec": { "template": { "spec": { "size": size } } },
+    })
+}
+
+/// A definition for each kind, as far as the operator looks at it.
+fn definition(kind: &api::Kind) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{}.{}", kind.plural, kind.group) },
+    })
+}
+
+fn tidings() -> Tidings {
+    let mut registry = registry();
+    let tenure = Tenure::of_everything();
+    let readiness = Readiness::default();
+    Tidings {
+        watches: readiness.gate("watches"),
+        shards: readiness.open_gate("shards"),
+        readiness,
+        census: Census::register(&mut registry, &tenure),
+        metrics: Metrics::register(&mut registry),
+        supply: Supply::register(&mut registry),
+        tasks: Tasks::register(&mut registry),
+        tenure,
+    }
+}
+
+/// The journey: a release with a provider, damage, another template, an upgrade, the end. Gives what there is after each part.
+async fn travel(server: &Server) -> Vec<End> {
+    let tag = "docker-harbor-1-34-v1";
+    let image = json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "DockerClusterTemplate",
+        "metadata": { "name": format!("{tag}-cluster"), "namespace": "fleet" },
+        "spec": { "template": { "spec": { "image": "theirs" } } },
+    });
+    let parts: [&dyn Fn(); 5] = [
+        &|| {
+            server.apply(&template("small"));
+            server.apply(&stack("v1"));
+        },
+        &|| {
+            server.delete("ClusterClass", tag);
+            server.apply(&image);
+        },
+        &|| server.apply(&template("large")),
+        &|| server.apply(&stack("v2")),
+        &|| server.delete("ClusterStack", "harbor"),
+    ];
+    let mut ends = Vec::new();
+    for part in parts {
+        part();
+        sleep(LONG).await;
+        ends.push(
+            server
+                .objects()
+                .into_iter()
+                .filter(is_lasting)
+                .map(without_history)
+                .collect(),
+        );
+    }
+    ends
+}
+
+/// Events tell of the way.
+fn is_lasting((key, _): &(Key, Value)) -> bool {
+    key.0 != "Event"
+}
+
+fn without_history((key, mut object): (Key, Value)) -> (Key, Value) {
+    strip(&mut object);
+    (key, object)
+}
+
+fn strip(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|name, _| !HISTORY.contains(&name.as_str()));
+            map.values_mut().for_each(strip);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Goes the way with this fault; gives the ends, the call that failed, and how many calls there were.
+fn play(fault: Option<(usize, Fault)>) -> (Vec<End>, Option<String>, usize) {
+    let root = RELEASES.path();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    let server = Server::new(fault);
+    for kind in KINDS.iter().filter(|kind| kind.group.contains("x-k8s.io")) {
+        server.apply(&definition(kind));
+    }
+    let cache = TempDir::new().expect("a folder");
+    let ends = runtime.block_on(async {
+        let args = [
+            "core-operator".as_ref(),
+            "--local".as_ref(),
+            // Whatever changes there is told by the file system, and nothing does.
+            "--rescan-interval=24h".as_ref(),
+            "--release-dir".as_ref(),
+            root.as_os_str(),
+            "--cache-dir".as_ref(),
+            cache.path().as_os_str(),
+        ];
+        let args = Args::try_parse_from(args).expect("arguments");
+        let stop = CancellationToken::new();
+        let operating = operate(&args, server.client(), tidings(), None, stop.clone());
+        let journey = async {
+            let ends = travel(&server).await;
+            stop.cancel();
+            ends
+        };
+        let (operated, ends) = tokio::join!(operating, journey);
+        operated.expect("the operator works");
+        ends
+    });
+    let (struck, calls) = server.struck();
+    (ends, struck, calls)
+}
+
+fn every_call_may_fail(fault: Fault) {
+    operator_kit::client::install_crypto();
+    let (expected, _, calls) = play(None);
+    assert!(calls > FEWEST, "the journey has only {calls} calls");
+    assert_is_the_journey(&expected);
+    let mut at = 0;
+    loop {
+        at += 1;
+        let (ends, struck, _) = play(Some((at, fault)));
+        let name = |call: &Option<String>| call.clone().unwrap_or_else(|| "none".to_owned());
+        for (part, (end, expected)) in ends.iter().zip(&expected).enumerate() {
+            assert_same(
+                end,
+                expected,
+                &format!("after part {part}, with call {at} {fault:?}: {}", name(&struck)),
+            );
+        }
+        if struck.is_none() {
+            break;
+        }
+    }
+    assert!(at > FEWEST, "{at} calls were tried");
+}
+
+/// Says only what differs.
+#[track_caller]
+fn assert_same(end: &End, expected: &End, when: &str) {
+    let missing: Vec<_> = expected.iter().filter(|object| !end.contains(object)).collect();
+    let besides: Vec<_> = end.iter().filter(|object| !expected.contains(object)).collect();
+    assert!(
+        missing.is_empty() && besides.is_empty(),
+        "{when}: {besides:#?} instead of {missing:#?}"
+    );
+}
+
+/// Else equal ends might be equally wrong.
+fn assert_is_the_journey(ends: &[End]) {
+    let [installed, repaired, adjusted, upgraded, empty] = ends else {
+        unreachable!("there are five parts");
+    };
+    let find = |end: &End, kind: &str, name: &str| {
+        let found = end.iter().find(|(key, _)| key.0 == kind && key.2 == name);
+        found.map(|(_, object)| object.clone()).unwrap_or_default()
+    };
+    let (old, new) = ("docker-harbor-1-34-v1", "docker-harbor-1-34-v2");
+    let release = find(installed, "ClusterStackRelease", old);
+    assert_eq!(release["status"]["ready"], true, "{release:#}");
+    let provider = |end: &End, name: &str| find(end, api::PROVIDER_KIND, name)["spec"]["size"].clone();
+    assert_eq!(provider(installed, old), "small");
+    assert_same(repaired, installed, "after the repair");
+    assert_eq!(provider(adjusted, old), "large");
+    assert_eq!(provider(upgraded, new), "large");
+    assert_eq!(find(upgraded, "ClusterStackRelease", new)["status"]["ready"], true);
+    assert!(upgraded.iter().all(|(key, _)| !key.2.starts_with(old)), "{upgraded:#?}");
+    let left: Vec<&Key> = empty
+        .iter()
+        .map(|(key, _)| key)
+        .filter(|key| !key.1.is_empty())
+        .collect();
+    assert_eq!(
+        left,
+        [&(
+            "DockerClusterStackReleaseTemplate",
+            "fleet".to_owned(),
+            "images".to_owned()
+        )]
+    );
+}
+
+#[test]
+fn whichever_call_is_refused_the_end_is_the_same() {
+    every_call_may_fail(Fault::Refused);
+}
+
+#[test]
+fn whichever_answer_is_lost_the_end_is_the_same() {
+    every_call_may_fail(Fault::AnswerLost);
+}

@@ -1,0 +1,394 @@
+//! The wire before the stored objects: requests, watches, and the one call that fails.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::channel::mpsc::{UnboundedSender, unbounded};
+use futures::stream::{self, BoxStream};
+use http::{Method, Request, Response, header};
+use http_body::Frame;
+use http_body_util::StreamBody;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tower::service_fn;
+
+use super::api::{Api, Happened, KINDS, Key, Kind, Refusal, Write};
+
+/// What becomes of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// Nothing is done.
+    Refused,
+    /// It is done, and the connection breaks before the answer.
+    AnswerLost,
+}
+
+/// A small API server. Clones share it.
+#[derive(Clone, Default)]
+pub(super) struct Server {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    api: Api,
+    watches: Vec<Watch>,
+    calls: usize,
+    /// Which call fails, counted from 1.
+    fault: Option<(usize, Fault)>,
+    /// The call that did.
+    struck: Option<String>,
+}
+
+/// Who watches what.
+struct Watch {
+    scope: Scope,
+    events: UnboundedSender<Value>,
+}
+
+/// Which objects somebody asks for, and how.
+#[derive(Clone)]
+struct Scope {
+    kind: &'static Kind,
+    namespace: String,
+    selector: String,
+    metadata_only: bool,
+}
+
+/// One request, taken apart.
+struct Asked {
+    method: Method,
+    scope: Scope,
+    name: String,
+    subresource: String,
+    query: Vec<(String, String)>,
+    content_type: String,
+    body: Value,
+}
+
+/// The lines of an answer.
+type Frames = BoxStream<'static, io::Result<Frame<Bytes>>>;
+
+enum Answer {
+    Whole(Value),
+    Watch(BoxStream<'static, Value>),
+}
+
+impl Server {
+    pub(super) fn new(fault: Option<(usize, Fault)>) -> Self {
+        let inner = Inner {
+            fault,
+            ..Inner::default()
+        };
+        Self {
+            inner: Arc::new(Mutex::new(inner)),
+        }
+    }
+
+    pub(super) fn client(&self) -> Client {
+        let server = self.clone();
+        let service = service_fn(move |request: Request<Body>| {
+            let server = server.clone();
+            async move {
+                let (head, body) = request.into_parts();
+                let body = body.collect_bytes().await.map_err(io::Error::other)?;
+                server.answer(&head, &body)
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    /// Writes as somebody else; the n-th call is the operator's.
+    pub(super) fn apply(&self, object: &Value) {
+        let (kind, name) = (&object["kind"], object["metadata"]["name"].as_str().expect("a name"));
+        let kind = KINDS.iter().find(|served| *kind == served.kind).expect("a kind");
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+        let key = (kind.kind, namespace.to_owned(), name.to_owned());
+        let write = Write::Apply {
+            manager: "kubectl",
+            intent: object,
+        };
+        let mut inner = self.inner();
+        let before = inner.api.version;
+        inner.api.write(&key, &write, false).expect("an apply");
+        inner.tell(before);
+    }
+
+    /// Deletes as somebody else.
+    pub(super) fn delete(&self, kind: &'static str, name: &str) {
+        let mut inner = self.inner();
+        let before = inner.api.version;
+        let key = (kind, "fleet".to_owned(), name.to_owned());
+        inner.api.delete(&key, &Value::Null).expect("a deletion");
+        inner.tell(before);
+    }
+
+    /// Everything that is stored.
+    pub(super) fn objects(&self) -> Vec<(Key, Value)> {
+        self.inner().api.objects.clone().into_iter().collect()
+    }
+
+    /// The call that failed, if it came to it, and how many there were.
+    pub(super) fn struck(&self) -> (Option<String>, usize) {
+        let inner = self.inner();
+        (inner.struck.clone(), inner.calls)
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().expect("the server did not panic")
+    }
+
+    fn answer(&self, head: &http::request::Parts, body: &[u8]) -> io::Result<Response<StreamBody<Frames>>> {
+        let mut inner = self.inner();
+        inner.calls += 1;
+        let fault = inner.fault.filter(|(at, _)| *at == inner.calls).map(|(_, fault)| fault);
+        if fault.is_some() {
+            inner.struck = Some(format!("{} {}", head.method, head.uri));
+        }
+        let answer = if fault == Some(Fault::Refused) {
+            Err(Refusal(503, "ServiceUnavailable", "not at the moment".to_owned()))
+        } else {
+            inner.perform(head, body)
+        };
+        if fault == Some(Fault::AnswerLost) {
+            return Err(io::Error::new(io::ErrorKind::ConnectionReset, "the answer was lost"));
+        }
+        let (code, events) = match answer {
+            Ok(Answer::Whole(value)) => (200, stream::iter([value]).boxed()),
+            Ok(Answer::Watch(events)) => (200, events),
+            Err(refusal) => (refusal.0, stream::iter([refused(&refusal)]).boxed()),
+        };
+        let frames = events.map(|event| Ok(Frame::data(Bytes::from(format!("{event}\n")))));
+        let answer = Response::builder().status(code).body(StreamBody::new(frames.boxed()));
+        answer.map_err(io::Error::other)
+    }
+}
+
+impl Inner {
+    fn perform(&mut self, head: &http::request::Parts, body: &[u8]) -> Result<Answer, Refusal> {
+        match head.uri.path() {
+            path @ ("/api" | "/apis") => return Ok(Answer::Whole(discovery(path == "/api"))),
+            _ => {}
+        }
+        let asked = Asked::of(head, body)?;
+        let key = (asked.scope.kind.kind, asked.scope.namespace.clone(), asked.name.clone());
+        let before = self.api.version;
+        let dry_run = asked.parameter("dryRun") == Some("All");
+        let answer = match (&asked.method, asked.name.is_empty()) {
+            (&Method::GET, true) if asked.parameter("watch").is_some() => return Ok(self.watch(asked)),
+            (&Method::GET, true) => self.list(&asked.scope),
+            (&Method::GET, false) => asked.scope.shown(self.api.get(&key)?),
+            (&Method::POST, true) => {
+                let name = asked.body["metadata"]["name"].as_str().unwrap_or_default();
+                self.api.create(&(key.0, key.1, name.to_owned()), &asked.body)?
+            }
+            (&Method::DELETE, false) => match self.api.delete(&key, &asked.body["preconditions"])? {
+                Some(object) => object,
+                None => json!({ "kind": "Status", "apiVersion": "v1", "status": "Success" }),
+            },
+            (&Method::PUT | &Method::PATCH, false) => {
+                let written = self.api.write(&key, &asked.write(), dry_run)?;
+                asked.scope.shown(&written)
+            }
+            _ => return Err(Refusal(405, "MethodNotAllowed", "not allowed".to_owned())),
+        };
+        self.tell(before);
+        Ok(Answer::Whole(answer))
+    }
+
+    fn list(&self, scope: &Scope) -> Value {
+        let items = self.api.objects.iter();
+        let items: Vec<Value> = items
+            .filter(|(key, object)| scope.has(key, object))
+            .map(|(_, object)| scope.shown(object))
+            .collect();
+        let (version, kind) = if scope.metadata_only {
+            ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned())
+        } else {
+            (scope.kind.api_version(), format!("{}List", scope.kind.kind))
+        };
+        json!({ "apiVersion": version, "kind": kind, "metadata": { "resourceVersion": self.api.version.to_string() }, "items": items })
+    }
+
+    fn watch(&mut self, asked: Asked) -> Answer {
+        let mut told = Vec::new();
+        if asked.parameter("sendInitialEvents") == Some("true") {
+            let all = self
+                .api
+                .objects
+                .iter()
+                .filter(|(key, object)| asked.scope.has(key, object));
+            told.extend(all.map(|(_, object)| json!({ "type": "ADDED", "object": asked.scope.shown(object) })));
+            let mark = json!({ "apiVersion": asked.scope.kind.api_version(), "kind": asked.scope.kind.kind, "metadata": {
+                "resourceVersion": self.api.version.to_string(), "annotations": { "k8s.io/initial-events-end": "true" },
+            } });
+            told.push(json!({ "type": "BOOKMARK", "object": asked.scope.shown(&mark) }));
+        } else {
+            let since = asked
+                .parameter("resourceVersion")
+                .and_then(|version| version.parse().ok());
+            let since: u64 = since.unwrap_or_default();
+            let missed = self.api.history.iter().filter(|happened| happened.version > since);
+            told.extend(missed.filter_map(|happened| asked.scope.event(happened)));
+        }
+        let (events, coming) = unbounded();
+        self.watches.push(Watch {
+            scope: asked.scope,
+            events,
+        });
+        Answer::Watch(stream::iter(told).chain(coming).boxed())
+    }
+
+    /// Tells the watches what happened since.
+    fn tell(&mut self, since: u64) {
+        let news = self
+            .api
+            .history
+            .iter()
+            .rev()
+            .take_while(|happened| happened.version > since);
+        let news: Vec<&Happened> = news.collect();
+        self.watches.retain(|watch| {
+            let mut events = news.iter().rev().filter_map(|happened| watch.scope.event(happened));
+            events.all(|event| watch.events.unbounded_send(event).is_ok()) && !watch.events.is_closed()
+        });
+    }
+}
+
+impl Scope {
+    fn has(&self, key: &Key, object: &Value) -> bool {
+        let labels = &object["metadata"]["labels"];
+        let has_label = |part: &str| match (part.strip_prefix('!'), part.split_once('=')) {
+            (Some(absent), _) => labels.get(absent).is_none(),
+            (None, Some((name, value))) => labels[name] == value,
+            (None, None) => labels.get(part).is_some(),
+        };
+        key.0 == self.kind.kind
+            && (self.namespace.is_empty() || key.1 == self.namespace)
+            && self.selector.split(',').filter(|part| !part.is_empty()).all(has_label)
+    }
+
+    fn shown(&self, object: &Value) -> Value {
+        if self.metadata_only {
+            json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"] })
+        } else {
+            object.clone()
+        }
+    }
+
+    fn event(&self, happened: &Happened) -> Option<Value> {
+        let has = |object: &&Value| self.has(&happened.key, object);
+        let (before, after) = (
+            happened.before.as_ref().filter(has),
+            happened.after.as_ref().filter(has),
+        );
+        let (what, object) = match (before, after) {
+            (None, Some(after)) => ("ADDED", after.clone()),
+            (Some(_), Some(after)) => ("MODIFIED", after.clone()),
+            (Some(before), None) => ("DELETED", happened.after.as_ref().unwrap_or(before).clone()),
+            (None, None) => return None,
+        };
+        let mut object = self.shown(&object);
+        object["metadata"]["resourceVersion"] = json!(happened.version.to_string());
+        Some(json!({ "type": what, "object": object }))
+    }
+}
+
+impl Asked {
+    fn of(head: &http::request::Parts, body: &[u8]) -> Result<Self, Refusal> {
+        let text = |name| {
+            head.headers
+                .get(name)
+                .and_then(|value: &http::HeaderValue| value.to_str().ok())
+        };
+        let mut parts = head.uri.path().split('/').skip(1);
+        let group = if parts.next() == Some("apis") {
+            parts.next().unwrap_or_default()
+        } else {
+            ""
+        };
+        let mut parts: Vec<&str> = parts.skip(1).collect();
+        let mut namespace = String::new();
+        if let ["namespaces", inside, _, ..] = parts.as_slice() {
+            namespace = (*inside).to_owned();
+            parts.drain(..2);
+        }
+        let mut parts = parts.into_iter().map(str::to_owned);
+        let plural = parts.next().unwrap_or_default();
+        let kind = KINDS.iter().find(|kind| kind.group == group && kind.plural == plural);
+        let not_served = || Refusal(404, "NotFound", format!("{plural} are not served"));
+        let query = url::form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes());
+        let query: Vec<(String, String)> = query.into_owned().collect();
+        let selector = query.iter().find(|(name, _)| name == "labelSelector");
+        Ok(Self {
+            method: head.method.clone(),
+            scope: Scope {
+                kind: kind.ok_or_else(not_served)?,
+                namespace,
+                selector: selector.map(|(_, selector)| selector.clone()).unwrap_or_default(),
+                metadata_only: text(header::ACCEPT).is_some_and(|accept| accept.contains("PartialObjectMetadata")),
+            },
+            name: parts.next().unwrap_or_default(),
+            subresource: parts.next().unwrap_or_default(),
+            query,
+            content_type: text(header::CONTENT_TYPE).unwrap_or_default().to_owned(),
+            body: serde_json::from_slice(body).unwrap_or_default(),
+        })
+    }
+
+    fn parameter(&self, name: &str) -> Option<&str> {
+        let found = self.query.iter().find(|(found, _)| found == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    fn write(&self) -> Write<'_> {
+        if self.content_type.contains("apply-patch") {
+            Write::Apply {
+                manager: self.parameter("fieldManager").unwrap_or_default(),
+                intent: &self.body,
+            }
+        } else if self.method == Method::PATCH {
+            Write::Merge(&self.body)
+        } else if self.subresource == "status" {
+            Write::Status(&self.body)
+        } else {
+            Write::Replace(&self.body)
+        }
+    }
+}
+
+impl Kind {
+    fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.to_owned()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+}
+
+fn refused(Refusal(code, reason, message): &Refusal) -> Value {
+    json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message })
+}
+
+/// What is served, of the core group or of all others.
+fn discovery(core: bool) -> Value {
+    let mut groups: Vec<&Kind> = KINDS.iter().filter(|kind| kind.group.is_empty() == core).collect();
+    groups.sort_by_key(|kind| kind.group);
+    let groups = groups.chunk_by(|one, other| one.group == other.group).map(|kinds| {
+        let resources = kinds.iter().map(|kind| {
+            json!({
+                "resource": kind.plural, "scope": if kind.namespaced { "Namespaced" } else { "Cluster" }, "verbs": ["get"],
+                "subresources": [{ "subresource": "status", "verbs": ["get"] }],
+                "responseKind": { "group": kind.group, "version": kind.version, "kind": kind.kind },
+            })
+        });
+        let resources: Vec<Value> = resources.collect();
+        json!({ "metadata": { "name": kinds[0].group }, "versions": [{ "version": kinds[0].version, "resources": resources }] })
+    });
+    let items: Vec<Value> = groups.collect();
+    json!({ "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items })
+}
