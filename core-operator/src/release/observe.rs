@@ -65,7 +65,7 @@ pub(crate) async fn observe(
         assets(context, release).await
     };
     let (rendering, brought) = match &files {
-        Some(files) if !moved(&assets, &status) => rendering(context, release, files, part_of, memory).await,
+        Some(files) if !is_spared(&assets, &status) => rendering(context, release, files, part_of, memory).await,
         _ => (Rendering::NotRendered, Scopes::new()),
     };
     let group_kinds = marked_kinds(release);
@@ -105,14 +105,11 @@ pub(crate) async fn observe(
     }
 }
 
-/// Bytes other than those that were applied are not rendered: nobody may apply them by mistake.
-fn moved(assets: &Assets, status: &ClusterStackReleaseStatus) -> bool {
+/// Bytes other than those that were applied are not rendered, since nobody will apply them. Where it takes a look at the objects to know, the decision
+/// leaves what is rendered alone.
+fn is_spared(assets: &Assets, status: &ClusterStackReleaseStatus) -> bool {
     let applied = status.resources.iter().any(|row| !row.digest.is_empty());
-    applied
-        && match (assets, &status.assets) {
-            (Assets::Ready { digest, .. }, Some(pinned)) => *digest != pinned.digest,
-            _ => false,
-        }
+    applied && assets.moved_from(status).is_some()
 }
 
 fn marked_kinds(release: &ClusterStackRelease) -> BTreeSet<GroupKind> {

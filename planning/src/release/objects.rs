@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::inventory::inventoried;
 use super::object::{Sync, decide};
-use super::observed::{Assets, ObjectObserved, Provider, ReleaseObserved, Rendering};
+use super::observed::{ObjectObserved, Provider, ReleaseObserved, Rendering};
 use super::prune::{Fate, fate, within_limit};
 use super::watching::{Unrepaired, watched};
 use super::without_files::is_without_files;
@@ -50,11 +50,7 @@ pub(super) fn moved_from(observed: &ReleaseObserved) -> Option<&str> {
     if !may_be_applied(observed) {
         return None;
     }
-    let pinned = observed.status.assets.as_ref()?.digest.as_str();
-    match &observed.assets {
-        Assets::Ready { digest, .. } if digest != pinned => Some(pinned),
-        _ => None,
-    }
+    observed.assets.moved_from(&observed.status)
 }
 
 /// What becomes of fields that somebody else changes.

@@ -112,6 +112,17 @@ pub enum Assets {
     },
 }
 
+impl Assets {
+    /// The digest that the status pins, when the source now holds another one.
+    pub fn moved_from<'status>(&self, status: &'status ClusterStackReleaseStatus) -> Option<&'status str> {
+        let pinned = status.assets.as_ref()?.digest.as_str();
+        match self {
+            Self::Ready { digest, .. } if digest != pinned => Some(pinned),
+            _ => None,
+        }
+    }
+}
+
 /// State of the provider's release object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Provider {
