@@ -139,7 +139,7 @@ mod tests {
     fn steady(seconds: f64) -> Sample {
         // Neighbours differ: the weather changes every few seconds.
         let wave = (seconds / 7.0).sin();
-        let pieces = if wave > 0.0 { 1 } else { 0 };
+        let pieces = u32::from(wave > 0.0);
         Sample {
             elapsed: Duration::from_secs_f64(seconds),
             usage: Usage {
@@ -201,7 +201,7 @@ mod tests {
         let table: [(&str, Rise); 5] = [
             ("resident MiB", |sample, part| sample.usage.resident_mib += 6.0 * part),
             ("open files", |sample, part| {
-                sample.usage.open_files += pieces(6.0 * part)
+                sample.usage.open_files += pieces(6.0 * part);
             }),
             ("threads", |sample, part| sample.usage.threads += pieces(4.0 * part)),
             ("tasks", |sample, part| sample.tasks += 25.0 * part),
