@@ -11,6 +11,7 @@ use operator_kit::discovery::Discovery;
 use operator_kit::object::GroupKind;
 use operator_kit::projection::{Notice, ProjectedWatch};
 use planning::release::ProviderProgress;
+use planning::stack::ProviderObject;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +28,23 @@ pub(crate) struct ProviderState {
     pub(crate) phase: Option<String>,
     pub(crate) message: Option<String>,
     pub(crate) progress: Option<ProviderProgress>,
+}
+
+impl ProviderState {
+    /// What a stack sees of it, when it is the one of the release of this name.
+    pub(crate) fn of_release(&self, name: &str) -> ProviderObject {
+        let release = format!("ClusterStackRelease {name}");
+        ProviderObject {
+            foreign: self
+                .controller
+                .as_ref()
+                .is_some_and(|controller| controller.name != release),
+            spec: self.spec.clone(),
+            labels: self.labels.clone(),
+            annotations: self.annotations.clone(),
+            deleting: self.deleting,
+        }
+    }
 }
 
 /// Most bytes that are kept of the phase, the message and the unit of the progress that a provider tells.
@@ -134,7 +152,8 @@ async fn forward(mut notices: mpsc::Receiver<Notice<ProviderState>>, changes: mp
     }
 }
 
-fn project(object: &DynamicObject) -> ProviderState {
+/// What is kept of an object.
+pub(crate) fn project(object: &DynamicObject) -> ProviderState {
     let status = object.data.get("status").unwrap_or(&Value::Null);
     ProviderState {
         spec: object.data.get("spec").cloned().unwrap_or_default(),

@@ -12,7 +12,8 @@ mod status;
 
 pub use notes::Note;
 pub use observed::{
-    ActionFailure, ListedRelease, Listing, Owner, ProviderObject, ProviderTemplate, ReleaseView, StackObserved,
+    ActionFailure, AppliedProviderObject, ListedRelease, Listing, Owner, ProviderObject, ProviderTemplate, ReleaseView,
+    StackObserved,
 };
 pub use orphans::{Leftover, templates_of};
 pub use plan::{StackAction, StackPlan, StackWaiting, plan};

@@ -7,15 +7,16 @@ use crds::cluster_stack_release::{FOREIGN_PROVIDER_REF, is_stack};
 use crds::{ClusterStack, ClusterStackRelease, ClusterStackReleaseSpec, labels};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Resource, ResourceExt};
 use operator_kit::failure::{chain, words_of};
-use planning::stack::StackAction;
+use planning::stack::{AppliedProviderObject, StackAction};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::orphans::{self, Doomed};
 use crate::context::Context;
+use crate::providers::project;
 use crate::release::{group_kind, owner_reference};
 use crate::sources::Opened;
 
@@ -68,10 +69,18 @@ async fn perform(context: &Context, stack: &ClusterStack, action: &StackAction) 
             spec,
             labels,
             annotations,
-            exists: _,
         } => {
             let metadata = json!({"name": reference.name, "labels": labels, "annotations": annotations});
-            apply_provider_object(context, stack, reference, release_uid, spec, metadata).await
+            let became = apply_provider_object(context, stack, reference, release_uid, spec, metadata).await?;
+            let name = reference.name.as_deref().unwrap_or_default();
+            let applied = AppliedProviderObject {
+                action: action.clone(),
+                became: project(&became).of_release(name),
+                at: context.now(),
+            };
+            let uid = stack.uid().unwrap_or_default();
+            context.stack_memories.applied(&uid, name, applied);
+            Ok(())
         }
         StackAction::DeleteOrphan {
             class,
@@ -265,7 +274,7 @@ async fn apply_provider_object(
     release_uid: &str,
     spec: &Value,
     metadata: Value,
-) -> Result<(), String> {
+) -> Result<DynamicObject, String> {
     let namespace = stack.namespace().unwrap_or_default();
     let name = reference.name.clone().unwrap_or_default();
     let kind = group_kind(reference).ok_or(FOREIGN_PROVIDER_REF)?;
@@ -294,8 +303,6 @@ async fn apply_provider_object(
         ..PatchParams::default()
     };
     let api = resolved.api(&context.client, Some(&namespace));
-    api.patch(&name, &params, &Patch::Apply(&body))
-        .await
-        .map_err(|error| words_of(&error))?;
-    Ok(())
+    let applied = api.patch(&name, &params, &Patch::Apply(&body)).await;
+    applied.map_err(|error| words_of(&error))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use planning::next::retry_delay_seconds;
-use planning::stack::{ActionFailure, StackAction};
+use planning::stack::{ActionFailure, AppliedProviderObject, StackAction};
 
 /// Memory of one stack.
 #[derive(Clone, Default)]
@@ -19,6 +19,8 @@ pub(super) struct StackMemory {
     pub(super) status_refusals: u32,
     /// What failed last, by the subject of the action.
     pub(super) failures: BTreeMap<String, ActionFailure>,
+    /// Provider objects as they were applied last, by name.
+    pub(super) applied: BTreeMap<String, AppliedProviderObject>,
 }
 
 /// Memories of all stacks, by identity of the stack.
@@ -79,6 +81,18 @@ impl StackMemories {
                 memory.failures.insert(action.subject(), failure);
             }
         });
+    }
+
+    /// Remembers what became of a provider object.
+    pub(super) fn applied(&self, uid: &str, name: &str, applied: AppliedProviderObject) {
+        self.change(uid, |memory| {
+            memory.applied.insert(name.to_owned(), applied);
+        });
+    }
+
+    /// Forgets the provider objects of releases that are not among these.
+    pub(super) fn retain(&self, uid: &str, is_there: impl Fn(&str) -> bool) {
+        self.change(uid, |memory| memory.applied.retain(|name, _| is_there(name)));
     }
 
     /// Forgets a stack that is gone.

@@ -16,11 +16,14 @@ use crate::release::group_kind;
 pub(super) async fn observe(context: &Context, stack: &ClusterStack) -> StackObserved {
     let namespace = stack.namespace().unwrap_or_default();
     let annotations = stack.annotations();
-    let memory = context.stack_memories.of(&stack.uid().unwrap_or_default());
+    let uid = stack.uid().unwrap_or_default();
+    let releases = releases(context, stack, &namespace);
+    context.stack_memories.retain(&uid, |name| releases.contains_key(name));
+    let memory = context.stack_memories.of(&uid);
     let (template, provider_objects) = provider(context, stack, &namespace).await;
     StackObserved {
         name: stack.name_any(),
-        uid: stack.uid().unwrap_or_default(),
+        uid,
         generation: stack.metadata.generation.unwrap_or_default(),
         deleting: stack.metadata.deletion_timestamp.is_some(),
         paused: annotations.contains_key(labels::PAUSED),
@@ -33,9 +36,10 @@ pub(super) async fn observe(context: &Context, stack: &ClusterStack) -> StackObs
         status: stack.status.clone().unwrap_or_default(),
         status_written_at: memory.status_written_at,
         failures: memory.failures,
+        applied: memory.applied,
         source: context.sources.described(stack.spec.source.as_ref()),
         listing: context.sources.listing_for(stack),
-        releases: releases(context, stack, &namespace),
+        releases,
         used_by: context.clusters.used_by(&namespace).map(|used| {
             used.into_iter()
                 .map(|(tag, clusters)| (tag.to_string(), clusters))
@@ -179,17 +183,7 @@ async fn provider(
     let objects = objects
         .into_iter()
         .map(|(name, state)| {
-            let release = format!("ClusterStackRelease {name}");
-            let object = ProviderObject {
-                foreign: state
-                    .controller
-                    .as_ref()
-                    .is_some_and(|controller| controller.name != release),
-                spec: state.spec.clone(),
-                labels: state.labels.clone(),
-                annotations: state.annotations.clone(),
-                deleting: state.deleting,
-            };
+            let object = state.of_release(&name);
             (name, object)
         })
         .collect();

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::orphans::Leftover;
+use super::plan::StackAction;
 use crate::outage::Outage;
 
 /// Everything that a decision about one stack needs, besides the time.
@@ -63,6 +64,9 @@ pub struct StackObserved {
     /// Actions of this process that failed last, by their subject ([`StackAction::subject`](super::StackAction::subject)).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failures: BTreeMap<String, ActionFailure>,
+    /// Provider objects that this process applied, as it did last, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub applied: BTreeMap<String, AppliedProviderObject>,
 }
 
 fn unnamed() -> String {
@@ -77,6 +81,17 @@ pub struct ActionFailure {
     /// How many times in a row.
     pub attempts: u32,
     /// When it failed last.
+    pub at: Timestamp,
+}
+
+/// An apply of a provider object that was answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AppliedProviderObject {
+    /// What was applied.
+    pub action: StackAction,
+    /// What the API server made of it: a schema may default fields, and drop those that it does not know.
+    pub became: ProviderObject,
+    /// When.
     pub at: Timestamp,
 }
 

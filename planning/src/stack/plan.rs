@@ -89,8 +89,6 @@ pub enum StackAction {
         labels: BTreeMap<String, String>,
         /// Its annotations.
         annotations: BTreeMap<String, String>,
-        /// Whether it is there already.
-        exists: bool,
     },
     /// Delete a ClusterClass that the Go operator left behind, provided that it still has this identity, is still nobody's, that there is still no
     /// release of it and no Cluster that uses it. The templates go with it, as far as they are nobody's either.
@@ -224,7 +222,7 @@ pub fn plan(observed: &StackObserved, now: Timestamp) -> StackPlan {
     }
 }
 
-/// Leaves out what failed a moment ago, says so, and tells when it is tried again.
+/// Leaves out what failed a moment ago, says so, and what was done a moment ago; tells when it is tried again.
 fn back_off(
     observed: &StackObserved,
     actions: Vec<StackAction>,
@@ -238,7 +236,7 @@ fn back_off(
             let delay = SignedDuration::from_secs(retry_delay_seconds(failure.attempts));
             failure.at.saturating_add(delay).ok()
         });
-        let at = at.filter(|at| now < *at);
+        let at = at.max(provider::shown_by(observed, action)).filter(|at| now < *at);
         retry = retry.sooner(at.map_or(Next::Await, Next::At));
         at.is_some()
     });

@@ -7,14 +7,18 @@ use crds::cluster_stack::{NO_PROVIDER_REF, NO_TEMPLATE_REF};
 use crds::cluster_stack_release::{FOREIGN_PROVIDER_REF, provider_kind};
 use crds::labels;
 use crds::names::ReleaseTag;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::Value;
 
-use super::observed::{ProviderObject, ProviderTemplate, ReleaseView, StackObserved};
+use super::observed::{AppliedProviderObject, ProviderObject, ProviderTemplate, ReleaseView, StackObserved};
 use super::plan::StackAction;
 
 /// A provider's template kind ends in this word; its release kind is the rest.
 const TEMPLATE_SUFFIX: &str = "Template";
+
+/// How long a watch may take to show what was applied. One that is interrupted begins again within this time.
+const ECHO: SignedDuration = SignedDuration::from_secs(10);
 
 /// The annotation of `kubectl apply` describes the object it is on, and would lie on any other.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -74,14 +78,34 @@ pub(super) fn action(observed: &StackObserved, tag: &ReleaseTag, release: &Relea
     if current.is_some_and(|object| in_line(object, &spec, &labels, &annotations)) {
         return None;
     }
-    Some(StackAction::ApplyProviderObject {
+    let action = StackAction::ApplyProviderObject {
         reference: Box::new(reference),
         release_uid: release.uid.clone(),
         spec,
         labels,
         annotations,
-        exists: current.is_some(),
-    })
+    };
+    // What the API server makes of it is as good as it gets.
+    let before = applied(observed, &action);
+    let is_in_vain = before.is_some_and(|before| current == Some(&before.became));
+    (!is_in_vain).then_some(action)
+}
+
+/// Until when the watch may be behind an apply that was answered: then it is not made again. Who changes the object meanwhile waits as long for the repair.
+pub(super) fn shown_by(observed: &StackObserved, action: &StackAction) -> Option<Timestamp> {
+    applied(observed, action)?.at.saturating_add(ECHO).ok()
+}
+
+/// When just this was applied last.
+fn applied<'observed>(
+    observed: &'observed StackObserved,
+    action: &StackAction,
+) -> Option<&'observed AppliedProviderObject> {
+    let StackAction::ApplyProviderObject { reference, .. } = action else {
+        return None;
+    };
+    let before = observed.applied.get(reference.name.as_deref()?)?;
+    (before.action == *action).then_some(before)
 }
 
 /// The stack's annotations without those that speak to us about the stack, and where the bytes of the release are.
@@ -129,3 +153,6 @@ fn contains(live: &Value, wanted: &Value) -> bool {
         _ => live == wanted,
     }
 }
+
+#[cfg(test)]
+mod tests;

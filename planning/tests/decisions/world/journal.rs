@@ -79,9 +79,8 @@ pub(crate) fn of_stack(action: &StackAction) -> String {
             format!("update release {tag}{}", if *adopt { " and adopt it" } else { "" })
         }
         StackAction::DeleteRelease { tag, .. } => format!("delete release {tag}"),
-        StackAction::ApplyProviderObject { reference, exists, .. } => format!(
-            "{} {} {}",
-            if *exists { "update" } else { "create" },
+        StackAction::ApplyProviderObject { reference, .. } => format!(
+            "apply {} {}",
             reference.kind.as_deref().unwrap_or_default(),
             reference.name.as_deref().unwrap_or_default()
         ),

@@ -106,6 +106,8 @@ impl World {
             used_by: known.then_some(used_by),
             template: self.template(stack),
             failures: self.process.failures.get(name).cloned().unwrap_or_default(),
+            // The world shows at once what was written.
+            applied: BTreeMap::new(),
             provider_objects: self
                 .api
                 .providers
