@@ -122,7 +122,7 @@ fn template(size: &str) -> Value {
 }
 
 /// A definition for each kind, as far as the operator looks at it.
-fn definition(kind: &api::Kind) -> Value {
+fn definition(kind: &api::Served) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": { "name": format!("{}.{}", kind.plural, kind.group) },

@@ -8,7 +8,7 @@ use super::apply;
 
 /// A kind that is served.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct Served {
     pub(super) group: &'static str,
     pub(super) version: &'static str,
     pub(super) kind: &'static str,
@@ -16,8 +16,8 @@ pub(super) struct Kind {
     pub(super) namespaced: bool,
 }
 
-const fn kind(group: &'static str, version: &'static str, kind: &'static str, plural: &'static str) -> Kind {
-    Kind {
+const fn kind(group: &'static str, version: &'static str, kind: &'static str, plural: &'static str) -> Served {
+    Served {
         group,
         version,
         kind,
@@ -34,15 +34,15 @@ const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
 pub(super) const PROVIDER_KIND: &str = "DockerClusterStackRelease";
 
 /// Everything that is served.
-pub(super) static KINDS: [Kind; 13] = [
-    Kind {
+pub(super) static KINDS: [Served; 13] = [
+    Served {
         group: "apiextensions.k8s.io",
         version: "v1",
         kind: "CustomResourceDefinition",
         plural: "customresourcedefinitions",
         namespaced: false,
     },
-    Kind {
+    Served {
         group: "",
         version: "v1",
         kind: "Namespace",

@@ -26,24 +26,24 @@ pub(super) fn applied(live: &Value, intent: &Value, manager: &str) -> Value {
         .filter(|(path, value)| at(live, path) != Some(value))
         .map(|(path, _)| path)
         .collect();
-    let mut managed = Vec::new();
+    let mut shares = Vec::new();
     for entry in entries(live).filter(|entry| !is_of(entry, manager)) {
         let kept = paths_of(entry).into_iter().filter(|path| !taken.contains(path));
         let fields = fields_of(kept);
         if fields != json!({}) {
             let mut entry = entry.clone();
             entry["fieldsV1"] = fields;
-            managed.push(entry);
+            shares.push(entry);
         }
     }
     let ours = wanted
         .iter()
         .map(|(path, _)| path.clone())
         .filter(|path| !is_identity(path));
-    managed.push(json!({
+    shares.push(json!({
         "manager": manager, "operation": "Apply", "apiVersion": intent["apiVersion"], "fieldsType": "FieldsV1", "fieldsV1": fields_of(ours),
     }));
-    after["metadata"]["managedFields"] = managed.into();
+    after["metadata"]["managedFields"] = shares.into();
     after
 }
 

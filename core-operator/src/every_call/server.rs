@@ -15,7 +15,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower::service_fn;
 
-use super::api::{Api, Happened, KINDS, Key, Kind, Refusal, Write};
+use super::api::{Api, Happened, KINDS, Key, Refusal, Served, Write};
 
 /// What becomes of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ struct Watch {
 /// Which objects somebody asks for, and how.
 #[derive(Clone)]
 struct Scope {
-    kind: &'static Kind,
+    kind: &'static Served,
     namespace: String,
     selector: String,
     metadata_only: bool,
@@ -169,9 +169,8 @@ impl Server {
 
 impl Inner {
     fn perform(&mut self, head: &http::request::Parts, body: &[u8]) -> Result<Answer, Refusal> {
-        match head.uri.path() {
-            path @ ("/api" | "/apis") => return Ok(Answer::Whole(discovery(path == "/api"))),
-            _ => {}
+        if let path @ ("/api" | "/apis") = head.uri.path() {
+            return Ok(Answer::Whole(discovery(path == "/api")));
         }
         let asked = Asked::of(head, body)?;
         let key = (asked.scope.kind.kind, asked.scope.namespace.clone(), asked.name.clone());
@@ -360,7 +359,7 @@ impl Asked {
     }
 }
 
-impl Kind {
+impl Served {
     fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_owned()
@@ -376,7 +375,7 @@ fn refused(Refusal(code, reason, message): &Refusal) -> Value {
 
 /// What is served, of the core group or of all others.
 fn discovery(core: bool) -> Value {
-    let mut groups: Vec<&Kind> = KINDS.iter().filter(|kind| kind.group.is_empty() == core).collect();
+    let mut groups: Vec<&Served> = KINDS.iter().filter(|kind| kind.group.is_empty() == core).collect();
     groups.sort_by_key(|kind| kind.group);
     let groups = groups.chunk_by(|one, other| one.group == other.group).map(|kinds| {
         let resources = kinds.iter().map(|kind| {
