@@ -236,6 +236,12 @@ impl Voyage {
         rules::history(&journey.requests_since(self.mark).await?)
     }
 
+    /// What must hold at the end of a journey whose operator was killed on the way, whether or not the one that runs now is at rest.
+    pub async fn judge(&self, journey: &Journey) -> Result<()> {
+        eventually(SOON, "a state that is true", async || rules::state(journey).await).await?;
+        rules::history(&journey.requests_since(self.mark).await?)
+    }
+
     /// Waits until the operator rests in a world whose state is true.
     ///
     /// Silence alone is no rest: an operator that has just been started has yet to look, and one that was refused tries again after a second or

@@ -1,5 +1,6 @@
-//! kill -9 of the operator at every write of a journey that subscribes, upgrades, drops and deletes: the end is always the
-//! same, nothing is orphaned, and nothing that is in use is deleted. The same when every status is lost on the way.
+//! kill -9 of the operator at every write of a journey that subscribes, upgrades, drops and deletes, and of one that waits for its provider: the
+//! end is always the same and true, nothing on the way was wrong, nothing is orphaned, and nothing that is in use is deleted. The same when every
+//! status is lost on the way.
 //!
 //! The write is stopped by a proxy in front of the API server, once before the API server learns of it and once when it is
 //! done but the operator does not know. Each journey has a namespace, a proxy, a directory of releases and an operator of
@@ -13,7 +14,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     future::ready,
-    ops::RangeInclusive,
     sync::{LazyLock, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -24,12 +24,13 @@ use e2e::{
     fault_proxy::Write,
     journey::journey,
     lanes::side_by_side,
+    storm::Voyage,
     travel::{Course, Station, expected},
     world::{World, becomes, orphans, settled_world, wipe},
 };
 
-/// The journey has more writes than this, or it is not the journey that was meant.
-const FEWEST_WRITES: usize = 30;
+/// The journeys have more writes than this, or they are not those that were meant.
+const FEWEST_WRITES: usize = 15;
 /// Two cores are busy with this many; more, and a second's patience with a Lease is not enough.
 const LANES: usize = 4;
 /// The tests of this file take turns, for the same reason.
@@ -61,30 +62,39 @@ impl fmt::Display for Crash {
 
 /// The journey without a crash.
 struct Survey {
+    course: Course,
     writes: Vec<Write>,
-    /// Those since the appearance of the third release, until the second is gone.
-    upgrade: RangeInclusive<usize>,
+    /// How many of them there were at each station.
+    counts: BTreeMap<Station, usize>,
     stations: BTreeMap<Station, World>,
 }
 
-static SURVEY: LazyLock<Result<Survey>> = LazyLock::new(|| {
+static LIFE: LazyLock<Result<Survey>> = LazyLock::new(|| survey(Course::Life));
+static PROVIDER: LazyLock<Result<Survey>> = LazyLock::new(|| survey(Course::Provider));
+
+fn survey(course: Course) -> Result<Survey> {
     let mut survey = None;
     journey(async |journey| {
-        survey = Some(undisturbed(journey).await?);
+        survey = Some(undisturbed(journey, course).await?);
         Ok(())
     })?;
     survey.context("the journey has not been made")
-});
-
-fn survey() -> Result<&'static Survey> {
-    SURVEY.as_ref().map_err(|error| anyhow!("{error:#}"))
 }
 
 #[test]
 fn a_crash_at_any_write_leads_to_the_same_end() -> Result<()> {
-    let survey = survey()?;
+    crash_at_every_write(&LIFE)
+}
+
+#[test]
+fn a_crash_at_any_write_of_a_release_with_a_provider_leads_to_the_same_end() -> Result<()> {
+    crash_at_every_write(&PROVIDER)
+}
+
+fn crash_at_every_write(survey: &'static LazyLock<Result<Survey>>) -> Result<()> {
+    let survey = survey.as_ref().map_err(|error| anyhow!("{error:#}"))?;
     let n = survey.writes.len();
-    eprintln!("the journey has n = {n} writes; each is crashed at before and after it is done");
+    eprintln!("the journey {} has n = {n} writes; each is crashed at before and after it is done", survey.course.name());
     ensure!(
         n >= FEWEST_WRITES,
         "n = {n} is less than {FEWEST_WRITES}: {:#?}",
@@ -104,8 +114,11 @@ fn a_crash_at_any_write_leads_to_the_same_end() -> Result<()> {
 
 #[test]
 fn a_status_lost_in_the_middle_of_an_upgrade_is_rebuilt_by_looking() -> Result<()> {
-    let survey = survey()?;
-    let crashes = survey.upgrade.clone().map(|n| Crash {
+    let survey = LIFE.as_ref().map_err(|error| anyhow!("{error:#}"))?;
+    let since = |station| survey.counts.get(&station).context("not on the way").copied();
+    // Since the appearance of the third release, until the second is gone.
+    let upgrade = since(Station::Subscribed)? + 1..=since(Station::Dropped)?;
+    let crashes = upgrade.map(|n| Crash {
         n,
         point: Point::AfterCommit,
         wipe: true,
@@ -127,7 +140,7 @@ struct Outcome {
 fn suffer(survey: &'static Survey, crashes: Vec<Crash>) -> Result<()> {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let (count, begun) = (crashes.len(), Instant::now());
-    let name = |crash: &Crash| format!("write_{}_{:?}", crash.n, crash.point);
+    let name = |crash: &Crash| format!("{}_write_{}_{:?}", survey.course.name(), crash.n, crash.point);
     let outcomes = side_by_side(LANES, crashes, name, |crash| one_journey(survey, crash))?;
     let missed = outcomes.iter().filter(|outcome| !outcome.struck).count();
     eprintln!(
@@ -143,6 +156,9 @@ fn suffer(survey: &'static Survey, crashes: Vec<Crash>) -> Result<()> {
     );
     // How often a status is written depends on what happens to come together, so journeys differ by a few writes.
     ensure!(missed * 10 <= count, "{missed} of {count} journeys were not disturbed");
+    if survey.course != Course::Life {
+        return Ok(());
+    }
     let namespaces: BTreeSet<String> = outcomes.into_iter().map(|outcome| outcome.namespace).collect();
     journey(async |journey| {
         let orphans = orphans(&journey.client, &namespaces).await?;
@@ -170,11 +186,11 @@ fn one_journey(survey: &Survey, crash: Crash) -> Outcome {
     }
 }
 
-async fn undisturbed(journey: &mut Journey) -> Result<Survey> {
+async fn undisturbed(journey: &mut Journey, course: Course) -> Result<Survey> {
     let proxy = journey.behind_a_proxy().await?;
     let mut operator = Operator::start(journey.lab(), &journey.options)?;
     let (mut stations, mut counts) = (BTreeMap::new(), BTreeMap::new());
-    Course::Life
+    course
         .travel(journey, async |station| {
             let world = settled_world(journey, &proxy).await?;
             let (found, expected) = (world.keys().collect::<Vec<_>>(), expected(station));
@@ -186,22 +202,23 @@ async fn undisturbed(journey: &mut Journey) -> Result<Survey> {
         .await?;
     operator.check()?;
     Ok(Survey {
+        course,
         writes: proxy.writes(),
-        upgrade: counts[&Station::Subscribed] + 1..=counts[&Station::Dropped],
+        counts,
         stations,
     })
 }
 
 /// The journey with one crash; `struck` is the write at which it happened, if it came.
 async fn disturbed(journey: &mut Journey, survey: &Survey, crash: Crash, struck: &mut Option<Write>) -> Result<()> {
-    let proxy = journey.behind_a_proxy().await?;
+    let voyage = Voyage::begin(journey).await?;
     if crash.lease {
         let lease = ["--leader-elect=true", "--lease-duration=1s", "--leader-elect-namespace"];
         journey.options.flags.extend(lease.map(Into::into));
         journey.options.flags.push(journey.namespace.clone().into());
     }
     let journey = &*journey;
-    let strike = proxy.strike_at(crash.n, crash.point);
+    let strike = voyage.proxy.strike_at(crash.n, crash.point);
     let mut operator = Operator::start(journey.lab(), &journey.options)?;
     let operating = async {
         let stopped = tokio::select! {
@@ -218,12 +235,16 @@ async fn disturbed(journey: &mut Journey, survey: &Survey, crash: Crash, struck:
         operator = Operator::start(journey.lab(), &journey.options)?;
         attend(journey, &mut operator, crash.lease).await
     };
-    let travelling = Course::Life.travel(journey, async |station| {
+    let travelling = survey.course.travel(journey, async |station| {
         let wanted = &survey.stations[&station];
         becomes(journey, wanted).await.with_context(|| format!("{station:?}"))
     });
+    let judged = async {
+        travelling.await?;
+        voyage.judge(journey).await
+    };
     tokio::select! {
-        outcome = travelling => outcome,
+        outcome = judged => outcome,
         outcome = operating => outcome,
     }
 }
