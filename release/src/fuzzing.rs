@@ -12,7 +12,7 @@ pub use crate::{
     files::fuzzing::descriptions,
     http::fuzzing::headers,
     source::fuzzing::{github, index, manifest, registry},
-    trust::fuzzing::{bundle, evidence, sums},
+    trust::fuzzing::{bundle, evidence, keys_of_secret, root_of_secret, sums},
 };
 
 /// What became of an input.
@@ -28,7 +28,7 @@ pub enum Outcome {
 pub type Target = fn(&[u8]) -> Outcome;
 
 /// All of them, by the names of their folders of seeds.
-pub const TARGETS: [(&str, Target); 10] = [
+pub const TARGETS: [(&str, Target); 12] = [
     ("index", index),
     ("manifest", manifest),
     ("registry", registry),
@@ -39,6 +39,8 @@ pub const TARGETS: [(&str, Target); 10] = [
     ("sums", sums),
     ("evidence", evidence),
     ("bundle", bundle),
+    ("keys", keys_of_secret),
+    ("root", root_of_secret),
 ];
 
 /// Checks how a refusal is told.

@@ -20,7 +20,7 @@ use super::{
     verify,
 };
 use crate::{
-    Digest, FileRef, Release, files,
+    Digest, ErrorClass, FileRef, Release, files,
     fuzzing::{Outcome, refused},
     source::fuzzing::files_of_manifest,
 };
@@ -31,6 +31,9 @@ const TRUSTED_KEY: &[u8] = include_bytes!("fuzzing/trusted.pub");
 const TRUSTED_ROOT: &[u8] = include_bytes!("fuzzing/trusted_root.json");
 const OTHER_KEY: &[u8] = include_bytes!("fuzzing/other.pub");
 const OTHER_ROOT: &[u8] = include_bytes!("fuzzing/other_root.json");
+/// The list, signed with the trusted key, and by the trusted identity.
+const SIGNED_BY_KEY: &[u8] = include_bytes!("fuzzing/signed-by-key.json");
+const SIGNED_BY_IDENTITY: &[u8] = include_bytes!("fuzzing/signed-by-identity.json");
 const ISSUER: &str = "https://token.forge.example.com";
 const IDENTITY: &str = "https://forge.example.com/stacks/release.yaml@refs/heads/main";
 
@@ -55,6 +58,14 @@ static OTHERS: LazyLock<Vec<Trust>> = LazyLock::new(|| {
     ];
     others.into_iter().flatten().collect()
 });
+
+/// Who signed what is signed.
+static TRUSTED_SIGNER: LazyLock<Option<Signer>> =
+    LazyLock::new(|| verify_bundle(SIGNED_BY_KEY, LIST, &keys(TRUSTED_KEY)?).ok());
+static TRUSTED_IDENTITY: LazyLock<Option<Signer>> =
+    LazyLock::new(|| verify_bundle(SIGNED_BY_IDENTITY, LIST, &keyless(TRUSTED_ROOT, IDENTITY)?).ok());
+/// So many bytes of a secret may be found in an error, for our own words have them: `TransparencyLog`.
+const LONGEST_TOLD: usize = 16;
 
 fn keys(pem: &[u8]) -> Option<Trust> {
     Keys::from_pem(pem).ok().map(Trust::Keys)
@@ -202,4 +213,65 @@ pub fn bundle(input: &[u8]) -> Outcome {
         assert!(verify_bundle(input, LIST, trust).is_err(), "{trust:?} signed nothing");
     }
     outcome
+}
+
+/// Public keys, as a Secret has them.
+pub fn keys_of_secret(input: &[u8]) -> Outcome {
+    match Keys::from_pem(input) {
+        Ok(keys) => {
+            assert_eq!(Keys::from_pem(input).as_ref(), Ok(&keys));
+            signs_nothing_else(&Trust::Keys(keys), SIGNED_BY_KEY, &TRUSTED_SIGNER);
+            Outcome::Accepted
+        }
+        Err(error) => {
+            tells_nothing_of(input, &error.to_string());
+            refused(&error, ErrorClass::Terminal, "InvalidKeys")
+        }
+    }
+}
+
+/// A trust root, as a Secret or a file has it.
+pub fn root_of_secret(input: &[u8]) -> Outcome {
+    match TrustRoot::from_json(input) {
+        Ok(root) => {
+            let of = |identity: &str| {
+                Trust::Keyless(Keyless {
+                    issuer: ISSUER.to_owned(),
+                    identity: identity.to_owned(),
+                    root: root.clone(),
+                })
+            };
+            signs_nothing_else(&of(IDENTITY), SIGNED_BY_IDENTITY, &TRUSTED_IDENTITY);
+            let stranger = verify_bundle(SIGNED_BY_IDENTITY, LIST, &of("somebody@example.com"));
+            assert!(stranger.is_err(), "an identity that did not sign");
+            Outcome::Accepted
+        }
+        Err(error) => {
+            tells_nothing_of(input, &error.to_string());
+            refused(&error, error.class(), error.reason())
+        }
+    }
+}
+
+/// Whatever was read as whom to trust: who signed is who it was, and signed that list alone.
+fn signs_nothing_else(trust: &Trust, bundle: &[u8], signer: &Option<Signer>) {
+    assert!(signer.is_some(), "whom to trust is damaged");
+    if let Ok(found) = verify_bundle(bundle, LIST, trust) {
+        assert_eq!(Some(found), *signer);
+    }
+    assert!(
+        verify_bundle(bundle, b"something else", trust).is_err(),
+        "nobody signed this"
+    );
+}
+
+/// What a Secret holds may be another's password that was put there by mistake: no longer word of it is in an error.
+fn tells_nothing_of(input: &[u8], message: &str) {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=_-".contains(byte);
+    for word in input.split(|byte| !is_word(byte)) {
+        for part in word.windows(LONGEST_TOLD) {
+            let part = String::from_utf8_lossy(part);
+            assert!(!message.contains(&*part), "{message:?} tells {part:?}");
+        }
+    }
 }

@@ -84,6 +84,30 @@ fn generated() -> Vec<(&'static str, Vec<u8>)> {
             "release/src/trust/fuzzing/other_root.json",
             bytes(&others.trusted_root()),
         ),
+        ("release/src/trust/fuzzing/signed-by-key.json", bytes(&by_key)),
+        (
+            "release/src/trust/fuzzing/signed-by-identity.json",
+            bytes(&ours.sign(&of_list())),
+        ),
+        ("fuzz/seeds/keys/good", key.pem().into_bytes()),
+        (
+            "fuzz/seeds/keys/good-two",
+            [key.pem(), other.pem()].concat().into_bytes(),
+        ),
+        (
+            "fuzz/seeds/keys/bad-private",
+            key.pem().replace("PUBLIC", "ENCRYPTED SIGSTORE PRIVATE").into_bytes(),
+        ),
+        ("fuzz/seeds/keys/bad-password", b"gate-of-the-harbor-1834".to_vec()),
+        ("fuzz/seeds/root/good", bytes(&ours.trusted_root())),
+        (
+            "fuzz/seeds/root/bad-password",
+            b"{\"password\": \"gate-of-the-harbor-1834\"}".to_vec(),
+        ),
+        (
+            "fuzz/seeds/root/bad-certificate",
+            bytes(&json!({ "mediaType": "application/vnd.dev.sigstore.trustedroot+json;version=0.1", "tlogs": "gate-of-the-harbor-1834" })),
+        ),
         ("fuzz/seeds/sums/good", list.clone()),
         ("fuzz/seeds/sums/bad-incomplete", other_list.clone()),
         (
