@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crds::names::ReleaseTag;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::DynamicObject;
 use kube::{Client, ResourceExt};
 use operator_kit::crd_watch::CrdWatch;
 use operator_kit::discovery::{Discovery, DiscoveryError};
 use operator_kit::object::GroupKind;
+use operator_kit::pages::Pages;
 use operator_kit::projection::{Notice, ProjectedWatch};
 use operator_kit::telemetry::Readiness;
 use planning::topology::Topology;
@@ -137,21 +138,17 @@ impl Clusters {
         };
         let api = resolved.api(&self.client, None);
         let mut users = BTreeSet::new();
-        let mut page = ListParams::default().limit(PAGE_SIZE);
-        loop {
-            let list = api.list(&page).await;
-            let list = list.map_err(|source| ClustersError::List(Box::new(source)))?;
-            let names_it = |cluster: &&DynamicObject| {
-                class_in_use(cluster).is_some_and(|class| class.namespace == namespace && class.tag == *tag)
-            };
-            let place =
-                |cluster: &DynamicObject| format!("{}/{}", cluster.namespace().unwrap_or_default(), cluster.name_any());
-            users.extend(list.items.iter().filter(names_it).map(place));
-            match list.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => page = page.continue_token(&token),
-                None => return Ok(users),
-            }
+        let names_it = |cluster: &&DynamicObject| {
+            class_in_use(cluster).is_some_and(|class| class.namespace == namespace && class.tag == *tag)
+        };
+        let place =
+            |cluster: &DynamicObject| format!("{}/{}", cluster.namespace().unwrap_or_default(), cluster.name_any());
+        let mut pages = Pages::new(api, "", PAGE_SIZE);
+        while let Some(page) = pages.next_page().await {
+            let page = page.map_err(|source| ClustersError::List(Box::new(source)))?;
+            users.extend(page.iter().filter(names_it).map(place));
         }
+        Ok(users)
     }
 }
 

@@ -13,16 +13,16 @@ use futures::{FutureExt, Stream, StreamExt};
 use kube::core::{DeserializeGuard, NamespaceResourceScope};
 use kube::runtime::controller::{self, Action, Config};
 use kube::runtime::reflector::{ObjectRef, Store, store};
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{self, Event};
 use kube::runtime::{Controller, reflector};
 use kube::{Api, Client, Resource, ResourceExt};
 use operator_kit::events::Events;
 use operator_kit::lease::Tenure;
 use operator_kit::objects::ObjectWatches;
-use operator_kit::patience::patiently;
 use operator_kit::record::{RecordLimits, Recorder};
 use operator_kit::telemetry::{Gate, Readiness};
 use operator_kit::watch_log::WatchLog;
+use operator_kit::watching::watching;
 use release::http::{Network, NetworkOptions};
 use rendering::Renderer;
 use serde::de::DeserializeOwned;
@@ -58,6 +58,9 @@ const RECORD_LIMITS: RecordLimits = RecordLimits {
 
 /// A panic in one reconcile is a bug; the object is looked at again after this long, the others go on.
 const AFTER_PANIC: Duration = Duration::from_mins(1);
+
+/// Of our own kinds per page: with the inventory of a large release one has some ten kilobytes.
+const PAGE_SIZE: u32 = 100;
 
 /// What the process tells of its work from outside.
 #[derive(Clone)]
@@ -282,12 +285,12 @@ where
     } else {
         Api::namespaced(client.clone(), &args.namespace)
     };
-    let mut config = watcher::Config::default();
-    if !args.watch_filter.is_empty() {
-        config = config.labels(&format!("{}={}", labels::WATCH_FILTER, args.watch_filter));
-    }
+    let filter = match args.watch_filter.as_str() {
+        "" => String::new(),
+        value => format!("{}={value}", labels::WATCH_FILTER),
+    };
     let mut log = WatchLog::essential(K::kind(&()), readiness);
-    let heard = patiently(watcher(api, config)).inspect(move |event| log.heard(event));
+    let heard = watching(api, &filter, PAGE_SIZE).inspect(move |event| log.heard(event));
     heard.filter_map(|event| async move { event.map(readable).transpose() })
 }
 

@@ -15,7 +15,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::Api;
 use kube::client::Client;
 use kube::core::{ObjectMeta, PartialObjectMeta};
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{self, Event};
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -23,9 +23,9 @@ use tokio_util::sync::CancellationToken;
 use crate::discovery::{Discovery, DiscoveryError, Resolved};
 use crate::failure::chain;
 use crate::object::GroupKind;
-use crate::patience::patiently;
 use crate::telemetry::Readiness;
 use crate::watch_log::WatchLog;
+use crate::watching::watching;
 
 /// What may be served now that was not, or no longer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,7 +133,7 @@ impl Watching {
     async fn run(self, client: Client, mut log: WatchLog) {
         let mut doubted = self.doubts.subscribe();
         let api = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(client);
-        let mut events = pin!(patiently(watcher(api, watcher::Config::default().page_size(PAGE_SIZE))));
+        let mut events = pin!(watching(api, "", PAGE_SIZE));
         let mut pending = Pending::default();
         while let Some(turn) = next_turn(&mut events, &mut doubted, pending.due()).await {
             match turn {

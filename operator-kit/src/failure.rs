@@ -9,6 +9,8 @@ use kube::core::Status;
 use kube::core::response::StatusCause;
 use kube::runtime::watcher;
 
+use crate::client::OutOfBounds;
+
 /// What to do after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub enum Class {
@@ -57,6 +59,9 @@ pub fn is_forbidden(error: &watcher::Error) -> bool {
 
 /// Whether there was no answer at all, which the client tells once for all requests.
 pub(crate) fn is_unanswered(error: &(dyn Error + 'static)) -> bool {
+    if let Some(OutOfBounds::TooLarge { .. } | OutOfBounds::Endless { .. }) = OutOfBounds::of(error) {
+        return false;
+    }
     let mut next = Some(error);
     while let Some(link) = next {
         if matches!(

@@ -18,7 +18,8 @@ pub mod lease;
 pub mod mutants;
 pub mod object;
 pub mod objects;
-pub mod patience;
+pub mod pages;
+mod patience;
 pub mod projection;
 pub mod read;
 pub mod record;
@@ -27,6 +28,7 @@ pub mod status;
 pub mod takeover;
 pub mod telemetry;
 pub mod watch_log;
+pub mod watching;
 
 #[cfg(test)]
 mod stub;

@@ -16,7 +16,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The events of a watcher at the pace of what they tell.
-pub fn patiently<K: Send>(
+pub(crate) fn patiently<K: Send>(
     events: impl Stream<Item = watcher::Result<Event<K>>> + Send + 'static,
 ) -> impl Stream<Item = watcher::Result<Event<K>>> + Send {
     let paced = (Box::pin(events.default_backoff()), Patience::default());

@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use kube::api::{Api, DynamicObject};
 use kube::client::Client;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{self, Event};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -21,8 +21,9 @@ use crate::crd_watch::{CrdWatch, Serving};
 use crate::discovery::{Discovery, DiscoveryError, Resolved};
 use crate::failure::{chain, is_unanswered};
 use crate::object::GroupKind;
-use crate::patience::patiently;
+use crate::pages::Oversized;
 use crate::watch_log::WatchLog;
+use crate::watching::watching;
 
 /// What is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -229,11 +230,7 @@ where
     /// another one.
     async fn follow(&self, resolved: &Resolved, log: &mut WatchLog) -> Result<(), ReaderGone> {
         let api = Api::<DynamicObject>::all_with(self.client.clone(), &resolved.resource);
-        let mut config = watcher::Config::default().page_size(PAGE_SIZE);
-        if !self.labels.is_empty() {
-            config = config.labels(&self.labels);
-        }
-        let mut events = pin!(patiently(watcher(api, config)));
+        let mut events = pin!(watching(api, &self.labels, PAGE_SIZE));
         let mut listed = HashSet::new();
         while let Some(event) = events.next().await {
             if event.as_ref().is_err_and(is_not_served) {
@@ -252,7 +249,12 @@ where
                 }
                 Ok(Event::Apply(object)) => self.set(place_of(&object), (self.project)(&object)).await?,
                 Ok(Event::Delete(object)) => self.set(place_of(&object), None).await?,
-                Err(_) => {}
+                Err(error) => {
+                    // It is there, and what was seen of it before is all that is known of it.
+                    if let Some(Oversized { namespace, name, .. }) = Oversized::of(&error) {
+                        listed.insert((namespace.clone(), name.clone()));
+                    }
+                }
             }
         }
         Ok(())

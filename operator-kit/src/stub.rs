@@ -1,18 +1,22 @@
 //! An API server for unit tests: a function from requests to answers, behind a real client.
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
+use http::header::ACCEPT;
 use http::{Method, Request, Response};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use kube::client::{Body, Client};
 use serde_json::{Value, json};
-use tower::service_fn;
+use tower::{Layer, Service, service_fn};
+
+use crate::client::LimitsLayer;
 
 /// A request as the API server sees it.
 #[derive(Clone, Debug)]
@@ -20,8 +24,18 @@ pub(crate) struct Asked {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) query: String,
+    /// Of objects nothing else is wanted.
+    pub(crate) metadata_only: bool,
     /// Null when there is none.
     pub(crate) body: Value,
+}
+
+impl Asked {
+    /// What the query has by this name; nothing when it has not.
+    pub(crate) fn parameter(&self, name: &str) -> &str {
+        let mut pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(found, _)| *found == name).map_or("", |(_, value)| value)
+    }
 }
 
 /// What comes back: an HTTP status and a body, at once or when it comes, or the events of a watch that then stays open, told at once or as they come.
@@ -63,24 +77,65 @@ impl Answer {
 }
 
 /// A client of `answer`.
-pub(crate) fn client<A: Into<Answer>>(answer: impl FnMut(&Asked) -> A + Send + 'static) -> Client {
+pub(crate) fn client<A: Into<Answer> + 'static>(answer: impl FnMut(&Asked) -> A + Send + 'static) -> Client {
+    Client::new(service(answer), "default")
+}
+
+/// The same, with the bounds of a client that goes over the network.
+pub(crate) fn bounded_client<A: Into<Answer> + 'static>(answer: impl FnMut(&Asked) -> A + Send + 'static) -> Client {
+    Client::new(LimitsLayer.layer(service(answer)), "default")
+}
+
+fn service<A: Into<Answer> + 'static>(
+    answer: impl FnMut(&Asked) -> A + Send + 'static,
+) -> impl Service<
+    Request<Body>,
+    Response = Response<StreamBody<Frames>>,
+    Error = Infallible,
+    Future = impl Future<Output = Result<Response<StreamBody<Frames>>, Infallible>> + Send,
+> + Send {
     let answer = Arc::new(Mutex::new(answer));
-    let service = service_fn(move |request: Request<Body>| {
+    service_fn(move |request: Request<Body>| {
         let answer = Arc::clone(&answer);
         async move {
             let (head, body) = request.into_parts();
             let body = body.collect_bytes().await.expect("a test's request has a whole body");
+            let accept = head.headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
             let asked = Asked {
                 method: head.method,
                 path: head.uri.path().to_owned(),
                 query: head.uri.query().unwrap_or_default().to_owned(),
+                metadata_only: accept.is_some_and(|accept| accept.contains("as=PartialObjectMetadata")),
                 body: serde_json::from_slice(&body).unwrap_or_default(),
             };
             let answer = (answer.lock().expect("the stub did not panic"))(&asked);
             Ok::<_, Infallible>(answer.into().response())
         }
+    })
+}
+
+/// The page of these objects that is asked for, at version 5.
+pub(crate) fn page(asked: &Asked, objects: &[Value]) -> (u16, Value) {
+    let number = |name: &str| asked.parameter(name).parse::<usize>().ok();
+    let begin = number("continue").unwrap_or(0).min(objects.len());
+    let end = number("limit").map_or(objects.len(), |limit| objects.len().min(begin + limit));
+    let shown = |object: &Value| {
+        if asked.metadata_only {
+            json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"] })
+        } else {
+            object.clone()
+        }
+    };
+    let token = if end < objects.len() {
+        end.to_string()
+    } else {
+        String::new()
+    };
+    let list = json!({
+        "kind": "List", "apiVersion": "v1", "metadata": { "resourceVersion": "5", "continue": token },
+        "items": objects[begin..end].iter().map(shown).collect::<Vec<_>>(),
     });
-    Client::new(service, "default")
+    (200, list)
 }
 
 /// A refusal as the API server words it.

@@ -6,7 +6,8 @@ use std::fmt::Display;
 use http::StatusCode;
 use kube::runtime::watcher::{self, Event};
 
-use crate::failure::{code_of, is_unanswered, words_of_watch};
+use crate::failure::{chain, code_of, is_unanswered, words_of_watch};
+use crate::pages::Oversized;
 use crate::telemetry::{Gate, Readiness};
 
 /// The tale of one watch.
@@ -43,7 +44,10 @@ impl WatchLog {
             // Told before the API server is asked.
             Ok(Event::Init) => {}
             Ok(_) => self.goes_on(),
-            Err(error) => self.interrupted(error),
+            Err(error) => match Oversized::of(error) {
+                Some(passed) => tracing::warn!(kind = self.kind, error = chain(passed), "unable to read an object"),
+                None => self.interrupted(error),
+            },
         }
     }
 
@@ -96,9 +100,12 @@ fn is_usual(code: StatusCode) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use kube::core::Status;
 
     use super::*;
+    use crate::client::OutOfBounds;
     use crate::told::Told;
 
     /// The levels and messages of the lines that a tale makes.
@@ -172,5 +179,41 @@ mod tests {
             log.heard(&Ok(Event::<()>::InitDone));
         });
         assert_eq!(told, [""; 0]);
+    }
+
+    #[test]
+    fn an_object_that_is_too_large_is_told_with_its_name_each_time() {
+        let told = lines(|log| {
+            for _ in 0..2 {
+                log.heard(&Ok(Event::<()>::Init));
+                let passed_over = Oversized {
+                    namespace: "fleet".to_owned(),
+                    name: "one".to_owned(),
+                    source: "8 bytes".into(),
+                };
+                let error = kube::Error::Service(Box::new(passed_over));
+                log.heard(&Err::<Event<()>, _>(watcher::Error::InitialListFailed(error)));
+                log.heard(&Ok(Event::<()>::InitDone));
+            }
+        });
+        let line = "WARN unable to read an object kind=\"Lathe.example.org\" error=\"fleet/one has more bytes than an answer may have and is \
+                    passed over; make it smaller: 8 bytes\"";
+        assert_eq!(told, [line; 2]);
+    }
+
+    #[test]
+    fn an_event_that_is_too_large_is_told_with_kind_and_limit() {
+        let told = lines(|log| {
+            let (call, limit) = ("watch /apis/example.org/v1/lathes".to_owned(), 8);
+            let bounds = Box::new(OutOfBounds::TooLarge { call, limit });
+            let error = kube::Error::ReadEvents(io::Error::other(kube::Error::Service(bounds)));
+            log.heard(&Err::<Event<()>, _>(watcher::Error::WatchFailed(error)));
+        });
+        assert_eq!(told.len(), 1, "{told:?}");
+        let words = "the API server's answer to watch /apis/example.org/v1/lathes has more than 8 bytes";
+        assert!(
+            told[0].starts_with("WARN watch interrupted") && told[0].contains(words),
+            "{told:?}"
+        );
     }
 }

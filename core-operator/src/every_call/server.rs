@@ -213,26 +213,12 @@ impl Inner {
     }
 
     fn watch(&mut self, asked: Asked) -> Answer {
-        let mut told = Vec::new();
-        if asked.parameter("sendInitialEvents") == Some("true") {
-            let all = self
-                .api
-                .objects
-                .iter()
-                .filter(|(key, object)| asked.scope.has(key, object));
-            told.extend(all.map(|(_, object)| json!({ "type": "ADDED", "object": asked.scope.shown(object) })));
-            let mark = json!({ "apiVersion": asked.scope.kind.api_version(), "kind": asked.scope.kind.kind, "metadata": {
-                "resourceVersion": self.api.version.to_string(), "annotations": { "k8s.io/initial-events-end": "true" },
-            } });
-            told.push(json!({ "type": "BOOKMARK", "object": asked.scope.shown(&mark) }));
-        } else {
-            let since = asked
-                .parameter("resourceVersion")
-                .and_then(|version| version.parse().ok());
-            let since: u64 = since.unwrap_or_default();
-            let missed = self.api.history.iter().filter(|happened| happened.version > since);
-            told.extend(missed.filter_map(|happened| asked.scope.event(happened)));
-        }
+        let since = asked
+            .parameter("resourceVersion")
+            .and_then(|version| version.parse().ok());
+        let since: u64 = since.unwrap_or_default();
+        let missed = self.api.history.iter().filter(|happened| happened.version > since);
+        let told: Vec<Value> = missed.filter_map(|happened| asked.scope.event(happened)).collect();
         let (events, coming) = unbounded();
         self.watches.push(Watch {
             scope: asked.scope,

@@ -57,9 +57,6 @@ const MADE_BY_APPLY: (&str, &str) = (
     "a server-side apply of what is not there is authorised as `patch` and as `create`",
 );
 
-/// A watch begins with what there is.
-const LISTED_WHERE_NEEDED: (&str, &str) = ("list", "for API servers without lists that are streamed");
-
 /// What requests about objects of releases show.
 const SEEN_OF_OBJECTS: &[&str] = &["delete", "get", "patch", "watch"];
 
@@ -121,7 +118,7 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
         group: CLUSTER_API_GROUP,
         resources: &["clusterclasses"],
         verbs: SEEN_OF_OBJECTS,
-        unseen: &[MADE_BY_APPLY, LISTED_WHERE_NEEDED],
+        unseen: &[MADE_BY_APPLY],
         purpose: "objects of releases",
     },
     OperatorRight {
@@ -129,7 +126,7 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
         group: "bootstrap.cluster.x-k8s.io",
         resources: &["kubeadmconfigtemplates"],
         verbs: SEEN_OF_OBJECTS,
-        unseen: &[MADE_BY_APPLY, LISTED_WHERE_NEEDED],
+        unseen: &[MADE_BY_APPLY],
         purpose: "objects of releases",
     },
     OperatorRight {
@@ -137,7 +134,7 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
         group: "controlplane.cluster.x-k8s.io",
         resources: &["kubeadmcontrolplanetemplates"],
         verbs: SEEN_OF_OBJECTS,
-        unseen: &[MADE_BY_APPLY, LISTED_WHERE_NEEDED],
+        unseen: &[MADE_BY_APPLY],
         purpose: "objects of releases",
     },
     OperatorRight {
@@ -150,7 +147,7 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
             "openstackmachinetemplates",
         ],
         verbs: SEEN_OF_OBJECTS,
-        unseen: &[MADE_BY_APPLY, LISTED_WHERE_NEEDED],
+        unseen: &[MADE_BY_APPLY],
         purpose: "objects of releases",
     },
     OperatorRight {

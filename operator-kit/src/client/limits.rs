@@ -3,7 +3,7 @@
 //! A watch is an answer without an end: only its head has a deadline and each of its events a size; that it is alive is
 //! the watcher's business, which expects a bookmark or an end within its own timeout.
 
-use std::io;
+use std::error::Error;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -24,15 +24,64 @@ pub const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
 /// Until a watch answers its head: an API server that is starting fills its cache first.
 pub const WATCH_START_DEADLINE: Duration = Duration::from_mins(1);
 
-/// Most bytes of one answer, unpacked. A page of 250 objects of the largest size that etcd takes would be larger; of
-/// objects as they occur it is a few megabytes.
-pub const ANSWER_LIMIT: usize = 64 << 20;
+/// Most bytes of an object, unpacked, and so of an event of a watch and of a page of a list: etcd refuses objects beyond 1.5 MiB, and as JSON what is
+/// stored in another form may be several times larger.
+pub const OBJECT_LIMIT: usize = 8 << 20;
 
-/// Most bytes of one event of a watch: etcd refuses objects beyond 1.5 MiB, and JSON may double that.
-pub const EVENT_LIMIT: usize = 8 << 20;
+/// Most bytes of an answer of discovery, unpacked: a kilobyte for each kind that is served.
+pub const DISCOVERY_LIMIT: usize = 32 << 20;
+
+/// An answer of the API server went beyond what it may take of us.
+#[derive(Debug, thiserror::Error)]
+pub enum OutOfBounds {
+    /// It has too many bytes.
+    #[error("the API server's answer to {call} has more than {limit} bytes; what it shows must be smaller")]
+    TooLarge {
+        /// Verb and path.
+        call: String,
+        /// Most bytes that it may have.
+        limit: usize,
+    },
+    /// It does not begin.
+    #[error(
+        "the API server did not answer {call} within {} s; look at its load, and at the network on the way",
+        patience.as_secs()
+    )]
+    Silent {
+        /// Verb and path.
+        call: String,
+        /// How long it was waited for.
+        patience: Duration,
+    },
+    /// It does not end.
+    #[error(
+        "the API server's answer to {call} did not end within {} s; look at its load, and at the network on the way",
+        patience.as_secs()
+    )]
+    Endless {
+        /// Verb and path.
+        call: String,
+        /// How long it was waited for.
+        patience: Duration,
+    },
+}
+
+impl OutOfBounds {
+    /// What went out of bounds, if that is what an error stems from.
+    pub fn of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
+        let mut next = Some(error);
+        while let Some(link) = next {
+            if let Some(found) = link.downcast_ref() {
+                return Some(found);
+            }
+            next = link.source();
+        }
+        None
+    }
+}
 
 #[derive(Clone)]
-pub(super) struct LimitsLayer;
+pub(crate) struct LimitsLayer;
 
 impl<S> Layer<S> for LimitsLayer {
     type Service = Limits<S>;
@@ -42,7 +91,7 @@ impl<S> Layer<S> for LimitsLayer {
     }
 }
 
-pub(super) struct Limits<S> {
+pub(crate) struct Limits<S> {
     inner: S,
 }
 
@@ -61,24 +110,21 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let watch = Asked::of(request.method(), request.uri(), request.headers()).is_watch();
+        let asked = Asked::of(request.method(), request.uri(), request.headers());
+        let call = format!("{} {}", asked.verb, request.uri().path());
         let answer = self.inner.call(request);
         Box::pin(async move {
+            let watch = asked.is_watch();
             let patience = if watch { WATCH_START_DEADLINE } else { REQUEST_DEADLINE };
             let deadline = Instant::now() + patience;
-            let answer = timeout_at(deadline, answer)
-                .await
-                .map_err(|_| too_late(patience))?
-                .map_err(Into::into)?;
-            let limit = if watch {
-                Limit::EachLine { limit: EVENT_LIMIT }
-            } else {
-                Limit::Whole { limit: ANSWER_LIMIT }
+            let Ok(answer) = timeout_at(deadline, answer).await else {
+                return Err(OutOfBounds::Silent { call, patience }.into());
             };
-            Ok(answer.map(|body| LimitedBody {
+            Ok(answer.map_err(Into::into)?.map(|body| LimitedBody {
                 inner: body,
+                call,
                 seen: 0,
-                limit,
+                limit: Limit::of(&asked),
                 deadline: (!watch).then(|| Box::pin(sleep_until(deadline))),
             }))
         })
@@ -91,9 +137,21 @@ enum Limit {
     EachLine { limit: usize },
 }
 
+impl Limit {
+    fn of(asked: &Asked) -> Self {
+        match asked.verb {
+            "watch" => Self::EachLine { limit: OBJECT_LIMIT },
+            "discover" => Self::Whole { limit: DISCOVERY_LIMIT },
+            _ => Self::Whole { limit: OBJECT_LIMIT },
+        }
+    }
+}
+
 /// A body that fails instead of growing without bound or never ending.
-pub(super) struct LimitedBody<B> {
+pub(crate) struct LimitedBody<B> {
     inner: B,
+    /// Verb and path.
+    call: String,
     /// Bytes so far, of the whole body or of the line that is being read.
     seen: usize,
     limit: Limit,
@@ -101,19 +159,20 @@ pub(super) struct LimitedBody<B> {
 }
 
 impl<B> LimitedBody<B> {
-    fn admit(&mut self, data: &Bytes) -> Result<(), BoxError> {
-        let (seen, limit) = match self.limit {
-            Limit::Whole { limit } => (self.seen + data.len(), limit),
-            Limit::EachLine { limit } => match data.iter().rposition(|byte| *byte == b'\n') {
-                Some(end) => (data.len() - end - 1, limit),
-                None => (self.seen + data.len(), limit),
-            },
+    fn admit(&mut self, data: &Bytes) -> Result<(), OutOfBounds> {
+        let (limit, each_line) = match self.limit {
+            Limit::Whole { limit } => (limit, false),
+            Limit::EachLine { limit } => (limit, true),
         };
-        self.seen = seen;
-        if seen > limit {
-            return Err(Box::new(io::Error::other(format!(
-                "the API server's answer is larger than {limit} bytes"
-            ))));
+        for piece in data.split_inclusive(|byte| each_line && *byte == b'\n') {
+            self.seen += piece.len();
+            if self.seen > limit {
+                let call = std::mem::take(&mut self.call);
+                return Err(OutOfBounds::TooLarge { call, limit });
+            }
+            if each_line && piece.ends_with(b"\n") {
+                self.seen = 0;
+            }
         }
         Ok(())
     }
@@ -132,7 +191,8 @@ where
         if let Some(deadline) = &mut this.deadline
             && deadline.as_mut().poll(cx).is_ready()
         {
-            return Poll::Ready(Some(Err(too_late(REQUEST_DEADLINE))));
+            let (call, patience) = (std::mem::take(&mut this.call), REQUEST_DEADLINE);
+            return Poll::Ready(Some(Err(OutOfBounds::Endless { call, patience }.into())));
         }
         let frame = match Pin::new(&mut this.inner).poll_frame(cx) {
             Poll::Pending => return Poll::Pending,
@@ -143,19 +203,16 @@ where
         if let Some(data) = frame.data_ref()
             && let Err(refusal) = this.admit(data)
         {
-            return Poll::Ready(Some(Err(refusal)));
+            return Poll::Ready(Some(Err(refusal.into())));
         }
         Poll::Ready(Some(Ok(frame)))
     }
 }
 
-fn too_late(patience: Duration) -> BoxError {
-    let text = format!("the API server did not answer within {} s", patience.as_secs());
-    Box::new(io::Error::new(io::ErrorKind::TimedOut, text))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use http_body_util::{BodyExt, Full, StreamBody};
 
     use super::*;
@@ -163,6 +220,7 @@ mod tests {
     fn limited<B>(inner: B, limit: Limit) -> LimitedBody<B> {
         LimitedBody {
             inner,
+            call: "get /api/v1/pods/one".to_owned(),
             seen: 0,
             limit,
             deadline: None,
@@ -180,7 +238,10 @@ mod tests {
     #[tokio::test]
     async fn an_answer_beyond_its_limit_fails() {
         let body = limited(Full::new(Bytes::from_static(b"12345")), Limit::Whole { limit: 4 });
-        assert!(body.collect().await.is_err());
+        let told = body.collect().await.unwrap_err().to_string();
+        let words =
+            "the API server's answer to get /api/v1/pods/one has more than 4 bytes; what it shows must be smaller";
+        assert_eq!(told, words);
         let body = limited(Full::new(Bytes::from_static(b"1234")), Limit::Whole { limit: 4 });
         assert_eq!(body.collect().await.unwrap().to_bytes(), "1234");
     }
@@ -189,8 +250,10 @@ mod tests {
     async fn a_watch_may_be_long_but_not_one_of_its_events() {
         let body = limited(chunks(&["abc\n", "de", "f\ngh", "i\n"]), Limit::EachLine { limit: 4 });
         assert_eq!(body.collect().await.unwrap().to_bytes().len(), 12);
-        let body = limited(chunks(&["abc\n", "de", "fgh"]), Limit::EachLine { limit: 4 });
-        assert!(body.collect().await.is_err());
+        for too_much in [&["abc\n", "de", "fgh"][..], &["a\nbcde\nf\n"], &["abc", "de\nf\n"]] {
+            let body = limited(chunks(too_much), Limit::EachLine { limit: 4 });
+            assert!(body.collect().await.is_err(), "{too_much:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -201,6 +264,7 @@ mod tests {
         );
         body.deadline = Some(Box::pin(sleep_until(Instant::now() + REQUEST_DEADLINE)));
         let error = body.collect().await.unwrap_err();
-        assert!(error.to_string().contains("30 s"), "{error}");
+        let words = "the API server's answer to get /api/v1/pods/one did not end within 30 s; ";
+        assert!(error.to_string().starts_with(words), "{error}");
     }
 }

@@ -19,12 +19,13 @@ use kube::client::{Client, ClientBuilder};
 use kube::config::{Config, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 pub use self::connections::CONNECTIONS;
-pub use self::limits::{ANSWER_LIMIT, EVENT_LIMIT, REQUEST_DEADLINE, WATCH_START_DEADLINE};
+pub use self::limits::{DISCOVERY_LIMIT, OBJECT_LIMIT, OutOfBounds, REQUEST_DEADLINE, WATCH_START_DEADLINE};
 pub use self::traffic::{RequestLabels, Traffic};
+
+pub(crate) use self::limits::LimitsLayer;
 
 use self::connections::ConnectionsLayer;
 use self::fencing::FencingLayer;
-use self::limits::LimitsLayer;
 use self::pacing::PacingLayer;
 use self::patience::PatienceLayer;
 use self::reach::ReachLayer;

@@ -16,7 +16,7 @@ use tower::{Layer, Service};
 
 use super::request::Asked;
 
-/// Starts of a watch to one address that go at once: a watch that is refused as a streaming list, or is too old, starts again for good reason.
+/// Starts of a watch to one address that go at once: a watch that is too old, or has an event that is too large, starts again for good reason.
 const WATCH_BURST: u32 = 4;
 
 /// And then one in this many seconds.

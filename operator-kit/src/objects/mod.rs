@@ -7,7 +7,6 @@ mod store;
 mod watch;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use kube::client::Client;
@@ -49,8 +48,6 @@ struct Inner {
     store: RwLock<Store>,
     running: Mutex<HashMap<GroupKind, Running>>,
     notices: mpsc::Sender<Notice>,
-    /// The API server does not know streaming lists.
-    paged: AtomicBool,
     cancel: CancellationToken,
 }
 
@@ -76,7 +73,6 @@ impl ObjectWatches {
             store: RwLock::default(),
             running: Mutex::default(),
             notices,
-            paged: AtomicBool::new(false),
             cancel,
         };
         (Self { inner: Arc::new(inner) }, receiver)
@@ -178,10 +174,6 @@ impl Inner {
 
     fn mark_stopped(&self, kind: &GroupKind) {
         self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(kind);
-    }
-
-    fn wants_pages(&self) -> bool {
-        self.paged.load(Ordering::Relaxed)
     }
 
     /// False when the reader has gone.

@@ -24,13 +24,12 @@ fn event(kind: &str, object: &Value) -> Value {
     json!({ "type": kind, "object": object })
 }
 
-fn listed(version: u32) -> Value {
-    event(
-        "BOOKMARK",
-        &json!({ "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {
-        "resourceVersion": version.to_string(), "annotations": { "k8s.io/initial-events-end": "true" },
-    } }),
-    )
+fn listed(version: u32, objects: &[Value]) -> Answer {
+    let list = json!({
+        "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+        "metadata": { "resourceVersion": version.to_string() }, "items": objects,
+    });
+    (200, list).into()
 }
 
 fn expired() -> Value {
@@ -68,13 +67,13 @@ async fn told(notices: &mut mpsc::Receiver<Notice>, count: usize) -> Vec<String>
 
 #[tokio::test(start_paused = true)]
 async fn objects_are_told_as_they_appear_change_and_vanish() {
-    let (watches, mut notices) = watching(vec![Answer::Watch(vec![
-        event("ADDED", &metadata("a", 1)),
-        event("ADDED", &metadata("b", 2)),
-        listed(3),
-        event("MODIFIED", &metadata("a", 4)),
-        event("DELETED", &metadata("b", 5)),
-    ])])
+    let (watches, mut notices) = watching(vec![
+        listed(3, &[metadata("a", 1), metadata("b", 2)]),
+        Answer::Watch(vec![
+            event("MODIFIED", &metadata("a", 4)),
+            event("DELETED", &metadata("b", 5)),
+        ]),
+    ])
     .await;
     assert_eq!(
         told(&mut notices, 3).await,
@@ -90,13 +89,9 @@ async fn objects_are_told_as_they_appear_change_and_vanish() {
 #[tokio::test(start_paused = true)]
 async fn what_went_while_the_watch_was_down_vanishes_with_the_next_list() {
     let (watches, mut notices) = watching(vec![
-        Answer::Watch(vec![
-            event("ADDED", &metadata("a", 1)),
-            event("ADDED", &metadata("b", 2)),
-            listed(3),
-            expired(),
-        ]),
-        Answer::Watch(vec![event("ADDED", &metadata("b", 2)), listed(9)]),
+        listed(3, &[metadata("a", 1), metadata("b", 2)]),
+        Answer::Watch(vec![expired()]),
+        listed(9, &[metadata("b", 2)]),
     ])
     .await;
     assert_eq!(
@@ -113,14 +108,6 @@ async fn what_went_while_the_watch_was_down_vanishes_with_the_next_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_server_without_streaming_lists_is_asked_for_pages() {
-    let forbidden = refusal(422, "Invalid", "sendInitialEvents is forbidden for watch", &json!({}));
-    let page = json!({ "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": { "resourceVersion": "7" }, "items": [metadata("a", 1)] });
-    let (_watches, mut notices) = watching(vec![forbidden.into(), (200, page).into()]).await;
-    assert_eq!(told(&mut notices, 2).await, ["Appeared a", "Synced Deployment"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_kind_that_is_no_longer_served_stops_and_can_be_started_again() {
     let gone = refusal(
         404,
@@ -129,9 +116,10 @@ async fn a_kind_that_is_no_longer_served_stops_and_can_be_started_again() {
         &json!({}),
     );
     let (watches, mut notices) = watching(vec![
-        Answer::Watch(vec![event("ADDED", &metadata("a", 1)), listed(3), expired()]),
+        listed(3, &[metadata("a", 1)]),
+        Answer::Watch(vec![expired()]),
         gone.into(),
-        Answer::Watch(vec![event("ADDED", &metadata("a", 10)), listed(11)]),
+        listed(11, &[metadata("a", 10)]),
     ])
     .await;
     assert_eq!(

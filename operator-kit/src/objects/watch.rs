@@ -3,21 +3,20 @@
 use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use futures::StreamExt;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ObjectMeta, PartialObjectMeta};
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{self, Event};
 
 use super::seen::Seen;
 use super::{Inner, Notice};
 use crate::discovery::Resolved;
 use crate::object::{GroupKind, ObjectKey};
-use crate::patience::patiently;
 use crate::watch_log::WatchLog;
+use crate::watching::watching;
 
-/// Objects per page where lists cannot be streamed: metadata is about two kilobytes each with managedFields.
+/// Objects per page: metadata is about two kilobytes each with managedFields.
 const PAGE_SIZE: u32 = 250;
 
 enum End {
@@ -25,20 +24,12 @@ enum End {
     Cancelled,
     /// The kind is no longer served.
     KindGone,
-    /// The API server wants lists in pages.
-    NoStreamingLists,
 }
 
 pub(super) async fn run(inner: Arc<Inner>, kind: GroupKind, resolved: Resolved) {
     let cancel = inner.cancel.clone();
-    let end = loop {
-        let follow = follow(&inner, &kind, &resolved);
-        match cancel.run_until_cancelled(follow).await.unwrap_or(End::Cancelled) {
-            End::NoStreamingLists => inner.paged.store(true, Ordering::Relaxed),
-            end => break end,
-        }
-    };
-    if matches!(end, End::KindGone) {
+    let end = cancel.run_until_cancelled(follow(&inner, &kind, &resolved)).await;
+    if matches!(end, Some(End::KindGone)) {
         inner.discovery.invalidate();
         forget(&inner, &kind, &HashSet::new()).await;
         inner.mark_stopped(&kind);
@@ -48,20 +39,12 @@ pub(super) async fn run(inner: Arc<Inner>, kind: GroupKind, resolved: Resolved) 
 
 async fn follow(inner: &Inner, kind: &GroupKind, resolved: &Resolved) -> End {
     let api = Api::<PartialObjectMeta<DynamicObject>>::all_with(inner.client.clone(), &resolved.resource);
-    let mut config = watcher::Config::default().labels(&inner.label).page_size(PAGE_SIZE);
-    if !inner.wants_pages() {
-        config = config.streaming_lists();
-    }
-    let mut events = pin!(patiently(watcher(api, config)));
+    let mut events = pin!(watching(api, &inner.label, PAGE_SIZE));
     let mut listed = HashSet::new();
     let mut log = WatchLog::new(kind);
     while let Some(event) = events.next().await {
-        let end = event
-            .as_ref()
-            .err()
-            .and_then(|error| end_of(error, inner.wants_pages()));
-        if let Some(end) = end {
-            return end;
+        if event.as_ref().is_err_and(is_kind_gone) {
+            return End::KindGone;
         }
         log.heard(&event);
         let heard = match event {
@@ -91,18 +74,12 @@ async fn follow(inner: &Inner, kind: &GroupKind, resolved: &Resolved) -> End {
 }
 
 /// Whether an error ends the watch rather than interrupting it.
-fn end_of(error: &watcher::Error, paged: bool) -> Option<End> {
-    let (watcher::Error::InitialListFailed(kube::Error::Api(status))
-    | watcher::Error::WatchStartFailed(kube::Error::Api(status))) = error
-    else {
-        return None;
-    };
-    match status.code {
-        404 => Some(End::KindGone),
-        // `sendInitialEvents` is forbidden unless the API server's gate WatchList is on.
-        400 | 422 if !paged => Some(End::NoStreamingLists),
-        _ => None,
-    }
+fn is_kind_gone(error: &watcher::Error) -> bool {
+    matches!(
+        error,
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 404
+    )
 }
 
 fn key_of(kind: &GroupKind, metadata: &ObjectMeta) -> ObjectKey {

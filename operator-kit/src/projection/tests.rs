@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::*;
+use crate::client::OBJECT_LIMIT;
 use crate::stub::{self, Answer, Asked, refusal};
 use crate::telemetry::Readiness;
 
@@ -43,7 +44,7 @@ fn start(
 fn start_with(
     answer: impl FnMut(&Asked) -> Answer + Send + 'static,
 ) -> (ProjectedWatch<i64>, mpsc::Receiver<Notice<i64>>) {
-    let client = stub::client(answer);
+    let client = stub::bounded_client(answer);
     let discovery = Discovery::new(client.clone());
     let crds = CrdWatch::start(
         client.clone(),
@@ -253,4 +254,31 @@ async fn discovery_without_a_kind_whose_crd_is_there_is_not_believed() {
     });
     assert_eq!(told(&mut notices, 3).await, ["a None -> Some(1)", "synced", "synced"]);
     assert!(watch.synced());
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_an_object_that_became_too_large_is_known_what_was_seen_last() {
+    let small = [deployment("a", 1, Some(1))];
+    let mut large = deployment("a", 6, Some(2));
+    large["spec"]["text"] = json!("x".repeat(OBJECT_LIMIT));
+    let now = [large, deployment("b", 6, Some(3))];
+    let mut watches = 0;
+    let (watch, mut notices) = start_with(move |asked| match stub::discovery(asked) {
+        Some(answer) => answer.into(),
+        None if asked.path.ends_with("customresourcedefinitions") => crds(asked, &[]),
+        None if is_watch(asked) => {
+            watches += 1;
+            if watches == 1 {
+                expired()
+            } else {
+                Answer::Watch(Vec::new())
+            }
+        }
+        None => stub::page(asked, if watches == 0 { &small } else { &now }).into(),
+    });
+    assert_eq!(
+        told(&mut notices, 3).await,
+        ["a None -> Some(1)", "synced", "b None -> Some(3)"]
+    );
+    assert_eq!(watch.get("fleet", "a").as_deref(), Some(&1));
 }

@@ -1,0 +1,183 @@
+//! Lists objects page by page, each within the size that an answer may have: what is too large is asked for in smaller pages, and one object that is
+//! too large by itself is named and passed over, so that it does not stand in the way of the others.
+
+use std::error::Error;
+use std::fmt::Debug;
+
+use http::StatusCode;
+use kube::api::{Api, ListParams};
+use kube::core::ListMeta;
+use serde::de::DeserializeOwned;
+use tower::BoxError;
+
+use crate::client::OutOfBounds;
+
+/// An object that cannot be read for its size. Its metadata could.
+#[derive(Debug, thiserror::Error)]
+#[error("{} has more bytes than an answer may have and is passed over; make it smaller", self.name())]
+pub struct Oversized {
+    /// Empty for objects of the cluster.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// What its size was found by.
+    #[source]
+    pub source: BoxError,
+}
+
+impl Oversized {
+    /// The object that was passed over, if that is what an error stems from.
+    pub fn of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
+        let mut next = Some(error);
+        while let Some(link) = next {
+            if let Some(found) = link.downcast_ref() {
+                return Some(found);
+            }
+            next = link.source();
+        }
+        None
+    }
+
+    fn name(&self) -> String {
+        let Self { namespace, name, .. } = self;
+        let between = if namespace.is_empty() { "" } else { "/" };
+        format!("{namespace}{between}{name}")
+    }
+}
+
+/// A list in the making.
+pub struct Pages<K> {
+    api: Api<K>,
+    params: ListParams,
+    /// Objects of the next page.
+    size: u32,
+    /// More do not fit, as far as is known.
+    most: u32,
+    /// As many as there are to be.
+    full: u32,
+    /// Of the whole list, once the last page is here.
+    version: Option<String>,
+    ended: bool,
+}
+
+impl<K: Clone + DeserializeOwned + Debug> Pages<K> {
+    /// Of the objects with such labels (a selector of the API server; all when it is empty), at most `size` at once.
+    pub fn new(api: Api<K>, labels: &str, size: u32) -> Self {
+        let params = ListParams {
+            label_selector: (!labels.is_empty()).then(|| labels.to_owned()),
+            ..ListParams::default()
+        };
+        Self {
+            api,
+            params,
+            size,
+            most: size,
+            full: size,
+            version: None,
+            ended: false,
+        }
+    }
+
+    /// The objects of the next page; `None` after the last one. After an error that [`can_go_on`] the list is where it was, or behind the object
+    /// that was passed over; after others it has to be begun [`again`](Self::again).
+    pub async fn next_page(&mut self) -> Option<Result<Vec<K>, kube::Error>> {
+        while !self.ended {
+            self.params.limit = Some(self.size);
+            let error = match self.api.list(&self.params).await {
+                Ok(page) => {
+                    self.turn(page.metadata);
+                    return Some(Ok(page.items));
+                }
+                Err(error) => error,
+            };
+            match Excess::of(&error) {
+                Some(Excess::Bytes) if self.size > 1 => self.halve(),
+                Some(Excess::Bytes) => return Some(self.pass_over(error).await),
+                Some(Excess::Time) => {
+                    self.size = halved(self.size);
+                    return Some(Err(error));
+                }
+                None => return Some(Err(error)),
+            }
+        }
+        None
+    }
+
+    /// Begins at the first page, in pages of the size that has proved right.
+    pub fn again(&mut self) {
+        self.params.continue_token = None;
+        self.version = None;
+        self.ended = false;
+    }
+
+    /// The version of the whole list, once it has ended.
+    pub fn version(&self) -> Option<&str> {
+        self.version.as_deref().filter(|_| self.ended)
+    }
+
+    fn turn(&mut self, page: ListMeta) {
+        self.params.continue_token = page.continue_.filter(|token| !token.is_empty());
+        self.version = page.resource_version.filter(|version| !version.is_empty());
+        self.ended = self.params.continue_token.is_none();
+        // An API server that was busy has its time again; what did not fit will not.
+        self.size = self.size.saturating_mul(2).min(self.most);
+    }
+
+    fn halve(&mut self) {
+        self.size = halved(self.size);
+        self.most = self.size;
+    }
+
+    /// Leaves one object behind, by a page of which the API server shows the metadata alone.
+    async fn pass_over(&mut self, source: kube::Error) -> Result<Vec<K>, kube::Error> {
+        let page = self.api.list_metadata(&self.params).await?;
+        self.most = self.full;
+        self.turn(page.metadata);
+        match page.items.into_iter().next() {
+            Some(object) => Err(kube::Error::Service(Box::new(Oversized {
+                namespace: object.metadata.namespace.unwrap_or_default(),
+                name: object.metadata.name.unwrap_or_default(),
+                source: match source {
+                    kube::Error::Service(bounds) => bounds,
+                    other => Box::new(other),
+                },
+            }))),
+            // It has gone in the meantime.
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+/// Whether the next page of a list may be asked for after this error.
+pub fn can_go_on(error: &kube::Error) -> bool {
+    Oversized::of(error).is_some() || matches!(Excess::of(error), Some(Excess::Time))
+}
+
+fn halved(size: u32) -> u32 {
+    (size / 2).max(1)
+}
+
+/// Of what a page needs too much.
+enum Excess {
+    Bytes,
+    Time,
+}
+
+impl Excess {
+    fn of(error: &kube::Error) -> Option<Self> {
+        if let kube::Error::Api(status) = error {
+            return match StatusCode::from_u16(status.code) {
+                Ok(StatusCode::PAYLOAD_TOO_LARGE) => Some(Self::Bytes),
+                Ok(StatusCode::GATEWAY_TIMEOUT) => Some(Self::Time),
+                _ => None,
+            };
+        }
+        OutOfBounds::of(error).map(|bounds| match bounds {
+            OutOfBounds::TooLarge { .. } => Self::Bytes,
+            OutOfBounds::Silent { .. } | OutOfBounds::Endless { .. } => Self::Time,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
