@@ -49,6 +49,10 @@ pub type Serving = (SocketAddr, JoinHandle<()>);
 /// Most connections of one server at once. Who asks us keeps a few; more wait until one ends.
 pub(crate) const CONNECTIONS: usize = 256;
 
+/// Most bytes of a connection that are here before somebody takes them, and of the head of a request: with all the connections that there may be they
+/// take no more than 16 MiB.
+const BUFFER: usize = 64 << 10;
+
 /// From the first byte of a connection to the last of its handshake.
 const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -153,6 +157,7 @@ async fn serve_one<H: Handshake>(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(service.idle)
+        .max_buf_size(BUFFER)
         .serve_connection(
             TokioIo::new(Hurried::new(stream, WRITE_DEADLINE)),
             TowerToHyperService::new(router),

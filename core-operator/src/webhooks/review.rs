@@ -15,7 +15,7 @@ use crds::ClusterStackSpec;
 use crds::webhooks::{CLUSTER_ADDON_PATH, CLUSTER_PATH, CLUSTER_STACK_PATH, CLUSTER_STACK_RELEASE_PATH};
 use futures::StreamExt;
 use kube::api::DynamicObject;
-use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview, Operation};
+use kube::core::admission::{AdmissionRequest, AdmissionResponse, Operation};
 use kube::core::response::{Status, StatusSummary};
 use operator_kit::failure::chain;
 use planning::admission::{
@@ -27,6 +27,7 @@ use tokio::time::timeout;
 
 use super::Tally;
 use super::facts::Facts;
+use super::outline;
 
 /// Most bytes of a review: the object before and after, each as large as the API server takes it (3 MiB), and a little around them.
 const BODY_LIMIT: usize = 7 << 20;
@@ -38,7 +39,7 @@ const AT_ONCE: usize = 16;
 const USUAL_BODY: usize = 128 << 10;
 
 /// Reviews with more bytes than that which are here at once; more wait for their turn.
-const LARGE_AT_ONCE: usize = 8;
+const LARGE_AT_ONCE: usize = 4;
 
 /// From the first byte of a review to the last of the answer: less than the API server waits, so that it hears from us why.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(4);
@@ -110,10 +111,13 @@ impl Desk {
             let piece = piece.map_err(|_| refused(StatusCode::BAD_REQUEST, "the review was not sent to its end\n"))?;
             let length = bytes.len() + piece.len();
             if length > BODY_LIMIT {
-                return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, "the review is too large\n"));
+                let words = format!("the review has more than {BODY_LIMIT} bytes; make the object smaller\n");
+                return Err((StatusCode::PAYLOAD_TOO_LARGE, words).into_response());
             }
             if length > USUAL_BODY && place.is_none() {
                 place = self.large.acquire().await.ok();
+                // No byte is here twice because there are more. What is not filled takes nothing.
+                bytes.reserve_exact(BODY_LIMIT - bytes.len());
             }
             bytes.extend_from_slice(&piece);
         }
@@ -127,9 +131,7 @@ async fn answer(desk: Arc<Desk>, kind: Kind, request: Request) -> Response {
         Err(refused) => return refused,
     };
     let _turn = desk.turns.acquire().await;
-    let review = serde_json::from_slice::<AdmissionReview<DynamicObject>>(&content.bytes);
-    let request: Option<AdmissionRequest<DynamicObject>> = review.ok().and_then(|review| review.try_into().ok());
-    let Some(request) = request else {
+    let Some(request) = outline::read(&content.bytes) else {
         desk.tally.count(kind.name(), "unreadable");
         return (StatusCode::BAD_REQUEST, "this is no AdmissionReview with a request\n").into_response();
     };

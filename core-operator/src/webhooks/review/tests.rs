@@ -372,14 +372,31 @@ async fn hostile_bodies_are_refused_within_bounds() {
         let (status, _) = operator.post(CLUSTER_PATH, body.as_bytes().to_vec()).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{body:?}");
     }
-    let (status, _) = operator.post(CLUSTER_PATH, vec![b' '; BODY_LIMIT + 1]).await;
-    assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
+    let (status, words) = operator.post(CLUSTER_PATH, vec![b' '; BODY_LIMIT + 1]).await;
+    let expected = "the review has more than 7340032 bytes; make the object smaller\n";
+    assert_eq!(
+        (status, words),
+        (StatusCode::PAYLOAD_TOO_LARGE, expected.as_bytes().to_vec())
+    );
     let deep = "[".repeat(1 << 20);
     let (status, _) = operator.post(CLUSTER_PATH, deep.into_bytes()).await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
 
     let (status, _) = operator.post(CLUSTER_PATH, beginning(0)).await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+}
+
+#[tokio::test]
+async fn a_cluster_as_large_as_the_api_server_takes_it_is_judged_before_and_after() {
+    let operator = Operator::new(&World::default()).await;
+    let mut before = cluster(("web", CLASS));
+    before["spec"]["topology"]["variables"] = json!([{ "name": "large", "value": "x".repeat(3 << 20) }]);
+    let mut after = before.clone();
+    after["spec"]["topology"]["class"] = json!("docker-other-1-34-v1");
+    let refused = operator
+        .review(CLUSTER_PATH, "UPDATE", Some(&before), Some(&after))
+        .await;
+    assert_eq!(refused["status"]["code"], 422, "{refused}");
 }
 
 /// So many bytes of a review, of which the rest does not come.

@@ -1,0 +1,224 @@
+//! Reads of a review what the rules want to know, and steps over the rest: a tree of all that seven megabytes of JSON can hold takes hundreds.
+
+use std::fmt;
+
+use crds::cluster_stack::VERSIONS_LENGTH;
+use kube::api::DynamicObject;
+use kube::core::admission::{AdmissionRequest, AdmissionReview};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+/// What is kept of a value.
+enum Kept {
+    /// A text, a number or a truth; of others nothing.
+    Scalar,
+    /// So many of the elements at the beginning of a list, as far as they are scalars.
+    Scalars(usize),
+    /// Of an object these fields.
+    Fields(&'static [(&'static str, Self)]),
+}
+
+use Kept::{Fields, Scalar, Scalars};
+
+const KIND: Kept = Fields(&[
+    ("group", Scalar),
+    ("version", Scalar),
+    ("kind", Scalar),
+    ("resource", Scalar),
+]);
+
+/// Of Clusters, stacks, releases and add-ons: they have no field in common that means something else.
+const OBJECT: Kept = Fields(&[
+    ("metadata", Fields(&[("deletionTimestamp", Scalar)])),
+    (
+        "spec",
+        Fields(&[
+            (
+                "topology",
+                Fields(&[
+                    ("class", Scalar),
+                    ("classNamespace", Scalar),
+                    ("classRef", Fields(&[("name", Scalar), ("namespace", Scalar)])),
+                    ("version", Scalar),
+                ]),
+            ),
+            ("provider", Scalar),
+            ("name", Scalar),
+            ("kubernetesVersion", Scalar),
+            ("channel", Scalar),
+            ("versions", Scalars(VERSIONS_LENGTH as usize)),
+            ("clusterRef", Fields(&[("namespace", Scalar)])),
+        ]),
+    ),
+]);
+
+const REVIEW: Kept = Fields(&[
+    ("apiVersion", Scalar),
+    ("kind", Scalar),
+    (
+        "request",
+        Fields(&[
+            ("uid", Scalar),
+            ("kind", KIND),
+            ("resource", KIND),
+            ("name", Scalar),
+            ("namespace", Scalar),
+            ("operation", Scalar),
+            ("userInfo", Fields(&[])),
+            ("object", OBJECT),
+            ("oldObject", OBJECT),
+        ]),
+    ),
+]);
+
+/// The request of a review, as far as a rule is about it; `None` when the bytes are no review with a request.
+pub(super) fn read(bytes: &[u8]) -> Option<AdmissionRequest<DynamicObject>> {
+    let review: AdmissionReview<DynamicObject> = serde_json::from_value(outline(bytes)?).ok()?;
+    review.try_into().ok()
+}
+
+fn outline(bytes: &[u8]) -> Option<Value> {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let outline = (&REVIEW).deserialize(&mut json).ok()?;
+    json.end().ok()?;
+    Some(outline)
+}
+
+impl<'de> DeserializeSeed<'de> for &Kept {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &Kept {
+    type Value = Value;
+
+    fn expecting(&self, words: &mut fmt::Formatter<'_>) -> fmt::Result {
+        words.write_str("any JSON")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Scalars(most) = self
+            && list.len() < *most
+        {
+            match elements.next_element_seed(&Scalar)? {
+                Some(element) => list.push(element),
+                None => return Ok(list.into()),
+            }
+        }
+        while elements.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(if list.is_empty() { Value::Null } else { list.into() })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let Fields(kept) = self else {
+            while entries.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            return Ok(Value::Null);
+        };
+        let mut fields = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            match kept.iter().find(|(name, _)| *name == key) {
+                Some((_, kept)) => {
+                    fields.insert(key, entries.next_value_seed(kept)?);
+                }
+                None => {
+                    entries.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(fields.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn review(object: &Value) -> Value {
+        json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "42", "kind": { "group": "g", "version": "v", "kind": "K" }, "resource": { "group": "g", "version": "v", "resource": "ks" },
+                "operation": "UPDATE", "userInfo": { "username": "somebody", "extra": { "a": ["b"] } }, "name": "one", "namespace": "fleet",
+                "object": object, "oldObject": null, "options": { "a": 1 }, "dryRun": false,
+            },
+        })
+    }
+
+    #[test]
+    fn of_a_review_everything_is_kept_that_a_rule_reads() {
+        let kept = json!({
+            "metadata": { "deletionTimestamp": "2026-01-01T00:00:00Z" },
+            "spec": {
+                "topology": { "class": "a", "classNamespace": "b", "classRef": { "name": "c", "namespace": "d" }, "version": "e" },
+                "provider": "f", "name": "g", "kubernetesVersion": "h", "channel": "i", "versions": ["j", "k"],
+                "clusterRef": { "namespace": "l" },
+            },
+        });
+        let mut whole = kept.clone();
+        whole["metadata"]["labels"] = json!({ "a": "b" });
+        whole["spec"]["topology"]["variables"] = json!([{ "name": "a", "value": { "b": [1.5, -1, null, true] } }]);
+        whole["status"] = json!({ "ready": true });
+        let request = read(review(&whole).to_string().as_bytes()).expect("a request");
+        assert_eq!((request.uid.as_str(), request.name.as_str()), ("42", "one"));
+        assert_eq!(request.namespace.as_deref(), Some("fleet"));
+        assert!(request.old_object.is_none());
+        assert_eq!(serde_json::to_value(&request.object).expect("an object"), kept);
+    }
+
+    #[test]
+    fn of_what_is_larger_than_it_needs_to_be_next_to_nothing_is_kept() {
+        let many = |element: &str| format!("[{}{element}]", format!("{element},").repeat(100_000));
+        for weight in [
+            many("0"),
+            many("{\"\":[]}"),
+            many("[]"),
+            "{".to_owned() + &"\"x\":{},".repeat(100_000) + "\"y\":0}",
+        ] {
+            let text = review(
+                &json!({ "metadata": "WEIGHT", "spec": { "topology": { "class": "WEIGHT" }, "versions": "WEIGHT", "x": "WEIGHT" } }),
+            );
+            let text = text.to_string().replace("\"WEIGHT\"", &weight);
+            let outline = outline(text.as_bytes()).expect("JSON").to_string();
+            assert!(text.len() > 100_000 && outline.len() < 10_000, "{outline}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_to_its_end_is_no_review() {
+        let whole = review(&json!({ "metadata": {} })).to_string();
+        assert!(read(whole.as_bytes()).is_some());
+        for broken in [&whole[..whole.len() - 1], &format!("{whole}x"), "null", "[]", "7"] {
+            assert!(read(broken.as_bytes()).is_none(), "{broken}");
+        }
+    }
+}
