@@ -7,6 +7,7 @@ mod renewal;
 mod second_version;
 mod stopped;
 mod tables;
+mod weight;
 
 use anyhow::{Result, ensure};
 use e2e::{Journey, eventually, journey::SOON, webhooks::Certificates};

@@ -13,6 +13,7 @@ mod scope;
 mod secrets;
 mod shards;
 mod shutdown;
+mod sizes;
 mod traces;
 mod weather;
 
