@@ -7,18 +7,18 @@
 mod cache;
 mod deadline;
 mod digest;
+mod error;
 mod objects;
 mod tera;
 
 use std::collections::BTreeSet;
 use std::error::Error;
-use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use helm::chart::{ArchiveLimits, LoadError};
+use helm::chart::ArchiveLimits;
 use helm::{Chart, Profile, RenderOptions, RenderProblem};
 use isolation::Program;
 use serde_json::Value;
@@ -27,11 +27,15 @@ use cache::{Cache, Key};
 use tera::{TeraError, TeraLanguage};
 
 pub use crds::policy::HelmProfile;
+pub use error::{ErrorClass, RenderError};
 pub use objects::ObjectError;
 pub use tera::serve_tera;
 
-/// How long the templates of one chart may run. Real charts take milliseconds; their steps are limited too, so only a machine that has
-/// no time for them, or steps that take far longer than usual, come this far.
+/// How long a chart may take in the quick lane, in which others wait for it. Real charts take milliseconds.
+const QUICK: Duration = Duration::from_millis(500);
+
+/// How long a chart may take at all. Its steps are limited too, so only a machine that has no time for them, or steps that take far longer than
+/// usual, come this far.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Renders charts, and keeps what it rendered up to a number of bytes. One for the whole process.
@@ -42,7 +46,7 @@ pub struct Renderer {
     turn: Mutex<Option<LoadedChart>>,
     deadline: Duration,
     tera: Program,
-    /// The digests of charts whose Tera templates take too long for the quick lane.
+    /// The digests of charts that took too long for the quick lane.
     slow: Mutex<BTreeSet<String>>,
     counters: Counters,
 }
@@ -66,14 +70,14 @@ struct Counters {
     failed: AtomicU64,
 }
 
-/// Where a chart is rendered. Charts without Tera templates belong into the quick one.
+/// Where a chart is rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// One chart at a time. Tera templates have half a second for all of a chart; those that take longer are
-    /// [`RenderError::TooSlow`] and belong into the other lane. Which those are is remembered, so that they take that time from others once.
+    /// One chart at a time, for half a second. One that takes longer is [`RenderError::TooSlow`] and belongs into the other lane. Which those are
+    /// is remembered, so that they take that time from others once.
     Quick,
-    /// Beside the others, with four seconds for Tera templates. Each caller loads a chart and starts a process of its own: how many do so
-    /// at once is up to them.
+    /// Beside the others, until the deadline; Tera templates have four seconds of that. Each caller loads a chart and may start a process of its
+    /// own: how many do so at once is up to them.
     Slow,
 }
 
@@ -128,120 +132,6 @@ pub struct RenderedObject {
     pub source: String,
 }
 
-/// Why there is no rendering. The sources have the engine's own words.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RenderError {
-    /// The caller could not read the archive.
-    #[error("failed to read the chart {digest}")]
-    ReadChart {
-        /// The digest of the archive.
-        digest: String,
-        /// The caller's error.
-        #[source]
-        source: Box<dyn Error + Send + Sync>,
-    },
-    /// The archive is no chart, or breaks a limit.
-    #[error("unable to load the chart {digest}")]
-    LoadChart {
-        /// The digest of the archive.
-        digest: String,
-        /// What is wrong with it.
-        #[source]
-        source: LoadError,
-    },
-    /// The chart may be right, but the function is random or tells the time: nobody answers that here, because
-    /// every rendering has to give the same bytes.
-    #[error("the chart needs Helm's function {function:?}, which is not answered here")]
-    MissingFunction {
-        /// The name of the function.
-        function: &'static str,
-        /// Where it is called.
-        #[source]
-        source: helm::RenderError,
-    },
-    /// Templates, values or manifests are wrong.
-    #[error("unable to render the chart as release {release:?}")]
-    RenderChart {
-        /// The name of the release.
-        release: String,
-        /// What is wrong, in Helm's words.
-        #[source]
-        source: helm::RenderError,
-    },
-    /// The Tera templates take too long for the quick lane.
-    #[error("the Tera templates of release {release:?} take more than {limit:?}")]
-    TooSlow {
-        /// The name of the release.
-        release: String,
-        /// How long they had.
-        limit: Duration,
-    },
-    /// The process that renders Tera templates could not be had, or was lost.
-    #[error("unable to render the Tera templates of release {release:?}")]
-    Tera {
-        /// The name of the release.
-        release: String,
-        /// What failed.
-        #[source]
-        source: helm::RenderError,
-    },
-    /// The templates ran too long.
-    #[error("the templates of release {release:?} did not end within {limit:?}, so they were stopped")]
-    Deadline {
-        /// The name of the release.
-        release: String,
-        /// How long they had.
-        limit: Duration,
-        /// Where they were stopped.
-        #[source]
-        source: helm::RenderError,
-    },
-    /// The system has no thread for the deadline.
-    #[error("unable to watch how long templates run")]
-    Watch(#[source] io::Error),
-    /// A manifest is no object that can be applied.
-    #[error("unable to use what the chart renders")]
-    UseManifest(#[source] ObjectError),
-}
-
-/// Whether trying again can help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorClass {
-    /// It can.
-    Transient,
-    /// Only another chart or other values can.
-    Terminal,
-}
-
-impl RenderError {
-    /// Whether trying again can help.
-    pub fn class(&self) -> ErrorClass {
-        match self {
-            Self::ReadChart { .. }
-            | Self::TooSlow { .. }
-            | Self::Tera { .. }
-            | Self::Deadline { .. }
-            | Self::Watch(_) => ErrorClass::Transient,
-            Self::LoadChart { .. } | Self::MissingFunction { .. } | Self::RenderChart { .. } | Self::UseManifest(_) => {
-                ErrorClass::Terminal
-            }
-        }
-    }
-
-    /// The template that the error is about, as `chart/templates/name.yaml`, and the line in it where one is known, from 1.
-    pub fn place(&self) -> Option<(&str, Option<usize>)> {
-        match self {
-            Self::MissingFunction { source, .. }
-            | Self::RenderChart { source, .. }
-            | Self::Tera { source, .. }
-            | Self::Deadline { source, .. } => source.place(),
-            Self::UseManifest(source) => Some((source.template(), None)),
-            Self::ReadChart { .. } | Self::LoadChart { .. } | Self::TooSlow { .. } | Self::Watch(_) => None,
-        }
-    }
-}
-
 /// The engine's name for the Helm version of a stack.
 fn engine_profile(profile: HelmProfile) -> &'static Profile {
     match profile {
@@ -265,7 +155,7 @@ impl Renderer {
         }
     }
 
-    /// The same renderer, but with another time for the templates of one chart; 20 seconds otherwise.
+    /// The same renderer, but with another time for one chart where nobody waits for it; 20 seconds otherwise.
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
@@ -280,6 +170,17 @@ impl Renderer {
         }
     }
 
+    /// Which lane a request belongs into, as far as is known; none where its rendering is kept. Never waits.
+    pub fn needs(&self, request: &RenderRequest<'_>) -> Option<Lane> {
+        if self.cache.has(&Key::of(request)) {
+            None
+        } else if lock(&self.slow).contains(request.chart_digest) {
+            Some(Lane::Slow)
+        } else {
+            Some(Lane::Quick)
+        }
+    }
+
     /// Renders a chart, or finds what it rendered before. Blocks while templates run, also those of others in the quick lane, and none
     /// longer than the deadline. What did not end in time is not kept.
     pub fn render(&self, request: &RenderRequest<'_>, lane: Lane) -> Result<Rendered, RenderError> {
@@ -289,7 +190,7 @@ impl Renderer {
         }
         match lane {
             Lane::Quick => self.render_in_turn(request, key),
-            Lane::Slow => self.render_anew(request, key, &mut None, lane),
+            Lane::Slow => self.render_beside(request, key),
         }
     }
 
@@ -321,11 +222,23 @@ impl Renderer {
             return Ok(rendered);
         }
         if lock(&self.slow).contains(request.chart_digest) {
-            return Err(too_slow(request));
+            return Err(too_slow(request, self.time(Lane::Quick)));
         }
+        let begun = Instant::now();
         let rendered = self.render_anew(request, key, &mut turn, Lane::Quick);
-        if let Err(RenderError::TooSlow { .. }) = rendered {
+        // What was nearly done was done, but not the next time.
+        if matches!(rendered, Err(RenderError::TooSlow { .. })) || begun.elapsed() > QUICK {
             self.remember_as_slow(request.chart_digest);
+        }
+        rendered
+    }
+
+    fn render_beside(&self, request: &RenderRequest<'_>, key: Key) -> Result<Rendered, RenderError> {
+        let begun = Instant::now();
+        let rendered = self.render_anew(request, key, &mut None, Lane::Slow);
+        if begun.elapsed() < QUICK {
+            // It was not the chart that was slow.
+            lock(&self.slow).remove(request.chart_digest);
         }
         rendered
     }
@@ -362,31 +275,55 @@ impl Renderer {
         last: &mut Option<LoadedChart>,
         lane: Lane,
     ) -> Result<Rendered, RenderError> {
-        let chart = loaded(request, last)?;
         let over = Arc::<AtomicBool>::default();
+        let work = || self.run(&loaded(request, last, &over)?, request, &over);
+        let rendering = deadline::within(self.time(lane), &over, work)
+            .map_err(RenderError::Watch)?
+            .map_err(|error| {
+                if over.load(Ordering::Relaxed) {
+                    self.late(error, request, lane)
+                } else {
+                    error
+                }
+            })?;
+        let rendered = objects::collect(rendering, request.namespace).map_err(RenderError::UseManifest)?;
+        self.cache.insert(key, &rendered);
+        Ok(rendered)
+    }
+
+    /// How long a chart may take in a lane.
+    fn time(&self, lane: Lane) -> Duration {
+        match lane {
+            Lane::Quick => QUICK.min(self.deadline),
+            Lane::Slow => self.deadline,
+        }
+    }
+
+    /// Runs the templates.
+    fn run(
+        &self,
+        chart: &Chart,
+        request: &RenderRequest<'_>,
+        over: &Arc<AtomicBool>,
+    ) -> Result<helm::Rendering, RenderError> {
         let language = TeraLanguage {
             program: self.tera.clone(),
-            deadline: time_for_tera(lane),
-            over: Arc::clone(&over),
+            over: Arc::clone(over),
         };
         let options = RenderOptions {
             kube_version: request.kubernetes_version.map(str::to_owned),
             api_versions: request.api_versions.to_vec(),
             profile: engine_profile(request.profile),
             other_language: Some(Arc::new(language)),
-            cancelled: Arc::clone(&over),
+            cancelled: Arc::clone(over),
             ..RenderOptions::new(request.release_name, request.namespace)
         };
         let values = objects::to_node(request.values);
-        let rendering = deadline::within(self.deadline, &over, || chart.render(&values, &options))
-            .map_err(RenderError::Watch)?
-            .map_err(|source| self.classified(source, request, lane))?;
-        let rendered = objects::collect(rendering, request.namespace).map_err(RenderError::UseManifest)?;
-        self.cache.insert(key, &rendered);
-        Ok(rendered)
+        let rendering = chart.render(&values, &options);
+        rendering.map_err(|source| self.classified(source, request))
     }
 
-    fn classified(&self, source: helm::RenderError, request: &RenderRequest<'_>, lane: Lane) -> RenderError {
+    fn classified(&self, source: helm::RenderError, request: &RenderRequest<'_>) -> RenderError {
         let release = request.release_name.to_owned();
         if source.is_cancelled() {
             let limit = self.deadline;
@@ -400,30 +337,31 @@ impl Renderer {
             _ => None,
         };
         match of_tera {
-            Some(TeraError::Deadline) if lane == Lane::Quick => too_slow(request),
-            Some(TeraError::Deadline) => RenderError::Deadline {
-                release,
-                limit: time_for_tera(lane),
-                source,
-            },
+            Some(TeraError::Deadline) => {
+                let limit = tera::DEADLINE;
+                RenderError::Deadline { release, limit, source }
+            }
             Some(problem) if problem.class() == ErrorClass::Transient => RenderError::Tera { release, source },
             _ => RenderError::RenderChart { release, source },
         }
     }
-}
 
-fn too_slow(request: &RenderRequest<'_>) -> RenderError {
-    RenderError::TooSlow {
-        release: request.release_name.to_owned(),
-        limit: time_for_tera(Lane::Quick),
+    /// What an error is that came when the time was over. In the quick lane it tells nothing, whatever it says: the other one tells.
+    fn late(&self, error: RenderError, request: &RenderRequest<'_>, lane: Lane) -> RenderError {
+        let limit = self.time(lane);
+        match (lane, error) {
+            (Lane::Quick, _) => too_slow(request, limit),
+            (Lane::Slow, RenderError::LoadChart { digest, .. }) => RenderError::LoadDeadline { digest, limit },
+            (Lane::Slow, RenderError::Tera { release, source }) => RenderError::Deadline { release, limit, source },
+            (Lane::Slow, error) => error,
+        }
     }
 }
 
-/// How long the Tera templates of a chart may take together.
-fn time_for_tera(lane: Lane) -> Duration {
-    match lane {
-        Lane::Quick => tera::QUICK,
-        Lane::Slow => tera::SLOW,
+fn too_slow(request: &RenderRequest<'_>, limit: Duration) -> RenderError {
+    RenderError::TooSlow {
+        release: request.release_name.to_owned(),
+        limit,
     }
 }
 
@@ -433,7 +371,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The chart of a request, which takes the place of the one that was rendered last.
-fn loaded(request: &RenderRequest<'_>, last: &mut Option<LoadedChart>) -> Result<Chart, RenderError> {
+fn loaded(
+    request: &RenderRequest<'_>,
+    last: &mut Option<LoadedChart>,
+    over: &Arc<AtomicBool>,
+) -> Result<Chart, RenderError> {
     let digest = || request.chart_digest.to_owned();
     if let Some(last) = last.as_ref().filter(|last| last.digest == request.chart_digest) {
         return Ok(last.chart.clone());
@@ -444,7 +386,11 @@ fn loaded(request: &RenderRequest<'_>, last: &mut Option<LoadedChart>) -> Result
         digest: digest(),
         source,
     })?;
-    let chart = Chart::from_archive(&archive, &ArchiveLimits::default()).map_err(|source| RenderError::LoadChart {
+    let limits = ArchiveLimits {
+        cancelled: Arc::clone(over),
+        ..ArchiveLimits::default()
+    };
+    let chart = Chart::from_archive(&archive, &limits).map_err(|source| RenderError::LoadChart {
         digest: digest(),
         source,
     })?;

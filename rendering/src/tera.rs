@@ -32,11 +32,8 @@ pub(crate) const LIMITS: Limits = Limits {
     processor_seconds: 8,
 };
 
-/// How long the Tera templates of a chart may run while charts without them wait.
-pub(crate) const QUICK: Duration = Duration::from_millis(500);
-
-/// How long they may run where nobody waits.
-pub(crate) const SLOW: Duration = Duration::from_secs(4);
+/// How long the Tera templates of a chart may run, where nobody waits for them: less than a whole chart may take, because they count no steps.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(4);
 
 /// What the Tera files of a chart may have together, in bytes.
 pub(crate) const MAX_SOURCE: usize = 1 << 20;
@@ -70,8 +67,6 @@ pub(crate) fn at(file: &std::path::Path) -> Program {
 #[derive(Debug)]
 pub(crate) struct TeraLanguage {
     pub(crate) program: Program,
-    /// How long all templates may take together.
-    pub(crate) deadline: Duration,
     /// Raised when nobody waits any more.
     pub(crate) over: Arc<AtomicBool>,
 }
@@ -94,7 +89,7 @@ impl OtherLanguage for TeraLanguage {
         };
         let request = request(charts).map_err(|(template, problem)| about(template, problem))?;
         let bounds = Bounds {
-            deadline: self.deadline,
+            deadline: DEADLINE,
             answer: MAX_OUTPUT + MAX_ASIDE,
         };
         let answer = self.program.ask(&request, bounds, &self.over);
@@ -170,6 +165,7 @@ fn name_of<'a>(folder: &str, path: &'a str) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::QUICK;
 
     const PAGE: &str = include_str!("../../docs/reference/tera.md");
 
@@ -179,7 +175,7 @@ mod tests {
         let depth = nesting::MAX_DEPTH;
         for row in [
             format!(
-                "| {QUICK:?} in turn with other charts, then {SLOW:?} beside them | `{}` |",
+                "| {QUICK:?} in turn with other charts, then {DEADLINE:?} beside them | `{}` |",
                 TeraError::Deadline
             ),
             format!("| {memory} (Linux) | `{}` |", TeraError::Memory),

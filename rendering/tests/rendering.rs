@@ -435,7 +435,7 @@ fn templates_that_run_too_long_are_stopped_and_the_next_chart_is_rendered() {
     let slow = "\n{{ $text := repeat 16000000 \"a\" }}{{ range until 1000 }}\n{{ sha256sum $text }}{{ end }}";
     let quick = "apiVersion: v1\nkind: A\nmetadata: {name: a}\n";
     let renderer = Renderer::new(0).with_deadline(Duration::from_secs(1));
-    let slow = renderer.render(&request(&|| Ok(archive(&[("templates/slow.yaml", slow)]))), Lane::Quick);
+    let slow = renderer.render(&request(&|| Ok(archive(&[("templates/slow.yaml", slow)]))), Lane::Slow);
     let error = slow.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -451,4 +451,67 @@ fn templates_that_run_too_long_are_stopped_and_the_next_chart_is_rendered() {
         Lane::Quick,
     );
     assert_eq!(quick.unwrap().objects.len(), 1);
+}
+
+const OBJECT: &str = "apiVersion: v1\nkind: A\nmetadata: {name: a}\n";
+
+/// A chart of Go templates that takes a few seconds, and then is wrong.
+const LONG: &str = "{{ range until 3000 }}{{ range until 3000 }}{{ end }}{{ end }}{{ fail \"at the end\" }}";
+
+#[test]
+fn a_slow_go_template_takes_its_time_from_others_once_and_is_then_rendered_beside_them() {
+    let renderer = Renderer::new(1 << 20);
+    let slow = archive(&[("templates/slow.yaml", LONG)]);
+    let reads = Cell::new(0);
+    let chart = || {
+        reads.set(reads.get() + 1);
+        Ok(slow.clone())
+    };
+    assert_eq!(renderer.needs(&request(&chart)), Some(Lane::Quick));
+    for _ in 0..2 {
+        let error = renderer.render(&request(&chart), Lane::Quick).unwrap_err();
+        assert!(matches!(error, RenderError::TooSlow { .. }), "{error:?}");
+        assert_eq!(reads.get(), 1, "the second time it is known");
+        assert_eq!(renderer.needs(&request(&chart)), Some(Lane::Slow));
+    }
+    let error = renderer.render(&request(&chart), Lane::Slow).unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Terminal, "{error:?}");
+    assert_eq!(renderer.needs(&request(&chart)), Some(Lane::Slow));
+}
+
+#[test]
+fn a_chart_that_takes_long_to_load_belongs_into_the_slow_lane_too() {
+    let renderer = Renderer::new(0).with_deadline(Duration::from_millis(1));
+    // The time is over before the first file is looked at.
+    let slowly = || {
+        std::thread::sleep(Duration::from_millis(100));
+        Ok(archive(&[("templates/a.yaml", OBJECT)]))
+    };
+    let load = |lane| renderer.render(&request(&slowly), lane).unwrap_err();
+    assert!(matches!(load(Lane::Quick), RenderError::TooSlow { .. }));
+    let error = load(Lane::Slow);
+    assert_eq!(error.class(), ErrorClass::Transient, "{error:?}");
+    assert_eq!(error.to_string(), "the chart sha256:chart was not loaded within 1ms");
+}
+
+#[test]
+fn a_chart_that_was_slow_because_the_machine_was_is_quick_again() {
+    let renderer = Renderer::new(0);
+    let chart = || Ok(archive(&[("templates/a.yaml", OBJECT)]));
+    let slowly = || {
+        std::thread::sleep(Duration::from_millis(600));
+        chart()
+    };
+    renderer.render(&request(&slowly), Lane::Quick).unwrap_err();
+    assert_eq!(renderer.needs(&request(&chart)), Some(Lane::Slow));
+    renderer.render(&request(&chart), Lane::Slow).unwrap();
+    assert_eq!(renderer.needs(&request(&chart)), Some(Lane::Quick));
+}
+
+#[test]
+fn a_rendering_that_is_kept_needs_no_lane() {
+    let renderer = Renderer::new(1 << 20);
+    let chart = || Ok(archive(&[("templates/a.yaml", OBJECT)]));
+    renderer.render(&request(&chart), Lane::Quick).unwrap();
+    assert_eq!(renderer.needs(&request(&chart)), None);
 }
