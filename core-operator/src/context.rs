@@ -1,6 +1,5 @@
 //! The handles that every driver needs, and the few questions that are asked of several of them at once.
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,9 +8,10 @@ use crds::policy::HelmProfile;
 use crds::{ClusterStack, ClusterStackRelease};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::Client;
 use kube::core::GroupVersionKind;
 use kube::discovery::Scope;
+use kube::runtime::reflector::ObjectRef;
+use kube::{Client, ResourceExt};
 use operator_kit::crd_watch::{CrdWatch, Serving};
 use operator_kit::discovery::Discovery;
 use operator_kit::events::{EventType, Events};
@@ -24,13 +24,13 @@ use planning::next::Next;
 use planning::release::KindScope;
 use planning::warnings::warnings;
 use release::Admitted;
-use rendering::{Lane, RenderError, RenderRequest, Rendered, Renderer};
-use tokio::time::Instant;
+use rendering::Rendered;
 
+use crate::charts::Charts;
 use crate::clock::Clock;
 use crate::clusters::Clusters;
 use crate::freshest::Freshest;
-use crate::lanes::{Lanes, Unrendered};
+use crate::lanes::Unrendered;
 use crate::leftovers::Leftovers;
 use crate::looking::Looking;
 use crate::metrics::Metrics;
@@ -51,8 +51,7 @@ pub(crate) struct Context {
     pub(crate) leftovers: Leftovers,
     pub(crate) providers: Providers,
     pub(crate) sources: Sources,
-    pub(crate) renderer: Arc<Renderer>,
-    pub(crate) lanes: Lanes<Rendered>,
+    pub(crate) charts: Charts,
     pub(crate) stacks: Freshest<ClusterStack>,
     pub(crate) releases: Freshest<ClusterStackRelease>,
     pub(crate) memories: Memories,
@@ -158,63 +157,19 @@ impl Context {
         true
     }
 
-    /// Renders the class chart of a release, beside the reactor.
+    /// Renders the class chart of a release, unless that takes long.
     pub(crate) async fn render(
         &self,
+        release: &ClusterStackRelease,
         files: &Admitted,
-        namespace: &str,
         profile: HelmProfile,
-    ) -> Result<Rendered, Unrendered> {
-        let release = files.release();
-        // The rest of a request is the same in all of ours.
-        let wanted = format!(
-            "{} {} {namespace} {profile}",
-            release.class_chart.sha256,
-            release.tag.stem()
-        );
-        let render = |lane| self.render_in(lane, files, namespace, profile);
-        self.lanes.render(&wanted, render).await
-    }
-
-    async fn render_in(
-        &self,
-        lane: Lane,
-        files: &Admitted,
-        namespace: &str,
-        profile: HelmProfile,
-    ) -> Result<Rendered, RenderError> {
-        let renderer = Arc::clone(&self.renderer);
-        let (admitted, namespace) = (files.clone(), namespace.to_owned());
-        let span = tracing::info_span!("render", release = %files.release().tag);
-        let work = move || {
-            let _within = span.enter();
-            let release = admitted.release();
-            let readable = Cell::new(true);
-            let request = RenderRequest {
-                chart_digest: &release.class_chart.sha256.to_string(),
-                chart: &|| {
-                    let chart = admitted.read_class_chart();
-                    readable.set(chart.is_ok());
-                    chart.map_err(Into::into)
-                },
-                // The release name of the contract: provider, name and Kubernetes version, without the stack's version.
-                release_name: &release.tag.stem().to_string(),
-                namespace: &namespace,
-                kubernetes_version: None,
-                api_versions: &[],
-                profile,
-                values: &serde_json::Value::Null,
-            };
-            (renderer.render(&request, lane), readable.get())
-        };
-        let begun = Instant::now();
-        let (outcome, readable) = tokio::task::spawn_blocking(work)
-            .await
-            .unwrap_or_else(|stopped| (Err(RenderError::Watch(stopped.into())), true));
-        self.metrics.rendered(begun.elapsed());
-        if !readable {
+    ) -> Result<Arc<Rendered>, Unrendered> {
+        let namespace = release.namespace().unwrap_or_default();
+        let whose = ObjectRef::from_obj(release);
+        let rendered = self.charts.render(&whose, files, &namespace, profile).await;
+        if matches!(&rendered, Err(Unrendered::Failed(failed)) if failed.unreadable) {
             self.sources.doubt(&files.release().tag, files.release().digest);
         }
-        outcome
+        rendered
     }
 }

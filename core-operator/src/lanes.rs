@@ -1,193 +1,250 @@
-//! Where class charts are rendered: most at once and one after the other, those with slow Tera templates beside them, a few at a time. Who wants
-//! what is being rendered there waits for that, and takes no place.
+//! Where class charts are rendered: most one after the other, those that take long beside them, a few at a time. Nobody waits in a lane:
+//! a rendering is an errand of its release, which is woken when it is over.
 
-use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
+use std::time::Duration;
 
-use rendering::{Lane, RenderError};
-use tokio::sync::{OnceCell, Semaphore};
+use crds::ClusterStackRelease;
+use futures::channel::mpsc::UnboundedSender;
+use kube::runtime::reflector::ObjectRef;
+use rendering::Lane;
+use tokio::sync::Semaphore;
 
-/// How many slow charts are rendered at once: each has a process and a thread.
+use crate::errands::{Errands, Teller};
+
+/// How many slow charts are rendered at once: each has a thread, and may have a process.
 const AT_WORK: usize = 2;
 
-/// How many of them wait for that at most. Whoever waits keeps a worker of the driver from other releases.
-const WAITING: usize = 4;
+/// How long a look waits for a rendering in the quick lane. All but a few are there within milliseconds.
+const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What it is to wait for a place where there is none.
-const FULL: &str =
-    "its Tera templates take long, and so do those of other releases: it is tried again when these have had their time";
+/// A release that wants to be rendered.
+type Whose = ObjectRef<ClusterStackRelease>;
 
-/// The places of the slow lane, and what is rendered there.
+/// What came of a rendering.
+type Outcome<T> = Result<Arc<T>, Failed>;
+
+/// The lanes, and what is on its way in them.
 pub(crate) struct Lanes<T> {
-    places: Semaphore,
-    work: Semaphore,
-    /// By what tells renderings apart. Nothing stays when nobody waits for it any more.
-    under_way: Mutex<HashMap<String, Weak<Flight<T>>>>,
-}
-
-/// One rendering in the slow lane, for all who want it.
-type Flight<T> = OnceCell<Result<T, Unrendered>>;
-
-impl<T> Default for Lanes<T> {
-    fn default() -> Self {
-        Self {
-            places: Semaphore::new(AT_WORK + WAITING),
-            work: Semaphore::new(AT_WORK),
-            under_way: Mutex::default(),
-        }
-    }
+    quick: Semaphore,
+    slow: Semaphore,
+    errands: Arc<Errands<Whose, Outcome<T>>>,
 }
 
 /// Why there is no rendering.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unrendered {
+pub(crate) enum Unrendered {
+    /// It takes long, or has many before it. The release is woken when it is over.
+    Awaited,
+    /// It failed.
+    Failed(Failed),
+}
+
+/// What came instead of a rendering.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failed {
     /// For people.
     pub(crate) message: String,
     /// Whether trying again may help; otherwise the chart has to be mended.
     pub(crate) transient: bool,
+    /// Whether the archive is not what it was when it was verified.
+    pub(crate) unreadable: bool,
 }
 
-impl<T: Clone> Lanes<T> {
-    /// Renders in the quick lane, and what is too slow for it in the other one. `render` does so in a thread of its own; it makes the same of all
-    /// that is equally `wanted`.
-    pub(crate) async fn render<F>(&self, wanted: &str, render: impl Fn(Lane) -> F) -> Result<T, Unrendered>
+/// How an attempt in the quick lane ended without a rendering.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// It belongs into the slow lane.
+    TooSlow,
+    /// It failed.
+    Failed(Failed),
+}
+
+impl<T: Send + Sync + 'static> Lanes<T> {
+    /// Lanes that wake releases through this queue.
+    pub(crate) fn new(queue: UnboundedSender<Whose>) -> Arc<Self> {
+        // A closed queue means that the process is about to end.
+        let wake = move |release: &Whose| drop(queue.unbounded_send(release.clone()));
+        Arc::new(Self {
+            quick: Semaphore::new(1),
+            slow: Semaphore::new(AT_WORK),
+            // What was rendered is looked at first, and then it is written. What failed is tried again.
+            errands: Errands::new(Result::is_ok, wake),
+        })
+    }
+
+    /// Renders what a release wants, and tells what came of it if that is known soon. `needs` is the lane that it is known to belong into, or none
+    /// where it takes no turn. `render` makes the same of all that is equally `wanted`; what is too slow for the quick lane it makes anew.
+    pub(crate) async fn render<F>(
+        self: &Arc<Self>,
+        release: &Whose,
+        wanted: &str,
+        needs: Option<Lane>,
+        render: impl Fn(Lane) -> F + Send + Sync + 'static,
+    ) -> Result<Arc<T>, Unrendered>
     where
-        F: Future<Output = Result<T, RenderError>>,
+        F: Future<Output = Result<T, Ended>> + Send,
     {
-        match render(Lane::Quick).await {
-            Err(RenderError::TooSlow { .. }) => {
-                let flight = self.flight(wanted);
-                // Where the one who renders is stopped, the next of those who wait begins anew.
-                flight.get_or_init(|| self.render_slowly(render)).await.clone()
+        let lanes = Arc::clone(self);
+        let work = |teller| async move { lanes.run(needs, render, teller).await };
+        let outcome = self.errands.ask(release, wanted, PATIENCE, work).await;
+        outcome.ok_or(Unrendered::Awaited)?.map_err(Unrendered::Failed)
+    }
+
+    async fn run<F>(&self, needs: Option<Lane>, render: impl Fn(Lane) -> F, teller: Teller<Outcome<T>>) -> Outcome<T>
+    where
+        F: Future<Output = Result<T, Ended>>,
+    {
+        if needs != Some(Lane::Slow) {
+            // Never closed.
+            let _turn = match needs {
+                Some(_) => self.quick.acquire().await.ok(),
+                None => None,
+            };
+            match render(Lane::Quick).await {
+                Ok(rendered) => return Ok(Arc::new(rendered)),
+                Err(Ended::Failed(failed)) => return Err(failed),
+                Err(Ended::TooSlow) => {}
             }
-            rendered => rendered.map_err(|error| unrendered(&error)),
         }
-    }
-
-    async fn render_slowly<F>(&self, render: impl Fn(Lane) -> F) -> Result<T, Unrendered>
-    where
-        F: Future<Output = Result<T, RenderError>>,
-    {
-        let Ok(_place) = self.places.try_acquire() else {
-            return Err(Unrendered {
-                message: FULL.to_owned(),
+        teller.takes_long();
+        let _work = self.slow.acquire().await;
+        match render(Lane::Slow).await {
+            Ok(rendered) => Ok(Arc::new(rendered)),
+            Err(Ended::Failed(failed)) => Err(failed),
+            Err(Ended::TooSlow) => Err(Failed {
+                message: "the chart takes too long to render".to_owned(),
                 transient: true,
-            });
-        };
-        // Never closed.
-        let _work = self.work.acquire().await;
-        render(Lane::Slow).await.map_err(|error| unrendered(&error))
-    }
-
-    /// The rendering that is under way, or the one that begins here.
-    fn flight(&self, wanted: &str) -> Arc<Flight<T>> {
-        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        under_way.retain(|_, flight| flight.strong_count() > 0);
-        if let Some(flight) = under_way.get(wanted).and_then(Weak::upgrade) {
-            return flight;
+                unreadable: false,
+            }),
         }
-        let flight = Arc::new(Flight::new());
-        under_way.insert(wanted.to_owned(), Arc::downgrade(&flight));
-        flight
-    }
-}
-
-fn unrendered(error: &RenderError) -> Unrendered {
-    Unrendered {
-        message: operator_kit::failure::chain(error),
-        transient: error.class() == rendering::ErrorClass::Transient,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    use tokio::sync::{Notify, Semaphore};
+    use futures::StreamExt;
+    use futures::channel::mpsc::{UnboundedReceiver, unbounded};
+    use tokio::time::Instant;
 
     use super::*;
 
-    /// A chart that is too slow for the quick lane; it tells when the slow lane has begun with it, and ends when it may.
-    async fn slow(lane: Lane, begun: Arc<Semaphore>, may_end: Arc<Notify>) -> Result<Lane, RenderError> {
-        if lane == Lane::Quick {
-            return Err(RenderError::TooSlow {
-                release: "r".to_owned(),
-                limit: Duration::ZERO,
-            });
-        }
-        begun.add_permits(1);
-        may_end.notified().await;
-        Ok(lane)
+    fn release(name: &str) -> Whose {
+        ObjectRef::new(name).within("fleet")
     }
 
-    #[tokio::test]
-    async fn slow_charts_wait_for_each_other_and_nobody_else_does() {
-        let lanes = Arc::new(Lanes::default());
-        let (begun, may_end) = (Arc::new(Semaphore::new(0)), Arc::new(Notify::new()));
-        let start = |wanted: usize| {
-            let (lanes, begun, may_end) = (Arc::clone(&lanes), Arc::clone(&begun), Arc::clone(&may_end));
-            tokio::spawn(async move {
-                let render = |lane| slow(lane, Arc::clone(&begun), Arc::clone(&may_end));
-                lanes.render(&wanted.to_string(), render).await
-            })
-        };
-        let tasks: Vec<_> = (0..AT_WORK + WAITING).map(start).collect();
-        begun.acquire_many(2).await.unwrap().forget();
-        // The others have taken their places before they wait.
-        while lanes.places.available_permits() > 0 {
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(begun.available_permits(), 0);
+    fn lanes() -> (Arc<Lanes<Lane>>, UnboundedReceiver<Whose>) {
+        let (queue, woken) = unbounded();
+        (Lanes::new(queue), woken)
+    }
 
-        let refused = start(AT_WORK + WAITING).await.unwrap().unwrap_err();
-        assert_eq!((refused.message.as_str(), refused.transient), (FULL, true));
-        let quick = lanes.render("quick", async |lane| Ok(lane)).await;
-        assert_eq!(quick, Ok(Lane::Quick));
+    /// Charts that take long, and how far they are.
+    #[derive(Clone)]
+    struct Slow {
+        begun: Arc<Semaphore>,
+        may_end: Arc<Semaphore>,
+    }
 
-        for task in tasks {
-            while !task.is_finished() {
-                may_end.notify_one();
-                tokio::task::yield_now().await;
+    impl Slow {
+        fn charts() -> Self {
+            let none = || Arc::new(Semaphore::new(0));
+            Self {
+                begun: none(),
+                may_end: none(),
             }
-            assert_eq!(task.await.unwrap(), Ok(Lane::Slow));
         }
-        assert_eq!(lanes.places.available_permits(), AT_WORK + WAITING);
+
+        /// Too slow for the quick lane; it tells when the slow lane has begun with it, and ends when it may.
+        async fn render(self, lane: Lane) -> Result<Lane, Ended> {
+            if lane == Lane::Quick {
+                return Err(Ended::TooSlow);
+            }
+            self.begun.add_permits(1);
+            self.may_end.acquire().await.unwrap().forget();
+            Ok(lane)
+        }
+
+        async fn wanted_by(&self, lanes: &Arc<Lanes<Lane>>, name: &str, needs: Lane) -> Result<Arc<Lane>, Unrendered> {
+            let charts = self.clone();
+            let render = move |lane| charts.clone().render(lane);
+            lanes.render(&release(name), "slow", Some(needs), render).await
+        }
     }
 
-    #[tokio::test]
-    async fn who_wants_what_is_being_rendered_slowly_waits_for_that_and_takes_no_place() {
-        let lanes = Arc::new(Lanes::default());
-        let (begun, may_end) = (Arc::new(Semaphore::new(0)), Arc::new(Notify::new()));
-        let start = || {
-            let (lanes, begun, may_end) = (Arc::clone(&lanes), Arc::clone(&begun), Arc::clone(&may_end));
-            tokio::spawn(async move {
-                let render = |lane| slow(lane, Arc::clone(&begun), Arc::clone(&may_end));
-                lanes.render("the same", render).await
-            })
-        };
-        let stopped = start();
-        begun.acquire().await.unwrap().forget();
-        let many = 10 * (AT_WORK + WAITING);
-        let tasks: Vec<_> = (0..many).map(|_| start()).collect();
-        let waiting = || {
-            let under_way = lanes.under_way.lock().unwrap();
-            under_way.values().map(Weak::strong_count).sum::<usize>()
-        };
-        while waiting() < many + 1 {
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(lanes.places.available_permits(), AT_WORK + WAITING - 1);
+    async fn quick(lanes: &Arc<Lanes<Lane>>, name: &str) -> Result<Arc<Lane>, Unrendered> {
+        let render = async |lane| Ok(lane);
+        lanes.render(&release(name), "quick", Some(Lane::Quick), render).await
+    }
 
-        // Another one goes on for all of them.
-        stopped.abort();
-        begun.acquire().await.unwrap().forget();
-        may_end.notify_one();
-        for task in tasks {
-            assert_eq!(task.await.unwrap(), Ok(Lane::Slow));
+    #[tokio::test(start_paused = true)]
+    async fn however_many_charts_are_slow_nobody_waits_for_them() {
+        let ((lanes, mut woken), slow) = (lanes(), Slow::charts());
+        let begun = Instant::now();
+        let names: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+        for name in &names {
+            let told = slow.wanted_by(&lanes, name, Lane::Quick).await;
+            assert_eq!(told, Err(Unrendered::Awaited));
+            assert_eq!(quick(&lanes, "quick").await, Ok(Arc::new(Lane::Quick)));
         }
-        assert_eq!(begun.available_permits(), 0, "it was rendered once more, by one");
-        assert_eq!(waiting(), 0);
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        assert_eq!(slow.begun.available_permits(), AT_WORK, "the others wait for these");
+
+        for _ in &names {
+            slow.may_end.add_permits(1);
+            let one = woken.next().await.unwrap();
+            let told = slow.wanted_by(&lanes, &one.name, Lane::Quick).await;
+            assert_eq!(told, Ok(Arc::new(Lane::Slow)));
+        }
+        assert_eq!(slow.begun.available_permits(), names.len(), "each was rendered once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_known_to_be_slow_and_what_is_kept_take_no_turn_from_others() {
+        let ((lanes, _woken), slow) = (lanes(), Slow::charts());
+        let _turn = lanes.quick.acquire().await.unwrap();
+        let begun = Instant::now();
+        let told = slow.wanted_by(&lanes, "slow", Lane::Slow).await;
+        assert_eq!(told, Err(Unrendered::Awaited));
+        slow.begun.acquire().await.unwrap().forget();
+        let kept = lanes
+            .render(&release("kept"), "kept", None, async |lane| Ok(lane))
+            .await;
+        assert_eq!(kept, Ok(Arc::new(Lane::Quick)));
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_has_many_before_him_goes_away_and_is_woken_when_he_had_his_turn() {
+        let (lanes, mut woken) = lanes();
+        let turn = lanes.quick.acquire().await.unwrap();
+        assert_eq!(quick(&lanes, "one").await, Err(Unrendered::Awaited));
+        drop(turn);
+        assert_eq!(woken.next().await, Some(release("one")));
+        assert_eq!(quick(&lanes, "one").await, Ok(Arc::new(Lane::Quick)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_failed_is_told_once_and_then_tried_again() {
+        let (lanes, mut woken) = lanes();
+        for expected in ["first", "second"] {
+            let attempt = async || {
+                let render = move |_| async move {
+                    Err(Ended::Failed(Failed {
+                        message: expected.to_owned(),
+                        transient: true,
+                        unreadable: false,
+                    }))
+                };
+                lanes.render(&release("one"), "it", Some(Lane::Slow), render).await
+            };
+            assert_eq!(attempt().await, Err(Unrendered::Awaited));
+            woken.next().await.unwrap();
+            let told = attempt().await;
+            assert!(
+                matches!(&told, Err(Unrendered::Failed(failed)) if failed.message == expected),
+                "{told:?}"
+            );
+        }
     }
 }

@@ -2,9 +2,11 @@
 
 mod args;
 mod census;
+mod charts;
 mod clock;
 mod clusters;
 mod context;
+mod errands;
 #[cfg(test)]
 mod every_call;
 mod freshest;
@@ -42,8 +44,9 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 /// Most threads that wait for the network. More cores do not make waiting faster, and every thread keeps memory of its own.
 const REACTORS: usize = 4;
 
-/// Most threads that render or read and write files: more than downloads and looks at a storage that hangs can hold.
-const WORKERS: usize = 16;
+/// Most threads that render, look up names, or read and write files: each of sixteen downloads holds one for as long as its source takes, each
+/// storage that hangs three, and a name server that hangs one for each host. What is left has to be enough for all others.
+const WORKERS: usize = 64;
 
 /// How long one of those waits for more. Each keeps memory of its own, and what comes from time to time would keep all of them: they are woken in
 /// turn.
@@ -137,6 +140,29 @@ mod tests {
             runtime.block_on(runtime.spawn_blocking(|| ())).unwrap();
             thread::sleep(WORKER_WAITS / 5);
         }
+    }
+
+    #[test]
+    fn downloads_that_hang_leave_threads_for_other_work() {
+        let runtime = runtime().unwrap();
+        let downloads = ::release::store::StoreOptions::new("cache".into(), 0).downloads;
+        let (hanging, all_there) = (
+            Arc::new(Barrier::new(downloads + 1)),
+            Arc::new(Barrier::new(downloads + 1)),
+        );
+        for _ in 0..downloads {
+            let (hanging, all_there) = (Arc::clone(&hanging), Arc::clone(&all_there));
+            runtime.spawn_blocking(move || {
+                all_there.wait();
+                hanging.wait();
+            });
+        }
+        all_there.wait();
+        let (done, others) = mpsc::channel();
+        runtime.spawn_blocking(move || done.send(()));
+        let answer = others.recv_timeout(WORKER_WAITS * 10);
+        hanging.wait();
+        assert_eq!(answer, Ok(()));
     }
 
     #[test]

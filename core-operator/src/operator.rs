@@ -24,18 +24,17 @@ use operator_kit::telemetry::{Gate, Readiness};
 use operator_kit::watch_log::WatchLog;
 use operator_kit::watching::watching;
 use release::http::{Network, NetworkOptions};
-use rendering::Renderer;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
 use crate::census::Census;
+use crate::charts::Charts;
 use crate::clock::Clock;
 use crate::clusters::ClusterSight;
 use crate::context::Context;
 use crate::freshest::Freshest;
 use crate::heard::{release_events, stack_events};
-use crate::lanes::Lanes;
 use crate::leftovers::Leftovers;
 use crate::looking::Looking;
 use crate::metrics::{Metrics, Outcome, Supply, Work};
@@ -211,8 +210,7 @@ fn assemble(
         leftovers,
         providers,
         sources,
-        renderer: Arc::new(Renderer::new(RENDER_CACHE_BYTES)),
-        lanes: Lanes::default(),
+        charts: Charts::new(RENDER_CACHE_BYTES, tidings.metrics.clone(), triggers.of_releases()),
         stacks,
         releases,
         memories: Memories::default(),

@@ -1,6 +1,7 @@
 //! The driver of ClusterStackRelease: observe, plan, execute, write the status, say when to look again.
 
 mod adoption;
+mod bodies;
 mod claims;
 mod definition;
 mod execute;
@@ -92,6 +93,10 @@ async fn work_on(
         match outcome {
             Outcome::Current(current) => release = current,
             Outcome::Refused { message } => return Some(after_refusal(&release, &memory, &message)),
+            Outcome::Awaited(current) => {
+                release = current;
+                break;
+            }
         }
         if release.finalizers().is_empty() && release.metadata.deletion_timestamp.is_some() {
             tracing::info!(

@@ -60,6 +60,11 @@ impl Triggers {
         )
     }
 
+    /// The queue of releases, for those who only know which one has to look.
+    pub(crate) fn of_releases(&self) -> UnboundedSender<ObjectRef<ClusterStackRelease>> {
+        self.releases.clone()
+    }
+
     /// A closed queue means that the process is about to end.
     fn stack(&self, stack: ObjectRef<ClusterStack>) {
         let _ = self.stacks.unbounded_send(stack);

@@ -46,7 +46,7 @@ impl Collector for Supply {
         if let Some(usage) = context.sources.usage() {
             store(&mut page, &usage)?;
         }
-        renderings(&mut page, context.renderer.renderings())
+        renderings(&mut page, context.charts.renderings())
     }
 }
 

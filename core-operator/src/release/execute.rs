@@ -15,19 +15,16 @@ use operator_kit::object::ObjectKey;
 use operator_kit::objects::Seen;
 use operator_kit::read::read;
 use operator_kit::takeover::{Rename, relieve, take_over};
-use planning::release::{
-    ApplyReason, Attempt, Belongs, Drifted, Failure, Intent, Read, ReleaseAction, Rendering, Step, Verified,
-};
+use planning::release::{ApplyReason, Attempt, Belongs, Drifted, Failure, Read, ReleaseAction, Step, Verified};
 use planning::stored_data::is_definition;
-use serde_json::Value;
 use tracing::Instrument;
 
 use super::adoption::keep_what_is_there;
+use super::bodies::{Bodies, Unprepared};
 use super::definition::{Unchanged, without_loss};
-use super::intent::Intents;
 use super::live::{belongs, is_owned, judged, other_managers};
 use super::memory::ReleaseMemory;
-use super::observe::{Sight, lock, render, sight};
+use super::observe::{Sight, lock, sight};
 use super::own::write_status;
 use super::provider;
 use super::refusal::refusal;
@@ -57,6 +54,8 @@ pub(crate) enum Outcome {
         /// Why.
         message: String,
     },
+    /// The bodies of its objects take long to render: it is woken when they are there.
+    Awaited(Arc<ClusterStackRelease>),
 }
 
 /// An action that failed. What concerns one object is remembered in its memory; this is for the log.
@@ -66,18 +65,20 @@ impl Pass<'_> {
     /// Performs the steps in order.
     pub(crate) async fn run(&self, release: Arc<ClusterStackRelease>, steps: &[Step]) -> Outcome {
         let mut current = release;
-        let mut bodies: Option<Arc<Intents>> = None;
+        let mut bodies: Option<Bodies> = None;
         let mut sure = false;
         for step in steps {
-            if let Err(Failed(message)) = self.prepare(step, &current, &mut sure, &mut bodies).await {
-                return Outcome::Refused { message };
+            match self.prepare(step, &current, &mut sure, &mut bodies).await {
+                Ok(()) => {}
+                Err(Unprepared::Refused(Failed(message))) => return Outcome::Refused { message },
+                Err(Unprepared::Awaited) => return Outcome::Awaited(current),
             }
             let release = Arc::clone(&current);
             let mut answers: Vec<Result<Option<ClusterStackRelease>, Failed>> = Vec::new();
             for actions in step.actions.chunks(SIDE_BY_SIDE) {
                 let performing = actions
                     .iter()
-                    .map(|action| acted(action, self.perform(&release, action, bodies.as_deref())));
+                    .map(|action| acted(action, self.perform(&release, action, bodies.as_ref())));
                 answers.extend(join_all(performing).await);
             }
             let mut refused = None;
@@ -114,43 +115,11 @@ impl Pass<'_> {
         Outcome::Current(current)
     }
 
-    /// Before the first object is written, the API server itself is asked whether the release is still wanted, unless it has just taken a write of it.
-    async fn prepare(
-        &self,
-        step: &Step,
-        release: &ClusterStackRelease,
-        sure: &mut bool,
-        bodies: &mut Option<Arc<Intents>>,
-    ) -> Result<(), Failed> {
-        let has = |is_meant: fn(&ReleaseAction) -> bool| step.actions.iter().any(is_meant);
-        let applies = has(|action| matches!(action, ReleaseAction::Apply { .. }));
-        if applies && !*sure {
-            self.still_wanted(release).await?;
-            *sure = true;
-        }
-        if bodies.is_none() && (applies || has(|action| matches!(action, ReleaseAction::Check { .. }))) {
-            *bodies = self.bodies(release).await;
-        }
-        Ok(())
-    }
-
-    /// The bodies of the objects; rendered again here, because only their digests are kept.
-    async fn bodies(&self, release: &ClusterStackRelease) -> Option<Arc<Intents>> {
-        let files = self.sight.files.as_ref()?;
-        let (namespace, name) = (release.namespace().unwrap_or_default(), release.name_any());
-        let rendering = render(self.context, release, files, self.part_of);
-        let looking = self
-            .context
-            .looking
-            .at("ClusterStackRelease", &namespace, &name, rendering);
-        looking.await?.ok().map(Arc::new)
-    }
-
     async fn perform(
         &self,
         release: &Arc<ClusterStackRelease>,
         action: &ReleaseAction,
-        bodies: Option<&Intents>,
+        bodies: Option<&Bodies>,
     ) -> Result<Option<ClusterStackRelease>, Failed> {
         match action {
             ReleaseAction::Mark { group_kinds } => self.mark(release, group_kinds).await.map(Some),
@@ -193,7 +162,7 @@ impl Pass<'_> {
         key: &ObjectKey,
         why: ApplyReason,
         force: bool,
-        bodies: Option<&Intents>,
+        bodies: Option<&Bodies>,
     ) -> Result<(), Failed> {
         let (digest, body) = self.intent(key, bodies)?;
         let options = self.options(force, false);
@@ -260,7 +229,7 @@ impl Pass<'_> {
     }
 
     /// A dry run; where its answer differs from what the watch shows, the live object is read and compared.
-    async fn check(&self, key: &ObjectKey, bodies: Option<&Intents>) -> Result<(), Failed> {
+    async fn check(&self, key: &ObjectKey, bodies: Option<&Bodies>) -> Result<(), Failed> {
         let (digest, body) = self.intent(key, bodies)?;
         let options = self.options(true, true);
         let dry_run = match apply(&self.context.client, &self.context.discovery, body, &options).await {
@@ -306,29 +275,6 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// The body to apply and the digest that the plan was made for.
-    fn intent<'b>(&self, key: &ObjectKey, bodies: Option<&'b Intents>) -> Result<(&'b str, &'b Value), Failed> {
-        let body = bodies.and_then(|bodies| bodies.bodies.get(key).zip(bodies.planned.get(key)));
-        let tried = self.intent_of(key);
-        match body {
-            Some((body, Intent { digest, .. })) if tried == (Attempt::Intent { digest: digest.clone() }) => {
-                Ok((digest, body))
-            }
-            _ => Err(self.remember_failure(key, tried, "the rendering changed in between")),
-        }
-    }
-
-    /// To make an object hold what the plan was made for.
-    fn intent_of(&self, key: &ObjectKey) -> Attempt {
-        let planned = match &self.sight.observed.rendering {
-            Rendering::Rendered { intents } => intents.get(key),
-            _ => None,
-        };
-        Attempt::Intent {
-            digest: planned.map(|planned| planned.digest.clone()).unwrap_or_default(),
-        }
-    }
-
     /// Remembers that an object was refused, in the API server's words.
     fn refused(&self, key: &ObjectKey, digest: &str, message: &str) -> Failed {
         let tried = Attempt::Intent {
@@ -348,7 +294,7 @@ impl Pass<'_> {
     }
 
     /// Until when it is not tried again is the plan's business.
-    fn remember_failure(&self, key: &ObjectKey, tried: Attempt, message: &str) -> Failed {
+    pub(super) fn remember_failure(&self, key: &ObjectKey, tried: Attempt, message: &str) -> Failed {
         let now = self.context.now();
         let mut memory = lock(self.memory);
         let object = memory.objects.entry(key.clone()).or_default();

@@ -36,8 +36,8 @@ pub(crate) struct ReleaseMemory {
     pub(crate) objects: BTreeMap<ObjectKey, ObjectMemory>,
     /// The last rendering: what it was made from, and what it asks for. The bodies are rendered again when they are needed.
     pub(crate) rendering: Option<(String, Arc<BTreeMap<ObjectKey, Intent>>)>,
-    /// The last rendering that failed for a reason that may pass: what it was made from, what was said, and how often it was tried.
-    pub(crate) unrendered: Option<(String, String, RenderAttempts)>,
+    /// The last rendering that failed: what it was made from, what was said, and how often it was tried, if the reason may pass.
+    pub(crate) unrendered: Option<(String, String, Option<RenderAttempts>)>,
     /// When the API server itself was asked last whether a Cluster uses the release, which is to go, and said that none does.
     pub(crate) unused: Option<Timestamp>,
     /// When its status was last written.

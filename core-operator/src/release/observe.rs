@@ -24,7 +24,7 @@ use super::provider;
 use super::scopes::{self, Scopes};
 use super::sharing::observe_sharing;
 use crate::context::{Context, KindFacts};
-use crate::lanes::Unrendered;
+use crate::lanes::{Failed, Unrendered};
 use crate::sources::Opened;
 
 /// What one look has found, with what the execution of the plan needs besides.
@@ -228,10 +228,10 @@ async fn rendering(
         .unrendered
         .clone()
         .filter(|(made_from, ..)| *made_from == origin);
-    if let Some((_, message, attempts)) = &failed
-        && now < attempts.retry_at()
+    if let Some((_, message, transient)) = &failed
+        && transient.is_none_or(|attempts| now < attempts.retry_at())
     {
-        let (message, transient) = (message.clone(), Some(*attempts));
+        let (message, transient) = (message.clone(), *transient);
         return (Rendering::Failed { message, transient }, Scopes::new());
     }
     match render(context, release, files, part_of).await {
@@ -242,13 +242,18 @@ async fn rendering(
             lock(memory).rendering = cacheable.then(|| (origin, Arc::new(planned.clone())));
             (Rendering::Rendered { intents: planned }, brought)
         }
-        Err(Unrendered { message, transient }) => {
-            let attempts = failed.map_or(0, |(.., attempts)| attempts.attempts).saturating_add(1);
+        Err(Unrendered::Awaited) => {
+            let failed = failed.map(|(_, message, _)| message);
+            (Rendering::Awaited { failed }, Scopes::new())
+        }
+        Err(Unrendered::Failed(Failed { message, transient, .. })) => {
+            let before = failed.and_then(|(.., attempts)| attempts);
             let transient = transient.then(|| RenderAttempts {
-                attempts,
+                attempts: before.map_or(0, |before| before.attempts).saturating_add(1),
                 at: context.now(),
             });
-            lock(memory).unrendered = transient.map(|attempts| (origin, message.clone(), attempts));
+            // What only another chart can mend is not rendered again before there is one, or somebody asks for it.
+            lock(memory).unrendered = Some((origin, message.clone(), transient));
             (Rendering::Failed { message, transient }, Scopes::new())
         }
     }
@@ -272,7 +277,7 @@ pub(crate) async fn render(
     part_of: &str,
 ) -> Result<Intents, Unrendered> {
     let namespace = release.namespace().unwrap_or_default();
-    let rendered = context.render(files, &namespace, profile(release)).await?;
+    let rendered = context.render(release, files, profile(release)).await?;
     let brought = scopes::brought(rendered.objects.iter().map(|object| &object.value));
     let rows = release.status.as_ref().map(|status| &status.resources[..]);
     let mut scoped = BTreeSet::new();

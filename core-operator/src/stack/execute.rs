@@ -166,8 +166,7 @@ async fn kinds(context: &Context, release: &ClusterStackRelease) -> Option<BTree
     };
     let policy = release.spec.policy.as_ref();
     let profile = policy.map(|policy| policy.helm_profile).unwrap_or_default();
-    let namespace = release.namespace().unwrap_or_default();
-    let rendered = context.render(&files, &namespace, profile).await.ok()?;
+    let rendered = context.render(release, &files, profile).await.ok()?;
     let kinds = rendered.objects.iter().filter_map(|object| {
         let api_version = object.value.get("apiVersion")?.as_str()?;
         let group = api_version.split_once('/').map_or("", |(group, _)| group);

@@ -131,20 +131,24 @@ fn provider(observed: &ReleaseObserved) -> Finding {
     }
 }
 
-/// Stated only when rendering failed of a release that is wanted.
+/// What is said of a chart that takes long.
+const SLOW_RENDERING: &str = "the class chart takes long to render, or many are before it; others do not wait for it";
+
+/// Stated only when the chart of a release that is wanted has not been rendered though it could be.
 fn templated(observed: &ReleaseObserved) -> Option<Finding> {
-    let Rendering::Failed { message, .. } = &observed.rendering else {
-        return None;
+    const TYPE: ConditionType = ConditionType::HelmChartTemplated;
+    let failed = match &observed.rendering {
+        Rendering::Failed { message, .. } => Some(message),
+        Rendering::Awaited { failed } => failed.as_ref(),
+        Rendering::NotRendered | Rendering::Rendered { .. } => return None,
     };
     if observed.deleting {
         return None;
     }
-    Some(Finding::fails(
-        ConditionType::HelmChartTemplated,
-        Severity::Error,
-        Reason::TemplateNewClusterStackFailed,
-        message,
-    ))
+    Some(match failed {
+        Some(message) => Finding::fails(TYPE, Severity::Error, Reason::TemplateNewClusterStackFailed, message),
+        None => Finding::fails(TYPE, Severity::Info, Reason::Progressing, SLOW_RENDERING),
+    })
 }
 
 /// Whether the objects are as the release wants them; not stated before there is anything to say.
@@ -415,6 +419,7 @@ fn progress(waiting: &[Waiting]) -> String {
         Some(Waiting::Assets) => "waits for the files of the release".to_owned(),
         Some(Waiting::Signature) => "waits for a good signature of the release".to_owned(),
         Some(Waiting::Provider) => "waits for the provider".to_owned(),
+        Some(Waiting::SlowRendering) => "waits until the class chart is rendered".to_owned(),
         Some(Waiting::Health { .. }) => "waits until objects are healthy".to_owned(),
         Some(Waiting::Object { key, .. }) => format!("{} {} is put back again by itself", key.kind, key.name),
         Some(Waiting::Holder { release }) => format!("waits until release {release} says what it applied"),

@@ -183,6 +183,12 @@ pub enum Rendering {
         #[serde(default)]
         transient: Option<RenderAttempts>,
     },
+    /// It takes long, or has many before it. Whoever looked is told when it is over.
+    Awaited {
+        /// What came of it last time, when it failed then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failed: Option<String>,
+    },
     /// The objects that the chart asks for.
     Rendered {
         /// What to apply, by key.

@@ -66,6 +66,9 @@ fn decided(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
     if observed.provider == Provider::NotListed && up_to_date && !observed.deleting {
         return untouched(observed, Waiting::Watches);
     }
+    if is_rendered_again(observed) {
+        return untouched(observed, Waiting::SlowRendering);
+    }
     let objects = if observed.deleting {
         removal(observed, now)
     } else {
@@ -91,6 +94,14 @@ fn decided(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
         waiting,
         next,
     }
+}
+
+/// Whether what made the release ready is being rendered once more, because nobody remembers it: nothing is wrong with it so far.
+fn is_rendered_again(observed: &ReleaseObserved) -> bool {
+    matches!(observed.rendering, Rendering::Awaited { failed: None })
+        && observed.status.ready
+        && observed.status.observed_generation == Some(observed.generation)
+        && !observed.deleting
 }
 
 /// Nothing to do, and nothing new to say.
@@ -237,7 +248,10 @@ fn next_rendering(rendering: &Rendering) -> Next {
             transient: Some(attempts),
             ..
         } => Next::At(attempts.retry_at()),
-        Rendering::Failed { transient: None, .. } | Rendering::NotRendered | Rendering::Rendered { .. } => Next::Await,
+        Rendering::Failed { transient: None, .. }
+        | Rendering::NotRendered
+        | Rendering::Awaited { .. }
+        | Rendering::Rendered { .. } => Next::Await,
     }
 }
 

@@ -35,6 +35,8 @@ pub enum Waiting {
     Rendering,
     /// The chart did not render, for a reason that may pass.
     NextRendering,
+    /// The chart takes long to render, or has many before it.
+    SlowRendering,
     /// The provider is not ready.
     Provider,
     /// Clusters are not known yet.
@@ -173,6 +175,7 @@ fn waiting_for_inputs(observed: &ReleaseObserved) -> Vec<Waiting> {
     let rendering = match &observed.rendering {
         Rendering::Failed { transient: None, .. } => Some(Waiting::Rendering),
         Rendering::Failed { transient: Some(_), .. } => Some(Waiting::NextRendering),
+        Rendering::Awaited { .. } => Some(Waiting::SlowRendering),
         Rendering::NotRendered | Rendering::Rendered { .. } => None,
     };
     assets.into_iter().chain(provider).chain(rendering).collect()

@@ -82,6 +82,12 @@ impl Release {
         self.files.iter().map(|file| file.size).sum()
     }
 
+    /// The directory that the release lies in beside others. Whoever reads it may have to wait for ever, and then so has everybody who reads
+    /// others there.
+    pub fn storage(&self) -> &Path {
+        self.directory.parent().unwrap_or(&self.directory)
+    }
+
     /// The same release after its directory was renamed.
     pub(crate) fn moved_to(self, directory: PathBuf) -> Self {
         Self { directory, ..self }
