@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 
 use super::opened::{Found, Opened, Signatures};
 use super::{SourceChange, is_without, known, lock};
+use crate::errands::Errands;
 
 /// Follows one directory.
 pub(super) struct DirectoryFollower {
@@ -22,7 +23,11 @@ pub(super) struct DirectoryFollower {
     changes: mpsc::UnboundedSender<SourceChange>,
     listing: Mutex<Listing>,
     memory: Mutex<Memory>,
+    readings: Arc<Errands<ReleaseTag, Opened<Found>>>,
 }
+
+/// How long a look waits for the storage. The largest release takes two seconds to read.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What was opened and is not known to have changed since.
 #[derive(Default)]
@@ -45,12 +50,16 @@ pub(super) fn described(root: &Path) -> String {
 
 impl DirectoryFollower {
     pub(super) fn new(path: &Path, changes: mpsc::UnboundedSender<SourceChange>) -> Self {
+        let woken = changes.clone();
+        // A closed channel means that the process is about to end.
+        let wake = move |tag: &ReleaseTag| drop(woken.send(SourceChange::of_tag(tag)));
         Self {
             path: path.to_owned(),
             source: DirectorySource::new(path),
             changes,
             listing: Mutex::new(Listing::NotAsked),
             memory: Mutex::default(),
+            readings: Errands::new(|_| false, wake),
         }
     }
 
@@ -64,12 +73,28 @@ impl DirectoryFollower {
         is_without(&lock(&self.listing), tag)
     }
 
-    /// One release. What was opened once is not read again until the watch tells of a change.
-    pub(super) async fn open(&self, tag: &ReleaseTag) -> Opened<Found> {
+    /// One release. What was opened once is not read again until the watch tells of a change. A storage that hangs is waited for once, and not by
+    /// everybody: its releases are told of when it answers.
+    pub(super) async fn open(self: &Arc<Self>, tag: &ReleaseTag) -> Opened<Found> {
         let generation = match self.known(tag) {
             Known::Opened(opened) => return opened,
             Known::Forgotten { generation } => generation,
         };
+        let patience = if self.readings.is_any_late() {
+            Duration::ZERO
+        } else {
+            PATIENCE
+        };
+        let (follower, wanted) = (Arc::clone(self), tag.clone());
+        let reading = |_| async move { follower.read_and_keep(generation, &wanted).await };
+        let opened = self.readings.ask(tag, "", patience, reading).await;
+        opened.unwrap_or_else(|| Opened::Missing {
+            message: format!("{} is slow to answer, and is waited for", described(&self.path)),
+            outage: None,
+        })
+    }
+
+    async fn read_and_keep(&self, generation: u64, tag: &ReleaseTag) -> Opened<Found> {
         let (opened, keep) = self.read(tag).await;
         if keep && !self.keep(generation, tag, &opened) {
             // Its files may have changed while they were read.

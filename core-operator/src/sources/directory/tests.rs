@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::future::pending;
 
 use release::source::RELEASES_DIRECTORY;
 use tempfile::TempDir;
@@ -60,4 +61,20 @@ async fn storage_that_is_away_changes_nothing_that_was_read_from_it() {
     fs::rename(root.path().join(RELEASES_DIRECTORY), root.path().join("away")).unwrap();
     assert_eq!(follower.forget(Change::Everything).await, BTreeSet::new());
     assert!(matches!(follower.known(&tag()), Known::Opened(Opened::Ready { .. })));
+}
+
+#[tokio::test]
+async fn storage_that_hangs_keeps_nobody_and_its_releases_are_told_of_when_it_answers() {
+    let root = root();
+    let (changes, mut told) = mpsc::unbounded_channel();
+    let follower = Arc::new(DirectoryFollower::new(root.path(), changes));
+    let other = "docker-other-1-34-v1".parse().unwrap();
+    let hanging = follower.readings.ask(&other, "", Duration::ZERO, |_| pending());
+    assert!(hanging.await.is_none());
+
+    let opened = follower.open(&tag()).await;
+    assert!(matches!(opened, Opened::Missing { message, .. } if message.contains("is slow to answer")));
+    let change = told.recv().await.unwrap();
+    assert_eq!(change.tags, BTreeSet::from([tag()]));
+    assert!(matches!(follower.open(&tag()).await, Opened::Ready { .. }));
 }
