@@ -9,12 +9,13 @@ use anyhow::{Context, Result, ensure};
 use crds::{
     ClusterStack, ClusterStackRelease,
     conditions::{ConditionStatus, ConditionType, find},
+    labels,
 };
 use e2e::{
-    FaultProxy, Journey, eventually,
+    FaultProxy, Journey, Metrics, eventually,
     fault_proxy::{Delay, Late},
     journey::{SOON, journey, status},
-    releases::{StackSource, harbor_tag},
+    releases::{FAILS_IN_USE, StackSource, harbor_tag},
     web::IndexServer,
 };
 use http::Method;
@@ -235,4 +236,112 @@ async fn still_hang(journey: &Journey) -> Result<()> {
         ensure!(!status(&release).ready, "{tag} became ready");
     }
     Ok(())
+}
+
+/// Three for each worker, and more than are rendered at once by far.
+const SLOW: usize = 12;
+
+/// As many others.
+const QUICK: usize = 20;
+
+/// A Go template that takes as many steps as a chart may, and then is stopped; but not while the release is made.
+const LONG: &str = "{{ if ne .Release.Namespace \"default\" }}{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}{{ end }}";
+
+/// Whether the chart of a release is waited for.
+fn is_awaited(release: &ClusterStackRelease) -> bool {
+    reason(release) == Some("Progressing")
+}
+
+#[test]
+fn three_times_as_many_slow_charts_as_workers_delay_none_that_are_quick() -> Result<()> {
+    journey(async |journey| {
+        journey.options.flags.push(format!("--concurrency={WORKERS}").into());
+        let source = StackSource::harbor("v1")?;
+        source.write("cluster-class/templates/long.yaml", LONG)?;
+        for number in 0..SLOW {
+            // Each is another chart: of the same one, only the first would take time from others.
+            source.write("cluster-class/number.txt", &number.to_string())?;
+            journey.releases.publish_stack(&source.path(), &numbered(number).0)?;
+        }
+        for number in SLOW..SLOW + QUICK {
+            journey.releases.publish_harbor("v1", &numbered(number).0)?;
+        }
+        journey.operate().await?;
+        for number in 0..SLOW {
+            ask_for(journey, number, None).await?;
+        }
+        for number in 0..SLOW {
+            let tag = harbor_tag(&numbered(number).0);
+            journey.until_release(&tag, "said to be slow", is_awaited).await?;
+        }
+
+        for number in SLOW..SLOW + QUICK {
+            ask_for(journey, number, None).await?;
+        }
+        for number in SLOW..SLOW + QUICK {
+            journey.release_ready(&harbor_tag(&numbered(number).0)).await?;
+        }
+        let slow = (0..SLOW).map(|number| harbor_tag(&numbered(number).0));
+        let releases = journey.api::<ClusterStackRelease>();
+        let mut awaited = 0;
+        for tag in slow.clone() {
+            awaited += usize::from(is_awaited(&releases.get(&tag).await?));
+        }
+        ensure!(awaited > 0, "the others became ready when the slow ones were over");
+
+        for tag in slow {
+            let is_stopped = |release: &ClusterStackRelease| reason(release) == Some("TemplateNewClusterStackFailed");
+            journey.until_release(&tag, "stopped", is_stopped).await?;
+        }
+        Ok(())
+    })
+}
+
+/// How often charts were rendered without success, and releases looked at.
+async fn attempts_and_looks(url: &str) -> Result<(f64, f64)> {
+    let metrics = Metrics::read(url).await?;
+    let sum = |name, label| metrics.sum(name, &[label]).with_context(|| format!("no {name}"));
+    Ok((
+        sum("stackwright_renders_total", ("outcome", "failed"))?,
+        sum("stackwright_reconciles_total", ("kind", "ClusterStackRelease"))?,
+    ))
+}
+
+#[test]
+fn chart_that_is_wrong_is_rendered_once_until_somebody_asks_for_it() -> Result<()> {
+    journey(async |journey| {
+        let source = StackSource::harbor("v1")?;
+        source.write("cluster-class/templates/region.yaml", FAILS_IN_USE)?;
+        let tag = journey.releases.publish_stack(&source.path(), "v1")?;
+        journey.operate().await?;
+        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+        let is_wrong = |release: &ClusterStackRelease| reason(release) == Some("TemplateNewClusterStackFailed");
+        journey.until_release(&tag, "wrong", is_wrong).await?;
+        let url = journey.operator()?.metrics_url().await?;
+        for turn in 0..5 {
+            let (_, before) = attempts_and_looks(&url).await?;
+            let turn = turn.to_string();
+            journey
+                .annotate::<ClusterStackRelease>(&tag, "example.com/turn", Some(&turn))
+                .await?;
+            eventually(SOON, "another look", async || {
+                let (_, looks) = attempts_and_looks(&url).await?;
+                ensure!(looks > before, "{looks} looks");
+                Ok::<_, anyhow::Error>(())
+            })
+            .await?;
+        }
+        let (attempts, _) = attempts_and_looks(&url).await?;
+        ensure!(attempts == 1.0, "rendered {attempts} times");
+
+        journey
+            .annotate::<ClusterStackRelease>(&tag, labels::REQUESTED_AT, Some("now"))
+            .await?;
+        eventually(SOON, "another attempt", async || {
+            let (attempts, _) = attempts_and_looks(&url).await?;
+            ensure!(attempts == 2.0, "{attempts} attempts");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await
+    })
 }
