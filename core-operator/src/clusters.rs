@@ -16,6 +16,8 @@ use planning::topology::Topology;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::shared_answer::SharedAnswer;
+
 /// The class that a Cluster uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClassInUse {
@@ -30,7 +32,11 @@ pub(crate) struct Clusters {
     watch: ProjectedWatch<ClassInUse>,
     client: Client,
     discovery: Discovery,
+    listed: SharedAnswer<Users, ClustersError>,
 }
+
+/// By release, the Clusters (`namespace/name`) that use it.
+type Users = BTreeMap<(String, ReleaseTag), BTreeSet<String>>;
 
 /// The API server did not say which Clusters there are.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +96,7 @@ impl Clusters {
             watch,
             client: reader,
             discovery: kinds,
+            listed: SharedAnswer::default(),
         };
         (clusters, notices)
     }
@@ -126,27 +133,38 @@ impl Clusters {
 
     /// The Clusters (`namespace/name`) that use a release now, as the API server itself says. A watch may be behind by as long as it takes to begin
     /// again, and a release that is taken away in the meantime cannot be given back.
-    pub(crate) async fn users_now(&self, namespace: &str, tag: &ReleaseTag) -> Result<BTreeSet<String>, ClustersError> {
+    pub(crate) async fn users_now(
+        &self,
+        namespace: &str,
+        tag: &ReleaseTag,
+    ) -> Result<BTreeSet<String>, Arc<ClustersError>> {
         #[cfg(feature = "mutants")]
         if operator_kit::mutants::planted(operator_kit::mutants::Mutant::UnlistedIsUnused) {
             return Ok(BTreeSet::new());
         }
+        let place = (namespace.to_owned(), tag.clone());
+        let of_release = |users: &Users| users.get(&place).cloned().unwrap_or_default();
+        self.listed.ask(self.list(), of_release).await
+    }
+
+    /// Asks the API server for all Clusters.
+    async fn list(&self) -> Result<Users, ClustersError> {
+        let mut users = Users::new();
         let resolved = self.discovery.resolve_kind(&kind()).await;
         // Whether the kind is really not served, the watch knows better.
         let Some(resolved) = resolved.map_err(ClustersError::Discover)? else {
-            return Ok(BTreeSet::new());
+            return Ok(users);
         };
         let api = resolved.api(&self.client, None);
-        let mut users = BTreeSet::new();
-        let names_it = |cluster: &&DynamicObject| {
-            class_in_use(cluster).is_some_and(|class| class.namespace == namespace && class.tag == *tag)
-        };
-        let place =
-            |cluster: &DynamicObject| format!("{}/{}", cluster.namespace().unwrap_or_default(), cluster.name_any());
         let mut pages = Pages::new(api, "", PAGE_SIZE);
         while let Some(page) = pages.next_page().await {
             let page = page.map_err(|source| ClustersError::List(Box::new(source)))?;
-            users.extend(page.iter().filter(names_it).map(place));
+            for cluster in &page {
+                if let Some(class) = class_in_use(cluster) {
+                    let place = format!("{}/{}", cluster.namespace().unwrap_or_default(), cluster.name_any());
+                    users.entry((class.namespace, class.tag)).or_default().insert(place);
+                }
+            }
         }
         Ok(users)
     }

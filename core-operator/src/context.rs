@@ -35,7 +35,7 @@ use crate::leftovers::Leftovers;
 use crate::looking::Looking;
 use crate::metrics::Metrics;
 use crate::providers::Providers;
-use crate::release::{Claims, Memories};
+use crate::release::{Claims, LiveMarks, Memories};
 use crate::sources::Sources;
 use crate::stack::StackMemories;
 
@@ -56,6 +56,7 @@ pub(crate) struct Context {
     pub(crate) releases: Freshest<ClusterStackRelease>,
     pub(crate) memories: Memories,
     pub(crate) claims: Claims,
+    pub(crate) live_marks: LiveMarks,
     pub(crate) stack_memories: StackMemories,
     pub(crate) looking: Looking,
     pub(crate) events: Events,

@@ -3,14 +3,17 @@
 mod api;
 mod apply;
 mod server;
+mod wakes;
 
 use std::fs;
+use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::Parser;
 use operator_kit::lease::Tenure;
 use operator_kit::telemetry::{Readiness, registry};
+use prometheus_client::registry::Registry;
 use release::pack::{self, Versioning};
 use release::source::{DirectorySource, RELEASES_DIRECTORY};
 use serde_json::{Value, json};
@@ -129,18 +132,17 @@ fn definition(kind: &api::Served) -> Value {
     })
 }
 
-fn tidings() -> Tidings {
-    let mut registry = registry();
+fn tidings(registry: &mut Registry) -> Tidings {
     let tenure = Tenure::of_everything();
     let readiness = Readiness::default();
     Tidings {
         watches: readiness.gate("watches"),
         shards: readiness.open_gate("shards"),
         readiness,
-        census: Census::register(&mut registry, &tenure),
-        metrics: Metrics::register(&mut registry),
-        supply: Supply::register(&mut registry),
-        tasks: Tasks::register(&mut registry),
+        census: Census::register(registry, &tenure),
+        metrics: Metrics::register(registry),
+        supply: Supply::register(registry),
+        tasks: Tasks::register(registry),
         tenure,
     }
 }
@@ -205,42 +207,51 @@ fn strip(value: &mut Value) {
 
 /// Goes the way with this fault; gives the ends, the call that failed, and how many calls there were.
 fn play(fault: Option<(usize, Fault)>) -> (Vec<End>, Option<String>, usize) {
-    let root = RELEASES.path();
+    let server = Server::new(fault);
+    let ends = operated(&server, async |_| travel(&server).await);
+    let (struck, calls) = server.struck();
+    (ends, struck, calls)
+}
+
+/// What comes of a journey while an operator works.
+fn operated<T>(server: &Server, journey: impl AsyncFnOnce(&Registry) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
         .build()
         .expect("a runtime");
-    let server = Server::new(fault);
     for kind in KINDS.iter().filter(|kind| kind.group.contains("x-k8s.io")) {
         server.apply(&definition(kind));
     }
     let cache = TempDir::new().expect("a folder");
-    let ends = runtime.block_on(async {
-        let args = [
-            "core-operator".as_ref(),
-            "--local".as_ref(),
-            // Whatever changes there is told by the file system, and nothing does.
-            "--rescan-interval=24h".as_ref(),
-            "--release-dir".as_ref(),
-            root.as_os_str(),
-            "--cache-dir".as_ref(),
-            cache.path().as_os_str(),
-        ];
-        let args = Args::try_parse_from(args).expect("arguments");
+    runtime.block_on(async {
+        let (args, mut registry) = (args(cache.path()), registry());
+        let tidings = tidings(&mut registry);
         let stop = CancellationToken::new();
-        let operating = operate(&args, server.client(), tidings(), None, stop.clone());
+        let operating = operate(&args, server.client(), tidings, None, stop.clone());
         let journey = async {
-            let ends = travel(&server).await;
+            let came = journey(&registry).await;
             stop.cancel();
-            ends
+            came
         };
-        let (operated, ends) = tokio::join!(operating, journey);
+        let (operated, came) = tokio::join!(operating, journey);
         operated.expect("the operator works");
-        ends
-    });
-    let (struck, calls) = server.struck();
-    (ends, struck, calls)
+        came
+    })
+}
+
+fn args(cache: &Path) -> Args {
+    let args = [
+        "core-operator".as_ref(),
+        "--local".as_ref(),
+        // Whatever changes there is told by the file system, and nothing does.
+        "--rescan-interval=24h".as_ref(),
+        "--release-dir".as_ref(),
+        RELEASES.path().as_os_str(),
+        "--cache-dir".as_ref(),
+        cache.as_os_str(),
+    ];
+    Args::try_parse_from(args).expect("arguments")
 }
 
 fn every_call_may_fail(fault: Fault) {

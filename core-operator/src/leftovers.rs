@@ -28,6 +28,13 @@ pub(crate) struct LeftBehind {
     pub(crate) templates: BTreeSet<ObjectKey>,
 }
 
+impl LeftBehind {
+    /// The stack that it was made for.
+    pub(crate) fn stem(&self) -> ReleaseStem {
+        self.class.release_tag().stem().clone()
+    }
+}
+
 /// The watch of them. Classes that are ours have a mark by which the API server leaves them out: once all are taken over, it shows nothing.
 pub(crate) struct Leftovers {
     watch: ProjectedWatch<LeftBehind>,
@@ -40,11 +47,13 @@ impl Leftovers {
         client: Client,
         discovery: Discovery,
         crds: &CrdWatch,
+        namespace: &str,
         cancel: CancellationToken,
     ) -> (Self, mpsc::Receiver<Notice<LeftBehind>>) {
         let watched = Watched {
             kind: kind(),
             labels: format!("{}={},!{}", labels::INSTANCE, labels::INSTANCE_OWNED, labels::PART_OF),
+            namespace: namespace.to_owned(),
         };
         let (watch, notices) = ProjectedWatch::start(client, discovery, crds, watched, left_behind, cancel);
         let deleted = Mutex::default();
@@ -59,7 +68,7 @@ impl Leftovers {
         let deleted = self.deleted.lock().unwrap_or_else(PoisonError::into_inner);
         let mut classes = BTreeMap::new();
         for ((place, name), class) in self.watch.snapshot() {
-            if place == namespace && class.class.release_tag().stem() == stem {
+            if place == namespace && class.stem() == *stem {
                 let deleting = class.deleting || deleted.contains(&class.uid);
                 let class = LeftBehind {
                     deleting,

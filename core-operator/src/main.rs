@@ -20,6 +20,7 @@ mod providers;
 mod readiness;
 mod release;
 mod run;
+mod shared_answer;
 mod sources;
 mod spans;
 mod stack;

@@ -39,7 +39,7 @@ use crate::leftovers::Leftovers;
 use crate::looking::Looking;
 use crate::metrics::{Metrics, Outcome, Supply, Work};
 use crate::providers::Providers;
-use crate::release::{Claims, Memories};
+use crate::release::{Claims, LiveMarks, Memories};
 use crate::sources::{Cache, CacheOptions, Connector, SourceOptions, Sources};
 use crate::stack::StackMemories;
 use crate::surroundings::look_around;
@@ -194,10 +194,12 @@ fn assemble(
         clusters,
         notices: cluster_notices,
     } = sight;
+    let here = args.namespace.as_str();
     let (objects, object_notices) =
-        ObjectWatches::new(client.clone(), discovery.clone(), labels::PART_OF, stop.clone());
-    let (leftovers, left_behind) = Leftovers::start(client.clone(), discovery.clone(), &crds, stop.clone());
-    let (providers, provider_changes) = Providers::new(client.clone(), discovery.clone(), crds.clone(), stop.clone());
+        ObjectWatches::new(client.clone(), discovery.clone(), (labels::PART_OF, here), stop.clone());
+    let (leftovers, left_behind) = Leftovers::start(client.clone(), discovery.clone(), &crds, here, stop.clone());
+    let (providers, provider_changes) =
+        Providers::new(client.clone(), discovery.clone(), crds.clone(), here, stop.clone());
     let (sources, source_changes) = Sources::new(source_options(args, client, &tidings.tasks)?, stop.clone());
     let context = Arc::new(Context {
         client: client.clone(),
@@ -215,6 +217,7 @@ fn assemble(
         releases,
         memories: Memories::default(),
         claims: Claims::default(),
+        live_marks: LiveMarks::default(),
         stack_memories: StackMemories::default(),
         looking: Looking::new(stop.clone()),
         events: Events::start(client.clone(), "clusterstack.x-k8s.io/core-operator", "core-operator"),

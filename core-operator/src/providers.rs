@@ -9,7 +9,7 @@ use kube::{Client, ResourceExt};
 use operator_kit::crd_watch::CrdWatch;
 use operator_kit::discovery::Discovery;
 use operator_kit::object::GroupKind;
-use operator_kit::projection::{Notice, ProjectedWatch};
+use operator_kit::projection::{Notice, ProjectedWatch, Watched};
 use planning::release::ProviderProgress;
 use planning::stack::ProviderObject;
 use serde_json::Value;
@@ -63,6 +63,7 @@ pub(crate) struct Controller {
 /// Where an object of a provider changed.
 #[derive(Clone, Debug)]
 pub(crate) struct ProviderChange {
+    pub(crate) kind: GroupKind,
     pub(crate) namespace: String,
     /// `None`: anything may have changed.
     pub(crate) name: Option<String>,
@@ -73,6 +74,8 @@ pub(crate) struct Providers {
     client: Client,
     discovery: Discovery,
     crds: CrdWatch,
+    /// The only one that is looked at, or empty.
+    namespace: String,
     cancel: CancellationToken,
     changes: mpsc::UnboundedSender<ProviderChange>,
     kinds: Mutex<HashMap<GroupKind, ProjectedWatch<ProviderState>>>,
@@ -83,6 +86,7 @@ impl Providers {
         client: Client,
         discovery: Discovery,
         crds: CrdWatch,
+        namespace: &str,
         cancel: CancellationToken,
     ) -> (Self, mpsc::UnboundedReceiver<ProviderChange>) {
         let (changes, receiver) = mpsc::unbounded_channel();
@@ -91,6 +95,7 @@ impl Providers {
                 client,
                 discovery,
                 crds,
+                namespace: namespace.to_owned(),
                 cancel,
                 changes,
                 kinds: Mutex::default(),
@@ -109,11 +114,14 @@ impl Providers {
             self.client.clone(),
             self.discovery.clone(),
             &self.crds,
-            kind.clone(),
+            Watched {
+                namespace: self.namespace.clone(),
+                ..kind.clone().into()
+            },
             |object| Some(project(object)),
             self.cancel.clone(),
         );
-        tokio::spawn(forward(notices, self.changes.clone()));
+        tokio::spawn(forward(kind.clone(), notices, self.changes.clone()));
         kinds.insert(kind.clone(), watch.clone());
         watch
     }
@@ -131,22 +139,21 @@ impl Providers {
     }
 }
 
-async fn forward(mut notices: mpsc::Receiver<Notice<ProviderState>>, changes: mpsc::UnboundedSender<ProviderChange>) {
+async fn forward(
+    kind: GroupKind,
+    mut notices: mpsc::Receiver<Notice<ProviderState>>,
+    changes: mpsc::UnboundedSender<ProviderChange>,
+) {
     while let Some(notice) = notices.recv().await {
-        let change = match notice {
+        let (namespace, name) = match notice {
             Notice::Changed {
                 place: (namespace, name),
                 ..
-            } => ProviderChange {
-                namespace,
-                name: Some(name),
-            },
-            Notice::Synced => ProviderChange {
-                namespace: String::new(),
-                name: None,
-            },
+            } => (namespace, Some(name)),
+            Notice::Synced => (String::new(), None),
         };
-        if changes.send(change).is_err() {
+        let kind = kind.clone();
+        if changes.send(ProviderChange { kind, namespace, name }).is_err() {
             return;
         }
     }

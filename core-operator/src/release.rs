@@ -8,6 +8,7 @@ mod execute;
 mod inherited;
 mod intent;
 mod live;
+mod marks;
 mod memory;
 mod observe;
 mod own;
@@ -30,6 +31,7 @@ use planning::release::{ReleasePlan, Step, corrected, corrections, plan};
 
 pub(crate) use self::claims::{Claims, handles, mark, object_handle};
 pub(crate) use self::live::is_predecessors;
+pub(crate) use self::marks::LiveMarks;
 pub(crate) use self::memory::Memories;
 pub(crate) use self::provider::{group_kind, owner_reference};
 

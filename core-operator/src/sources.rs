@@ -39,7 +39,7 @@ use self::directory::{DirectoryFollower, described};
 pub(crate) use self::followed::{Followed, SourceKind};
 use self::keys::KeyRing;
 pub(crate) use self::opened::Opened;
-use self::place::Place;
+pub(crate) use self::place::Place;
 pub(crate) use self::remote::{Cache, CacheOptions};
 use self::remote::{RemoteFollower, Wish};
 use self::verdicts::Verdicts;
@@ -51,26 +51,30 @@ use crate::tasks::{Task, Tasks};
 pub(crate) struct SourceChange {
     /// The releases that may have other files than before.
     pub(crate) tags: BTreeSet<ReleaseTag>,
-    /// Whether all releases that are not ready have to be looked at too.
-    pub(crate) unready: bool,
-    /// Whether the list of releases is another one.
-    pub(crate) listing: bool,
+    /// The sources of which all releases that are not ready have to be looked at too.
+    pub(crate) unready: HashSet<Place>,
+    /// The sources of which the list of releases is another one.
+    pub(crate) listings: HashSet<Place>,
 }
 
 impl SourceChange {
-    fn of_tag(tag: &ReleaseTag) -> Self {
+    pub(crate) fn of_tags(tags: BTreeSet<ReleaseTag>) -> Self {
         Self {
-            tags: BTreeSet::from([tag.clone()]),
-            unready: false,
-            listing: false,
+            tags,
+            unready: HashSet::new(),
+            listings: HashSet::new(),
         }
+    }
+
+    fn of_tag(tag: &ReleaseTag) -> Self {
+        Self::of_tags(BTreeSet::from([tag.clone()]))
     }
 
     /// The two as one.
     pub(crate) fn and(mut self, mut later: Self) -> Self {
         self.tags.append(&mut later.tags);
-        self.unready |= later.unready;
-        self.listing |= later.listing;
+        self.unready.extend(later.unready);
+        self.listings.extend(later.listings);
         self
     }
 }
@@ -161,6 +165,11 @@ impl Sources {
             }
             Err(message) => Listing::Unusable { message },
         }
+    }
+
+    /// Whether a stack or release of this namespace has its releases from one of these places.
+    pub(crate) fn is_at(&self, source: Option<&Source>, namespace: &str, places: &HashSet<Place>) -> bool {
+        !places.is_empty() && self.place(source, namespace).is_ok_and(|place| places.contains(&place))
     }
 
     /// Whether the source of a release answers and does not have it.

@@ -1,5 +1,6 @@
 //! Turns what the watches tell into "look at this stack" and "look at this release". Decides nothing else.
 
+mod concerned;
 mod news;
 
 use std::collections::HashSet;
@@ -16,16 +17,18 @@ use operator_kit::crd_watch::CrdWatch;
 use operator_kit::lease::Held;
 use operator_kit::{objects, projection};
 use planning::election::{shard_of_release, shard_of_stack};
+use planning::stack::release_kind;
 use tokio::sync::{OwnedMutexGuard, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use self::concerned::{is_for, is_provided_by, names_template, release_names_group, stack_names_group};
 use self::news::pass_on;
 use crate::clusters::ClassInUse;
 use crate::context::Context;
 use crate::leftovers::LeftBehind;
 use crate::operator::Tidings;
 use crate::providers::ProviderChange;
-use crate::release::{mark, object_handle};
+use crate::release::{group_kind, mark, object_handle};
 use crate::sources::SourceChange;
 use crate::tasks::{Task, Tasks};
 
@@ -100,7 +103,7 @@ impl Triggers {
     /// whatever namespace, shares objects with it takes them over.
     pub(crate) fn release_gone(&self, context: &Context, release: &ClusterStackRelease) {
         self.release_changed(release);
-        self.stacks_within(context, &release.namespace().unwrap_or_default());
+        self.stacks_of(context, &release.namespace().unwrap_or_default(), &release.name_any());
         let marked = context.objects.by_part_of(&mark(release));
         let marked = marked.iter().map(|(key, _)| object_handle(key));
         let handles: Vec<String> = context.claims.forget(release).into_iter().chain(marked).collect();
@@ -109,7 +112,7 @@ impl Triggers {
 
     /// A list of stacks has ended: each may have changed in a time that no event tells of.
     pub(crate) fn stacks_listed(&self, context: &Context) {
-        self.stacks_within(context, "");
+        self.stacks_where(context, |_| true);
     }
 
     /// A list of releases has ended: each may have changed in a time that no event tells of.
@@ -120,9 +123,17 @@ impl Triggers {
         });
     }
 
-    fn stacks_within(&self, context: &Context, namespace: &str) {
+    /// Something about a release changed that is not in it: who has it, or could have it by its name, tells of that.
+    fn stacks_of(&self, context: &Context, namespace: &str, release: &str) {
+        if let Some(release) = context.releases.get(namespace, release) {
+            self.release_changed(&release);
+        }
+        self.stacks_where(context, |stack| is_for(stack, namespace, release));
+    }
+
+    fn stacks_where(&self, context: &Context, test: impl Fn(&ClusterStack) -> bool) {
         for stack in context.stacks.watched() {
-            if namespace.is_empty() || stack.namespace().as_deref() == Some(namespace) {
+            if test(&stack) {
                 self.stack(ObjectRef::from_obj(stack.as_ref()));
             }
         }
@@ -281,12 +292,22 @@ fn uses(release: &ClusterStackRelease, kind: &operator_kit::object::GroupKind) -
             .any(|row| row.group == kind.group && row.kind == kind.kind)
 }
 
-/// What is served changed: whoever waits for a kind looks again.
+/// What is served changed: whoever has or wants kinds of these groups looks again.
 async fn follow_crds(context: Arc<Context>, triggers: Triggers, crds: CrdWatch) {
     let mut changes = crds.subscribe();
-    while !matches!(changes.recv().await, Err(broadcast::error::RecvError::Closed)) {
-        triggers.releases_where(&context, |_| true);
-        triggers.stacks_within(&context, "");
+    loop {
+        let groups = match changes.recv().await {
+            Ok(change) => Some(change.groups),
+            Err(broadcast::error::RecvError::Lagged(_)) => None,
+            Err(broadcast::error::RecvError::Closed) => return,
+        };
+        let groups = groups.as_deref();
+        triggers.releases_where(&context, |release| {
+            groups.is_none_or(|groups| release_names_group(release, groups))
+        });
+        triggers.stacks_where(&context, |stack| {
+            groups.is_none_or(|groups| stack_names_group(stack, groups))
+        });
     }
 }
 
@@ -300,19 +321,20 @@ async fn follow_clusters(
         match notice {
             projection::Notice::Changed { before, after, .. } => {
                 for class in before.iter().chain(&after) {
-                    triggers.release(ObjectRef::new(&class.tag.to_string()).within(&class.namespace));
-                    triggers.stacks_within(&context, &class.namespace);
+                    let name = class.tag.to_string();
+                    triggers.release(ObjectRef::new(&name).within(&class.namespace));
+                    triggers.stacks_of(&context, &class.namespace, &name);
                 }
             }
             projection::Notice::Synced => {
                 triggers.releases_where(&context, |release| release.metadata.deletion_timestamp.is_some());
-                triggers.stacks_within(&context, "");
+                triggers.stacks_where(&context, |_| true);
             }
         }
     }
 }
 
-/// What the Go operator left behind came, changed or went: the stacks of the namespace tell of it.
+/// What the Go operator left behind came, changed or went: the stack that it was made for tells of it.
 async fn follow_leftovers(
     context: Arc<Context>,
     triggers: Triggers,
@@ -321,28 +343,47 @@ async fn follow_leftovers(
     while let Some(notice) = notices.recv().await {
         match notice {
             projection::Notice::Changed { place, before, after } => {
-                if let (Some(gone), None) = (before, after) {
+                if let (Some(gone), None) = (&before, &after) {
                     context.leftovers.forget(&gone.uid);
                 }
-                triggers.stacks_within(&context, &place.0);
+                for left in before.iter().chain(&after) {
+                    let stem = left.stem();
+                    let is_for = |stack: &ClusterStack| {
+                        stack.namespace().unwrap_or_default() == place.0
+                            && stack.spec.stem().ok().as_ref() == Some(&stem)
+                    };
+                    triggers.stacks_where(&context, is_for);
+                }
             }
-            projection::Notice::Synced => triggers.stacks_within(&context, ""),
+            projection::Notice::Synced => triggers.stacks_where(&context, |_| true),
         }
     }
 }
 
-/// An object of a provider changed: the release of that name looks at it, and the stacks compare it with the template.
+/// An object of a provider changed: the release of that name looks at it, and its stack compares it with the template. Of a template all stacks
+/// that name it make objects anew.
 async fn follow_providers(
     context: Arc<Context>,
     triggers: Triggers,
     mut changes: OwnedMutexGuard<mpsc::UnboundedReceiver<ProviderChange>>,
 ) {
-    while let Some(change) = changes.recv().await {
-        match change.name {
-            Some(name) => triggers.release(ObjectRef::new(&name).within(&change.namespace)),
-            None => triggers.releases_where(&context, |release| release.spec.provider_ref.is_some()),
+    while let Some(ProviderChange { kind, namespace, name }) = changes.recv().await {
+        match name {
+            Some(name) if release_kind(&kind.kind).is_some() => {
+                triggers.stacks_where(&context, |stack| names_template(stack, &kind, (&namespace, &name)));
+            }
+            Some(name) => {
+                triggers.release(ObjectRef::new(&name).within(&namespace));
+                triggers.stacks_of(&context, &namespace, &name);
+            }
+            None => {
+                let is_of_kind = |release: &ClusterStackRelease| {
+                    release.spec.provider_ref.as_ref().and_then(group_kind).as_ref() == Some(&kind)
+                };
+                triggers.releases_where(&context, is_of_kind);
+                triggers.stacks_where(&context, |stack| is_provided_by(stack, &kind));
+            }
         }
-        triggers.stacks_within(&context, &change.namespace);
     }
 }
 
@@ -353,13 +394,27 @@ async fn follow_sources(
     mut changes: OwnedMutexGuard<mpsc::UnboundedReceiver<SourceChange>>,
 ) {
     let trigger = |change: SourceChange| {
-        if change.listing {
-            triggers.stacks_within(&context, "");
+        let SourceChange {
+            tags,
+            unready,
+            listings,
+        } = change;
+        if !listings.is_empty() {
+            triggers.stacks_where(&context, |stack| {
+                let namespace = stack.namespace().unwrap_or_default();
+                context.sources.is_at(stack.spec.source.as_ref(), &namespace, &listings)
+            });
         }
-        if change.unready || !change.tags.is_empty() {
-            let names: HashSet<String> = change.tags.iter().map(ToString::to_string).collect();
+        if !unready.is_empty() || !tags.is_empty() {
+            let names: HashSet<String> = tags.iter().map(ToString::to_string).collect();
+            let is_there = |release: &ClusterStackRelease| {
+                let namespace = release.namespace().unwrap_or_default();
+                context
+                    .sources
+                    .is_at(release.spec.source.as_ref(), &namespace, &unready)
+            };
             triggers.releases_where(&context, |release| {
-                names.contains(&release.name_any()) || (change.unready && awaits_files(release))
+                names.contains(&release.name_any()) || (awaits_files(release) && is_there(release))
             });
         }
     };

@@ -129,15 +129,19 @@ fn written_words() -> BTreeSet<String> {
 fn page_of_rights() -> String {
     let mut text = format!(
         "# What the core operator may do\n\n<!-- Generated from the crate crds; do not edit. -->\n\n\
-         `kubectl apply -f crds/yaml` brings three `ClusterRole`s, which do nothing until they are bound to the operator's service account: \
-         `{work}` everywhere (a ClusterRoleBinding), `{leases}` in the namespace of the operator, and `{secrets}` in each namespace whose \
-         stacks name Secrets (RoleBindings).\n\n\
+         `kubectl apply -f crds/yaml` brings `ClusterRole`s, which do nothing until they are bound to the operator's service account:\n\n\
+         - `{work}` everywhere (a ClusterRoleBinding); with `--namespace` in that namespace alone (a RoleBinding): of others the operator asks \
+         for nothing then\n\
+         - `{everywhere}` everywhere, also with `--namespace`: without the kinds that are served, and the Clusters of all namespaces that use a \
+         class, nothing could be deleted safely\n\
+         - `{leases}` in the namespace of the operator, and `{secrets}` in each namespace whose stacks name Secrets (RoleBindings)\n\n\
          They name the kinds that class charts usually have. For each further one, whoever runs the operator gives it a role of \
          its own with the verbs {objects} and `create`; a kind without that is told in the log, and its release does not become ready. \
          With it a release can write such objects in the namespace of its stack, and such as have no namespace: [security.md](../security.md).\n\n\
          Tests hold this against what the operator asks the API server for. It asks for nothing else; what it never asks for although it is \
          here has its reason beside it.\n",
         work = OperatorRole::Work.name(),
+        everywhere = OperatorRole::Everywhere.name(),
         leases = OperatorRole::Leases.name(),
         secrets = OperatorRole::Secrets.name(),
         objects = in_code(VERBS_OF_OBJECTS),

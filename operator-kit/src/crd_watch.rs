@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::discovery::{Discovery, DiscoveryError, Resolved};
-use crate::failure::chain;
+use crate::failure::{chain, is_unanswered};
 use crate::object::GroupKind;
 use crate::telemetry::Readiness;
 use crate::watch_log::WatchLog;
@@ -30,8 +30,9 @@ use crate::watching::watching;
 /// What may be served now that was not, or no longer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrdChange {
-    /// Names of CRDs (`clusterclasses.cluster.x-k8s.io`) that changed since the last one. Discovery is fresh for them.
-    pub names: Arc<BTreeSet<String>>,
+    /// The API groups of which that is so: those of CRDs that changed since the last one, those that somebody doubted, and those of which discovery
+    /// says something else. It is fresh for them.
+    pub groups: Arc<BTreeSet<String>>,
 }
 
 /// A listener that is further behind has missed changes and must look at everything it waits for.
@@ -103,17 +104,25 @@ impl CrdWatch {
         }
     }
 
-    /// What is known of a kind now; does not wait for the list of CRDs. One answer of discovery is no proof that a kind is not
+    /// What is known of a kind now; does not wait for the list of CRDs. A [`CrdChange`] follows an error, too. One answer of discovery is no proof that a kind is not
     /// served: whoever takes an API server that just starts for "there are no objects" leaves them behind.
     pub async fn serving(&self, discovery: &Discovery, kind: &GroupKind) -> Result<Serving, DiscoveryError> {
         match discovery.resolve_kind(kind).await {
             Ok(Some(resolved)) => return Ok(Serving::Served(resolved)),
             Ok(None) if self.sights.borrow().shown_by(discovery, &kind.group) => return Ok(Serving::NotServed),
             Ok(None) | Err(DiscoveryError::Stale { .. }) => {}
-            Err(error @ DiscoveryError::Read(_)) => return Err(error),
+            Err(error @ DiscoveryError::Read(_)) => {
+                self.doubt(kind);
+                return Err(error);
+            }
         }
-        self.doubts.send_if_modified(|groups| groups.insert(kind.group.clone()));
+        self.doubt(kind);
         Ok(Serving::Unsure)
+    }
+
+    /// Whoever does not know whether a kind is served hears of it when it is known.
+    fn doubt(&self, kind: &GroupKind) {
+        self.doubts.send_if_modified(|groups| groups.insert(kind.group.clone()));
     }
 
     /// Changes from now on. A lagging receiver must take [`broadcast::error::RecvError::Lagged`] as "anything".
@@ -161,13 +170,16 @@ impl Watching {
     }
 
     async fn read(&self, pending: &mut Pending) {
-        let differs = match self.discovery.refresh().await {
-            Ok(differs) => differs,
+        let mut groups = match self.discovery.refresh().await {
+            Ok(differences) => differences,
             Err(error) => {
-                tracing::warn!(error = %chain(&error), "failed to read discovery after a CRD changed");
-                false
+                if !is_unanswered(&error) {
+                    tracing::warn!(error = %chain(&error), "failed to read discovery after a CRD changed");
+                }
+                BTreeSet::new()
             }
         };
+        let differs = !groups.is_empty();
         let agrees = {
             let sights = self.sights.borrow();
             let mut names = pending.names.iter();
@@ -177,9 +189,13 @@ impl Watching {
                     .iter()
                     .all(|group| sights.shown_by(&self.discovery, group))
         };
+        groups.extend(pending.groups.iter().cloned());
         if let Some(names) = pending.round(Instant::now(), differs, agrees) {
+            groups.extend(names.iter().filter_map(|name| group_of(name)).map(str::to_owned));
             // Nobody listens yet: nobody waits for anything.
-            let _ = self.changes.send(CrdChange { names: Arc::new(names) });
+            let _ = self.changes.send(CrdChange {
+                groups: Arc::new(groups),
+            });
         }
     }
 }
@@ -215,6 +231,11 @@ where
     }
 }
 
+/// The group of a CRD, which is a part of its name.
+fn group_of(name: &str) -> Option<&str> {
+    name.split_once('.').map(|(_, group)| group)
+}
+
 fn discovery_agrees(discovery: &Discovery, sights: &Sights, name: &str) -> bool {
     let Some((plural, group)) = name.split_once('.') else {
         return true;
@@ -234,7 +255,7 @@ struct Sights {
 impl Sights {
     /// Whether all CRDs have been listed, and discovery is up to date for this group and shows every one of it.
     fn shown_by(&self, discovery: &Discovery, group: &str) -> bool {
-        let of_group = |name: &&String| name.split_once('.').is_some_and(|(_, of)| of == group);
+        let of_group = |name: &&String| group_of(name) == Some(group);
         self.started
             && !discovery.is_stale_for(group)
             && self

@@ -6,14 +6,15 @@
 //! An API that another server answers (by an `APIService`) and that is away is listed with what was known of it last, or with nothing, and marked
 //! as stale. What such a list lacks may well be served, so that it counts as unknown and never as missing.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use futures::try_join;
+use kube::Resource;
 use kube::api::{Api, DynamicObject};
 use kube::client::{APIGroupDiscovery, APIResourceDiscovery, Client};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::core::{ApiResource, DynamicResourceScope, GroupVersionKind};
 use kube::discovery::Scope;
 use tokio::sync::Mutex;
 
@@ -63,6 +64,18 @@ impl Resolved {
             _ => api,
         }
     }
+
+    /// The API for the objects of this kind in one namespace; in all when it is empty, or when the kind has none.
+    pub fn api_within<K>(&self, client: &Client, namespace: &str) -> Api<K>
+    where
+        K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+    {
+        if self.scope == Scope::Namespaced && !namespace.is_empty() {
+            Api::namespaced_with(client.clone(), namespace, &self.resource)
+        } else {
+            Api::all_with(client.clone(), &self.resource)
+        }
+    }
 }
 
 /// The cache of discovery. Clones share it.
@@ -95,6 +108,15 @@ impl Catalogue {
         let mut stale = self.stale.iter();
         stale.any(|(of, in_version)| of == group && version.is_none_or(|version| version == in_version))
     }
+
+    /// The groups of which the two say something else.
+    fn differences(&self, other: &Self) -> BTreeSet<String> {
+        let kinds = self.kinds.keys().chain(other.kinds.keys());
+        let kinds = kinds.filter(|kind| self.kinds.get(*kind) != other.kinds.get(*kind));
+        let stale = self.stale.symmetric_difference(&other.stale);
+        let groups = kinds.map(|kind| &kind.group).chain(stale.map(|(group, _)| group));
+        groups.cloned().collect()
+    }
 }
 
 impl Discovery {
@@ -126,8 +148,8 @@ impl Discovery {
         self.inner.wanted.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Reads discovery now. True when something differs from what was known.
-    pub async fn refresh(&self) -> Result<bool, DiscoveryError> {
+    /// Reads discovery now, and gives the groups of which it says something else than was known.
+    pub async fn refresh(&self) -> Result<BTreeSet<String>, DiscoveryError> {
         self.invalidate();
         self.read_when_stale().await
     }
@@ -170,18 +192,18 @@ impl Discovery {
     }
 
     /// One reader at a time; who waited for a reading that answers its question does not read again.
-    async fn read_when_stale(&self) -> Result<bool, DiscoveryError> {
+    async fn read_when_stale(&self) -> Result<BTreeSet<String>, DiscoveryError> {
         let _reading = self.inner.reading.lock().await;
         if !self.is_stale() {
-            return Ok(false);
+            return Ok(BTreeSet::new());
         }
         let wanted = self.inner.wanted.load(Ordering::SeqCst);
         let fresh = Arc::new(read(&self.inner.client).await?);
         let mut slot = self.inner.catalogue.write().unwrap_or_else(PoisonError::into_inner);
-        let changed = slot.as_ref() != Some(&fresh);
+        let differences = fresh.differences(slot.as_deref().unwrap_or(&Catalogue::default()));
         *slot = Some(fresh);
         self.inner.covered.store(wanted, Ordering::SeqCst);
-        Ok(changed)
+        Ok(differences)
     }
 
     fn is_stale(&self) -> bool {

@@ -157,13 +157,18 @@ fn shortened(text: String, most: usize) -> String {
 /// A link whose text its parent already contains is left out: kube's errors display their source. Of an answer of the API server only its
 /// words are told: kube's text for it ends in a dump. What may quote a credential is told in words of ours.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
+    chain_without(error, str::to_owned)
+}
+
+/// The same, of an error whose links may hold what nobody may read: `hide` takes it out of their words, before anything is left out of them.
+pub fn chain_without(error: &(dyn Error + 'static), hide: impl Fn(&str) -> String) -> String {
     let mut text = String::new();
     let mut parent = String::new();
     let mut next = Some(error);
     while let Some(link) = next {
         let ours = answer_of(link).map(message_of).or_else(|| guarded::told(link));
         let last = ours.is_some();
-        let words = ours.unwrap_or_else(|| link.to_string());
+        let words = hide(&ours.unwrap_or_else(|| link.to_string()));
         let is_said = !text.is_empty() && parent.contains(&words);
         parent.clone_from(&words);
         if !is_said {

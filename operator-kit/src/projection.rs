@@ -32,6 +32,8 @@ pub struct Watched {
     pub kind: GroupKind,
     /// Only objects with such labels, as a selector of the API server; all when empty.
     pub labels: String,
+    /// Only objects of this namespace; those of all when empty.
+    pub namespace: String,
 }
 
 impl From<GroupKind> for Watched {
@@ -39,6 +41,7 @@ impl From<GroupKind> for Watched {
         Self {
             kind,
             labels: String::new(),
+            namespace: String::new(),
         }
     }
 }
@@ -104,7 +107,7 @@ impl<T> Default for State<T> {
 }
 
 impl<T: PartialEq + Send + Sync + 'static> ProjectedWatch<T> {
-    /// Watches a kind in the version that the API server prefers, in all namespaces. Only changes of the projection are
+    /// Watches a kind in the version that the API server prefers. Only changes of the projection are
     /// told; the receiver must be read, the watch waits for it.
     pub fn start(
         client: Client,
@@ -116,12 +119,11 @@ impl<T: PartialEq + Send + Sync + 'static> ProjectedWatch<T> {
     ) -> (Self, mpsc::Receiver<Notice<T>>) {
         let (notices, receiver) = mpsc::channel(NOTICES_WAITING);
         let state = Arc::new(RwLock::default());
-        let Watched { kind, labels } = watched.into();
+        let watched = watched.into();
         let follower = Follower {
             client,
             discovery,
-            kind,
-            labels,
+            watched,
             crds: crds.clone(),
             project,
             notices,
@@ -159,8 +161,7 @@ struct Follower<T, F> {
     client: Client,
     discovery: Discovery,
     crds: CrdWatch,
-    kind: GroupKind,
-    labels: String,
+    watched: Watched,
     project: F,
     notices: mpsc::Sender<Notice<T>>,
     state: Arc<RwLock<State<T>>>,
@@ -175,7 +176,7 @@ where
     F: Fn(&DynamicObject) -> Option<T> + Send + Sync,
 {
     async fn run(self) -> Result<(), ReaderGone> {
-        let mut log = WatchLog::new(&self.kind);
+        let mut log = WatchLog::new(&self.watched.kind);
         let mut refused: Option<Resolved> = None;
         let mut pause = FIRST_PAUSE;
         loop {
@@ -203,7 +204,7 @@ where
                     if let Err(error) = unsure
                         && !is_unanswered(&error)
                     {
-                        tracing::warn!(kind = %self.kind, error = %chain(&error), "failed to look up a kind to watch");
+                        tracing::warn!(kind = %self.watched.kind, error = %chain(&error), "failed to look up a kind to watch");
                     }
                     let _ = timeout(pause, changes.recv()).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
@@ -216,21 +217,21 @@ where
     /// Looks the kind up. What discovery has in memory is believed, unless a watch in just that version was refused.
     async fn look(&self, refused: Option<&Resolved>) -> Result<Serving, DiscoveryError> {
         if refused.is_none() {
-            match self.discovery.resolve_kind(&self.kind).await {
+            match self.discovery.resolve_kind(&self.watched.kind).await {
                 Ok(Some(resolved)) => return Ok(Serving::Served(resolved)),
                 Ok(None) | Err(DiscoveryError::Stale { .. }) => {}
                 Err(error @ DiscoveryError::Read(_)) => return Err(error),
             }
         }
         self.discovery.refresh().await?;
-        self.crds.serving(&self.discovery, &self.kind).await
+        self.crds.serving(&self.discovery, &self.watched.kind).await
     }
 
     /// Follows the kind until it is no longer served in this version. What was seen of it stays: it may be served in
     /// another one.
     async fn follow(&self, resolved: &Resolved, log: &mut WatchLog) -> Result<(), ReaderGone> {
-        let api = Api::<DynamicObject>::all_with(self.client.clone(), &resolved.resource);
-        let mut events = pin!(watching(api, &self.labels, PAGE_SIZE));
+        let api: Api<DynamicObject> = resolved.api_within(&self.client, &self.watched.namespace);
+        let mut events = pin!(watching(api, &self.watched.labels, PAGE_SIZE));
         let mut listed = HashSet::new();
         while let Some(event) = events.next().await {
             if event.as_ref().is_err_and(is_not_served) {

@@ -53,7 +53,7 @@ async fn objects_that_were_not_listed_yet_do_not_count_as_missing() {
     let discovery = Discovery::new(client.clone());
     let cancel = CancellationToken::new();
     let crds = CrdWatch::start(client.clone(), discovery.clone(), &Readiness::default(), cancel.clone());
-    let (providers, mut changes) = Providers::new(client, discovery, crds, cancel);
+    let (providers, mut changes) = Providers::new(client, discovery, crds, "", cancel);
     let kind = GroupKind::new(crds::PROVIDER_GROUP, KIND);
     assert_eq!(providers.within(&kind, "fleet"), None);
     list.send_replace(true);

@@ -12,6 +12,7 @@ use planning::release::Belongs;
 use serde_json::{Value, json};
 
 use super::live::{belongs, other_managers, was_moved_here};
+use super::marks::note_foreign;
 use super::refusal::refusal;
 use crate::context::Context;
 
@@ -19,7 +20,8 @@ use crate::context::Context;
 const KEEP_FIELD_MANAGER: &str = "stackwright-keep";
 
 /// Marks an object that is there before the release's first apply, so that it stays when the release goes, and says so. Called before that
-/// apply: whatever happens in between, an object of others is never held for one of ours. Tells whose the object is, if it is there.
+/// apply: whatever happens in between, an object of others is never held for one of ours. Tells whose the object is, if it is there; what another
+/// release has made in the meantime is left to the next decision.
 pub(super) async fn keep_what_is_there(
     context: &Context,
     release: &ClusterStackRelease,
@@ -32,6 +34,9 @@ pub(super) async fn keep_what_is_there(
         return Ok(None);
     };
     let whose = belongs(&live, part_of);
+    if whose == Belongs::OtherOwner {
+        note_foreign(context, key, &live);
+    }
     if !matches!(whose, Belongs::Nobody | Belongs::Stranger) || was_moved_here(&live, part_of) {
         return Ok(Some(whose));
     }

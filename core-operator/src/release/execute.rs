@@ -7,7 +7,7 @@ use crds::{ClusterStackRelease, labels};
 use futures::future::join_all;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use operator_kit::apply::{AppliedObject, ApplyOptions, ForeignOwner, apply};
+use operator_kit::apply::{AppliedObject, ApplyOptions, apply};
 use operator_kit::comparison::compare;
 use operator_kit::delete::{Deletion, Version, delete};
 use operator_kit::failure::chain;
@@ -22,10 +22,11 @@ use tracing::Instrument;
 use super::adoption::keep_what_is_there;
 use super::bodies::{Bodies, Unprepared};
 use super::definition::{Unchanged, without_loss};
-use super::live::{belongs, is_owned, judged, other_managers};
+use super::live::{belongs, is_mover, is_owned, judged, other_managers};
+use super::marks::{FOREIGN, left_behind};
 use super::memory::ReleaseMemory;
 use super::observe::{Sight, lock, sight};
-use super::own::write_status;
+use super::own::{write_status, writes_itself};
 use super::provider;
 use super::refusal::refusal;
 use crate::context::Context;
@@ -167,15 +168,21 @@ impl Pass<'_> {
         let (digest, body) = self.intent(key, bodies)?;
         let options = self.options(force, false);
         let mut body = Cow::Borrowed(body);
+        if why == ApplyReason::Adopt && !force {
+            let left = left_behind(self.context, key).await;
+            left.map_err(|message| self.refused(key, digest, &message))?;
+        }
         if is_definition(&key.group_kind()) {
             // None is ever deleted, so that there is nothing to mark.
-            let bound = without_loss(self.context, release, key, &body, &options).await;
+            let bound = without_loss(self.context, release, (key, why), &body, &options).await;
             body = Cow::Owned(bound.map_err(|unchanged| self.unchanged(key, digest, &unchanged))?);
         } else if why == ApplyReason::Create {
             let kept = keep_what_is_there(self.context, release, self.part_of, key, &body).await;
-            if kept.map_err(|message| self.refused(key, digest, &message))? == Some(Belongs::Predecessor) {
+            match kept.map_err(|message| self.refused(key, digest, &message))? {
+                Some(Belongs::OtherOwner) => return Err(Failed(format!("{key}: {FOREIGN}"))),
                 // No fields conflict where both want the same, and the Go operator's would be kept for ever.
-                self.take_over(release, key).await?;
+                Some(Belongs::Predecessor) => self.take_over(release, key).await?,
+                _ => {}
             }
         }
         let applying = apply(&self.context.client, &self.context.discovery, &body, &options);
@@ -285,10 +292,15 @@ impl Pass<'_> {
 
     /// Remembers that a CRD could not be changed, and whether only because of what is stored under it.
     fn unchanged(&self, key: &ObjectKey, digest: &str, unchanged: &Unchanged) -> Failed {
-        let failed = self.refused(key, digest, &unchanged.message);
+        let (message, loses_data) = match unchanged {
+            Unchanged::Refused(message) => (message, false),
+            Unchanged::LosesData(message) => (message, true),
+            Unchanged::Foreign => return Failed(format!("{key}: {FOREIGN}")),
+        };
+        let failed = self.refused(key, digest, message);
         let mut memory = lock(self.memory);
         if let Some(failure) = memory.objects.get_mut(key).and_then(|object| object.failure.as_mut()) {
-            failure.loses_data = unchanged.loses_data;
+            failure.loses_data = loses_data;
         }
         failed
     }
@@ -414,11 +426,6 @@ impl Pass<'_> {
     }
 }
 
-/// Whether somebody who moved an object here still owns what we apply.
-fn is_mover(owner: &ForeignOwner) -> bool {
-    owner.manager == labels::MOVER_FIELD_MANAGER
-}
-
 /// Does one action within a span.
 async fn acted<T>(action: &ReleaseAction, performing: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
     let span = acting(action);
@@ -427,17 +434,4 @@ async fn acted<T>(action: &ReleaseAction, performing: impl Future<Output = Resul
         failed(&span, message);
     }
     done
-}
-
-/// Whether a step is about the release itself: what follows rests on it.
-fn writes_itself(step: &Step) -> bool {
-    step.actions.iter().any(|action| {
-        matches!(
-            action,
-            ReleaseAction::Mark { .. }
-                | ReleaseAction::ControlProvider
-                | ReleaseAction::RecordInventory { .. }
-                | ReleaseAction::RemoveFinalizer
-        )
-    })
 }

@@ -6,6 +6,7 @@ use crds::labels;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
+use operator_kit::apply::ForeignOwner;
 use operator_kit::takeover::relieved;
 use planning::health;
 use planning::release::{Belongs, HealthSeen};
@@ -16,6 +17,11 @@ pub(super) fn is_owned(live: &DynamicObject) -> bool {
     let entries = live.metadata.managed_fields.as_deref().unwrap_or_default();
     has_written(entries, labels::FIELD_MANAGER, "Apply")
         && relieved(entries, labels::MOVER_FIELD_MANAGER, labels::FIELD_MANAGER).is_none()
+}
+
+/// Whether somebody who moved an object here still owns what we apply.
+pub(super) fn is_mover(owner: &ForeignOwner) -> bool {
+    owner.manager == labels::MOVER_FIELD_MANAGER
 }
 
 /// Whether an object with our mark was made here by clusterctl. That it is ours and no copy only its name in the rendering says.

@@ -166,7 +166,7 @@ async fn used_by(
             (Some(users), in_doubt)
         }
         Err(error) => {
-            tracing::debug!(namespace, name = %tag, error = chain(&error), "not known whether a release is in use");
+            tracing::debug!(namespace, name = %tag, error = chain(&*error), "not known whether a release is in use");
             (None, true)
         }
     }

@@ -9,6 +9,7 @@ use kube::{Api, ResourceExt};
 use operator_kit::failure::{chain, words_of};
 use operator_kit::object::GroupKind;
 use operator_kit::status::{StatusWrite, replace_status};
+use planning::release::{ReleaseAction, Step};
 use serde_json::{Value, json};
 
 use super::execute::{Failed, Pass};
@@ -74,6 +75,19 @@ impl Pass<'_> {
             .await
             .map_err(|error| Failed(words_of(&error)))
     }
+}
+
+/// Whether a step is about the release itself: what follows rests on it.
+pub(super) fn writes_itself(step: &Step) -> bool {
+    step.actions.iter().any(|action| {
+        matches!(
+            action,
+            ReleaseAction::Mark { .. }
+                | ReleaseAction::ControlProvider
+                | ReleaseAction::RecordInventory { .. }
+                | ReleaseAction::RemoveFinalizer
+        )
+    })
 }
 
 /// Writes a status where it differs from the one that was read.

@@ -34,6 +34,9 @@ pub(super) trait Connect: Send + Sync {
     /// What tells the source from every other one, the same after a restart.
     fn id(&self) -> Digest;
 
+    /// Where it is.
+    fn place(&self) -> &Place;
+
     /// What the source is and where, for people, and without secrets.
     fn described(&self) -> String;
 
@@ -167,6 +170,10 @@ impl Connect for PlaceConnection {
         };
         // What was read as JSON can be written as such.
         Digest::of(&text.unwrap_or_default())
+    }
+
+    fn place(&self) -> &Place {
+        &self.place
     }
 
     fn described(&self) -> String {

@@ -13,6 +13,7 @@ use release::{Digest, ErrorClass};
 use tokio::sync::mpsc;
 
 use super::opened::{Found, Opened, Signatures};
+use super::place::Place;
 use super::{SourceChange, is_without, known, lock};
 use crate::errands::Errands;
 
@@ -166,11 +167,7 @@ impl DirectoryFollower {
             Ok(watch) => watch,
             Err(error) => {
                 *lock(&self.listing) = unavailable(&error);
-                let _ = self.changes.send(SourceChange {
-                    tags: BTreeSet::new(),
-                    unready: true,
-                    listing: true,
-                });
+                let _ = self.changes.send(self.change(BTreeSet::new(), true, true));
                 return;
             }
         };
@@ -180,16 +177,19 @@ impl DirectoryFollower {
             let differs = std::mem::replace(&mut *lock(&self.listing), listing.clone()) != listing;
             let unready = change == Change::Everything;
             let tags = self.forget(change).await;
-            let told = SourceChange {
-                tags,
-                unready,
-                listing: differs,
-            };
-            if self.changes.send(told).is_err() {
+            if self.changes.send(self.change(tags, unready, differs)).is_err() {
                 return;
             }
             change = watch.changed().await;
         }
+    }
+
+    fn change(&self, tags: BTreeSet<ReleaseTag>, unready: bool, listing: bool) -> SourceChange {
+        let mut change = SourceChange::of_tags(tags);
+        let place = Place::Directory(self.path.clone());
+        change.unready.extend(unready.then(|| place.clone()));
+        change.listings.extend(listing.then_some(place));
+        change
     }
 
     async fn list(&self) -> Listing {

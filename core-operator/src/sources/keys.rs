@@ -33,6 +33,8 @@ const TRUST_ROOT: &str = "trusted_root.json";
 const AGAIN: Duration = Duration::from_mins(1);
 /// How often, as long as there are none.
 const SOON: Duration = Duration::from_secs(10);
+/// How soon, where nobody knows whether there are any; later and later, up to the same.
+const AT_ONCE: Duration = Duration::from_secs(1);
 const TRUST_ROOT_FIELD: &str = "spec.verification.cosign.keyless.trustRootSecretRef";
 const TRUST_ROOT_FLAG: &str = "--trusted-root-file";
 
@@ -103,6 +105,8 @@ pub(super) struct KeyRing {
     changes: mpsc::UnboundedSender<SourceChange>,
     cancel: CancellationToken,
     known: Mutex<HashMap<KeyPlace, Known>>,
+    /// Whose turn it is to read them for the first time; the others wait for what comes of it.
+    turns: Mutex<HashMap<KeyPlace, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 /// Keys, or why there are none, and who asked.
@@ -132,33 +136,45 @@ impl KeyRing {
             changes,
             cancel,
             known: Mutex::default(),
+            turns: Mutex::default(),
         })
     }
 
-    /// The keys of a policy, for this release, which is looked at again when they change.
+    /// The keys of a policy, for this release, which is looked at again when they change. However many ask at once, they are read once.
     pub(super) async fn keys(self: &Arc<Self>, place: &KeyPlace, tag: &ReleaseTag) -> Result<Trust, Unverified> {
-        if let Some(known) = lock(&self.known).get_mut(place) {
-            known.tags.insert(tag.clone(), Instant::now());
-            return known.keys.clone();
+        if let Some(keys) = self.known(place, tag) {
+            return keys;
         }
-        let keys = self.read(place).await.map_err(|error| not_checked(&error));
+        let turn = Arc::clone(lock(&self.turns).entry(place.clone()).or_default());
+        let _turn = turn.lock().await;
+        if let Some(keys) = self.known(place, tag) {
+            return keys;
+        }
+        let read = self.read(place).await;
+        let pause = pause_after(&read, AGAIN);
+        let keys = read.map_err(|error| not_checked(&error));
         let end = self.cancel.child_token();
-        let mut known = lock(&self.known);
-        let is_new = !known.contains_key(place);
-        let entry = known.entry(place.clone()).or_insert_with(|| Known {
+        let known = Known {
             since: Instant::now(),
-            keys,
-            tags: HashMap::new(),
+            keys: keys.clone(),
+            tags: HashMap::from([(tag.clone(), Instant::now())]),
             requests: HashMap::new(),
             asked: Arc::default(),
             _end: end.clone().drop_guard(),
-        });
-        entry.tags.insert(tag.clone(), Instant::now());
-        if is_new {
-            let task = Arc::clone(self).follow(place.clone());
-            tokio::spawn(end.run_until_cancelled_owned(task));
-        }
-        entry.keys.clone()
+        };
+        lock(&self.known).insert(place.clone(), known);
+        lock(&self.turns).remove(place);
+        let task = Arc::clone(self).follow(place.clone(), pause);
+        tokio::spawn(end.run_until_cancelled_owned(task));
+        keys
+    }
+
+    /// What was read already.
+    fn known(&self, place: &KeyPlace, tag: &ReleaseTag) -> Option<Result<Trust, Unverified>> {
+        let mut known = lock(&self.known);
+        let known = known.get_mut(place)?;
+        known.tags.insert(tag.clone(), Instant::now());
+        Some(known.keys.clone())
     }
 
     /// Takes that a stack wants everything looked at anew: once for each request.
@@ -182,35 +198,30 @@ impl KeyRing {
         });
     }
 
-    async fn follow(self: Arc<Self>, place: KeyPlace) {
+    async fn follow(self: Arc<Self>, place: KeyPlace, mut pause: Duration) {
         loop {
-            let known = lock(&self.known)
-                .get(&place)
-                .map(|known| (known.keys.is_ok(), Arc::clone(&known.asked)));
-            let Some((is_known, asked)) = known else { return };
+            let asked = lock(&self.known).get(&place).map(|known| Arc::clone(&known.asked));
+            let Some(asked) = asked else { return };
             tokio::select! {
-                () = time::sleep(if is_known { AGAIN } else { SOON }) => {}
+                () = time::sleep(pause) => {}
                 () = asked.notified() => {}
             }
             let read = self.read(&place).await;
-            if let (true, Err(error)) = (is_known, &read)
+            pause = pause_after(&read, pause);
+            let mut all = lock(&self.known);
+            let Some(known) = all.get_mut(&place) else { return };
+            if let (Ok(_), Err(error)) = (&known.keys, &read)
                 && error.class() == ErrorClass::Transient
             {
                 // What cannot be read now says nothing of what was read before.
                 continue;
             }
             let read = read.map_err(|error| not_checked(&error));
-            let mut all = lock(&self.known);
-            let Some(known) = all.get_mut(&place) else { return };
             if known.keys != read {
                 known.keys = read;
                 let tags = known.tags.keys().cloned().collect();
                 // A closed channel means that the process is about to end.
-                let _ = self.changes.send(SourceChange {
-                    tags,
-                    unready: false,
-                    listing: false,
-                });
+                let _ = self.changes.send(SourceChange::of_tags(tags));
             }
         }
     }
@@ -266,6 +277,16 @@ impl KeyRing {
         let key = reference.key.as_deref().unwrap_or(usual);
         let value = read.value(key).ok_or_else(|| read.missing(&format!("key {key:?}")))?;
         Ok((key.to_owned(), value.to_vec()))
+    }
+}
+
+/// When keys are read again, after this pause before. Who could not ask knows nothing of them: that is not told for longer than it is so.
+fn pause_after(read: &Result<Trust, KeyError>, before: Duration) -> Duration {
+    match read {
+        Ok(_) => AGAIN,
+        Err(error) if error.class() == ErrorClass::Transient && before > SOON => AT_ONCE,
+        Err(error) if error.class() == ErrorClass::Transient => (before * 2).min(SOON),
+        Err(_) => SOON,
     }
 }
 

@@ -8,7 +8,7 @@ use super::SourceKind;
 
 /// A source as it is told apart from others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// A directory of this machine.
     Directory(PathBuf),
     /// What a stack names.

@@ -285,14 +285,16 @@ impl RemoteFollower {
             return Ok(files);
         }
         let origin = self.origin().await?;
-        let resolved = origin.source.resolve(tag).await?;
+        let source = origin.source.as_ref();
+        let resolved = source.resolve(tag).await;
+        let resolved = resolved.map_err(|error| Trouble::of_source(&error, source))?;
         let store = self.cache.store().await?;
         let download = store.get(&resolved, &origin);
         tokio::pin!(download);
         loop {
             tokio::select! {
                 files = &mut download => {
-                    let files = files?;
+                    let files = files.map_err(|error| Trouble::of_download(error, source))?;
                     let mut memory = lock(&self.memory);
                     memory.identify(tag, resolved.identity(), files.digest);
                     memory.offer(tag, files.digest);
@@ -344,7 +346,10 @@ impl RemoteFollower {
 
     async fn ask(&self) -> Result<Listed, Trouble> {
         let listed = match self.origin().await {
-            Ok(origin) => origin.source.list().await.map_err(Trouble::from),
+            Ok(origin) => {
+                let listed = origin.source.list().await;
+                listed.map_err(|error| Trouble::of_source(&error, origin.source.as_ref()))
+            }
             Err(trouble) => Err(trouble),
         };
         if listed.is_err() {
@@ -359,11 +364,9 @@ impl RemoteFollower {
         let differs = *current != listing;
         *current = listing;
         drop(current);
-        self.tell(SourceChange {
-            tags: BTreeSet::new(),
-            unready: false,
-            listing: differs,
-        });
+        let mut change = SourceChange::of_tags(BTreeSet::new());
+        change.listings.extend(differs.then(|| self.connect.place().clone()));
+        self.tell(change);
     }
 
     /// The source, connected to when it is needed for the first time.

@@ -229,7 +229,7 @@ async fn delete(context: &Context, stack: &ClusterStack, tag: &str, uid: &str) -
     // A deletion cannot be taken back, and the watch that the plan rests on may be behind.
     if let Ok(name) = tag.parse() {
         let users = context.clusters.users_now(&namespace, &name).await;
-        if let Some(user) = users.map_err(|error| chain(&error))?.first() {
+        if let Some(user) = users.map_err(|error| chain(&*error))?.first() {
             return Err(format!("release {tag} is in use by now: {user}"));
         }
     }

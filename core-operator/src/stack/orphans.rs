@@ -118,7 +118,7 @@ async fn not_needed(context: &Context, namespace: &str, tag: &str) -> Result<(),
     }
     if let Ok(tag) = tag.parse() {
         let users = context.clusters.users_now(namespace, &tag).await;
-        if let Some(user) = users.map_err(|error| chain(&error))?.first() {
+        if let Some(user) = users.map_err(|error| chain(&*error))?.first() {
             return Err(format!("it is in use by now: {user}"));
         }
     }

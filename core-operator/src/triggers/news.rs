@@ -68,11 +68,9 @@ mod tests {
     const OBJECTS: usize = 50 + 1_000;
 
     fn arrival(number: usize) -> SourceChange {
-        SourceChange {
-            tags: BTreeSet::from([format!("docker-harbor-1-34-v{number}").parse().unwrap()]),
-            unready: false,
-            listing: false,
-        }
+        SourceChange::of_tags(BTreeSet::from([format!("docker-harbor-1-34-v{number}")
+            .parse()
+            .unwrap()]))
     }
 
     /// How many objects are looked at while so many releases arrive within ten seconds, by those who are triggered and those who tidy up.

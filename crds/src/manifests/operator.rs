@@ -5,6 +5,7 @@ use k8s_openapi::{
     api::rbac::v1::{ClusterRole, PolicyRule},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
+use strum::IntoEnumIterator;
 
 use super::roles::CLUSTER_API_GROUP;
 use crate::{GROUP, PROVIDER_GROUP};
@@ -12,8 +13,10 @@ use crate::{GROUP, PROVIDER_GROUP};
 /// A role of the operator, by where it is to be bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumIter)]
 pub enum OperatorRole {
-    /// Everywhere (`ClusterRoleBinding`): the operator's work.
+    /// Everywhere (`ClusterRoleBinding`), or in the one namespace that the operator looks after (`RoleBinding`): its work.
     Work,
+    /// Everywhere, also for an operator of one namespace: what has no namespace, and who uses classes from elsewhere.
+    Everywhere,
     /// In the namespace of the operator: who leads, and which shards are whose.
     Leases,
     /// In each namespace whose stacks name Secrets.
@@ -25,6 +28,7 @@ impl OperatorRole {
     pub fn name(self) -> &'static str {
         match self {
             Self::Work => "clusterstack-core-operator",
+            Self::Everywhere => "clusterstack-core-operator-everywhere",
             Self::Leases => "clusterstack-core-operator-leases",
             Self::Secrets => "clusterstack-core-operator-secrets",
         }
@@ -108,14 +112,6 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
     OperatorRight {
         role: OperatorRole::Work,
         group: CLUSTER_API_GROUP,
-        resources: &["clusters"],
-        verbs: &["get", "list", "watch"],
-        unseen: &[],
-        purpose: "which classes are in use",
-    },
-    OperatorRight {
-        role: OperatorRole::Work,
-        group: CLUSTER_API_GROUP,
         resources: &["clusterclasses"],
         verbs: SEEN_OF_OBJECTS,
         unseen: &[MADE_BY_APPLY],
@@ -152,14 +148,6 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
     },
     OperatorRight {
         role: OperatorRole::Work,
-        group: "apiextensions.k8s.io",
-        resources: &["customresourcedefinitions"],
-        verbs: &["list", "watch"],
-        unseen: &[],
-        purpose: "which kinds there are",
-    },
-    OperatorRight {
-        role: OperatorRole::Work,
         group: "events.k8s.io",
         resources: &["events"],
         verbs: &["create"],
@@ -167,7 +155,23 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
         purpose: "what happened",
     },
     OperatorRight {
-        role: OperatorRole::Work,
+        role: OperatorRole::Everywhere,
+        group: CLUSTER_API_GROUP,
+        resources: &["clusters"],
+        verbs: &["get", "list", "watch"],
+        unseen: &[],
+        purpose: "which classes are in use",
+    },
+    OperatorRight {
+        role: OperatorRole::Everywhere,
+        group: "apiextensions.k8s.io",
+        resources: &["customresourcedefinitions"],
+        verbs: &["list", "watch"],
+        unseen: &[],
+        purpose: "which kinds there are",
+    },
+    OperatorRight {
+        role: OperatorRole::Everywhere,
         group: "",
         resources: &["namespaces"],
         verbs: &["get"],
@@ -192,9 +196,9 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
     },
 ];
 
-/// The three roles of the operator, to be bound to its service account.
-pub fn core_operator_roles() -> [ClusterRole; 3] {
-    [OperatorRole::Work, OperatorRole::Leases, OperatorRole::Secrets].map(|role| ClusterRole {
+/// The roles of the operator, to be bound to its service account.
+pub fn core_operator_roles() -> impl Iterator<Item = ClusterRole> {
+    OperatorRole::iter().map(|role| ClusterRole {
         metadata: ObjectMeta {
             name: Some(role.name().to_owned()),
             ..ObjectMeta::default()

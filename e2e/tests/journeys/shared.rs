@@ -3,7 +3,7 @@
 use anyhow::Result;
 use crds::{ClusterStack, ClusterStackRelease, conditions::ConditionType, labels};
 use e2e::{
-    Journey, eventually,
+    Journey, Operator, OperatorOptions, eventually,
     journey::{SOON, status},
     releases::StackSource,
 };
@@ -121,6 +121,54 @@ fn a_release_of_another_namespace_waits_for_a_shared_object_and_has_it_when_the_
         held_by(journey, (&there, &second), "brl").await?;
         let ready = |release: &ClusterStackRelease| status(release).ready;
         until_there(journey, (&there, &second), "the other to be ready", ready).await
+    })
+}
+
+/// Each of the two knows of the other's release only what the object tells that carries its mark.
+#[test]
+fn f32_of_two_operators_of_one_namespace_each_the_second_leaves_an_object_to_the_release_of_the_first() -> Result<()> {
+    journey(async |journey| {
+        let here = journey.namespace.clone();
+        let there = journey.another_namespace().await?;
+        anyhow::ensure!(journey.options.namespace == here, "journeys have one namespace");
+        let first = publish(journey, "bar", "v1")?;
+        let second = publish(journey, "brl", "v2")?;
+        journey.operate().await?;
+        let options = OperatorOptions {
+            namespace: there.clone(),
+            record: Some(journey.folder().join("decisions-of-the-second")),
+            log: journey.folder().join("second.log"),
+            ..journey.options.clone()
+        };
+        let mut other = Operator::start(journey.lab(), &options)?;
+        other.ready().await?;
+        stack(journey, &here, "v1").await?;
+        journey.release_ready(&first).await?;
+        held_by(journey, (&here, &first), "bar").await?;
+        let (definitions, name) = definitions(journey);
+        let before = definitions.get(&name).await?;
+
+        stack(journey, &there, "v2").await?;
+        let refused = |release: &ClusterStackRelease| {
+            let (_, message) = said(&status(release), ConditionType::HelmChartApplied);
+            !status(release).ready && message.contains("the object belongs to another release")
+        };
+        until_there(journey, (&there, &second), "the second to leave it", refused).await?;
+        journey.ask_release(&first, "look").await?;
+        let after = definitions.get(&name).await?;
+        anyhow::ensure!(
+            after.spec == before.spec && after.labels() == before.labels(),
+            "{after:#?}"
+        );
+        anyhow::ensure!(status(&journey.api::<ClusterStackRelease>().get(&first).await?).ready);
+
+        // Nothing tells the second operator that the first release is gone but another look.
+        journey.delete::<ClusterStack>("harbor").await?;
+        journey.gone::<ClusterStackRelease>(&first).await?;
+        held_by(journey, (&there, &second), "brl").await?;
+        let ready = |release: &ClusterStackRelease| status(release).ready;
+        until_there(journey, (&there, &second), "the second to be ready", ready).await?;
+        other.kill().await
     })
 }
 

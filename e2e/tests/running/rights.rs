@@ -51,8 +51,8 @@ fn an_operator_without_rights_is_not_ready_and_says_once_which_are_missing() -> 
 
 const ACCOUNT: &str = "core-operator";
 
-/// Gives a service account of the journey's namespace the operator's roles, as an installation does, and makes the operator use it. The answer is
-/// the name of the user.
+/// Gives a service account of the journey's namespace the operator's roles, as an installation for this namespace does, and makes the operator use it.
+/// The answer is the name of the user.
 async fn with_its_own_roles(journey: &mut Journey) -> Result<String> {
     let namespace = journey.namespace.clone();
     for role in core_operator_roles() {
@@ -69,11 +69,11 @@ async fn with_its_own_roles(journey: &mut Journey) -> Result<String> {
     };
     let everywhere = format!("{ACCOUNT}-of-{namespace}");
     journey
-        .apply_for_all(bind("ClusterRoleBinding", OperatorRole::Work, everywhere))
+        .apply_for_all(bind("ClusterRoleBinding", OperatorRole::Everywhere, everywhere))
         .await?;
-    journey
-        .apply(bind("RoleBinding", OperatorRole::Leases, "leases".to_owned()))
-        .await?;
+    for role in [OperatorRole::Work, OperatorRole::Leases] {
+        journey.apply(bind("RoleBinding", role, role.name().to_owned())).await?;
+    }
     let flags = [
         "--leader-elect=true".to_owned(),
         format!("--leader-elect-namespace={namespace}"),

@@ -26,7 +26,7 @@ pub(super) fn classify(error: kube::Error, gvk: GroupVersionKind, intent: &Value
         let words = words_of(&error);
         return ApplyError::Transient {
             message: if secret {
-                secrets::without_values(words, intent)
+                secrets::without_values(&words, intent)
             } else {
                 words
             },

@@ -1,7 +1,6 @@
 //! What may be told of the API server's answer about a Secret: names, fields and kinds of faults, and no value. Pure.
 
-use std::collections::HashMap;
-
+use crds::redaction;
 use k8s_openapi::ByteString;
 use kube::core::GroupVersionKind;
 use kube::core::response::{Status, StatusCause};
@@ -9,15 +8,6 @@ use serde_json::Value;
 
 use super::answer::{WRONG_TYPE, causes};
 use crate::failure::message_of;
-
-/// In the place of what was cut out.
-const HIDDEN: &str = "(not shown)";
-
-/// Shorter values are found in too many words that are none.
-const SHORTEST: usize = 3;
-
-/// Parts of values that are shorter are found in words that are not of the Secret, such as the names of fields.
-const SHORTEST_PART: usize = 16;
 
 /// What the reasons of faults of fields begin with (`metav1.CauseType`).
 const FAULT_OF_FIELD: &str = "FieldValue";
@@ -48,61 +38,16 @@ pub(super) fn words_about(status: &Status, secret: &Value) -> String {
         let name = secret.pointer("/metadata/name").unwrap_or_default();
         return format!("Secret {name} is invalid: {}", faults.join(", "));
     }
-    without_values(message, secret)
+    without_values(&message, secret)
 }
 
 /// Words of others without what is in the Secret: plain, encoded or escaped, whole or in part.
-pub(super) fn without_values(words: String, secret: &Value) -> String {
+pub(super) fn without_values(words: &str, secret: &Value) -> String {
     let mut values = Vec::new();
     for field in ["data", "stringData"] {
         collect(secret.get(field).unwrap_or_default(), &mut values);
     }
-    let escaped: Vec<String> = values.iter().map(|value| escaped(value)).collect();
-    values.extend(escaped);
-    // A value may contain another one.
-    values.sort_unstable_by_key(|value| std::cmp::Reverse(value.len()));
-    values.dedup();
-    let words = values
-        .iter()
-        .filter(|value| value.len() >= SHORTEST)
-        .fold(words, |words, value| words.replace(value.as_str(), HIDDEN));
-    without_parts(&words, &values)
-}
-
-/// A text as JSON and Go's `%q` write it between quotes.
-fn escaped(text: &str) -> String {
-    let quoted = Value::from(text).to_string();
-    quoted[1..quoted.len() - 1].to_owned()
-}
-
-/// Words without longer parts of values. What somebody may write in another way ends a part, so that it is found however the rest is written.
-fn without_parts(words: &str, values: &[String]) -> String {
-    let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
-    for (place, window) in words.as_bytes().windows(SHORTEST_PART).enumerate() {
-        places.entry(window).or_default().push(place);
-    }
-    let mut hidden = vec![false; words.len()];
-    let parts = values.iter().flat_map(|value| value.split(is_written_in_many_ways));
-    for window in parts.flat_map(|part| part.as_bytes().windows(SHORTEST_PART)) {
-        // Each place is hidden once, however often the value repeats itself.
-        for place in places.remove(window).unwrap_or_default() {
-            hidden[place..place + SHORTEST_PART].fill(true);
-        }
-    }
-    let mut told = String::with_capacity(words.len());
-    for (place, letter) in words.char_indices() {
-        match hidden[place] {
-            false => told.push(letter),
-            true if place == 0 || !hidden[place - 1] => told.push_str(HIDDEN),
-            true => {}
-        }
-    }
-    told
-}
-
-/// Whether a letter may be escaped, and how depends on by whom.
-fn is_written_in_many_ways(letter: char) -> bool {
-    !matches!(letter, ' '..='~') || matches!(letter, '"' | '\'' | '\\' | '<' | '>' | '&')
+    redaction::without(words, values.iter().map(String::as_str))
 }
 
 fn collect(value: &Value, values: &mut Vec<String>) {
@@ -140,7 +85,11 @@ mod tests {
     use kube::core::response::StatusDetails;
     use serde_json::json;
 
+    use super::redaction::HIDDEN;
     use super::*;
+
+    /// Parts of values that are longer are not told.
+    const SHORTEST_PART: usize = 16;
 
     fn cause(reason: &str, field: &str, message: &str) -> StatusCause {
         StatusCause {
@@ -216,6 +165,12 @@ mod tests {
             ("hunter2 is no password", "(not shown) is no password"),
             ("31337 and sesame open", "(not shown) and (not shown)"),
             ("c2VzYW1lIG9wZW4= is weak", "(not shown) is weak"),
+            // What is given as text the API server holds encoded.
+            ("data is {password: aHVudGVyMg==}", "data is {password: (not shown)}"),
+            (
+                "see https://me:sesame%20open@example.org",
+                "see https://me:(not shown)@example.org",
+            ),
             ("hunter2 and more", "(not shown)"),
             ("a Secret needs an owner", "a Secret needs an owner"),
         ];
@@ -245,7 +200,7 @@ mod tests {
             lines[2].to_owned(),
             format!("...{middle}..."),
         ] {
-            let told = without_values(format!("the key {quoted} is weak"), &secret);
+            let told = without_values(&format!("the key {quoted} is weak"), &secret);
             for line in &lines[1..3] {
                 let parts = line.as_bytes().windows(SHORTEST_PART);
                 for part in parts.map(|part| std::str::from_utf8(part).unwrap()) {
@@ -260,7 +215,7 @@ mod tests {
     #[test]
     fn a_short_value_with_quotes_is_hidden_in_its_escaped_form() {
         let secret = json!({ "stringData": { "password": "pa\"ss\nwd" } });
-        let told = without_values(r#"password "pa\"ss\nwd" is weak"#.to_owned(), &secret);
+        let told = without_values(r#"password "pa\"ss\nwd" is weak"#, &secret);
         assert_eq!(told, format!(r#"password "{HIDDEN}" is weak"#));
     }
 }

@@ -78,7 +78,7 @@ async fn f34_many_askers_share_one_reading() {
 }
 
 #[tokio::test]
-async fn a_refresh_tells_whether_anything_differs() {
+async fn a_refresh_tells_of_which_groups_something_differs() {
     let mut groups = 0;
     let client = stub::client(move |asked| {
         let (code, mut answer) = stub::discovery(asked).expect("only discovery is asked");
@@ -91,9 +91,10 @@ async fn a_refresh_tells_whether_anything_differs() {
         (code, answer)
     });
     let discovery = Discovery::new(client);
-    assert!(discovery.refresh().await.unwrap());
-    assert!(!discovery.refresh().await.unwrap());
-    assert!(discovery.refresh().await.unwrap());
+    let groups = |names: [&str; 2]| BTreeSet::from(names.map(str::to_owned));
+    assert_eq!(discovery.refresh().await.unwrap(), groups(["", "apps"]));
+    assert_eq!(discovery.refresh().await.unwrap(), BTreeSet::new());
+    assert_eq!(discovery.refresh().await.unwrap(), groups(["apps", "apps"]));
     assert!(!discovery.knows_resource("deployments", "apps"));
 }
 

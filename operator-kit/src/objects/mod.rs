@@ -1,6 +1,6 @@
 //! Watches the metadata of the objects we applied, of whatever kinds, by a label. Tells what changed; keeps a little.
 //!
-//! One watch per kind for the whole cluster. What an object contains is not known here: who needs it reads it.
+//! One watch per kind, for the whole cluster or one namespace; what has no namespace is looked for everywhere. What an object contains is not known here: who needs it reads it.
 
 mod seen;
 mod store;
@@ -45,6 +45,7 @@ struct Inner {
     client: Client,
     discovery: Discovery,
     label: String,
+    namespace: String,
     store: RwLock<Store>,
     running: Mutex<HashMap<GroupKind, Running>>,
     notices: mpsc::Sender<Notice>,
@@ -57,12 +58,12 @@ struct Running {
 }
 
 impl ObjectWatches {
-    /// Watches nothing yet. `label` is the key of the label that marks our objects; its value says whose part one is.
-    /// The receiver must be read: the watches wait for it.
+    /// Watches nothing yet. `label` is the key of the label that marks our objects; its value says whose part one is. With a `namespace` nothing is
+    /// asked of others. The receiver must be read: the watches wait for it.
     pub fn new(
         client: Client,
         discovery: Discovery,
-        label: &str,
+        (label, namespace): (&str, &str),
         cancel: CancellationToken,
     ) -> (Self, mpsc::Receiver<Notice>) {
         let (notices, receiver) = mpsc::channel(NOTICES_WAITING);
@@ -70,6 +71,7 @@ impl ObjectWatches {
             client,
             discovery,
             label: label.to_owned(),
+            namespace: namespace.to_owned(),
             store: RwLock::default(),
             running: Mutex::default(),
             notices,

@@ -47,7 +47,7 @@ async fn watching(answers: Vec<Answer>) -> (ObjectWatches, mpsc::Receiver<Notice
         None => answers.next().unwrap_or(Answer::Watch(Vec::new())),
     });
     let discovery = Discovery::new(client.clone());
-    let (watches, notices) = ObjectWatches::new(client, discovery, LABEL, CancellationToken::new());
+    let (watches, notices) = ObjectWatches::new(client, discovery, (LABEL, ""), CancellationToken::new());
     assert!(watches.ensure(&deployments()).await.unwrap());
     (watches, notices)
 }
@@ -129,6 +129,37 @@ async fn a_kind_that_is_no_longer_served_stops_and_can_be_started_again() {
     assert!(!watches.synced(&GroupKind::new("apps", "Deployment")));
     assert!(watches.ensure(&deployments()).await.unwrap());
     assert_eq!(told(&mut notices, 2).await, ["Appeared a", "Synced Deployment"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_one_namespace_only_kinds_that_have_none_are_asked_for_everywhere() {
+    let (sender, mut paths) = mpsc::unbounded_channel();
+    let client = stub::client(move |asked| {
+        match stub::discovery(asked) {
+            Some(answer) => answer.into(),
+            None if asked.parameter("watch") == "true" => Answer::Watch(Vec::new()),
+            None => {
+                sender.send(asked.path.clone()).unwrap();
+                listed(3, &[])
+            }
+        }
+    });
+    let discovery = Discovery::new(client.clone());
+    let (watches, mut notices) = ObjectWatches::new(client, discovery, (LABEL, "fleet"), CancellationToken::new());
+    assert!(watches.ensure(&deployments()).await.unwrap());
+    assert_eq!(told(&mut notices, 1).await, ["Synced Deployment"]);
+    assert!(
+        watches
+            .ensure(&GroupVersionKind::gvk("", "v1", "Namespace"))
+            .await
+            .unwrap()
+    );
+    assert_eq!(told(&mut notices, 1).await, ["Synced Namespace"]);
+    assert_eq!(
+        paths.recv().await.unwrap(),
+        "/apis/apps/v1/namespaces/fleet/deployments"
+    );
+    assert_eq!(paths.recv().await.unwrap(), "/api/v1/namespaces");
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ pub(super) async fn run(inner: Arc<Inner>, kind: GroupKind, resolved: Resolved) 
 }
 
 async fn follow(inner: &Inner, kind: &GroupKind, resolved: &Resolved) -> End {
-    let api = Api::<PartialObjectMeta<DynamicObject>>::all_with(inner.client.clone(), &resolved.resource);
+    let api: Api<PartialObjectMeta<DynamicObject>> = resolved.api_within(&inner.client, &inner.namespace);
     let mut events = pin!(watching(api, &inner.label, PAGE_SIZE));
     let mut listed = HashSet::new();
     let mut log = WatchLog::new(kind);

@@ -11,7 +11,7 @@ use url::Url;
 
 use super::{
     Body, Credentials, HttpError, Network, Place, Redirects, Response, Stage,
-    credentials::Identity,
+    credentials::{Confidence, Identity},
     hosts::Later,
     network::Unresolved,
     redirect::{self, MAX_REDIRECTS},
@@ -69,6 +69,8 @@ pub struct Client {
     transport: reqwest::Client,
     home: Url,
     authorization: Option<HeaderValue>,
+    /// Of this client and of all that were made from it.
+    confidence: Confidence,
 }
 
 impl Client {
@@ -86,6 +88,7 @@ impl Client {
             transport,
             home: home.clone(),
             authorization: None,
+            confidence: Confidence::default(),
         };
         client.at(home, credentials)
     }
@@ -95,11 +98,15 @@ impl Client {
     pub fn at(&self, home: Url, credentials: Option<&Credentials>) -> Result<Self, HttpError> {
         self.network.shared.policy.check_url(&home)?;
         let authorization = credentials.map(|credentials| credentials.header(&home)).transpose()?;
+        if let Some(credentials) = credentials {
+            self.confidence.learn(credentials);
+        }
         Ok(Self {
             network: self.network.clone(),
             transport: self.transport.clone(),
             home,
             authorization,
+            confidence: self.confidence.clone(),
         })
     }
 
@@ -111,6 +118,11 @@ impl Client {
     /// The network that it belongs to.
     pub fn network(&self) -> &Network {
         &self.network
+    }
+
+    /// Words of a server, or about it, without the credentials that it was told, in whatever form it repeats them.
+    pub fn without_secrets(&self, words: &str) -> String {
+        self.confidence.without_secrets(words)
     }
 
     /// Asks nobody at this server in this name for so long, at most an hour. For what servers say in other ways than `Retry-After`, which
@@ -286,7 +298,6 @@ impl Client {
     }
 }
 
-/// Hosts are asked at their rate on whatever port and by whatever scheme.
 /// One request, within what is done by it. The place alone: what a query or a path holds may be secret where a redirect led.
 fn span(method: &Method, url: &Url) -> Span {
     if Span::current().is_none() {
@@ -302,6 +313,7 @@ fn span(method: &Method, url: &Url) -> Span {
     )
 }
 
+/// Hosts are asked at their rate on whatever port and by whatever scheme.
 fn host_key(url: &Url) -> String {
     url.host_str().unwrap_or_default().trim_end_matches('.').to_owned()
 }

@@ -57,6 +57,11 @@ pub trait ReleaseSource: Send + Sync {
     /// Begins to give one file of what a tag was resolved to, by digest where the source knows one: never by the tag, which can have moved.
     fn fetch<'a>(&'a self, file: &'a RemoteFile) -> SourceFuture<'a, Content>;
 
+    /// Words of the source, or about it, without what it was told in confidence: servers repeat credentials in what they say.
+    fn without_secrets(&self, words: &str) -> String {
+        words.to_owned()
+    }
+
     /// What the source has to show for what a tag was resolved to: signatures, as they are now. None is no error. Nothing of it is believed
     /// here.
     fn evidence<'a>(&'a self, resolved: &'a Resolved) -> SourceFuture<'a, Evidence> {

@@ -41,6 +41,8 @@ mod packing;
 #[cfg(test)]
 mod registry;
 #[cfg(test)]
+mod repeated_secrets;
+#[cfg(test)]
 mod scripted_source;
 #[cfg(test)]
 mod signature_faults;

@@ -1,6 +1,7 @@
 //! Keys in a Secret that changes, given by an API server that a test can change.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -38,20 +39,25 @@ fn failure(code: u16, reason: &str) -> (u16, Value) {
     (code, status)
 }
 
-fn server(answer: &Answer) -> Client {
-    let answer = Arc::clone(answer);
+/// Counts who asks, and answers a moment later.
+fn server(answer: &Answer, asked: &Arc<AtomicUsize>) -> Client {
+    let (answer, asked) = (Arc::clone(answer), Arc::clone(asked));
     let service = tower::service_fn(move |_: Request<Body>| {
+        asked.fetch_add(1, Ordering::Relaxed);
         let (code, object) = lock(&answer).clone();
         let body = Body::from(serde_json::to_vec(&object).unwrap());
-        std::future::ready(Ok::<_, std::convert::Infallible>(
-            Response::builder().status(code).body(body).unwrap(),
-        ))
+        async move {
+            tokio::task::yield_now().await;
+            Ok::<_, std::convert::Infallible>(Response::builder().status(code).body(body).unwrap())
+        }
     });
     Client::new(service, "default")
 }
 
 struct World {
     answer: Answer,
+    /// How often the API server was asked.
+    asked: Arc<AtomicUsize>,
     ring: Arc<KeyRing>,
     changes: mpsc::UnboundedReceiver<SourceChange>,
 }
@@ -64,8 +70,14 @@ impl World {
     fn with_root(answer: (u16, Value), own_root: Option<PathBuf>) -> Self {
         let answer = Arc::new(Mutex::new(answer));
         let (sender, changes) = mpsc::unbounded_channel();
-        let ring = KeyRing::new((server(&answer), own_root), sender, CancellationToken::new());
-        Self { answer, ring, changes }
+        let asked = Arc::default();
+        let ring = KeyRing::new((server(&answer, &asked), own_root), sender, CancellationToken::new());
+        Self {
+            answer,
+            asked,
+            ring,
+            changes,
+        }
     }
 
     async fn keys(&self) -> Result<Trust, String> {
@@ -148,6 +160,37 @@ async fn api_server_that_does_not_answer_takes_no_key_away() {
         unread.contains("failed to read the Secret fleet/cosign, which spec.verification"),
         "{unread}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_many_releases_want_a_key_its_secret_is_read_once_and_then_once_a_minute() {
+    let world = World::new(secret(&[("cosign.pub", ONE)]));
+    let asked = || world.asked.load(Ordering::Relaxed);
+    let everybody = (0..100).map(|_| world.keys());
+    assert!(futures::future::join_all(everybody).await.iter().all(Result::is_ok));
+    assert_eq!(asked(), 1);
+    time::sleep(10 * AGAIN + SOON).await;
+    assert_eq!(asked(), 11);
+    // Who is given up on leaves his turn to the others.
+    let world = World::new(secret(&[("cosign.pub", ONE)]));
+    assert!(time::timeout(Duration::ZERO, world.keys()).await.is_err());
+    assert!(world.keys().await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_the_api_server_did_not_answer_is_not_told_for_longer_than_it_is_so() {
+    let mut world = World::new(failure(503, "ServiceUnavailable"));
+    world.keys().await.unwrap_err();
+    let start = Instant::now();
+    world.answers(secret(&[("cosign.pub", ONE)]));
+    world.changed().await;
+    assert!(start.elapsed() <= 2 * AT_ONCE, "{:?}", start.elapsed());
+    assert_eq!(world.keys().await, Ok(keys(&[ONE])));
+    // As long as it does not, it is not asked without a pause.
+    let world = World::new(failure(503, "ServiceUnavailable"));
+    world.keys().await.unwrap_err();
+    time::sleep(10 * AGAIN).await;
+    assert!(world.asked.load(Ordering::Relaxed) < 70);
 }
 
 #[tokio::test(start_paused = true)]

@@ -114,10 +114,11 @@ impl RemoteFollower {
         // Never closed.
         let _turn = self.searches.acquire().await;
         let origin = self.origin().await?;
-        let resolved = origin.source.resolve(tag).await?;
+        let trouble = |error| Trouble::of_source(&error, origin.source.as_ref());
+        let resolved = origin.source.resolve(tag).await.map_err(trouble)?;
         let offered = self.digest_of(tag, &resolved, &origin).await;
         let evidence = if offered == Some(digest) {
-            origin.source.evidence(&resolved).await?
+            origin.source.evidence(&resolved).await.map_err(trouble)?
         } else {
             // What is under the tag now says nothing of what was there when this release was pinned.
             Evidence::default()

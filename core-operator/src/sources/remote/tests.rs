@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use tokio::sync::RwLock;
 
 use super::super::connect::ConnectError;
+use super::super::place::Place;
 use super::memory::Questions;
 use super::*;
 use crate::sources::tests::{pack, root, tag};
@@ -36,6 +37,8 @@ struct Faraway {
     secret: AtomicU64,
     /// Whether its list says which files its releases have.
     tells: AtomicBool,
+    /// Whether it refuses everything, and repeats what it was told in confidence.
+    repeats: AtomicBool,
     /// How many of the next lists and of the next questions for a release end in a panic.
     panics: AtomicU64,
 }
@@ -52,6 +55,7 @@ impl Faraway {
             gate: RwLock::default(),
             secret: AtomicU64::new(0),
             tells: AtomicBool::new(false),
+            repeats: AtomicBool::new(false),
             panics: AtomicU64::new(0),
         })
     }
@@ -62,6 +66,12 @@ impl Faraway {
         assert!(panics.is_err(), "planned for this test");
         if self.is_down.load(Ordering::Relaxed) {
             return Err(SourceError::Stopped);
+        }
+        if self.repeats.load(Ordering::Relaxed) {
+            return Err(SourceError::Denied {
+                place: "faraway".to_owned(),
+                message: "no access for the canary".to_owned(),
+            });
         }
         Ok(())
     }
@@ -109,6 +119,10 @@ impl ReleaseSource for Faraway {
         })
     }
 
+    fn without_secrets(&self, words: &str) -> String {
+        words.replace("canary", "(not shown)")
+    }
+
     fn evidence<'a>(&'a self, resolved: &'a Resolved) -> SourceFuture<'a, Evidence> {
         Box::pin(async {
             self.answer()?;
@@ -135,6 +149,11 @@ impl ReleaseSource for Faraway {
 impl Connect for Arc<Faraway> {
     fn id(&self) -> Digest {
         Digest::of(b"faraway")
+    }
+
+    fn place(&self) -> &Place {
+        static SOMEWHERE: Place = Place::Usual;
+        &SOMEWHERE
     }
 
     fn described(&self) -> String {
@@ -393,6 +412,47 @@ async fn download_that_does_not_come_is_told_with_its_beginning_and_ends_by_itse
     assert!(wait(&later) >= SignedDuration::from_mins(15), "{later:?}");
     faraway.is_down.store(false, Ordering::Relaxed);
     process.until_here(None).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_source_repeats_of_its_credentials_is_nowhere_told() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    let pinned = Process::start(&faraway, cache.path()).until_here(None).await;
+    faraway.repeats.store(true, Ordering::Relaxed);
+    let assert_hidden = |told: &str| {
+        assert!(told.contains("no access for the (not shown)"), "{told}");
+        assert!(!told.contains("canary"), "{told}");
+    };
+    let mut process = Process::start(&faraway, cache.path());
+    let listing = process
+        .until_listing(|listing| matches!(listing, Listing::Unavailable { .. }))
+        .await;
+    assert_hidden(&format!("{listing:?}"));
+    // Its signatures are not there either.
+    process.is_to_be_verified = true;
+    let awaited = |opened: &Opened<Found>| match opened {
+        Opened::Ready { files, .. } => match &files.signatures {
+            Signatures::Awaited { message } => message.clone(),
+            Signatures::Unwanted | Signatures::Shown(_) => String::new(),
+        },
+        _ => String::new(),
+    };
+    let opened = process
+        .until(Some(pinned), |opened| awaited(opened).contains("could not"))
+        .await;
+    assert_hidden(&awaited(&opened));
+    let nowhere = TempDir::new().unwrap();
+    let mut process = Process::start(&faraway, nowhere.path());
+    let hindered = |opened: &Opened<Found>| match opened {
+        Opened::Missing {
+            message,
+            outage: Some(_),
+        } => message.clone(),
+        _ => String::new(),
+    };
+    let opened = process.until(None, |opened| !hindered(opened).is_empty()).await;
+    assert_hidden(&hindered(&opened));
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use operator_kit::failure::chain;
+use operator_kit::failure::{chain, chain_without};
 use planning::outage::Outage;
 use planning::stack::Listing;
 use release::ErrorClass;
-use release::source::SourceError;
+use release::source::{ReleaseSource, SourceError};
 use release::store::StoreError;
 
 use super::super::connect::ConnectError;
@@ -21,6 +21,25 @@ pub(super) struct Trouble {
 }
 
 impl Trouble {
+    /// What a source said, without what it was told in confidence.
+    pub(super) fn of_source(error: &SourceError, source: &dyn ReleaseSource) -> Self {
+        Self {
+            class: error.class(),
+            message: chain_without(error, |words| source.without_secrets(words)),
+            retry_after: error.retry_after(),
+            is_configuration: false,
+        }
+    }
+
+    /// What kept the store from having something of a source.
+    pub(super) fn of_download(error: StoreError, source: &dyn ReleaseSource) -> Self {
+        let message = chain_without(&error, |words| source.without_secrets(words));
+        Self {
+            message,
+            ..Self::from(error)
+        }
+    }
+
     pub(super) fn stopped() -> Self {
         Self {
             class: ErrorClass::Transient,
@@ -40,17 +59,6 @@ impl Trouble {
                 message,
                 outage: Some(outage),
             }
-        }
-    }
-}
-
-impl From<SourceError> for Trouble {
-    fn from(error: SourceError) -> Self {
-        Self {
-            class: error.class(),
-            message: chain(&error),
-            retry_after: error.retry_after(),
-            is_configuration: false,
         }
     }
 }

@@ -174,14 +174,19 @@ impl Api {
             Err(octocrab::Error::GitHub { source, .. }) => self.refusal(*source),
             Err(error) => SourceError::Failed {
                 place: self.place(),
-                what: format!("in an unexpected way ({})", words(&error.to_string())),
+                what: format!("in an unexpected way ({})", self.words(&error.to_string())),
             },
         }
     }
 
+    /// The words of a server as they can be shown. What it repeats of a credential goes before the rest is cut: of half of one nothing would tell.
+    fn words(&self, message: &str) -> String {
+        words(&self.client.without_secrets(message))
+    }
+
     /// What an answer with an error status means.
     fn refusal(&self, error: GitHubError) -> SourceError {
-        let (place, status, message) = (self.place(), error.status_code, words(&error.message));
+        let (place, status, message) = (self.place(), error.status_code, self.words(&error.message));
         let headers = error.headers.unwrap_or_default();
         let is_limit = || message.to_lowercase().contains("rate limit") || message.to_lowercase().contains("abuse");
         if matches!(status, StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS) {

@@ -93,6 +93,10 @@ impl ReleaseSource for HttpSource {
     fn fetch<'a>(&'a self, file: &'a RemoteFile) -> SourceFuture<'a, Content> {
         Box::pin(self.shared.fetch(file))
     }
+
+    fn without_secrets(&self, words: &str) -> String {
+        self.shared.client.without_secrets(words)
+    }
 }
 
 impl Shared {

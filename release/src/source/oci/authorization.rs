@@ -85,6 +85,10 @@ impl Authorization {
         }
     }
 
+    pub(super) fn without_secrets(&self, words: &str) -> String {
+        self.anonymous.without_secrets(words)
+    }
+
     /// How to ask now. Waits while somebody renews it.
     pub(super) async fn access(&self) -> Access {
         let mut state = self.state.lock().await;

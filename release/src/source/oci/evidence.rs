@@ -96,7 +96,8 @@ impl Shared {
         match search.trouble.take() {
             Some(error) if search.evidence.is_empty() => return Err(error),
             Some(error) => {
-                tracing::debug!(%error, repository = %self.repository(), "unable to read every signature of a release");
+                let error = self.registry.without_secrets(&error.to_string());
+                tracing::debug!(error, repository = %self.repository(), "unable to read every signature of a release");
                 search.evidence.cut();
             }
             None => {}

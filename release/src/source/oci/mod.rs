@@ -117,6 +117,10 @@ impl ReleaseSource for OciSource {
         Box::pin(async move { Ok(self.shared.fetch(file).await?) })
     }
 
+    fn without_secrets(&self, words: &str) -> String {
+        self.shared.registry.without_secrets(words)
+    }
+
     /// Signatures of the manifest, as cosign attaches them; and what stands beside the files, so that a release can be copied here with its
     /// signature from where there are no manifests.
     fn evidence<'a>(&'a self, resolved: &'a Resolved) -> SourceFuture<'a, Evidence> {

@@ -77,6 +77,11 @@ impl Registry {
         }
     }
 
+    /// Words about the registry without what it and its server for tokens were told.
+    pub(super) fn without_secrets(&self, words: &str) -> String {
+        self.authorization.without_secrets(words)
+    }
+
     /// What an answer means that gives nothing.
     async fn error(&self, wanted: Wanted, response: Response) -> OciError {
         let repository = self.repository.clone();
