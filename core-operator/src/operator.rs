@@ -106,13 +106,13 @@ pub(crate) async fn operate(
     let (stack_store, stack_writer) = store();
     let (release_store, release_writer) = store();
     tidings.census.count(&stack_store, &release_store);
-    let handles = (
-        Freshest::new(stack_store.clone()),
-        Freshest::by(release_store.clone(), handles_of_release),
-    );
+    let own = Own {
+        stacks: Freshest::new(stack_store.clone()),
+        releases: Freshest::by(release_store.clone(), handles_of_release),
+    };
     let (triggers, queues) = Triggers::new();
     let sight = sight.unwrap_or_else(|| ClusterSight::start(&client, &tidings.readiness, &stop));
-    let context = assemble(args, &client, (sight, &tidings), handles, &triggers, &stop)?;
+    let context = assemble(args, &client, sight, &tidings, own, &triggers, &stop)?;
     tidings.supply.tell_of(&context);
     let (following, waking, told) = (Arc::clone(&context), triggers.clone(), tidings.clone());
     tidings.tasks.start(Task::Triggers, stop.clone(), move || {
@@ -179,12 +179,19 @@ fn handles_of_release(release: &ClusterStackRelease) -> Vec<String> {
     of_stacks.chain(crate::release::handles(release)).collect()
 }
 
+/// The objects of our own kinds.
+struct Own {
+    stacks: Freshest<ClusterStack>,
+    releases: Freshest<ClusterStackRelease>,
+}
+
 /// Makes the handles, and starts what turns their news into triggers.
 fn assemble(
     args: &Args,
     client: &Client,
-    (sight, tidings): (ClusterSight, &Tidings),
-    (stacks, releases): (Freshest<ClusterStack>, Freshest<ClusterStackRelease>),
+    sight: ClusterSight,
+    tidings: &Tidings,
+    own: Own,
     triggers: &Triggers,
     stop: &CancellationToken,
 ) -> anyhow::Result<Arc<Context>> {
@@ -213,8 +220,8 @@ fn assemble(
         providers,
         sources,
         charts: Charts::new(RENDER_CACHE_BYTES, tidings.metrics.clone(), triggers.of_releases()),
-        stacks,
-        releases,
+        stacks: own.stacks,
+        releases: own.releases,
         memories: Memories::default(),
         claims: Claims::default(),
         live_marks: LiveMarks::default(),
@@ -232,7 +239,7 @@ fn assemble(
         sources: source_changes,
         crds,
     };
-    triggers::follow(&context, (&tidings.tasks, triggers, stop), news);
+    triggers::follow(&context, &tidings.tasks, triggers, stop, news);
     Ok(context)
 }
 

@@ -65,7 +65,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
         .memories
         .of(&part_of, &ObjectRef::from_obj(release.as_ref()), pass.term());
     let work = Box::pin(work_on(&context, release, part_of, memory));
-    Look::Done(reconciled(("ClusterStackRelease", &namespace, &name), work).await)
+    Look::Done(reconciled("ClusterStackRelease", &namespace, &name, work).await)
 }
 
 /// Reconciles one release; `None` means that only a change can change the decision.

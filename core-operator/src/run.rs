@@ -79,12 +79,12 @@ async fn work(args: &Args, log_level: &LogLevel) -> anyhow::Result<()> {
         tenure,
     };
     let servers = CancellationToken::new();
-    tell(args, registry, (readiness, log_level), &servers).await?;
+    tell(args, registry, readiness, log_level, &servers).await?;
     let asked = connect(&unhindered(options), &traffic).await?;
-    let webhooks = answer(args, (&client, asked), (&tidings.readiness, tally), &servers).await?;
+    let webhooks = answer(args, &client, asked, &tidings.readiness, tally, &servers).await?;
     let (sight, answering) = webhooks.unzip();
     let outcome = if args.leader_elect {
-        lead(args, client, (tidings, fence), sight, &stop).await
+        lead(args, client, tidings, fence, sight, &stop).await
     } else {
         operate(args, client, tidings, sight, stop).await
     };
@@ -125,7 +125,8 @@ fn unhindered(options: ClientOptions) -> ClientOptions {
 async fn tell(
     args: &Args,
     registry: Registry,
-    (readiness, log_level): (Readiness, &LogLevel),
+    readiness: Readiness,
+    log_level: &LogLevel,
     servers: &CancellationToken,
 ) -> anyhow::Result<()> {
     if let Some(address) = args.metrics_bind_address.0 {
@@ -144,8 +145,10 @@ async fn tell(
 /// Begins to answer the API server, on replicas that do not lead too, where there is a folder for the certificate.
 async fn answer(
     args: &Args,
-    (client, asked): (&Client, Client),
-    (readiness, tally): (&Readiness, Tally),
+    client: &Client,
+    asked: Client,
+    readiness: &Readiness,
+    tally: Tally,
     servers: &CancellationToken,
 ) -> anyhow::Result<Option<(ClusterSight, JoinHandle<()>)>> {
     let Some(directory) = webhooks::directory(args).await else {
@@ -153,7 +156,7 @@ async fn answer(
     };
     let sight = ClusterSight::start(client, readiness, servers);
     let facts = Facts::new(asked, &sight);
-    let (address, answering) = webhooks::serve(args, directory, facts, (readiness, tally), servers.clone()).await?;
+    let (address, answering) = webhooks::serve(args, directory, facts, readiness, tally, servers.clone()).await?;
     listening("webhook", address);
     Ok(Some((sight, answering)))
 }
@@ -187,7 +190,8 @@ fn listening(what: &str, address: SocketAddr) {
 async fn lead(
     args: &Args,
     client: Client,
-    (tidings, fence): (Tidings, Fence),
+    tidings: Tidings,
+    fence: Fence,
     mut sight: Option<ClusterSight>,
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {

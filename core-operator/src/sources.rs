@@ -134,8 +134,12 @@ impl Sources {
         cancel: CancellationToken,
     ) -> (Self, mpsc::UnboundedReceiver<SourceChange>) {
         let (changes, receiver) = mpsc::unbounded_channel();
-        let trusted = (options.connector.client(), options.trusted_root.clone());
-        let keys = KeyRing::new(trusted, changes.clone(), cancel.child_token());
+        let keys = KeyRing::new(
+            options.connector.client(),
+            options.trusted_root.clone(),
+            changes.clone(),
+            cancel.child_token(),
+        );
         let sources = Self {
             keys,
             options,
@@ -209,7 +213,7 @@ impl Sources {
         match self.follower(release.spec.source.as_ref(), &namespace) {
             Ok(Follower::Directory(follower)) => {
                 let found = follower.open(&tag).await;
-                let (opened, _) = verification::admitted((&self.keys, &self.verdicts), release, &tag, found).await;
+                let (opened, _) = verification::admitted(&self.keys, &self.verdicts, release, &tag, found).await;
                 opened
             }
             Ok(Follower::Remote(follower)) => {
@@ -218,7 +222,7 @@ impl Sources {
                     Opened::Ready { files, .. } => Some(files.release.digest),
                     _ => None,
                 };
-                let (opened, looked) = verification::admitted((&self.keys, &self.verdicts), release, &tag, found).await;
+                let (opened, looked) = verification::admitted(&self.keys, &self.verdicts, release, &tag, found).await;
                 match (digest, looked) {
                     (Some(digest), Looked::Good) => follower.accepted(&tag, digest),
                     (Some(digest), Looked::Bad) => follower.refused(&tag, digest),
@@ -322,7 +326,8 @@ impl Sources {
                     self.options.connector.connection(&place),
                     Arc::clone(&self.options.cache),
                     self.changes.clone(),
-                    (self.options.tasks.clone(), end.clone()),
+                    self.options.tasks.clone(),
+                    end.clone(),
                 );
                 let begin = Arc::clone(&follower);
                 self.options

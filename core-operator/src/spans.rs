@@ -8,7 +8,9 @@ use tracing::{Instrument, Span};
 
 /// Does one reconcile within a span, which says what came of it.
 pub(crate) async fn reconciled(
-    (kind, namespace, name): (&'static str, &str, &str),
+    kind: &'static str,
+    namespace: &str,
+    name: &str,
     work: impl Future<Output = Option<Duration>>,
 ) -> Option<Duration> {
     let span = tracing::info_span!(

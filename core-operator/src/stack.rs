@@ -37,12 +37,12 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
     };
     let uid = stack.uid().unwrap_or_default();
     context.stack_memories.begin(&uid, pass.term());
-    let work = Box::pin(work_on(&context, stack, (&namespace, &name)));
-    Look::Done(reconciled(("ClusterStack", &namespace, &name), work).await)
+    let work = Box::pin(work_on(&context, stack, &namespace, &name));
+    Look::Done(reconciled("ClusterStack", &namespace, &name, work).await)
 }
 
 /// Reconciles one stack; `None` means that only a change can change the decision.
-async fn work_on(context: &Context, stack: Arc<ClusterStack>, (namespace, name): (&str, &str)) -> Option<Duration> {
+async fn work_on(context: &Context, stack: Arc<ClusterStack>, namespace: &str, name: &str) -> Option<Duration> {
     let now = context.now();
     let look = |stack| async move {
         let looking = context

@@ -215,11 +215,7 @@ pub(crate) struct News {
 }
 
 /// Starts what turns news into triggers.
-pub(crate) fn follow(
-    context: &Arc<Context>,
-    (tasks, triggers, stop): (&Tasks, &Triggers, &CancellationToken),
-    news: News,
-) {
+pub(crate) fn follow(context: &Arc<Context>, tasks: &Tasks, triggers: &Triggers, stop: &CancellationToken, news: News) {
     let News {
         objects,
         clusters,

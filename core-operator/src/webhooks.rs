@@ -80,7 +80,8 @@ pub(crate) async fn serve(
     args: &Args,
     directory: PathBuf,
     facts: Facts,
-    (readiness, tally): (&Readiness, Tally),
+    readiness: &Readiness,
+    tally: Tally,
     stop: CancellationToken,
 ) -> Result<Serving, ServeError> {
     let gate = readiness.gate("certificate of the webhooks");

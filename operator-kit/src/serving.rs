@@ -131,8 +131,8 @@ async fn accept<H: Handshake>(listener: &TcpListener, service: &Service<H>, shut
             return;
         };
         match listener.accept().await {
-            Ok(connection) => {
-                tokio::spawn(serve_one(connection, service.clone(), shutdown.watcher(), place));
+            Ok((stream, peer)) => {
+                tokio::spawn(serve_one(stream, peer, service.clone(), shutdown.watcher(), place));
             }
             Err(error) => {
                 tracing::warn!(%error, "failed to accept a connection");
@@ -143,7 +143,8 @@ async fn accept<H: Handshake>(listener: &TcpListener, service: &Service<H>, shut
 }
 
 async fn serve_one<H: Handshake>(
-    (stream, peer): (TcpStream, SocketAddr),
+    stream: TcpStream,
+    peer: SocketAddr,
     service: Service<H>,
     shutdown: Watcher,
     _place: OwnedSemaphorePermit,

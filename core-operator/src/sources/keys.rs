@@ -126,7 +126,8 @@ struct Known {
 
 impl KeyRing {
     pub(super) fn new(
-        (client, own_root): (Client, Option<PathBuf>),
+        client: Client,
+        own_root: Option<PathBuf>,
         changes: mpsc::UnboundedSender<SourceChange>,
         cancel: CancellationToken,
     ) -> Arc<Self> {
@@ -230,7 +231,7 @@ impl KeyRing {
         match &place.cosign {
             Cosign::PublicKeySecretRef(reference) => {
                 let field = "spec.verification.cosign.publicKeySecretRef";
-                let (key, value) = self.secret(place, (field, reference), PUBLIC_KEY).await?;
+                let (key, value) = self.secret(place, field, reference, PUBLIC_KEY).await?;
                 let keys = Keys::from_pem(&value).map_err(|source| KeyError::Keys {
                     key,
                     namespace: place.namespace.clone(),
@@ -257,7 +258,7 @@ impl KeyRing {
                 source,
             });
         };
-        let (key, value) = self.secret(place, (TRUST_ROOT_FIELD, reference), TRUST_ROOT).await?;
+        let (key, value) = self.secret(place, TRUST_ROOT_FIELD, reference, TRUST_ROOT).await?;
         TrustRoot::from_json(&value).map_err(|source| KeyError::Root {
             key,
             namespace: place.namespace.clone(),
@@ -270,7 +271,8 @@ impl KeyRing {
     async fn secret(
         &self,
         place: &KeyPlace,
-        (field, reference): (&'static str, &SecretReference),
+        field: &'static str,
+        reference: &SecretReference,
         usual: &str,
     ) -> Result<(String, Vec<u8>), SecretError> {
         let read = Read::new(&self.client, field, reference, &place.namespace).await?;

@@ -80,7 +80,8 @@ impl RemoteFollower {
         connect: Box<dyn Connect>,
         cache: Arc<Cache>,
         changes: mpsc::UnboundedSender<SourceChange>,
-        (tasks, end): (Tasks, CancellationToken),
+        tasks: Tasks,
+        end: CancellationToken,
     ) -> Arc<Self> {
         Arc::new(Self {
             connect,

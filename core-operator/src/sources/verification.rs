@@ -65,7 +65,8 @@ impl Looked {
 
 /// Admits what was found, as far as the policy allows.
 pub(super) async fn admitted(
-    (keys, verdicts): (&Arc<KeyRing>, &Verdicts),
+    keys: &Arc<KeyRing>,
+    verdicts: &Verdicts,
     release: &ClusterStackRelease,
     tag: &ReleaseTag,
     opened: Opened<Found>,
@@ -89,7 +90,7 @@ pub(super) async fn admitted(
                 return (Opened::Missing { message, outage: None }, Looked::Nothing);
             }
             let namespace = release.namespace().unwrap_or_default();
-            let verdict = verdict((keys, verdicts), policy, &namespace, tag, &found).await;
+            let verdict = verdict(keys, verdicts, policy, &namespace, tag, &found).await;
             looked = Looked::at(&verdict);
             match policy.mode {
                 VerificationMode::Warn => Verification::Warn(verdict),
@@ -112,7 +113,8 @@ pub(super) async fn admitted(
 }
 
 async fn verdict(
-    (keys, verdicts): (&Arc<KeyRing>, &Verdicts),
+    keys: &Arc<KeyRing>,
+    verdicts: &Verdicts,
     policy: &Policy,
     namespace: &str,
     tag: &ReleaseTag,

@@ -61,7 +61,7 @@ async fn perform(context: &Context, stack: &ClusterStack, action: &StackAction) 
             spec,
             adopt,
             watch_filter,
-        } => update(context, stack, tag, spec, (*adopt, watch_filter.as_deref())).await,
+        } => update(context, stack, tag, spec, *adopt, watch_filter.as_deref()).await,
         StackAction::DeleteRelease { tag, uid } => delete(context, stack, tag, uid).await,
         StackAction::ApplyProviderObject {
             reference,
@@ -181,7 +181,8 @@ async fn update(
     stack: &ClusterStack,
     tag: &str,
     spec: &ClusterStackReleaseSpec,
-    (adopt, watch_filter): (bool, Option<&str>),
+    adopt: bool,
+    watch_filter: Option<&str>,
 ) -> Result<(), String> {
     let namespace = stack.namespace().unwrap_or_default();
     let current = context

@@ -44,7 +44,7 @@ const LARGE_AT_ONCE: usize = 4;
 /// From the first byte of a review to the last of the answer: less than the API server waits, so that it hears from us why.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(4);
 
-struct Desk {
+struct ReviewDesk {
     facts: Facts,
     tally: Tally,
     turns: Semaphore,
@@ -73,13 +73,14 @@ impl Kind {
 
 /// The four webhooks.
 pub(super) fn router(facts: Facts, tally: Tally) -> Router {
-    let desk = Arc::new(Desk {
+    let desk = Arc::new(ReviewDesk {
         facts,
         tally,
         turns: Semaphore::new(AT_ONCE),
         large: Semaphore::new(LARGE_AT_ONCE),
     });
-    let webhook = |kind: Kind| post(move |State(desk): State<Arc<Desk>>, request: Request| answer(desk, kind, request));
+    let webhook =
+        |kind: Kind| post(move |State(desk): State<Arc<ReviewDesk>>, request: Request| answer(desk, kind, request));
     Router::new()
         .route(CLUSTER_PATH, webhook(Kind::Cluster))
         .route(CLUSTER_STACK_PATH, webhook(Kind::Stack))
@@ -101,7 +102,7 @@ struct Content<'a> {
     _place: Option<SemaphorePermit<'a>>,
 }
 
-impl Desk {
+impl ReviewDesk {
     /// Reads a body of at most [`BODY_LIMIT`] bytes. How long that takes is up to who sends it.
     async fn content(&self, body: Body) -> Result<Content<'_>, Response> {
         let refused = |status: StatusCode, words: &'static str| (status, words).into_response();
@@ -125,7 +126,7 @@ impl Desk {
     }
 }
 
-async fn answer(desk: Arc<Desk>, kind: Kind, request: Request) -> Response {
+async fn answer(desk: Arc<ReviewDesk>, kind: Kind, request: Request) -> Response {
     let content = match desk.content(request.into_body()).await {
         Ok(content) => content,
         Err(refused) => return refused,

@@ -188,12 +188,7 @@ impl Process {
         let (sender, changes) = mpsc::unbounded_channel();
         let end = CancellationToken::new();
         let tasks = Tasks::default();
-        let follower = RemoteFollower::new(
-            Box::new(Arc::clone(faraway)),
-            cache,
-            sender,
-            (tasks.clone(), end.clone()),
-        );
+        let follower = RemoteFollower::new(Box::new(Arc::clone(faraway)), cache, sender, tasks.clone(), end.clone());
         let begin = Arc::clone(&follower);
         tasks.start(Task::Source, end.clone(), move || Arc::clone(&begin).follow());
         Self {
