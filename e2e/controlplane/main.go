@@ -1,7 +1,7 @@
 // One binary, several programs: the first argument chooses.
 //
-// The programs of a Kubernetes control plane share nearly all their packages, so one binary is built in the time of
-// one and takes the disk of one. None of them outlives the process that started it: see lifeline.go and guard.go.
+// The programs of a Kubernetes control plane and kubectl share nearly all their packages, so one binary is built in the
+// time of one and takes the disk of one. None of them outlives the process that started it: see lifeline.go and guard.go.
 package main
 
 import (
@@ -10,6 +10,8 @@ import (
 
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
@@ -18,7 +20,7 @@ import (
 const usage = `usage: controlplane [--exit-with-stdin] PROGRAM [FLAGS...]
        controlplane guard -- COMMAND [ARGUMENTS...]
 
-PROGRAM is etcd, kube-apiserver, kube-controller-manager or kube-scheduler; FLAGS are its own (try --help).
+PROGRAM is etcd, kube-apiserver, kube-controller-manager, kube-scheduler or kubectl; FLAGS are its own (try --help).
 With --exit-with-stdin the program exits when its standard input ends.
 guard runs any command and kills it when its own standard input ends.`
 
@@ -42,6 +44,9 @@ func main() {
 		os.Exit(cli.Run(controllermanager.NewControllerManagerCommand()))
 	case "kube-scheduler":
 		os.Exit(cli.Run(scheduler.NewSchedulerCommand()))
+	case "kubectl":
+		// Tells by itself what went wrong, and ends with its own status.
+		kubectlutil.CheckErr(cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()))
 	case "guard":
 		os.Exit(guard(arguments[1:]))
 	default:

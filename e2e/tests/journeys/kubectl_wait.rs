@@ -1,16 +1,19 @@
 //! What `kubectl wait` makes of our objects: it ends for success and for failure, and never for what was true of an earlier spec.
 
-use std::fmt;
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use crds::{ClusterStack, ClusterStackRelease};
+use crds::{
+    ClusterStack, ClusterStackRelease,
+    conditions::{ConditionType, find, is_true},
+};
 use e2e::{
-    Journey,
+    Identity, Journey, Process,
     cosign::Cosign,
+    journey::{SOON, status},
     releases::{StackSource, harbor_tag},
 };
-use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     journey,
@@ -20,59 +23,52 @@ use crate::{
 /// Renders in the namespace in which releases are tried when they are made, and nowhere else.
 const BROKEN: &str = r#"{{ if ne .Release.Namespace "default" }}{{ fail "never" }}{{ end }}"#;
 
-/// Which of two waits ends, and the reason that its condition then gives.
-#[derive(Debug, PartialEq, Eq)]
-enum Ended {
-    /// `kubectl wait --for=condition=Ready`.
-    Ready,
-    /// `kubectl wait --for=condition=Stalled`.
-    Stalled { reason: String },
+/// The condition for which a wait is to end, and the one for which it must not.
+const READY: [ConditionType; 2] = [ConditionType::Ready, ConditionType::Stalled];
+const STALLED: [ConditionType; 2] = [ConditionType::Stalled, ConditionType::Ready];
+
+/// The real `kubectl wait`, as a person types it.
+async fn kubectl_wait(journey: &Journey, object: &str, wanted: &str) -> Result<Process> {
+    let name = format!("kubectl-wait-{object}-{wanted}").replace(['/', '='], "-");
+    let kubeconfig = journey.control_plane().kubeconfig_for(&Identity::Admin).await?;
+    let mut command = Command::new(&journey.lab().controlplane);
+    command
+        .args(["kubectl", "wait", object, "--for", wanted, "--timeout=10m"])
+        .args(["--namespace", &journey.namespace, "--kubeconfig"])
+        .arg(kubeconfig)
+        // It keeps what it discovered there.
+        .env("HOME", journey.folder());
+    let log = journey.folder().join(format!("{name}.log"));
+    Process::start(journey.lab(), &name, &command, &log)
 }
 
-/// Whether `kubectl wait --for=condition=TYPE` ends with this object: the condition is True, and the status is not about an older generation. That
-/// is how `k8s.io/kubectl/pkg/cmd/wait` has it.
-fn is_met<'o>(object: &'o Value, type_: &str) -> Option<&'o Value> {
-    let conditions = object["status"]["conditions"].as_array()?;
-    let condition = conditions.iter().find(|condition| condition["type"] == type_)?;
-    let generation = object["metadata"]["generation"].as_i64()?;
-    let observed = [condition, &object["status"]]
-        .into_iter()
-        .find_map(|place| place["observedGeneration"].as_i64());
-    let is_old = observed.is_some_and(|observed| observed < generation);
-    (condition["status"] == "True" && !is_old).then_some(condition)
+/// Waits in two shells, one for each of these conditions, until either ends. It has to be the first.
+async fn waits(journey: &Journey, object: &str, [awaited, other]: [ConditionType; 2]) -> Result<()> {
+    let created = kubectl_wait(journey, object, "create").await?.wait(SOON).await?;
+    ensure!(created.is_success(), "waiting for the creation of {object} {created}");
+    let mut awaiting = kubectl_wait(journey, object, &format!("condition={awaited}")).await?;
+    let mut never = kubectl_wait(journey, object, &format!("condition={other}")).await?;
+    tokio::select! {
+        ended = awaiting.wait(SOON) => ensure!(ended?.is_success(), "{}", awaiting.tail()),
+        ended = never.wait(SOON) => anyhow::bail!("waiting for {other} {}: {}", ended?, never.tail()),
+    }
+    Ok(())
 }
 
-fn ended(object: &impl Serialize) -> Option<Ended> {
-    let object = serde_json::to_value(object).ok()?;
-    let stalled = is_met(&object, "Stalled").map(|condition| Ended::Stalled {
-        reason: condition["reason"].as_str().unwrap_or_default().to_owned(),
-    });
-    let ready = is_met(&object, "Ready").map(|_| Ended::Ready);
-    assert!(stalled.is_none() || ready.is_none(), "both: {object:#}");
-    stalled.or(ready)
-}
-
-/// Waits as two shells would, one for success and one for failure, until either ends.
-async fn wait<K>(journey: &Journey, name: &str) -> Result<Ended>
-where
-    K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
-        + Clone
-        + fmt::Debug
-        + Serialize
-        + DeserializeOwned,
-{
-    let object = journey
-        .until::<K>(name, "one of two waits to end", |object| ended(object).is_some())
-        .await?;
-    ended(&object).context("found above")
-}
-
-/// Both objects: the stack, and the release that it takes.
-async fn both(journey: &Journey, tag: &str, expected: Ended) -> Result<()> {
-    let release = wait::<ClusterStackRelease>(journey, tag).await?;
-    ensure!(release == expected, "the wait for the release ended with {release:?}");
-    let stack = wait::<ClusterStack>(journey, "harbor").await?;
-    ensure!(stack == expected, "the wait for the stack ended with {stack:?}");
+/// Both objects: the stack, and the release that it takes. A reason is that of the condition waited for.
+async fn both(journey: &Journey, tag: &str, conditions: [ConditionType; 2], reason: Option<&str>) -> Result<()> {
+    waits(journey, &format!("clusterstackrelease/{tag}"), conditions).await?;
+    waits(journey, "clusterstack/harbor", conditions).await?;
+    let Some(reason) = reason else { return Ok(()) };
+    let release = journey.api::<ClusterStackRelease>().get(tag).await?;
+    let stack = journey.api::<ClusterStack>().get("harbor").await?;
+    for found in [
+        status(&release).conditions,
+        stack.status.context("a status")?.conditions,
+    ] {
+        let condition = find(&found, conditions[0]).context("the condition")?;
+        ensure!(condition.reason.as_deref() == Some(reason), "{condition:?}");
+    }
     Ok(())
 }
 
@@ -85,12 +81,10 @@ fn kubectl_wait_ends_for_what_becomes_ready_and_for_what_never_will() -> Result<
         journey.releases.publish_stack(&source.path(), "v2")?;
         journey.releases.publish_harbor("v2", "v3")?;
         journey.operate().await?;
-        let stalled = || Ended::Stalled {
-            reason: "RenderFailed".to_owned(),
-        };
-        for (version, expected) in [("v1", Ended::Ready), ("v2", stalled()), ("v3", Ended::Ready)] {
+        let failed = Some("RenderFailed");
+        for (version, conditions, reason) in [("v1", READY, None), ("v2", STALLED, failed), ("v3", READY, None)] {
             journey.stack("harbor", json!({ "versions": [version] })).await?;
-            both(journey, &harbor_tag(version), expected).await?;
+            both(journey, &harbor_tag(version), conditions, reason).await?;
         }
         Ok(())
     })
@@ -109,13 +103,13 @@ fn kubectl_wait_ends_for_a_release_that_is_signed_wrongly() -> Result<()> {
         std::fs::write(&images, [content.as_slice(), b"# changed\n"].concat())?;
         journey.operate().await?;
         journey.stack("harbor", verified("Require", None)).await?;
-        let stalled = Ended::Stalled {
-            reason: "VerificationFailed".to_owned(),
-        };
-        both(journey, &tag, stalled).await?;
+        both(journey, &tag, STALLED, Some("VerificationFailed")).await?;
         std::fs::write(&images, content)?;
-        let is_ready = |stack: &ClusterStack| ended(stack) == Some(Ended::Ready);
+        let is_ready = |stack: &ClusterStack| {
+            let status = stack.status.as_ref();
+            status.is_some_and(|status| is_true(&status.conditions, ConditionType::Ready))
+        };
         journey.until_stack("harbor", "ready", is_ready).await?;
-        both(journey, &tag, Ended::Ready).await
+        both(journey, &tag, READY, None).await
     })
 }

@@ -38,7 +38,7 @@ pub(crate) enum Parts {
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default)]
 struct Lab {
-    /// One binary: etcd, kube-apiserver, kube-controller-manager, by its first argument.
+    /// One binary: etcd, kube-apiserver, kube-controller-manager, kubectl and more, by its first argument.
     #[serde(skip_serializing_if = "Option::is_none")]
     controlplane: Option<PathBuf>,
     /// One binary: programs of other projects that tests need, by its first argument.
