@@ -5,6 +5,7 @@ use std::{
     collections::HashMap,
     future::ready,
     ops::Range,
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -15,14 +16,14 @@ use e2e::{
     journey::{SOON, journey, status},
     operator::sources_of_this_machine,
     process::children_of,
-    releases::StackSource,
+    releases::{StackSource, harbor_tag},
     usage::busiest_thread,
     web::IndexServer,
 };
 use http::Method;
 use serde_json::json;
 
-use crate::{STACK, behind_a_proxy, elapse, fairness::HungWrite, log_lines, subscribe};
+use crate::{STACK, behind_a_proxy, elapse, fairness::HungWrite, log_lines, replicas::candidate, subscribe};
 
 /// From SIGTERM to the end: five seconds for what is being written, and what a busy machine takes for the rest.
 const END: Duration = Duration::from_secs(7);
@@ -80,6 +81,65 @@ fn sigterm_in_the_midst_of_work_loses_nothing() -> Result<()> {
         journey.usable(STACK, "v1, v2").await?;
         Ok(())
     })
+}
+
+#[test]
+fn sigterm_waits_for_the_answer_to_an_open_write_gives_the_lease_back_and_loses_nothing() -> Result<()> {
+    // No Lease of this test runs out: whoever comes next leads because it was given back.
+    const LEASE: &str = "10m";
+    journey(async |journey| {
+        let (proxy, options) = behind_a_proxy(journey).await?;
+        let versions = ["v1", "v2", "v3"];
+        for (count, version) in (1..).zip(versions) {
+            let tag = journey.releases.publish_harbor(version, version)?;
+            let (method, end) = match version {
+                "v1" => (Method::POST, "/clusterstackreleases".to_owned()),
+                "v2" => (Method::PATCH, format!("/clusterclasses/{tag}")),
+                _ => (Method::PUT, format!("/clusterstackreleases/{tag}/status")),
+            };
+            let options = candidate(journey, options.clone(), version, LEASE);
+            let operator = Operator::start(journey.lab(), &options)?;
+            let open = proxy.delay(move |write| write.method == method && write.path.ends_with(&end));
+            journey
+                .stack(STACK, json!({ "versions": versions[..count].to_vec() }))
+                .await?;
+            let open = open.wait(SOON).await?;
+            let log = operator.log().to_owned();
+            let answer = async {
+                said(&log, "stopping").await?;
+                open.deliver().await
+            };
+            let (ended, answer) = tokio::join!(operator.stop_within(END), answer);
+            let answer = answer?;
+            ensure!(
+                answer.is_success(),
+                "the open write of {version} was answered with {answer}"
+            );
+            ensure!(ended? == Ended::Status(0));
+            said(&log, "stopped").await?;
+        }
+        journey.options = candidate(journey, journey.options.clone(), "last", LEASE);
+        journey.operate().await?;
+        journey.usable(STACK, "v1, v2, v3").await?;
+        for version in versions {
+            let objects = journey.inventory(&harbor_tag(version)).await?;
+            ensure!(
+                !objects.is_empty() && objects.values().all(Option::is_some),
+                "{objects:#?}"
+            );
+        }
+        Ok(())
+    })
+}
+
+/// Waits until an operator has said this.
+async fn said(log: &Path, message: &str) -> Result<()> {
+    eventually(SOON, format!("the log line {message:?}"), async || {
+        let lines = log_lines(log)?;
+        ensure!(lines.iter().any(|line| line["message"] == message), "{lines:#?}");
+        Ok::<_, anyhow::Error>(())
+    })
+    .await
 }
 
 #[test]
