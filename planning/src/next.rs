@@ -1,6 +1,6 @@
 //! When a driver should look again.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// The next time a plan wants to be made, unless a watch wakes the driver before.
@@ -36,9 +36,29 @@ pub fn retry_delay_seconds(attempts: u32) -> i64 {
     (1_i64 << exponent).min(LONGEST)
 }
 
+/// How long a watch may take to show what was written. One that is interrupted begins again within this time.
+pub(crate) const ECHO: SignedDuration = SignedDuration::from_secs(10);
+
+/// Until when something is left alone that was done at an instant, and is for so long; `None` when that is over. An instant in the future was noted
+/// before the clock was set back, and holds nothing up.
+pub(crate) fn rests_until(done: Timestamp, rest: SignedDuration, now: Timestamp) -> Option<Timestamp> {
+    let until = done.checked_add(rest).ok()?;
+    (done <= now && now < until).then_some(until)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rest_ends_in_time_and_with_a_clock_that_is_set_back() {
+        let done: Timestamp = "2026-11-21T10:00:00Z".parse().expect("a time");
+        let rest = SignedDuration::from_secs(5);
+        let until = |after: i64| rests_until(done, rest, done + SignedDuration::from_secs(after));
+        assert_eq!([until(0), until(4)], [Some(done + rest), Some(done + rest)]);
+        assert_eq!([until(5), until(3600), until(-1), until(-3600)], [None; 4]);
+        assert_eq!(rests_until(Timestamp::MAX, rest, Timestamp::MAX), None);
+    }
 
     #[test]
     fn retries_slow_down_and_never_stop() {

@@ -229,7 +229,7 @@ async fn rendering(
         .clone()
         .filter(|(made_from, ..)| *made_from == origin);
     if let Some((_, message, transient)) = &failed
-        && transient.is_none_or(|attempts| now < attempts.retry_at())
+        && transient.is_none_or(|attempts| attempts.retry_at(now).is_some())
     {
         let (message, transient) = (message.clone(), *transient);
         return (Rendering::Failed { message, transient }, Scopes::new());

@@ -11,7 +11,7 @@ use super::claim::Standing;
 use super::inventory::Inventoried;
 use super::observed::{Attempt, Belongs, Failure, Holder, Intent, ObjectObserved, Read, Seen};
 use crate::health;
-use crate::next::{Next, retry_delay_seconds};
+use crate::next::{Next, rests_until, retry_delay_seconds};
 use crate::object_key::ObjectKey;
 
 /// After this many reversals within [`CONTEST_WINDOW`] somebody else keeps writing what we keep putting back, and we stop.
@@ -148,7 +148,7 @@ pub(super) fn refused(
     now: Timestamp,
 ) -> Option<Sync> {
     let failure = object.memory.failure.as_ref()?;
-    let retry_at = retry_at(failure).filter(|at| now < *at)?;
+    let retry_at = retry_at(failure, now)?;
     let same = matches!(&failure.tried, Attempt::Intent { digest } if *digest == intent.digest);
     let was_ours = inventoried == Inventoried::Applied(&intent.digest);
     let changed_hands = object.seen.as_ref().is_some_and(|seen| !seen.ours);
@@ -167,7 +167,7 @@ pub(super) fn refused(
 /// The wait after a look that failed, while it lasts.
 pub(super) fn failed_look(object: &ObjectObserved, now: Timestamp) -> Option<Sync> {
     let failure = object.memory.failure.as_ref()?;
-    let retry_at = retry_at(failure).filter(|at| now < *at)?;
+    let retry_at = retry_at(failure, now)?;
     let state = if failure.attempts < TOLD_LOOKS {
         SyncState::Unverified
     } else {
@@ -178,10 +178,10 @@ pub(super) fn failed_look(object: &ObjectObserved, now: Timestamp) -> Option<Syn
     (failure.tried == Attempt::Look).then(|| Sync::until(state, retry_at))
 }
 
-/// When what failed may be tried again.
-pub(super) fn retry_at(failure: &Failure) -> Option<Timestamp> {
+/// When what failed may be tried again; `None` when it may be by now.
+pub(super) fn retry_at(failure: &Failure, now: Timestamp) -> Option<Timestamp> {
     let delay = SignedDuration::from_secs(retry_delay_seconds(failure.attempts));
-    failure.at.saturating_add(delay).ok()
+    rests_until(failure.at, delay, now)
 }
 
 /// The watch shows the object with another release's mark. Two releases may want the same object; where they want it to be the same, the one whose
@@ -298,9 +298,9 @@ pub(super) fn settled(key: &ObjectKey, object: &ObjectObserved, seen: &Seen, now
     if last.resource_version == seen.resource_version {
         return Sync::still(SyncState::Synced);
     }
-    match last.at.saturating_add(HEALTH_INTERVAL) {
-        Ok(due) if now < due => Sync::until(SyncState::Synced, due),
-        _ => Sync {
+    match rests_until(last.at, HEALTH_INTERVAL, now) {
+        Some(due) => Sync::until(SyncState::Synced, due),
+        None => Sync {
             action: Some(ReleaseAction::Read { key: key.clone() }),
             state: SyncState::Synced,
             next: Next::Await,
@@ -331,7 +331,7 @@ fn unmarked(
         Read::Absent => Sync::still(SyncState::Missing {
             message: format!("the object was deleted; with drift {policy} it is not made again"),
         }),
-        Read::Found { deleting: true, at, .. } => match look_again_at(object, *at) {
+        Read::Found { deleting: true, at, .. } => match look_again_at(object, *at, now) {
             Some(due) if now < due => Sync::until(SyncState::Pending, due),
             _ => Sync::look(ReleaseAction::Read { key: key.clone() }),
         },
@@ -354,10 +354,10 @@ fn unmarked(
 }
 
 /// When to read an object again that is being deleted; `None` when a watch will tell.
-pub(super) fn look_again_at(object: &ObjectObserved, read_at: Timestamp) -> Option<Timestamp> {
+pub(super) fn look_again_at(object: &ObjectObserved, read_at: Timestamp, now: Timestamp) -> Option<Timestamp> {
     match object.seen {
         Some(_) => None,
-        None => Some(read_at.saturating_add(TERMINATING_INTERVAL).unwrap_or(Timestamp::MAX)),
+        None => Some(rests_until(read_at, TERMINATING_INTERVAL, now).unwrap_or(now)),
     }
 }
 
@@ -379,7 +379,8 @@ fn contested(object: &ObjectObserved, message: &str, now: Timestamp) -> Option<S
 /// Until when an object is left alone that somebody else keeps changing.
 fn contested_until(object: &ObjectObserved, now: Timestamp) -> Option<Timestamp> {
     let since = now.saturating_sub(CONTEST_WINDOW).unwrap_or(Timestamp::MIN);
-    let mut recent = object.memory.reversals.iter().rev().filter(|at| **at > since);
+    let reversals = object.memory.reversals.iter().rev();
+    let mut recent = reversals.filter(|at| **at > since && **at <= now);
     let third_last = recent.nth(CONTEST_REVERSALS - 1)?;
     Some(third_last.saturating_add(CONTEST_WINDOW).unwrap_or(Timestamp::MAX))
 }

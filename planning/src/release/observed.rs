@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::claim::Standing;
-use crate::next::retry_delay_seconds;
+use crate::next::{rests_until, retry_delay_seconds};
 use crate::object_key::{GroupKind, ObjectKey, ObjectRef};
 use crate::outage::Outage;
 use crate::waves::Wave;
@@ -206,10 +206,10 @@ pub struct RenderAttempts {
 }
 
 impl RenderAttempts {
-    /// When it may be tried again: each time later, up to five minutes.
-    pub fn retry_at(self) -> Timestamp {
+    /// When it may be tried again: each time later, up to five minutes. `None` when it may be by now.
+    pub fn retry_at(self, now: Timestamp) -> Option<Timestamp> {
         let delay = SignedDuration::from_secs(retry_delay_seconds(self.attempts));
-        self.at.saturating_add(delay).unwrap_or(Timestamp::MAX)
+        rests_until(self.at, delay, now)
     }
 }
 

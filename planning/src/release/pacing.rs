@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::inventory::key_of;
 use super::observed::ReleaseObserved;
-use crate::next::Next;
+use crate::next::{Next, rests_until};
 
 /// Least time between one write of the status and another that brings other words only.
 const WORDS_INTERVAL: SignedDuration = SignedDuration::from_secs(5);
@@ -20,10 +20,8 @@ pub(super) fn paced(
     status: ClusterStackReleaseStatus,
     now: Timestamp,
 ) -> (ClusterStackReleaseStatus, Next) {
-    // A clock that was set back holds nothing back.
-    let written = observed.status_written_at.filter(|at| *at <= now);
-    let due = written.and_then(|at| at.checked_add(WORDS_INTERVAL).ok());
-    let Some(due) = due.filter(|due| now < *due) else {
+    let written = observed.status_written_at;
+    let Some(due) = written.and_then(|at| rests_until(at, WORDS_INTERVAL, now)) else {
         return (status, Next::Await);
     };
     match in_words_of(&observed.status, &status) {

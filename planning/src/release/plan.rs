@@ -86,7 +86,7 @@ fn decided(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
     insert_inventory(observed, &objects, &mut steps, &status);
     let (status, in_full) = paced(observed, status, now);
     let next = next(&objects)
-        .sooner(next_rendering(&observed.rendering))
+        .sooner(next_rendering(&observed.rendering, now))
         .sooner(in_full);
     ReleasePlan {
         steps,
@@ -242,12 +242,12 @@ fn deletions(objects: &Objects) -> Vec<Step> {
     waves.into_values().rev().map(Step::gate).collect()
 }
 
-fn next_rendering(rendering: &Rendering) -> Next {
+fn next_rendering(rendering: &Rendering, now: Timestamp) -> Next {
     match rendering {
         Rendering::Failed {
             transient: Some(attempts),
             ..
-        } => Next::At(attempts.retry_at()),
+        } => attempts.retry_at(now).map_or(Next::Now, Next::At),
         Rendering::Failed { transient: None, .. }
         | Rendering::NotRendered
         | Rendering::Awaited { .. }

@@ -44,8 +44,7 @@ pub(super) fn fate(key: &ObjectKey, object: &ObjectObserved, inventoried: Invent
     }
     if let Some(failure) = &object.memory.failure
         && matches!(failure.tried, Attempt::Look | Attempt::Deletion)
-        && let Some(retry_at) = retry_at(failure)
-        && now < retry_at
+        && let Some(retry_at) = retry_at(failure, now)
     {
         return Fate::Failed {
             message: failure.message.clone(),
@@ -64,7 +63,7 @@ pub(super) fn fate(key: &ObjectKey, object: &ObjectObserved, inventoried: Invent
             Fate::LeftAlone
         }
         Some(Read::Found { .. }) if holds_others(key) => Fate::LeftAlone,
-        Some(Read::Found { deleting: true, at, .. }) => match look_again_at(object, *at) {
+        Some(Read::Found { deleting: true, at, .. }) => match look_again_at(object, *at, now) {
             Some(due) if now < due => Fate::Going {
                 action: None,
                 next: Next::At(due),

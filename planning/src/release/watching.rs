@@ -121,7 +121,7 @@ fn unseen(key: &ObjectKey, object: &ObjectObserved, applied: Inventoried<'_>, wh
         None => Sync::look(ReleaseAction::Read { key: key.clone() }),
         Some(Read::Absent) if applied == Inventoried::Named => Sync::still(why.gone("the object was never made")),
         Some(Read::Absent) => Sync::still(why.gone("the object was deleted")),
-        Some(Read::Found { deleting: true, at, .. }) => match look_again_at(object, *at) {
+        Some(Read::Found { deleting: true, at, .. }) => match look_again_at(object, *at, now) {
             Some(due) if now < due => Sync::until(why.gone("the object is being deleted"), due),
             _ => Sync::look(ReleaseAction::Read { key: key.clone() }),
         },

@@ -18,7 +18,7 @@ use super::provider;
 use super::select::{LatestUnknown, Selection, select};
 use super::status;
 use crate::digest::digest;
-use crate::next::{Next, retry_delay_seconds};
+use crate::next::{Next, rests_until, retry_delay_seconds};
 use crate::object_key::ObjectKey;
 use crate::pause::Pause;
 
@@ -234,9 +234,9 @@ fn back_off(
         let failure = observed.failures.get(&action.subject());
         let at = failure.and_then(|failure| {
             let delay = SignedDuration::from_secs(retry_delay_seconds(failure.attempts));
-            failure.at.saturating_add(delay).ok()
+            rests_until(failure.at, delay, now)
         });
-        let at = at.max(provider::shown_by(observed, action)).filter(|at| now < *at);
+        let at = at.max(provider::shown_by(observed, action, now));
         retry = retry.sooner(at.map_or(Next::Await, Next::At));
         at.is_some()
     });
@@ -311,9 +311,9 @@ fn finish(
 ) -> StackPlan {
     let due_at = observed
         .status_written_at
-        .and_then(|at| at.saturating_add(STATUS_INTERVAL).ok());
+        .and_then(|at| rests_until(at, STATUS_INTERVAL, now));
     let (status_due, next) = match due_at {
-        Some(at) if now < at && status != observed.status => (false, Next::At(at)),
+        Some(at) if status != observed.status => (false, Next::At(at)),
         _ => (true, Next::Await),
     };
     StackPlan {

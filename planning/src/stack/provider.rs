@@ -7,18 +7,16 @@ use crds::cluster_stack::{NO_PROVIDER_REF, NO_TEMPLATE_REF};
 use crds::cluster_stack_release::{FOREIGN_PROVIDER_REF, provider_kind};
 use crds::labels;
 use crds::names::ReleaseTag;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::Value;
 
 use super::observed::{AppliedProviderObject, ProviderObject, ProviderTemplate, ReleaseView, StackObserved};
 use super::plan::StackAction;
+use crate::next::{ECHO, rests_until};
 
 /// A provider's template kind ends in this word; its release kind is the rest.
 const TEMPLATE_SUFFIX: &str = "Template";
-
-/// How long a watch may take to show what was applied. One that is interrupted begins again within this time.
-const ECHO: SignedDuration = SignedDuration::from_secs(10);
 
 /// The annotation of `kubectl apply` describes the object it is on, and would lie on any other.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -92,8 +90,8 @@ pub(super) fn action(observed: &StackObserved, tag: &ReleaseTag, release: &Relea
 }
 
 /// Until when the watch may be behind an apply that was answered: then it is not made again. Who changes the object meanwhile waits as long for the repair.
-pub(super) fn shown_by(observed: &StackObserved, action: &StackAction) -> Option<Timestamp> {
-    applied(observed, action)?.at.saturating_add(ECHO).ok()
+pub(super) fn shown_by(observed: &StackObserved, action: &StackAction, now: Timestamp) -> Option<Timestamp> {
+    rests_until(applied(observed, action)?.at, ECHO, now)
 }
 
 /// When just this was applied last.

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Listing, StackObserved, StackPlan, StackWaiting, plan};
+use crate::next::Next;
 use crate::outage::Outage;
 
 const TAG: &str = "docker-harbor-1-34-";
@@ -250,4 +251,18 @@ fn a_source_that_cannot_be_used_is_nothing_to_wait_for() {
         (stalled.reason.as_deref(), stalled.message.as_deref()),
         (Some("FailedCreateAssetsClient"), Some("use another one"))
     );
+}
+
+#[test]
+fn a_clock_that_was_set_back_holds_back_neither_the_status_nor_a_new_try() {
+    let mut observed = observed(&json!({"versions": ["v1"]}), &known(&["v1"]));
+    let later = now() + jiff::SignedDuration::from_hours(1);
+    observed.status_written_at = Some(later);
+    let failure = json!({"message": "no", "attempts": 9, "at": later});
+    let failure = serde_json::from_value(failure).expect("a failure");
+    let subject = format!("ClusterStackRelease {TAG}v1");
+    observed.failures.insert(subject, failure);
+    let plan = plan(&observed, now());
+    assert!(plan.status_due && plan.actions.len() == 1, "{plan:?}");
+    assert_eq!(plan.next, Next::Await);
 }

@@ -4,8 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::super::{AppliedProviderObject, ProviderObject, StackAction, StackObserved, StackPlan, plan};
-use super::ECHO;
-use crate::next::Next;
+use crate::next::{ECHO, Next};
 
 const TAG: &str = "docker-harbor-1-34-v1";
 
