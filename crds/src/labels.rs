@@ -28,6 +28,8 @@ pub const APPROVE_DATA_LOSS: &str = "clusterstack.x-k8s.io/approve-data-loss";
 pub const SOURCE: &str = "clusterstack.x-k8s.io/source";
 /// Annotation on a provider's release object: the digest that the release is pinned to.
 pub const DIGEST: &str = "clusterstack.x-k8s.io/digest";
+/// Annotation on a provider's release object: digest of all that was applied to it, so that what is no longer wanted is found and taken away.
+pub const APPLIED_DIGEST: &str = "clusterstack.x-k8s.io/applied-digest";
 /// Annotation on the Lease that replicas which share shards hold together: the list of them.
 pub const MEMBERS: &str = "clusterstack.x-k8s.io/members";
 /// Annotation of the Go operator on a `ClusterAddon`: `created` or `upgraded`, written once.

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::observed::{AppliedProviderObject, ProviderObject, ProviderTemplate, ReleaseView, StackObserved};
 use super::plan::StackAction;
+use crate::digest::digest_of_everything;
 use crate::next::{ECHO, rests_until};
 
 /// A provider's template kind ends in this word; its release kind is the rest.
@@ -72,7 +73,9 @@ pub(super) fn action(observed: &StackObserved, tag: &ReleaseTag, release: &Relea
         .cloned()
         .unwrap_or_else(|| Value::Object(serde_json::Map::new()));
     let labels = observed.labels.clone();
-    let annotations = annotations(observed, release);
+    let mut annotations = annotations(observed, release);
+    let applied_digest = digest_of_everything(&(&spec, &labels, &annotations));
+    annotations.insert(labels::APPLIED_DIGEST.to_owned(), applied_digest);
     if current.is_some_and(|object| in_line(object, &spec, &labels, &annotations)) {
         return None;
     }
@@ -126,7 +129,8 @@ fn annotations(observed: &StackObserved, release: &ReleaseView) -> BTreeMap<Stri
     annotations
 }
 
-/// Others may add labels and annotations, and the API server defaults to the spec; what we want has to be there.
+/// Others may add labels and annotations, and the API server defaults to the spec; what we want has to be there, and by the digest among the annotations
+/// it is all that we applied last: what we applied before and want no longer looks like what others add.
 fn in_line(
     object: &ProviderObject,
     spec: &Value,

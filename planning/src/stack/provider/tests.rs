@@ -102,3 +102,37 @@ fn another_template_reaches_an_object_that_was_applied_a_moment_ago() {
     behind.template = serde_json::from_value(template).expect("a template");
     assert!(apply(&plan(&behind, now())).is_some());
 }
+
+#[test]
+fn what_the_template_and_the_stack_no_longer_have_leaves_the_object_of_the_provider() {
+    let spec = json!({"size": "large", "unknown": true});
+    let given = |observed: &mut StackObserved, template: &Value, labels: &Value| {
+        observed.template =
+            serde_json::from_value(json!({"Found": {"template": {"spec": template}}})).expect("a template");
+        observed.labels = serde_json::from_value(labels.clone()).expect("labels");
+    };
+    let mut observed = observed(None);
+    given(&mut observed, &spec, &json!({"team": "blue"}));
+    let Some(StackAction::ApplyProviderObject {
+        spec,
+        labels,
+        annotations,
+        ..
+    }) = apply(&plan(&observed, now()))
+    else {
+        panic!("nothing is applied");
+    };
+    let there = ProviderObject {
+        spec,
+        labels,
+        annotations,
+        ..object(&json!({}))
+    };
+    observed.provider_objects.insert(TAG.to_owned(), there);
+    assert_eq!(apply(&plan(&observed, now())), None, "it is as wanted");
+
+    given(&mut observed, &json!({"size": "large"}), &json!({"team": "blue"}));
+    assert!(apply(&plan(&observed, now())).is_some(), "a field left the template");
+    given(&mut observed, &json!({"size": "large", "unknown": true}), &json!({}));
+    assert!(apply(&plan(&observed, now())).is_some(), "a label left the stack");
+}

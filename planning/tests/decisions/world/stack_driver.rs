@@ -223,8 +223,8 @@ impl World {
                         progress: None,
                     });
                     provider.spec = spec.clone();
-                    provider.labels.extend(labels.clone());
-                    provider.annotations.extend(annotations.clone());
+                    provider.labels.clone_from(labels);
+                    provider.annotations.clone_from(annotations);
                     provider.controller.get_or_insert_with(|| release_uid.clone());
                     Ok(())
                 })
