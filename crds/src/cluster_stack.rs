@@ -240,12 +240,27 @@ pub struct ClusterStackStatus {
     /// What an operator before this one left behind of releases that are no more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub orphans: Option<Orphans>,
+    /// The deletion of releases that was approved, until the last of them is on its way: it goes on after an interruption.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved_prune: Option<ApprovedPrune>,
     /// The value of the annotation clusterstack.x-k8s.io/requestedAt that was answered last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,
     /// What is true of the stack, Ready first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+}
+
+/// A deletion of more than pruneLimit that somebody approved.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovedPrune {
+    /// What the annotation clusterstack.x-k8s.io/approve-prune says. With another value the approval is over.
+    #[serde(default)]
+    pub digest: String,
+    /// The releases that it allows to delete.
+    #[serde(default)]
+    pub releases: Vec<String>,
 }
 
 /// What is left of releases that an operator before this one dropped without deleting their objects.

@@ -1,5 +1,6 @@
 //! Decisions about one ClusterStack: which releases shall exist, what they shall say, and what the stack's status says of them.
 
+mod approval;
 mod findings;
 mod notes;
 mod observed;

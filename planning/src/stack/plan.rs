@@ -11,13 +11,13 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde::{Deserialize, Serialize};
 
+use super::approval::{Permission, permission};
 use super::notes::{Note, notes};
 use super::observed::{Listing, Owner, ProviderTemplate, ReleaseView, StackObserved};
 use super::orphans;
 use super::provider;
 use super::select::{LatestUnknown, Selection, select};
 use super::status;
-use crate::digest::digest;
 use crate::next::{Next, rests_until, retry_delay_seconds};
 use crate::object_key::ObjectKey;
 use crate::pause::Pause;
@@ -204,10 +204,7 @@ pub fn plan(observed: &StackObserved, now: Timestamp) -> StackPlan {
     };
     let mut selection = select(observed, &stem, &channel);
     let mut waiting = waiting(observed, &selection);
-    if waiting
-        .iter()
-        .any(|item| matches!(item, StackWaiting::PruneApproval { .. }))
-    {
+    if !matches!(permission(observed, &selection.left_source), Permission::Given) {
         selection.keep_what_left_the_source();
     }
     let mut actions = actions(observed, &selection);
@@ -434,11 +431,9 @@ fn waiting(observed: &StackObserved, selection: &Selection) -> Vec<StackWaiting>
     if observed.used_by.is_none() {
         waiting.push(StackWaiting::ClusterList);
     }
-    let allowed = observed.spec.prune_limit.of(observed.releases.len());
-    let approval = digest(&selection.left_source);
-    if selection.left_source.len() > allowed && observed.approved_prune.as_ref() != Some(&approval) {
+    if let Permission::Missing(digest) = permission(observed, &selection.left_source) {
         waiting.push(StackWaiting::PruneApproval {
-            digest: approval,
+            digest,
             releases: selection.left_source.len(),
         });
     }

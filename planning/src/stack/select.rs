@@ -29,7 +29,7 @@ pub(super) struct Selection {
     pub(super) wanted: BTreeSet<ReleaseTag>,
     /// The stack's releases that have to go.
     pub(super) unwanted: BTreeSet<ReleaseTag>,
-    /// Those of `unwanted` that the source no longer lists.
+    /// Those of `unwanted` that the source no longer lists, and that are not going yet: what is decided is neither counted nor approved again.
     pub(super) left_source: BTreeSet<ReleaseTag>,
 }
 
@@ -83,7 +83,7 @@ pub(super) fn select(observed: &StackObserved, stem: &ReleaseStem, channel: &Cha
     let left_source = match &observed.listing {
         Listing::Known { .. } => unwanted
             .iter()
-            .filter(|tag| !published.contains_key(*tag))
+            .filter(|tag| !published.contains_key(*tag) && !owned[*tag].deleting)
             .cloned()
             .collect(),
         _ => BTreeSet::new(),

@@ -7,6 +7,7 @@ use crds::conditions::{ConditionType, Finding, Reason, Severity, find, is_true, 
 use crds::names::{ReleaseStem, ReleaseTag};
 use jiff::Timestamp;
 
+use super::approval;
 use super::findings::findings;
 use super::observed::{ListedRelease, Listing, Owner, ReleaseView, StackObserved};
 use super::obstacle::{explanation, is_usable};
@@ -52,6 +53,7 @@ pub(super) fn status(
             .filter(|tag| !observed.releases.get(tag).is_some_and(is_usable)),
         orphans: orphans::status(observed, &selection.wanted),
         last_handled_reconcile_at: handled(observed),
+        approved_prune: approval::status(observed, &selection.left_source),
         conditions: merge(
             &observed.status.conditions,
             findings(observed, selection, actions, waiting),

@@ -266,3 +266,83 @@ fn a_clock_that_was_set_back_holds_back_neither_the_status_nor_a_new_try() {
     assert!(plan.status_due && plan.actions.len() == 1, "{plan:?}");
     assert_eq!(plan.next, Next::Await);
 }
+
+/// A stack whose source holds none of these releases any more.
+fn deserted(versions: std::ops::RangeInclusive<u32>) -> StackObserved {
+    let mut observed = observed(&json!({}), &known(&[]));
+    for number in versions {
+        let broken = json!({"type": "Ready", "status": "False", "reason": "RenderFailed", "lastTransitionTime": "2026-11-21T09:00:00Z"});
+        release(&mut observed, &format!("v{number}"), false, &broken);
+    }
+    observed
+}
+
+/// The releases that a plan deletes, and the digest that it wants to have approved.
+fn prune(plan: &StackPlan) -> (Vec<String>, Option<String>) {
+    let deleted = plan.actions.iter().filter_map(|action| match action {
+        super::StackAction::DeleteRelease { tag, .. } => Some(tag.clone()),
+        _ => None,
+    });
+    let digest = plan.waiting.iter().find_map(|waiting| match waiting {
+        StackWaiting::PruneApproval { digest, .. } => Some(digest.clone()),
+        _ => None,
+    });
+    (deleted.collect(), digest)
+}
+
+/// The same stack after somebody has approved what it wants to have approved and the status says so.
+fn approved(mut observed: StackObserved) -> StackObserved {
+    observed.approved_prune = prune(&plan(&observed, now())).1;
+    let recording = plan(&observed, now());
+    assert_eq!(
+        prune(&recording),
+        (vec![], None),
+        "the status has to say first what is approved"
+    );
+    observed.status = recording.status;
+    observed
+}
+
+#[test]
+fn releases_that_are_going_are_neither_counted_nor_approved_again() {
+    let mut observed = approved(deserted(1..=14));
+    assert_eq!(prune(&plan(&observed, now())).0.len(), 14);
+    observed.status.approved_prune = None;
+    for view in observed.releases.values_mut() {
+        view.deleting = true;
+    }
+    observed.releases.pop_first();
+    assert_eq!(prune(&plan(&observed, now())), (vec![], None));
+    observed.releases.values_mut().next().expect("a release").deleting = false;
+    let (deleted, digest) = prune(&plan(&observed, now()));
+    assert_eq!((deleted.len(), digest), (1, None), "one may always go");
+}
+
+#[test]
+fn an_approved_deletion_goes_on_after_an_interruption_and_allows_nothing_else() {
+    let mut observed = approved(deserted(1..=14));
+    // Two are gone, then the process was killed.
+    observed.releases.pop_first();
+    observed.releases.pop_first();
+    let going_on = plan(&observed, now());
+    assert_eq!(prune(&going_on).0.len(), 12);
+    assert!(going_on.status.approved_prune.is_some());
+
+    let mut more = observed.clone();
+    more.releases.extend(deserted(99..=99).releases);
+    let (deleted, digest) = prune(&plan(&more, now()));
+    assert!(
+        deleted.is_empty() && digest.is_some(),
+        "another one left the source: {deleted:?}"
+    );
+
+    let mut taken_back = observed.clone();
+    taken_back.approved_prune = None;
+    assert!(prune(&plan(&taken_back, now())).1.is_some());
+    assert_eq!(plan(&taken_back, now()).status.approved_prune, None);
+
+    for view in observed.releases.values_mut() {
+        view.deleting = true;
+    }
+    assert_eq!(plan(&observed, now()).status.approved_prune, None, "it is done");
+}
