@@ -13,6 +13,7 @@ pub mod outage;
 mod pause;
 pub mod polling;
 pub mod release;
+mod shortening;
 pub mod stack;
 pub mod stored_data;
 pub mod topology;

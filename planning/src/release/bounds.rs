@@ -7,6 +7,7 @@ use crds::resource::Resource;
 use super::inventory::key_of;
 use super::observed::{ReleaseObserved, Rendering};
 use crate::object_key::ObjectKey;
+use crate::shortening::shorten;
 
 /// Room for the rows without their errors. An API server stores at most 1.5 MiB (the default of etcd's `--max-request-bytes`) of an object with
 /// its spec, its conditions, the errors of its rows and the escapes of JSON.
@@ -14,9 +15,6 @@ const INVENTORY_BYTES: usize = 896 * 1024;
 
 /// What a row takes besides the names of its object: field names and punctuation, digest, states, and the name of a field manager or of a release.
 const ROW_BYTES: usize = 288;
-
-/// Room for the errors of all rows. Their conditions tell the first ones in full.
-const ERROR_BYTES: usize = 256 * 1024;
 
 /// Says why the rendering cannot be installed, when it has more objects than a status can list.
 pub(super) fn too_large(observed: &ReleaseObserved) -> Option<String> {
@@ -46,14 +44,7 @@ fn row_bytes(key: &ObjectKey) -> usize {
 
 /// Shortens the errors where all of them together are too long.
 pub(super) fn shorten_errors(rows: &mut [Resource]) {
-    let errors = || rows.iter().map(|row| row.error.len());
-    if errors().sum::<usize>() <= ERROR_BYTES {
-        return;
-    }
-    let each = ERROR_BYTES / errors().filter(|length| *length > 0).count();
-    for row in rows {
-        row.error.truncate(row.error.floor_char_boundary(each));
-    }
+    shorten(rows.iter_mut().map(|row| &mut row.error));
 }
 
 #[cfg(test)]

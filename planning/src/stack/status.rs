@@ -14,6 +14,7 @@ use super::obstacle::{explanation, is_usable};
 use super::orphans;
 use super::plan::{StackAction, StackWaiting};
 use super::select::Selection;
+use crate::shortening::shorten;
 
 /// How many releases the catalogue in the status names; the rest is a count.
 const CATALOGUE: usize = 50;
@@ -41,7 +42,7 @@ pub(super) fn status(
     ClusterStackStatus {
         observed_generation: Some(observed.generation),
         latest_release: latest_release(observed, selection),
-        summary: views.iter().map(|(tag, view)| summary(tag, *view)).collect(),
+        summary: summaries(&views),
         usable_versions: (!ready.is_empty()).then(|| ready.join(", ")),
         available,
         available_count,
@@ -52,8 +53,8 @@ pub(super) fn status(
             .map(ToString::to_string)
             .filter(|tag| !observed.releases.get(tag).is_some_and(is_usable)),
         orphans: orphans::status(observed, &selection.wanted),
-        last_handled_reconcile_at: handled(observed),
         approved_prune: approval::status(observed, &selection.left_source),
+        last_handled_reconcile_at: handled(observed),
         conditions: merge(
             &observed.status.conditions,
             findings(observed, selection, actions, waiting),
@@ -101,6 +102,12 @@ fn latest_release(observed: &StackObserved, selection: &Selection) -> Option<Str
         .as_deref()
         .unwrap_or_default();
     Some(format!("{} | {kubernetes}", tag.class_name()))
+}
+
+fn summaries(views: &BTreeMap<&ReleaseTag, Option<&ReleaseView>>) -> Vec<ReleaseSummary> {
+    let mut summaries: Vec<ReleaseSummary> = views.iter().map(|(tag, view)| summary(tag, *view)).collect();
+    shorten(summaries.iter_mut().filter_map(|summary| summary.message.as_mut()));
+    summaries
 }
 
 fn summary(tag: &ReleaseTag, view: Option<&ReleaseView>) -> ReleaseSummary {

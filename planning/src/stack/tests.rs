@@ -346,3 +346,24 @@ fn an_approved_deletion_goes_on_after_an_interruption_and_allows_nothing_else() 
     }
     assert_eq!(plan(&observed, now()).status.approved_prune, None, "it is done");
 }
+
+#[test]
+fn the_status_of_the_largest_stack_fits_into_what_an_api_server_stores() {
+    let versions: Vec<String> = (0..crds::cluster_stack::VERSIONS_LENGTH)
+        .map(|number| format!("v0-sha.{number:0>56}"))
+        .collect();
+    let mut observed = observed(&json!({"versions": versions}), &known(&[]));
+    for version in &versions {
+        let broken = json!({
+            "type": "Ready", "status": "False", "severity": "Error", "lastTransitionTime": "2026-11-21T10:00:00Z",
+            "reason": "IssueWithReleaseAssets", "message": "\"".repeat(MESSAGE_BYTES),
+        });
+        release(&mut observed, &version.replace('.', "-"), false, &broken);
+    }
+    let status = plan(&observed, now()).status;
+    assert_eq!(status.summary.len(), versions.len());
+    let bytes = serde_json::to_vec(&status).expect("JSON").len();
+    assert!(bytes < 1_200_000, "{bytes} bytes");
+    let told = |summary: &crds::cluster_stack::ReleaseSummary| summary.message.as_ref().map_or(0, String::len);
+    assert!(status.summary.iter().all(|summary| told(summary) > 200));
+}
