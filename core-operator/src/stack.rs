@@ -36,7 +36,8 @@ pub(crate) async fn reconcile(context: Arc<Context>, namespace: String, name: St
         return Look::NotOurs;
     };
     let uid = stack.uid().unwrap_or_default();
-    context.stack_memories.begin(&uid, pass.term());
+    let requested_at = stack.annotations().get(labels::REQUESTED_AT);
+    context.stack_memories.begin(&uid, pass.term(), requested_at);
     let work = Box::pin(work_on(&context, stack, &namespace, &name));
     Look::Done(reconciled("ClusterStack", &namespace, &name, work).await)
 }

@@ -13,6 +13,8 @@ use planning::stack::{ActionFailure, AppliedProviderObject, StackAction};
 pub(super) struct StackMemory {
     /// Of the shard in which it is.
     term: u64,
+    /// The last wish for a look that was heard.
+    requested_at: Option<String>,
     /// When its status was last written.
     pub(super) status_written_at: Option<Timestamp>,
     /// How often in a row its status could not be written.
@@ -30,16 +32,25 @@ pub(crate) struct StackMemories {
 }
 
 impl StackMemories {
-    /// A pass begins. What is remembered of an earlier term of the shard is forgotten: others worked on the stack since.
-    pub(super) fn begin(&self, uid: &str, term: u64) {
-        self.change(uid, |memory| {
-            if memory.term != term {
-                *memory = StackMemory {
-                    term,
-                    ..StackMemory::default()
-                };
+    /// A pass begins. What is remembered of an earlier term of the shard is forgotten: others worked on the stack since. Who asks for a look wants to
+    /// see what becomes of it now: waits after failures end.
+    pub(super) fn begin(&self, uid: &str, term: u64, requested_at: Option<&String>) {
+        let mut memories = self.by_uid.lock().unwrap_or_else(PoisonError::into_inner);
+        let memory = memories.entry(uid.to_owned()).or_default();
+        if memory.term != term {
+            *memory = StackMemory {
+                term,
+                ..StackMemory::default()
+            };
+        }
+        if memory.requested_at.as_ref() != requested_at {
+            memory.requested_at = requested_at.cloned();
+            // A wish that is taken back asks for nothing.
+            if requested_at.is_some() {
+                memory.failures.clear();
+                memory.status_refusals = 0;
             }
-        });
+        }
     }
 
     /// A copy of what is remembered.
@@ -100,9 +111,12 @@ impl StackMemories {
         self.by_uid.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
     }
 
+    /// Of a stack that was forgotten during the pass nothing is remembered.
     fn change(&self, uid: &str, change: impl FnOnce(&mut StackMemory)) {
         let mut memories = self.by_uid.lock().unwrap_or_else(PoisonError::into_inner);
-        change(memories.entry(uid.to_owned()).or_default());
+        if let Some(memory) = memories.get_mut(uid) {
+            change(memory);
+        }
     }
 }
 
@@ -113,11 +127,43 @@ mod tests {
     #[test]
     fn a_shard_that_was_another_process_s_is_begun_without_memory() {
         let memories = StackMemories::default();
-        memories.begin("a", 1);
+        memories.begin("a", 1, None);
         memories.status_written("a", Timestamp::UNIX_EPOCH);
-        memories.begin("a", 1);
+        memories.begin("a", 1, None);
         assert!(memories.of("a").status_written_at.is_some(), "the shard is the same");
-        memories.begin("a", 2);
+        memories.begin("a", 2, None);
         assert!(memories.of("a").status_written_at.is_none());
+    }
+
+    #[test]
+    fn a_new_wish_ends_the_waits_after_failures_once() {
+        let memories = StackMemories::default();
+        let action = StackAction::DeleteRelease {
+            tag: "docker-harbor-1-34-v1".to_owned(),
+            uid: "v1".to_owned(),
+        };
+        let wish = |text: &str| Some(text.to_owned());
+        memories.begin("a", 1, None);
+        for (wish, ends) in [
+            (None, false),
+            (wish("now"), true),
+            (wish("now"), false),
+            (wish("again"), true),
+            (None, false),
+            (wish("again"), true),
+        ] {
+            memories.acted("a", &action, Err("no".to_owned()), Timestamp::UNIX_EPOCH);
+            memories.begin("a", 1, wish.as_ref());
+            assert_eq!(memories.of("a").failures.is_empty(), ends, "{wish:?}");
+        }
+    }
+
+    #[test]
+    fn a_pass_that_ends_after_its_stack_has_gone_leaves_nothing_behind() {
+        let memories = StackMemories::default();
+        memories.begin("a", 1, None);
+        memories.forget("a");
+        memories.status_written("a", Timestamp::UNIX_EPOCH);
+        assert!(memories.by_uid.lock().expect("the memories").is_empty());
     }
 }
