@@ -26,6 +26,10 @@ const SIDE_BY_SIDE: usize = 16;
 /// How long the creation of a release waits for the kinds of its objects: long enough for a chart that renders as charts do.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// What is said of a write that the API server took and did not keep.
+const NOT_KEPT: &str = "the API server took the release and dropped or changed a part of it: bring the CRDs of this operator up to date, or stop \
+    the policy that changes its objects";
+
 /// Performs all actions and remembers how they ended; true when one of them failed.
 pub(super) async fn execute(context: &Context, stack: &ClusterStack, actions: &[StackAction]) -> bool {
     let uid = stack.uid().unwrap_or_default();
@@ -217,8 +221,13 @@ async fn replace(
     let replaced = api(context, stack)
         .replace(&release.name_any(), &params, &release)
         .await;
-    context.releases.note(replaced.map_err(|error| words_of(&error))?);
-    Ok(())
+    let replaced = replaced.map_err(|error| words_of(&error))?;
+    let is_kept = replaced.spec == release.spec
+        && replaced.owner_references() == release.owner_references()
+        && replaced.labels().get(labels::WATCH_FILTER) == release.labels().get(labels::WATCH_FILTER);
+    context.releases.note(replaced);
+    // What is not kept is due again at once, and would be for ever.
+    is_kept.then_some(()).ok_or_else(|| NOT_KEPT.to_owned())
 }
 
 async fn delete(context: &Context, stack: &ClusterStack, tag: &str, uid: &str) -> Result<(), String> {
