@@ -260,16 +260,24 @@ async fn delete(context: &Context, stack: &ClusterStack, tag: &str, uid: &str) -
                 release = tag,
                 "release deleted"
             );
-            if let Some(terminating) = either.left() {
-                context.releases.note(terminating);
+            match either.left() {
+                Some(terminating) => context.releases.note(terminating),
+                None => context.releases.bury(&current),
             }
             Ok(())
         }
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            // The watch may be behind, and it would be deleted again and again until it is not.
+            context.releases.bury(&current);
+            Ok(())
+        }
         Err(kube::Error::Api(status)) if status.code == 409 => {
             // Decided anew on what it is by now.
-            let newer = api(context, stack).get(tag).await;
-            context.releases.note(newer.map_err(|error| words_of(&error))?);
+            let newer = api(context, stack).get_opt(tag).await;
+            match newer.map_err(|error| words_of(&error))? {
+                Some(newer) => context.releases.note(newer),
+                None => context.releases.bury(&current),
+            }
             Ok(())
         }
         Err(error) => Err(words_of(&error)),
