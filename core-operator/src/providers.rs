@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 /// What is kept of one object of a provider.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ProviderState {
+    pub(crate) uid: String,
     pub(crate) spec: Value,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) annotations: BTreeMap<String, String>,
@@ -166,6 +167,7 @@ pub(crate) fn project(object: &DynamicObject) -> ProviderState {
         spec: object.data.get("spec").cloned().unwrap_or_default(),
         labels: object.labels().clone(),
         annotations: object.annotations().clone(),
+        uid: object.uid().unwrap_or_default(),
         deleting: object.metadata.deletion_timestamp.is_some(),
         controller: object
             .owner_references()

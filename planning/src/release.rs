@@ -29,8 +29,8 @@ pub use inventory::{Inventoried, key_of};
 pub use news::{corrected, corrections};
 pub use object::{Sync, SyncState, decide};
 pub use observed::{
-    Assets, Attempt, Belongs, Drifted, Failure, HealthSeen, Holder, Intent, KindScope, ObjectMemory, ObjectObserved,
-    Provider, ProviderProgress, Read, ReleaseObserved, RenderAttempts, Rendering, Seen, Verified,
+    Assets, Attempt, Belongs, Controlled, Drifted, Failure, HealthSeen, Holder, Intent, KindScope, ObjectMemory,
+    ObjectObserved, Provider, ProviderProgress, Read, ReleaseObserved, RenderAttempts, Rendering, Seen, Verified,
 };
 pub use plan::{ReleasePlan, plan};
 pub use prune::prune_digest;

@@ -124,7 +124,7 @@ impl Pass<'_> {
     ) -> Result<Option<ClusterStackRelease>, Failed> {
         match action {
             ReleaseAction::Mark { group_kinds } => self.mark(release, group_kinds).await.map(Some),
-            ReleaseAction::ControlProvider => provider::control(self.context, release)
+            ReleaseAction::ControlProvider { uid } => provider::control(self.context, release, uid, self.memory)
                 .await
                 .map(|()| None)
                 .map_err(Failed),

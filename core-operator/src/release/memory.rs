@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use planning::object_key::ObjectKey;
-use planning::release::{Intent, ObjectMemory, RenderAttempts};
+use planning::release::{Controlled, Intent, ObjectMemory, RenderAttempts};
 
 use crds::{ClusterStackRelease, labels};
 
@@ -40,6 +40,8 @@ pub(crate) struct ReleaseMemory {
     pub(crate) unrendered: Option<(String, String, Option<RenderAttempts>)>,
     /// When the API server itself was asked last whether a Cluster uses the release, which is to go, and said that none does.
     pub(crate) unused: Option<Timestamp>,
+    /// The provider's object that the release became the owner of last.
+    pub(crate) controlled: Option<Controlled>,
     /// When its status was last written.
     pub(crate) status_written_at: Option<Timestamp>,
     /// How often in a row the release object itself could not be written.

@@ -73,7 +73,10 @@ pub(crate) async fn observe(
     let unlisted = unlisted(context, &group_kinds).await;
     let mut objects = objects(context, part_of, &status, &group_kinds, &rendering, &brought, memory).await;
     observe_sharing(context, release, &rendering, &mut objects);
-    let status_written_at = lock(memory).status_written_at;
+    let (status_written_at, controlled) = {
+        let memory = lock(memory);
+        (memory.status_written_at, memory.controlled.clone())
+    };
     let observed = ReleaseObserved {
         namespace: namespace.clone(),
         uid: release.uid().unwrap_or_default(),
@@ -94,6 +97,7 @@ pub(crate) async fn observe(
         used_by,
         assets,
         provider: provider(context, release).await,
+        controlled,
         rendering,
         objects,
         tag,

@@ -83,7 +83,7 @@ pub(super) fn writes_itself(step: &Step) -> bool {
         matches!(
             action,
             ReleaseAction::Mark { .. }
-                | ReleaseAction::ControlProvider
+                | ReleaseAction::ControlProvider { .. }
                 | ReleaseAction::RecordInventory { .. }
                 | ReleaseAction::RemoveFinalizer
         )

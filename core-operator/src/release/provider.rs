@@ -1,5 +1,7 @@
 //! The provider's release object, as the release sees it: found by reference, read from a watch, controlled by an owner reference.
 
+use std::sync::Mutex;
+
 use crds::cluster_stack_release::{FOREIGN_PROVIDER_REF, provider_kind};
 use crds::events::Happening;
 use crds::{ClusterStackRelease, PROVIDER_GROUP};
@@ -9,9 +11,11 @@ use kube::{Resource, ResourceExt};
 use operator_kit::events::EventType;
 use operator_kit::failure::{chain, words_of};
 use operator_kit::object::{GroupKind, ObjectKey};
-use planning::release::Provider;
+use planning::release::{Controlled, Provider};
 use serde_json::json;
 
+use super::memory::ReleaseMemory;
+use super::observe::lock;
 use crate::context::Context;
 use crate::providers::ProviderState;
 
@@ -41,6 +45,7 @@ fn found(release: &ClusterStackRelease, state: &ProviderState) -> Provider {
         .as_ref()
         .is_some_and(|controller| controller.uid == uid);
     Provider::Found {
+        uid: state.uid.clone(),
         ready: state.ready,
         controlled,
         foreign_controller: state
@@ -60,16 +65,27 @@ pub(crate) fn group_kind(reference: &ObjectReference) -> Option<GroupKind> {
 }
 
 /// Makes the release the controlling owner of the provider's object, so that the object goes when the release goes.
-pub(super) async fn control(context: &Context, release: &ClusterStackRelease) -> Result<(), String> {
-    take_control(context, release).await.inspect_err(|error| {
+pub(super) async fn control(
+    context: &Context,
+    release: &ClusterStackRelease,
+    uid: &str,
+    memory: &Mutex<ReleaseMemory>,
+) -> Result<(), String> {
+    let controlled = take_control(context, release, uid).await.inspect_err(|error| {
         // The status, which would tell, is not written before this has been done.
         let message = format!("unable to take the provider's object under control: {error}");
         let (about, events) = (release.object_ref(&()), &context.events);
         events.publish(about, EventType::Warning, Happening::ProviderNotControlled, &message);
-    })
+    });
+    controlled?;
+    lock(memory).controlled = Some(Controlled {
+        uid: uid.to_owned(),
+        at: context.now(),
+    });
+    Ok(())
 }
 
-async fn take_control(context: &Context, release: &ClusterStackRelease) -> Result<(), String> {
+async fn take_control(context: &Context, release: &ClusterStackRelease, uid: &str) -> Result<(), String> {
     let reference = release
         .spec
         .provider_ref
@@ -92,7 +108,8 @@ async fn take_control(context: &Context, release: &ClusterStackRelease) -> Resul
     let body = json!({
         "apiVersion": resolved.resource.api_version,
         "kind": resolved.resource.kind,
-        "metadata": {"name": name, "ownerReferences": [owner_reference(release)]},
+        // Gone in between, it must not come back as a husk.
+        "metadata": {"name": name, "uid": uid, "ownerReferences": [owner_reference(release)]},
     });
     let params = PatchParams {
         field_manager: Some(CONTROL_FIELD_MANAGER.to_owned()),

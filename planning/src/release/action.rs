@@ -24,8 +24,11 @@ pub enum ReleaseAction {
         /// The kinds that the annotation has to name.
         group_kinds: BTreeSet<GroupKind>,
     },
-    /// Make the release the controlling owner of the provider's object.
-    ControlProvider,
+    /// Make the release the controlling owner of the provider's object, provided that it still has this identity.
+    ControlProvider {
+        /// The identity.
+        uid: String,
+    },
     /// Write this status now: it holds the inventory of what the next steps create.
     RecordInventory {
         /// The status to write.
@@ -94,7 +97,7 @@ impl ReleaseAction {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Mark { .. } => "mark",
-            Self::ControlProvider => "control provider",
+            Self::ControlProvider { .. } => "control provider",
             Self::RecordInventory { .. } => "record inventory",
             Self::Apply { .. } => "apply",
             Self::Check { .. } => "check",
@@ -113,7 +116,9 @@ impl ReleaseAction {
             | Self::Read { key }
             | Self::TakeOver { key }
             | Self::Delete { key, .. } => Some(key),
-            Self::Mark { .. } | Self::ControlProvider | Self::RecordInventory { .. } | Self::RemoveFinalizer => None,
+            Self::Mark { .. } | Self::ControlProvider { .. } | Self::RecordInventory { .. } | Self::RemoveFinalizer => {
+                None
+            }
         }
     }
 

@@ -55,6 +55,9 @@ pub struct ReleaseObserved {
     pub assets: Assets,
     /// The provider's release object.
     pub provider: Provider,
+    /// The provider's object that this process made the release the controlling owner of last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controlled: Option<Controlled>,
     /// The class chart turned into objects.
     pub rendering: Rendering,
     /// Every object that the inventory names, the rendering wants or a watch shows with our mark.
@@ -148,6 +151,9 @@ pub enum Provider {
         /// Who else is its controlling owner.
         foreign_controller: Option<String>,
         /// `status.phase`, when the provider tells.
+        /// Its identity.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        uid: String,
         phase: Option<String>,
         /// `status.message`, or the message of its Ready condition.
         message: Option<String>,
@@ -164,6 +170,15 @@ pub struct ProviderProgress {
     pub done: u64,
     /// What there is to do, as far as the provider knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+/// A provider's object that was taken under control.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Controlled {
+    /// Its identity.
+    pub uid: String,
+    /// When.
+    pub at: Timestamp,
+}
+
     pub total: Option<u64>,
     /// Of what, such as `bytes` or `images`; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -97,6 +97,7 @@ mod tests {
 
     fn says(ready: bool, done: u64) -> Provider {
         Provider::Found {
+            uid: "p".to_owned(),
             ready,
             controlled: true,
             foreign_controller: None,

@@ -18,7 +18,7 @@ use super::pacing::paced;
 use super::prune::Fate;
 use super::status;
 use super::waiting::{self, Waiting};
-use crate::next::Next;
+use crate::next::{ECHO, Next, rests_until};
 use crate::object_key::{GroupKind, ObjectKey};
 use crate::pause::Pause;
 use crate::waves::{Wave, wave_of};
@@ -74,7 +74,7 @@ fn decided(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
     } else {
         installation(observed, now)
     };
-    let mut steps = preparation(observed, &objects);
+    let mut steps = preparation(observed, &objects, now);
     steps.extend(looks(&objects));
     steps.extend(applications(observed, &objects));
     steps.extend(deletions(&objects));
@@ -87,6 +87,7 @@ fn decided(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
     let (status, in_full) = paced(observed, status, now);
     let next = next(&objects)
         .sooner(next_rendering(&observed.rendering, now))
+        .sooner(control_shown_by(observed, now).map_or(Next::Await, Next::At))
         .sooner(in_full);
     ReleasePlan {
         steps,
@@ -127,19 +128,15 @@ fn released(observed: &ReleaseObserved, objects: &Objects) -> bool {
 }
 
 /// What has to be on the release object and on the provider's before anything else is written.
-fn preparation(observed: &ReleaseObserved, objects: &Objects) -> Vec<Step> {
+fn preparation(observed: &ReleaseObserved, objects: &Objects, now: Timestamp) -> Vec<Step> {
     let mut steps = Vec::new();
     if observed.deleting {
         return steps;
     }
-    if let Provider::Found {
-        controlled: false,
-        foreign_controller: None,
-        ..
-    } = &observed.provider
-        && refers_to_its_own(observed)
+    if let Some(uid) = uncontrolled(observed)
+        && control_shown_by(observed, now).is_none()
     {
-        steps.push(Step::gate(vec![ReleaseAction::ControlProvider]));
+        steps.push(Step::gate(vec![ReleaseAction::ControlProvider { uid: uid.clone() }]));
     }
     let kinds: BTreeSet<GroupKind> = objects.wanted.keys().map(ObjectKey::group_kind).collect();
     if !observed.finalizer || !kinds.is_subset(&observed.group_kinds) {
@@ -166,6 +163,26 @@ fn insert_inventory(
     let pins = |status: &ClusterStackReleaseStatus| status.assets.as_ref().map(|assets| assets.digest.clone());
     let unpinned = pins(status) != pins(&observed.status);
     let mut applied = objects.wanted.iter().filter(|(_, sync)| sync.is_apply());
+/// The identity of the provider's object, if the release has yet to become its controlling owner.
+fn uncontrolled(observed: &ReleaseObserved) -> Option<&String> {
+    match &observed.provider {
+        Provider::Found {
+            uid,
+            controlled: false,
+            foreign_controller: None,
+            ..
+        } if !observed.deleting && refers_to_its_own(observed) => Some(uid),
+        _ => None,
+    }
+}
+
+/// Until when the watch may be behind the moment in which the release became its owner.
+fn control_shown_by(observed: &ReleaseObserved, now: Timestamp) -> Option<Timestamp> {
+    let taken = observed.controlled.as_ref()?;
+    let is_this = uncontrolled(observed) == Some(&taken.uid);
+    rests_until(taken.at, ECHO, now).filter(|_| is_this)
+}
+
     if !applied.any(|(key, _)| unpinned || inventoried(observed, key) == Inventoried::No) {
         return;
     }
@@ -292,3 +309,6 @@ impl Sync {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

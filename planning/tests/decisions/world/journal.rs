@@ -94,7 +94,7 @@ pub(crate) fn of_release(action: &ReleaseAction) -> String {
             let kinds: Vec<&str> = group_kinds.iter().map(|group_kind| group_kind.kind.as_str()).collect();
             format!("mark [{}]", kinds.join(", "))
         }
-        ReleaseAction::ControlProvider => "control the provider's object".to_owned(),
+        ReleaseAction::ControlProvider { .. } => "control the provider's object".to_owned(),
         ReleaseAction::RecordInventory { status } => format!("record an inventory of {}", status.resources.len()),
         ReleaseAction::Apply { key, why, force } => {
             format!(

@@ -84,7 +84,7 @@ impl World {
                 self.change_release(tag, |release| release.status = (**status).clone())
             }
             ReleaseAction::RemoveFinalizer => self.remove_finalizer(tag),
-            ReleaseAction::ControlProvider => self.write(None, |api| {
+            ReleaseAction::ControlProvider { .. } => self.write(None, |api| {
                 let uid = api.releases.get(tag).map(|release| release.uid.clone());
                 if let Some(provider) = api.providers.get_mut(tag) {
                     provider.controller = uid;

@@ -78,6 +78,8 @@ impl World {
             approved_prune: release.annotations.get(labels::APPROVE_PRUNE).cloned(),
             used_by: (release.deleting && self.has_listed()).then(|| self.api.users_of(tag)),
             provider: self.provider(&release),
+            // The world shows at once what was written.
+            controlled: None,
             spec: release.spec,
             status: release.status,
             status_written_at: self.process.release_status_written_at.get(tag).copied(),
@@ -188,6 +190,7 @@ impl World {
             .providers
             .get(&name)
             .map_or(Provider::Missing, |provider| Provider::Found {
+                uid: name.clone(),
                 ready: provider.ready,
                 controlled: provider.controller.as_ref() == Some(&release.uid),
                 foreign_controller: provider
