@@ -359,7 +359,8 @@ impl Pass<'_> {
         let before = self.context.objects.get(key);
         match read(&self.context.client, &self.context.discovery, key).await {
             Ok(live) => {
-                if let (None, Some(before)) = (&live, before) {
+                let marked = |live: &DynamicObject| Seen::of(&live.metadata, labels::PART_OF).is_some();
+                if let Some(before) = before.filter(|_| !live.as_ref().is_some_and(marked)) {
                     self.forget(key, &before).await;
                 }
                 let mut memory = lock(self.memory);
@@ -371,7 +372,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Forgets a sight of what is gone. Of a kind that is not served nothing is known: its objects come back with it.
+    /// Forgets a sight of what is gone, or has lost its mark: the watch may be behind. Of a kind that is not served nothing is known: its objects come back with it.
     async fn forget(&self, key: &ObjectKey, before: &Seen) {
         if let Ok(Some(_)) = self.context.discovery.resolve_kind(&key.group_kind()).await {
             self.context.objects.note_absent(key, before);
