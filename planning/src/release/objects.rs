@@ -24,14 +24,17 @@ pub(super) struct Objects {
     pub(super) held: BTreeSet<ObjectKey>,
 }
 
-/// Whether the objects may be created: the provider has done its part, or had when they were (told by the inventory, or by their marks).
+/// Whether the objects may be created: the provider has done its part, or had when they were (told by the inventory, or by their marks). Marks can be
+/// copied: only those count of objects that the release asks for.
 pub(super) fn may_install(observed: &ReleaseObserved) -> bool {
-    match &observed.provider {
-        Provider::NotWanted | Provider::Found { ready: true, .. } => true,
-        _ => {
-            let marked = |object: &ObjectObserved| object.seen.as_ref().is_some_and(|seen| seen.ours);
-            !observed.status.resources.is_empty() || observed.objects.values().any(marked)
-        }
+    match (&observed.provider, &observed.rendering) {
+        (Provider::NotWanted | Provider::Found { ready: true, .. }, _) => true,
+        _ if !observed.status.resources.is_empty() => true,
+        (_, Rendering::Rendered { intents }) => observed.objects.iter().any(|(key, object)| {
+            let marked = object.seen.as_ref().is_some_and(|seen| seen.ours);
+            marked && intents.contains_key(key)
+        }),
+        _ => false,
     }
 }
 

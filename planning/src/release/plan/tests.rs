@@ -1,10 +1,13 @@
 //! Steps of a release with a provider, for which the modelled world of the scenarios has no commands.
 
-use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::super::observed::Controlled;
+use super::super::observed::{Controlled, ObjectObserved, Seen};
 use super::*;
+use crate::object_key::ObjectRef;
 
 const TAG: &str = "docker-harbor-1-34-v1";
 
@@ -62,4 +65,75 @@ fn the_provider_s_object_is_not_taken_again_before_the_watch_may_have_shown_it()
 
     observed.provider = uncontrolled("another");
     assert_eq!(taken(&plan(&observed, now())).as_deref(), Some("another"));
+}
+
+fn seen(ours: bool) -> ObjectObserved {
+    ObjectObserved {
+        version: "v1beta1".to_owned(),
+        served: true,
+        watched: true,
+        seen: Some(Seen {
+            uid: "o".to_owned(),
+            trigger: "o g1".to_owned(),
+            resource_version: "1".to_owned(),
+            ours,
+            deleting: false,
+        }),
+        ..ObjectObserved::default()
+    }
+}
+
+/// A release that asks for one object.
+fn installed(key: &ObjectKey) -> ReleaseObserved {
+    let mut observed = observed(Provider::NotWanted);
+    let files =
+        json!({ "Ready": { "digest": "sha256:f", "source": "directory /releases", "kubernetes_version": "v1.34.1" } });
+    observed.assets = serde_json::from_value(files).expect("files");
+    let intent = Intent {
+        object: ObjectRef {
+            version: "v1beta1".to_owned(),
+            key: key.clone(),
+        },
+        digest: "sha256:a".to_owned(),
+        wave: wave_of(&key.group_kind()),
+    };
+    observed.rendering = Rendering::Rendered {
+        intents: BTreeMap::from([(key.clone(), intent)]),
+    };
+    observed.group_kinds = [key.group_kind()].into();
+    observed
+}
+
+#[test]
+fn a_copy_of_a_marked_object_opens_no_gate() {
+    let key = |name: &str| ObjectKey::new("cluster.x-k8s.io", "ClusterClass", "fleet", name);
+    let acts = |marked: &str| {
+        let mut observed = installed(&key(TAG));
+        observed.provider = Provider::Missing;
+        observed.objects.insert(key(marked), seen(true));
+        let absent = || ObjectObserved {
+            seen: None,
+            ..seen(true)
+        };
+        observed.objects.entry(key(TAG)).or_insert_with(absent);
+        let plan = plan(&observed, now());
+        plan.steps
+            .iter()
+            .any(|step| step.actions.iter().any(|action| action.object().is_some()))
+    };
+    assert!(!acts("docker-harbor-1-34-copy"));
+    assert!(acts(TAG), "it was installed before its status was lost");
+}
+
+#[test]
+fn a_clock_that_was_set_back_holds_no_object_up() {
+    let mut observed = observed(Provider::NotWanted);
+    observed.rendering = Rendering::Failed {
+        message: "it took long".to_owned(),
+        transient: Some(crate::release::RenderAttempts {
+            attempts: 9,
+            at: now() + SignedDuration::from_hours(1),
+        }),
+    };
+    assert_eq!(plan(&observed, now()).next, Next::Now);
 }
