@@ -18,10 +18,12 @@ use operator_kit::events::{EventType, Events};
 use operator_kit::lease::Tenure;
 use operator_kit::object::GroupKind;
 use operator_kit::objects::ObjectWatches;
+use operator_kit::projection;
 use operator_kit::record::Recorder;
 use planning::election::{shard_of_release, shard_of_stack};
 use planning::next::Next;
 use planning::release::KindScope;
+use planning::unlisted::Unlisted;
 use planning::warnings::warnings;
 use release::Admitted;
 use rendering::Rendered;
@@ -108,6 +110,15 @@ impl Context {
     /// Now.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// What planning is told of a watch that has not listed.
+    pub(crate) fn unlisted(&self, unlisted: projection::Unlisted) -> Unlisted {
+        let since = self.now().checked_sub(unlisted.since.elapsed());
+        Unlisted {
+            since: since.unwrap_or(Timestamp::MIN),
+            error: unlisted.error,
+        }
     }
 
     /// How long until a plan wants to be made again, if it does by itself.

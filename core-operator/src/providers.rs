@@ -9,7 +9,7 @@ use kube::{Client, ResourceExt};
 use operator_kit::crd_watch::CrdWatch;
 use operator_kit::discovery::Discovery;
 use operator_kit::object::GroupKind;
-use operator_kit::projection::{Notice, ProjectedWatch, Watched};
+use operator_kit::projection::{Notice, ProjectedWatch, Unlisted, Watched};
 use planning::release::ProviderProgress;
 use planning::stack::ProviderObject;
 use serde_json::Value;
@@ -127,16 +127,19 @@ impl Providers {
         watch
     }
 
-    /// All objects of a kind in a namespace, by name; `None` until all have been listed.
-    pub(crate) fn within(&self, kind: &GroupKind, namespace: &str) -> Option<BTreeMap<String, Arc<ProviderState>>> {
+    /// All objects of a kind in a namespace, by name, unless they have not been listed yet.
+    pub(crate) fn within(
+        &self,
+        kind: &GroupKind,
+        namespace: &str,
+    ) -> Result<BTreeMap<String, Arc<ProviderState>>, Unlisted> {
         let watch = self.follow(kind);
-        watch.synced().then(|| {
-            let snapshot = watch.snapshot().into_iter();
-            snapshot
-                .filter(|((at, _), _)| at == namespace)
-                .map(|((_, name), state)| (name, state))
-                .collect()
-        })
+        if let Some(unlisted) = watch.unlisted() {
+            return Err(unlisted);
+        }
+        let snapshot = watch.snapshot().into_iter();
+        let within = snapshot.filter(|((at, _), _)| at == namespace);
+        Ok(within.map(|((_, name), state)| (name, state)).collect())
     }
 }
 
@@ -164,10 +167,10 @@ async fn forward(
 pub(crate) fn project(object: &DynamicObject) -> ProviderState {
     let status = object.data.get("status").unwrap_or(&Value::Null);
     ProviderState {
+        uid: object.uid().unwrap_or_default(),
         spec: object.data.get("spec").cloned().unwrap_or_default(),
         labels: object.labels().clone(),
         annotations: object.annotations().clone(),
-        uid: object.uid().unwrap_or_default(),
         deleting: object.metadata.deletion_timestamp.is_some(),
         controller: object
             .owner_references()

@@ -14,12 +14,12 @@ use kube::api::{Api, DynamicObject};
 use kube::client::Client;
 use kube::runtime::watcher::{self, Event};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::crd_watch::{CrdWatch, Serving};
 use crate::discovery::{Discovery, DiscoveryError, Resolved};
-use crate::failure::{chain, is_unanswered};
+use crate::failure::{chain, is_unanswered, words_of_watch};
 use crate::object::GroupKind;
 use crate::pages::Oversized;
 use crate::watch_log::WatchLog;
@@ -92,16 +92,35 @@ impl<T> Clone for ProjectedWatch<T> {
     }
 }
 
+/// That not everything has been seen (yet, or again).
+#[derive(Clone, Debug)]
+pub struct Unlisted {
+    /// Since when.
+    pub since: Instant,
+    /// What went wrong last, in the words of the API server.
+    pub error: Option<String>,
+}
+
 struct State<T> {
     projections: BTreeMap<Place, Arc<T>>,
-    synced: bool,
+    /// `None`: everything has been seen.
+    unlisted: Option<Unlisted>,
 }
 
 impl<T> Default for State<T> {
     fn default() -> Self {
         Self {
             projections: BTreeMap::new(),
-            synced: false,
+            unlisted: Some(Unlisted::by_now()),
+        }
+    }
+}
+
+impl Unlisted {
+    fn by_now() -> Self {
+        Self {
+            since: Instant::now(),
+            error: None,
         }
     }
 }
@@ -153,7 +172,13 @@ impl<T: PartialEq + Send + Sync + 'static> ProjectedWatch<T> {
     /// served. False again from the moment in which the version that is watched is no longer served, until that is known
     /// of what follows it.
     pub fn synced(&self) -> bool {
-        self.state.read().unwrap_or_else(PoisonError::into_inner).synced
+        self.unlisted().is_none()
+    }
+
+    /// Why [`Self::synced`] is false, if it is.
+    pub fn unlisted(&self) -> Option<Unlisted> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.unlisted.clone()
     }
 }
 
@@ -201,10 +226,11 @@ where
                     let _ = changes.recv().await;
                 }
                 unsure => {
-                    if let Err(error) = unsure
-                        && !is_unanswered(&error)
-                    {
-                        tracing::warn!(kind = %self.watched.kind, error = %chain(&error), "failed to look up a kind to watch");
+                    if let Err(error) = unsure {
+                        if !is_unanswered(&error) {
+                            tracing::warn!(kind = %self.watched.kind, error = %chain(&error), "failed to look up a kind to watch");
+                        }
+                        self.mark_troubled(chain(&error));
                     }
                     let _ = timeout(pause, changes.recv()).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
@@ -238,6 +264,9 @@ where
                 return Ok(());
             }
             log.heard(&event);
+            if let Err(error) = &event {
+                self.mark_troubled(words_of_watch(error));
+            }
             match event {
                 Ok(Event::Init) => listed.clear(),
                 Ok(Event::InitApply(object)) => {
@@ -303,7 +332,19 @@ where
     /// Returns what it was before.
     fn mark_synced(&self, synced: bool) -> bool {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut state.synced, synced)
+        let before = state.unlisted.is_none();
+        if before != synced {
+            state.unlisted = (!synced).then(Unlisted::by_now);
+        }
+        before
+    }
+
+    /// Takes why a list did not come; one that came stands.
+    fn mark_troubled(&self, words: String) {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(unlisted) = &mut state.unlisted {
+            unlisted.error = Some(words);
+        }
     }
 
     async fn tell(&self, notice: Notice<T>) -> Result<(), ReaderGone> {

@@ -17,5 +17,6 @@ mod shortening;
 pub mod stack;
 pub mod stored_data;
 pub mod topology;
+pub mod unlisted;
 pub mod warnings;
 pub mod waves;

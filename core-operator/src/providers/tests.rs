@@ -55,12 +55,13 @@ async fn objects_that_were_not_listed_yet_do_not_count_as_missing() {
     let crds = CrdWatch::start(client.clone(), discovery.clone(), &Readiness::default(), cancel.clone());
     let (providers, mut changes) = Providers::new(client, discovery, crds, "", cancel);
     let kind = GroupKind::new(crds::PROVIDER_GROUP, KIND);
-    assert_eq!(providers.within(&kind, "fleet"), None);
+    assert!(providers.within(&kind, "fleet").is_err());
     list.send_replace(true);
     while changes.recv().await.expect("the watch goes on").name.is_some() {}
     let known = providers.within(&kind, "fleet").expect("all were listed");
     assert_eq!(known.into_keys().collect::<Vec<_>>(), ["one"]);
-    assert_eq!(providers.within(&kind, "elsewhere"), Some(BTreeMap::new()));
+    let elsewhere = providers.within(&kind, "elsewhere").expect("all were listed");
+    assert_eq!(elsewhere, BTreeMap::new());
 }
 
 fn told(status: &Value) -> ProviderState {

@@ -98,6 +98,7 @@ pub(crate) async fn observe(
         assets,
         provider: provider(context, release).await,
         controlled,
+        unwatched: unwatched(context, &objects),
         rendering,
         objects,
         tag,
@@ -137,6 +138,14 @@ async fn unlisted(context: &Context, kinds: &BTreeSet<GroupKind>) -> BTreeSet<Gr
         }
     }
     unlisted
+}
+
+/// What the API server says of kinds of these objects that it does not let be listed.
+fn unwatched(context: &Context, objects: &BTreeMap<ObjectKey, ObjectObserved>) -> BTreeMap<GroupKind, String> {
+    let unlisted = objects.iter().filter(|(_, object)| object.served && !object.watched);
+    let kinds: BTreeSet<GroupKind> = unlisted.map(|(key, _)| key.group_kind()).collect();
+    let trouble = |kind: GroupKind| Some((kind.clone(), context.objects.trouble(&kind)?));
+    kinds.into_iter().filter_map(trouble).collect()
 }
 
 /// The Clusters that use a release that is to go, `None` while that is not known; and whether it is in doubt. Where the watch shows none, the API

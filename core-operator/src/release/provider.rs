@@ -25,8 +25,8 @@ pub(super) async fn observe(context: &Context, release: &ClusterStackRelease, re
         return Provider::Foreign;
     };
     let watch = context.providers.follow(&kind);
-    if !watch.synced() {
-        return Provider::NotListed;
+    if let Some(unlisted) = watch.unlisted() {
+        return Provider::NotListed(context.unlisted(unlisted));
     }
     if matches!(context.discovery.resolve_kind(&kind).await, Ok(None)) {
         return Provider::KindMissing { kind: kind.to_string() };

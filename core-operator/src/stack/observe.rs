@@ -164,8 +164,9 @@ async fn provider(
     };
     let watch = context.providers.follow(&kind);
     let objects = context.providers.within(&releases, namespace);
-    let Some(objects) = objects.filter(|_| watch.synced()) else {
-        return (ProviderTemplate::NotListed, BTreeMap::new());
+    let objects = match objects.and_then(|objects| watch.unlisted().map_or(Ok(objects), Err)) {
+        Ok(objects) => objects,
+        Err(unlisted) => return (ProviderTemplate::NotListed(context.unlisted(unlisted)), BTreeMap::new()),
     };
     if matches!(context.discovery.resolve_kind(&kind).await, Ok(None)) {
         return (

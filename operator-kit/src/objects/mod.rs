@@ -55,6 +55,8 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Running {
     synced: bool,
+    /// What went wrong last before it was.
+    trouble: Option<String>,
 }
 
 impl ObjectWatches {
@@ -107,6 +109,12 @@ impl ObjectWatches {
             .unwrap_or_else(PoisonError::into_inner)
             .get(kind)
             .is_some_and(|running| running.synced)
+    }
+
+    /// Why not every object of the kind has been seen, in the words of the API server, where it has said why.
+    pub fn trouble(&self, kind: &GroupKind) -> Option<String> {
+        let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.get(kind)?.trouble.clone()
     }
 
     /// What was last seen of an object; `None` also when it lacks the label or its kind is not watched.
@@ -171,6 +179,15 @@ impl Inner {
             .get_mut(kind)
         {
             running.synced = true;
+            running.trouble = None;
+        }
+    }
+
+    /// Takes why a list did not come; one that came stands.
+    fn mark_troubled(&self, kind: &GroupKind, words: String) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = running.get_mut(kind).filter(|running| !running.synced) {
+            running.trouble = Some(words);
         }
     }
 

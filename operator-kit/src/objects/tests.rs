@@ -172,3 +172,25 @@ async fn a_kind_that_is_not_served_is_not_watched() {
             .unwrap()
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn why_a_kind_was_not_listed_is_known() {
+    let (refuse, mut refused) = tokio::sync::watch::channel(());
+    let client = stub::client(move |asked| match stub::discovery(asked) {
+        Some(answer) => Answer::from(answer),
+        None => {
+            refuse.send_replace(());
+            refusal(403, "Forbidden", "nobody may list them", &json!({})).into()
+        }
+    });
+    let discovery = Discovery::new(client.clone());
+    let (watches, _notices) = ObjectWatches::new(client, discovery, LABEL, CancellationToken::new());
+    assert!(watches.ensure(&deployments()).await.unwrap());
+    let kind = group_kind(&deployments());
+    assert_eq!(watches.trouble(&kind), None);
+    // The second time it has heard of the first.
+    for _ in 0..2 {
+        refused.changed().await.unwrap();
+    }
+    assert_eq!(watches.trouble(&kind).as_deref(), Some("nobody may list them"));
+}

@@ -12,6 +12,7 @@ use kube::runtime::watcher::{self, Event};
 use super::seen::Seen;
 use super::{Inner, Notice};
 use crate::discovery::Resolved;
+use crate::failure::words_of_watch;
 use crate::object::{GroupKind, ObjectKey};
 use crate::watch_log::WatchLog;
 use crate::watching::watching;
@@ -47,6 +48,9 @@ async fn follow(inner: &Inner, kind: &GroupKind, resolved: &Resolved) -> End {
             return End::KindGone;
         }
         log.heard(&event);
+        if let Err(error) = &event {
+            inner.mark_troubled(kind, words_of_watch(error));
+        }
         let heard = match event {
             Ok(Event::Init) => {
                 listed.clear();

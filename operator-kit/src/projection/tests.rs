@@ -282,3 +282,29 @@ async fn of_an_object_that_became_too_large_is_known_what_was_seen_last() {
     );
     assert_eq!(watch.get("fleet", "a").as_deref(), Some(&1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn why_nothing_was_listed_is_known_until_it_is() {
+    let (allow, allowed) = watch::channel(false);
+    let (refuse, mut refused) = watch::channel(());
+    let (watch, mut notices) = start_with(move |asked| match stub::discovery(asked) {
+        Some(answer) => answer.into(),
+        None if asked.path.ends_with("customresourcedefinitions") => crds(asked, &[]),
+        None if is_watch(asked) => Answer::Watch(Vec::new()),
+        None if *allowed.borrow() => list("DeploymentList", &[]),
+        None => {
+            refuse.send_replace(());
+            refusal(403, "Forbidden", "nobody may list them", &json!({})).into()
+        }
+    });
+    let known = || watch.unlisted().map(|unlisted| unlisted.error);
+    assert_eq!(known(), Some(None));
+    // The second time it has heard of the first.
+    for _ in 0..2 {
+        refused.changed().await.unwrap();
+    }
+    assert_eq!(known(), Some(Some("nobody may list them".to_owned())));
+    allow.send_replace(true);
+    assert_eq!(told(&mut notices, 1).await, ["synced"]);
+    assert_eq!(known(), None);
+}

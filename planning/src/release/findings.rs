@@ -95,11 +95,11 @@ fn provider(observed: &ReleaseObserved) -> Finding {
             Reason::KindNotFound,
             format!("the API server does not serve the provider's kind {kind}; install the provider's CRDs"),
         ),
-        Provider::NotListed => Finding::fails(
+        Provider::NotListed(unlisted) => Finding::fails(
             TYPE,
             Severity::Info,
             Reason::NotObservedYet,
-            "providerClusterStackRelease has not been looked at yet",
+            unlisted.tell("providerClusterStackRelease has not been looked at yet"),
         ),
         Provider::Missing => ongoing("providerClusterStackRelease does not exist yet".to_owned()),
         Provider::Found {
@@ -182,12 +182,11 @@ fn applied(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> 
         ));
     }
     if objects.wanted.iter().any(|(key, sync)| is_unknown(observed, key, sync)) {
-        return Some(Finding::fails(
-            TYPE,
-            Severity::Info,
-            Reason::NotObservedYet,
-            "objects have not been looked at yet",
-        ));
+        let mut message = "objects have not been looked at yet".to_owned();
+        if let Some((kind, words)) = observed.unwatched.first_key_value() {
+            message = format!("{message}: {kind} cannot be watched: {words}");
+        }
+        return Some(Finding::fails(TYPE, Severity::Info, Reason::NotObservedYet, message));
     }
     let unhealthy: Vec<String> = rows.iter().filter_map(|row| unhealthy(observed, row)).collect();
     if !unhealthy.is_empty() {

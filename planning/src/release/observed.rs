@@ -14,6 +14,7 @@ use super::claim::Standing;
 use crate::next::{rests_until, retry_delay_seconds};
 use crate::object_key::{GroupKind, ObjectKey, ObjectRef};
 use crate::outage::Outage;
+use crate::unlisted::Unlisted;
 use crate::waves::Wave;
 
 /// Everything that a decision about one release needs, besides the time.
@@ -55,6 +56,9 @@ pub struct ReleaseObserved {
     pub assets: Assets,
     /// The provider's release object.
     pub provider: Provider,
+    /// Why watches of kinds of the objects have not listed yet, where the API server has said why.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unwatched: BTreeMap<GroupKind, String>,
     /// The provider's object that this process made the release the controlling owner of last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controlled: Option<Controlled>,
@@ -139,11 +143,14 @@ pub enum Provider {
         kind: String,
     },
     /// The watch of the kind has not listed its objects yet.
-    NotListed,
+    NotListed(Unlisted),
     /// The object does not exist (yet).
     Missing,
     /// The object is there.
     Found {
+        /// Its identity.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        uid: String,
         /// `status.ready`.
         ready: bool,
         /// Whether this release is its controlling owner.
@@ -151,9 +158,6 @@ pub enum Provider {
         /// Who else is its controlling owner.
         foreign_controller: Option<String>,
         /// `status.phase`, when the provider tells.
-        /// Its identity.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        uid: String,
         phase: Option<String>,
         /// `status.message`, or the message of its Ready condition.
         message: Option<String>,
@@ -163,13 +167,6 @@ pub enum Provider {
     },
 }
 
-/// How far a provider is with what it does for a release.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProviderProgress {
-    /// What is done.
-    pub done: u64,
-    /// What there is to do, as far as the provider knows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
 /// A provider's object that was taken under control.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Controlled {
@@ -179,6 +176,13 @@ pub struct Controlled {
     pub at: Timestamp,
 }
 
+/// How far a provider is with what it does for a release.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderProgress {
+    /// What is done.
+    pub done: u64,
+    /// What there is to do, as far as the provider knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
     /// Of what, such as `bytes` or `images`; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -21,6 +21,7 @@ use super::waiting::{self, Waiting};
 use crate::next::{ECHO, Next, rests_until};
 use crate::object_key::{GroupKind, ObjectKey};
 use crate::pause::Pause;
+use crate::unlisted::next_words;
 use crate::waves::{Wave, wave_of};
 
 /// What a driver performs, and what it then knows.
@@ -58,13 +59,17 @@ pub fn plan(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
 
 fn decided(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
     if observed.paused {
-        let mut plan = untouched(observed, Waiting::Paused);
+        let mut plan = untouched(observed, Waiting::Paused, Next::Await);
         plan.status.conditions = Pause::Release.conditions(&observed.status.conditions, now);
         return plan;
     }
     let up_to_date = observed.status.observed_generation == Some(observed.generation);
-    if observed.provider == Provider::NotListed && up_to_date && !observed.deleting {
-        return untouched(observed, Waiting::Watches);
+    if let Provider::NotListed(unlisted) = &observed.provider
+        && let Some(until) = unlisted.awaited_until(now)
+        && up_to_date
+        && !observed.deleting
+    {
+        return untouched(observed, Waiting::Watches, Next::At(until));
     }
     if is_rendered_again(observed) {
         return untouched(observed, Waiting::SlowRendering);
@@ -87,6 +92,7 @@ fn decided(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
     let (status, in_full) = paced(observed, status, now);
     let next = next(&objects)
         .sooner(next_rendering(&observed.rendering, now))
+        .sooner(next_of_watches(observed, now))
         .sooner(control_shown_by(observed, now).map_or(Next::Await, Next::At))
         .sooner(in_full);
     ReleasePlan {
@@ -106,12 +112,22 @@ fn is_rendered_again(observed: &ReleaseObserved) -> bool {
 }
 
 /// Nothing to do, and nothing new to say.
-fn untouched(observed: &ReleaseObserved, waiting: Waiting) -> ReleasePlan {
+fn untouched(observed: &ReleaseObserved, waiting: Waiting, next: Next) -> ReleasePlan {
     ReleasePlan {
         steps: Vec::new(),
         status: observed.status.clone(),
         waiting: vec![waiting],
-        next: Next::Await,
+        next,
+    }
+}
+
+/// When to look what is said by then of watches that have not listed.
+fn next_of_watches(observed: &ReleaseObserved, now: Timestamp) -> Next {
+    let unwatched = observed.objects.values().any(|object| object.served && !object.watched);
+    if unwatched || matches!(observed.provider, Provider::NotListed(_)) {
+        next_words(now)
+    } else {
+        Next::Await
     }
 }
 
@@ -146,23 +162,6 @@ fn preparation(observed: &ReleaseObserved, objects: &Objects, now: Timestamp) ->
     steps
 }
 
-/// Whether the provider's object has the release's own name. Anybody may write a release that refers to another object, and would become its
-/// owner: it would go with the release.
-fn refers_to_its_own(observed: &ReleaseObserved) -> bool {
-    let reference = observed.spec.provider_ref.as_ref();
-    reference.is_some_and(|reference| reference.name.as_deref() == Some(observed.tag.as_str()))
-}
-
-/// Puts the write of the inventory before the first write of an object that the inventory does not name, or of files that it does not name.
-fn insert_inventory(
-    observed: &ReleaseObserved,
-    objects: &Objects,
-    steps: &mut Vec<Step>,
-    status: &ClusterStackReleaseStatus,
-) {
-    let pins = |status: &ClusterStackReleaseStatus| status.assets.as_ref().map(|assets| assets.digest.clone());
-    let unpinned = pins(status) != pins(&observed.status);
-    let mut applied = objects.wanted.iter().filter(|(_, sync)| sync.is_apply());
 /// The identity of the provider's object, if the release has yet to become its controlling owner.
 fn uncontrolled(observed: &ReleaseObserved) -> Option<&String> {
     match &observed.provider {
@@ -183,6 +182,23 @@ fn control_shown_by(observed: &ReleaseObserved, now: Timestamp) -> Option<Timest
     rests_until(taken.at, ECHO, now).filter(|_| is_this)
 }
 
+/// Whether the provider's object has the release's own name. Anybody may write a release that refers to another object, and would become its
+/// owner: it would go with the release.
+fn refers_to_its_own(observed: &ReleaseObserved) -> bool {
+    let reference = observed.spec.provider_ref.as_ref();
+    reference.is_some_and(|reference| reference.name.as_deref() == Some(observed.tag.as_str()))
+}
+
+/// Puts the write of the inventory before the first write of an object that the inventory does not name, or of files that it does not name.
+fn insert_inventory(
+    observed: &ReleaseObserved,
+    objects: &Objects,
+    steps: &mut Vec<Step>,
+    status: &ClusterStackReleaseStatus,
+) {
+    let pins = |status: &ClusterStackReleaseStatus| status.assets.as_ref().map(|assets| assets.digest.clone());
+    let unpinned = pins(status) != pins(&observed.status);
+    let mut applied = objects.wanted.iter().filter(|(_, sync)| sync.is_apply());
     if !applied.any(|(key, _)| unpinned || inventoried(observed, key) == Inventoried::No) {
         return;
     }

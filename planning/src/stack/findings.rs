@@ -191,10 +191,10 @@ fn provider(observed: &StackObserved, waiting: &[StackWaiting]) -> Option<Findin
                 format!("the API server does not serve the kind {kind} of providerRef; install the provider's CRDs");
             Finding::fails(TYPE, Severity::Error, Reason::KindNotFound, message)
         }
-        ProviderTemplate::NotListed => Finding::unknown(
+        ProviderTemplate::NotListed(unlisted) => Finding::unknown(
             TYPE,
             Reason::NotObservedYet,
-            "the provider template has not been looked at yet",
+            unlisted.tell("the provider template has not been looked at yet"),
         ),
         ProviderTemplate::Missing => {
             let message = "provider template could not be found - check provider reference of cluster stack";

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::orphans::Leftover;
 use super::plan::StackAction;
 use crate::outage::Outage;
+use crate::unlisted::Unlisted;
 
 /// Everything that a decision about one stack needs, besides the time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -187,8 +188,8 @@ pub enum ProviderTemplate {
         /// The kind, as `Kind.group`.
         kind: String,
     },
-    /// The watch of the kind has not listed its objects yet.
-    NotListed,
+    /// The watch of the kind has not listed its objects yet, or that of the release objects.
+    NotListed(Unlisted),
     /// It does not exist.
     Missing,
     /// It is there.

@@ -21,6 +21,7 @@ use super::status;
 use crate::next::{Next, rests_until, retry_delay_seconds};
 use crate::object_key::ObjectKey;
 use crate::pause::Pause;
+use crate::unlisted::next_words;
 
 /// The status of one stack is written at most this often: fifty releases that become ready in a second are one write, not fifty.
 const STATUS_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
@@ -187,7 +188,7 @@ pub enum StackWaiting {
 /// Decides about a stack.
 pub fn plan(observed: &StackObserved, now: Timestamp) -> StackPlan {
     if observed.deleting {
-        return idle(observed, Vec::new());
+        return idle(observed, Vec::new(), Next::Await);
     }
     if observed.paused {
         return paused(observed, Pause::Stack, StackWaiting::Paused, now);
@@ -195,8 +196,10 @@ pub fn plan(observed: &StackObserved, now: Timestamp) -> StackPlan {
     if observed.spec.suspend {
         return paused(observed, Pause::Suspension, StackWaiting::Suspended, now);
     }
-    if is_blind(observed) && observed.status.observed_generation == Some(observed.generation) {
-        return idle(observed, vec![StackWaiting::Lists]);
+    if let Some(until) = blind_until(observed, now)
+        && observed.status.observed_generation == Some(observed.generation)
+    {
+        return idle(observed, vec![StackWaiting::Lists], until);
     }
     let (stem, channel) = match (observed.spec.stem(), observed.spec.parsed_channel()) {
         (Ok(stem), Ok(channel)) => (stem, channel),
@@ -213,8 +216,12 @@ pub fn plan(observed: &StackObserved, now: Timestamp) -> StackPlan {
     let status = status::status(observed, &selection, &stem, &actions, &waiting, now);
     let notes = notes(observed, &actions, &status);
     let plan = finish(observed, actions, status, notes, waiting, now);
+    let words = match &observed.template {
+        ProviderTemplate::NotListed(_) => next_words(now),
+        _ => Next::Await,
+    };
     StackPlan {
-        next: plan.next.sooner(retry),
+        next: plan.next.sooner(retry).sooner(words),
         ..plan
     }
 }
@@ -257,10 +264,16 @@ fn refused(observed: &StackObserved, action: &StackAction) -> Option<StackWaitin
     })
 }
 
-/// Whether something that the status speaks of has not been listed yet by this process.
-fn is_blind(observed: &StackObserved) -> bool {
-    (observed.listing == Listing::NotAsked && speaks_of_the_list(observed))
-        || observed.template == ProviderTemplate::NotListed
+/// Until when something that the status speaks of is awaited, which has not been listed yet by this process.
+fn blind_until(observed: &StackObserved, now: Timestamp) -> Option<Next> {
+    let template = match &observed.template {
+        ProviderTemplate::NotListed(unlisted) => unlisted.awaited_until(now),
+        _ => None,
+    };
+    if observed.listing == Listing::NotAsked && speaks_of_the_list(observed) {
+        return Some(Next::Await);
+    }
+    template.map(Next::At)
 }
 
 /// Whether the status was made from what the source lists: a stack of listed versions says what it did not find there.
@@ -270,14 +283,14 @@ fn speaks_of_the_list(observed: &StackObserved) -> bool {
 }
 
 /// Nothing to do, and nothing new to say.
-fn idle(observed: &StackObserved, waiting: Vec<StackWaiting>) -> StackPlan {
+fn idle(observed: &StackObserved, waiting: Vec<StackWaiting>, next: Next) -> StackPlan {
     StackPlan {
         actions: Vec::new(),
         status: observed.status.clone(),
         status_due: false,
         notes: Vec::new(),
         waiting,
-        next: Next::Await,
+        next,
     }
 }
 

@@ -4,9 +4,10 @@ use crds::conditions::{Condition, ConditionStatus, ConditionType, MESSAGE_BYTES,
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Listing, StackObserved, StackPlan, StackWaiting, plan};
+use super::{Listing, ProviderTemplate, StackObserved, StackPlan, StackWaiting, plan};
 use crate::next::Next;
 use crate::outage::Outage;
+use crate::unlisted::Unlisted;
 
 const TAG: &str = "docker-harbor-1-34-";
 
@@ -254,6 +255,27 @@ fn a_source_that_cannot_be_used_is_nothing_to_wait_for() {
 }
 
 #[test]
+fn the_status_of_the_largest_stack_fits_into_what_an_api_server_stores() {
+    let versions: Vec<String> = (0..crds::cluster_stack::VERSIONS_LENGTH)
+        .map(|number| format!("v0-sha.{number:0>56}"))
+        .collect();
+    let mut observed = observed(&json!({"versions": versions}), &known(&[]));
+    for version in &versions {
+        let broken = json!({
+            "type": "Ready", "status": "False", "severity": "Error", "lastTransitionTime": "2026-11-21T10:00:00Z",
+            "reason": "IssueWithReleaseAssets", "message": "\"".repeat(MESSAGE_BYTES),
+        });
+        release(&mut observed, &version.replace('.', "-"), false, &broken);
+    }
+    let status = plan(&observed, now()).status;
+    assert_eq!(status.summary.len(), versions.len());
+    let bytes = serde_json::to_vec(&status).expect("JSON").len();
+    assert!(bytes < 1_200_000, "{bytes} bytes");
+    let told = |summary: &crds::cluster_stack::ReleaseSummary| summary.message.as_ref().map_or(0, String::len);
+    assert!(status.summary.iter().all(|summary| told(summary) > 200));
+}
+
+#[test]
 fn a_clock_that_was_set_back_holds_back_neither_the_status_nor_a_new_try() {
     let mut observed = observed(&json!({"versions": ["v1"]}), &known(&["v1"]));
     let later = now() + jiff::SignedDuration::from_hours(1);
@@ -265,6 +287,33 @@ fn a_clock_that_was_set_back_holds_back_neither_the_status_nor_a_new_try() {
     let plan = plan(&observed, now());
     assert!(plan.status_due && plan.actions.len() == 1, "{plan:?}");
     assert_eq!(plan.next, Next::Await);
+}
+
+#[test]
+fn a_template_whose_watch_does_not_list_stops_a_stack_for_seconds_only_and_then_is_told() {
+    let reference = json!({
+        "apiVersion": "infrastructure.clusterstack.x-k8s.io/v1", "kind": "DockerClusterStackReleaseTemplate", "name": "images",
+    });
+    let spec = json!({"noProvider": false, "providerRef": reference, "versions": ["v1"]});
+    let mut observed = observed(&spec, &known(&["v1"]));
+    observed.status.observed_generation = Some(1);
+    observed.template = ProviderTemplate::NotListed(Unlisted {
+        since: now(),
+        error: Some("conversion webhook failed".to_owned()),
+    });
+    let first = now() + jiff::SignedDuration::from_secs(10);
+    let soon = plan(&observed, now());
+    assert_eq!((&soon.status, soon.next), (&observed.status, Next::At(first)));
+    assert_eq!(soon.waiting, [StackWaiting::Lists]);
+    let late = plan(&observed, first);
+    assert!(
+        matches!(late.actions.as_slice(), [super::StackAction::CreateRelease { .. }]),
+        "{late:?}"
+    );
+    let type_ = ConditionType::ProviderClusterStackReleasesSynced;
+    let condition = find(&late.status.conditions, type_).expect("it is told of the provider");
+    let words = "the provider template has not been looked at yet: conversion webhook failed";
+    assert_eq!(condition.message.as_deref(), Some(words));
 }
 
 /// A stack whose source holds none of these releases any more.
@@ -345,25 +394,4 @@ fn an_approved_deletion_goes_on_after_an_interruption_and_allows_nothing_else() 
         view.deleting = true;
     }
     assert_eq!(plan(&observed, now()).status.approved_prune, None, "it is done");
-}
-
-#[test]
-fn the_status_of_the_largest_stack_fits_into_what_an_api_server_stores() {
-    let versions: Vec<String> = (0..crds::cluster_stack::VERSIONS_LENGTH)
-        .map(|number| format!("v0-sha.{number:0>56}"))
-        .collect();
-    let mut observed = observed(&json!({"versions": versions}), &known(&[]));
-    for version in &versions {
-        let broken = json!({
-            "type": "Ready", "status": "False", "severity": "Error", "lastTransitionTime": "2026-11-21T10:00:00Z",
-            "reason": "IssueWithReleaseAssets", "message": "\"".repeat(MESSAGE_BYTES),
-        });
-        release(&mut observed, &version.replace('.', "-"), false, &broken);
-    }
-    let status = plan(&observed, now()).status;
-    assert_eq!(status.summary.len(), versions.len());
-    let bytes = serde_json::to_vec(&status).expect("JSON").len();
-    assert!(bytes < 1_200_000, "{bytes} bytes");
-    let told = |summary: &crds::cluster_stack::ReleaseSummary| summary.message.as_ref().map_or(0, String::len);
-    assert!(status.summary.iter().all(|summary| told(summary) > 200));
 }

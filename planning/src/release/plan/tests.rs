@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use crds::conditions::{ConditionType, find};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::super::observed::{Controlled, ObjectObserved, Seen};
 use super::*;
 use crate::object_key::ObjectRef;
+use crate::unlisted::Unlisted;
 
 const TAG: &str = "docker-harbor-1-34-v1";
 
@@ -136,4 +138,56 @@ fn a_clock_that_was_set_back_holds_no_object_up() {
         }),
     };
     assert_eq!(plan(&observed, now()).next, Next::Now);
+}
+
+fn unlisted(since: Timestamp) -> Provider {
+    Provider::NotListed(Unlisted {
+        since,
+        error: Some("conversion webhook failed".to_owned()),
+    })
+}
+
+#[test]
+fn a_provider_whose_watch_does_not_list_stops_a_release_for_seconds_only_and_then_is_told() {
+    let mut observed = observed(unlisted(now()));
+    observed.status.observed_generation = Some(1);
+    let first = now() + SignedDuration::from_secs(10);
+    let soon = plan(&observed, now());
+    assert_eq!((&soon.status, soon.next), (&observed.status, Next::At(first)));
+    let late = plan(&observed, first);
+    let condition = find(&late.status.conditions, ConditionType::ProviderClusterStackReleaseReady);
+    let condition = condition.expect("it is told of the provider");
+    assert_eq!(condition.reason.as_deref(), Some("NotObservedYet"));
+    let words = "providerClusterStackRelease has not been looked at yet: conversion webhook failed";
+    assert_eq!(condition.message.as_deref(), Some(words));
+    assert_eq!(
+        late.next,
+        Next::At(first + SignedDuration::from_mins(1)),
+        "the words may change"
+    );
+}
+
+#[test]
+fn objects_that_cannot_be_watched_are_told_in_the_words_of_the_api_server() {
+    let key = ObjectKey::new("cluster.x-k8s.io", "ClusterClass", "fleet", TAG);
+    let mut observed = installed(&key);
+    let unseen = ObjectObserved {
+        watched: false,
+        seen: None,
+        ..seen(true)
+    };
+    observed.objects.insert(key.clone(), unseen);
+    let told = |observed: &ReleaseObserved| {
+        let plan = plan(observed, now());
+        let applied = find(&plan.status.conditions, ConditionType::HelmChartApplied).cloned();
+        (applied.and_then(|applied| applied.message), plan.next)
+    };
+    let later = Next::At(now() + SignedDuration::from_mins(1));
+    let words = "objects have not been looked at yet";
+    assert_eq!(told(&observed), (Some(words.to_owned()), later));
+    observed
+        .unwatched
+        .insert(key.group_kind(), "it is forbidden".to_owned());
+    let words = format!("{words}: ClusterClass.cluster.x-k8s.io cannot be watched: it is forbidden");
+    assert_eq!(told(&observed), (Some(words), later));
 }

@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use planning::object_key::ObjectKey;
 use planning::release::{ObjectMemory, ReleaseObserved};
 use planning::stack::{ActionFailure, StackObserved};
+use planning::unlisted::Unlisted;
 
 use api::Api;
 use faults::Faults;
@@ -111,6 +112,14 @@ impl World {
             slow_caches: false,
             recording: false,
             recorded: Vec::new(),
+        }
+    }
+
+    /// That nothing has been listed a moment ago.
+    pub(crate) fn unlisted(&self) -> Unlisted {
+        Unlisted {
+            since: self.now,
+            error: None,
         }
     }
 

@@ -156,7 +156,7 @@ impl World {
             };
         }
         if !self.has_listed() {
-            return ProviderTemplate::NotListed;
+            return ProviderTemplate::NotListed(self.unlisted());
         }
         match self.api.templates.get(reference.name.as_deref().unwrap_or_default()) {
             None => ProviderTemplate::Missing,

@@ -78,6 +78,7 @@ impl World {
             approved_prune: release.annotations.get(labels::APPROVE_PRUNE).cloned(),
             used_by: (release.deleting && self.has_listed()).then(|| self.api.users_of(tag)),
             provider: self.provider(&release),
+            unwatched: BTreeMap::new(),
             // The world shows at once what was written.
             controlled: None,
             spec: release.spec,
@@ -183,7 +184,7 @@ impl World {
             };
         }
         if !self.has_listed() {
-            return Provider::NotListed;
+            return Provider::NotListed(self.unlisted());
         }
         let name = reference.name.clone().unwrap_or_default();
         self.api
