@@ -2,6 +2,7 @@
 
 mod api;
 mod apply;
+mod behind;
 mod server;
 mod wakes;
 
@@ -103,12 +104,12 @@ static RELEASES: LazyLock<TempDir> = LazyLock::new(|| {
     root
 });
 
-fn stack(version: &str) -> Value {
+fn stack(versions: &[&str]) -> Value {
     json!({
         "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStack",
         "metadata": { "name": "harbor", "namespace": "fleet" },
         "spec": {
-            "provider": "docker", "name": "harbor", "kubernetesVersion": "1.34", "autoSubscribe": false, "versions": [version],
+            "provider": "docker", "name": "harbor", "kubernetesVersion": "1.34", "autoSubscribe": false, "versions": versions,
             "providerRef": {
                 "apiVersion": "infrastructure.clusterstack.x-k8s.io/v1", "kind": "DockerClusterStackReleaseTemplate", "name": "images",
             },
@@ -158,14 +159,14 @@ async fn travel(server: &Server) -> Vec<End> {
     let parts: [&dyn Fn(); 5] = [
         &|| {
             server.apply(&template("small"));
-            server.apply(&stack("v1"));
+            server.apply(&stack(&["v1"]));
         },
         &|| {
             server.delete("ClusterClass", tag);
             server.apply(&image);
         },
         &|| server.apply(&template("large")),
-        &|| server.apply(&stack("v2")),
+        &|| server.apply(&stack(&["v2"])),
         &|| server.delete("ClusterStack", "harbor"),
     ];
     let mut ends = Vec::new();
@@ -207,10 +208,19 @@ fn strip(value: &mut Value) {
 
 /// Goes the way with this fault; gives the ends, the call that failed, and how many calls there were.
 fn play(fault: Option<(usize, Fault)>) -> (Vec<End>, Option<String>, usize) {
-    let server = Server::new(fault);
+    let server = begin(fault);
     let ends = operated(&server, async |_| travel(&server).await);
     let (struck, calls) = server.struck();
     (ends, struck, calls)
+}
+
+/// An API server with definitions of all kinds.
+fn begin(fault: Option<(usize, Fault)>) -> Server {
+    let server = Server::new(fault);
+    for kind in KINDS.iter().filter(|kind| kind.group.contains("x-k8s.io")) {
+        server.apply(&definition(kind));
+    }
+    server
 }
 
 /// What comes of a journey while an operator works.
@@ -220,9 +230,6 @@ fn operated<T>(server: &Server, journey: impl AsyncFnOnce(&Registry) -> T) -> T 
         .start_paused(true)
         .build()
         .expect("a runtime");
-    for kind in KINDS.iter().filter(|kind| kind.group.contains("x-k8s.io")) {
-        server.apply(&definition(kind));
-    }
     let cache = TempDir::new().expect("a folder");
     runtime.block_on(async {
         let (args, mut registry) = (args(cache.path()), registry());

@@ -150,6 +150,12 @@ impl Api {
 
     /// The object afterwards, as it is stored or, in a `dry_run`, as it would be.
     pub(super) fn write(&mut self, key: &Key, write: &Write<'_>, dry_run: bool) -> Result<Value, Refusal> {
+        if let Write::Apply { intent, .. } = write
+            && let Some(uid) = intent.pointer("/metadata/uid")
+            && self.objects.get(key).map(|object| &object["metadata"]["uid"]) != Some(uid)
+        {
+            return Err(Refusal(409, "Conflict", "the uid in the intent differs".to_owned()));
+        }
         let before = match (write, self.objects.get(key)) {
             (Write::Apply { manager, intent }, None) => {
                 let object = apply::applied(&Value::Null, intent, manager);

@@ -1,5 +1,6 @@
 //! The wire before the stored objects: requests, watches, and the one call that fails.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -41,7 +42,16 @@ struct Inner {
     fault: Option<(usize, Fault)>,
     /// The call that did.
     struck: Option<String>,
+    /// Kinds of which the watches tell nothing new.
+    stalled: BTreeSet<&'static str>,
+    /// Kinds that may not be listed.
+    denied: BTreeSet<&'static str>,
+    /// The fields of the spec that a CRD does not have, by kind.
+    unknown: BTreeMap<&'static str, &'static [&'static str]>,
 }
+
+/// After so many calls nobody is answered: they would never end, and with them no time goes by.
+pub(super) const MOST: usize = 2_000;
 
 /// Who watches what.
 struct Watch {
@@ -95,6 +105,9 @@ impl Server {
             async move {
                 let (head, body) = request.into_parts();
                 let body = body.collect_bytes().await.map_err(io::Error::other)?;
+                if server.calls() >= MOST {
+                    return std::future::pending().await;
+                }
                 server.answer(&head, &body)
             }
         });
@@ -124,6 +137,41 @@ impl Server {
         let key = (kind, "fleet".to_owned(), name.to_owned());
         inner.api.delete(&key, &Value::Null).expect("a deletion");
         inner.tell(before);
+    }
+
+    /// Changes an object as somebody else, by RFC 7396.
+    pub(super) fn merge(&self, kind: &'static str, name: &str, patch: &Value) {
+        let mut inner = self.inner();
+        let before = inner.api.version;
+        let key = (kind, "fleet".to_owned(), name.to_owned());
+        inner.api.write(&key, &Write::Merge(patch), false).expect("a change");
+        inner.tell(before);
+    }
+
+    /// From now on the watches of a kind tell nothing new.
+    pub(super) fn stall(&self, kind: &'static str) {
+        self.inner().stalled.insert(kind);
+    }
+
+    /// From now on nobody may list a kind.
+    pub(super) fn deny(&self, kind: &'static str) {
+        self.inner().denied.insert(kind);
+    }
+
+    /// The CRD of a kind has all fields but these of the spec.
+    pub(super) fn forget_fields(&self, kind: &'static str, fields: &'static [&'static str]) {
+        self.inner().unknown.insert(kind, fields);
+    }
+
+    /// An object; null where there is none.
+    pub(super) fn find(&self, kind: &'static str, name: &str) -> Value {
+        let key = (kind, "fleet".to_owned(), name.to_owned());
+        self.inner().api.get(&key).cloned().unwrap_or_default()
+    }
+
+    /// How many calls there were.
+    pub(super) fn calls(&self) -> usize {
+        self.inner().calls
     }
 
     /// Everything that is stored.
@@ -172,7 +220,15 @@ impl Inner {
         if let path @ ("/api" | "/apis") = head.uri.path() {
             return Ok(Answer::Whole(discovery(path == "/api")));
         }
-        let asked = Asked::of(head, body)?;
+        let mut asked = Asked::of(head, body)?;
+        let kind = asked.scope.kind.kind;
+        if asked.method == Method::GET && asked.name.is_empty() && self.denied.contains(kind) {
+            return Err(Refusal(403, "Forbidden", format!("nobody may list {kind}")));
+        }
+        if let Some(spec) = asked.body.get_mut("spec").and_then(Value::as_object_mut) {
+            let unknown = self.unknown.get(kind).copied().unwrap_or_default();
+            spec.retain(|field, _| !unknown.contains(&field.as_str()));
+        }
         let key = (asked.scope.kind.kind, asked.scope.namespace.clone(), asked.name.clone());
         let before = self.api.version;
         let dry_run = asked.parameter("dryRun") == Some("All");
@@ -237,6 +293,9 @@ impl Inner {
             .take_while(|happened| happened.version > since);
         let news: Vec<&Happened> = news.collect();
         self.watches.retain(|watch| {
+            if self.stalled.contains(watch.scope.kind.kind) {
+                return true;
+            }
             let mut events = news.iter().rev().filter_map(|happened| watch.scope.event(happened));
             events.all(|event| watch.events.unbounded_send(event).is_ok()) && !watch.events.is_closed()
         });

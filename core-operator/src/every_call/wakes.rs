@@ -58,7 +58,7 @@ async fn looks(registry: &Registry, meanwhile: impl Fn(u32)) -> u64 {
 #[test]
 fn a_storm_of_objects_of_others_wakes_nobody() {
     operator_kit::client::install_crypto();
-    let server = Server::new(None);
+    let server = begin(None);
     operated(&server, async |registry| {
         server.apply(&template("small"));
         server.apply(&stack("v1"));

@@ -1,0 +1,140 @@
+//! What the operator does while a watch is behind or does not list, and what is not kept as it was written: it goes on, and asks for nothing in a loop.
+
+use operator_kit::client::install_crypto;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::api::PROVIDER_KIND;
+use super::server::{MOST, Server};
+use super::{LONG, begin, operated, stack, template};
+
+const TAG: &str = "docker-harbor-1-34-v1";
+const RELEASE: &str = "ClusterStackRelease";
+const IMAGE: &str = "DockerClusterTemplate";
+
+/// Goes a way with a stack of these versions, which are ready.
+fn after_installing<T>(versions: &[&str], journey: impl AsyncFnOnce(&Server) -> T) -> T {
+    install_crypto();
+    let server = begin(None);
+    let end = operated(&server, async |_| {
+        server.apply(&template("small"));
+        server.apply(&stack(versions));
+        sleep(LONG).await;
+        assert_eq!(server.find(RELEASE, TAG)["status"]["ready"], true);
+        journey(&server).await
+    });
+    assert!(server.calls() < MOST, "the operator asks for ever");
+    end
+}
+
+/// The message of a condition.
+fn told(object: &Value, condition: &str) -> String {
+    let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let found = conditions.iter().find(|found| found["type"] == condition);
+    let message = found.and_then(|found| found["message"].as_str());
+    message.unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_release_that_is_not_kept_as_written_is_written_ever_more_seldom_and_the_stack_says_why() {
+    install_crypto();
+    let server = begin(None);
+    server.forget_fields(RELEASE, &["policy", "source"]);
+    operated(&server, async |_| {
+        server.apply(&template("small"));
+        server.apply(&stack(&["v1"]));
+        sleep(LONG).await;
+        let said = told(&server.find("ClusterStack", "harbor"), "Ready");
+        assert!(said.contains("bring the CRDs of this operator up to date"), "{said}");
+        assert_eq!(server.find(RELEASE, TAG)["status"]["ready"], true);
+
+        server.forget_fields(RELEASE, &[]);
+        sleep(2 * LONG).await;
+        assert!(server.find(RELEASE, TAG)["spec"]["policy"].is_object());
+        assert_eq!(told(&server.find("ClusterStack", "harbor"), "Ready"), "");
+    });
+    assert!(server.calls() < MOST, "the operator asks for ever");
+}
+
+#[test]
+fn a_provider_s_object_is_taken_once_while_the_watch_does_not_show_it() {
+    after_installing(&["v1"], async |server| {
+        server.merge(PROVIDER_KIND, TAG, &json!({ "metadata": { "ownerReferences": null } }));
+        server.stall(PROVIDER_KIND);
+        sleep(LONG).await;
+        let owner = &server.find(PROVIDER_KIND, TAG)["metadata"]["ownerReferences"][0];
+        assert_eq!(owner["uid"], server.find(RELEASE, TAG)["metadata"]["uid"]);
+    });
+}
+
+#[test]
+fn a_provider_s_object_that_went_before_it_was_taken_does_not_come_back_as_a_husk() {
+    after_installing(&["v1"], async |server| {
+        server.merge(PROVIDER_KIND, TAG, &json!({ "metadata": { "ownerReferences": null } }));
+        server.stall(PROVIDER_KIND);
+        server.delete(PROVIDER_KIND, TAG);
+        sleep(LONG).await;
+        assert_eq!(server.find(PROVIDER_KIND, TAG), Value::Null);
+    });
+}
+
+#[test]
+fn an_object_that_lost_its_label_is_put_back_while_the_watch_still_shows_it() {
+    after_installing(&["v1"], async |server| {
+        let image = format!("{TAG}-cluster");
+        server.merge(
+            IMAGE,
+            &image,
+            &json!({ "spec": { "template": { "spec": { "image": "theirs" } } } }),
+        );
+        server.stall(IMAGE);
+        server.merge(IMAGE, &image, &json!({ "metadata": { "labels": null } }));
+        sleep(LONG).await;
+        let live = server.find(IMAGE, &image);
+        assert_eq!(live["spec"]["template"]["spec"]["image"], "ours");
+        assert!(live["metadata"]["labels"].is_object(), "{live:#}");
+    });
+}
+
+#[test]
+fn a_release_that_is_gone_is_deleted_once_while_the_watch_still_shows_it() {
+    after_installing(&["v1", "v2"], async |server| {
+        server.stall(RELEASE);
+        server.merge(RELEASE, TAG, &json!({ "metadata": { "finalizers": null } }));
+        server.delete(RELEASE, TAG);
+        server.apply(&stack(&["v2"]));
+        sleep(LONG).await;
+        let status = &server.find("ClusterStack", "harbor")["status"];
+        assert_eq!(status["summary"].as_array().map(Vec::len), Some(1), "{status:#}");
+    });
+}
+
+#[test]
+fn objects_are_repaired_while_a_provider_cannot_be_listed_and_the_release_says_why() {
+    let server = after_installing(&["v1"], async |server| server.clone());
+    server.deny(PROVIDER_KIND);
+    server.delete("ClusterClass", TAG);
+    operated(&server, async |_| { sleep(LONG).await });
+    assert!(!server.find("ClusterClass", TAG).is_null());
+    let said = told(&server.find(RELEASE, TAG), "ProviderClusterStackReleaseReady");
+    assert!(said.contains(&format!("nobody may list {PROVIDER_KIND}")), "{said}");
+    let said = told(
+        &server.find("ClusterStack", "harbor"),
+        "ProviderClusterStackReleasesSynced",
+    );
+    assert!(said.contains(&format!("nobody may list {PROVIDER_KIND}")), "{said}");
+}
+
+#[test]
+fn a_kind_whose_objects_cannot_be_listed_is_told_in_the_words_of_the_api_server() {
+    install_crypto();
+    let server = begin(None);
+    server.deny(IMAGE);
+    operated(&server, async |_| {
+        server.apply(&template("small"));
+        server.apply(&stack(&["v1"]));
+        sleep(LONG).await;
+    });
+    let said = told(&server.find(RELEASE, TAG), "HelmChartApplied");
+    assert!(said.contains(&format!("nobody may list {IMAGE}")), "{said}");
+}
