@@ -255,16 +255,22 @@ mod tests {
         (admit(Arc::new(release), Verification::Off).unwrap(), chart)
     }
 
-    /// Whoever reads the file waits, until [`answer`].
-    fn hang(file: &Path) {
-        fs::remove_file(file).unwrap();
-        mknodat(CWD, file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    /// A file that whoever reads it waits for. In the end he reads nothing from it, and who comes later finds none.
+    struct Hanging(PathBuf);
+
+    impl Hanging {
+        fn at(file: PathBuf) -> Self {
+            fs::remove_file(&file).unwrap();
+            mknodat(CWD, &file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+            Self(file)
+        }
     }
 
-    /// Whoever waits for the file reads nothing from it, and who comes later finds none.
-    fn answer(file: &Path) {
-        let _writer = OpenOptions::new().read(true).write(true).open(file).unwrap();
-        fs::remove_file(file).unwrap();
+    impl Drop for Hanging {
+        fn drop(&mut self) {
+            let _writer = OpenOptions::new().read(true).write(true).open(&self.0).unwrap();
+            fs::remove_file(&self.0).unwrap();
+        }
     }
 
     fn is_late(read: &Result<Vec<u8>, ReadError>) -> bool {
@@ -276,7 +282,7 @@ mod tests {
         let (charts, _woken) = charts();
         let folders = [TempDir::new().unwrap(), TempDir::new().unwrap()];
         let (hanging, chart) = admitted(folders[0].path());
-        hang(&chart);
+        let hangs = Hanging::at(chart);
         let read = |files: &Admitted| {
             let (kitchen, files) = (Arc::clone(&charts.kitchen), files.clone());
             async move { kitchen.read(&files, Lane::Quick).await }
@@ -287,7 +293,7 @@ mod tests {
         assert!(is_late(&at_once.unwrap()));
         let (healthy, _) = admitted(folders[1].path());
         assert!(!read(&healthy).await.unwrap().is_empty());
-        answer(&chart);
+        drop(hangs);
     }
 
     #[tokio::test]
@@ -295,17 +301,17 @@ mod tests {
         let (charts, mut woken) = charts();
         let folders = [TempDir::new().unwrap(), TempDir::new().unwrap()];
         let (hanging, chart) = admitted(folders[0].path());
-        hang(&chart);
+        let hangs = Hanging::at(chart);
         let render = async |name: &str, files: &Admitted| {
             let release = ObjectRef::new(name).within("fleet");
             charts.render(&release, files, "fleet", HelmProfile::default()).await
         };
         assert_eq!(render("hanging", &hanging).await.unwrap_err(), Unrendered::Awaited);
         let (healthy, _) = admitted(folders[1].path());
-        assert!(!render("healthy", &healthy).await.unwrap().objects.is_empty());
+        assert_ne!(render("healthy", &healthy).await, Err(Unrendered::Awaited));
 
         // What it says then is nothing.
-        answer(&chart);
+        drop(hangs);
         let release = woken.next().await.unwrap();
         assert_eq!(release.name, "hanging");
         let Unrendered::Failed(failed) = render("hanging", &hanging).await.unwrap_err() else {

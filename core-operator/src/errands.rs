@@ -59,6 +59,7 @@ where
 {
     errands: &'a Errands<K, V>,
     key: &'a K,
+    number: u64,
     stage: watch::Receiver<Stage<V>>,
     is_answered: bool,
 }
@@ -70,7 +71,7 @@ where
 {
     fn drop(&mut self) {
         if !self.is_answered {
-            drop(self.errands.take(self.key, &self.stage));
+            drop(self.errands.take(self.key, self.number, &self.stage));
         }
     }
 }
@@ -111,10 +112,11 @@ where
     where
         F: Future<Output = V> + Send + 'static,
     {
-        let stage = self.begun(key, wanted, work);
+        let (number, stage) = self.begun(key, wanted, work);
         let mut asking = Asking {
             errands: self,
             key,
+            number,
             stage,
             is_answered: false,
         };
@@ -122,7 +124,7 @@ where
         // How far it is then is looked at in any case.
         let _ = timeout(patience, told).await;
         asking.is_answered = true;
-        self.take(key, &asking.stage)
+        self.take(key, number, &asking.stage)
     }
 
     /// Whether somebody went away without what is not over yet.
@@ -131,14 +133,19 @@ where
         self.under_way().values().any(late)
     }
 
-    /// The work that is under way, or that begins here.
-    fn begun<F>(self: &Arc<Self>, key: &K, wanted: &str, work: impl FnOnce(Teller<V>) -> F) -> watch::Receiver<Stage<V>>
+    /// The work that is under way, or that begins here: its number, and how far it is.
+    fn begun<F>(
+        self: &Arc<Self>,
+        key: &K,
+        wanted: &str,
+        work: impl FnOnce(Teller<V>) -> F,
+    ) -> (u64, watch::Receiver<Stage<V>>)
     where
         F: Future<Output = V> + Send + 'static,
     {
         let mut under_way = self.under_way();
         if let Some(errand) = under_way.get(key).filter(|errand| errand.wanted == wanted) {
-            return errand.stage.clone();
+            return (errand.number, errand.stage.clone());
         }
         let (tell, stage) = watch::channel(Stage::Soon);
         let number = self.next();
@@ -166,7 +173,7 @@ where
                 (errands.wake)(&key);
             }
         });
-        stage
+        (number, stage)
     }
 
     /// Wakes whoever went away, and keeps for him what came.
@@ -195,17 +202,21 @@ where
     }
 
     /// What came, if it has come. Whoever does not wait for the rest is awaited from now on.
-    fn take(&self, key: &K, stage: &watch::Receiver<Stage<V>>) -> Option<V> {
+    fn take(&self, key: &K, number: u64, stage: &watch::Receiver<Stage<V>>) -> Option<V> {
         let mut under_way = self.under_way();
         // Looked at with the lock held: whoever ends the work after that sees that it is awaited.
         let value = match &*stage.borrow() {
             Stage::Over(value) => Some(value.clone()),
             Stage::Soon | Stage::Later => None,
         };
-        match (&value, under_way.get_mut(key)) {
-            (None, Some(errand)) => errand.is_awaited = true,
-            (Some(value), Some(errand)) if errand.is_awaited && (self.is_told_again)(value) => {}
-            _ => drop(under_way.remove(key)),
+        // What somebody else has begun under this key is his.
+        if let Some(errand) = under_way.get_mut(key).filter(|errand| errand.number == number) {
+            let is_kept = errand.is_awaited && value.as_ref().is_some_and(self.is_told_again);
+            match &value {
+                None => errand.is_awaited = true,
+                Some(_) if is_kept => {}
+                Some(_) => drop(under_way.remove(key)),
+            }
         }
         value
     }

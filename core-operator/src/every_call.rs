@@ -231,8 +231,9 @@ fn operated<T>(server: &Server, journey: impl AsyncFnOnce(&Registry) -> T) -> T 
         .build()
         .expect("a runtime");
     let cache = TempDir::new().expect("a folder");
+    let args = args(cache.path());
     runtime.block_on(async {
-        let (args, mut registry) = (args(cache.path()), registry());
+        let mut registry = registry();
         let tidings = tidings(&mut registry);
         let stop = CancellationToken::new();
         let operating = operate(&args, server.client(), tidings, None, stop.clone());

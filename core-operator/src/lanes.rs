@@ -126,7 +126,7 @@ impl<T: Send + Sync + 'static> Lanes<T> {
 mod tests {
     use futures::StreamExt;
     use futures::channel::mpsc::{UnboundedReceiver, unbounded};
-    use tokio::time::Instant;
+    use tokio::time::{Instant, sleep};
 
     use super::*;
 
@@ -230,6 +230,7 @@ mod tests {
         for expected in ["first", "second"] {
             let attempt = async || {
                 let render = move |_| async move {
+                    sleep(PATIENCE * 2).await;
                     Err(Ended::Failed(Failed {
                         message: expected.to_owned(),
                         transient: true,

@@ -15,7 +15,7 @@ fn options() -> Value {
         .output()
         .expect("the operator starts");
     let told = String::from_utf8_lossy(&ended.stderr).into_owned();
-    let told: Value = serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}"));
+    let told: Value = serde_json::from_str(&told).expect("the allocator speaks JSON");
     told["jemalloc"]["opt"].clone()
 }
 

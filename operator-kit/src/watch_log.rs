@@ -100,7 +100,7 @@ fn is_usual(code: StatusCode) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
+    use std::time::Duration;
 
     use kube::core::Status;
 
@@ -202,18 +202,29 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_too_large_is_told_with_kind_and_limit() {
-        let told = lines(|log| {
-            let (call, limit) = ("watch /apis/example.org/v1/lathes".to_owned(), 8);
-            let bounds = Box::new(OutOfBounds::TooLarge { call, limit });
-            let error = kube::Error::ReadEvents(io::Error::other(kube::Error::Service(bounds)));
-            log.heard(&Err::<Event<()>, _>(watcher::Error::WatchFailed(error)));
-        });
-        assert_eq!(told.len(), 1, "{told:?}");
-        let words = "the API server's answer to watch /apis/example.org/v1/lathes has more than 8 bytes";
-        assert!(
-            told[0].starts_with("WARN watch interrupted") && told[0].contains(words),
-            "{told:?}"
-        );
+    fn an_answer_that_is_too_large_or_has_no_end_is_told_with_call_and_limit() {
+        let call = || "list /apis/example.org/v1/lathes".to_owned();
+        let patience = Duration::from_secs(8);
+        for (bounds, words) in [
+            (
+                OutOfBounds::TooLarge { call: call(), limit: 8 },
+                "has more than 8 bytes",
+            ),
+            (
+                OutOfBounds::Endless { call: call(), patience },
+                "did not end within 8 s",
+            ),
+        ] {
+            let told = lines(|log| {
+                let error = kube::Error::Service(Box::new(bounds));
+                log.heard(&Err::<Event<()>, _>(watcher::Error::InitialListFailed(error)));
+            });
+            let words = format!("the API server's answer to list /apis/example.org/v1/lathes {words}");
+            assert_eq!(told.len(), 1, "{told:?}");
+            assert!(
+                told[0].starts_with("WARN watch interrupted") && told[0].contains(&words),
+                "{told:?}"
+            );
+        }
     }
 }

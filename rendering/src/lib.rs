@@ -16,7 +16,7 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use helm::chart::ArchiveLimits;
 use helm::{Chart, Profile, RenderOptions, RenderProblem};
@@ -190,7 +190,7 @@ impl Renderer {
         }
         match lane {
             Lane::Quick => self.render_in_turn(request, key),
-            Lane::Slow => self.render_beside(request, key),
+            Lane::Slow => self.timed(request, || self.render_anew(request, key, &mut None, lane)),
         }
     }
 
@@ -224,31 +224,30 @@ impl Renderer {
         if lock(&self.slow).contains(request.chart_digest) {
             return Err(too_slow(request, self.time(Lane::Quick)));
         }
-        let begun = Instant::now();
-        let rendered = self.render_anew(request, key, &mut turn, Lane::Quick);
-        // What was nearly done was done, but not the next time.
-        if matches!(rendered, Err(RenderError::TooSlow { .. })) || begun.elapsed() > QUICK {
-            self.remember_as_slow(request.chart_digest);
-        }
-        rendered
+        self.timed(request, || self.render_anew(request, key, &mut turn, Lane::Quick))
     }
 
-    fn render_beside(&self, request: &RenderRequest<'_>, key: Key) -> Result<Rendered, RenderError> {
-        let begun = Instant::now();
-        let rendered = self.render_anew(request, key, &mut None, Lane::Slow);
-        if begun.elapsed() < QUICK {
-            // It was not the chart that was slow.
-            lock(&self.slow).remove(request.chart_digest);
+    /// Renders a chart, and remembers whether that took longer than it may in turn with others: it may have been the machine that was slow.
+    fn timed(
+        &self,
+        request: &RenderRequest<'_>,
+        render: impl FnOnce() -> Result<Rendered, RenderError>,
+    ) -> Result<Rendered, RenderError> {
+        let over = AtomicBool::default();
+        let rendered = deadline::within(QUICK, &over, render).map_err(RenderError::Watch)?;
+        if matches!(rendered, Err(RenderError::ReadChart { .. })) {
+            return rendered;
         }
-        rendered
-    }
-
-    fn remember_as_slow(&self, chart_digest: &str) {
         let mut slow = lock(&self.slow);
-        if slow.len() >= MAX_SLOW {
-            slow.clear();
+        if over.into_inner() || matches!(rendered, Err(RenderError::TooSlow { .. })) {
+            if slow.len() >= MAX_SLOW {
+                slow.clear();
+            }
+            slow.insert(request.chart_digest.to_owned());
+        } else {
+            slow.remove(request.chart_digest);
         }
-        slow.insert(chart_digest.to_owned());
+        rendered
     }
 
     fn render_anew(
@@ -350,6 +349,8 @@ impl Renderer {
     fn late(&self, error: RenderError, request: &RenderRequest<'_>, lane: Lane) -> RenderError {
         let limit = self.time(lane);
         match (lane, error) {
+            // It was not the chart that was slow.
+            (_, error @ RenderError::ReadChart { .. }) => error,
             (Lane::Quick, _) => too_slow(request, limit),
             (Lane::Slow, RenderError::LoadChart { digest, .. }) => RenderError::LoadDeadline { digest, limit },
             (Lane::Slow, RenderError::Tera { release, source }) => RenderError::Deadline { release, limit, source },

@@ -61,7 +61,7 @@ fn a_storm_of_objects_of_others_wakes_nobody() {
     let server = begin(None);
     operated(&server, async |registry| {
         server.apply(&template("small"));
-        server.apply(&stack("v1"));
+        server.apply(&stack(&["v1"]));
         sleep(LONG).await;
         let quiet = looks(registry, |_| ()).await;
         let storm = looks(registry, |number| foreign(&server, number)).await;

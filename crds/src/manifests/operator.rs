@@ -61,9 +61,6 @@ const MADE_BY_APPLY: (&str, &str) = (
     "a server-side apply of what is not there is authorised as `patch` and as `create`",
 );
 
-/// What requests about objects of releases show.
-const SEEN_OF_OBJECTS: &[&str] = &["delete", "get", "patch", "watch"];
-
 /// All rights, in the order of the roles.
 pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
     OperatorRight {
@@ -113,7 +110,7 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
         role: OperatorRole::Work,
         group: CLUSTER_API_GROUP,
         resources: &["clusterclasses"],
-        verbs: SEEN_OF_OBJECTS,
+        verbs: VERBS_OF_OBJECTS,
         unseen: &[MADE_BY_APPLY],
         purpose: "objects of releases",
     },
@@ -121,7 +118,7 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
         role: OperatorRole::Work,
         group: "bootstrap.cluster.x-k8s.io",
         resources: &["kubeadmconfigtemplates"],
-        verbs: SEEN_OF_OBJECTS,
+        verbs: VERBS_OF_OBJECTS,
         unseen: &[MADE_BY_APPLY],
         purpose: "objects of releases",
     },
@@ -129,7 +126,7 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
         role: OperatorRole::Work,
         group: "controlplane.cluster.x-k8s.io",
         resources: &["kubeadmcontrolplanetemplates"],
-        verbs: SEEN_OF_OBJECTS,
+        verbs: VERBS_OF_OBJECTS,
         unseen: &[MADE_BY_APPLY],
         purpose: "objects of releases",
     },
@@ -142,7 +139,7 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
             "openstackclustertemplates",
             "openstackmachinetemplates",
         ],
-        verbs: SEEN_OF_OBJECTS,
+        verbs: VERBS_OF_OBJECTS,
         unseen: &[MADE_BY_APPLY],
         purpose: "objects of releases",
     },

@@ -184,7 +184,7 @@ async fn why_a_kind_was_not_listed_is_known() {
         }
     });
     let discovery = Discovery::new(client.clone());
-    let (watches, _notices) = ObjectWatches::new(client, discovery, LABEL, CancellationToken::new());
+    let (watches, _notices) = ObjectWatches::new(client, discovery, (LABEL, ""), CancellationToken::new());
     assert!(watches.ensure(&deployments()).await.unwrap());
     let kind = group_kind(&deployments());
     assert_eq!(watches.trouble(&kind), None);

@@ -72,7 +72,7 @@ fn decided(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
         return untouched(observed, Waiting::Watches, Next::At(until));
     }
     if is_rendered_again(observed) {
-        return untouched(observed, Waiting::SlowRendering);
+        return untouched(observed, Waiting::SlowRendering, Next::Await);
     }
     let objects = if observed.deleting {
         removal(observed, now)
