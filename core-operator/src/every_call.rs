@@ -3,6 +3,7 @@
 mod api;
 mod apply;
 mod behind;
+mod contract;
 mod server;
 mod wakes;
 
@@ -133,6 +134,10 @@ fn definition(kind: &api::Served) -> Value {
     })
 }
 
+fn namespace(name: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
+}
+
 fn tidings(registry: &mut Registry) -> Tidings {
     let tenure = Tenure::of_everything();
     let readiness = Readiness::default();
@@ -217,6 +222,7 @@ fn play(fault: Option<(usize, Fault)>) -> (Vec<End>, Option<String>, usize) {
 /// An API server with definitions of all kinds.
 fn begin(fault: Option<(usize, Fault)>) -> Server {
     let server = Server::new(fault);
+    server.apply(&namespace("fleet"));
     for kind in KINDS.iter().filter(|kind| kind.group.contains("x-k8s.io")) {
         server.apply(&definition(kind));
     }
@@ -339,4 +345,14 @@ fn whichever_call_is_refused_the_end_is_the_same() {
 #[test]
 fn whichever_answer_is_lost_the_end_is_the_same() {
     every_call_may_fail(Fault::AnswerLost);
+}
+
+#[tokio::test]
+async fn api_server_in_memory_answers_as_a_real_one() {
+    let server = Server::new(None);
+    server.apply(&namespace("fleet"));
+    let answers = contract::answers(&server.client(), "fleet").await.expect("answers");
+    let expected = contract::expected().expect("answers of a real API server");
+    let differences = contract::differences(&answers, &expected);
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }

@@ -99,9 +99,29 @@ pub(super) struct Happened {
     pub(super) after: Option<Value>,
 }
 
-/// Why a request was not done: code, reason, message.
+/// Why a request was not done.
 #[derive(Clone, Debug)]
-pub(super) struct Refusal(pub(super) u16, pub(super) &'static str, pub(super) String);
+pub(super) struct Refusal {
+    pub(super) code: u16,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+    /// What it is about, where that is not the plural that was asked for.
+    pub(super) about: Option<&'static str>,
+    /// One for each field.
+    pub(super) causes: Vec<Value>,
+}
+
+impl Refusal {
+    pub(super) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            about: None,
+            causes: Vec::new(),
+        }
+    }
+}
 
 /// What a write is about.
 pub(super) enum Write<'a> {
@@ -111,41 +131,78 @@ pub(super) enum Write<'a> {
     Status(&'a Value),
     /// RFC 7396.
     Merge(&'a Value),
-    /// Server-side apply by this manager.
-    Apply { manager: &'a str, intent: &'a Value },
+    /// Server-side apply by this manager; with force it takes fields from others.
+    Apply {
+        manager: &'a str,
+        intent: &'a Value,
+        force: bool,
+    },
 }
 
-#[derive(Default)]
+/// What came before this version nobody can be told any more.
+pub(super) const OLDEST: u64 = 100;
+
 pub(super) struct Api {
     pub(super) version: u64,
     pub(super) objects: BTreeMap<Key, Value>,
     pub(super) history: Vec<Happened>,
+    /// Objects that were made, or would have been.
+    made: u64,
+}
+
+impl Default for Api {
+    fn default() -> Self {
+        Self {
+            version: OLDEST,
+            objects: BTreeMap::new(),
+            history: Vec::new(),
+            made: 0,
+        }
+    }
 }
 
 impl Api {
     pub(super) fn get(&self, key: &Key) -> Result<&Value, Refusal> {
-        let missing = || Refusal(404, "NotFound", format!("{} {:?} not found", key.0, key.2));
+        let missing = || Refusal::new(404, "NotFound", format!("{} {:?} not found", key.0, key.2));
         self.objects.get(key).ok_or_else(missing)
     }
 
     pub(super) fn create(&mut self, key: &Key, object: &Value) -> Result<Value, Refusal> {
         if self.objects.contains_key(key) {
-            return Err(Refusal(409, "AlreadyExists", format!("{:?} already exists", key.2)));
+            let message = format!("{:?} already exists", key.2);
+            return Err(Refusal::new(409, "AlreadyExists", message));
+        }
+        let object = self.made(key, object)?;
+        Ok(self.store(key, Some(object)).unwrap_or_default())
+    }
+
+    /// The object as it is when it has been created, without a version yet.
+    fn made(&mut self, key: &Key, object: &Value) -> Result<Value, Refusal> {
+        let namespace = ("Namespace", String::new(), key.1.clone());
+        if !key.1.is_empty() && !self.objects.contains_key(&namespace) {
+            return Err(Refusal {
+                about: Some("namespaces"),
+                ..Refusal::new(404, "NotFound", format!("namespaces {:?} not found", key.1))
+            });
         }
         let mut object = object.clone();
-        let version = self.version + 1;
+        drop_empty(&mut object);
+        self.made += 1;
         let metadata = metadata_of(&mut object);
         metadata.insert("name".to_owned(), json!(key.2));
         if !key.1.is_empty() {
             metadata.insert("namespace".to_owned(), json!(key.1));
         }
-        metadata.insert("uid".to_owned(), json!(format!("uid-{version}")));
+        metadata.insert(
+            "uid".to_owned(),
+            json!(format!("00000000-0000-4000-8000-{:012}", self.made)),
+        );
         metadata.insert("generation".to_owned(), json!(1));
         metadata.insert("creationTimestamp".to_owned(), json!("2026-01-01T00:00:00Z"));
         if key.0 == PROVIDER_KIND {
             object["status"] = json!({ "ready": true });
         }
-        Ok(self.store(key, Some(object)).unwrap_or_default())
+        Ok(object)
     }
 
     /// The object afterwards, as it is stored or, in a `dry_run`, as it would be.
@@ -157,46 +214,48 @@ impl Api {
             return Err(Refusal(409, "Conflict", "the uid in the intent differs".to_owned()));
         }
         let before = match (write, self.objects.get(key)) {
-            (Write::Apply { manager, intent }, None) => {
+            (Write::Apply { manager, intent, .. }, None) => {
                 let object = apply::applied(&Value::Null, intent, manager);
-                return if dry_run { Ok(object) } else { self.create(key, &object) };
+                return if dry_run {
+                    self.made(key, &object)
+                } else {
+                    self.create(key, &object)
+                };
             }
             _ => self.get(key)?.clone(),
         };
-        let sent = match write {
-            Write::Replace(object) | Write::Status(object) | Write::Merge(object) => object,
-            Write::Apply { intent, .. } => intent,
-        };
-        let expected = sent.pointer("/metadata/resourceVersion");
-        if expected.is_some_and(|expected| expected != &before["metadata"]["resourceVersion"]) {
-            return Err(Refusal(409, "Conflict", "the object has been modified".to_owned()));
-        }
+        refuse(write, &before)?;
         let mut after = before.clone();
         match write {
             Write::Replace(object) => {
                 after = (*object).clone();
                 set_or_remove(&mut after, "status", before.get("status"));
                 for field in [
+                    "namespace",
                     "uid",
                     "generation",
                     "creationTimestamp",
                     "deletionTimestamp",
+                    "deletionGracePeriodSeconds",
                     "managedFields",
                 ] {
                     set_or_remove(&mut after["metadata"], field, before["metadata"].get(field));
                 }
             }
             Write::Status(object) => set_or_remove(&mut after, "status", object.get("status")),
-            Write::Merge(patch) => merge(&mut after, patch),
-            Write::Apply { manager, intent } => after = apply::applied(&before, intent, manager),
+            Write::Merge(patch) => {
+                merge(&mut after, patch);
+                set_or_remove(&mut after, "status", before.get("status"));
+            }
+            Write::Apply { manager, intent, .. } => after = apply::applied(&before, intent, manager),
         }
         after["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
+        drop_empty(&mut after);
+        if without_generation(&after) != without_generation(&before) {
+            raise_generation(&mut after);
+        }
         if after == before || dry_run {
             return Ok(after);
-        }
-        let generation = before["metadata"]["generation"].as_u64().unwrap_or_default();
-        if without_generation(&after) != without_generation(&before) {
-            after["metadata"]["generation"] = json!(generation + 1);
         }
         if is_released(&after) {
             self.store(key, None);
@@ -211,11 +270,11 @@ impl Api {
         for field in ["uid", "resourceVersion"] {
             let expected = preconditions.get(field).filter(|expected| !expected.is_null());
             if expected.is_some_and(|expected| *expected != object["metadata"][field]) {
-                return Err(Refusal(
-                    409,
-                    "Conflict",
-                    format!("the {field} in the precondition differs"),
-                ));
+                let message = format!("the {field} in the precondition differs");
+                return Err(Refusal {
+                    about: Some(key.0),
+                    ..Refusal::new(409, "Conflict", message)
+                });
             }
         }
         if !has_finalizers(&object) {
@@ -224,6 +283,8 @@ impl Api {
         }
         if object.pointer("/metadata/deletionTimestamp").is_none() {
             object["metadata"]["deletionTimestamp"] = json!("2026-01-02T00:00:00Z");
+            object["metadata"]["deletionGracePeriodSeconds"] = json!(0);
+            raise_generation(&mut object);
             return Ok(self.store(key, Some(object)));
         }
         Ok(Some(object))
@@ -267,6 +328,63 @@ impl Api {
             let _ = self.delete(&key, &Value::Null);
         }
     }
+}
+
+/// Refuses what is about another version of the object than `before`, and what takes fields from others without force.
+fn refuse(write: &Write<'_>, before: &Value) -> Result<(), Refusal> {
+    let (sent, must_know) = match write {
+        Write::Replace(object) | Write::Status(object) => (object, true),
+        Write::Merge(patch) => (patch, false),
+        Write::Apply { intent, .. } => (intent, false),
+    };
+    let known = sent.pointer("/metadata/resourceVersion");
+    if must_know && known.is_none() {
+        let cause = json!({ "reason": "FieldValueInvalid", "field": "metadata.resourceVersion", "message": "must be specified" });
+        return Err(Refusal {
+            causes: vec![cause],
+            ..Refusal::new(
+                422,
+                "Invalid",
+                "metadata.resourceVersion must be specified for an update",
+            )
+        });
+    }
+    if known.is_some_and(|known| known != &before["metadata"]["resourceVersion"]) {
+        return Err(Refusal::new(409, "Conflict", "the object has been modified"));
+    }
+    if let Write::Apply {
+        manager,
+        intent,
+        force: false,
+    } = write
+    {
+        let causes = apply::conflicts(before, intent, manager);
+        if !causes.is_empty() {
+            let message = format!("Apply failed with {} conflicts", causes.len());
+            return Err(Refusal {
+                about: Some(""),
+                causes,
+                ..Refusal::new(409, "Conflict", message)
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Metadata that are empty are none.
+fn drop_empty(object: &mut Value) {
+    let metadata = metadata_of(object);
+    for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
+        let is_empty = |value: &Value| *value == json!({}) || *value == json!([]);
+        if metadata.get(field).is_some_and(is_empty) {
+            metadata.remove(field);
+        }
+    }
+}
+
+fn raise_generation(object: &mut Value) {
+    let generation = object["metadata"]["generation"].as_u64().unwrap_or_default();
+    object["metadata"]["generation"] = json!(generation + 1);
 }
 
 fn metadata_of(object: &mut Value) -> &mut Map<String, Value> {

@@ -1,10 +1,14 @@
-//! Server-side apply with force: what a manager sends is set and its own, what it sent before and sends no more goes. Lists are atomic.
+//! Server-side apply: what a manager sends is set and its own, what it sent before and sends no more goes unless it is also another's. Lists are
+//! atomic, but for owners and finalizers.
+//!
+//! Who writes in other ways owns nothing here.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-/// Names the fields of a JSON pointer's way.
+/// Names the fields of a JSON pointer's way. An item of a list that is not atomic is named as the API server does it: `k:` and its keys, `v:` and
+/// itself.
 type Path = Vec<String>;
 
 /// The object after an apply; `live` is null where there is none.
@@ -13,8 +17,10 @@ pub(super) fn applied(live: &Value, intent: &Value, manager: &str) -> Value {
     leaves(intent, &mut Vec::new(), &mut wanted);
     let mut after = if live.is_null() { json!({}) } else { live.clone() };
     let wanted_paths: BTreeSet<&Path> = wanted.iter().map(|(path, _)| path).collect();
+    let others = entries(live).filter(|entry| !is_of(entry, manager));
+    let others: BTreeSet<Path> = others.flat_map(paths_of).collect();
     for path in owned(live, manager) {
-        if !wanted_paths.contains(&path) {
+        if !wanted_paths.contains(&path) && !others.contains(&path) {
             remove(&mut after, &path);
         }
     }
@@ -47,14 +53,64 @@ pub(super) fn applied(live: &Value, intent: &Value, manager: &str) -> Value {
     after
 }
 
+/// A cause for every field that others own and that this apply would change.
+pub(super) fn conflicts(live: &Value, intent: &Value, manager: &str) -> Vec<Value> {
+    let mut wanted = Vec::new();
+    leaves(intent, &mut Vec::new(), &mut wanted);
+    let others: Vec<(&Value, Vec<Path>)> = entries(live)
+        .filter(|entry| !is_of(entry, manager))
+        .map(|entry| (entry, paths_of(entry)))
+        .collect();
+    let changed = wanted.iter().filter(|(path, value)| at(live, path) != Some(value));
+    let conflict = |path: &Path| {
+        let owners = others.iter().filter(|(_, paths)| paths.contains(path));
+        let causes = owners.map(|(entry, _)| {
+            let (owner, version) = (entry["manager"].as_str(), entry["apiVersion"].as_str());
+            json!({
+                "reason": "FieldManagerConflict", "field": format!(".{}", path.join(".")),
+                "message": format!("conflict with {:?} using {}", owner.unwrap_or_default(), version.unwrap_or_default()),
+            })
+        });
+        causes.collect::<Vec<_>>()
+    };
+    changed.flat_map(|(path, _)| conflict(path)).collect()
+}
+
 /// The API server's notation of what somebody owns.
 fn fields_of(paths: impl Iterator<Item = Path>) -> Value {
     let mut fields = json!({});
     for path in paths {
-        let path: Path = path.iter().map(|name| format!("f:{name}")).collect();
-        set(&mut fields, &path, &json!({}));
+        let mut place = &mut fields;
+        for name in path {
+            let name = if is_item(&name) { name } else { format!("f:{name}") };
+            place = &mut place[name];
+            if place.is_null() {
+                *place = json!({});
+            }
+        }
     }
     fields
+}
+
+/// What an item of a list is called, where the list is not atomic.
+fn item(path: &Path, item: &Value) -> Option<String> {
+    match path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["metadata", "ownerReferences"] => Some(format!("k:{}", json!({ "uid": item["uid"] }))),
+        ["metadata", "finalizers"] => Some(format!("v:{item}")),
+        _ => None,
+    }
+}
+
+fn is_item(name: &str) -> bool {
+    name.starts_with("k:") || name.starts_with("v:")
+}
+
+/// Whether this is the item of a list that has this name.
+fn is_called(item: &Value, name: &str) -> bool {
+    match name.split_once(':') {
+        Some(("k", _)) => name == format!("k:{}", json!({ "uid": item["uid"] })),
+        _ => name == format!("v:{item}"),
+    }
 }
 
 fn paths_of(entry: &Value) -> Vec<Path> {
@@ -66,7 +122,10 @@ fn paths_of(entry: &Value) -> Vec<Path> {
 }
 
 fn at<'a>(object: &'a Value, path: &Path) -> Option<&'a Value> {
-    path.iter().try_fold(object, |object, name| object.get(name))
+    path.iter().try_fold(object, |object, name| match object.as_array() {
+        Some(items) => items.iter().find(|item| is_called(item, name)),
+        None => object.get(name),
+    })
 }
 
 fn entries(object: &Value) -> impl Iterator<Item = &Value> {
@@ -96,17 +155,21 @@ fn owned(live: &Value, manager: &str) -> Vec<Path> {
         .collect()
 }
 
-/// Everything that is no map with something in it.
+/// Everything that is no map with something in it, and the items of lists that are not atomic.
 fn leaves(value: &Value, path: &mut Path, found: &mut Vec<(Path, Value)>) {
-    match value.as_object().filter(|map| !map.is_empty()) {
-        Some(map) => {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
             for (name, value) in map {
                 path.push(name.clone());
                 leaves(value, path, found);
                 path.pop();
             }
         }
-        None => found.push((path.clone(), value.clone())),
+        Value::Array(items) if item(path, &Value::Null).is_some() => {
+            let named = items.iter().filter_map(|value| Some((item(path, value)?, value)));
+            found.extend(named.map(|(name, value)| ([path.as_slice(), &[name]].concat(), value.clone())));
+        }
+        _ => found.push((path.clone(), value.clone())),
     }
 }
 
@@ -117,6 +180,16 @@ fn set(target: &mut Value, path: &[String], value: &Value) {
             let is_there = value.as_object().is_some_and(Map::is_empty) && target.is_object();
             if !is_there {
                 *target = value.clone();
+            }
+        }
+        [name] if is_item(name) => {
+            if !target.is_array() {
+                *target = json!([]);
+            }
+            let items = target.as_array_mut().expect("it is a list");
+            match items.iter_mut().find(|item| is_called(item, name)) {
+                Some(item) => *item = value.clone(),
+                None => items.push(value.clone()),
             }
         }
         [first, rest @ ..] => {
@@ -134,6 +207,14 @@ fn remove(target: &mut Value, path: &[String]) {
         [last] => {
             if let Some(map) = target.as_object_mut() {
                 map.remove(last);
+            }
+        }
+        [list, name] if is_item(name) => {
+            if let Some(items) = target.get_mut(list).and_then(Value::as_array_mut) {
+                items.retain(|item| !is_called(item, name));
+            }
+            if target.get(list).is_some_and(|items| items == &json!([])) {
+                remove(target, &path[..1]);
             }
         }
         [first, rest @ ..] => {

@@ -16,7 +16,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower::service_fn;
 
-use super::api::{Api, Happened, KINDS, Key, Refusal, Served, Write};
+use super::api::{Api, Happened, KINDS, Key, OLDEST, Refusal, Served, Write};
 
 /// What becomes of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ struct Asked {
 type Frames = BoxStream<'static, io::Result<Frame<Bytes>>>;
 
 enum Answer {
-    Whole(Value),
+    Whole { code: u16, body: Value },
     Watch(BoxStream<'static, Value>),
 }
 
@@ -123,6 +123,7 @@ impl Server {
         let write = Write::Apply {
             manager: "kubectl",
             intent: object,
+            force: true,
         };
         let mut inner = self.inner();
         let before = inner.api.version;
@@ -197,7 +198,7 @@ impl Server {
             inner.struck = Some(format!("{} {}", head.method, head.uri));
         }
         let answer = if fault == Some(Fault::Refused) {
-            Err(Refusal(503, "ServiceUnavailable", "not at the moment".to_owned()))
+            Err(Refusal::new(503, "ServiceUnavailable", "not at the moment"))
         } else {
             inner.perform(head, body)
         };
@@ -205,9 +206,9 @@ impl Server {
             return Err(io::Error::new(io::ErrorKind::ConnectionReset, "the answer was lost"));
         }
         let (code, events) = match answer {
-            Ok(Answer::Whole(value)) => (200, stream::iter([value]).boxed()),
+            Ok(Answer::Whole { code, body }) => (code, stream::iter([body]).boxed()),
             Ok(Answer::Watch(events)) => (200, events),
-            Err(refusal) => (refusal.0, stream::iter([refused(&refusal)]).boxed()),
+            Err(refusal) => (refusal.code, stream::iter([refused(&refusal)]).boxed()),
         };
         let frames = events.map(|event| Ok(Frame::data(Bytes::from(format!("{event}\n")))));
         let answer = Response::builder().status(code).body(StreamBody::new(frames.boxed()));
@@ -218,23 +219,35 @@ impl Server {
 impl Inner {
     fn perform(&mut self, head: &http::request::Parts, body: &[u8]) -> Result<Answer, Refusal> {
         if let path @ ("/api" | "/apis") = head.uri.path() {
-            return Ok(Answer::Whole(discovery(path == "/api")));
+            return Ok(Answer::Whole {
+                code: 200,
+                body: discovery(path == "/api"),
+            });
         }
         let mut asked = Asked::of(head, body)?;
-        let kind = asked.scope.kind.kind;
+        let (kind, plural) = (asked.scope.kind.kind, asked.scope.kind.plural);
         if asked.method == Method::GET && asked.name.is_empty() && self.denied.contains(kind) {
-            return Err(Refusal(403, "Forbidden", format!("nobody may list {kind}")));
+            return Err(Refusal::new(403, "Forbidden", format!("nobody may list {kind}")));
         }
         if let Some(spec) = asked.body.get_mut("spec").and_then(Value::as_object_mut) {
             let unknown = self.unknown.get(kind).copied().unwrap_or_default();
             spec.retain(|field, _| !unknown.contains(&field.as_str()));
         }
+        self.perform_asked(asked).map_err(|refusal| Refusal {
+            about: refusal.about.or(Some(plural)),
+            ..refusal
+        })
+    }
+
+    fn perform_asked(&mut self, asked: Asked) -> Result<Answer, Refusal> {
         let key = (asked.scope.kind.kind, asked.scope.namespace.clone(), asked.name.clone());
         let before = self.api.version;
         let dry_run = asked.parameter("dryRun") == Some("All");
-        let answer = match (&asked.method, asked.name.is_empty()) {
+        let creates =
+            asked.method == Method::POST || asked.method == Method::PATCH && !self.api.objects.contains_key(&key);
+        let body = match (&asked.method, asked.name.is_empty()) {
             (&Method::GET, true) if asked.parameter("watch").is_some() => return Ok(self.watch(asked)),
-            (&Method::GET, true) => self.list(&asked.scope),
+            (&Method::GET, true) => self.list(&asked),
             (&Method::GET, false) => asked.scope.shown(self.api.get(&key)?),
             (&Method::POST, true) => {
                 let name = asked.body["metadata"]["name"].as_str().unwrap_or_default();
@@ -242,30 +255,44 @@ impl Inner {
             }
             (&Method::DELETE, false) => match self.api.delete(&key, &asked.body["preconditions"])? {
                 Some(object) => object,
-                None => json!({ "kind": "Status", "apiVersion": "v1", "status": "Success" }),
+                None => {
+                    json!({ "kind": "Status", "apiVersion": "v1", "status": "Success", "details": { "kind": asked.scope.kind.plural } })
+                }
             },
             (&Method::PUT | &Method::PATCH, false) => {
-                let written = self.api.write(&key, &asked.write(), dry_run)?;
+                let written = self.api.write(&key, &asked.write()?, dry_run)?;
                 asked.scope.shown(&written)
             }
-            _ => return Err(Refusal(405, "MethodNotAllowed", "not allowed".to_owned())),
+            _ => return Err(Refusal::new(405, "MethodNotAllowed", "not allowed")),
         };
         self.tell(before);
-        Ok(Answer::Whole(answer))
+        Ok(Answer::Whole {
+            code: if creates { 201 } else { 200 },
+            body,
+        })
     }
 
-    fn list(&self, scope: &Scope) -> Value {
-        let items = self.api.objects.iter();
-        let items: Vec<Value> = items
-            .filter(|(key, object)| scope.has(key, object))
-            .map(|(_, object)| scope.shown(object))
-            .collect();
+    /// A page says with which object the next one goes on.
+    fn list(&self, asked: &Asked) -> Value {
+        let scope = &asked.scope;
+        let limit = asked.parameter("limit").and_then(|limit| limit.parse().ok());
+        let from = asked.parameter("continue");
+        let place = |key: &Key| format!("{}/{}", key.1, key.2);
+        let mut objects = self
+            .api
+            .objects
+            .iter()
+            .filter(|(key, object)| scope.has(key, object) && from.is_none_or(|from| *place(key) >= *from));
+        let items = objects.by_ref().take(limit.unwrap_or(usize::MAX));
+        let items: Vec<Value> = items.map(|(_, object)| scope.shown(object)).collect();
+        let next = objects.next().map(|(key, _)| place(key));
         let (version, kind) = if scope.metadata_only {
             ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned())
         } else {
             (scope.kind.api_version(), format!("{}List", scope.kind.kind))
         };
-        json!({ "apiVersion": version, "kind": kind, "metadata": { "resourceVersion": self.api.version.to_string() }, "items": items })
+        let metadata = json!({ "resourceVersion": self.api.version.to_string(), "continue": next.unwrap_or_default() });
+        json!({ "apiVersion": version, "kind": kind, "metadata": metadata, "items": items })
     }
 
     fn watch(&mut self, asked: Asked) -> Answer {
@@ -273,6 +300,10 @@ impl Inner {
             .parameter("resourceVersion")
             .and_then(|version| version.parse().ok());
         let since: u64 = since.unwrap_or_default();
+        if (1..OLDEST).contains(&since) {
+            let expired = refused(&Refusal::new(410, "Expired", "too old resource version"));
+            return Answer::Watch(stream::iter([json!({ "type": "ERROR", "object": expired })]).boxed());
+        }
         let missed = self.api.history.iter().filter(|happened| happened.version > since);
         let told: Vec<Value> = missed.filter_map(|happened| asked.scope.event(happened)).collect();
         let (events, coming) = unbounded();
@@ -332,7 +363,7 @@ impl Scope {
         let (what, object) = match (before, after) {
             (None, Some(after)) => ("ADDED", after.clone()),
             (Some(_), Some(after)) => ("MODIFIED", after.clone()),
-            (Some(before), None) => ("DELETED", happened.after.as_ref().unwrap_or(before).clone()),
+            (Some(before), None) => ("DELETED", before.clone()),
             (None, None) => return None,
         };
         let mut object = self.shown(&object);
@@ -363,7 +394,7 @@ impl Asked {
         let mut parts = parts.into_iter().map(str::to_owned);
         let plural = parts.next().unwrap_or_default();
         let kind = KINDS.iter().find(|kind| kind.group == group && kind.plural == plural);
-        let not_served = || Refusal(404, "NotFound", format!("{plural} are not served"));
+        let not_served = || Refusal::new(404, "", format!("{plural} are not served"));
         let query = url::form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes());
         let query: Vec<(String, String)> = query.into_owned().collect();
         let selector = query.iter().find(|(name, _)| name == "labelSelector");
@@ -388,18 +419,21 @@ impl Asked {
         found.map(|(_, value)| value.as_str())
     }
 
-    fn write(&self) -> Write<'_> {
+    fn write(&self) -> Result<Write<'_>, Refusal> {
         if self.content_type.contains("apply-patch") {
-            Write::Apply {
+            Ok(Write::Apply {
                 manager: self.parameter("fieldManager").unwrap_or_default(),
                 intent: &self.body,
-            }
+                force: self.parameter("force") == Some("true"),
+            })
+        } else if self.content_type.contains("merge-patch") {
+            Ok(Write::Merge(&self.body))
         } else if self.method == Method::PATCH {
-            Write::Merge(&self.body)
+            Err(Refusal::new(415, "UnsupportedMediaType", "no such patch"))
         } else if self.subresource == "status" {
-            Write::Status(&self.body)
+            Ok(Write::Status(&self.body))
         } else {
-            Write::Replace(&self.body)
+            Ok(Write::Replace(&self.body))
         }
     }
 }
@@ -414,8 +448,22 @@ impl Served {
     }
 }
 
-fn refused(Refusal(code, reason, message): &Refusal) -> Value {
-    json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message })
+/// Without a reason no object: of what is not served an API server speaks in plain text.
+fn refused(refusal: &Refusal) -> Value {
+    let Refusal {
+        code,
+        reason,
+        message,
+        about,
+        causes,
+    } = refusal;
+    if reason.is_empty() {
+        return Value::Null;
+    }
+    json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message,
+        "details": { "kind": about.unwrap_or_default(), "causes": causes },
+    })
 }
 
 /// What is served, of the core group or of all others.

@@ -11,6 +11,7 @@ mod cleanup;
 mod clusterctl;
 mod columns;
 mod confined;
+mod contract;
 mod definitions;
 mod drift;
 mod events;
