@@ -176,12 +176,12 @@ async fn a_kind_that_is_not_served_is_not_watched() {
 #[tokio::test(start_paused = true)]
 async fn why_a_kind_was_not_listed_is_known() {
     let (refuse, mut refused) = tokio::sync::watch::channel(());
-    let client = stub::client(move |asked| match stub::discovery(asked) {
-        Some(answer) => Answer::from(answer),
-        None => {
-            refuse.send_replace(());
-            refusal(403, "Forbidden", "nobody may list them", &json!({})).into()
+    let client = stub::client(move |asked| {
+        if let Some(answer) = stub::discovery(asked) {
+            return Answer::from(answer);
         }
+        refuse.send_replace(());
+        refusal(403, "Forbidden", "nobody may list them", &json!({})).into()
     });
     let discovery = Discovery::new(client.clone());
     let (watches, _notices) = ObjectWatches::new(client, discovery, (LABEL, ""), CancellationToken::new());
