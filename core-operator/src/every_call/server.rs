@@ -116,12 +116,17 @@ impl Server {
 
     /// Writes as somebody else; the n-th call is the operator's.
     pub(super) fn apply(&self, object: &Value) {
+        self.apply_as("kubectl", object);
+    }
+
+    /// The same, by somebody of this name.
+    pub(super) fn apply_as(&self, manager: &str, object: &Value) {
         let (kind, name) = (&object["kind"], object["metadata"]["name"].as_str().expect("a name"));
         let kind = KINDS.iter().find(|served| *kind == served.kind).expect("a kind");
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
         let key = (kind.kind, namespace.to_owned(), name.to_owned());
         let write = Write::Apply {
-            manager: "kubectl",
+            manager,
             intent: object,
             force: true,
         };

@@ -17,6 +17,7 @@ use planning::release::{
 };
 use release::Admitted;
 
+use super::claims::mark;
 use super::inherited::locate;
 use super::intent::{Intents, intents};
 use super::memory::ReleaseMemory;
@@ -71,7 +72,7 @@ pub(crate) async fn observe(
     let group_kinds = marked_kinds(release);
     // Before the objects: a list that ends in between must not count.
     let unlisted = unlisted(context, &group_kinds).await;
-    let mut objects = objects(context, part_of, &status, &group_kinds, &rendering, &brought, memory).await;
+    let mut objects = objects(context, release, &status, &group_kinds, &rendering, &brought, memory).await;
     observe_sharing(context, release, &rendering, &mut objects);
     let (status_written_at, controlled) = {
         let memory = lock(memory);
@@ -329,7 +330,7 @@ async fn provider(context: &Context, release: &ClusterStackRelease) -> Provider 
 /// Every object that is wanted, inventoried or marked, with what the watches and the memory know of it.
 async fn objects(
     context: &Context,
-    part_of: &str,
+    release: &ClusterStackRelease,
     status: &ClusterStackReleaseStatus,
     group_kinds: &BTreeSet<GroupKind>,
     rendering: &Rendering,
@@ -356,7 +357,11 @@ async fn objects(
         facts.insert(kind, known);
     }
     let unserved = unserved(context, rendering).await;
-    for (key, _) in context.objects.by_part_of(part_of) {
+    let part_of = mark(release);
+    // Nothing of a release is in another namespace, whatever is marked there: anybody may know the mark.
+    let may_be_its = |key: &ObjectKey| key.namespace.is_empty() || release.namespace().as_ref() == Some(&key.namespace);
+    let marked = context.objects.by_part_of(&part_of).into_iter();
+    for (key, _) in marked.filter(|(key, _)| may_be_its(key)) {
         versions.entry(key).or_default();
     }
     let memory = lock(memory);
@@ -372,7 +377,7 @@ async fn objects(
                 scope: facts
                     .scope()
                     .or_else(|| brought.get(&kind).copied().unwrap_or_default()),
-                seen: context.objects.get(&key).map(|seen| sight(&seen, part_of)),
+                seen: context.objects.get(&key).map(|seen| sight(&seen, &part_of)),
                 holder: None,
                 shared: false,
                 memory: memory.objects.get(&key).cloned().unwrap_or_default(),
