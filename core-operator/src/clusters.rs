@@ -33,6 +33,7 @@ pub(crate) struct Clusters {
     client: Client,
     discovery: Discovery,
     listed: SharedAnswer<Users, ClustersError>,
+    crds: CrdWatch,
 }
 
 /// By release, the Clusters (`namespace/name`) that use it.
@@ -97,6 +98,7 @@ impl Clusters {
             client: reader,
             discovery: kinds,
             listed: SharedAnswer::default(),
+            crds: crds.clone(),
         };
         (clusters, notices)
     }
@@ -150,8 +152,7 @@ impl Clusters {
     /// Asks the API server for all Clusters.
     async fn list(&self) -> Result<Users, ClustersError> {
         let mut users = Users::new();
-        let resolved = self.discovery.resolve_kind(&kind()).await;
-        // Whether the kind is really not served, the watch knows better.
+        let resolved = self.crds.resolve_kind(&self.discovery, &kind()).await;
         let Some(resolved) = resolved.map_err(ClustersError::Discover)? else {
             return Ok(users);
         };

@@ -4,6 +4,7 @@ mod api;
 mod apply;
 mod behind;
 mod contract;
+mod hidden;
 mod hostile;
 mod server;
 mod wakes;

@@ -111,7 +111,7 @@ impl CrdWatch {
             Ok(Some(resolved)) => return Ok(Serving::Served(resolved)),
             Ok(None) if self.sights.borrow().shown_by(discovery, &kind.group) => return Ok(Serving::NotServed),
             Ok(None) | Err(DiscoveryError::Stale { .. }) => {}
-            Err(error @ DiscoveryError::Read(_)) => {
+            Err(error @ (DiscoveryError::Read(_) | DiscoveryError::Incomplete { .. })) => {
                 self.doubt(kind);
                 return Err(error);
             }
@@ -125,9 +125,39 @@ impl CrdWatch {
         self.doubts.send_if_modified(|groups| groups.insert(kind.group.clone()));
     }
 
+    /// The kind in the version that the API server prefers; `None` only where it is sure that there are no objects of it.
+    pub async fn resolve_kind(
+        &self,
+        discovery: &Discovery,
+        kind: &GroupKind,
+    ) -> Result<Option<Resolved>, DiscoveryError> {
+        match self.serving(discovery, kind).await? {
+            Serving::Served(resolved) => Ok(Some(resolved)),
+            Serving::NotServed => Ok(None),
+            Serving::Unsure if discovery.is_stale_for(&kind.group) => Err(DiscoveryError::Stale { kind: kind.clone() }),
+            Serving::Unsure => Err(DiscoveryError::Incomplete { kind: kind.clone() }),
+        }
+    }
+
     /// Changes from now on. A lagging receiver must take [`broadcast::error::RecvError::Lagged`] as "anything".
     pub fn subscribe(&self) -> broadcast::Receiver<CrdChange> {
         self.changes.subscribe()
+    }
+}
+
+#[cfg(test)]
+impl CrdWatch {
+    /// Of an API server without CRDs.
+    pub(crate) fn of_none() -> Self {
+        let sights = Sights {
+            started: true,
+            ..Sights::default()
+        };
+        Self {
+            changes: broadcast::channel(CHANGES_WAITING).0,
+            sights: watch::channel(sights).1,
+            doubts: watch::Sender::new(BTreeSet::new()),
+        }
     }
 }
 

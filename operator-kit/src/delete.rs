@@ -3,6 +3,7 @@
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 use kube::client::Client;
 
+use crate::crd_watch::CrdWatch;
 use crate::discovery::{Discovery, DiscoveryError};
 use crate::failure::{Class, class_of};
 use crate::object::{ObjectKey, namespace};
@@ -68,14 +69,15 @@ pub struct Version<'a> {
 pub async fn delete(
     client: &Client,
     discovery: &Discovery,
+    crds: &CrdWatch,
     key: &ObjectKey,
     read: Version<'_>,
 ) -> Result<Deletion, DeleteError> {
     if !key.is_addressable() {
         return Ok(Deletion::Gone);
     }
-    let found = discovery
-        .resolve_kind(&key.group_kind())
+    let found = crds
+        .resolve_kind(discovery, &key.group_kind())
         .await
         .map_err(|source| DeleteError::Discover {
             key: key.clone(),

@@ -35,6 +35,14 @@ pub enum DiscoveryError {
         /// Which kind.
         kind: GroupKind,
     },
+    /// Discovery has not the kind, and does not show every CRD of its group.
+    #[error(
+        "unable to tell whether {kind} is served: the API server does not show every CRD of its group; look whether all of them are established"
+    )]
+    Incomplete {
+        /// Which kind.
+        kind: GroupKind,
+    },
 }
 
 impl DiscoveryError {

@@ -246,7 +246,7 @@ where
             match self.discovery.resolve_kind(&self.watched.kind).await {
                 Ok(Some(resolved)) => return Ok(Serving::Served(resolved)),
                 Ok(None) | Err(DiscoveryError::Stale { .. }) => {}
-                Err(error @ DiscoveryError::Read(_)) => return Err(error),
+                Err(error @ (DiscoveryError::Read(_) | DiscoveryError::Incomplete { .. })) => return Err(error),
             }
         }
         self.discovery.refresh().await?;

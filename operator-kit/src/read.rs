@@ -3,6 +3,7 @@
 use kube::api::DynamicObject;
 use kube::client::Client;
 
+use crate::crd_watch::CrdWatch;
 use crate::discovery::{Discovery, DiscoveryError};
 use crate::failure::{Class, class_of};
 use crate::object::{ObjectKey, namespace};
@@ -41,13 +42,18 @@ impl ReadError {
 }
 
 /// The object as it is now, with its managedFields; `None` when there is none, its kind is not served, or no object can
-/// have this key (an inventory says what somebody wrote into it).
-pub async fn read(client: &Client, discovery: &Discovery, key: &ObjectKey) -> Result<Option<DynamicObject>, ReadError> {
+/// have this key (an inventory says what somebody wrote into it). What discovery only leaves out may be there.
+pub async fn read(
+    client: &Client,
+    discovery: &Discovery,
+    crds: &CrdWatch,
+    key: &ObjectKey,
+) -> Result<Option<DynamicObject>, ReadError> {
     if !key.is_addressable() {
         return Ok(None);
     }
-    let found = discovery
-        .resolve_kind(&key.group_kind())
+    let found = crds
+        .resolve_kind(discovery, &key.group_kind())
         .await
         .map_err(|source| ReadError::Discover {
             key: key.clone(),

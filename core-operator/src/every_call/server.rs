@@ -48,6 +48,8 @@ struct Inner {
     denied: BTreeSet<&'static str>,
     /// The fields of the spec that a CRD does not have, by kind.
     unknown: BTreeMap<&'static str, &'static [&'static str]>,
+    /// The group that discovery leaves out.
+    hidden: Option<&'static str>,
 }
 
 /// After so many calls nobody is answered: they would never end, and with them no time goes by.
@@ -180,6 +182,11 @@ impl Server {
         self.inner().calls
     }
 
+    /// Discovery leaves out this group from now on.
+    pub(super) fn hide(&self, group: Option<&'static str>) {
+        self.inner().hidden = group;
+    }
+
     /// Everything that is stored.
     pub(super) fn objects(&self) -> Vec<(Key, Value)> {
         self.inner().api.objects.clone().into_iter().collect()
@@ -226,7 +233,7 @@ impl Inner {
         if let path @ ("/api" | "/apis") = head.uri.path() {
             return Ok(Answer::Whole {
                 code: 200,
-                body: discovery(path == "/api"),
+                body: discovery(path == "/api", self.hidden),
             });
         }
         let mut asked = Asked::of(head, body)?;
@@ -471,9 +478,10 @@ fn refused(refusal: &Refusal) -> Value {
     })
 }
 
-/// What is served, of the core group or of all others.
-fn discovery(core: bool) -> Value {
-    let mut groups: Vec<&Served> = KINDS.iter().filter(|kind| kind.group.is_empty() == core).collect();
+/// What is served, of the core group or of all others but one.
+fn discovery(core: bool, hidden: Option<&str>) -> Value {
+    let shown = KINDS.iter().filter(|kind| Some(kind.group) != hidden);
+    let mut groups: Vec<&Served> = shown.filter(|kind| kind.group.is_empty() == core).collect();
     groups.sort_by_key(|kind| kind.group);
     let groups = groups.chunk_by(|one, other| one.group == other.group).map(|kinds| {
         let resources = kinds.iter().map(|kind| {

@@ -29,7 +29,7 @@ pub(super) async fn keep_what_is_there(
     key: &ObjectKey,
     body: &Value,
 ) -> Result<Option<Belongs>, String> {
-    let found = read(&context.client, &context.discovery, key).await;
+    let found = read(&context.client, &context.discovery, &context.crds, key).await;
     let Some(live) = found.map_err(|error| chain(&error))? else {
         return Ok(None);
     };

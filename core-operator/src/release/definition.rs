@@ -36,7 +36,7 @@ pub(super) async fn without_loss(
     options: &ApplyOptions<'_>,
 ) -> Result<Value, Unchanged> {
     let mut body = body.clone();
-    let found = read(&context.client, &context.discovery, key).await;
+    let found = read(&context.client, &context.discovery, &context.crds, key).await;
     let Some(live) = found.map_err(|error| Unchanged::Refused(chain(&error)))? else {
         return Ok(body);
     };

@@ -357,7 +357,8 @@ impl Pass<'_> {
     /// Reads the object, and remembers that this failed or no longer does.
     async fn look(&self, key: &ObjectKey) -> Result<Option<DynamicObject>, Failed> {
         let before = self.context.objects.get(key);
-        match read(&self.context.client, &self.context.discovery, key).await {
+        let context = self.context;
+        match read(&context.client, &context.discovery, &context.crds, key).await {
             Ok(live) => {
                 let marked = |live: &DynamicObject| Seen::of(&live.metadata, labels::PART_OF).is_some();
                 if let Some(before) = before.filter(|_| !live.as_ref().is_some_and(marked)) {
@@ -416,7 +417,8 @@ impl Pass<'_> {
 
     async fn delete(&self, key: &ObjectKey, read: Version<'_>) -> Result<(), Failed> {
         let before = self.context.objects.get(key);
-        let answer = delete(&self.context.client, &self.context.discovery, key, read).await;
+        let context = self.context;
+        let answer = delete(&context.client, &context.discovery, &context.crds, key, read).await;
         if let (Ok(Deletion::Gone), Some(before)) = (&answer, before) {
             self.forget(key, &before).await;
         }

@@ -94,7 +94,7 @@ pub(super) async fn remove(context: &Context, namespace: &str, doomed: &Doomed<'
         uid: doomed.uid,
         resource_version: &version,
     };
-    match delete(&context.client, &context.discovery, &key, version).await {
+    match delete(&context.client, &context.discovery, &context.crds, &key, version).await {
         Ok(Deletion::Changed) => Err("it changed in between".to_owned()),
         Ok(Deletion::Deleted | Deletion::Gone | Deletion::Terminating) => {
             tracing::info!(
@@ -168,7 +168,7 @@ async fn make_dependent(context: &Context, key: &ObjectKey, class: &DynamicObjec
         return Ok(());
     }
     owners.push(owner);
-    let resolved = context.discovery.resolve_kind(&key.group_kind()).await;
+    let resolved = context.crds.resolve_kind(&context.discovery, &key.group_kind()).await;
     let Some(resolved) = resolved.map_err(|error| chain(&error))? else {
         return Ok(());
     };
@@ -186,6 +186,6 @@ async fn make_dependent(context: &Context, key: &ObjectKey, class: &DynamicObjec
 }
 
 async fn look(context: &Context, key: &ObjectKey) -> Result<Option<DynamicObject>, String> {
-    let found = read(&context.client, &context.discovery, key).await;
+    let found = read(&context.client, &context.discovery, &context.crds, key).await;
     found.map_err(|error| chain(&error))
 }

@@ -9,6 +9,7 @@ use crds::names::ReleaseTag;
 use futures::future::join_all;
 use kube::Client;
 use kube::api::DynamicObject;
+use operator_kit::crd_watch::CrdWatch;
 use operator_kit::discovery::Discovery;
 use operator_kit::failure::chain;
 use operator_kit::object::ObjectKey;
@@ -31,6 +32,7 @@ pub(super) type Used = BTreeMap<ReleaseTag, BTreeSet<String>>;
 pub(crate) struct Facts {
     client: Client,
     discovery: Discovery,
+    crds: CrdWatch,
     clusters: Arc<Clusters>,
 }
 
@@ -40,6 +42,7 @@ impl Facts {
         Self {
             client,
             discovery: sight.discovery.clone(),
+            crds: sight.crds.clone(),
             clusters: Arc::clone(&sight.clusters),
         }
     }
@@ -115,7 +118,8 @@ impl Facts {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
         };
-        match timeout(READ_DEADLINE, read(&self.client, &self.discovery, &key)).await {
+        let reading = read(&self.client, &self.discovery, &self.crds, &key);
+        match timeout(READ_DEADLINE, reading).await {
             Ok(Ok(object)) => Ok(object),
             Ok(Err(error)) => Err(chain(&error)),
             Err(_) => Err(format!("no answer within {READ_DEADLINE:?} to reading {key}")),

@@ -19,7 +19,14 @@ async fn deleted(answer: (u16, Value)) -> Result<Deletion, DeleteError> {
         })
     });
     let key = ObjectKey::new("apps", "Deployment", "fleet", "web");
-    delete(&client, &Discovery::new(client.clone()), &key, READ).await
+    delete(
+        &client,
+        &Discovery::new(client.clone()),
+        &CrdWatch::of_none(),
+        &key,
+        READ,
+    )
+    .await
 }
 
 #[tokio::test]
@@ -56,9 +63,15 @@ async fn an_object_of_a_kind_that_is_not_served_is_gone() {
     let client = stub::client(|asked| stub::discovery(asked).expect("only discovery is asked"));
     let key = ObjectKey::new("example.org", "Missing", "fleet", "web");
     assert_eq!(
-        delete(&client, &Discovery::new(client.clone()), &key, READ)
-            .await
-            .unwrap(),
+        delete(
+            &client,
+            &Discovery::new(client.clone()),
+            &CrdWatch::of_none(),
+            &key,
+            READ
+        )
+        .await
+        .unwrap(),
         Deletion::Gone
     );
 }
@@ -69,6 +82,11 @@ async fn an_object_that_no_address_leads_to_is_gone() {
     let discovery = Discovery::new(client.clone());
     for (namespace, name) in [("fleet", "../../secrets/x"), ("fleet", "a?b"), ("a/b", "web")] {
         let key = ObjectKey::new("apps", "Deployment", namespace, name);
-        assert_eq!(delete(&client, &discovery, &key, READ).await.unwrap(), Deletion::Gone);
+        assert_eq!(
+            delete(&client, &discovery, &CrdWatch::of_none(), &key, READ)
+                .await
+                .unwrap(),
+            Deletion::Gone
+        );
     }
 }

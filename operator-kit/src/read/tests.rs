@@ -14,7 +14,7 @@ async fn an_object_that_no_address_leads_to_does_not_exist() {
         ("..", "web"),
     ] {
         let key = ObjectKey::new("apps", "Deployment", namespace, name);
-        let found = read(&client, &discovery, &key).await;
+        let found = read(&client, &discovery, &CrdWatch::of_none(), &key).await;
         assert!(matches!(found, Ok(None)), "{key}: {found:?}");
     }
 }
@@ -31,6 +31,8 @@ async fn an_object_with_an_address_is_asked_for_there() {
         })
     });
     let key = ObjectKey::new("apps", "Deployment", "fleet", "web");
-    let found = read(&client, &Discovery::new(client.clone()), &key).await.unwrap();
+    let found = read(&client, &Discovery::new(client.clone()), &CrdWatch::of_none(), &key)
+        .await
+        .unwrap();
     assert_eq!(found.unwrap().metadata.name.as_deref(), Some("web"));
 }
