@@ -12,6 +12,7 @@ mod every_call;
 mod freshest;
 mod heard;
 mod lanes;
+mod latecomers;
 mod leftovers;
 mod looking;
 mod metrics;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use crds::{ClusterStack, ClusterStackRelease, labels};
-use futures::channel::mpsc::UnboundedReceiver;
+use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
 use kube::core::{DeserializeGuard, NamespaceResourceScope};
@@ -35,6 +35,7 @@ use crate::clusters::ClusterSight;
 use crate::context::Context;
 use crate::freshest::Freshest;
 use crate::heard::{release_events, stack_events};
+use crate::latecomers::Latecomers;
 use crate::leftovers::Leftovers;
 use crate::looking::Looking;
 use crate::metrics::{Metrics, Outcome, Supply, Work};
@@ -339,11 +340,11 @@ pub(crate) enum Look {
 
 impl Look {
     /// What to do next, and as what it counts, if it does.
-    fn outcome(self) -> (Action, Option<Outcome>) {
+    fn outcome(self) -> (Option<Duration>, Option<Outcome>) {
         match self {
-            Self::NotOurs => (Action::await_change(), None),
-            Self::Done(None) => (Action::await_change(), Some(Outcome::Settled)),
-            Self::Done(Some(delay)) => (Action::requeue(delay), Some(Outcome::Again)),
+            Self::NotOurs => (None, None),
+            Self::Done(None) => (None, Some(Outcome::Settled)),
+            Self::Done(Some(delay)) => (Some(delay), Some(Outcome::Again)),
         }
     }
 }
@@ -367,8 +368,11 @@ where
     queue: UnboundedReceiver<ObjectRef<K>>,
     concurrency: u16,
     work: Work,
-    reconcile: fn(Arc<K>, Arc<Context>) -> BoxFuture<'static, Look>,
+    reconcile: Reconcile<K>,
 }
+
+/// What a driver does with an object.
+type Reconcile<K> = fn(Arc<K>, Arc<Context>) -> BoxFuture<'static, Look>;
 
 impl<K, S> Driver<K, S>
 where
@@ -387,29 +391,23 @@ where
         } = self;
         let events = events.inspect(triggered_by_watch(&work));
         let queue = queue.inspect(triggered_by_others(&work));
-        let doing = work.clone();
+        let (due, again) = unbounded();
+        let latecomers = Latecomers::new(due, stop.clone());
+        let (doing, late) = (work.clone(), latecomers.clone());
         let guarded = move |object: Arc<K>, context: Arc<Context>| {
-            let work = doing.clone();
+            let (work, late) = (doing.clone(), late.clone());
             async move {
-                let begun = work.begun(object.namespace().as_deref(), &object.name_any());
-                // One object must never take the process down, whatever is in it.
-                let done = tokio::spawn(reconcile(Arc::clone(&object), context)).await;
-                let (action, outcome) = match done {
-                    Ok(look) => look.outcome(),
-                    Err(error) => {
-                        tracing::error!(name = %object.name_any(), %error, "a reconcile ended abnormally");
-                        (Action::requeue(AFTER_PANIC), Some(Outcome::Panicked))
-                    }
-                };
-                if let Some(outcome) = outcome {
-                    work.ended(&begun, outcome);
-                }
-                Ok(action)
+                let whose = ObjectRef::from_obj(object.as_ref());
+                let again = late
+                    .look(whose, counted(work, object, context, reconcile).boxed())
+                    .await;
+                Ok(again.map_or_else(Action::await_change, Action::requeue))
             }
         };
         Controller::for_stream(events, store)
             .with_config(Config::default().concurrency(concurrency))
             .reconcile_on(queue)
+            .reconcile_on(again)
             .graceful_shutdown_on(stop.clone().cancelled_owned())
             .run(guarded, |_, error: &Infallible, _| match *error {}, Arc::clone(context))
             .for_each(|done| {
@@ -419,7 +417,29 @@ where
                 std::future::ready(())
             })
             .await;
+        latecomers.finish().await;
     }
+}
+
+/// One reconcile, and when to look again.
+async fn counted<K>(work: Work, object: Arc<K>, context: Arc<Context>, reconcile: Reconcile<K>) -> Option<Duration>
+where
+    K: Resource<DynamicType = ()> + Send + Sync + 'static,
+{
+    let begun = work.begun(object.namespace().as_deref(), &object.name_any());
+    // One object must never take the process down, whatever is in it.
+    let done = tokio::spawn(reconcile(Arc::clone(&object), context)).await;
+    let (again, outcome) = match done {
+        Ok(look) => look.outcome(),
+        Err(error) => {
+            tracing::error!(name = %object.name_any(), %error, "a reconcile ended abnormally");
+            (Some(AFTER_PANIC), Some(Outcome::Panicked))
+        }
+    };
+    if let Some(outcome) = outcome {
+        work.ended(&begun, outcome);
+    }
+    again
 }
 
 /// Notes what the watch shows: each object that it shows is looked at.

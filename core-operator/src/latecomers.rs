@@ -1,0 +1,195 @@
+//! Looks that take long: they go on by themselves, so that what hangs keeps no worker from other objects.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::channel::mpsc::UnboundedSender;
+use futures::future::BoxFuture;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How long a look may keep a worker. All but a few are over by then also where the API server has much to do.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many go on by themselves at most: each holds what it has looked at. Then workers wait.
+const MOST: usize = 128;
+
+/// A look at an object; gives when to look again without a change, if that is known.
+pub(crate) type Look = BoxFuture<'static, Option<Duration>>;
+
+/// The looks of one driver that have outlived their worker's patience. Clones share them.
+pub(crate) struct Latecomers<K> {
+    /// Under way, and whether somebody has asked for another look meanwhile.
+    late: Arc<Mutex<HashMap<K, bool>>>,
+    tasks: TaskTracker,
+    queue: UnboundedSender<K>,
+    stop: CancellationToken,
+}
+
+impl<K> Clone for Latecomers<K> {
+    fn clone(&self) -> Self {
+        Self {
+            late: Arc::clone(&self.late),
+            tasks: self.tasks.clone(),
+            queue: self.queue.clone(),
+            stop: self.stop.clone(),
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash + Send + 'static> Latecomers<K> {
+    /// Whoever is to be looked at again is put into the queue.
+    pub(crate) fn new(queue: UnboundedSender<K>, stop: CancellationToken) -> Self {
+        Self {
+            late: Arc::default(),
+            tasks: TaskTracker::new(),
+            queue,
+            stop,
+        }
+    }
+
+    /// Looks at an object, of which no worker looks at the same time, for as long as a worker has patience. The queue tells of what takes longer: then,
+    /// and while it does, there is nothing to be done.
+    pub(crate) async fn look(&self, object: K, mut look: Look) -> Option<Duration> {
+        if let Some(again) = self.late().get_mut(&object) {
+            *again = true;
+            return None;
+        }
+        if let Ok(again) = timeout(PATIENCE, look.as_mut()).await {
+            return again;
+        }
+        let goes_on = {
+            let mut late = self.late();
+            let has_room = late.len() < MOST;
+            if has_room {
+                late.insert(object.clone(), false);
+            }
+            has_room
+        };
+        if !goes_on {
+            return look.await;
+        }
+        let (latecomers, queue, stop) = (self.clone(), self.queue.clone(), self.stop.clone());
+        let task = self.tasks.track_future(async move {
+            let again = look.await;
+            let was_asked_for = latecomers.late().remove(&object).unwrap_or_default();
+            (object, if was_asked_for { Some(Duration::ZERO) } else { again })
+        });
+        tokio::spawn(async move {
+            if let (object, Some(again)) = task.await
+                && stop.run_until_cancelled(sleep(again)).await.is_some()
+            {
+                // A closed queue means that the process is about to end.
+                let _ = queue.unbounded_send(object);
+            }
+        });
+        None
+    }
+
+    /// Waits for those that are under way.
+    pub(crate) async fn finish(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    fn late(&self) -> MutexGuard<'_, HashMap<K, bool>> {
+        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use futures::StreamExt;
+    use futures::channel::mpsc::{UnboundedReceiver, unbounded};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    fn latecomers() -> (Latecomers<usize>, UnboundedReceiver<usize>, CancellationToken) {
+        let (queue, woken) = unbounded();
+        let stop = CancellationToken::new();
+        (Latecomers::new(queue, stop.clone()), woken, stop)
+    }
+
+    fn taking(time: Duration, again: Option<Duration>) -> Look {
+        Box::pin(async move {
+            sleep(time).await;
+            again
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn look_that_ends_in_time_is_the_workers() {
+        let (latecomers, mut woken, _) = latecomers();
+        let again = latecomers.look(1, taking(PATIENCE / 2, Some(PATIENCE))).await;
+        assert_eq!(again, Some(PATIENCE));
+        sleep(PATIENCE * 10).await;
+        assert!(woken.try_recv().is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn look_that_hangs_keeps_a_worker_for_a_moment_and_is_not_begun_twice() {
+        let (latecomers, _woken, _) = latecomers();
+        let begun = Instant::now();
+        assert_eq!(latecomers.look(1, Box::pin(pending())).await, None);
+        assert_eq!(begun.elapsed(), PATIENCE);
+        assert_eq!(latecomers.look(1, Box::pin(ready(Some(PATIENCE)))).await, None);
+        assert_eq!(latecomers.look(2, Box::pin(ready(None))).await, None);
+        assert_eq!(begun.elapsed(), PATIENCE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_late_look_wants_next_is_heard_when_it_is_due() {
+        let (latecomers, mut woken, _) = latecomers();
+        let begun = Instant::now();
+        latecomers.look(1, taking(PATIENCE * 2, Some(PATIENCE * 3))).await;
+        assert_eq!(woken.next().await, Some(1));
+        assert_eq!(begun.elapsed(), PATIENCE * 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_changes_during_a_late_look_is_looked_at_when_it_is_over() {
+        let (latecomers, mut woken, _) = latecomers();
+        let begun = Instant::now();
+        latecomers.look(1, taking(PATIENCE * 2, None)).await;
+        latecomers.look(1, Box::pin(ready(None))).await;
+        assert_eq!(woken.next().await, Some(1));
+        assert_eq!(begun.elapsed(), PATIENCE * 2);
+        assert_eq!(
+            latecomers.look(1, Box::pin(ready(Some(PATIENCE)))).await,
+            Some(PATIENCE)
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_waits_for_late_looks_and_not_for_what_they_want_next() {
+        let (latecomers, _woken, stop) = latecomers();
+        let begun = Instant::now();
+        latecomers
+            .look(1, taking(PATIENCE * 2, Some(Duration::from_hours(1))))
+            .await;
+        stop.cancel();
+        latecomers.finish().await;
+        assert_eq!(begun.elapsed(), PATIENCE * 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_so_many_go_on_by_themselves() {
+        let (latecomers, _woken, _) = latecomers();
+        for object in 0..MOST {
+            tokio::spawn({
+                let latecomers = latecomers.clone();
+                async move { latecomers.look(object, Box::pin(pending())).await }
+            });
+        }
+        sleep(PATIENCE * 2).await;
+        let begun = Instant::now();
+        latecomers.look(MOST, taking(PATIENCE * 3, None)).await;
+        assert_eq!(begun.elapsed(), PATIENCE * 3);
+    }
+}
