@@ -237,8 +237,8 @@ impl RemoteFollower {
 
     /// Brings a release, however often it takes.
     async fn bring(self: Arc<Self>, tag: ReleaseTag, pinned: Option<Digest>) {
-        let mut since = None;
-        for failures in 1_u32.. {
+        let (mut since, mut failures) = (None, 0_u32);
+        loop {
             let span = tracing::info_span!("download", source = %self.connect.described(), release = %tag);
             let trouble = match self.bring_once(&tag, pinned).instrument(span).await {
                 Ok(files) => {
@@ -248,12 +248,13 @@ impl RemoteFollower {
                 }
                 Err(trouble) => trouble,
             };
-            let wait = next_poll(
-                self.interval(),
-                failures,
-                trouble.retry_after,
-                spread(&tag.to_string(), failures),
-            );
+            let spread = spread(&tag.to_string(), failures);
+            if trouble.is_crowded {
+                time::sleep(next_poll(Duration::ZERO, 0, trouble.retry_after, spread)).await;
+                continue;
+            }
+            failures = failures.saturating_add(1);
+            let wait = next_poll(self.interval(), failures, trouble.retry_after, spread);
             let now = Timestamp::now();
             let outage = Outage {
                 since: *since.get_or_insert(now),
@@ -312,12 +313,14 @@ impl RemoteFollower {
         for turn in 0_u32.. {
             let span = tracing::info_span!("poll", source = %self.connect.described());
             let asked = self.ask().instrument(span).await;
-            let failures = match &asked {
-                Ok(_) => 0,
-                Err(_) => outage.as_ref().map_or(0, |outage| outage.attempts) + 1,
+            let before = outage.as_ref().map_or(0, |outage| outage.attempts);
+            let (interval, failures) = match &asked {
+                Ok(_) => (self.interval(), 0),
+                Err(trouble) if trouble.is_crowded => (Duration::ZERO, 0),
+                Err(_) => (self.interval(), before + 1),
             };
             let told = asked.as_ref().err().and_then(|trouble| trouble.retry_after);
-            let wait = next_poll(self.interval(), failures, told, spread(&self.connect.described(), turn));
+            let wait = next_poll(interval, failures, told, spread(&self.connect.described(), turn));
             match asked {
                 Ok(listed) => {
                     outage = None;
@@ -327,6 +330,7 @@ impl RemoteFollower {
                     self.answered.notify_waiters();
                     self.begin_comparison(releases);
                 }
+                Err(trouble) if trouble.is_crowded => {}
                 Err(trouble) => {
                     let now = Timestamp::now();
                     let current = Outage {

@@ -1,10 +1,11 @@
 //! How often each host is asked, by all sources of the process together, and since when not at all.
 //!
-//! The rate is one per host, whoever asks. The time that a server named is kept for those who ask in the same name: a token whose hour is
+//! The rate is one per host, whoever asks. Those who ask in one name may fill half of what is left of the line, so that there is always room for
+//! others. The time that a server named is kept for those who ask in the same name: a token whose hour is
 //! used up must not stop the sources that have another.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -61,11 +62,22 @@ struct Host {
     full_at: Instant,
     /// Until when whoever asks in this name was told to wait.
     told: HashMap<Identity, Instant>,
+    /// When those who wait have their turns, by the name in which they ask.
+    waiting: HashMap<Identity, VecDeque<Instant>>,
 }
 
 impl Host {
-    fn is_idle(&self, now: Instant) -> bool {
-        self.full_at <= now && self.told.values().all(|until| *until <= now)
+    fn new(now: Instant) -> Self {
+        Self {
+            full_at: now,
+            told: HashMap::new(),
+            waiting: HashMap::new(),
+        }
+    }
+
+    /// Until when there is something to remember of it.
+    fn busy_until(&self) -> Instant {
+        self.told.values().copied().fold(self.full_at, Instant::max)
     }
 }
 
@@ -113,10 +125,14 @@ impl Hosts {
             }
             let full_at = entry.full_at.max(now) + interval;
             let wait = (full_at - now).saturating_sub(interval * burst.max(1));
-            if wait > LONGEST_TURN {
+            let room = LONGEST_TURN.checked_sub(wait);
+            if room.is_none_or(|room| interval * entry.waiting(identity, now) > room) {
                 return Err(Later::Crowded(wait));
             }
             entry.full_at = full_at;
+            if !wait.is_zero() {
+                entry.waiting.entry(identity).or_default().push_back(now + wait);
+            }
             Ok(wait)
         })
     }
@@ -124,19 +140,16 @@ impl Hosts {
     fn with<T>(&self, host: &str, now: Instant, work: impl FnOnce(&mut Host) -> T) -> T {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if !entries.contains_key(host) && entries.len() >= MAX_HOSTS {
-            entries.retain(|_, entry| !entry.is_idle(now));
+            entries.retain(|_, entry| entry.busy_until() > now);
             if entries.len() >= MAX_HOSTS {
-                // All are busy or silenced: the one whose bucket is fullest loses least.
-                let fullest = entries.iter().min_by_key(|(_, entry)| entry.full_at);
-                if let Some(name) = fullest.map(|(name, _)| name.clone()) {
+                // All are busy or silenced: the one that will be so for the shortest time loses least.
+                let soonest = entries.iter().min_by_key(|(_, entry)| entry.busy_until());
+                if let Some(name) = soonest.map(|(name, _)| name.clone()) {
                     entries.remove(&name);
                 }
             }
         }
-        work(entries.entry(host.to_owned()).or_insert_with(|| Host {
-            full_at: now,
-            told: HashMap::new(),
-        }))
+        work(entries.entry(host.to_owned()).or_insert_with(|| Host::new(now)))
     }
 }
 
@@ -144,6 +157,16 @@ impl Host {
     fn wait(&self, identity: Identity, now: Instant) -> Option<Duration> {
         let until = self.told.get(&identity)?;
         until.checked_duration_since(now).filter(|wait| !wait.is_zero())
+    }
+
+    /// How many wait who ask in this name.
+    fn waiting(&mut self, identity: Identity, now: Instant) -> u32 {
+        self.waiting.retain(|_, turns| {
+            while turns.pop_front_if(|turn| *turn <= now).is_some() {}
+            !turns.is_empty()
+        });
+        let waiting = self.waiting.get(&identity).map_or(0, VecDeque::len);
+        u32::try_from(waiting).unwrap_or(u32::MAX)
     }
 }
 
@@ -200,12 +223,34 @@ mod tests {
     async fn who_would_wait_too_long_is_told_so_and_delays_nobody() {
         let hosts = hosts();
         let now = Instant::now();
-        for _ in 0..13 {
+        for _ in 0..8 {
             hosts.take("a", Identity::default(), now).unwrap();
         }
         let crowded = hosts.turn("a", Identity::default()).await;
-        assert_eq!(crowded, Err(Later::Crowded(SECOND * 11)));
-        assert_eq!(hosts.take("a", Identity::default(), now + SECOND), Ok(SECOND * 10));
+        assert_eq!(crowded, Err(Later::Crowded(SECOND * 6)));
+        assert_eq!(hosts.take("a", Identity::default(), now + SECOND), Ok(SECOND * 5));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_asks_as_often_as_he_can_leaves_room_for_others() {
+        let hosts = hosts();
+        let now = Instant::now();
+        let fill = |identity| while hosts.take("a", identity, now).is_ok() {};
+        fill(Identity::default());
+        assert_eq!(hosts.take("a", somebody(), now), Ok(SECOND * 6));
+        fill(somebody());
+        let third = Identity::of(Some(&HeaderValue::from_static("Bearer three")));
+        assert!(hosts.take("a", third, now).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn host_that_named_a_long_time_is_remembered_when_there_are_too_many() {
+        let hosts = hosts();
+        hosts.back_off("silent", somebody(), SECOND * 60);
+        for number in 0..2 * MAX_HOSTS {
+            hosts.turn(&number.to_string(), Identity::default()).await.unwrap();
+        }
+        assert_eq!(hosts.turn("silent", somebody()).await, Err(Later::Told(SECOND * 60)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU64;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::SignedDuration;
+use release::http::{HttpError, Place, Url};
 use release::source::{
     Content, DirectorySource, ListedRelease, RELEASES_DIRECTORY, ReleaseSource, RemoteFile, Resolved, SourceError,
     SourceFuture,
@@ -21,10 +22,15 @@ use super::memory::Questions;
 use super::*;
 use crate::sources::tests::{pack, root, tag};
 
+/// How long who finds too many before him is told to wait.
+const CROWD: Duration = Duration::from_secs(11);
+
 /// A directory that is asked as if it were far away.
 struct Faraway {
     directory: DirectorySource,
     is_down: AtomicBool,
+    /// Whether too many ask the same host.
+    is_crowded: AtomicBool,
     lists: AtomicU64,
     resolves: AtomicU64,
     /// How often it was asked for signatures.
@@ -48,6 +54,7 @@ impl Faraway {
         Arc::new(Self {
             directory: DirectorySource::new(root),
             is_down: AtomicBool::new(false),
+            is_crowded: AtomicBool::new(false),
             lists: AtomicU64::new(0),
             resolves: AtomicU64::new(0),
             looks: AtomicU64::new(0),
@@ -72,6 +79,10 @@ impl Faraway {
                 place: "faraway".to_owned(),
                 message: "no access for the canary".to_owned(),
             });
+        }
+        if self.is_crowded.load(Ordering::Relaxed) {
+            let place = Place::origin(&Url::parse("https://releases.example.com").unwrap());
+            return Err(HttpError::Busy { place, wait: CROWD }.into());
         }
         Ok(())
     }
@@ -385,6 +396,31 @@ async fn outage_is_told_with_its_beginning_and_ends_by_itself() {
     process
         .until_listing(|listing| matches!(listing, Listing::Known { .. }))
         .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn source_that_has_no_turn_among_many_is_not_out_and_has_the_next_one_soon() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    let mut process = Process::start(&faraway, cache.path());
+    process
+        .until_listing(|listing| matches!(listing, Listing::Known { .. }))
+        .await;
+    faraway.is_crowded.store(true, Ordering::Relaxed);
+    process
+        .follower
+        .wish("fleet/harbor", wish(Duration::from_secs(10), None));
+    let opened = process.follower.open(&tag(), None, false).await;
+    assert!(matches!(opened, Opened::Missing { .. }));
+    let (before, begun) = (faraway.lists.load(Ordering::Relaxed), time::Instant::now());
+    time::sleep(Duration::from_hours(1)).await;
+    let asked = faraway.lists.load(Ordering::Relaxed) - before;
+    assert!(asked > 200, "{asked} times in {:?}", begun.elapsed());
+    assert!(matches!(process.follower.listing(), Listing::Known { .. }));
+    faraway.is_crowded.store(false, Ordering::Relaxed);
+    let begun = time::Instant::now();
+    process.until_here(None).await;
+    assert!(begun.elapsed() < CROWD * 2, "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
