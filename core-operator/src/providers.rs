@@ -1,9 +1,10 @@
 //! The provider's objects: release objects and templates, of whatever kinds the stacks name, followed by one watch per kind.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crds::conditions::one_line;
+use crds::{ClusterStack, ClusterStackRelease};
 use kube::api::DynamicObject;
 use kube::{Client, ResourceExt};
 use operator_kit::crd_watch::CrdWatch;
@@ -11,10 +12,14 @@ use operator_kit::discovery::Discovery;
 use operator_kit::object::GroupKind;
 use operator_kit::projection::{Notice, ProjectedWatch, Unlisted, Watched};
 use planning::release::ProviderProgress;
-use planning::stack::ProviderObject;
+use planning::stack::{ProviderObject, release_kind};
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::release::group_kind;
+use crate::sources::is_recent;
 
 /// What is kept of one object of a provider.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,7 +75,15 @@ pub(crate) struct ProviderChange {
     pub(crate) name: Option<String>,
 }
 
-/// All watches of provider kinds. A kind is followed from the first question about it.
+/// A watch of one kind.
+struct Following {
+    watch: ProjectedWatch<ProviderState>,
+    since: Instant,
+    /// What ends it with this value.
+    _end: DropGuard,
+}
+
+/// All watches of provider kinds. A kind is followed from the first question about it, as long as somebody names it.
 pub(crate) struct Providers {
     client: Client,
     discovery: Discovery,
@@ -79,7 +92,7 @@ pub(crate) struct Providers {
     namespace: String,
     cancel: CancellationToken,
     changes: mpsc::UnboundedSender<ProviderChange>,
-    kinds: Mutex<HashMap<GroupKind, ProjectedWatch<ProviderState>>>,
+    kinds: Mutex<HashMap<GroupKind, Following>>,
 }
 
 impl Providers {
@@ -108,9 +121,10 @@ impl Providers {
     /// Follows a kind from now on, also when it is not served yet.
     pub(crate) fn follow(&self, kind: &GroupKind) -> ProjectedWatch<ProviderState> {
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(watch) = kinds.get(kind) {
-            return watch.clone();
+        if let Some(following) = kinds.get(kind) {
+            return following.watch.clone();
         }
+        let end = self.cancel.child_token();
         let (watch, notices) = ProjectedWatch::start(
             self.client.clone(),
             self.discovery.clone(),
@@ -120,11 +134,29 @@ impl Providers {
                 ..kind.clone().into()
             },
             |object| Some(project(object)),
-            self.cancel.clone(),
+            end.clone(),
         );
         tokio::spawn(forward(kind.clone(), notices, self.changes.clone()));
-        kinds.insert(kind.clone(), watch.clone());
+        let following = Following {
+            watch: watch.clone(),
+            since: Instant::now(),
+            _end: end.drop_guard(),
+        };
+        kinds.insert(kind.clone(), following);
         watch
+    }
+
+    /// Ends the watches of kinds that none of these names: a stack may name any, also such as are never served.
+    pub(crate) fn follow_only(&self, stacks: &[Arc<ClusterStack>], releases: &[Arc<ClusterStackRelease>]) {
+        let references = stacks.iter().filter_map(|stack| stack.spec.provider_ref.as_ref());
+        let templates: HashSet<GroupKind> = references.filter_map(group_kind).collect();
+        let made = templates
+            .iter()
+            .filter_map(|template| Some(GroupKind::new(template.group.as_str(), release_kind(&template.kind)?)));
+        let references = releases.iter().filter_map(|release| release.spec.provider_ref.as_ref());
+        let named: HashSet<GroupKind> = references.filter_map(group_kind).chain(made).collect();
+        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        kinds.retain(|kind, following| named.contains(kind) || templates.contains(kind) || is_recent(following.since));
     }
 
     /// All objects of a kind in a namespace, by name, unless they have not been listed yet.

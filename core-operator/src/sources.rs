@@ -399,7 +399,7 @@ fn wish(stack: &ClusterStack) -> Wish {
 }
 
 /// Whether something is so new that a list of what is needed may have been made before it.
-fn is_recent(since: Instant) -> bool {
+pub(crate) fn is_recent(since: Instant) -> bool {
     since.elapsed() < Duration::from_mins(1)
 }
 

@@ -432,5 +432,6 @@ fn end_idle_followers(context: &Context) {
         stacks.retain(|stack| context.has_stack(stack));
         releases.retain(|release| context.has_release(release));
         context.sources.follow_only(&stacks, &releases);
+        context.providers.follow_only(&stacks, &releases);
     }
 }

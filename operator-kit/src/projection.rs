@@ -242,14 +242,9 @@ where
 
     /// Looks the kind up. What discovery has in memory is believed, unless a watch in just that version was refused.
     async fn look(&self, refused: Option<&Resolved>) -> Result<Serving, DiscoveryError> {
-        if refused.is_none() {
-            match self.discovery.resolve_kind(&self.watched.kind).await {
-                Ok(Some(resolved)) => return Ok(Serving::Served(resolved)),
-                Ok(None) | Err(DiscoveryError::Stale { .. }) => {}
-                Err(error @ (DiscoveryError::Read(_) | DiscoveryError::Incomplete { .. })) => return Err(error),
-            }
+        if refused.is_some() {
+            self.discovery.refresh().await?;
         }
-        self.discovery.refresh().await?;
         self.crds.serving(&self.discovery, &self.watched.kind).await
     }
 

@@ -64,6 +64,55 @@ async fn objects_that_were_not_listed_yet_do_not_count_as_missing() {
     assert_eq!(elsewhere, BTreeMap::new());
 }
 
+#[tokio::test(start_paused = true)]
+async fn kinds_that_nobody_names_any_more_are_not_followed() {
+    let client = client(watch::channel(true).1);
+    let discovery = Discovery::new(client.clone());
+    let cancel = CancellationToken::new();
+    let crds = CrdWatch::start(client.clone(), discovery.clone(), &Readiness::default(), cancel.clone());
+    let (providers, _changes) = Providers::new(client, discovery, crds, cancel);
+    let reference =
+        |kind: &str| json!({ "apiVersion": format!("{}/v1", crds::PROVIDER_GROUP), "kind": kind, "name": "images" });
+    let stack = json!({
+        "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStack",
+        "metadata": { "name": "harbor", "namespace": "fleet" },
+        "spec": {
+            "provider": "docker", "name": "harbor", "kubernetesVersion": "1.34",
+            "providerRef": reference("AClusterStackReleaseTemplate"),
+        },
+    });
+    let stacks = [Arc::new(serde_json::from_value(stack).expect("a stack"))];
+    let release = json!({
+        "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStackRelease",
+        "metadata": { "name": "docker-harbor-1-34-v1", "namespace": "fleet" },
+        "spec": { "providerRef": reference("BClusterStackRelease") },
+    });
+    let releases = [Arc::new(serde_json::from_value(release).expect("a release"))];
+    let named = [
+        "AClusterStackRelease",
+        "AClusterStackReleaseTemplate",
+        "BClusterStackRelease",
+    ];
+    for kind in [&named[..], &["InventedClusterStackRelease"]].concat() {
+        providers.follow(&GroupKind::new(crds::PROVIDER_GROUP, kind));
+    }
+    let followed = || {
+        let kinds = providers.kinds.lock().expect("nobody panicked");
+        let mut kinds: Vec<String> = kinds.keys().map(|kind| kind.kind.clone()).collect();
+        kinds.sort();
+        kinds
+    };
+    providers.follow_only(&stacks, &releases);
+    assert_eq!(
+        followed().len(),
+        4,
+        "somebody may have named it since the list was made"
+    );
+    tokio::time::advance(std::time::Duration::from_mins(2)).await;
+    providers.follow_only(&stacks, &releases);
+    assert_eq!(followed(), named);
+}
+
 fn told(status: &Value) -> ProviderState {
     let object = json!({
         "apiVersion": "infrastructure.clusterstack.x-k8s.io/v1", "kind": KIND,
