@@ -16,6 +16,7 @@ use crds::names::ReleaseTag;
 use super::{
     StoreError,
     disk::{Disk, Partial},
+    identities::Identities,
     inspection::{Inspected, Opened, Place, inspect, place, size},
     space::{Entry, Room, Space},
     usage::{Counters, count},
@@ -43,7 +44,7 @@ struct State {
     verified: BTreeMap<Digest, Verified>,
     /// What cannot be used and could not be removed, such as on a disk that can only be read.
     rotten: BTreeMap<Digest, Option<Stamps>>,
-    identities: BTreeMap<Digest, Digest>,
+    identities: Identities,
     unwritable: Option<StoreError>,
 }
 
@@ -70,7 +71,7 @@ impl Contents {
                 space: Space::new(limit),
                 verified: BTreeMap::new(),
                 rotten: BTreeMap::new(),
-                identities: BTreeMap::new(),
+                identities: Identities::default(),
                 unwritable: None,
             }),
             making_room: Mutex::default(),
@@ -98,13 +99,15 @@ impl Contents {
         let identities = self.disk.identities().map_err(|error| self.unreadable(error))?;
         for (identity, digest) in identities {
             let mut state = self.state();
-            if state.space.entries.contains_key(&digest) {
-                state.identities.insert(identity, digest);
+            let is_there = state.space.entries.contains_key(&digest);
+            let outdated = if is_there {
+                state.identities.note(identity, digest)
             } else {
-                drop(state);
-                // Where that is not possible, it is read once more after the next start.
-                let _ = self.disk.forget(identity);
-            }
+                Some(identity)
+            };
+            drop(state);
+            // Where that is not possible, it is read once more after the next start.
+            let _ = outdated.map(|outdated| self.disk.forget(outdated));
         }
         Ok(())
     }
@@ -224,12 +227,13 @@ impl Contents {
 
     /// The digest of what a source gave under this identity, if it is still there.
     pub(super) fn identified(&self, identity: Digest) -> Option<Digest> {
-        self.state().identities.get(&identity).copied()
+        self.state().identities.get(identity)
     }
 
     /// Notes what an identity stands for. Where it cannot be written down, a restart downloads once more.
     pub(super) fn identify(&self, identity: Digest, digest: Digest) {
-        self.state().identities.insert(identity, digest);
+        let outdated = self.state().identities.note(identity, digest);
+        let _ = outdated.map(|outdated| self.disk.forget(outdated));
         if let Err(error) = self.disk.remember(identity, digest) {
             tracing::warn!(%digest, %error, "unable to note where a release came from; a restart downloads it again");
         }
@@ -408,9 +412,9 @@ impl Contents {
         state.space.entries.remove(&digest);
         state.verified.remove(&digest);
         state.rotten.remove(&digest);
-        let outdated: Vec<_> = state.identities.extract_if(.., |_, named| *named == digest).collect();
+        let outdated = state.identities.forget(digest);
         drop(state);
-        for (identity, _) in outdated {
+        for identity in outdated {
             let _ = self.disk.forget(identity);
         }
         self.disk.forget_evidence(|gone| gone == digest);

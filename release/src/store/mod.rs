@@ -19,6 +19,7 @@ mod disk;
 mod download;
 mod error;
 mod evidence;
+mod identities;
 mod incoming;
 mod inspection;
 mod space;

@@ -1,6 +1,6 @@
 //! What a follower remembers of the releases of its source.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use crds::names::ReleaseTag;
@@ -11,6 +11,9 @@ use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
 
 use super::super::is_recent;
+
+/// How many identities of a tag are remembered: a source may say another one each time, for the same files.
+const IDENTITIES: usize = 4;
 
 /// What is in the way of a release.
 #[derive(Clone, Debug)]
@@ -112,8 +115,8 @@ pub(super) struct Questions {
 pub(super) struct Memory {
     entries: HashMap<ReleaseTag, Entry>,
     turn: u64,
-    /// What an identity turned out to be.
-    identified: HashMap<(ReleaseTag, Digest), Digest>,
+    /// Of each tag the last identities, and what they turned out to be.
+    identified: HashMap<ReleaseTag, VecDeque<(Digest, Digest)>>,
 }
 
 impl Memory {
@@ -270,7 +273,7 @@ impl Memory {
                 untold.push((entry.compared, tag.clone()));
                 continue;
             };
-            let identified = || self.identified.get(&(tag.clone(), identity)).copied();
+            let identified = || find_identity(self.identified.get(tag)?, identity);
             let told = listed.digest.or_else(identified);
             if entry.offered.is_none() {
                 // After a start: nobody looked at the source, and it has what is here.
@@ -331,20 +334,49 @@ impl Memory {
         self.entries
             .retain(|tag, entry| tags.contains(tag) || is_recent(entry.since));
         let entries = &self.entries;
-        self.identified.retain(|(tag, _), _| entries.contains_key(tag));
+        self.identified.retain(|tag, _| entries.contains_key(tag));
     }
 
     pub(super) fn identify(&mut self, tag: &ReleaseTag, identity: Digest, digest: Digest) {
-        self.identified.insert((tag.clone(), identity), digest);
+        let known = self.identified.entry(tag.clone()).or_default();
+        known.retain(|(before, _)| *before != identity);
+        known.push_back((identity, digest));
+        if known.len() > IDENTITIES {
+            known.pop_front();
+        }
     }
 
     pub(super) fn identified(&self, tag: &ReleaseTag, identity: Digest) -> Option<Digest> {
-        self.identified.get(&(tag.clone(), identity)).copied()
+        find_identity(self.identified.get(tag)?, identity)
     }
+}
+
+fn find_identity(known: &VecDeque<(Digest, Digest)>, identity: Digest) -> Option<Digest> {
+    let found = known.iter().find(|(known, _)| *known == identity);
+    found.map(|(_, digest)| *digest)
 }
 
 /// A release in a list, which is sorted.
 fn find<'a>(listed: &'a [ListedRelease], tag: &ReleaseTag) -> Option<&'a ListedRelease> {
     let index = listed.binary_search_by(|listed| listed.tag.cmp(tag)).ok()?;
     listed.get(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_identities_without_end_the_last_are_remembered() {
+        let mut memory = Memory::default();
+        let tag: ReleaseTag = "docker-harbor-1-34-v1".parse().unwrap();
+        let identity = |number: usize| Digest::of(number.to_string().as_bytes());
+        let digest = Digest::of(b"files");
+        for number in 0..3 * IDENTITIES {
+            memory.identify(&tag, identity(number), digest);
+        }
+        let known = |number: &usize| memory.identified(&tag, identity(*number)) == Some(digest);
+        let known: Vec<usize> = (0..3 * IDENTITIES).filter(known).collect();
+        assert_eq!(known, [8, 9, 10, 11]);
+    }
 }
