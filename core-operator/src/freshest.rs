@@ -136,6 +136,11 @@ where
     fn unlisted(&self) -> Vec<Arc<K>> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut doubted = std::mem::take(&mut answers.doubted);
+        // Of an etcd that was restored the versions are lower than what we were answered before.
+        answers.newer.retain(|_, answer| {
+            let known = doubted.get(&answer.meta().uid);
+            known.is_none_or(|known| version(answer.as_ref()) > version(known.as_ref()))
+        });
         for object in self.store.state() {
             doubted.remove(&object.meta().uid);
         }

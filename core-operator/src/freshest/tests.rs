@@ -70,6 +70,27 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
+fn list_that_is_older_than_answers_before_it_counts() {
+    let mut watch = Watch::start();
+    watch.list(&[release("a", "1", 10), release("b", "2", 11)]);
+    watch.view.note(release("a", "1", 50));
+    assert_eq!(watch.version_of("a").as_deref(), Some("50"));
+    // The store was restored: what was written since is not there, and versions begin again.
+    assert!(watch.tell(&Event::Init).is_empty());
+    for release in [release("a", "1", 20), release("b", "2", 11)] {
+        assert!(watch.tell(&Event::InitApply(release)).is_empty());
+    }
+    watch.view.note(release("b", "2", 21));
+    assert!(watch.tell(&Event::InitDone).is_empty());
+    assert_eq!(watch.version_of("a").as_deref(), Some("20"));
+    assert_eq!(
+        watch.version_of("b").as_deref(),
+        Some("21"),
+        "answered while it was listed"
+    );
+}
+
+#[test]
 fn what_a_later_list_is_without_is_gone() {
     let mut watch = Watch::start();
     assert!(!watch.view.is_listed());
