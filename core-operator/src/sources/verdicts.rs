@@ -31,6 +31,8 @@ struct Question {
 pub(super) struct Verdicts {
     made: Mutex<HashMap<Question, (Verdict, Instant)>>,
     work: Semaphore,
+    /// By namespace a line of those who wait for work: only the first of each waits among others, so that they take turns.
+    lines: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
 impl Default for Verdicts {
@@ -38,13 +40,20 @@ impl Default for Verdicts {
         Self {
             made: Mutex::default(),
             work: Semaphore::new(AT_ONCE),
+            lines: Mutex::default(),
         }
     }
 }
 
 impl Verdicts {
-    /// Whether somebody who is trusted signed the release.
-    pub(super) async fn on(&self, release: &Arc<Release>, trust: Trust, evidence: &Arc<Evidence>) -> Verdict {
+    /// Whether somebody who is trusted signed the release, for somebody in this namespace.
+    pub(super) async fn on(
+        &self,
+        namespace: &str,
+        release: &Arc<Release>,
+        trust: Trust,
+        evidence: &Arc<Evidence>,
+    ) -> Verdict {
         let question = Question {
             release: release.digest,
             evidence: evidence.digest(),
@@ -53,14 +62,21 @@ impl Verdicts {
         let (release, evidence) = (Arc::clone(release), Arc::clone(evidence));
         let span = tracing::info_span!("verify", release = %release.tag);
         let make = move || span.in_scope(|| verify(&release, &trust, &evidence));
-        self.answered(question, make).await
+        self.answered(namespace, question, make).await
     }
 
-    async fn answered(&self, question: Question, make: impl FnOnce() -> Verdict + Send + 'static) -> Verdict {
+    async fn answered(
+        &self,
+        namespace: &str,
+        question: Question,
+        make: impl FnOnce() -> Verdict + Send + 'static,
+    ) -> Verdict {
         if let Some(verdict) = self.known(question) {
             return verdict;
         }
+        let line = self.line(namespace);
         // Never closed.
+        let _first = line.acquire().await;
         let _turn = self.work.acquire().await;
         // Whoever had the turn before may have asked the same.
         if let Some(verdict) = self.known(question) {
@@ -77,6 +93,14 @@ impl Verdicts {
         }
         known.insert(question, (verdict.clone(), Instant::now()));
         verdict
+    }
+
+    /// The line of a namespace; those in which nobody waits are forgotten.
+    fn line(&self, namespace: &str) -> Arc<Semaphore> {
+        let mut lines = lock(&self.lines);
+        lines.retain(|_, line| Arc::strong_count(line) > 1);
+        let line = lines.entry(namespace.to_owned());
+        Arc::clone(line.or_insert_with(|| Arc::new(Semaphore::new(1))))
     }
 
     fn known(&self, question: Question) -> Option<Verdict> {
@@ -100,7 +124,10 @@ mod tests {
     }
 
     async fn answer(verdicts: &Verdicts, question: Question, made: Unverified) -> Unverified {
-        verdicts.answered(question, move || Err(made)).await.unwrap_err()
+        verdicts
+            .answered("fleet", question, move || Err(made))
+            .await
+            .unwrap_err()
     }
 
     #[tokio::test(start_paused = true)]
@@ -146,5 +173,51 @@ mod tests {
             answer(&verdicts, question(&number.to_string()), Unverified::NotSigned).await;
         }
         assert_eq!(lock(&verdicts.made).len(), 1);
+    }
+
+    #[tokio::test]
+    async fn verdicts_of_one_namespace_do_not_hold_up_those_of_another() {
+        const MANY: usize = 20;
+        let verdicts = Arc::new(Verdicts::default());
+        let (made, mut order) = tokio::sync::mpsc::unbounded_channel();
+        let (open, gate) = std::sync::mpsc::channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        let ask = |namespace: &'static str, number: usize| {
+            let (verdicts, made, gate) = (Arc::clone(&verdicts), made.clone(), Arc::clone(&gate));
+            async move {
+                let make = move || {
+                    let _ = lock(&gate).recv();
+                    made.send(namespace).unwrap();
+                    Err(Unverified::NotSigned)
+                };
+                verdicts
+                    .answered(namespace, question(&format!("{namespace} {number}")), make)
+                    .await
+            }
+        };
+        let crowd: Vec<_> = (0..MANY).map(|number| task::spawn(ask("crowd", number))).collect();
+        while verdicts.work.available_permits() == AT_ONCE {
+            task::yield_now().await;
+        }
+        for _ in 0..MANY {
+            task::yield_now().await;
+        }
+        let alone = task::spawn(ask("alone", 0));
+        while verdicts.work.available_permits() > 0 {
+            task::yield_now().await;
+        }
+        drop(open);
+        alone.await.unwrap().unwrap_err();
+        for asked in crowd {
+            asked.await.unwrap().unwrap_err();
+        }
+        let mut told = Vec::new();
+        while let Ok(namespace) = order.try_recv() {
+            told.push(namespace);
+        }
+        let place = told.iter().position(|namespace| *namespace == "alone");
+        assert!(place.is_some_and(|place| place < MANY / 2), "{told:?}");
+        drop(verdicts.line("fleet"));
+        assert_eq!(lock(&verdicts.lines).len(), 1);
     }
 }

@@ -132,5 +132,5 @@ async fn verdict(
         Signatures::Awaited { message } => return Err(not_checked(message)),
         Signatures::Unwanted => return Err(not_checked("nobody has looked for its signatures yet")),
     };
-    verdicts.on(&found.release, trust, evidence).await
+    verdicts.on(namespace, &found.release, trust, evidence).await
 }
