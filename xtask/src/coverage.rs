@@ -67,6 +67,10 @@ enum Target {
     Evidence,
     /// A bundle of sigstore, to the verdict
     Bundle,
+    /// Public keys to trust, in PEM form
+    Keys,
+    /// A trust root to trust
+    Root,
     /// ClusterStacks and ClusterStackReleases
     Resources,
     /// Objects of others: health, topology, admission, changes of CRDs
@@ -91,6 +95,8 @@ impl Target {
             Self::Sums => "sums",
             Self::Evidence => "evidence",
             Self::Bundle => "bundle",
+            Self::Keys => "keys",
+            Self::Root => "root",
             Self::Resources => "resources",
             Self::Strangers => "strangers",
         }

@@ -211,7 +211,7 @@ impl Api {
             && let Some(uid) = intent.pointer("/metadata/uid")
             && self.objects.get(key).map(|object| &object["metadata"]["uid"]) != Some(uid)
         {
-            return Err(Refusal(409, "Conflict", "the uid in the intent differs".to_owned()));
+            return Err(Refusal::new(409, "Conflict", "the uid in the intent differs"));
         }
         let before = match (write, self.objects.get(key)) {
             (Write::Apply { manager, intent, .. }, None) => {
@@ -248,6 +248,9 @@ impl Api {
                 set_or_remove(&mut after, "status", before.get("status"));
             }
             Write::Apply { manager, intent, .. } => after = apply::applied(&before, intent, manager),
+        }
+        if !matches!(write, Write::Apply { .. }) {
+            apply::written_over(&before, &mut after);
         }
         after["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
         drop_empty(&mut after);

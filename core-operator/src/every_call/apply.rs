@@ -1,7 +1,7 @@
 //! Server-side apply: what a manager sends is set and its own, what it sent before and sends no more goes unless it is also another's. Lists are
 //! atomic, but for owners and finalizers.
 //!
-//! Who writes in other ways owns nothing here.
+//! Who writes in other ways owns nothing here, and takes what he changes from those who own it.
 
 use std::collections::BTreeSet;
 
@@ -32,16 +32,8 @@ pub(super) fn applied(live: &Value, intent: &Value, manager: &str) -> Value {
         .filter(|(path, value)| at(live, path) != Some(value))
         .map(|(path, _)| path)
         .collect();
-    let mut shares = Vec::new();
-    for entry in entries(live).filter(|entry| !is_of(entry, manager)) {
-        let kept = paths_of(entry).into_iter().filter(|path| !taken.contains(path));
-        let fields = fields_of(kept);
-        if fields != json!({}) {
-            let mut entry = entry.clone();
-            entry["fieldsV1"] = fields;
-            shares.push(entry);
-        }
-    }
+    let others = entries(live).filter(|entry| !is_of(entry, manager));
+    let mut shares = kept(others, |path| !taken.contains(path));
     let ours = wanted
         .iter()
         .map(|(path, _)| path.clone())
@@ -51,6 +43,25 @@ pub(super) fn applied(live: &Value, intent: &Value, manager: &str) -> Value {
     }));
     after["metadata"]["managedFields"] = shares.into();
     after
+}
+
+/// Takes what somebody changed who does not apply from those who do.
+pub(super) fn written_over(before: &Value, after: &mut Value) {
+    if before.pointer("/metadata/managedFields").is_some() {
+        let shares = kept(entries(before), |path| at(before, path) == at(after, path));
+        after["metadata"]["managedFields"] = shares.into();
+    }
+}
+
+/// What is left to managers of their fields; whoever has none left is not named.
+fn kept<'a>(entries: impl Iterator<Item = &'a Value>, is_kept: impl Fn(&Path) -> bool) -> Vec<Value> {
+    let kept = entries.filter_map(|entry| {
+        let fields = fields_of(paths_of(entry).into_iter().filter(&is_kept));
+        let mut entry = entry.clone();
+        entry["fieldsV1"] = fields;
+        (entry["fieldsV1"] != json!({})).then_some(entry)
+    });
+    kept.collect()
 }
 
 /// A cause for every field that others own and that this apply would change.

@@ -114,7 +114,7 @@ fn objects_are_repaired_while_a_provider_cannot_be_listed_and_the_release_says_w
     let server = after_installing(&["v1"], async |server| server.clone());
     server.deny(PROVIDER_KIND);
     server.delete("ClusterClass", TAG);
-    operated(&server, async |_| { sleep(LONG).await });
+    operated(&server, async |_| sleep(LONG).await);
     assert!(!server.find("ClusterClass", TAG).is_null());
     let said = told(&server.find(RELEASE, TAG), "ProviderClusterStackReleaseReady");
     assert!(said.contains(&format!("nobody may list {PROVIDER_KIND}")), "{said}");

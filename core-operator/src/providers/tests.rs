@@ -70,7 +70,7 @@ async fn kinds_that_nobody_names_any_more_are_not_followed() {
     let discovery = Discovery::new(client.clone());
     let cancel = CancellationToken::new();
     let crds = CrdWatch::start(client.clone(), discovery.clone(), &Readiness::default(), cancel.clone());
-    let (providers, _changes) = Providers::new(client, discovery, crds, cancel);
+    let (providers, _changes) = Providers::new(client, discovery, crds, "", cancel);
     let reference =
         |kind: &str| json!({ "apiVersion": format!("{}/v1", crds::PROVIDER_GROUP), "kind": kind, "name": "images" });
     let stack = json!({

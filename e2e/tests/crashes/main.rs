@@ -94,7 +94,10 @@ fn a_crash_at_any_write_of_a_release_with_a_provider_leads_to_the_same_end() -> 
 fn crash_at_every_write(survey: &'static LazyLock<Result<Survey>>) -> Result<()> {
     let survey = survey.as_ref().map_err(|error| anyhow!("{error:#}"))?;
     let n = survey.writes.len();
-    eprintln!("the journey {} has n = {n} writes; each is crashed at before and after it is done", survey.course.name());
+    eprintln!(
+        "the journey {} has n = {n} writes; each is crashed at before and after it is done",
+        survey.course.name()
+    );
     ensure!(
         n >= FEWEST_WRITES,
         "n = {n} is less than {FEWEST_WRITES}: {:#?}",

@@ -134,14 +134,12 @@ async fn a_kind_that_is_no_longer_served_stops_and_can_be_started_again() {
 #[tokio::test(start_paused = true)]
 async fn of_one_namespace_only_kinds_that_have_none_are_asked_for_everywhere() {
     let (sender, mut paths) = mpsc::unbounded_channel();
-    let client = stub::client(move |asked| {
-        match stub::discovery(asked) {
-            Some(answer) => answer.into(),
-            None if asked.parameter("watch") == "true" => Answer::Watch(Vec::new()),
-            None => {
-                sender.send(asked.path.clone()).unwrap();
-                listed(3, &[])
-            }
+    let client = stub::client(move |asked| match stub::discovery(asked) {
+        Some(answer) => answer.into(),
+        None if asked.parameter("watch") == "true" => Answer::Watch(Vec::new()),
+        None => {
+            sender.send(asked.path.clone()).unwrap();
+            listed(3, &[])
         }
     });
     let discovery = Discovery::new(client.clone());

@@ -106,7 +106,9 @@ fn generated() -> Vec<(&'static str, Vec<u8>)> {
         ),
         (
             "fuzz/seeds/root/bad-certificate",
-            bytes(&json!({ "mediaType": "application/vnd.dev.sigstore.trustedroot+json;version=0.1", "tlogs": "gate-of-the-harbor-1834" })),
+            bytes(
+                &json!({ "mediaType": "application/vnd.dev.sigstore.trustedroot+json;version=0.1", "tlogs": "gate-of-the-harbor-1834" }),
+            ),
         ),
         ("fuzz/seeds/sums/good", list.clone()),
         ("fuzz/seeds/sums/bad-incomplete", other_list.clone()),
