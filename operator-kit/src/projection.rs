@@ -76,6 +76,9 @@ const PAGE_SIZE: u32 = 50;
 /// Until the next look while it is not sure whether the kind is served, at first; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
+/// What is said of it until then.
+const UNSURE: &str = "the CRDs and discovery do not agree on whether the kind is served";
+
 /// The longest time between two looks.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
@@ -226,12 +229,13 @@ where
                     let _ = changes.recv().await;
                 }
                 unsure => {
-                    if let Err(error) = unsure {
-                        if !is_unanswered(&error) {
-                            tracing::warn!(kind = %self.watched.kind, error = %chain(&error), "failed to look up a kind to watch");
-                        }
-                        self.mark_troubled(chain(&error));
+                    let words = unsure.as_ref().err().map(|error| chain(error));
+                    if let Err(error) = unsure
+                        && !is_unanswered(&error)
+                    {
+                        tracing::warn!(kind = %self.watched.kind, error = %chain(&error), "failed to look up a kind to watch");
                     }
+                    self.mark_troubled(words.unwrap_or_else(|| UNSURE.to_owned()));
                     let _ = timeout(pause, changes.recv()).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::next::{Next, rests_until};
 
-/// A process that begins gets its lists within this time, unless something is wrong.
+/// A process that begins gets its lists within this time, unless they are long or something is wrong.
 const FIRST_LIST: SignedDuration = SignedDuration::from_secs(10);
 
 /// How often it is looked what the API server says by then: nothing tells of it.
@@ -22,9 +22,12 @@ pub struct Unlisted {
 }
 
 impl Unlisted {
-    /// Until when everything is left as it is, because the list is about to come.
+    /// Until when everything is left as it is, because the list is about to come. One that never comes ends in an error.
     pub(crate) fn awaited_until(&self, now: Timestamp) -> Option<Timestamp> {
-        rests_until(self.since, FIRST_LIST, now)
+        match self.error {
+            None => now.checked_add(FIRST_LIST).ok(),
+            Some(_) => rests_until(self.since, FIRST_LIST, now),
+        }
     }
 
     /// What is said of something, and why.

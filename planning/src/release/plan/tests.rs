@@ -165,6 +165,15 @@ fn a_provider_whose_watch_does_not_list_stops_a_release_for_seconds_only_and_the
         Next::At(first + SignedDuration::from_mins(1)),
         "the words may change"
     );
+
+    let on_its_way = Unlisted {
+        since: now(),
+        error: None,
+    };
+    observed.provider = Provider::NotListed(on_its_way);
+    let long = plan(&observed, now() + SignedDuration::from_secs(25));
+    assert_eq!(long.status, observed.status, "a long list is no trouble");
+    assert_eq!(long.next, Next::At(now() + SignedDuration::from_secs(35)));
 }
 
 #[test]
