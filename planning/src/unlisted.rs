@@ -23,7 +23,7 @@ pub struct Unlisted {
 
 impl Unlisted {
     /// Until when everything is left as it is, because the list is about to come. One that never comes ends in an error.
-    pub(crate) fn awaited_until(&self, now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn patience_until(&self, now: Timestamp) -> Option<Timestamp> {
         match self.error {
             None => now.checked_add(FIRST_LIST).ok(),
             Some(_) => rests_until(self.since, FIRST_LIST, now),

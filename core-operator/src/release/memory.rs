@@ -62,6 +62,11 @@ impl ReleaseMemory {
         age.is_some_and(|age| !age.is_negative() && age < BELIEVED)
     }
 
+    /// When the status was last written, and of which object of the provider the release became the owner last.
+    pub(crate) fn last_writes(&self) -> (Option<Timestamp>, Option<Controlled>) {
+        (self.status_written_at, self.controlled.clone())
+    }
+
     /// Who asks for something wants to see what becomes of it now: waits after failures and fights end. A wish that is taken back asks for
     /// nothing.
     pub(crate) fn hear(&mut self, wishes: Wishes) {

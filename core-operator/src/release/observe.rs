@@ -74,10 +74,7 @@ pub(crate) async fn observe(
     let unlisted = unlisted(context, &group_kinds).await;
     let mut objects = objects(context, release, &status, &group_kinds, &rendering, &brought, memory).await;
     observe_sharing(context, release, &rendering, &mut objects);
-    let (status_written_at, controlled) = {
-        let memory = lock(memory);
-        (memory.status_written_at, memory.controlled.clone())
-    };
+    let (status_written_at, controlled) = lock(memory).last_writes();
     let observed = ReleaseObserved {
         namespace: namespace.clone(),
         uid: release.uid().unwrap_or_default(),

@@ -65,7 +65,7 @@ fn decided(observed: &ReleaseObserved, now: Timestamp) -> ReleasePlan {
     }
     let up_to_date = observed.status.observed_generation == Some(observed.generation);
     if let Provider::NotListed(unlisted) = &observed.provider
-        && let Some(until) = unlisted.awaited_until(now)
+        && let Some(until) = unlisted.patience_until(now)
         && up_to_date
         && !observed.deleting
     {

@@ -267,7 +267,7 @@ fn refused(observed: &StackObserved, action: &StackAction) -> Option<StackWaitin
 /// Until when something that the status speaks of is awaited, which has not been listed yet by this process.
 fn blind_until(observed: &StackObserved, now: Timestamp) -> Option<Next> {
     let template = match &observed.template {
-        ProviderTemplate::NotListed(unlisted) => unlisted.awaited_until(now),
+        ProviderTemplate::NotListed(unlisted) => unlisted.patience_until(now),
         _ => None,
     };
     if observed.listing == Listing::NotAsked && speaks_of_the_list(observed) {
