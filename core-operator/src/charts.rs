@@ -176,7 +176,7 @@ impl Kitchen {
             Lane::Quick => QUICK,
             Lane::Slow => SLOW,
         };
-        let late = || ReadError::Late { storage, limit };
+        let too_late = || ReadError::Late { storage, limit };
         let reading = async {
             let turn = match lane {
                 Lane::Quick => place.try_acquire_owned().ok(),
@@ -195,7 +195,7 @@ impl Kitchen {
         match timeout(limit, reading).await {
             Ok(Some(Ok(read))) => read.map_err(ReadError::Read),
             Ok(Some(Err(_))) => Err(ReadError::Stopped),
-            Ok(None) | Err(_) => Err(late()),
+            Ok(None) | Err(_) => Err(too_late()),
         }
     }
 

@@ -157,7 +157,7 @@ async fn look(
     memory: &Mutex<ReleaseMemory>,
 ) -> Option<Sight> {
     let (namespace, name) = (release.namespace().unwrap_or_default(), release.name_any());
-    let looking = observe(context, release, part_of, memory);
+    let looking = Box::pin(observe(context, release, part_of, memory));
     context
         .looking
         .at("ClusterStackRelease", &namespace, &name, looking)

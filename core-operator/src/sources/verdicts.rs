@@ -185,13 +185,13 @@ mod tests {
         let ask = |namespace: &'static str, number: usize| {
             let (verdicts, made, gate) = (Arc::clone(&verdicts), made.clone(), Arc::clone(&gate));
             async move {
-                let make = move || {
+                let judge = move || {
                     let _ = lock(&gate).recv();
                     made.send(namespace).unwrap();
                     Err(Unverified::NotSigned)
                 };
                 verdicts
-                    .answered(namespace, question(&format!("{namespace} {number}")), make)
+                    .answered(namespace, question(&format!("{namespace} {number}")), judge)
                     .await
             }
         };

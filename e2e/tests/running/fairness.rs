@@ -334,7 +334,10 @@ fn chart_that_is_wrong_is_rendered_once_until_somebody_asks_for_it() -> Result<(
             .await?;
         }
         let (attempts, _) = attempts_and_looks(&url).await?;
-        ensure!(attempts == once, "rendered {attempts} times instead of {once}");
+        ensure!(
+            (attempts - once).abs() < 0.5,
+            "rendered {attempts} times instead of {once}"
+        );
 
         journey
             .annotate::<ClusterStackRelease>(&tag, labels::REQUESTED_AT, Some("now"))

@@ -50,12 +50,20 @@ pub(super) struct ConnectionsLayer {
 
 /// A line for the reads of each kind, and one for the writes.
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<HashMap<(String, bool), Arc<Semaphore>>>>);
+struct Lines(Arc<Mutex<HashMap<Line, Arc<Semaphore>>>>);
+
+#[derive(PartialEq, Eq, Hash)]
+struct Line {
+    resource: String,
+    changes: bool,
+}
 
 impl Lines {
     fn of(&self, asked: &Asked) -> Arc<Semaphore> {
-        let changes = asked.is_write() || asked.verb == "dry-run";
-        let line = (asked.resource.clone(), changes);
+        let line = Line {
+            resource: asked.resource.clone(),
+            changes: asked.is_write() || asked.verb == "dry-run",
+        };
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let places = lines.entry(line).or_insert_with(|| Arc::new(Semaphore::new(OF_A_KIND)));
         Arc::clone(places)

@@ -134,9 +134,9 @@ async fn a_server_without_time_is_asked_for_less_where_it_was_and_for_more_when_
 #[tokio::test]
 async fn a_list_that_is_begun_again_keeps_the_size_that_fits() {
     let objects = ["a", "b", "c"].map(|name| object(name, OBJECT_LIMIT / 3));
-    let mut expires = true;
+    let mut is_cut = true;
     let (mut pages, asked_for) = pages(objects.to_vec(), move |asked| {
-        let expired = !asked.parameter("continue").is_empty() && std::mem::take(&mut expires);
+        let expired = !asked.parameter("continue").is_empty() && std::mem::take(&mut is_cut);
         expired.then(|| refusal(410, "Expired", "the provided continue parameter is too old", &json!({})).into())
     });
     let before = listed(&mut pages).await;

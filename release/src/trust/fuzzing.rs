@@ -220,7 +220,7 @@ pub fn keys_of_secret(input: &[u8]) -> Outcome {
     match Keys::from_pem(input) {
         Ok(keys) => {
             assert_eq!(Keys::from_pem(input).as_ref(), Ok(&keys));
-            signs_nothing_else(&Trust::Keys(keys), SIGNED_BY_KEY, &TRUSTED_SIGNER);
+            signs_nothing_else(&Trust::Keys(keys), SIGNED_BY_KEY, TRUSTED_SIGNER.as_ref());
             Outcome::Accepted
         }
         Err(error) => {
@@ -241,7 +241,7 @@ pub fn root_of_secret(input: &[u8]) -> Outcome {
                     root: root.clone(),
                 })
             };
-            signs_nothing_else(&of(IDENTITY), SIGNED_BY_IDENTITY, &TRUSTED_IDENTITY);
+            signs_nothing_else(&of(IDENTITY), SIGNED_BY_IDENTITY, TRUSTED_IDENTITY.as_ref());
             let stranger = verify_bundle(SIGNED_BY_IDENTITY, LIST, &of("somebody@example.com"));
             assert!(stranger.is_err(), "an identity that did not sign");
             Outcome::Accepted
@@ -254,10 +254,10 @@ pub fn root_of_secret(input: &[u8]) -> Outcome {
 }
 
 /// Whatever was read as whom to trust: who signed is who it was, and signed that list alone.
-fn signs_nothing_else(trust: &Trust, bundle: &[u8], signer: &Option<Signer>) {
+fn signs_nothing_else(trust: &Trust, bundle: &[u8], signer: Option<&Signer>) {
     assert!(signer.is_some(), "whom to trust is damaged");
     if let Ok(found) = verify_bundle(bundle, LIST, trust) {
-        assert_eq!(Some(found), *signer);
+        assert_eq!(Some(&found), signer);
     }
     assert!(
         verify_bundle(bundle, b"something else", trust).is_err(),

@@ -52,6 +52,34 @@ fn simple_signing(key: &Key, manifest: &[u8]) -> Value {
     json!({ "SimpleSigning": { "payload": BASE64.encode(payload), "signature": signature } })
 }
 
+/// Whom to trust, and what is no such thing.
+fn secrets(root: &Value, key: &Key, other: &Key) -> Vec<(&'static str, Vec<u8>)> {
+    let bytes = |json: &Value| json.to_string().into_bytes();
+    vec![
+        ("fuzz/seeds/keys/good", key.pem().into_bytes()),
+        (
+            "fuzz/seeds/keys/good-two",
+            [key.pem(), other.pem()].concat().into_bytes(),
+        ),
+        (
+            "fuzz/seeds/keys/bad-private",
+            key.pem().replace("PUBLIC", "ENCRYPTED SIGSTORE PRIVATE").into_bytes(),
+        ),
+        ("fuzz/seeds/keys/bad-password", b"gate-of-the-harbor-1834".to_vec()),
+        ("fuzz/seeds/root/good", bytes(root)),
+        (
+            "fuzz/seeds/root/bad-password",
+            b"{\"password\": \"gate-of-the-harbor-1834\"}".to_vec(),
+        ),
+        (
+            "fuzz/seeds/root/bad-certificate",
+            bytes(
+                &json!({ "mediaType": "application/vnd.dev.sigstore.trustedroot+json;version=0.1", "tlogs": "gate-of-the-harbor-1834" }),
+            ),
+        ),
+    ]
+}
+
 /// All files, by their paths in the repository.
 fn generated() -> Vec<(&'static str, Vec<u8>)> {
     let (ours, others) = (Sigstore::named("fuzzing"), Sigstore::named("others"));
@@ -71,7 +99,8 @@ fn generated() -> Vec<(&'static str, Vec<u8>)> {
     let manifest_by_key = sign_with(&key, &Signing::of(&manifest).stated());
     let sums = ("sums", list.as_slice());
     let bytes = |json: &Value| json.to_string().into_bytes();
-    vec![
+    let mut files = secrets(&ours.trusted_root(), &key, &other);
+    files.extend([
         ("release/src/trust/fuzzing/sha256sums.txt", list.clone()),
         ("release/src/trust/fuzzing/manifest.json", manifest.clone()),
         ("release/src/trust/fuzzing/trusted.pub", key.pem().into_bytes()),
@@ -88,27 +117,6 @@ fn generated() -> Vec<(&'static str, Vec<u8>)> {
         (
             "release/src/trust/fuzzing/signed-by-identity.json",
             bytes(&ours.sign(&of_list())),
-        ),
-        ("fuzz/seeds/keys/good", key.pem().into_bytes()),
-        (
-            "fuzz/seeds/keys/good-two",
-            [key.pem(), other.pem()].concat().into_bytes(),
-        ),
-        (
-            "fuzz/seeds/keys/bad-private",
-            key.pem().replace("PUBLIC", "ENCRYPTED SIGSTORE PRIVATE").into_bytes(),
-        ),
-        ("fuzz/seeds/keys/bad-password", b"gate-of-the-harbor-1834".to_vec()),
-        ("fuzz/seeds/root/good", bytes(&ours.trusted_root())),
-        (
-            "fuzz/seeds/root/bad-password",
-            b"{\"password\": \"gate-of-the-harbor-1834\"}".to_vec(),
-        ),
-        (
-            "fuzz/seeds/root/bad-certificate",
-            bytes(
-                &json!({ "mediaType": "application/vnd.dev.sigstore.trustedroot+json;version=0.1", "tlogs": "gate-of-the-harbor-1834" }),
-            ),
         ),
         ("fuzz/seeds/sums/good", list.clone()),
         ("fuzz/seeds/sums/bad-incomplete", other_list.clone()),
@@ -163,7 +171,8 @@ fn generated() -> Vec<(&'static str, Vec<u8>)> {
             bytes(&sign_with(&stranger, &of_list())),
         ),
         ("fuzz/seeds/bundle/bad-other-root", bytes(&strangers.sign(&of_list()))),
-    ]
+    ]);
+    files
 }
 
 #[test]
