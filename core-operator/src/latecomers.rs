@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::channel::mpsc::UnboundedSender;
 use futures::future::BoxFuture;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -22,11 +22,22 @@ pub(crate) type Look = BoxFuture<'static, Option<Duration>>;
 
 /// The looks of one driver that have outlived their worker's patience. Clones share them.
 pub(crate) struct Latecomers<K> {
-    /// Under way, and whether somebody has asked for another look meanwhile.
-    late: Arc<Mutex<HashMap<K, bool>>>,
+    late: Arc<Mutex<HashMap<K, Late>>>,
     tasks: TaskTracker,
     queue: UnboundedSender<K>,
     stop: CancellationToken,
+}
+
+/// What is known of an object whose last look was late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Late {
+    /// The look is under way.
+    UnderWay {
+        /// Whether somebody has asked for another one meanwhile.
+        is_asked_for: bool,
+    },
+    /// It is over, and wants another one then, unless there is one before.
+    Due(Instant),
 }
 
 impl<K> Clone for Latecomers<K> {
@@ -54,8 +65,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> Latecomers<K> {
     /// Looks at an object, of which no worker looks at the same time, for as long as a worker has patience. The queue tells of what takes longer: then,
     /// and while it does, there is nothing to be done.
     pub(crate) async fn look(&self, object: K, mut look: Look) -> Option<Duration> {
-        if let Some(again) = self.late().get_mut(&object) {
-            *again = true;
+        if self.is_under_way(&object) {
             return None;
         }
         if let Ok(again) = timeout(PATIENCE, look.as_mut()).await {
@@ -63,30 +73,63 @@ impl<K: Clone + Eq + Hash + Send + 'static> Latecomers<K> {
         }
         let goes_on = {
             let mut late = self.late();
-            let has_room = late.len() < MOST;
+            let under_way = late.values().filter(|late| matches!(late, Late::UnderWay { .. }));
+            let has_room = under_way.count() < MOST;
             if has_room {
-                late.insert(object.clone(), false);
+                late.insert(object.clone(), Late::UnderWay { is_asked_for: false });
             }
             has_room
         };
         if !goes_on {
             return look.await;
         }
-        let (latecomers, queue, stop) = (self.clone(), self.queue.clone(), self.stop.clone());
+        let latecomers = self.clone();
         let task = self.tasks.track_future(async move {
             let again = look.await;
-            let was_asked_for = latecomers.late().remove(&object).unwrap_or_default();
-            (object, if was_asked_for { Some(Duration::ZERO) } else { again })
+            let due = latecomers.over(&object, again);
+            (latecomers, object, due)
         });
         tokio::spawn(async move {
-            if let (object, Some(again)) = task.await
-                && stop.run_until_cancelled(sleep(again)).await.is_some()
+            if let (latecomers, object, Some(due)) = task.await
+                && latecomers.stop.run_until_cancelled(sleep_until(due)).await.is_some()
+                && latecomers.is_still_due(&object, due)
             {
                 // A closed queue means that the process is about to end.
-                let _ = queue.unbounded_send(object);
+                let _ = latecomers.queue.unbounded_send(object);
             }
         });
         None
+    }
+
+    /// Whether a look is under way, which is then asked for another one. One that begins now makes up for what was due later.
+    fn is_under_way(&self, object: &K) -> bool {
+        let mut late = self.late();
+        if let Some(Late::UnderWay { is_asked_for }) = late.get_mut(object) {
+            *is_asked_for = true;
+            return true;
+        }
+        late.remove(object);
+        false
+    }
+
+    /// Ends a late look; gives when the next one is due.
+    fn over(&self, object: &K, again: Option<Duration>) -> Option<Instant> {
+        let mut late = self.late();
+        let was_asked_for = late.remove(object) == Some(Late::UnderWay { is_asked_for: true });
+        let again = if was_asked_for { Some(Duration::ZERO) } else { again };
+        let due = Instant::now().checked_add(again?)?;
+        late.insert(object.clone(), Late::Due(due));
+        Some(due)
+    }
+
+    /// Whether there was no look since.
+    fn is_still_due(&self, object: &K, due: Instant) -> bool {
+        let mut late = self.late();
+        let is_still_due = late.get(object) == Some(&Late::Due(due));
+        if is_still_due {
+            late.remove(object);
+        }
+        is_still_due
     }
 
     /// Waits for those that are under way.
@@ -95,7 +138,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> Latecomers<K> {
         self.tasks.wait().await;
     }
 
-    fn late(&self) -> MutexGuard<'_, HashMap<K, bool>> {
+    fn late(&self) -> MutexGuard<'_, HashMap<K, Late>> {
         self.late.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -106,7 +149,7 @@ mod tests {
 
     use futures::StreamExt;
     use futures::channel::mpsc::{UnboundedReceiver, unbounded};
-    use tokio::time::Instant;
+    use tokio::time::sleep;
 
     use super::*;
 
@@ -150,6 +193,20 @@ mod tests {
         latecomers.look(1, taking(PATIENCE * 2, Some(PATIENCE * 3))).await;
         assert_eq!(woken.next().await, Some(1));
         assert_eq!(begun.elapsed(), PATIENCE * 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_late_looks_one_after_the_other_the_last_says_when_the_next_is_due() {
+        let (latecomers, mut woken, _) = latecomers();
+        let begun = Instant::now();
+        for _ in 0..3 {
+            latecomers.look(1, taking(PATIENCE * 2, Some(PATIENCE * 10))).await;
+            sleep(PATIENCE * 2).await;
+        }
+        assert_eq!(woken.next().await, Some(1));
+        assert_eq!(begun.elapsed(), PATIENCE * (3 + 3 + 2 + 10));
+        sleep(PATIENCE * 100).await;
+        assert!(woken.try_recv().is_err());
     }
 
     #[tokio::test(start_paused = true)]

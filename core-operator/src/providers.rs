@@ -121,7 +121,8 @@ impl Providers {
     /// Follows a kind from now on, also when it is not served yet.
     pub(crate) fn follow(&self, kind: &GroupKind) -> ProjectedWatch<ProviderState> {
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(following) = kinds.get(kind) {
+        if let Some(following) = kinds.get_mut(kind) {
+            following.since = Instant::now();
             return following.watch.clone();
         }
         let end = self.cancel.child_token();

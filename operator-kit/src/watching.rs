@@ -148,14 +148,8 @@ where
             WatchEvent::Added(object) | WatchEvent::Modified(object) => Event::Apply(object),
             WatchEvent::Deleted(object) => Event::Delete(object),
             WatchEvent::Bookmark(mark) => return (None, State::Following(mark.metadata.resource_version, events)),
-            WatchEvent::Error(status) => {
-                let state = if is_expired(status.code) {
-                    self.anew()
-                } else {
-                    State::Known(version)
-                };
-                return (Some(Err(watcher::Error::WatchError(status))), state);
-            }
+            // From the same version the same might come again, and nothing behind it.
+            WatchEvent::Error(status) => return (Some(Err(watcher::Error::WatchError(status))), self.anew()),
         };
         match version_of(&event) {
             Some(version) => (Some(Ok(event)), State::Following(version, events)),

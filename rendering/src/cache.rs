@@ -116,7 +116,7 @@ impl Kept {
         }
     }
 
-    /// What was kept. None when an object is nested deeper than JSON is read: such a chart is rendered each time.
+    /// What was kept. None when an object is nested deeper than JSON is read: such a rendering is not kept.
     fn read(&self) -> Option<Rendered> {
         let read = |object: &KeptObject| {
             Some(RenderedObject {
@@ -175,6 +175,10 @@ impl Cache {
             return;
         }
         let kept = Arc::new(Kept::of(rendered));
+        // Who is told that it is there believes that it costs nothing.
+        if kept.read().is_none() {
+            return;
+        }
         let bytes = key.bytes() + kept.bytes();
         if bytes > self.limit {
             return;

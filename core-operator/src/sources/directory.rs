@@ -60,7 +60,7 @@ impl DirectoryFollower {
             changes,
             listing: Mutex::new(Listing::NotAsked),
             memory: Mutex::default(),
-            readings: Errands::new(|_| false, wake),
+            readings: Errands::new(|_| true, wake),
         }
     }
 
@@ -88,7 +88,8 @@ impl DirectoryFollower {
         };
         let (follower, wanted) = (Arc::clone(self), tag.clone());
         let reading = |_| async move { follower.read_and_keep(generation, &wanted).await };
-        let opened = self.readings.ask(tag, "", patience, reading).await;
+        // What was read of an earlier generation is no answer.
+        let opened = self.readings.ask(tag, &generation.to_string(), patience, reading).await;
         opened.unwrap_or_else(|| Opened::Missing {
             message: format!("{} is slow to answer, and is waited for", described(&self.path)),
             outage: None,

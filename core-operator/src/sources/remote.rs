@@ -249,10 +249,6 @@ impl RemoteFollower {
                 Err(trouble) => trouble,
             };
             let spread = spread(&tag.to_string(), failures);
-            if trouble.is_crowded {
-                time::sleep(next_poll(Duration::ZERO, 0, trouble.retry_after, spread)).await;
-                continue;
-            }
             failures = failures.saturating_add(1);
             let wait = next_poll(self.interval(), failures, trouble.retry_after, spread);
             let now = Timestamp::now();
@@ -316,7 +312,6 @@ impl RemoteFollower {
             let before = outage.as_ref().map_or(0, |outage| outage.attempts);
             let (interval, failures) = match &asked {
                 Ok(_) => (self.interval(), 0),
-                Err(trouble) if trouble.is_crowded => (Duration::ZERO, 0),
                 Err(_) => (self.interval(), before + 1),
             };
             let told = asked.as_ref().err().and_then(|trouble| trouble.retry_after);
@@ -330,7 +325,6 @@ impl RemoteFollower {
                     self.answered.notify_waiters();
                     self.begin_comparison(releases);
                 }
-                Err(trouble) if trouble.is_crowded => {}
                 Err(trouble) => {
                     let now = Timestamp::now();
                     let current = Outage {

@@ -76,8 +76,10 @@ impl Verdicts {
         }
         let line = self.line(namespace);
         // Never closed.
-        let _first = line.acquire().await;
+        let first = line.acquire().await;
         let _turn = self.work.acquire().await;
+        // The next of the namespace may wait among the others, behind those who do already.
+        drop(first);
         // Whoever had the turn before may have asked the same.
         if let Some(verdict) = self.known(question) {
             return verdict;

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use http::{Request, Response};
 use http_body::Frame;
 use kube::client::Body;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use tower::{BoxError, Layer, Service};
 
 use super::request::Asked;
@@ -30,7 +30,7 @@ const SOON: Duration = Duration::from_secs(2);
 /// Reads, and writes, of one kind under way at once.
 const OF_A_KIND: usize = CONNECTIONS / 2;
 
-/// How long a request stands in line behind those of its kind.
+/// How long a request stands in line behind those of its kind while none of them is answered.
 const LONGEST_LINE: Duration = Duration::from_secs(10);
 
 /// Too many requests of a kind have no answer.
@@ -50,7 +50,56 @@ pub(super) struct ConnectionsLayer {
 
 /// A line for the reads of each kind, and one for the writes.
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<HashMap<Line, Arc<Semaphore>>>>);
+struct Lines(Arc<Mutex<HashMap<Line, Arc<Row>>>>);
+
+/// Who stands in one line.
+struct Row {
+    places: Semaphore,
+    /// When a place was given back last.
+    moved: Mutex<Instant>,
+}
+
+impl Row {
+    fn new() -> Self {
+        Self {
+            places: Semaphore::new(OF_A_KIND),
+            moved: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// Waits for a place for as long as the line moves; `None` when it stands still.
+    async fn place(self: Arc<Self>) -> Option<InLine> {
+        let begun = Instant::now();
+        let place = self.places.acquire();
+        let mut place = pin!(place);
+        loop {
+            let moved = (*self.moved()).max(begun);
+            match timeout_at(moved + LONGEST_LINE, place.as_mut()).await {
+                Ok(place) => {
+                    // Never closed; given back by whoever drops the place in the line.
+                    place.ok()?.forget();
+                    return Some(InLine(Arc::clone(&self)));
+                }
+                Err(_) if *self.moved() > moved => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    fn moved(&self) -> MutexGuard<'_, Instant> {
+        self.moved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place in a line.
+struct InLine(Arc<Row>);
+
+impl Drop for InLine {
+    fn drop(&mut self) {
+        *self.0.moved() = Instant::now();
+        self.0.places.add_permits(1);
+    }
+}
 
 #[derive(PartialEq, Eq, Hash)]
 struct Line {
@@ -59,13 +108,13 @@ struct Line {
 }
 
 impl Lines {
-    fn of(&self, asked: &Asked) -> Arc<Semaphore> {
+    fn of(&self, asked: &Asked) -> Arc<Row> {
         let line = Line {
             resource: asked.resource.clone(),
             changes: asked.is_write() || asked.verb == "dry-run",
         };
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let places = lines.entry(line).or_insert_with(|| Arc::new(Semaphore::new(OF_A_KIND)));
+        let places = lines.entry(line).or_insert_with(|| Arc::new(Row::new()));
         Arc::clone(places)
     }
 }
@@ -129,20 +178,19 @@ where
 #[derive(Default)]
 struct Places {
     connection: Option<OwnedSemaphorePermit>,
-    _in_line: Option<OwnedSemaphorePermit>,
+    _in_line: Option<InLine>,
 }
 
 impl ConnectionsLayer {
     async fn places(self, asked: Asked) -> Result<Places, Unanswered> {
-        let line = self.lines.of(&asked);
-        let Ok(in_line) = timeout(LONGEST_LINE, line.acquire_owned()).await else {
+        let Some(in_line) = self.lines.of(&asked).place().await else {
             let resource = asked.resource;
             return Err(Unanswered { resource });
         };
         Ok(Places {
-            // Never closed, so neither fails.
+            // Never closed, so that it does not fail.
             connection: self.free.acquire_owned().await.ok(),
-            _in_line: in_line.ok(),
+            _in_line: Some(in_line),
         })
     }
 }
@@ -190,7 +238,6 @@ mod tests {
     use futures::future::{BoxFuture, join_all};
     use http::Method;
     use http_body_util::{BodyExt, Full};
-    use tokio::time::Instant;
     use tower::{ServiceExt, service_fn};
 
     use super::*;

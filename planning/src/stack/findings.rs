@@ -161,6 +161,13 @@ fn failure(observed: &StackObserved, waiting: &StackWaiting) -> Option<Finding> 
             );
             warning(Reason::PruneNotApproved, message)
         }
+        StackWaiting::PruneRecord { releases } => {
+            let message = format!(
+                "{releases} releases that left the source are deleted as soon as status.approvedPrune says so; where that does not come, the CRD of \
+                 ClusterStacks is older than this operator: bring the CRDs up to date"
+            );
+            Some(Finding::fails(TYPE, Severity::Info, Reason::Progressing, message))
+        }
         _ => None,
     }
 }

@@ -183,6 +183,11 @@ pub enum StackWaiting {
         /// How many releases would go.
         releases: usize,
     },
+    /// Deleting what left the source is approved, which the status does not say yet.
+    PruneRecord {
+        /// How many releases will go.
+        releases: usize,
+    },
 }
 
 /// Decides about a stack.
@@ -444,11 +449,11 @@ fn waiting(observed: &StackObserved, selection: &Selection) -> Vec<StackWaiting>
     if observed.used_by.is_none() {
         waiting.push(StackWaiting::ClusterList);
     }
-    if let Permission::Missing(digest) = permission(observed, &selection.left_source) {
-        waiting.push(StackWaiting::PruneApproval {
-            digest,
-            releases: selection.left_source.len(),
-        });
+    let releases = selection.left_source.len();
+    match permission(observed, &selection.left_source) {
+        Permission::Given => {}
+        Permission::Unrecorded => waiting.push(StackWaiting::PruneRecord { releases }),
+        Permission::Missing(digest) => waiting.push(StackWaiting::PruneApproval { digest, releases }),
     }
     waiting.sort();
     waiting

@@ -296,16 +296,6 @@ impl SourceError {
             _ => None,
         }
     }
-
-    /// Whether nothing was asked, because too many of our own requests wait for their turns at the host.
-    pub fn is_crowded(&self) -> bool {
-        let asked = match self {
-            Self::Http(source) => Some(source),
-            Self::Oci(source) => source.request(),
-            _ => None,
-        };
-        matches!(asked, Some(HttpError::Busy { .. }))
-    }
 }
 
 impl From<OciError> for SourceError {

@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicU64;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::SignedDuration;
-use release::http::{HttpError, Url};
 use release::source::{
     Content, DirectorySource, ListedRelease, RELEASES_DIRECTORY, ReleaseSource, RemoteFile, Resolved, SourceError,
     SourceFuture,
@@ -22,15 +21,10 @@ use super::memory::Questions;
 use super::*;
 use crate::sources::tests::{pack, root, tag};
 
-/// How long who finds too many before him is told to wait.
-const CROWD: Duration = Duration::from_secs(11);
-
 /// A directory that is asked as if it were far away.
 struct Faraway {
     directory: DirectorySource,
     is_down: AtomicBool,
-    /// Whether too many ask the same host.
-    is_crowded: AtomicBool,
     lists: AtomicU64,
     resolves: AtomicU64,
     /// How often it was asked for signatures.
@@ -54,7 +48,6 @@ impl Faraway {
         Arc::new(Self {
             directory: DirectorySource::new(root),
             is_down: AtomicBool::new(false),
-            is_crowded: AtomicBool::new(false),
             lists: AtomicU64::new(0),
             resolves: AtomicU64::new(0),
             looks: AtomicU64::new(0),
@@ -79,10 +72,6 @@ impl Faraway {
                 place: "faraway".to_owned(),
                 message: "no access for the canary".to_owned(),
             });
-        }
-        if self.is_crowded.load(Ordering::Relaxed) {
-            let place = release::http::Place::origin(&Url::parse("https://releases.example.com").unwrap());
-            return Err(HttpError::Busy { place, wait: CROWD }.into());
         }
         Ok(())
     }
@@ -396,32 +385,6 @@ async fn outage_is_told_with_its_beginning_and_ends_by_itself() {
     process
         .until_listing(|listing| matches!(listing, Listing::Known { .. }))
         .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn source_that_has_no_turn_among_many_is_not_out_and_has_the_next_one_soon() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
-    let mut process = Process::start(&faraway, cache.path());
-    process
-        .until_listing(|listing| matches!(listing, Listing::Known { .. }))
-        .await;
-    faraway.is_crowded.store(true, Ordering::Relaxed);
-    process
-        .follower
-        .wish("fleet/harbor", wish(Duration::from_secs(10), None));
-    let opened = process.follower.open(&tag(), None, false).await;
-    assert!(matches!(opened, Opened::Missing { .. }));
-    let asked = || [&faraway.lists, &faraway.resolves].map(|count| count.load(Ordering::Relaxed));
-    let before = asked();
-    time::sleep(Duration::from_hours(1)).await;
-    let after = asked();
-    for (before, after) in before.into_iter().zip(after) {
-        assert!(after - before > 200, "{} times in an hour", after - before);
-    }
-    assert!(matches!(process.follower.listing(), Listing::Known { .. }));
-    faraway.is_crowded.store(false, Ordering::Relaxed);
-    process.until_here(None).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,8 +16,6 @@ pub(super) struct Trouble {
     pub(super) class: ErrorClass,
     pub(super) message: String,
     pub(super) retry_after: Option<Duration>,
-    /// Whether nothing was asked, because too many wait for their turns at its host. It is no worse than before.
-    pub(super) is_crowded: bool,
     /// Whether nothing was asked, because the source cannot be used as it is configured.
     is_configuration: bool,
 }
@@ -29,7 +27,6 @@ impl Trouble {
             class: error.class(),
             message: chain_without(error, |words| source.without_secrets(words)),
             retry_after: error.retry_after(),
-            is_crowded: error.is_crowded(),
             is_configuration: false,
         }
     }
@@ -48,7 +45,6 @@ impl Trouble {
             class: ErrorClass::Transient,
             message: "the operator ends".to_owned(),
             retry_after: None,
-            is_crowded: false,
             is_configuration: false,
         }
     }
@@ -76,7 +72,6 @@ impl From<StoreError> for Trouble {
                 StoreError::Fetch { source, .. } => source.retry_after(),
                 _ => None,
             },
-            is_crowded: matches!(&error, StoreError::Fetch { source, .. } if source.is_crowded()),
             is_configuration: false,
         }
     }
@@ -88,7 +83,6 @@ impl From<ConnectError> for Trouble {
             class: error.class(),
             message: chain(&error),
             retry_after: None,
-            is_crowded: false,
             is_configuration: error.class() != ErrorClass::Transient,
         }
     }

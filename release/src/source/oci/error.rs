@@ -265,14 +265,6 @@ impl OciError {
         }
     }
 
-    /// The request that failed, if one did.
-    pub(in crate::source) fn request(&self) -> Option<&HttpError> {
-        match self {
-            Self::Request { source, .. } | Self::TokenRequest { source, .. } => Some(source),
-            _ => None,
-        }
-    }
-
     /// How long it is of no use to try again, where that is known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
