@@ -1,9 +1,17 @@
 //! What is said in the log, for unit tests.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
+use tracing::Dispatch;
 use tracing::subscriber::{DefaultGuard, set_default};
+
+/// Listens to nobody, for ever. Which of the messages are wanted is decided for all threads at once, when each is first met: one that is met by
+/// another test just before a log begins would not be wanted there.
+static LISTENER: LazyLock<Dispatch> = LazyLock::new(|| {
+    let everything = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
+    everything.with_writer(io::sink).finish().into()
+});
 
 /// The log of this thread from its making on, from level `INFO`.
 pub(crate) struct Told {
@@ -26,6 +34,7 @@ impl Write for Text {
 
 impl Told {
     pub(crate) fn begin() -> Self {
+        LazyLock::force(&LISTENER);
         let text = Text::default();
         let writer = text.clone();
         let subscriber = tracing_subscriber::fmt()
