@@ -152,6 +152,18 @@ fn shortened(text: String, most: usize) -> String {
     format!("{before} [... {between} bytes ...] {after}")
 }
 
+/// The outermost error of this type in a chain of causes.
+pub(crate) fn link_of<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    let mut next = Some(error);
+    while let Some(link) = next {
+        if let Some(found) = link.downcast_ref() {
+            return Some(found);
+        }
+        next = link.source();
+    }
+    None
+}
+
 /// The chain of causes in one line, outermost first, in about 4,000 bytes at most: the middle of longer texts is left out.
 ///
 /// A link whose text its parent already contains is left out: kube's errors display their source. Of an answer of the API server only its

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use tower::BoxError;
 
 use crate::client::OutOfBounds;
+use crate::failure::link_of;
 
 /// An object that cannot be read for its size. Its metadata could.
 #[derive(Debug, thiserror::Error)]
@@ -28,14 +29,7 @@ pub struct Oversized {
 impl Oversized {
     /// The object that was passed over, if that is what an error stems from.
     pub fn of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
-        let mut next = Some(error);
-        while let Some(link) = next {
-            if let Some(found) = link.downcast_ref() {
-                return Some(found);
-            }
-            next = link.source();
-        }
-        None
+        link_of(error)
     }
 
     fn name(&self) -> String {

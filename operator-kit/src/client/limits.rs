@@ -16,6 +16,7 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 use tower::{BoxError, Layer, Service};
 
 use super::request::Asked;
+use crate::failure::link_of;
 
 /// From sending a request to the last byte of its answer. The API server itself gives up after 60 s; what takes longer
 /// than half of that is better asked again.
@@ -69,14 +70,7 @@ pub enum OutOfBounds {
 impl OutOfBounds {
     /// What went out of bounds, if that is what an error stems from.
     pub fn of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
-        let mut next = Some(error);
-        while let Some(link) = next {
-            if let Some(found) = link.downcast_ref() {
-                return Some(found);
-            }
-            next = link.source();
-        }
-        None
+        link_of(error)
     }
 }
 
