@@ -243,6 +243,11 @@ impl Sources {
         }
     }
 
+    /// Keeps in the store what any of these releases needs, whoever looks after it: processes may share a folder, and shards change hands.
+    pub(crate) fn keep_for(&self, releases: &[Arc<ClusterStackRelease>]) {
+        self.options.cache.keep(releases.iter().flat_map(|release| pinned(release)).collect());
+    }
+
     /// Ends what nobody needs any more: the followers of other sources, and what they remember of other releases. The usual source stays, and
     /// of a directory everything is remembered.
     pub(crate) fn follow_only(&self, stacks: &[Arc<ClusterStack>], releases: &[Arc<ClusterStackRelease>]) {
@@ -256,10 +261,8 @@ impl Sources {
                 wished.entry(place).or_default().insert(stack_key(stack), wish(stack));
             }
         }
-        let mut needed = BTreeSet::new();
         for release in releases {
             let namespace = release.namespace().unwrap_or_default();
-            needed.extend(pinned(release));
             if let (Ok(place), Ok(tag)) = (
                 self.place(release.spec.source.as_ref(), &namespace),
                 release.name_any().parse(),
@@ -277,7 +280,6 @@ impl Sources {
             }
             true
         });
-        self.options.cache.keep(needed);
         self.keys.retain(&verification::needed(releases));
     }
 

@@ -429,6 +429,7 @@ fn awaits_files(release: &ClusterStackRelease) -> bool {
 fn end_idle_followers(context: &Context) {
     if context.stacks.is_listed() && context.releases.is_listed() {
         let (mut stacks, mut releases) = (context.stacks.watched(), context.releases.watched());
+        context.sources.keep_for(&releases);
         stacks.retain(|stack| context.has_stack(stack));
         releases.retain(|release| context.has_release(release));
         context.sources.follow_only(&stacks, &releases);

@@ -1,6 +1,6 @@
 //! Something that is tried again and again without success: since when, how often, and when next.
 
-use crds::conditions::{MESSAGE_BYTES, cut_at};
+use crds::conditions::{Condition, ConditionStatus, ConditionType, MESSAGE_BYTES, Reason, cut_at, find};
 use jiff::{Timestamp, Unit};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,17 @@ pub struct Outage {
 }
 
 impl Outage {
+    /// The same outage, as old as the condition that tells of it already: a process begins to count when it starts.
+    pub(crate) fn as_told_before(&self, conditions: &[Condition], type_: ConditionType, reason: Reason) -> Self {
+        let told = find(conditions, type_).filter(|condition| {
+            condition.status == ConditionStatus::False && condition.reason.as_deref() == Some(reason.as_str())
+        });
+        Self {
+            since: told.map_or(self.since, |condition| self.since.min(condition.last_transition_time.0)),
+            ..self.clone()
+        }
+    }
+
     /// What was said when it was tried last, and behind that all of this, which is never cut.
     pub fn tell(&self, message: &str) -> String {
         let Self { since, attempts, next } = self;

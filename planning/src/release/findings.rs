@@ -66,8 +66,11 @@ fn downloaded(observed: &ReleaseObserved) -> Finding {
             outage,
         } if is_without_files(observed) => without_files::downloaded(message, *withdrawn, outage.as_ref()),
         Assets::Missing { message, outage, .. } => {
+            const REASON: Reason = Reason::ReleaseAssetsNotDownloadedYet;
+            let told = &observed.status.conditions;
+            let outage = outage.as_ref().map(|outage| outage.as_told_before(told, TYPE, REASON));
             let message = without_files::told(message, outage.as_ref());
-            Finding::fails(TYPE, Severity::Info, Reason::ReleaseAssetsNotDownloadedYet, message)
+            Finding::fails(TYPE, Severity::Info, REASON, message)
         }
         Assets::NotRead => downloaded_once(observed),
     }
