@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 use tracing::Span;
 
-use crate::lanes::{Ended, Failed, Lanes, Unrendered};
+use crate::lanes::{Chart, Ended, Failed, Lanes, Unrendered};
 use crate::metrics::Metrics;
 
 /// How long an archive may take to be read while others wait for their turn. Archives of class charts have some kilobytes.
@@ -44,8 +44,11 @@ struct Kitchen {
 
 /// Which chart to render, and as what.
 struct Order {
+    kitchen: Arc<Kitchen>,
     files: Admitted,
     chart_digest: String,
+    /// What tells it from others that a release may want: all else is the same in all of its orders.
+    identity: String,
     /// The release name of the contract: provider, name and Kubernetes version, without the stack's version.
     release_name: String,
     namespace: String,
@@ -95,21 +98,28 @@ impl Charts {
         namespace: &str,
         profile: HelmProfile,
     ) -> Result<Arc<Rendered>, Unrendered> {
-        let order = Arc::new(Order {
+        let order = self.order(files, namespace, profile);
+        self.lanes.render(release, order).await
+    }
+
+    fn order(&self, files: &Admitted, namespace: &str, profile: HelmProfile) -> Order {
+        let chart_digest = files.release().class_chart.sha256.to_string();
+        Order {
+            kitchen: Arc::clone(&self.kitchen),
             files: files.clone(),
-            chart_digest: files.release().class_chart.sha256.to_string(),
+            identity: format!("{chart_digest} {profile}"),
+            chart_digest,
             release_name: files.release().tag.stem().to_string(),
             namespace: namespace.to_owned(),
             profile,
             since: Instant::now(),
             span: tracing::info_span!("render", release = %files.release().tag),
-        });
-        // The rest of a request is the same in all of ours.
-        let wanted = format!("{} {profile}", order.chart_digest);
-        let needs = self.kitchen.renderer.needs(&order.request(&|| Ok(Vec::new())));
-        let kitchen = Arc::clone(&self.kitchen);
-        let render = move |lane| Arc::clone(&kitchen).cook(Arc::clone(&order), lane);
-        self.lanes.render(release, &wanted, needs, render).await
+        }
+    }
+
+    /// A release is gone, and wants nothing any more.
+    pub(crate) fn forget(&self, release: &ObjectRef<ClusterStackRelease>) {
+        self.lanes.forget(release);
     }
 }
 
@@ -140,22 +150,52 @@ enum Unread {
     Changed,
 }
 
-impl Kitchen {
-    async fn cook(self: Arc<Self>, order: Arc<Order>, lane: Lane) -> Result<Rendered, Ended> {
-        let (kitchen, ordered, storages) = (Arc::clone(&self), Arc::clone(&order), Handle::current());
+impl Chart for Order {
+    type Rendered = Rendered;
+
+    fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    fn storage(&self) -> &Path {
+        self.files.release().storage()
+    }
+
+    fn lane(&self) -> Lane {
+        self.kitchen.renderer.lane(&self.chart_digest)
+    }
+
+    async fn kept(self: Arc<Self>) -> Option<Rendered> {
+        let order = Arc::clone(&self);
+        let find = move || order.kitchen.renderer.kept(&order.request(&|| Ok(Vec::new())));
+        let kept = spawn_blocking(find).await.ok()??;
+        self.kitchen.metrics.rendered(self.since.elapsed());
+        Some(kept)
+    }
+
+    async fn reach(&self) -> Result<(), Failed> {
+        let read = self.kitchen.read(&self.files, Lane::Slow).await;
+        read.map(drop).map_err(|error| {
+            let unread = Unread::of(&error);
+            let digest = self.chart_digest.clone();
+            let source = error.into();
+            failed(&RenderError::ReadChart { digest, source }, Some(unread))
+        })
+    }
+
+    async fn render(self: Arc<Self>, lane: Lane) -> Result<Rendered, Ended> {
+        let (order, storages) = (Arc::clone(&self), Handle::current());
         let work = move || {
-            let _within = ordered.span.enter();
+            let _within = order.span.enter();
             let unread = RefCell::new(None);
             let read = || {
-                storages.block_on(kitchen.read(&ordered.files, lane)).map_err(|error| {
-                    unread.replace(Some(match &error {
-                        ReadError::Late { .. } | ReadError::Stopped => Unread::Late,
-                        ReadError::Read(_) => Unread::Changed,
-                    }));
+                let read = storages.block_on(order.kitchen.read(&order.files, lane));
+                read.map_err(|error| {
+                    unread.replace(Some(Unread::of(&error)));
                     error.into()
                 })
             };
-            let rendered = kitchen.renderer.render(&ordered.request(&read), lane);
+            let rendered = order.kitchen.renderer.render(&order.request(&read), lane);
             (rendered, unread.take())
         };
         let (outcome, unread) = spawn_blocking(work)
@@ -163,11 +203,22 @@ impl Kitchen {
             .unwrap_or_else(|stopped| (Err(RenderError::Watch(stopped.into())), None));
         let outcome = outcome.map_err(|error| ended(&error, unread, lane));
         if !matches!(outcome, Err(Ended::TooSlow)) {
-            self.metrics.rendered(order.since.elapsed());
+            self.kitchen.metrics.rendered(self.since.elapsed());
         }
         outcome
     }
+}
 
+impl Unread {
+    fn of(error: &ReadError) -> Self {
+        match error {
+            ReadError::Late { .. } | ReadError::Stopped => Self::Late,
+            ReadError::Read(_) => Self::Changed,
+        }
+    }
+}
+
+impl Kitchen {
     /// The bytes of the archive. In the quick lane nobody waits for others who read from the same storage: one of them may hang.
     async fn read(&self, files: &Admitted, lane: Lane) -> Result<Vec<u8>, ReadError> {
         let storage = files.release().storage().to_owned();
@@ -215,11 +266,15 @@ fn ended(error: &RenderError, unread: Option<Unread>, lane: Lane) -> Ended {
     if matches!(error, RenderError::TooSlow { .. }) || lane == Lane::Quick && unread == Some(Unread::Late) {
         return Ended::TooSlow;
     }
-    Ended::Failed(Failed {
+    Ended::Failed(failed(error, unread))
+}
+
+fn failed(error: &RenderError, unread: Option<Unread>) -> Failed {
+    Failed {
         message: chain(error),
         transient: error.class() == ErrorClass::Transient,
         unreadable: unread == Some(Unread::Changed),
-    })
+    }
 }
 
 #[cfg(test)]
@@ -317,6 +372,26 @@ mod tests {
         let Unrendered::Failed(failed) = render("hanging", &hanging).await.unwrap_err() else {
             panic!("it is over");
         };
+        assert!(failed.transient, "{failed:?}");
+    }
+
+    #[tokio::test]
+    async fn whoever_wants_a_turn_waits_for_a_storage_that_hangs_before_he_has_one() {
+        let (charts, _woken) = charts();
+        let folder = TempDir::new().unwrap();
+        let (files, chart) = admitted(folder.path());
+        let order = charts.order(&files, "fleet", HelmProfile::default());
+        assert_eq!(order.reach().await, Ok(()));
+        let hangs = Hanging::at(chart);
+        for _ in 0..2 {
+            let waiting = timeout(Duration::ZERO, order.reach());
+            assert!(
+                waiting.await.is_err(),
+                "the first one reads, and the second one waits for him"
+            );
+        }
+        drop(hangs);
+        let failed = order.reach().await.unwrap_err();
         assert!(failed.transient, "{failed:?}");
     }
 

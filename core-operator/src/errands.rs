@@ -84,6 +84,15 @@ impl<V> Teller<V> {
     pub(crate) fn takes_long(&self) {
         self.0.send_replace(Stage::Later);
     }
+
+    /// What comes of this wait; nothing when what is being done is wanted no more, and then it may end.
+    pub(crate) async fn while_wanted<T>(&self, wait: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.0.closed() => None,
+            came = wait => Some(came),
+        }
+    }
 }
 
 impl<K, V> Errands<K, V>
@@ -125,6 +134,11 @@ where
         let _ = timeout(patience, told).await;
         asking.is_answered = true;
         self.take(key, number, &asking.stage)
+    }
+
+    /// Forgets what was asked for under this key: nobody will come for it.
+    pub(crate) fn abandon(&self, key: &K) {
+        self.under_way().remove(key);
     }
 
     /// Whether somebody went away without what is not over yet.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crds::{ClusterStack, ClusterStackRelease};
 use futures::{Stream, StreamExt};
 use kube::ResourceExt;
+use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher::{self, Event};
 
 use crate::context::Context;
@@ -46,6 +47,7 @@ where
     let take = move |event: &Event<ClusterStackRelease>| {
         for release in taking.releases.take(event) {
             taking.memories.forget(&mark(&release));
+            taking.charts.forget(&ObjectRef::from_obj(release.as_ref()));
             telling.release_gone(&taking, &release);
         }
         match event {
@@ -90,7 +92,7 @@ where
 mod tests {
     use futures::stream;
     use k8s_openapi::api::core::v1::ConfigMap;
-    use kube::runtime::reflector::{self, ObjectRef, reflector};
+    use kube::runtime::reflector::{self, reflector};
 
     use super::*;
 

@@ -2,6 +2,7 @@
 //! a rendering is an errand of its release, which is woken when it is over.
 
 use std::future::Future;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,9 +10,9 @@ use crds::ClusterStackRelease;
 use futures::channel::mpsc::UnboundedSender;
 use kube::runtime::reflector::ObjectRef;
 use rendering::Lane;
-use tokio::sync::Semaphore;
 
 use crate::errands::{Errands, Teller};
+use crate::turns::Turns;
 
 /// How many slow charts are rendered at once: each has a thread, and may have a process.
 const AT_WORK: usize = 2;
@@ -25,11 +26,36 @@ type Whose = ObjectRef<ClusterStackRelease>;
 /// What came of a rendering.
 type Outcome<T> = Result<Arc<T>, Failed>;
 
-/// The lanes, and what is on its way in them.
+/// The lanes, and what is on its way in them. In both there are lines by namespace and storage, which take turns: whoever has many charts keeps others
+/// waiting for one of them, and a storage that hangs keeps those alone who read from it.
 pub(crate) struct Lanes<T> {
-    quick: Semaphore,
-    slow: Semaphore,
+    quick: Turns,
+    slow: Turns,
     errands: Arc<Errands<Whose, Outcome<T>>>,
+}
+
+/// A chart that a release wants to have rendered.
+pub(crate) trait Chart: Send + Sync + 'static {
+    /// What comes of it.
+    type Rendered: Send + Sync + 'static;
+
+    /// The same of all whose renderings are the same.
+    fn identity(&self) -> &str;
+
+    /// What it is read from, as others may be too.
+    fn storage(&self) -> &Path;
+
+    /// The lane that it is known to belong into.
+    fn lane(&self) -> Lane;
+
+    /// What was rendered before, if it is kept. Takes no turn.
+    fn kept(self: Arc<Self>) -> impl Future<Output = Option<Self::Rendered>> + Send;
+
+    /// Waits until the storage gives it out.
+    fn reach(&self) -> impl Future<Output = Result<(), Failed>> + Send;
+
+    /// Renders it in a turn of this lane. What is too slow for the quick one is rendered anew in the other.
+    fn render(self: Arc<Self>, lane: Lane) -> impl Future<Output = Result<Self::Rendered, Ended>> + Send;
 }
 
 /// Why there is no rendering.
@@ -52,6 +78,17 @@ pub(crate) struct Failed {
     pub(crate) unreadable: bool,
 }
 
+impl Failed {
+    /// It may succeed when it is tried again.
+    fn for_now(message: &str) -> Self {
+        Self {
+            message: message.to_owned(),
+            transient: true,
+            unreadable: false,
+        }
+    }
+}
+
 /// How an attempt in the quick lane ended without a rendering.
 #[derive(Debug)]
 pub(crate) enum Ended {
@@ -67,57 +104,61 @@ impl<T: Send + Sync + 'static> Lanes<T> {
         // A closed queue means that the process is about to end.
         let wake = move |release: &Whose| drop(queue.unbounded_send(release.clone()));
         Arc::new(Self {
-            quick: Semaphore::new(1),
-            slow: Semaphore::new(AT_WORK),
+            quick: Turns::new(1),
+            slow: Turns::new(AT_WORK),
             // What was rendered is looked at first, and then it is written. What failed is tried again.
             errands: Errands::new(Result::is_ok, wake),
         })
     }
 
-    /// Renders what a release wants, and tells what came of it if that is known soon. `needs` is the lane that it is known to belong into, or none
-    /// where it takes no turn. `render` makes the same of all that is equally `wanted`; what is too slow for the quick lane it makes anew.
-    pub(crate) async fn render<F>(
-        self: &Arc<Self>,
-        release: &Whose,
-        wanted: &str,
-        needs: Option<Lane>,
-        render: impl Fn(Lane) -> F + Send + Sync + 'static,
-    ) -> Result<Arc<T>, Unrendered>
+    /// Renders what a release wants, and tells what came of it if that is known soon.
+    pub(crate) async fn render<C>(self: &Arc<Self>, release: &Whose, chart: C) -> Result<Arc<T>, Unrendered>
     where
-        F: Future<Output = Result<T, Ended>> + Send,
+        C: Chart<Rendered = T>,
     {
-        let lanes = Arc::clone(self);
-        let work = |teller| async move { lanes.run(needs, render, teller).await };
-        let outcome = self.errands.ask(release, wanted, PATIENCE, work).await;
+        let (lanes, chart) = (Arc::clone(self), Arc::new(chart));
+        let namespace = release.namespace.as_deref().unwrap_or_default();
+        let line = format!("{namespace} {}", chart.storage().display());
+        let ordered = Arc::clone(&chart);
+        let work = |teller| async move { lanes.run(&line, ordered, teller).await.map(Arc::new) };
+        let outcome = self.errands.ask(release, chart.identity(), PATIENCE, work).await;
         outcome.ok_or(Unrendered::Awaited)?.map_err(Unrendered::Failed)
     }
 
-    async fn run<F>(&self, needs: Option<Lane>, render: impl Fn(Lane) -> F, teller: Teller<Outcome<T>>) -> Outcome<T>
+    /// A release is gone: what it wanted leaves its line, and what is rendered for it is told to nobody.
+    pub(crate) fn forget(&self, release: &Whose) {
+        self.errands.abandon(release);
+    }
+
+    async fn run<C>(&self, line: &str, chart: Arc<C>, teller: Teller<Outcome<T>>) -> Result<T, Failed>
     where
-        F: Future<Output = Result<T, Ended>>,
+        C: Chart<Rendered = T>,
     {
-        if needs != Some(Lane::Slow) {
-            // Never closed.
-            let _turn = match needs {
-                Some(_) => self.quick.acquire().await.ok(),
-                None => None,
-            };
-            match render(Lane::Quick).await {
-                Ok(rendered) => return Ok(Arc::new(rendered)),
+        // Told to nobody.
+        let unwanted = || Failed::for_now("nobody wants the rendering any more");
+        if let Some(kept) = Arc::clone(&chart).kept().await {
+            return Ok(kept);
+        }
+        if chart.lane() == Lane::Quick {
+            let turn = teller.while_wanted(self.quick.take(line)).await;
+            let _turn = turn.ok_or_else(unwanted)?;
+            match Arc::clone(&chart).render(Lane::Quick).await {
+                Ok(rendered) => return Ok(rendered),
                 Err(Ended::Failed(failed)) => return Err(failed),
                 Err(Ended::TooSlow) => {}
             }
         }
         teller.takes_long();
-        let _work = self.slow.acquire().await;
-        match render(Lane::Slow).await {
-            Ok(rendered) => Ok(Arc::new(rendered)),
+        let first = teller.while_wanted(self.slow.first(line)).await;
+        let first = first.ok_or_else(unwanted)?;
+        // A turn is not for waiting.
+        chart.reach().await?;
+        let turn = teller.while_wanted(first.take()).await;
+        let _turn = turn.ok_or_else(unwanted)?;
+        match chart.render(Lane::Slow).await {
+            Ok(rendered) => Ok(rendered),
             Err(Ended::Failed(failed)) => Err(failed),
-            Err(Ended::TooSlow) => Err(Failed {
-                message: "the chart takes too long to render".to_owned(),
-                transient: true,
-                unreadable: false,
-            }),
+            Err(Ended::TooSlow) => Err(Failed::for_now("the chart takes too long to render")),
         }
     }
 }
@@ -126,12 +167,17 @@ impl<T: Send + Sync + 'static> Lanes<T> {
 mod tests {
     use futures::StreamExt;
     use futures::channel::mpsc::{UnboundedReceiver, unbounded};
+    use tokio::sync::Semaphore;
+    use tokio::task::yield_now;
     use tokio::time::{Instant, sleep};
 
     use super::*;
 
-    fn release(name: &str) -> Whose {
-        ObjectRef::new(name).within("fleet")
+    /// How long a slow chart takes.
+    const LONG: Duration = Duration::from_secs(20);
+
+    fn release(namespace: &str, name: impl ToString) -> Whose {
+        ObjectRef::new(&name.to_string()).within(namespace)
     }
 
     fn lanes() -> (Arc<Lanes<Lane>>, UnboundedReceiver<Whose>) {
@@ -139,113 +185,265 @@ mod tests {
         (Lanes::new(queue), woken)
     }
 
-    /// Charts that take long, and how far they are.
+    /// A chart, and how often it and its like were rendered in the slow lane. Whoever renders it tells the lane.
     #[derive(Clone)]
-    struct Slow {
-        begun: Arc<Semaphore>,
-        may_end: Arc<Semaphore>,
+    struct Sample {
+        identity: String,
+        lane: Lane,
+        is_slow: bool,
+        is_kept: bool,
+        hangs: bool,
+        fails: Option<&'static str>,
+        rendered: Arc<Semaphore>,
     }
 
-    impl Slow {
-        fn charts() -> Self {
-            let none = || Arc::new(Semaphore::new(0));
+    impl Sample {
+        fn quick() -> Self {
             Self {
-                begun: none(),
-                may_end: none(),
+                identity: "it".to_owned(),
+                lane: Lane::Quick,
+                is_slow: false,
+                is_kept: false,
+                hangs: false,
+                fails: None,
+                rendered: Arc::new(Semaphore::new(0)),
             }
         }
 
-        /// Too slow for the quick lane; it tells when the slow lane has begun with it, and ends when it may.
-        async fn render(self, lane: Lane) -> Result<Lane, Ended> {
-            if lane == Lane::Quick {
-                return Err(Ended::TooSlow);
+        /// Nobody knows it yet.
+        fn slow() -> Self {
+            Self {
+                is_slow: true,
+                ..Self::quick()
             }
-            self.begun.add_permits(1);
-            self.may_end.acquire().await.unwrap().forget();
-            Ok(lane)
         }
 
-        async fn wanted_by(&self, lanes: &Arc<Lanes<Lane>>, name: &str, needs: Lane) -> Result<Arc<Lane>, Unrendered> {
-            let charts = self.clone();
-            let render = move |lane| charts.clone().render(lane);
-            lanes.render(&release(name), "slow", Some(needs), render).await
+        fn known_as_slow() -> Self {
+            Self {
+                lane: Lane::Slow,
+                ..Self::slow()
+            }
+        }
+
+        /// What another of its kind would be.
+        fn with_identity(&self, identity: impl ToString) -> Self {
+            Self {
+                identity: identity.to_string(),
+                ..self.clone()
+            }
+        }
+
+        async fn wanted_by(&self, lanes: &Arc<Lanes<Lane>>, release: &Whose) -> Result<Arc<Lane>, Unrendered> {
+            lanes.render(release, self.clone()).await
+        }
+
+        fn times(&self) -> usize {
+            self.rendered.available_permits()
         }
     }
 
-    async fn quick(lanes: &Arc<Lanes<Lane>>, name: &str) -> Result<Arc<Lane>, Unrendered> {
-        let render = async |lane| Ok(lane);
-        lanes.render(&release(name), "quick", Some(Lane::Quick), render).await
+    impl Chart for Sample {
+        type Rendered = Lane;
+
+        fn identity(&self) -> &str {
+            &self.identity
+        }
+
+        fn storage(&self) -> &Path {
+            Path::new(if self.hangs { "hanging" } else { "healthy" })
+        }
+
+        fn lane(&self) -> Lane {
+            self.lane
+        }
+
+        async fn kept(self: Arc<Self>) -> Option<Lane> {
+            self.is_kept.then_some(self.lane)
+        }
+
+        async fn reach(&self) -> Result<(), Failed> {
+            if self.hangs {
+                sleep(LONG).await;
+                return Err(Failed::for_now("it hangs"));
+            }
+            Ok(())
+        }
+
+        async fn render(self: Arc<Self>, lane: Lane) -> Result<Lane, Ended> {
+            match (lane, self.is_slow) {
+                (Lane::Quick, true) => return Err(Ended::TooSlow),
+                (Lane::Quick, false) => {}
+                (Lane::Slow, _) => {
+                    self.rendered.add_permits(1);
+                    sleep(LONG).await;
+                }
+            }
+            match self.fails {
+                Some(words) => Err(Ended::Failed(Failed::for_now(words))),
+                None => Ok(lane),
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]
     async fn however_many_charts_are_slow_nobody_waits_for_them() {
-        let ((lanes, mut woken), slow) = (lanes(), Slow::charts());
+        const MANY: usize = 100;
+        let ((lanes, mut woken), slow, quick) = (lanes(), Sample::slow(), Sample::quick());
         let begun = Instant::now();
-        let names: Vec<String> = (0..100).map(|number| number.to_string()).collect();
-        for name in &names {
-            let told = slow.wanted_by(&lanes, name, Lane::Quick).await;
+        for number in 0..MANY {
+            let told = slow.wanted_by(&lanes, &release("fleet", number)).await;
             assert_eq!(told, Err(Unrendered::Awaited));
-            assert_eq!(quick(&lanes, "quick").await, Ok(Arc::new(Lane::Quick)));
+            let told = quick.wanted_by(&lanes, &release("fleet", "quick")).await;
+            assert_eq!(told, Ok(Arc::new(Lane::Quick)));
         }
         assert_eq!(begun.elapsed(), Duration::ZERO);
-        assert_eq!(slow.begun.available_permits(), AT_WORK, "the others wait for these");
+        sleep(LONG / 2).await;
+        assert_eq!(slow.times(), AT_WORK, "the others wait for these");
 
-        for _ in &names {
-            slow.may_end.add_permits(1);
+        for _ in 0..MANY {
             let one = woken.next().await.unwrap();
-            let told = slow.wanted_by(&lanes, &one.name, Lane::Quick).await;
+            let told = slow.wanted_by(&lanes, &one).await;
             assert_eq!(told, Ok(Arc::new(Lane::Slow)));
         }
-        assert_eq!(slow.begun.available_permits(), names.len(), "each was rendered once");
+        assert_eq!(slow.times(), MANY, "each was rendered once");
+        let turns = u32::try_from(MANY / AT_WORK).unwrap();
+        assert_eq!(begun.elapsed(), LONG * turns);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_charts_of_one_namespace_hold_up_those_of_another_for_two_turns_at_most() {
+        let ((lanes, mut woken), begun) = (lanes(), Instant::now());
+        for number in 0..100 {
+            let told = Sample::slow().wanted_by(&lanes, &release("crowd", number)).await;
+            assert_eq!(told, Err(Unrendered::Awaited));
+        }
+        let alone = release("alone", "one");
+        let told = Sample::slow().wanted_by(&lanes, &alone).await;
+        assert_eq!(told, Err(Unrendered::Awaited));
+        while woken.next().await.unwrap() != alone {}
+        assert!(begun.elapsed() <= LONG * 2, "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn charts_of_one_namespace_that_nobody_knows_yet_hold_up_those_of_another_for_two_turns_at_most() {
+        let (lanes, mut woken) = lanes();
+        let turn = lanes.quick.take("others").await;
+        let alone = release("alone", "one");
+        for whose in (0..100).map(|number| release("crowd", number)).chain([alone.clone()]) {
+            let told = Sample::quick().wanted_by(&lanes, &whose).await;
+            assert_eq!(told, Err(Unrendered::Awaited));
+        }
+        drop(turn);
+        let mut before = 0;
+        while woken.next().await.unwrap() != alone {
+            before += 1;
+        }
+        assert!(before <= 2, "{before}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_what_a_release_wanted_one_after_the_other_the_last_is_rendered() {
+        let ((lanes, mut woken), others, changing) = (lanes(), Sample::slow(), Sample::slow());
+        for number in 0..AT_WORK {
+            let told = others.wanted_by(&lanes, &release("others", number)).await;
+            assert_eq!(told, Err(Unrendered::Awaited));
+        }
+        let changed = release("fleet", "changed");
+        for number in 0..100 {
+            let wanted = changing.with_identity(number);
+            assert_eq!(wanted.wanted_by(&lanes, &changed).await, Err(Unrendered::Awaited));
+        }
+        while woken.next().await.unwrap() != changed {}
+        let last = changing.with_identity(99);
+        assert_eq!(last.wanted_by(&lanes, &changed).await, Ok(Arc::new(Lane::Slow)));
+        sleep(LONG * 100).await;
+        assert_eq!(changing.times(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_release_wanted_that_is_gone_is_not_rendered_and_wakes_nobody() {
+        let ((lanes, mut woken), others, gone) = (lanes(), Sample::slow(), Sample::slow());
+        for number in 0..AT_WORK {
+            let told = others.wanted_by(&lanes, &release("others", number)).await;
+            assert_eq!(told, Err(Unrendered::Awaited));
+        }
+        let begun = Instant::now();
+        for number in 0..100 {
+            let whose = release("fleet", number);
+            assert_eq!(gone.wanted_by(&lanes, &whose).await, Err(Unrendered::Awaited));
+            lanes.forget(&whose);
+        }
+        let stays = release("fleet", "stays");
+        assert_eq!(gone.wanted_by(&lanes, &stays).await, Err(Unrendered::Awaited));
+        while woken.next().await.unwrap() != stays {}
+        assert_eq!(begun.elapsed(), LONG * 2);
+        assert_eq!(gone.times(), 1);
+        sleep(LONG * 100).await;
+        assert!(woken.try_recv().is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_storage_that_hangs_takes_no_turn() {
+        let ((lanes, mut woken), begun) = (lanes(), Instant::now());
+        let hanging = Sample {
+            hangs: true,
+            ..Sample::known_as_slow()
+        };
+        for number in 0..100 {
+            let told = hanging.wanted_by(&lanes, &release("fleet", number)).await;
+            assert_eq!(told, Err(Unrendered::Awaited));
+        }
+        sleep(LONG / 2).await;
+        assert_eq!(lanes.slow.free(), AT_WORK);
+        let healthy = release("fleet", "healthy");
+        let told = Sample::known_as_slow().wanted_by(&lanes, &healthy).await;
+        assert_eq!(told, Err(Unrendered::Awaited));
+        while woken.next().await.unwrap() != healthy {}
+        assert_eq!(begun.elapsed(), LONG / 2 + LONG);
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_known_to_be_slow_and_what_is_kept_take_no_turn_from_others() {
-        let ((lanes, _woken), slow) = (lanes(), Slow::charts());
-        let _turn = lanes.quick.acquire().await.unwrap();
+        let ((lanes, _woken), slow) = (lanes(), Sample::known_as_slow());
+        let _turn = lanes.quick.take("others").await;
         let begun = Instant::now();
-        let told = slow.wanted_by(&lanes, "slow", Lane::Slow).await;
+        let told = slow.wanted_by(&lanes, &release("fleet", "slow")).await;
         assert_eq!(told, Err(Unrendered::Awaited));
-        slow.begun.acquire().await.unwrap().forget();
-        let kept = lanes
-            .render(&release("kept"), "kept", None, async |lane| Ok(lane))
-            .await;
-        assert_eq!(kept, Ok(Arc::new(Lane::Quick)));
+        while slow.times() == 0 {
+            yield_now().await;
+        }
+        let kept = Sample {
+            is_kept: true,
+            ..Sample::quick()
+        };
+        let told = kept.wanted_by(&lanes, &release("fleet", "kept")).await;
+        assert_eq!(told, Ok(Arc::new(Lane::Quick)));
         assert_eq!(begun.elapsed(), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
     async fn whoever_has_many_before_him_goes_away_and_is_woken_when_he_had_his_turn() {
         let (lanes, mut woken) = lanes();
-        let turn = lanes.quick.acquire().await.unwrap();
-        assert_eq!(quick(&lanes, "one").await, Err(Unrendered::Awaited));
+        let turn = lanes.quick.take("others").await;
+        let one = release("fleet", "one");
+        assert_eq!(Sample::quick().wanted_by(&lanes, &one).await, Err(Unrendered::Awaited));
         drop(turn);
-        assert_eq!(woken.next().await, Some(release("one")));
-        assert_eq!(quick(&lanes, "one").await, Ok(Arc::new(Lane::Quick)));
+        assert_eq!(woken.next().await, Some(one.clone()));
+        assert_eq!(Sample::quick().wanted_by(&lanes, &one).await, Ok(Arc::new(Lane::Quick)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_failed_is_told_once_and_then_tried_again() {
-        let (lanes, mut woken) = lanes();
+        let ((lanes, mut woken), one) = (lanes(), release("fleet", "one"));
         for expected in ["first", "second"] {
-            let attempt = async || {
-                let render = move |_| async move {
-                    sleep(PATIENCE * 2).await;
-                    Err(Ended::Failed(Failed {
-                        message: expected.to_owned(),
-                        transient: true,
-                        unreadable: false,
-                    }))
-                };
-                lanes.render(&release("one"), "it", Some(Lane::Slow), render).await
+            let failing = Sample {
+                fails: Some(expected),
+                ..Sample::known_as_slow()
             };
-            assert_eq!(attempt().await, Err(Unrendered::Awaited));
+            assert_eq!(failing.wanted_by(&lanes, &one).await, Err(Unrendered::Awaited));
             woken.next().await.unwrap();
-            let told = attempt().await;
-            assert!(
-                matches!(&told, Err(Unrendered::Failed(failed)) if failed.message == expected),
-                "{told:?}"
-            );
+            let told = failing.wanted_by(&lanes, &one).await;
+            assert_eq!(told, Err(Unrendered::Failed(Failed::for_now(expected))));
         }
     }
 }

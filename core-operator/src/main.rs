@@ -28,6 +28,7 @@ mod stack;
 mod surroundings;
 mod tasks;
 mod triggers;
+mod turns;
 mod webhooks;
 
 use std::future::Future;

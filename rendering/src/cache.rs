@@ -152,11 +152,6 @@ impl Cache {
         }
     }
 
-    /// Whether there is a rendering. Looking for it is no use of it.
-    pub(crate) fn has(&self, key: &Key) -> bool {
-        self.lock().entries.contains_key(key)
-    }
-
     pub(crate) fn get(&self, key: &Key) -> Option<Rendered> {
         self.kept(key)?.read()
     }

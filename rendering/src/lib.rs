@@ -170,15 +170,18 @@ impl Renderer {
         }
     }
 
-    /// Which lane a request belongs into, as far as is known; none where its rendering is kept. Never waits.
-    pub fn needs(&self, request: &RenderRequest<'_>) -> Option<Lane> {
-        if self.cache.has(&Key::of(request)) {
-            None
-        } else if lock(&self.slow).contains(request.chart_digest) {
-            Some(Lane::Slow)
+    /// Which lane a chart belongs into, as far as is known. Never waits.
+    pub fn lane(&self, chart_digest: &str) -> Lane {
+        if lock(&self.slow).contains(chart_digest) {
+            Lane::Slow
         } else {
-            Some(Lane::Quick)
+            Lane::Quick
         }
+    }
+
+    /// What was rendered before, if it is kept. Never waits for templates.
+    pub fn kept(&self, request: &RenderRequest<'_>) -> Option<Rendered> {
+        self.cached(&Key::of(request))
     }
 
     /// Renders a chart, or finds what it rendered before. Blocks while templates run, also those of others in the quick lane, and none

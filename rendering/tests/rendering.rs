@@ -468,16 +468,16 @@ fn a_slow_go_template_takes_its_time_from_others_once_and_is_then_rendered_besid
         reads.set(reads.get() + 1);
         Ok(slow.clone())
     };
-    assert_eq!(renderer.needs(&request(&chart)), Some(Lane::Quick));
+    assert_eq!(renderer.lane(CHART), Lane::Quick);
     for _ in 0..2 {
         let error = renderer.render(&request(&chart), Lane::Quick).unwrap_err();
         assert!(matches!(error, RenderError::TooSlow { .. }), "{error:?}");
         assert_eq!(reads.get(), 1, "the second time it is known");
-        assert_eq!(renderer.needs(&request(&chart)), Some(Lane::Slow));
+        assert_eq!(renderer.lane(CHART), Lane::Slow);
     }
     let error = renderer.render(&request(&chart), Lane::Slow).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Terminal, "{error:?}");
-    assert_eq!(renderer.needs(&request(&chart)), Some(Lane::Slow));
+    assert_eq!(renderer.lane(CHART), Lane::Slow);
 }
 
 #[test]
@@ -504,15 +504,16 @@ fn a_chart_that_was_slow_because_the_machine_was_is_quick_again() {
         chart()
     };
     renderer.render(&request(&slowly), Lane::Quick).unwrap_err();
-    assert_eq!(renderer.needs(&request(&chart)), Some(Lane::Slow));
+    assert_eq!(renderer.lane(CHART), Lane::Slow);
     renderer.render(&request(&chart), Lane::Slow).unwrap();
-    assert_eq!(renderer.needs(&request(&chart)), Some(Lane::Quick));
+    assert_eq!(renderer.lane(CHART), Lane::Quick);
 }
 
 #[test]
 fn a_rendering_that_is_kept_needs_no_lane() {
     let renderer = Renderer::new(1 << 20);
     let chart = || Ok(archive(&[("templates/a.yaml", OBJECT)]));
-    renderer.render(&request(&chart), Lane::Quick).unwrap();
-    assert_eq!(renderer.needs(&request(&chart)), None);
+    assert_eq!(renderer.kept(&request(&chart)), None);
+    let rendered = renderer.render(&request(&chart), Lane::Quick).unwrap();
+    assert_eq!(renderer.kept(&request(&chart)), Some(rendered));
 }

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use release::{Digest, Evidence, Release, Trust, Unverified, Verdict, verify};
-use tokio::sync::Semaphore;
 use tokio::task;
 use tokio::time::Instant;
 
 use super::lock;
+use crate::turns::Turns;
 
 /// How many are remembered; an operator of a thousand releases has room for each under four policies.
 const MOST: usize = 4096;
@@ -30,17 +30,15 @@ struct Question {
 /// The verdicts of the process.
 pub(super) struct Verdicts {
     made: Mutex<HashMap<Question, (Verdict, Instant)>>,
-    work: Semaphore,
-    /// By namespace a line of those who wait for work: only the first of each waits among others, so that they take turns.
-    lines: Mutex<HashMap<String, Arc<Semaphore>>>,
+    /// In a line for each namespace.
+    work: Turns,
 }
 
 impl Default for Verdicts {
     fn default() -> Self {
         Self {
             made: Mutex::default(),
-            work: Semaphore::new(AT_ONCE),
-            lines: Mutex::default(),
+            work: Turns::new(AT_ONCE),
         }
     }
 }
@@ -74,12 +72,7 @@ impl Verdicts {
         if let Some(verdict) = self.known(question) {
             return verdict;
         }
-        let line = self.line(namespace);
-        // Never closed.
-        let first = line.acquire().await;
-        let _turn = self.work.acquire().await;
-        // The next of the namespace may wait among the others, behind those who do already.
-        drop(first);
+        let _turn = self.work.take(namespace).await;
         // Whoever had the turn before may have asked the same.
         if let Some(verdict) = self.known(question) {
             return verdict;
@@ -95,14 +88,6 @@ impl Verdicts {
         }
         known.insert(question, (verdict.clone(), Instant::now()));
         verdict
-    }
-
-    /// The line of a namespace; those in which nobody waits are forgotten.
-    fn line(&self, namespace: &str) -> Arc<Semaphore> {
-        let mut lines = lock(&self.lines);
-        lines.retain(|_, line| Arc::strong_count(line) > 1);
-        let line = lines.entry(namespace.to_owned());
-        Arc::clone(line.or_insert_with(|| Arc::new(Semaphore::new(1))))
     }
 
     fn known(&self, question: Question) -> Option<Verdict> {
@@ -198,14 +183,14 @@ mod tests {
             }
         };
         let crowd: Vec<_> = (0..MANY).map(|number| task::spawn(ask("crowd", number))).collect();
-        while verdicts.work.available_permits() == AT_ONCE {
+        while verdicts.work.free() == AT_ONCE {
             task::yield_now().await;
         }
         for _ in 0..MANY {
             task::yield_now().await;
         }
         let alone = task::spawn(ask("alone", 0));
-        while verdicts.work.available_permits() > 0 {
+        while verdicts.work.free() > 0 {
             task::yield_now().await;
         }
         drop(open);
@@ -219,7 +204,5 @@ mod tests {
         }
         let place = told.iter().position(|namespace| *namespace == "alone");
         assert!(place.is_some_and(|place| place < MANY / 2), "{told:?}");
-        drop(verdicts.line("fleet"));
-        assert_eq!(lock(&verdicts.lines).len(), 1);
     }
 }
