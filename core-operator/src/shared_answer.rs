@@ -1,14 +1,16 @@
 //! One answer of the API server for all who ask at about the same time. Decides nothing.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tokio::sync::Mutex;
 
-/// The last answer to one question.
+/// The last answer to one question, for as long as somebody waits who may take it.
 pub(crate) struct SharedAnswer<T, E> {
     /// How often it was asked.
     asked: AtomicU64,
+    /// How many ask, or wait for what others have asked.
+    asking: AtomicUsize,
     last: Mutex<Option<Answer<T, E>>>,
 }
 
@@ -22,7 +24,29 @@ impl<T, E> Default for SharedAnswer<T, E> {
     fn default() -> Self {
         Self {
             asked: AtomicU64::new(0),
+            asking: AtomicUsize::new(0),
             last: Mutex::default(),
+        }
+    }
+}
+
+/// Somebody who asks. The last one who goes, also without an answer, takes the answer along.
+struct Asking<'a, T, E>(&'a SharedAnswer<T, E>);
+
+impl<'a, T, E> Asking<'a, T, E> {
+    fn begin(shared: &'a SharedAnswer<T, E>) -> Self {
+        shared.asking.fetch_add(1, Ordering::SeqCst);
+        Self(shared)
+    }
+}
+
+impl<T, E> Drop for Asking<'_, T, E> {
+    fn drop(&mut self) {
+        // Whoever has come in between and holds the lock is the last one after this one.
+        if self.0.asking.fetch_sub(1, Ordering::SeqCst) == 1
+            && let Ok(mut last) = self.0.last.try_lock()
+        {
+            *last = None;
         }
     }
 }
@@ -35,6 +59,8 @@ impl<T, E> SharedAnswer<T, E> {
         question: impl Future<Output = Result<T, E>>,
         take: impl FnOnce(&T) -> R,
     ) -> Result<R, Arc<E>> {
+        // Goes after the lock.
+        let _asking = Asking::begin(self);
         let before = self.asked.load(Ordering::SeqCst);
         let mut last = self.last.lock().await;
         let answer = match &mut *last {
@@ -104,5 +130,32 @@ mod tests {
         assert_eq!(asked.get(), 3);
         let good = async { Ok(1) };
         assert_eq!(shared.ask(good, |answer| *answer).await, Ok(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_goes_with_the_last_of_those_who_wait_for_it_also_if_he_gives_up() {
+        let shared = SharedAnswer::<Arc<()>, String>::default();
+        let told = Arc::new(());
+        let asking = |milliseconds: u64| {
+            let (shared, told) = (&shared, Arc::clone(&told));
+            let question = async move {
+                sleep(Duration::from_secs(1)).await;
+                Ok(told)
+            };
+            let asking = shared.ask(question, |_| ());
+            async move {
+                tokio::time::timeout(Duration::from_millis(milliseconds), asking)
+                    .await
+                    .is_ok()
+            }
+        };
+        let answered = join_all((0..10).map(|_| asking(10_000))).await;
+        assert_eq!(answered, [true; 10]);
+        assert_eq!(Arc::strong_count(&told), 1, "it is kept");
+
+        // The second one asks when the first is told, and does not wait for the end.
+        let (first, second) = tokio::join!(asking(10_000), asking(1_500));
+        assert!(first && !second);
+        assert_eq!(Arc::strong_count(&told), 1, "it is kept");
     }
 }
