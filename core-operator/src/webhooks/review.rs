@@ -23,7 +23,7 @@ use planning::admission::{
 };
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Tally;
 use super::facts::Facts;
@@ -40,6 +40,10 @@ const USUAL_BODY: usize = 128 << 10;
 
 /// Reviews with more bytes than that which are here at once; more wait for their turn.
 const LARGE_AT_ONCE: usize = 4;
+
+/// How long one of those may take for as many bytes more, or to its end: an API server sends the largest in less. Whoever sends slowly gives his
+/// place back.
+const GOES_ON_WITHIN: Duration = Duration::from_millis(500);
 
 /// From the first byte of a review to the last of the answer: less than the API server waits, so that it hears from us why.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(4);
@@ -99,16 +103,26 @@ async fn in_time(request: Request, next: Next) -> Response {
 struct Content<'a> {
     bytes: Vec<u8>,
     /// As long as there are more of them than is usual.
-    _place: Option<SemaphorePermit<'a>>,
+    _place: Option<Place<'a>>,
 }
 
 impl ReviewDesk {
-    /// Reads a body of at most [`BODY_LIMIT`] bytes. How long that takes is up to who sends it.
+    /// Reads a body of at most [`BODY_LIMIT`] bytes. How long that takes is up to who sends it, as long as it takes no place from
+    /// others.
     async fn content(&self, body: Body) -> Result<Content<'_>, Response> {
         let refused = |status: StatusCode, words: &'static str| (status, words).into_response();
-        let (mut bytes, mut place) = (Vec::new(), None);
+        let mut bytes = Vec::new();
+        let mut place: Option<Place<'_>> = None;
         let mut pieces = body.into_data_stream();
-        while let Some(piece) = pieces.next().await {
+        loop {
+            let piece = match &place {
+                Some(place) => timeout_at(place.until, pieces.next()).await,
+                None => Ok(pieces.next().await),
+            };
+            let piece = piece.map_err(|_| refused(StatusCode::REQUEST_TIMEOUT, "the review comes too slowly\n"))?;
+            let Some(piece) = piece else {
+                return Ok(Content { bytes, _place: place });
+            };
             let piece = piece.map_err(|_| refused(StatusCode::BAD_REQUEST, "the review was not sent to its end\n"))?;
             let length = bytes.len() + piece.len();
             if length > BODY_LIMIT {
@@ -116,13 +130,44 @@ impl ReviewDesk {
                 return Err((StatusCode::PAYLOAD_TOO_LARGE, words).into_response());
             }
             if length > USUAL_BODY && place.is_none() {
-                place = self.large.acquire().await.ok();
+                place = Some(self.place(length).await);
                 // No byte is here twice because there are more. What is not filled takes nothing.
                 bytes.reserve_exact(BODY_LIMIT - bytes.len());
             }
             bytes.extend_from_slice(&piece);
+            if let Some(place) = &mut place {
+                place.goes_on(length);
+            }
         }
-        Ok(Content { bytes, _place: place })
+    }
+
+    /// Waits for a place among the large reviews.
+    async fn place(&self, length: usize) -> Place<'_> {
+        Place {
+            // Never closed.
+            _permit: self.large.acquire().await.ok(),
+            length,
+            until: Instant::now() + GOES_ON_WITHIN,
+        }
+    }
+}
+
+/// A place among the large reviews, of which a part is still to come.
+struct Place<'a> {
+    _permit: Option<SemaphorePermit<'a>>,
+    /// How much had come when it last went on.
+    length: usize,
+    /// When it has to go on again.
+    until: Instant,
+}
+
+impl Place<'_> {
+    /// So many bytes have come.
+    fn goes_on(&mut self, length: usize) {
+        if length - self.length >= USUAL_BODY {
+            self.length = length;
+            self.until = Instant::now() + GOES_ON_WITHIN;
+        }
     }
 }
 
