@@ -291,6 +291,8 @@ pub(crate) enum StormJourney {
     Remove,
     /// A release waits for its provider, whose template changes
     Provider,
+    /// Two processes share stacks by Lease, and a source fails
+    Shared,
     /// Subscribe, upgrade, drop a version, delete
     Life,
     /// Each of them

@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use crds::{ClusterStack, ClusterStackRelease, labels};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
@@ -38,6 +38,7 @@ use crate::{
     releases::Releases,
     rights::hold_against_rights,
     traces,
+    web::IndexServer,
 };
 
 /// For everything that is seconds on an idle machine: many journeys run at once on two cores.
@@ -106,6 +107,8 @@ pub struct Journey {
     pub namespace: String,
     /// The directory of releases of its operator.
     pub releases: Releases,
+    /// A server of releases besides, where a course has one.
+    pub source: Option<IndexServer>,
     /// How its operator is started the next time.
     pub options: OperatorOptions,
     operator: Option<Operator>,
@@ -136,6 +139,7 @@ impl Journey {
             client,
             namespace,
             releases,
+            source: None,
             options,
             operator: None,
             folder,
@@ -247,11 +251,20 @@ impl Journey {
     }
 
     fn nothing_panicked(&self) -> Result<()> {
-        let Ok(log) = fs::read_to_string(&self.options.log) else {
+        let Ok(files) = fs::read_dir(&self.folder) else {
             return Ok(());
         };
-        let panic = log.lines().find(|line| line.contains("panicked at"));
-        panic.map_or(Ok(()), |line| Err(anyhow!("the operator panicked: {line}")))
+        for file in files {
+            let path = file.context("failed to list the folder of a journey")?.path();
+            if path.extension().is_none_or(|end| end != "log") {
+                continue;
+            }
+            let log = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+            if let Some(line) = log.lines().find(|line| line.contains("panicked at")) {
+                bail!("an operator panicked: {line}");
+            }
+        }
+        Ok(())
     }
 
     /// Whoever ran as an operator here is named after the namespace.

@@ -4,22 +4,31 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use crds::{ClusterStack, ClusterStackRelease, labels};
+
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, DynamicObject, Patch, PatchParams},
 };
+use planning::election::shard_of;
 use serde_json::{Value, json};
 
 use crate::{
     Journey, eventually,
     journey::{SOON, USER},
     provider,
-    releases::{Releases, harbor_tag},
+    releases::{Releases, harbor_tag, write_small_stack},
+    web::IndexServer,
     world::{VERSIONS, uids, untouched},
 };
 
 const STACK: &str = "harbor";
 const CLUSTER: &str = "wharf";
+/// How many parts the stacks fall into where processes share them.
+pub const SHARDS: u16 = 2;
+/// What worlds call the second stack, whose name is another one in each.
+pub const THE_NEIGHBOUR: &str = "NEIGHBOUR";
+/// The beginning of the name of a second stack.
+const NEIGHBOUR: &str = "quay";
 
 /// A way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,18 +43,21 @@ pub enum Course {
     Remove,
     /// A release waits for its provider, whose template changes.
     Provider,
+    /// Two processes share two stacks by Lease: one comes from a directory, the other from a server that may fail.
+    Shared,
     /// All of it in one life: subscribe, upgrade, drop a version, delete.
     Life,
 }
 
 impl Course {
     /// From the shortest to the longest.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Install,
         Self::Upgrade,
         Self::Repair,
         Self::Remove,
         Self::Provider,
+        Self::Shared,
         Self::Life,
     ];
 
@@ -57,6 +69,7 @@ impl Course {
             Self::Repair => "repair",
             Self::Remove => "remove",
             Self::Provider => "provider",
+            Self::Shared => "shared",
             Self::Life => "life",
         }
     }
@@ -69,8 +82,17 @@ impl Course {
             Self::Repair => repair(journey, arrived).await,
             Self::Remove => remove(journey, arrived).await,
             Self::Provider => provided(journey, arrived).await,
+            Self::Shared => shared(journey, arrived).await,
             Self::Life => life(journey, arrived).await,
         }
+    }
+
+    /// What has to be there before an operator starts.
+    pub async fn prepare(self, journey: &mut Journey) -> Result<()> {
+        if self == Self::Shared {
+            journey.source = Some(IndexServer::start().await?);
+        }
+        Ok(())
     }
 }
 
@@ -87,6 +109,10 @@ pub enum Station {
     Adjusted,
     /// The second release has taken the place of the first.
     Replaced,
+    /// Both stacks have a usable release.
+    Spread,
+    /// Of one of them a second release has taken the place of the first.
+    Followed,
     /// Two releases are usable.
     Subscribed,
     /// A third appeared and is usable.
@@ -186,6 +212,45 @@ async fn provided(journey: &Journey, mut arrived: impl AsyncFnMut(Station) -> Re
     arrived(Station::Adjusted).await
 }
 
+async fn shared(journey: &Journey, mut arrived: impl AsyncFnMut(Station) -> Result<()>) -> Result<()> {
+    let neighbour = neighbour(&journey.namespace);
+    let source = journey.folder().join("neighbour");
+    write_small_stack(&source, &neighbour, 1)?;
+    journey.releases.publish_stack(&source, "v1")?;
+    journey
+        .stack(&neighbour, json!({ "name": neighbour, "versions": ["v1"] }))
+        .await?;
+    publish(journey, "v1")?;
+    want(journey, &[]).await?;
+    journey.usable(&neighbour, "v1").await?;
+    journey.usable(STACK, "v1").await?;
+    // Who is asked for it has looked at the source.
+    journey.ask_stack(STACK, "first").await?;
+    arrived(Station::Spread).await?;
+
+    publish(journey, "v2")?;
+    journey.ask_stack(STACK, "second").await?;
+    journey.usable(STACK, "v2").await?;
+    journey.gone::<ClusterStackRelease>(&harbor_tag("v1")).await?;
+    arrived(Station::Followed).await?;
+
+    for stack in [STACK, &neighbour] {
+        journey.delete::<ClusterStack>(stack).await?;
+    }
+    for stack in [STACK, &neighbour] {
+        journey.gone::<ClusterStack>(stack).await?;
+    }
+    arrived(Station::Empty).await
+}
+
+/// The name of a stack that is in another shard than the first one in this namespace.
+pub fn neighbour(namespace: &str) -> String {
+    let shard = |stack: &str| shard_of(namespace, &format!("docker-{stack}"), SHARDS);
+    let mut names = (0..100).map(|number| format!("{NEIGHBOUR}{number}"));
+    let other = names.find(|name| shard(name) != shard(STACK));
+    other.unwrap_or_else(|| NEIGHBOUR.to_owned())
+}
+
 async fn life(journey: &Journey, mut arrived: impl AsyncFnMut(Station) -> Result<()>) -> Result<()> {
     install(journey, &mut arrived).await?;
     let in_use = build_cluster(journey).await?;
@@ -250,14 +315,20 @@ async fn whole_again(api: &Api<DynamicObject>, before: &DynamicObject) -> Result
 
 fn publish(journey: &Journey, version: &str) -> Result<()> {
     let (_, packed) = PACKED.as_ref().map_err(|error| anyhow!("{error:#}"))?;
-    journey.releases.publish(&packed.folder_of(&harbor_tag(version)))
+    let release = packed.folder_of(&harbor_tag(version));
+    match &journey.source {
+        Some(source) => source.publish(&release),
+        None => journey.releases.publish(&release),
+    }
 }
 
 /// The stack with these versions listed, and the newest besides.
 async fn want(journey: &Journey, versions: &[&str]) -> Result<()> {
-    journey
-        .stack(STACK, json!({ "autoSubscribe": true, "versions": versions }))
-        .await
+    let mut spec = json!({ "autoSubscribe": true, "versions": versions });
+    if let Some(source) = &journey.source {
+        spec["source"] = source.source();
+    }
+    journey.stack(STACK, spec).await
 }
 
 /// Makes a cluster on the first release; the answer is what that consists of, with uids.
@@ -275,7 +346,8 @@ pub async fn build_cluster(journey: &Journey) -> Result<BTreeMap<String, String>
 pub fn expected(station: Station) -> Vec<String> {
     let releases: &[&str] = match station {
         Station::Installed | Station::Repaired | Station::Provided | Station::Adjusted | Station::Deleted => &["v1"],
-        Station::Replaced => &["v2"],
+        Station::Spread => &["v1"],
+        Station::Replaced | Station::Followed => &["v2"],
         Station::Subscribed => &["v1", "v2"],
         Station::Upgraded => &["v1", "v2", "v3"],
         Station::Dropped => &["v1", "v3"],
@@ -284,14 +356,31 @@ pub fn expected(station: Station) -> Vec<String> {
     let stack = (station < Station::Deleted).then(|| format!("ClusterStack {STACK}"));
     let provided = matches!(station, Station::Provided | Station::Adjusted);
     let provided = provided.then(|| format!("{} {}", provider::KIND, harbor_tag("v1")));
+    let shared = matches!(station, Station::Spread | Station::Followed);
+    let neighbour = shared.then(parts_of_the_neighbour);
     let mut expected: Vec<String> = releases
         .iter()
         .flat_map(|version| parts(version))
         .chain(stack)
         .chain(provided)
+        .chain(neighbour.into_iter().flatten())
         .collect();
     expected.sort();
     expected
+}
+
+/// A stack and its release, as worlds name them.
+fn parts_of_the_neighbour() -> Vec<String> {
+    let all = [
+        "ClusterStackRelease ",
+        "ClusterClass ",
+        "DockerClusterTemplate -cluster",
+        "DockerMachineTemplate -worker-0",
+        "KubeadmControlPlaneTemplate -control-plane",
+    ];
+    let tag = format!(" docker-{THE_NEIGHBOUR}-1-34-v1");
+    let parts = all.into_iter().map(|name| name.replacen(' ', &tag, 1));
+    parts.chain([format!("ClusterStack {THE_NEIGHBOUR}")]).collect()
 }
 
 /// What a release is and consists of.

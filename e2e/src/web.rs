@@ -1,6 +1,7 @@
 //! Servers of releases that a test plays: plain HTTP on a loopback port, with a log of what they were asked.
 
 mod stop;
+mod storm;
 
 use std::{
     collections::BTreeMap,
@@ -27,8 +28,14 @@ use tokio::{
     task::{AbortHandle, JoinSet},
 };
 
-pub use self::stop::{Arrest, Moment, Stopped};
-use self::stop::{Sent, Stops, Verdict};
+pub use self::{
+    stop::{Arrest, Moment, Stopped},
+    storm::{Struck, Trouble},
+};
+use self::{
+    stop::{Sent, Stops, Verdict},
+    storm::Storm,
+};
 
 /// What a server says to a question.
 pub type Answer = Response<Bytes>;
@@ -57,6 +64,7 @@ struct State {
     /// Questions that wait for one.
     unanswered: AtomicUsize,
     stops: Arc<Stops>,
+    storm: Storm,
     visits: Mutex<Vec<Visit>>,
 }
 
@@ -81,6 +89,7 @@ impl WebServer {
             silence: Mutex::new(Box::new(|_| false)),
             unanswered: AtomicUsize::new(0),
             stops: Arc::default(),
+            storm: Storm::default(),
             visits: Mutex::default(),
         });
         Ok(Self {
@@ -109,6 +118,21 @@ impl WebServer {
     /// The later of two calls replaces the earlier.
     pub fn stop_at(&self, moment: Moment, is_meant: impl Fn(usize, &str) -> bool + Send + 'static) -> Arrest {
         self.state.stops.arm(moment, Box::new(is_meant))
+    }
+
+    /// From now on questions meet what this seed says of this part of the journey, counted anew. It ends by itself.
+    pub fn set_storm(&self, seed: u64, phase: u64) {
+        self.state.storm.begin(Some((seed, phase)));
+    }
+
+    /// The storm is over.
+    pub fn calm(&self) {
+        self.state.storm.begin(None);
+    }
+
+    /// What storms did so far, in order.
+    pub fn struck(&self) -> Vec<Struck> {
+        self.state.storm.struck()
     }
 
     /// How many questions wait for an answer now.
@@ -176,10 +200,15 @@ async fn serve(state: Arc<State>, request: Request<Incoming>) -> io::Result<Resp
         Verdict::Stop(pending) => Some(pending),
     };
     let answer = state.answer(&request);
-    Ok(match pending {
-        None => answer.map(|bytes| Full::new(bytes).map_err(|never| match never {}).boxed_unsync()),
-        Some(pending) => pending.within(answer),
-    })
+    match (pending, state.storm.trouble(&target)) {
+        (Some(pending), _) => Ok(pending.within(answer)),
+        (None, Some(trouble)) => trouble.instead_of(answer).await,
+        (None, None) => Ok(answer.map(whole_body)),
+    }
+}
+
+fn whole_body(bytes: Bytes) -> Sent {
+    Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
 }
 
 /// A question with its body, which nobody sends here by gigabytes.
@@ -248,7 +277,7 @@ pub(crate) fn conditional(request: &Request<Bytes>, headers: &[(&str, String)], 
 }
 
 /// The digest of these bytes in hexadecimal digits.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
+pub fn sha256(bytes: &[u8]) -> String {
     format!("{:x}", Sha256::digest(bytes))
 }
 

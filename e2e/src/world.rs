@@ -17,7 +17,14 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{FaultProxy, Journey, eventually, fault_proxy::MEDDLED, journey::SOON, provider, releases::harbor_tag};
+use crate::{
+    FaultProxy, Journey, eventually,
+    fault_proxy::MEDDLED,
+    journey::SOON,
+    provider,
+    releases::harbor_tag,
+    travel::{THE_NEIGHBOUR, neighbour},
+};
 
 /// Every version that a journey knows.
 pub const VERSIONS: [&str; 3] = ["v1", "v2", "v3"];
@@ -42,7 +49,12 @@ pub type World = BTreeMap<String, Value>;
 pub async fn world(journey: &Journey) -> Result<World> {
     let objects = objects(journey).await?.into_iter();
     objects
-        .map(|(key, object)| Ok((key, normalised(journey, object)?)))
+        .map(|(key, object)| {
+            Ok((
+                key.replace(&neighbour(&journey.namespace), THE_NEIGHBOUR),
+                normalised(journey, object)?,
+            ))
+        })
         .collect()
 }
 
@@ -192,6 +204,16 @@ pub(crate) async fn objects(journey: &Journey) -> Result<Vec<(String, DynamicObj
 }
 
 fn normalised(journey: &Journey, mut object: DynamicObject) -> Result<Value> {
+    let neighbour = neighbour(&journey.namespace);
+    if object.name_any().contains(&neighbour) {
+        // Its name is in its files.
+        let places = ["/status/assets/digest", "/status/available/0/digest"];
+        for place in places {
+            if let Some(digest) = object.data.pointer_mut(place) {
+                *digest = Value::from("DIGEST");
+            }
+        }
+    }
     // The digest of what is applied covers the mark of its owner, which the namespace is part of.
     let rows = object
         .data
@@ -228,7 +250,17 @@ fn normalised(journey: &Journey, mut object: DynamicObject) -> Result<Value> {
         },
         "object": object.data,
     });
-    let mut texts = vec![(journey.namespace.clone(), "NAMESPACE".to_owned())];
+    let tag = format!("docker-{neighbour}-1-34-v1");
+    let mut texts = vec![
+        (journey.namespace.clone(), "NAMESPACE".to_owned()),
+        (
+            labels::part_of("ClusterStackRelease", &journey.namespace, &tag),
+            "PART-OF-THE-NEIGHBOUR".to_owned(),
+        ),
+        (neighbour, THE_NEIGHBOUR.to_owned()),
+    ];
+    let source = journey.source.as_ref();
+    texts.extend(source.map(|source| (source.server.url("127.0.0.1"), "SOURCE".to_owned())));
     texts.extend(VERSIONS.map(|version| {
         let tag = harbor_tag(version);
         let mark = labels::part_of("ClusterStackRelease", &journey.namespace, &tag);

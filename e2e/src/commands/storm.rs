@@ -86,6 +86,7 @@ fn courses(journey: StormJourney) -> Vec<Course> {
         StormJourney::Repair => vec![Course::Repair],
         StormJourney::Remove => vec![Course::Remove],
         StormJourney::Provider => vec![Course::Provider],
+        StormJourney::Shared => vec![Course::Shared],
         StormJourney::Life => vec![Course::Life],
         StormJourney::All => Course::ALL.to_vec(),
     }
@@ -121,7 +122,7 @@ fn sail(
         records.push(Record {
             run: outcome.run,
             failed: outcome.result.is_err(),
-            blows: outcome.blows.len(),
+            blows: outcome.blows.len() + outcome.struck.len(),
             writes: outcome.writes,
             elapsed: outcome.elapsed,
         });
@@ -141,10 +142,16 @@ fn sail(
 
 fn failure(outcome: &Outcome, error: &anyhow::Error) -> String {
     let Outcome {
-        run, namespace, blows, ..
+        run,
+        namespace,
+        blows,
+        struck,
+        ..
     } = outcome;
     let first = blows.len().saturating_sub(BLOWS_SHOWN);
-    let blows: Vec<String> = blows[first..].iter().map(|blow| format!("    {blow}")).collect();
+    let blows = blows[first..].iter().map(|blow| format!("    {blow}"));
+    let struck = struck.iter().map(|struck| format!("    {struck}"));
+    let blows: Vec<String> = struck.chain(blows).collect();
     format!(
         "FAILED {run} in {namespace}: {error:#}\n  the last faults:\n{}\n  again: {}",
         blows.join("\n"),

@@ -89,6 +89,7 @@ impl fmt::Display for Fault {
 pub struct Forecast {
     seed: u64,
     phase: u64,
+    strikes_leases: bool,
 }
 
 /// How many requests of one kind may be struck; those after them pass.
@@ -104,13 +105,26 @@ const KINDS: u64 = 16;
 impl Forecast {
     /// The weather of a seed.
     pub fn of(seed: u64) -> Self {
-        Self { seed, phase: 0 }
+        Self {
+            seed,
+            phase: 0,
+            strikes_leases: false,
+        }
     }
 
     /// The weather of a later part of the same journey, with numbers that begin anew.
     #[must_use]
     pub fn phase(self, phase: u64) -> Self {
         Self { phase, ..self }
+    }
+
+    /// The same for programs that are started again when they have lost their Lease: requests for Leases are struck like others.
+    #[must_use]
+    pub fn with_leases(self) -> Self {
+        Self {
+            strikes_leases: true,
+            ..self
+        }
     }
 
     /// Whether the program is to be killed and started again between the parts of the journey: what it knows at its start, it has from the storm.
@@ -125,7 +139,8 @@ impl Forecast {
             Verb::Discover | Verb::Get | Verb::List => READS,
             _ => WRITES,
         };
-        if number >= limit || asked.is_spared() {
+        let is_spared = asked.is_spared() && !(self.strikes_leases && asked.resource == "leases");
+        if number >= limit || is_spared {
             return None;
         }
         let mut season = Dice::of(self.seed, "");
@@ -204,7 +219,7 @@ impl Dice {
         self.next() % end
     }
 
-    fn millis(&mut self, from: u64, to: u64) -> Duration {
+    pub(crate) fn millis(&mut self, from: u64, to: u64) -> Duration {
         Duration::from_millis(from + self.below(to - from))
     }
 }
@@ -364,6 +379,16 @@ mod tests {
                 _ => {}
             }
         }
+    }
+
+    #[test]
+    fn leases_are_struck_where_that_is_asked_for() {
+        let asked = Asked {
+            verb: Verb::Update,
+            resource: "leases".to_owned(),
+        };
+        let fault = |seed| Forecast::of(seed).with_leases().fault(&asked, 0);
+        assert!((0..100).filter_map(fault).count() > 10);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! At the end the operator must fall silent in a world that is true and that of the last station still, and what it did on the way is judged by
 //! the API server's audit log ([`rules`]).
 
+mod crew;
 pub mod rules;
 
 use std::{
@@ -23,7 +24,9 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use crds::{ClusterStack, ClusterStackRelease};
 use kube::api::ListParams;
+use tokio::sync::Mutex as AsyncMutex;
 
+use self::crew::{Crew, attended};
 use crate::{
     FaultProxy, Journey, Metrics, Operator,
     audit::Mark,
@@ -33,8 +36,12 @@ use crate::{
     journey::{SOON, journey},
     lanes::side_by_side,
     travel::{Course, Station, expected},
+    web::Struck,
     world::{World, becomes, quiet, world},
 };
+
+/// Longer than any run takes.
+const LONGEST: Duration = Duration::from_mins(10);
 
 /// One course under one seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +76,10 @@ pub struct Outcome {
     pub run: Run,
     /// Its namespace; empty when it did not come that far.
     pub namespace: String,
-    /// What the storm did.
+    /// What the storm did before the API server.
     pub blows: Vec<Blow>,
+    /// What it did at the source, where there is one.
+    pub struck: Vec<Struck>,
     /// Writes that the operator tried.
     pub writes: usize,
     /// How long it took.
@@ -141,13 +150,16 @@ impl Surveys {
 }
 
 async fn undisturbed(journey: &mut Journey, course: Course) -> Result<BTreeMap<Station, World>> {
+    course.prepare(journey).await?;
     let voyage = Voyage::begin(journey).await?;
-    let mut operator = Operator::start(journey.lab(), &journey.options)?;
+    let crew = AsyncMutex::new(Crew::start(journey, course)?);
     let mut stations = BTreeMap::new();
     let journey = &*journey;
     course
         .travel(journey, async |station| {
-            voyage.rest(journey, &mut operator).await?;
+            voyage
+                .rests(journey, async || crew.lock().await.metrics().await)
+                .await?;
             let world = world(journey).await?;
             let (found, expected) = (world.keys().collect::<Vec<_>>(), expected(station));
             ensure!(found == expected.iter().collect::<Vec<_>>(), "{station:?}: {found:#?}");
@@ -155,20 +167,26 @@ async fn undisturbed(journey: &mut Journey, course: Course) -> Result<BTreeMap<S
             Ok(())
         })
         .await?;
-    voyage.end(journey, &mut operator).await?;
+    voyage.over(journey, &crew).await?;
     Ok(stations)
 }
 
 /// Goes one course under one seed.
 pub fn run(surveys: &Surveys, run: Run, subject: &Subject) -> Outcome {
     let begun = Instant::now();
-    let (mut namespace, mut blows, mut writes) = (String::new(), Vec::new(), 0);
+    let (mut namespace, mut blows, mut struck, mut writes) = (String::new(), Vec::new(), Vec::new(), 0);
     let result = journey(async |journey| {
         namespace.clone_from(&journey.namespace);
         journey.options.program = subject.program;
         journey.options.flags.extend(subject.flags.iter().cloned());
+        run.course.prepare(journey).await?;
         let voyage = Voyage::begin(journey).await?;
         let result = stormy(journey, &voyage, surveys, run).await;
+        struck = journey
+            .source
+            .iter()
+            .flat_map(|source| source.server.struck())
+            .collect();
         blows = voyage.proxy.blows();
         writes = voyage.proxy.writes().len();
         result
@@ -177,6 +195,7 @@ pub fn run(surveys: &Surveys, run: Run, subject: &Subject) -> Outcome {
         run,
         namespace,
         blows,
+        struck,
         writes,
         elapsed: begun.elapsed(),
         result,
@@ -185,30 +204,33 @@ pub fn run(surveys: &Surveys, run: Run, subject: &Subject) -> Outcome {
 
 async fn stormy(journey: &Journey, voyage: &Voyage, surveys: &Surveys, run: Run) -> Result<()> {
     let Run { course, seed } = run;
-    let forecast = Forecast::of(seed);
-    voyage.proxy.set_storm(forecast);
-    let mut operator = Some(Operator::start(journey.lab(), &journey.options)?);
+    let forecast = match course {
+        Course::Shared => Forecast::of(seed).with_leases(),
+        _ => Forecast::of(seed),
+    };
+    voyage.storm(journey, seed, forecast, 0);
+    let crew = AsyncMutex::new(Crew::start(journey, course)?);
     let mut phase = 0;
     let mut last = None;
-    course
-        .travel(journey, async |station| {
-            let wanted = surveys.world(course, station)?;
-            last = Some((station, wanted));
-            let arrived = becomes(journey, wanted).await;
-            arrived.with_context(|| format!("{station:?}"))?;
-            phase += 1;
-            voyage.proxy.set_storm(forecast.phase(phase));
-            if forecast.restarts() {
-                operator.take().context("an operator runs")?.kill().await?;
-                operator = Some(Operator::start(journey.lab(), &journey.options)?);
-            }
-            Ok(())
-        })
-        .await?;
+    let travelling = course.travel(journey, async |station| {
+        let wanted = surveys.world(course, station)?;
+        last = Some((station, wanted));
+        let arrived = becomes(journey, wanted).await;
+        arrived.with_context(|| format!("{station:?}"))?;
+        phase += 1;
+        voyage.storm(journey, seed, forecast, phase);
+        if forecast.restarts() {
+            crew.lock().await.restart(phase).await?;
+        }
+        Ok(())
+    });
+    tokio::select! {
+        outcome = travelling => outcome?,
+        outcome = attended(&crew) => outcome?,
+    }
     voyage.proxy.calm();
-    voyage
-        .end(journey, operator.as_mut().context("an operator runs")?)
-        .await?;
+    journey.source.iter().for_each(|source| source.server.calm());
+    voyage.over(journey, &crew).await?;
     let (station, wanted) = last.context("a course has stations")?;
     let still = becomes(journey, wanted).await;
     still.with_context(|| format!("{station:?}, at the end"))
@@ -229,10 +251,24 @@ impl Voyage {
         Ok(Self { proxy, mark })
     }
 
+    fn storm(&self, journey: &Journey, seed: u64, forecast: Forecast, phase: u64) {
+        self.proxy.set_storm(forecast.phase(phase));
+        if let Some(source) = &journey.source {
+            source.server.set_storm(seed, phase);
+        }
+    }
+
     /// What must hold when everything has been done: the operator lives and is silent, the state is true, and nothing on the way was wrong.
     pub async fn end(&self, journey: &Journey, operator: &mut Operator) -> Result<()> {
         self.rest(journey, operator).await?;
         operator.check()?;
+        rules::history(&journey.requests_since(self.mark).await?)
+    }
+
+    /// The same for the processes of a run.
+    async fn over(&self, journey: &Journey, crew: &AsyncMutex<Crew>) -> Result<()> {
+        self.rests(journey, async || crew.lock().await.metrics().await).await?;
+        crew.lock().await.attend()?;
         rules::history(&journey.requests_since(self.mark).await?)
     }
 
@@ -250,8 +286,17 @@ impl Voyage {
     pub async fn rest(&self, journey: &Journey, operator: &mut Operator) -> Result<()> {
         operator.ready().await?;
         let metrics = operator.metrics_url().await?;
+        self.rests(journey, async || Ok(vec![metrics.clone()])).await
+    }
+
+    /// The same for all processes whose metrics these are, which may be others in time.
+    async fn rests(&self, journey: &Journey, metrics: impl AsyncFn() -> Result<Vec<String>>) -> Result<()> {
         eventually(SOON, "the operator to rest in a true world", async || {
-            has_settled(journey, &Metrics::read(&metrics).await?).await?;
+            let mut read = Vec::new();
+            for url in metrics().await? {
+                read.push(Metrics::read(&url).await?);
+            }
+            has_settled(journey, &read).await?;
             let silent = quiet(&self.proxy).await;
             silent.context("the operator writes though all is done")?;
             rules::state(journey).await
@@ -261,7 +306,9 @@ impl Voyage {
 }
 
 /// Fails while something waits for the operator, or there is something that it has never been done with.
-async fn has_settled(journey: &Journey, metrics: &Metrics) -> Result<()> {
+///
+/// Several processes look after it together: what one of them was done with may be another's by now, who has looked at it anew.
+async fn has_settled(journey: &Journey, metrics: &[Metrics]) -> Result<()> {
     let stacks = journey.api::<ClusterStack>().list(&ListParams::default()).await?;
     let releases = journey
         .api::<ClusterStackRelease>()
@@ -272,9 +319,9 @@ async fn has_settled(journey: &Journey, metrics: &Metrics) -> Result<()> {
         ("ClusterStackRelease", releases.items.len()),
     ] {
         let sum = |name, labels: &[_]| {
-            metrics
-                .sum(name, labels)
-                .with_context(|| format!("no sample of {name}"))
+            let of_each = metrics.iter().map(|metrics| metrics.sum(name, labels));
+            let sum: Option<f64> = of_each.sum();
+            sum.with_context(|| format!("no sample of {name}"))
         };
         let waiting = sum("stackwright_queue_depth", &[("kind", kind)])?;
         ensure!(waiting < 1.0, "{waiting} of {kind} wait for a look");

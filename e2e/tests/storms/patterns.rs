@@ -48,10 +48,11 @@ fn every_position() -> Result<bool> {
     }
 }
 
-/// The courses of a pattern: the usual one or, where everything is asked for, all but the one with a provider, which has tests of its own.
+/// The courses of a pattern: the usual one or, where everything is asked for, all but the one with a provider, which has tests of its own, and the
+/// one with two processes.
 fn courses(usual: Course) -> Result<Vec<Course>> {
     let every = every_position()?;
-    let wanted = |course: &Course| *course == usual || every && *course != Course::Provider;
+    let wanted = |course: &Course| *course == usual || every && !matches!(course, Course::Provider | Course::Shared);
     Ok(Course::ALL.into_iter().filter(wanted).collect())
 }
 

@@ -45,6 +45,9 @@ fn every_course_ends_alike_in_every_storm() -> Result<()> {
         failed.len(),
         outcomes.len()
     );
+    let struck: usize = outcomes.iter().map(|outcome| outcome.struck.len()).sum();
+    let shared = outcomes.iter().filter(|outcome| outcome.run.course == Course::Shared);
+    ensure!(struck >= shared.count(), "sources met only {struck} faults");
     let blows: usize = outcomes.iter().map(|outcome| outcome.blows.len()).sum();
     eprintln!("{} runs met {blows} faults", outcomes.len());
     ensure!(
@@ -54,7 +57,7 @@ fn every_course_ends_alike_in_every_storm() -> Result<()> {
     );
     let namespaces: BTreeSet<String> = outcomes
         .into_iter()
-        .filter(|outcome| matches!(outcome.run.course, Course::Remove | Course::Life))
+        .filter(|outcome| matches!(outcome.run.course, Course::Remove | Course::Shared | Course::Life))
         .map(|outcome| outcome.namespace)
         .collect();
     journey(async |journey| {
