@@ -111,6 +111,14 @@ impl Github {
         lock(&self.repository).add(tag, true, Vec::new());
     }
 
+    /// The name of the file with this number.
+    pub fn asset(&self, number: u64) -> Option<String> {
+        let repository = lock(&self.repository);
+        let assets = repository.releases.iter().flat_map(|release| &release.assets);
+        let found = assets.into_iter().find(|(id, _)| *id == number);
+        found.map(|(_, name)| name.clone())
+    }
+
     /// From now on the host of the bytes gives others for this file, as many of them, and the API knows nothing of it. Gives the digests of both: of
     /// what the API tells, and of what comes.
     pub fn exchange(&self, file: &str) -> Result<[String; 2]> {

@@ -21,6 +21,7 @@ pub mod journey;
 pub mod lab;
 pub mod lanes;
 pub mod metrics;
+pub mod oci;
 pub mod operator;
 pub mod process;
 pub mod provider;

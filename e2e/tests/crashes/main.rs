@@ -8,6 +8,7 @@
 //! compared with that of a journey without a crash. What happens between such writes, at sources and in the store, is in `sources`.
 
 mod effects;
+mod servers;
 mod sources;
 
 use std::{

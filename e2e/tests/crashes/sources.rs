@@ -9,29 +9,28 @@ use std::{
     fmt, fs,
     future::ready,
     path::{Path, PathBuf},
-    process::Command,
-    sync::LazyLock,
+    sync::{Arc, LazyLock},
     time::Instant,
 };
 
 use anyhow::{Context, Result, anyhow, ensure};
 use e2e::{
-    Journey, Lab, Operator,
-    cosign::Cosign,
-    eventually,
+    Journey, Operator, eventually,
     journey::{SOON, journey, status},
     lanes::side_by_side,
-    releases::{Releases, harbor_tag},
-    web::{IndexServer, Moment, Stopped},
+    releases::harbor_tag,
+    web::{Moment, Stopped, WebServer},
     world::{World, becomes, settled_world, world},
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::{LANES, TURN, effects::Effects};
+use crate::{
+    LANES, TURN,
+    effects::Effects,
+    servers::{Kind, Purpose, Source, signed},
+};
 
-const SUMS: &str = "sha256sums.txt";
-const SIGNATURE: &str = "sha256sums.txt.sig";
 /// Stands for the address of the source, which is another one in each journey.
 const ADDRESS: &str = "ADDRESS-OF-THE-SOURCE";
 /// The last request for a look at the release in each journey.
@@ -40,8 +39,8 @@ const LOOK: &str = "look";
 /// When the operator is killed.
 #[derive(Clone, Copy, Debug)]
 enum Crash {
-    /// At a question to the source, counted from 1.
-    Question { n: usize, moment: Moment },
+    /// At a question to one of the source's servers, counted from 1.
+    Question { server: usize, n: usize, moment: Moment },
     /// Behind a change of the store, counted from 1.
     Effect { n: usize },
 }
@@ -49,74 +48,83 @@ enum Crash {
 impl fmt::Display for Crash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Question { n, moment } => write!(f, "question {n} {moment:?}"),
+            Self::Question { server, n, moment } => write!(f, "question {n} of {server} {moment:?}"),
             Self::Effect { n } => write!(f, "effect {n}"),
         }
     }
 }
 
-/// A release with a signed list of its files beside them, and the key to trust.
-struct Signed {
-    _folder: tempfile::TempDir,
-    release: PathBuf,
-    key: String,
-}
-
-static SIGNED: LazyLock<Result<Signed>> = LazyLock::new(|| {
-    let folder = tempfile::tempdir()?;
-    let releases = Releases::at(folder.path())?;
-    let release = releases.folder_of(&releases.publish_harbor("v1", "v1")?);
-    let listing = format!("sha256sum * > {SUMS}");
-    let listed = Command::new("sh")
-        .current_dir(&release)
-        .args(["-c", &listing])
-        .status()?;
-    ensure!(listed.success(), "{listed}");
-    let cosign = Cosign::new(&Lab::load()?, &folder.path().join("cosign"))?;
-    let key = cosign.key("ours")?;
-    cosign.sign_file("ours", &release.join(SUMS))?;
-    Ok(Signed {
-        _folder: folder,
-        release,
-        key,
-    })
-});
-
 /// The journey without a crash.
 struct Survey {
-    questions: Vec<String>,
+    kind: Kind,
+    /// Of each server.
+    questions: Vec<Vec<String>>,
     effects: Vec<String>,
     world: World,
     kept: Kept,
 }
 
-static SURVEY: LazyLock<Result<Survey>> = LazyLock::new(|| {
+static INDEX: LazyLock<Result<Survey>> = LazyLock::new(|| survey(Kind::Index));
+static GITHUB: LazyLock<Result<Survey>> = LazyLock::new(|| survey(Kind::Github));
+static REGISTRY: LazyLock<Result<Survey>> = LazyLock::new(|| survey(Kind::Registry));
+
+fn survey(kind: Kind) -> Result<Survey> {
     let mut survey = None;
     journey(async |journey| {
-        survey = Some(undisturbed(journey).await?);
+        survey = Some(undisturbed(journey, kind).await?);
         Ok(())
     })?;
     survey.context("the journey has not been made")
-});
+}
+
+const MOMENTS: [Moment; 3] = [Moment::BeforeAnswer, Moment::InTheMiddle, Moment::AfterAnswer];
 
 #[test]
 fn a_crash_at_any_question_to_a_source_leads_to_the_same_end_and_applies_nothing_unverified_on_the_way() -> Result<()> {
-    let survey = SURVEY.as_ref().map_err(|error| anyhow!("{error:#}"))?;
+    crash_at_every_question(&INDEX, |_| MOMENTS.to_vec())
+}
+
+/// What is fetched from there is kept as what any source gives: each question is crashed at once, at another moment than the one before it.
+fn in_turn(n: usize) -> Vec<Moment> {
+    vec![MOMENTS[n % MOMENTS.len()]]
+}
+
+#[test]
+fn a_crash_at_any_question_to_github_leads_to_the_same_end_and_applies_nothing_unverified_on_the_way() -> Result<()> {
+    crash_at_every_question(&GITHUB, in_turn)
+}
+
+#[test]
+fn a_crash_at_any_question_to_a_registry_leads_to_the_same_end_and_applies_nothing_unverified_on_the_way() -> Result<()>
+{
+    crash_at_every_question(&REGISTRY, in_turn)
+}
+
+fn crash_at_every_question(
+    survey: &'static LazyLock<Result<Survey>>,
+    moments: impl Fn(usize) -> Vec<Moment>,
+) -> Result<()> {
+    let survey = survey.as_ref().map_err(|error| anyhow!("{error:#}"))?;
     let questions = &survey.questions;
-    for wanted in ["index.json", "metadata.yaml", SUMS, SIGNATURE] {
+    for wanted in survey.kind.wanted() {
         ensure!(
-            questions.iter().any(|question| question.ends_with(wanted)),
-            "{questions:#?}"
+            questions.iter().flatten().any(|question| question.contains(wanted)),
+            "{wanted}: {questions:#?}"
         );
     }
-    let moments = [Moment::BeforeAnswer, Moment::InTheMiddle, Moment::AfterAnswer];
-    let crashes = (1..=questions.len()).flat_map(|n| moments.map(|moment| Crash::Question { n, moment }));
-    suffer(survey, crashes.collect())
+    let mut crashes = Vec::new();
+    for (server, questions) in questions.iter().enumerate() {
+        for n in 1..=questions.len() {
+            let moments = moments(n).into_iter();
+            crashes.extend(moments.map(|moment| Crash::Question { server, n, moment }));
+        }
+    }
+    suffer(survey, crashes)
 }
 
 #[test]
 fn a_crash_behind_any_change_of_the_store_leads_to_the_same_end_with_the_release_kept_once() -> Result<()> {
-    let survey = SURVEY.as_ref().map_err(|error| anyhow!("{error:#}"))?;
+    let survey = INDEX.as_ref().map_err(|error| anyhow!("{error:#}"))?;
     let effects = &survey.effects;
     for wanted in [".partial-", "sha256/", "evidence/"] {
         ensure!(effects.iter().any(|effect| effect.contains(wanted)), "{effects:#?}");
@@ -157,9 +165,9 @@ fn suffer(survey: &'static Survey, crashes: Vec<Crash>) -> Result<()> {
     Ok(())
 }
 
-async fn undisturbed(journey: &mut Journey) -> Result<Survey> {
+async fn undisturbed(journey: &mut Journey, kind: Kind) -> Result<Survey> {
     let proxy = journey.behind_a_proxy().await?;
-    let source = given(journey).await?;
+    let source = given(journey, kind).await?;
     let mut effects = Effects::below(&cache(journey))?;
     let mut operator = Operator::start(journey.lab(), &journey.options)?;
     let tag = harbor_tag("v1");
@@ -167,7 +175,8 @@ async fn undisturbed(journey: &mut Journey) -> Result<Survey> {
         release = journey.release_ready(&tag) => release?,
         over = effects.reach(usize::MAX) => return Err(over.err().unwrap_or_else(|| anyhow!("too many effects"))),
     };
-    let questions = source.server.visits().into_iter().map(|visit| visit.target).collect();
+    let asked = |server: &WebServer| server.visits().into_iter().map(|visit| visit.target).collect();
+    let questions = source.servers().into_iter().map(asked).collect();
     journey.ask_release(&tag, LOOK).await?;
     let world = settled_world(journey, &proxy).await?;
     operator.check()?;
@@ -181,39 +190,38 @@ async fn undisturbed(journey: &mut Journey) -> Result<Survey> {
     ensure!(assets.verified_by.is_some(), "{assets:?}");
     ensure!(world.keys().any(|key| key.starts_with("ClusterClass ")), "{world:#?}");
     Ok(Survey {
+        kind,
         questions,
         effects: effects.seen().to_vec(),
-        world: renamed(&world, &source.server.url("127.0.0.1"), ADDRESS)?,
+        world: renamed(&world, &source.address(), ADDRESS)?,
         kept,
     })
 }
 
 async fn disturbed(journey: &mut Journey, survey: &Survey, crash: Crash, struck: &mut bool) -> Result<()> {
-    let (tag, cache, source) = (harbor_tag("v1"), cache(journey), given(journey).await?);
+    let (tag, cache, source) = (harbor_tag("v1"), cache(journey), given(journey, survey.kind).await?);
     let stopped = first_life(journey, &source, crash, struck).await?;
-    // Of an answer that is on its way as a whole nobody knows what it has done.
-    let is_after = matches!(
-        crash,
-        Crash::Question {
-            moment: Moment::AfterAnswer,
-            ..
+    // Of an answer that is on its way as a whole nobody knows what it has done, and a redirect has no middle.
+    let is_whole = |target: &str| match crash {
+        Crash::Question { moment, .. } => {
+            moment == Moment::AfterAnswer || moment == Moment::InTheMiddle && target.contains("/assets/")
         }
-    );
-    if let Some(Stopped { target, .. }) = stopped.as_ref().filter(|_| !is_after) {
-        fits(target, &kept(&cache)?).with_context(|| format!("the store at {target}"))?;
+        Crash::Effect { .. } => false,
+    };
+    if let Some(Stopped { target, .. }) = stopped.as_ref().filter(|stopped| !is_whole(&stopped.target)) {
+        fits(source.purpose(target), &kept(&cache)?).with_context(|| format!("the store at {target}"))?;
     }
-    let is_shown = source
-        .server
-        .visits()
-        .iter()
-        .any(|visit| visit.target.ends_with(SIGNATURE));
+    let is_shown = source.has_shown_the_signature();
     if !is_shown {
         nothing_is_applied(journey).await?;
     }
     drop(stopped);
 
-    let is_signature = |_, target: &str| target.ends_with(SIGNATURE);
-    let withheld = (!is_shown).then(|| source.server.stop_at(Moment::BeforeAnswer, is_signature));
+    let source = Arc::new(source);
+    let asked = Arc::clone(&source);
+    let is_signature = move |_, target: &str| asked.purpose(target) == Purpose::Signature;
+    let signer = source.servers()[source.signer()];
+    let withheld = (!is_shown).then(|| signer.stop_at(Moment::BeforeAnswer, is_signature));
     let mut operator = Operator::start(journey.lab(), &journey.options)?;
     let withheld = match withheld {
         Some(withheld) => Some(withheld.wait(SOON).await?),
@@ -228,7 +236,7 @@ async fn disturbed(journey: &mut Journey, survey: &Survey, crash: Crash, struck:
     } else {
         journey.ask_release(&tag, LOOK).await?;
     }
-    let wanted = renamed(&survey.world, ADDRESS, &source.server.url("127.0.0.1"))?;
+    let wanted = renamed(&survey.world, ADDRESS, &source.address())?;
     becomes(journey, &wanted).await?;
     eventually(SOON, "the release to be kept once", || {
         let is_once = || {
@@ -244,17 +252,12 @@ async fn disturbed(journey: &mut Journey, survey: &Survey, crash: Crash, struck:
 }
 
 /// From the start of the operator to its end; with the question at which it was killed.
-async fn first_life(
-    journey: &Journey,
-    source: &IndexServer,
-    crash: Crash,
-    struck: &mut bool,
-) -> Result<Option<Stopped>> {
+async fn first_life(journey: &Journey, source: &Source, crash: Crash, struck: &mut bool) -> Result<Option<Stopped>> {
     let tag = harbor_tag("v1");
     let is_ready = journey.release_ready(&tag);
     match crash {
-        Crash::Question { n, moment } => {
-            let arrest = source.server.stop_at(moment, move |number, _| number == n);
+        Crash::Question { server, n, moment } => {
+            let arrest = source.servers()[server].stop_at(moment, move |number, _| number == n);
             let operator = Operator::start(journey.lab(), &journey.options)?;
             let stopped = tokio::select! {
                 stopped = arrest.wait(SOON) => Some(stopped?),
@@ -280,12 +283,11 @@ async fn first_life(
 }
 
 /// The source with the release, the key, a stack that requires the signature, and an operator that may ask this machine.
-async fn given(journey: &mut Journey) -> Result<IndexServer> {
-    let signed = SIGNED.as_ref().map_err(|error| anyhow!("{error:#}"))?;
-    let source = IndexServer::start().await?;
-    source.publish(&signed.release)?;
+async fn given(journey: &mut Journey, kind: Kind) -> Result<Source> {
+    let source = Source::start(kind).await?;
+    journey.apply(Source::secret()).await?;
     let key = json!({
-        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "key" }, "stringData": { "cosign.pub": signed.key },
+        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "key" }, "stringData": { "cosign.pub": signed()?.key },
     });
     journey.apply(key).await?;
     let verification = json!({ "mode": "Require", "cosign": { "publicKeySecretRef": { "name": "key" } } });
@@ -350,16 +352,16 @@ impl Kept {
 }
 
 /// Fails when the store of the dead is not at the step that the question belongs to: the crash would not be where it is meant to be.
-fn fits(target: &str, kept: &Kept) -> Result<()> {
-    if target.ends_with("index.json") {
+fn fits(purpose: Purpose, kept: &Kept) -> Result<()> {
+    if purpose == Purpose::Order {
         return Ok(());
     }
-    if target.contains(SUMS) {
+    if purpose != Purpose::File {
         ensure!(
             kept.contents.len() == 1,
             "signatures are looked for without the release: {kept:?}"
         );
-        let is_begun = target.ends_with(SIGNATURE) || kept.evidence.is_empty();
+        let is_begun = purpose == Purpose::Signature || kept.evidence.is_empty();
         ensure!(is_begun, "there was evidence before the signature: {:?}", kept.evidence);
         return Ok(());
     }
