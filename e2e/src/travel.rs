@@ -9,7 +9,6 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, DynamicObject, Patch, PatchParams},
 };
-use planning::election::shard_of;
 use serde_json::{Value, json};
 
 use crate::{
@@ -17,14 +16,14 @@ use crate::{
     journey::{SOON, USER},
     provider,
     releases::{Releases, harbor_tag, write_small_stack},
-    web::IndexServer,
+    web::{IndexServer, sha256},
     world::{VERSIONS, uids, untouched},
 };
 
 const STACK: &str = "harbor";
 const CLUSTER: &str = "wharf";
 /// How many parts the stacks fall into where processes share them.
-pub const SHARDS: u16 = 2;
+pub const SHARDS: u64 = 2;
 /// What worlds call the second stack, whose name is another one in each.
 pub const THE_NEIGHBOUR: &str = "NEIGHBOUR";
 /// The beginning of the name of a second stack.
@@ -245,7 +244,11 @@ async fn shared(journey: &Journey, mut arrived: impl AsyncFnMut(Station) -> Resu
 
 /// The name of a stack that is in another shard than the first one in this namespace.
 pub fn neighbour(namespace: &str) -> String {
-    let shard = |stack: &str| shard_of(namespace, &format!("docker-{stack}"), SHARDS);
+    // As the operator shares them out; this room drives it from outside.
+    let shard = |stack: &str| {
+        let digest = sha256(format!("{namespace}/docker-{stack}").as_bytes());
+        u64::from_str_radix(&digest[..16], 16).map(|number| number % SHARDS)
+    };
     let mut names = (0..100).map(|number| format!("{NEIGHBOUR}{number}"));
     let other = names.find(|name| shard(name) != shard(STACK));
     other.unwrap_or_else(|| NEIGHBOUR.to_owned())
