@@ -56,7 +56,7 @@ fn shared_fields() -> (Value, Value) {
 }
 
 /// The CRDs of the Go operator: its fields, its rules for them, and no others.
-fn definitions_of_the_predecessor() -> Vec<Value> {
+pub(crate) fn definitions_of_the_predecessor() -> Vec<Value> {
     let (text, yes) = (|| json!({ "type": "string" }), || json!({ "type": "boolean" }));
     let (reference, conditions) = shared_fields();
     let or = |schema: Value, default: Value| {
