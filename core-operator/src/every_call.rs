@@ -51,8 +51,18 @@ const HISTORY: [&str; 6] = [
 /// The journey has more calls than this, or it is not the one that was meant.
 const FEWEST: usize = 60;
 
+/// How many calls a part may have besides those that it has without a fault: the tries of what failed, and a look at everything anew. Each part
+/// lasts for minutes, in which a loop has thousands.
+const BESIDES: usize = 60;
+
 /// What the operator has come to.
 type End = Vec<(Key, Value)>;
+
+/// A part of the journey: what there is after it, and how many calls it took.
+struct Part {
+    end: End,
+    calls: usize,
+}
 
 /// The files of a small stack.
 const STACK: [(&str, &str); 8] = [
@@ -142,6 +152,14 @@ fn template(size: &str) -> Value {
     })
 }
 
+/// A cluster of a class.
+fn cluster(class: &str) -> Value {
+    json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "metadata": { "name": "wharf", "namespace": "fleet" },
+        "spec": { "topology": { "class": class, "version": "v1.34.0" } },
+    })
+}
+
 /// A definition for each kind, as far as the operator looks at it.
 fn definition(kind: &api::Served) -> Value {
     json!({
@@ -169,15 +187,16 @@ fn tidings(registry: &mut Registry) -> Tidings {
     }
 }
 
-/// The journey: a release with a provider, damage, another template, an upgrade, the end. Gives what there is after each part.
-async fn travel(server: &Server) -> Vec<End> {
+/// The journey: a release with a provider, damage, another template, an upgrade while a Cluster uses the old release, the end of the Cluster and of
+/// all.
+async fn travel(server: &Server) -> Vec<Part> {
     let tag = "docker-harbor-1-34-v1";
     let image = json!({
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "DockerClusterTemplate",
         "metadata": { "name": format!("{tag}-cluster"), "namespace": "fleet" },
         "spec": { "template": { "spec": { "image": "theirs" } } },
     });
-    let parts: [&dyn Fn(); 5] = [
+    let parts: [&dyn Fn(); 6] = [
         &|| {
             server.apply(&template("small"));
             server.apply(&stack(&["v1"]));
@@ -187,23 +206,25 @@ async fn travel(server: &Server) -> Vec<End> {
             server.apply(&image);
         },
         &|| server.apply(&template("large")),
-        &|| server.apply(&stack(&["v2"])),
+        &|| {
+            server.apply(&cluster(tag));
+            server.apply(&stack(&["v2"]));
+        },
+        &|| server.delete("Cluster", "wharf"),
         &|| server.delete("ClusterStack", "harbor"),
     ];
-    let mut ends = Vec::new();
+    let mut ended = Vec::new();
     for part in parts {
+        let before = server.calls();
         part();
         sleep(LONG).await;
-        ends.push(
-            server
-                .objects()
-                .into_iter()
-                .filter(is_lasting)
-                .map(without_history)
-                .collect(),
-        );
+        let objects = server.objects().into_iter();
+        ended.push(Part {
+            end: objects.filter(is_lasting).map(without_history).collect(),
+            calls: server.calls() - before,
+        });
     }
-    ends
+    ended
 }
 
 /// Events tell of the way.
@@ -227,12 +248,12 @@ fn strip(value: &mut Value) {
     }
 }
 
-/// Goes the way with this fault; gives the ends, the call that failed, and how many calls there were.
-fn play(fault: Option<(usize, Fault)>) -> (Vec<End>, Option<String>, usize) {
+/// Goes the way with this fault; gives its parts, the call that failed, and how many calls there were.
+fn play(fault: Option<(usize, Fault)>) -> (Vec<Part>, Option<String>, usize) {
     let server = begin(fault);
-    let ends = operated(&server, async |_| travel(&server).await);
+    let parts = operated(&server, async |_| travel(&server).await);
     let (struck, calls) = server.struck();
-    (ends, struck, calls)
+    (parts, struck, calls)
 }
 
 /// An API server with definitions of all kinds.
@@ -292,14 +313,13 @@ fn every_call_may_fail(fault: Fault) {
     let mut at = 0;
     loop {
         at += 1;
-        let (ends, struck, _) = play(Some((at, fault)));
+        let (parts, struck, _) = play(Some((at, fault)));
         let name = |call: &Option<String>| call.clone().unwrap_or_else(|| "none".to_owned());
-        for (part, (end, expected)) in ends.iter().zip(&expected).enumerate() {
-            assert_same(
-                end,
-                expected,
-                &format!("after part {part}, with call {at} {fault:?}: {}", name(&struck)),
-            );
+        for (number, (part, expected)) in parts.iter().zip(&expected).enumerate() {
+            let when = format!("after part {number}, with call {at} {fault:?}: {}", name(&struck));
+            assert_same(&part.end, &expected.end, &when);
+            let most = expected.calls + BESIDES;
+            assert!(part.calls <= most, "{when}: {} calls, at most {most}", part.calls);
         }
         if struck.is_none() {
             break;
@@ -320,9 +340,10 @@ fn assert_same(end: &End, expected: &End, when: &str) {
 }
 
 /// Else equal ends might be equally wrong.
-fn assert_is_the_journey(ends: &[End]) {
-    let [installed, repaired, adjusted, upgraded, empty] = ends else {
-        unreachable!("there are five parts");
+fn assert_is_the_journey(parts: &[Part]) {
+    let ends: Vec<&End> = parts.iter().map(|part| &part.end).collect();
+    let [installed, repaired, adjusted, in_use, upgraded, empty] = ends[..] else {
+        unreachable!("there are six parts");
     };
     let find = |end: &End, kind: &str, name: &str| {
         let found = end.iter().find(|(key, _)| key.0 == kind && key.2 == name);
@@ -335,6 +356,9 @@ fn assert_is_the_journey(ends: &[End]) {
     assert_eq!(provider(installed, old), "small");
     assert_same(repaired, installed, "after the repair");
     assert_eq!(provider(adjusted, old), "large");
+    for class in [old, new] {
+        assert!(!find(in_use, "ClusterClass", class).is_null(), "{class}: {in_use:#?}");
+    }
     assert_eq!(provider(upgraded, new), "large");
     assert_eq!(find(upgraded, "ClusterStackRelease", new)["status"]["ready"], true);
     assert!(upgraded.iter().all(|(key, _)| !key.2.starts_with(old)), "{upgraded:#?}");
