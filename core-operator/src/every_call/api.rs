@@ -140,6 +140,20 @@ pub(super) enum Write<'a> {
     },
 }
 
+/// An apply names the identity of what is not there: there is nothing of that name, or something else.
+fn another(kind: &'static str, is_there: bool) -> Refusal {
+    if !is_there {
+        return Refusal::new(409, "Conflict", "uid mismatch");
+    }
+    // A real one finds it twice.
+    let cause = json!({ "reason": "FieldValueInvalid", "field": "metadata.uid" });
+    Refusal {
+        about: Some(kind),
+        causes: vec![cause.clone(), cause],
+        ..Refusal::new(422, "Invalid", "metadata.uid: Invalid value: field is immutable")
+    }
+}
+
 /// What came before this version nobody can be told any more.
 pub(super) const OLDEST: u64 = 100;
 
@@ -212,7 +226,7 @@ impl Api {
             && let Some(uid) = intent.pointer("/metadata/uid")
             && self.objects.get(key).map(|object| &object["metadata"]["uid"]) != Some(uid)
         {
-            return Err(Refusal::new(409, "Conflict", "the uid in the intent differs"));
+            return Err(another(key.0, self.objects.contains_key(key)));
         }
         let before = match (write, self.objects.get(key)) {
             (Write::Apply { manager, intent, .. }, None) => {

@@ -295,7 +295,10 @@ fn appliers(entries: &Value) -> Value {
 fn refusal(status: &Value) -> Value {
     let details = &status["details"];
     let causes = details["causes"].as_array().into_iter().flatten().map(|cause| {
-        let owner = cause["message"].as_str().and_then(|message| message.split('"').nth(1));
+        let words = cause["message"]
+            .as_str()
+            .filter(|_| cause["reason"] == "FieldManagerConflict");
+        let owner = words.and_then(|message| message.split('"').nth(1));
         json!({ "reason": cause["reason"], "field": cause["field"], "owner": owner })
     });
     json!({ "status": status["status"], "reason": status["reason"], "about": details["kind"].as_str().unwrap_or_default(), "causes": causes.collect::<Vec<_>>() })

@@ -125,6 +125,35 @@ pub(super) fn owned() -> Vec<Step> {
     ]
 }
 
+/// Who applies says which object is meant.
+pub(super) fn identified() -> Vec<Step> {
+    let meant = |name: &str, uid: &str| template(json!({ "name": name, "uid": uid }), json!({ "imageTag": "v2" }));
+    let stranger = "{uid of clusterstackreleases/one}";
+    let (ours, nothing) = (
+        "dockerclustertemplates/owned?fieldManager=contract&force=true",
+        "dockerclustertemplates/nothing?fieldManager=contract&force=true",
+    );
+    vec![
+        apply(
+            "applying to what is gone makes nothing where its identity is named",
+            nothing,
+            meant("nothing", stranger),
+        ),
+        read("and there is nothing", "dockerclustertemplates/nothing"),
+        apply(
+            "applying to another one of that name changes nothing",
+            ours,
+            meant("owned", stranger),
+        ),
+        read("and it is as it was", "dockerclustertemplates/owned"),
+        apply(
+            "applying to the one that is meant changes it",
+            ours,
+            meant("owned", "{uid of dockerclustertemplates/owned}"),
+        ),
+    ]
+}
+
 pub(super) fn listed() -> Vec<Step> {
     let marked = |name: &str, mark: &str| {
         template(
