@@ -52,6 +52,13 @@ pub(super) enum Later {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub(super) struct Asker(Arc<str>);
 
+impl Asker {
+    /// What the process calls it; empty where nobody in particular asks.
+    pub(super) fn name(&self) -> &str {
+        &self.0
+    }
+}
+
 impl From<&str> for Asker {
     fn from(name: &str) -> Self {
         Self(Arc::from(name))

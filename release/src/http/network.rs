@@ -23,6 +23,7 @@ use super::{
     statistics::{Counters, Statistics},
     tls::Roots,
 };
+use crate::source::room::{Room, Share};
 
 /// Most headers of an answer; together they have at most some 400 KiB, which is a limit of the library beneath.
 const MAX_HEADERS: usize = 100;
@@ -120,6 +121,7 @@ pub(super) struct Shared {
     pub(super) policy: Arc<Policy>,
     pub(super) deadlines: Deadlines,
     pub(super) hosts: Hosts,
+    room: Arc<Room>,
     /// By the name under which they are counted.
     counters: Mutex<BTreeMap<&'static str, Arc<Counters>>>,
     lookup: Arc<dyn Lookup>,
@@ -146,6 +148,7 @@ impl Network {
             policy: Arc::new(Policy { plain_http, networks }),
             deadlines,
             hosts: Hosts::new(rate),
+            room: Arc::default(),
             counters: Mutex::default(),
             lookup,
             roots,
@@ -175,13 +178,21 @@ impl Network {
         }
     }
 
-    /// The same network, asked on behalf of somebody, who leaves room for others in the line before each host. Clients that are made of it keep the name.
+    /// The same network, asked on behalf of somebody, who leaves room for others: in the line before each host, and for the lists that are kept of their
+    /// sources. Clients that are made of it keep the name.
     #[must_use]
     pub fn asked_by(&self, name: &str) -> Self {
         Self {
             asker: Asker::from(name),
             ..self.clone()
         }
+    }
+
+    /// Room for the list of one source, which is of this publisher. It is taken from what the asker may have, and where nobody in particular asks, from what
+    /// the publisher may have.
+    pub(crate) fn share(&self, publisher: &str) -> Share {
+        let asker = self.asker.name();
+        self.shared.room.share(if asker.is_empty() { publisher } else { asker })
     }
 
     /// What was counted under this name since the start of the process; nothing is counted twice.

@@ -173,6 +173,19 @@ pub enum SourceError {
         /// The bound.
         limit: usize,
     },
+    /// The lists of all sources together are large enough.
+    #[error(
+        "the list of releases at {place} is not kept: with it the sources of its namespace would have {wanted} bytes of lists, and may have {limit}, \
+         half of what those of other namespaces leave; name fewer sources, or smaller ones"
+    )]
+    NoRoom {
+        /// The server.
+        place: String,
+        /// What would be kept of the lists of the namespace.
+        wanted: usize,
+        /// The bound now.
+        limit: usize,
+    },
     /// A release without a file.
     #[error("the release {tag} has no files (yet); attach the files of the release to it")]
     NoFiles {
@@ -246,6 +259,7 @@ impl SourceError {
             | Self::UnknownFormat { .. }
             | Self::Moving { .. }
             | Self::TooManyReleases { .. }
+            | Self::NoRoom { .. }
             | Self::MissingFile { .. }
             | Self::SlowSignatures { .. }
             | Self::ReadSignature { .. }
@@ -269,7 +283,7 @@ impl SourceError {
             | Self::ReadSignature { .. }
             | Self::Moving { .. } => "SourceUnreadable",
             Self::LargeSignature { .. } => "SignatureTooLarge",
-            Self::TooManyEntries { .. } | Self::TooManyReleases { .. } => "SourceTooLarge",
+            Self::TooManyEntries { .. } | Self::TooManyReleases { .. } | Self::NoRoom { .. } => "SourceTooLarge",
             Self::Misconfigured { .. } => "SourceMisconfigured",
             Self::Http(source) => source.reason(),
             Self::RateLimited { .. } => "SourceRateLimited",

@@ -14,6 +14,7 @@ mod http_index;
 mod notifications;
 pub mod oci;
 mod resolved;
+pub(crate) mod room;
 mod watch;
 
 use std::{future::Future, pin::Pin};

@@ -277,3 +277,32 @@ fn web_server_that_cannot_be_right_is_refused_without_telling_secrets() {
         assert!(!told.contains("canary"), "{told}");
     }
 }
+
+#[tokio::test]
+async fn index_for_which_there_is_no_room_is_not_kept_and_says_so() {
+    let root = TempDir::new().unwrap();
+    let (stub, shown) = server(&good_release(root.path(), TAG)).await;
+    let short = shown.lock().unwrap()["/stacks/index.json"].clone();
+    let long = [short.as_slice(), &vec![b' '; 15 << 20]].concat();
+    let show = |index: &[u8]| {
+        shown
+            .lock()
+            .unwrap()
+            .insert("/stacks/index.json".to_owned(), index.to_vec())
+    };
+    let network = network();
+    let [hostile, harmless] = ["hostile", "harmless"].map(|namespace| network.asked_by(namespace));
+    let sources = [(); 3].map(|()| source_in(&hostile, &stub, "/stacks"));
+    show(&long);
+    sources[0].list().await.unwrap();
+    sources[1].list().await.unwrap();
+    let error = sources[2].list().await.unwrap_err();
+    assert!(matches!(error, SourceError::NoRoom { .. }), "{error:?}");
+    assert_eq!(error.reason(), "SourceTooLarge");
+    show(&short);
+    source_in(&harmless, &stub, "/stacks").list().await.unwrap();
+    // A source that shrinks makes room for the next.
+    sources[0].list().await.unwrap();
+    show(&long);
+    sources[2].list().await.unwrap();
+}

@@ -28,7 +28,7 @@ use self::{
     api::{Answer, Api, Asset, Fresh, WholeRelease},
     pages::Pages,
 };
-use super::{Content, Listing, ReleaseSource, RemoteFile, Resolved, SourceError, SourceFuture};
+use super::{Content, Listing, ReleaseSource, RemoteFile, Resolved, SourceError, SourceFuture, room::Share};
 use crate::http::{Client, Credentials, HttpError, Network, Place, Redirects, SecretString, Stage, Url};
 
 /// Where the API of github.com is.
@@ -72,6 +72,7 @@ struct Shared {
     api: OnceLock<Api>,
     /// Whether the repository was ever there: if so, what is missing later is not it.
     is_known: AtomicBool,
+    share: Share,
     pages: sync::Mutex<Pages>,
     resolved: Mutex<HashMap<ReleaseTag, (String, Resolved)>>,
 }
@@ -99,6 +100,7 @@ impl GithubSource {
             problem: "is no URL; write one such as https://github.example.com/api/v3",
         })?;
         let credentials = token.map(Credentials::Bearer);
+        let share = network.share(&format!("{}/{owner}", home.host_str().unwrap_or_default()));
         let client = Client::new(network, home, credentials.as_ref(), certificates.as_deref())?;
         Ok(Self {
             shared: Arc::new(Shared {
@@ -106,6 +108,7 @@ impl GithubSource {
                 client,
                 api: OnceLock::new(),
                 is_known: AtomicBool::new(false),
+                share,
                 pages: sync::Mutex::default(),
                 resolved: Mutex::default(),
             }),
@@ -140,7 +143,13 @@ impl Shared {
     async fn list(&self) -> Result<Listing, SourceError> {
         let reading = async {
             let mut pages = self.pages.lock().await;
-            pages.refresh(self.api(), &self.repository).await
+            let listing = pages.refresh(self.api(), &self.repository).await?;
+            let kept = self
+                .share
+                .resize(listing.weight(), &Place::of(self.client.home()).to_string());
+            // What has no room is not remembered either.
+            kept.inspect_err(|_| *pages = Pages::default())?;
+            Ok::<_, SourceError>(listing)
         };
         let read = time::timeout(LISTING, reading).await.unwrap_or_else(|_| {
             Err(SourceError::Http(HttpError::TimedOut {

@@ -16,7 +16,7 @@ use crds::names::ReleaseTag;
 use tokio::task;
 
 use self::index::{Index, is_below};
-use super::{Content, Listing, ReleaseSource, RemoteFile, Resolved, SourceError, SourceFuture};
+use super::{Content, Listing, ReleaseSource, RemoteFile, Resolved, SourceError, SourceFuture, room::Share};
 use crate::http::{Client, Credentials, HeaderValue, Network, Redirects, Request, Response, StatusCode, Url, header};
 
 /// Name of the index in its directory.
@@ -49,6 +49,7 @@ struct Shared {
     /// Of the directory, with a slash at its end.
     directory: Url,
     client: Client,
+    share: Share,
     /// With its entity tag.
     known: Mutex<Option<(HeaderValue, Arc<Index>)>>,
 }
@@ -71,10 +72,12 @@ impl HttpSource {
         directory.set_path(&path);
         let (credentials, certificates) = (options.credentials.as_ref(), options.certificates.as_deref());
         let client = Client::new(network, directory.clone(), credentials, certificates)?;
+        let share = network.share(directory.host_str().unwrap_or_default());
         Ok(Self {
             shared: Arc::new(Shared {
                 directory,
                 client,
+                share,
                 known: Mutex::default(),
             }),
         })
@@ -117,6 +120,7 @@ impl Shared {
         }
         let etag = response.headers().get(header::ETAG).cloned();
         let bytes = response.bytes(LONGEST_INDEX).await?;
+        self.share.resize(bytes.len(), &place)?;
         // Of its full length it takes a good part of a second.
         let parsed = task::spawn_blocking(move || Index::parse(&bytes, &place)).await;
         let index = Arc::new(parsed.map_err(|_| SourceError::Stopped)??);

@@ -34,7 +34,10 @@ use self::{
     registry::Registry,
     tags::{MAX_PAGE_BYTES, MAX_PAGES, MAX_TAGS, Next, PAGE},
 };
-use super::{Content, ListedRelease, Listing, ReleaseSource, RemoteFile, Resolved, SourceError, SourceFuture, beside};
+use super::{
+    Content, ListedRelease, Listing, ReleaseSource, RemoteFile, Resolved, SourceError, SourceFuture, beside,
+    room::Share,
+};
 use crate::{
     Digest, Evidence,
     files::tag_of_directory,
@@ -75,6 +78,7 @@ pub struct OciSource {
 
 #[derive(Debug)]
 struct Shared {
+    share: Share,
     registry: Registry,
     /// When the releases that were resolved had been pushed; none where the manifest does not tell.
     dates: Mutex<BTreeMap<ReleaseTag, Option<Timestamp>>>,
@@ -83,8 +87,10 @@ struct Shared {
 impl OciSource {
     /// A source that asks nobody yet.
     pub fn new(network: &Network, options: OciOptions) -> Result<Self, HttpError> {
+        let share = network.share(&options.repository.publisher());
         Ok(Self {
             shared: Arc::new(Shared {
+                share,
                 registry: Registry::new(network, options)?,
                 dates: Mutex::default(),
             }),
@@ -96,7 +102,12 @@ impl ReleaseSource for OciSource {
     /// A registry does not tell when a tag was pushed. The manifest mostly does, so that those of releases without another order are read,
     /// each once.
     fn list(&self) -> SourceFuture<'_, Listing> {
-        Box::pin(async move { Ok(self.shared.list().await?) })
+        Box::pin(async move {
+            let listing = self.shared.list().await?;
+            let place = self.shared.repository().to_string();
+            self.shared.share.resize(listing.weight(), &place)?;
+            Ok(listing)
+        })
     }
 
     fn resolve<'a>(&'a self, tag: &'a ReleaseTag) -> SourceFuture<'a, Resolved> {

@@ -45,6 +45,12 @@ impl Repository {
         &self.0.name
     }
 
+    /// Who publishes there, as far as the name tells: the host with the first part of the path.
+    pub(super) fn publisher(&self) -> String {
+        let first = self.0.name.split('/').next().unwrap_or_default();
+        format!("{}/{first}", self.0.host)
+    }
+
     /// Where the registry's API has this repository: a URL that ends in a slash.
     pub(super) fn base(&self, plain_http: bool) -> Url {
         let mut base = self.0.base.clone();
