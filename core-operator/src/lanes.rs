@@ -165,6 +165,8 @@ impl<T: Send + Sync + 'static> Lanes<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Display;
+
     use futures::StreamExt;
     use futures::channel::mpsc::{UnboundedReceiver, unbounded};
     use tokio::sync::Semaphore;
@@ -176,7 +178,7 @@ mod tests {
     /// How long a slow chart takes.
     const LONG: Duration = Duration::from_secs(20);
 
-    fn release(namespace: &str, name: impl ToString) -> Whose {
+    fn release(namespace: &str, name: impl Display) -> Whose {
         ObjectRef::new(&name.to_string()).within(namespace)
     }
 
@@ -226,7 +228,7 @@ mod tests {
         }
 
         /// What another of its kind would be.
-        fn with_identity(&self, identity: impl ToString) -> Self {
+        fn with_identity(&self, identity: impl Display) -> Self {
             Self {
                 identity: identity.to_string(),
                 ..self.clone()

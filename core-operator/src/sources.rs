@@ -245,7 +245,9 @@ impl Sources {
 
     /// Keeps in the store what any of these releases needs, whoever looks after it: processes may share a folder, and shards change hands.
     pub(crate) fn keep_for(&self, releases: &[Arc<ClusterStackRelease>]) {
-        self.options.cache.keep(releases.iter().flat_map(|release| pinned(release)).collect());
+        self.options
+            .cache
+            .keep(releases.iter().filter_map(|release| pinned(release)).collect());
     }
 
     /// Ends what nobody needs any more: the followers of other sources, and what they remember of other releases. The usual source stays, and

@@ -42,7 +42,10 @@ pub fn manifest_of(release: &Path) -> Result<String> {
         layer["annotations"] = json!({ "org.opencontainers.image.title": name });
         layer
     });
-    Ok(manifest("application/vnd.scs.cluster-stacks.v1", layers.collect()))
+    Ok(manifest(
+        "application/vnd.scs.cluster-stacks.v1",
+        &layers.collect::<Vec<_>>(),
+    ))
 }
 
 /// What cosign signs of a manifest.
@@ -57,7 +60,7 @@ fn layer(media_type: &str, content: &[u8]) -> Value {
     json!({ "mediaType": media_type, "digest": format!("sha256:{}", sha256(content)), "size": content.len() })
 }
 
-fn manifest(artifact: &str, layers: Vec<Value>) -> String {
+fn manifest(artifact: &str, layers: &[Value]) -> String {
     let config = layer("application/vnd.oci.empty.v1+json", b"{}");
     let manifest = json!({ "schemaVersion": 2, "mediaType": MANIFEST, "artifactType": artifact, "config": config, "layers": layers });
     manifest.to_string()
@@ -105,7 +108,7 @@ impl OciServer {
         let tag = format!("sha256-{}.sig", sha256(manifest_of_release.as_bytes()));
         content.push(
             &tag,
-            manifest("application/vnd.dev.cosign.artifact.sig.v1+json", vec![signed]),
+            manifest("application/vnd.dev.cosign.artifact.sig.v1+json", &[signed]),
         );
     }
 }

@@ -348,8 +348,12 @@ pub async fn build_cluster(journey: &Journey) -> Result<BTreeMap<String, String>
 /// What is there at a station, written by hand: without it, equal worlds might be equally wrong.
 pub fn expected(station: Station) -> Vec<String> {
     let releases: &[&str] = match station {
-        Station::Installed | Station::Repaired | Station::Provided | Station::Adjusted | Station::Deleted => &["v1"],
-        Station::Spread => &["v1"],
+        Station::Installed
+        | Station::Repaired
+        | Station::Provided
+        | Station::Adjusted
+        | Station::Spread
+        | Station::Deleted => &["v1"],
         Station::Replaced | Station::Followed => &["v2"],
         Station::Subscribed => &["v1", "v2"],
         Station::Upgraded => &["v1", "v2", "v3"],

@@ -13,7 +13,7 @@ use crds::policy::HelmProfile;
 use rendering::{ErrorClass, Lane, RenderError, RenderRequest, Rendered, Renderer, Renderings};
 use serde_json::{Value, json};
 
-use charts::{archive, chain, request, values};
+use charts::{DIGEST, archive, chain, request, values};
 
 /// A renderer that keeps nothing.
 fn renderer() -> Renderer {
@@ -468,16 +468,16 @@ fn a_slow_go_template_takes_its_time_from_others_once_and_is_then_rendered_besid
         reads.set(reads.get() + 1);
         Ok(slow.clone())
     };
-    assert_eq!(renderer.lane(CHART), Lane::Quick);
+    assert_eq!(renderer.lane(DIGEST), Lane::Quick);
     for _ in 0..2 {
         let error = renderer.render(&request(&chart), Lane::Quick).unwrap_err();
         assert!(matches!(error, RenderError::TooSlow { .. }), "{error:?}");
         assert_eq!(reads.get(), 1, "the second time it is known");
-        assert_eq!(renderer.lane(CHART), Lane::Slow);
+        assert_eq!(renderer.lane(DIGEST), Lane::Slow);
     }
     let error = renderer.render(&request(&chart), Lane::Slow).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Terminal, "{error:?}");
-    assert_eq!(renderer.lane(CHART), Lane::Slow);
+    assert_eq!(renderer.lane(DIGEST), Lane::Slow);
 }
 
 #[test]
@@ -504,9 +504,9 @@ fn a_chart_that_was_slow_because_the_machine_was_is_quick_again() {
         chart()
     };
     renderer.render(&request(&slowly), Lane::Quick).unwrap_err();
-    assert_eq!(renderer.lane(CHART), Lane::Slow);
+    assert_eq!(renderer.lane(DIGEST), Lane::Slow);
     renderer.render(&request(&chart), Lane::Slow).unwrap();
-    assert_eq!(renderer.lane(CHART), Lane::Quick);
+    assert_eq!(renderer.lane(DIGEST), Lane::Quick);
 }
 
 #[test]

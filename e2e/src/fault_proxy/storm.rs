@@ -387,8 +387,11 @@ mod tests {
             verb: Verb::Update,
             resource: "leases".to_owned(),
         };
-        let fault = |seed| Forecast::of(seed).with_leases().fault(&asked, 0);
-        assert!((0..100).filter_map(fault).count() > 10);
+        let faults = |seed| {
+            let forecast = Forecast::of(seed).with_leases();
+            (0..WRITES).filter_map(|number| forecast.fault(&asked, number)).count()
+        };
+        assert!((0..100).map(faults).sum::<usize>() > 100);
     }
 
     #[test]

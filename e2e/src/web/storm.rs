@@ -160,12 +160,12 @@ impl Trouble {
             }
             Self::Reset => Err(io::ErrorKind::ConnectionAborted.into()),
             Self::Cut => Ok(cut(answer)),
-            Self::OtherBytes => Ok(whole(answer.map(changed))),
+            Self::OtherBytes => Ok(whole(answer.map(|bytes| changed(&bytes)))),
         }
     }
 }
 
-fn changed(bytes: Bytes) -> Bytes {
+fn changed(bytes: &[u8]) -> Bytes {
     let mut bytes = bytes.to_vec();
     if let Some(last) = bytes.last_mut() {
         *last ^= 1;

@@ -126,12 +126,12 @@ async fn a_list_overrules_what_was_known_before_it_whatever_its_version() {
     ]
     .into_iter();
     let (asks, mut asked) = mpsc::unbounded_channel();
-    let client = stub::client(move |asked| match stub::discovery(asked) {
-        Some(answer) => answer.into(),
-        None => {
-            asks.send(()).unwrap();
-            answers.next().unwrap_or(Answer::Watch(Vec::new()))
+    let client = stub::client(move |asked| {
+        if let Some(answer) = stub::discovery(asked) {
+            return answer.into();
         }
+        asks.send(()).unwrap();
+        answers.next().unwrap_or(Answer::Watch(Vec::new()))
     });
     let discovery = Discovery::new(client.clone());
     let (watches, mut notices) = ObjectWatches::new(client, discovery, (LABEL, ""), CancellationToken::new());

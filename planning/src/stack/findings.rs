@@ -56,7 +56,9 @@ fn source(observed: &StackObserved, selection: &Selection, listed: &[&Obstacle])
         }
         Listing::Unavailable { message, outage } => {
             let told = &observed.status.conditions;
-            let outage = outage.as_ref().map(|outage| outage.as_told_before(told, synced, Reason::FailedToSync));
+            let outage = outage
+                .as_ref()
+                .map(|outage| outage.as_told_before(told, synced, Reason::FailedToSync));
             let message = outage.map_or_else(|| message.clone(), |outage| outage.tell(message));
             vec![
                 Finding::holds(client),

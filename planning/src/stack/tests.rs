@@ -155,7 +155,10 @@ fn a_source_that_does_not_answer_is_told_with_since_when_how_often_and_when_next
         outage: Some(outage.clone()),
     };
     let mut observed = observed(&json!({"autoSubscribe": true}), &silent);
-    assert_eq!(ready(&plan(&observed, now())).message, Some(outage.tell("connection refused")));
+    assert_eq!(
+        ready(&plan(&observed, now())).message,
+        Some(outage.tell("connection refused"))
+    );
 
     // A process that starts in the middle of it finds when it began.
     let told = |reason: &str| {
@@ -166,7 +169,10 @@ fn a_source_that_does_not_answer_is_told_with_since_when_how_often_and_when_next
         vec![serde_json::from_value(condition).expect("a condition")]
     };
     let since = "2026-11-20T08:00:00Z".parse().expect("a time");
-    let longer = Outage { since, ..outage.clone() };
+    let longer = Outage {
+        since,
+        ..outage.clone()
+    };
     for (reason, expected) in [("FailedToSync", &longer), ("ReleaseNotFound", &outage)] {
         observed.status.conditions = told(reason);
         let message = ready(&plan(&observed, now())).message.clone();

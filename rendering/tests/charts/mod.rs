@@ -10,6 +10,9 @@ use rendering::{HelmProfile, RenderRequest, Rendered};
 use serde_json::Value;
 use tar::{Builder, Header};
 
+/// What [`request`] calls the chart.
+pub(crate) const DIGEST: &str = "sha256:chart";
+
 const CHART: &str = "apiVersion: v2\nname: c\nversion: 1.0.0\n";
 
 /// A chart named `c` with these files.
@@ -29,7 +32,7 @@ pub(crate) fn archive(files: &[(&str, &str)]) -> Vec<u8> {
 /// The request of a release of a stack for a chart.
 pub(crate) fn request(chart: &dyn Fn() -> Result<Vec<u8>, Box<dyn Error + Send + Sync>>) -> RenderRequest<'_> {
     RenderRequest {
-        chart_digest: "sha256:chart",
+        chart_digest: DIGEST,
         chart,
         release_name: "docker-scs-1-30",
         namespace: "cluster",
