@@ -2,12 +2,14 @@
 //!
 //! Archives come from outside, so nothing is written to disk and nothing is trusted: entries other than files and directories,
 //! names that leave the archive, and more or larger entries than [`MAX_ENTRIES`], [`MAX_ENTRY_BYTES`] and [`MAX_UNPACKED_BYTES`] allow
-//! make the whole archive unusable.
+//! make the whole archive unusable. So do names longer than [`MAX_NAME_BYTES`] and what stands between entries beyond [`MAX_HEADERS_BYTES`],
+//! because the tar reader holds both in memory.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, BTreeSet},
     io::{self, ErrorKind, Read},
     str,
@@ -18,7 +20,10 @@ use serde::Deserialize;
 use tar::EntryType;
 use thiserror::Error;
 
-use crate::description::{self, MAX_BRACKETS, bracket_too_many};
+use crate::{
+    Digest,
+    description::{self, MAX_BRACKETS, bracket_too_many},
+};
 
 /// Helm bounds size but not count; a chart with more files than this is an attack on memory, not a chart.
 pub(crate) const MAX_ENTRIES: usize = 10_000;
@@ -26,6 +31,14 @@ pub(crate) const MAX_ENTRIES: usize = 10_000;
 pub(crate) const MAX_ENTRY_BYTES: u64 = 5 << 20;
 /// Helm's own limit for a whole chart.
 pub(crate) const MAX_UNPACKED_BYTES: u64 = 100 << 20;
+/// What may stand before an entry: long names, attributes and maps of holes. Go has the same bound for each of them.
+pub(crate) const MAX_HEADERS_BYTES: u64 = 1 << 20;
+/// Longest name of an entry, as of a path on Linux.
+pub(crate) const MAX_NAME_BYTES: usize = 4096;
+/// Longest part of such a name, and longest name and version of a chart, as of a file on Linux.
+pub(crate) const MAX_PART_BYTES: usize = 255;
+/// So much of a name is told.
+const TOLD_CHARACTERS: usize = 256;
 
 /// Why an archive cannot be used.
 #[derive(Debug, Error)]
@@ -40,6 +53,17 @@ pub enum ArchiveError {
     /// More bytes than may be unpacked.
     #[error("unpacks to more than {MAX_UNPACKED_BYTES} bytes; keep large files out of charts")]
     TooLarge,
+    /// More than may stand before an entry.
+    #[error("has more than {MAX_HEADERS_BYTES} bytes of names and attributes before one entry; build it again")]
+    LongHeaders,
+    /// An entry with a name that no file on Linux can have.
+    #[error(
+        "has the entry {entry:?}, whose name is longer than {MAX_NAME_BYTES} bytes, or a part of it than {MAX_PART_BYTES}; rename it"
+    )]
+    LongName {
+        /// The beginning of the name inside the archive.
+        entry: String,
+    },
     /// More entries than may be unpacked.
     #[error("has more than {MAX_ENTRIES} entries; keep generated files out of charts")]
     TooManyEntries,
@@ -118,42 +142,56 @@ impl Contents {
 /// What a `Chart.yaml` must say.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct ChartIdentity {
+    #[serde(deserialize_with = "name")]
     pub(crate) name: String,
     #[serde(deserialize_with = "scalar")]
     pub(crate) version: String,
 }
 
+fn name<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    short(String::deserialize(deserializer)?)
+}
+
 /// YAML reads an unquoted `1.2` as a number; Helm takes it as text.
 fn scalar<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     match serde_yaml::Value::deserialize(deserializer)? {
-        serde_yaml::Value::String(text) if !text.is_empty() => Ok(text),
+        serde_yaml::Value::String(text) if !text.is_empty() => short(text),
         serde_yaml::Value::Number(number) => Ok(number.to_string()),
         _ => Err(serde::de::Error::custom("version must be a text")),
     }
 }
 
+/// There may be thousands of charts in an archive.
+fn short<E: serde::de::Error>(text: String) -> Result<String, E> {
+    if text.len() > MAX_PART_BYTES {
+        return Err(E::custom("name and version have at most 255 bytes"));
+    }
+    Ok(text)
+}
+
 /// Reads the whole archive, to the checksum at its end.
 pub(crate) fn inspect(compressed: impl Read) -> Result<Contents, ArchiveError> {
+    let allowed = Cell::new(MAX_HEADERS_BYTES);
     let mut archive = tar::Archive::new(BoundedReader {
         inner: MultiGzDecoder::new(compressed),
         left: MAX_UNPACKED_BYTES,
+        allowed: &allowed,
     });
     let mut contents = Contents::default();
+    // By digest: ten thousand names are a lot of memory.
     let mut files = BTreeSet::new();
     for (index, entry) in archive.entries().map_err(unpack)?.enumerate() {
         if index == MAX_ENTRIES {
             return Err(ArchiveError::TooManyEntries);
         }
         let mut entry = entry.map_err(unpack)?;
+        allowed.set(MAX_HEADERS_BYTES.saturating_add(entry.size()));
         let kind = entry.header().entry_type();
         // Metadata that git and pax add for the whole archive.
         if kind == EntryType::XGlobalHeader {
             continue;
         }
-        let printed = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-        let Some(parts) = parts_inside(&entry.path_bytes()) else {
-            return Err(ArchiveError::OutsideName { entry: printed });
-        };
+        let (parts, printed) = named(&entry.path_bytes())?;
         if !matches!(kind, EntryType::Regular | EntryType::Continuous | EntryType::Directory) {
             return Err(ArchiveError::NotAFile { entry: printed });
         }
@@ -176,7 +214,7 @@ pub(crate) fn inspect(compressed: impl Read) -> Result<Contents, ArchiveError> {
         if let Some(top) = top {
             contents.directories.entry(top.clone()).or_default();
         }
-        if kind != EntryType::Directory && !files.insert(parts.join("/")) {
+        if kind != EntryType::Directory && !files.insert(Digest::of(parts.join("/").as_bytes())) {
             return Err(ArchiveError::DuplicateEntry { entry: printed });
         }
         if is_chart {
@@ -184,8 +222,28 @@ pub(crate) fn inspect(compressed: impl Read) -> Result<Contents, ArchiveError> {
             contents.directories.insert(parts[0].clone(), Some(chart));
         }
     }
+    allowed.set(MAX_UNPACKED_BYTES);
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(unpack)?;
     Ok(contents)
+}
+
+/// The parts of the name of an entry, and as much of it as is told.
+fn named(name: &[u8]) -> Result<(Vec<String>, String), ArchiveError> {
+    let beginning = &name[..name.len().min(MAX_NAME_BYTES)];
+    let told = String::from_utf8_lossy(beginning)
+        .chars()
+        .take(TOLD_CHARACTERS)
+        .collect();
+    if name.len() > MAX_NAME_BYTES {
+        return Err(ArchiveError::LongName { entry: told });
+    }
+    match parts_inside(name) {
+        None => Err(ArchiveError::OutsideName { entry: told }),
+        Some(parts) if parts.iter().any(|part| part.len() > MAX_PART_BYTES) => {
+            Err(ArchiveError::LongName { entry: told })
+        }
+        Some(parts) => Ok((parts, told)),
+    }
 }
 
 fn read_chart(entry: &mut impl Read, name: String) -> Result<ChartIdentity, ArchiveError> {
@@ -211,20 +269,26 @@ fn parts_inside(name: &[u8]) -> Option<Vec<String>> {
 fn unpack(source: io::Error) -> ArchiveError {
     match source.kind() {
         ErrorKind::FileTooLarge => ArchiveError::TooLarge,
+        ErrorKind::InvalidFilename => ArchiveError::LongHeaders,
         _ => ArchiveError::Unpack { source },
     }
 }
 
-/// Fails, instead of ending, when more comes than may come: the tar reader holds long names and pax headers in memory.
-struct BoundedReader<R> {
+/// Fails, instead of ending, when more comes than may come: the tar reader holds in memory what stands before an entry.
+struct BoundedReader<'cell, R> {
     inner: R,
+    /// Bytes in all.
     left: u64,
+    /// Bytes until somebody allows more.
+    allowed: &'cell Cell<u64>,
 }
 
-impl<R: Read> Read for BoundedReader<R> {
+impl<R: Read> Read for BoundedReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
-        self.left = self.left.checked_sub(count as u64).ok_or(ErrorKind::FileTooLarge)?;
+        let spend = |left: u64, why: ErrorKind| left.checked_sub(count as u64).ok_or(why);
+        self.left = spend(self.left, ErrorKind::FileTooLarge)?;
+        self.allowed.set(spend(self.allowed.get(), ErrorKind::InvalidFilename)?);
         Ok(count)
     }
 }

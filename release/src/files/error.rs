@@ -5,7 +5,7 @@ use std::io;
 use crds::{names::KubernetesMinor, release_files::ReleaseFileError};
 use thiserror::Error;
 
-use super::MAX_FILES;
+use super::{MAX_FILES, MAX_NAME_BYTES, MAX_RELEASE_BYTES};
 use crate::{ErrorClass, archive::ArchiveError, description::MAX_BRACKETS};
 
 /// Why the files of a release cannot be used. Every message begins with the file it speaks of.
@@ -50,7 +50,9 @@ pub enum ReleaseError {
         kind: &'static str,
     },
     /// A file name that cannot be part of a manifest.
-    #[error("{file:?}: file names must be printable ASCII without spaces and slashes")]
+    #[error(
+        "{file:?}: file names must be printable ASCII of at most {MAX_NAME_BYTES} bytes, without spaces and slashes"
+    )]
     FileName {
         /// Name of the file.
         file: String,
@@ -78,6 +80,14 @@ pub enum ReleaseError {
         size: u64,
         /// The bound.
         limit: u64,
+    },
+    /// Files that are too large together.
+    #[error(
+        "release: its files have {size} bytes or more, and may have {MAX_RELEASE_BYTES} together; keep images out of it"
+    )]
+    TooLarge {
+        /// Bytes of the files, as far as they are known.
+        size: u64,
     },
     /// A description that would keep the parser busy.
     #[error(
@@ -162,7 +172,10 @@ impl ReleaseError {
             Self::ReadDirectory { .. } | Self::ReadFile { .. } => "ReleaseUnreadable",
             Self::Changed { .. } => "ReleaseChanged",
             Self::MissingFile { .. } => "ReleaseIncomplete",
-            Self::TooManyFiles { .. } | Self::FileTooLarge { .. } | Self::TooManyBrackets { .. } => "ReleaseTooLarge",
+            Self::TooManyFiles { .. }
+            | Self::FileTooLarge { .. }
+            | Self::TooLarge { .. }
+            | Self::TooManyBrackets { .. } => "ReleaseTooLarge",
             Self::VersionContradictsTag { .. } | Self::KubernetesContradictsTag { .. } => "MetadataContradictsTag",
             Self::NotAFile { .. } | Self::FileName { .. } | Self::DuplicateFile { .. } | Self::Parse { .. } => {
                 "ReleaseFileInvalid"

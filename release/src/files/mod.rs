@@ -30,6 +30,9 @@ pub(crate) const MAX_ARCHIVE_BYTES: u64 = 100 << 20;
 /// Largest file of any other kind, in bytes, unless it is a description.
 pub(crate) const MAX_TEXT_BYTES: u64 = 5 << 20;
 
+/// Largest release, in bytes of all files: real ones stay below 300 KiB.
+pub(crate) const MAX_RELEASE_BYTES: u64 = 256 << 20;
+
 /// One file of a release, pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileRef {
@@ -114,10 +117,21 @@ impl Release {
     }
 }
 
+/// Longest name of a file, in bytes, as on Linux.
+pub(crate) const MAX_NAME_BYTES: usize = 255;
+
 /// Whether a file of a release may have this name: it is one line of a manifest, and one file in one directory on every system.
 pub(crate) fn is_file_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'/' | b'\\');
-    !name.is_empty() && name.bytes().all(plain)
+    (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(plain)
+}
+
+/// Refuses a release whose files have too many bytes together.
+pub(crate) fn bounded_together(size: u64) -> Result<(), ReleaseError> {
+    if size > MAX_RELEASE_BYTES {
+        return Err(ReleaseError::TooLarge { size });
+    }
+    Ok(())
 }
 
 /// The largest size, in bytes, of a file of this name.

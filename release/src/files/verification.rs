@@ -17,8 +17,8 @@ use crds::{
 };
 
 use super::{
-    AddonConfiguration, FileRef, MAX_FILES, Release, ReleaseError, addon_chart_name, class_chart_name, is_file_name,
-    limit,
+    AddonConfiguration, FileRef, MAX_FILES, Release, ReleaseError, addon_chart_name, bounded_together,
+    class_chart_name, is_file_name, limit,
 };
 use crate::{
     Digest,
@@ -114,9 +114,13 @@ fn kind_of(status: &Status) -> &'static str {
 }
 
 pub(super) fn open(directory: &Path, tag: &ReleaseTag) -> Result<Release, ReleaseError> {
+    let stamps = stamps(directory)?;
+    let parts = stamps.iter().filter(|(name, _)| !is_beside(name));
+    // One that is too large by itself is told by its name.
+    bounded_together(parts.map(|(name, stamp)| stamp.size.min(limit(name))).sum())?;
     let mut reading = Reading {
         directory,
-        stamps: stamps(directory)?,
+        stamps,
         files: BTreeMap::new(),
     };
 

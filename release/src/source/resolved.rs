@@ -6,7 +6,7 @@ use crds::names::ReleaseTag;
 
 use crate::{
     Digest, FileRef, ReleaseError,
-    files::{MAX_FILES, is_file_name, limit},
+    files::{MAX_FILES, MAX_NAME_BYTES, bounded_together, is_file_name, limit},
     trust::sums::is_beside,
 };
 
@@ -40,7 +40,8 @@ impl Resolved {
         let (mut kept, mut beside) = (Vec::new(), Vec::new());
         for file in files {
             if !is_file_name(&file.name) {
-                return Err(ReleaseError::FileName { file: file.name });
+                let file = file.name.chars().take(MAX_NAME_BYTES).collect();
+                return Err(ReleaseError::FileName { file });
             }
             if file.name.starts_with('.') {
                 continue;
@@ -68,6 +69,7 @@ impl Resolved {
             }
             kept.push(file);
         }
+        bounded_together(kept.iter().filter_map(|file| file.size).sum())?;
         kept.sort_by(|left, right| left.name.cmp(&right.name));
         beside.sort_by(|left, right| left.name.cmp(&right.name));
         Ok(Self {
@@ -171,15 +173,26 @@ mod tests {
             (vec![file("a\\b")], "file names must be"),
             (vec![file("a b")], "file names must be"),
             (vec![file("")], "file names must be"),
+            (vec![file(&"a".repeat(256))], "of at most 255 bytes"),
             (vec![file("a"), file("a")], "a: is there twice"),
             (
                 vec![large("metadata.yaml", 2 << 30)],
                 "metadata.yaml: has 2147483648 bytes",
             ),
+            (vec![file(&" ".repeat(1 << 20))], "of at most 255 bytes"),
             (crowd().collect(), "is one file too many"),
+            (
+                vec![
+                    large("a.tgz", 100 << 20),
+                    large("b.tgz", 100 << 20),
+                    large("c.tgz", 57 << 20),
+                ],
+                "its files have 269484032 bytes or more, and may have 268435456 together",
+            ),
         ] {
             let error = resolved(files).expect_err(words);
             assert!(error.contains(words), "{error}");
+            assert!(error.len() < 1000, "{error}");
         }
     }
 

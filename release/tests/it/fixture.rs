@@ -58,6 +58,29 @@ impl Archive {
         self
     }
 
+    /// An entry with this long name, in the way of GNU.
+    pub(crate) fn long(self, kind: EntryType, name: &str) -> Self {
+        let named = self.entry(EntryType::GNULongName, "././@LongLink", None, name.as_bytes());
+        named.entry(kind, "short", Some("link"), b"")
+    }
+
+    /// A file with nothing in it and a map of its holes in this many blocks.
+    pub(crate) fn sparse(mut self, name: &str, blocks: usize) -> Self {
+        let mut header = Header::new_gnu();
+        header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_entry_type(EntryType::GNUSparse);
+        header.set_size(0);
+        if let Some(gnu) = header.as_gnu_mut() {
+            gnu.isextended[0] = 1;
+            gnu.realsize[0] = b'0';
+        }
+        header.set_cksum();
+        let mut map = vec![0; 512 * blocks];
+        (1..blocks).for_each(|block| map[512 * block - 8] = 1);
+        self.0.append(&header, map.as_slice()).expect("memory takes every byte");
+        self
+    }
+
     pub(crate) fn bytes(self) -> Vec<u8> {
         let encoder = self.0.into_inner().expect("memory takes every byte");
         encoder.finish().expect("memory takes every byte")

@@ -1,6 +1,6 @@
 //! Directories that are no usable release: each is refused with the file and the reason, and none is read beyond its bounds.
 
-use std::{fs, os::unix::fs::symlink, path::Path};
+use std::{env, fs, os::unix::fs::symlink, path::Path, process::Command};
 
 use release::{ErrorClass, Release};
 use tar::EntryType;
@@ -103,6 +103,15 @@ fn files_beyond_the_bounds_are_refused_unread() {
     );
     // Sparse: it takes no space, and reading it all would take seconds.
     says(&grow(CLASS, 1 << 40), &[CLASS, "bytes"]);
+    let together = refusal(|directory| {
+        for name in ["a.tgz", "b.tgz", "c.tgz"] {
+            fs::File::create(directory.join(name))
+                .unwrap()
+                .set_len(90 << 20)
+                .unwrap();
+        }
+    });
+    says(&together, &["release: its files have", "may have 268435456 together"]);
     let many =
         refusal(|directory| (0..64).for_each(|index| fs::write(directory.join(format!("more-{index}")), "").unwrap()));
     says(&many, &["one file too many"]);
@@ -167,6 +176,93 @@ fn f37_archives_that_unpack_to_too_much_are_refused() {
         archive.file(&format!("chart/{index}"), b"")
     });
     says(&refusal_of_class_chart(many), &[CLASS, "more than 10000 entries"]);
+}
+
+#[test]
+fn f37_names_and_attributes_before_an_entry_are_bounded() {
+    let long = vec![b'a'; 2 << 20];
+    let attribute = [format!("{} comment=", long.len() + 17).as_bytes(), &long, b"\n"].concat();
+    let chart = || Archive::chart("chart");
+    for archive in [
+        chart().entry(EntryType::GNULongName, "././@LongLink", None, &long),
+        chart().entry(EntryType::GNULongLink, "././@LongLink", None, &long),
+        chart().entry(EntryType::XHeader, "attributes", None, &attribute),
+        chart().sparse("chart/holes", 4096),
+    ] {
+        let refusal = refusal_of_class_chart(archive.file("chart/file", b""));
+        says(&refusal, &[CLASS, "more than 1048576 bytes of names and attributes"]);
+    }
+}
+
+#[test]
+fn f37_names_that_no_file_can_have_are_refused_and_told_in_short() {
+    let (parts, part) = ("c/".repeat(2500), "c".repeat(256));
+    for (kind, name, words) in [
+        (EntryType::Regular, &parts, "longer than 4096 bytes"),
+        (EntryType::Symlink, &parts, "longer than 4096 bytes"),
+        (EntryType::Regular, &part, "or a part of it than 255"),
+        (EntryType::Symlink, &parts[..4000].to_owned(), "neither a file"),
+        (
+            EntryType::Regular,
+            &format!("../{}", &parts[..4000]),
+            "leaves the archive",
+        ),
+    ] {
+        let refusal = refusal_of_class_chart(Archive::chart("chart").long(kind, name));
+        says(&refusal, &[CLASS, words]);
+        assert!(refusal.len() < 600, "{} bytes: {refusal}", refusal.len());
+    }
+    let longest = "c/".repeat(2048);
+    let root = TempDir::new().unwrap();
+    let directory = good_release(root.path(), TAG);
+    let stem = "docker-harbor-1-34-cluster-class";
+    let chart = Archive::chart(stem).long(EntryType::Regular, &format!("{stem}/{}", &longest[..4000]));
+    fs::write(directory.join(CLASS), chart.bytes()).unwrap();
+    Release::open(&directory, &tag(TAG)).expect("names that files have are none to refuse");
+}
+
+#[test]
+fn charts_are_named_in_short() {
+    let text = format!("name: {}\nversion: v1\n", "a".repeat(256));
+    let archive = Archive::new().file("chart/Chart.yaml", text.as_bytes());
+    says(&refusal_of_class_chart(archive), &[CLASS, "at most 255 bytes"]);
+}
+
+/// Where a test finds the release that it opens in a process of its own.
+const DIRECTORY: &str = "ARCHIVE_TEST_DIRECTORY";
+
+#[test]
+fn f37_archive_of_a_long_name_takes_no_memory() {
+    let root = TempDir::new().unwrap();
+    let directory = good_release(root.path(), TAG);
+    for kind in [EntryType::Regular, EntryType::Symlink] {
+        let archive = Archive::chart("chart").long(kind, &"c/".repeat(8 << 20));
+        fs::write(directory.join(CLASS), archive.bytes()).unwrap();
+        let opened = Command::new(env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "hostile_releases::opens_in_little_memory",
+                "--ignored",
+                "--nocapture",
+            ])
+            .env(DIRECTORY, &directory)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&opened.stdout).into_owned();
+        assert!(opened.status.success() && said.contains("1 passed"), "{said}");
+    }
+}
+
+#[test]
+#[ignore = "is started as a process of its own"]
+fn opens_in_little_memory() {
+    let directory = env::var_os(DIRECTORY).expect("the test that starts this one names a release");
+    let refused = Release::open(Path::new(&directory), &tag(TAG)).is_err();
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kibibytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    println!("refused: {refused}, {kibibytes} KiB");
+    assert!(refused && kibibytes < 64 << 10, "refused: {refused}, {kibibytes} KiB");
 }
 
 #[test]
