@@ -5,6 +5,7 @@
 //! resolved to, by whoever keeps it.
 
 mod beside;
+mod bounded;
 mod directory;
 mod error;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -520,6 +520,51 @@ async fn page_without_end_is_refused_at_the_limit() {
 }
 
 #[tokio::test]
+async fn page_of_more_entries_than_were_asked_for_is_refused() {
+    let lines = |count| vec![r#"{"tag_name":"d-h-1-34-v1"}"#; count].join(",");
+    let error = list(Reply::of(200, &[], format!("[{}]", lines(101)))).await;
+    assert!(
+        chain(&error).contains("more than the 100 entries of a page"),
+        "{error:?}"
+    );
+    assert_eq!(error.class(), ErrorClass::Transient);
+
+    let asset = |id: usize| json!({ "id": id, "name": format!("a-{id}"), "state": "uploaded", "size": 1 });
+    let assets = move |count| json!((0..count).map(asset).collect::<Vec<_>>());
+    let stub = Stub::new(move |asked| {
+        let body = if asked.target.contains("/assets") {
+            assets(101)
+        } else {
+            json!({ "id": 7, "assets": assets(60) })
+        };
+        Reply::of(200, &[], body.to_string())
+    })
+    .await;
+    let error = source(&stub).resolve(&tag(TAG)).await.unwrap_err();
+    assert!(
+        chain(&error).contains("more than the 100 entries of a page"),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn texts_of_github_are_kept_to_their_bound() {
+    let long = "x".repeat(1 << 20);
+    let page = format!(r#"[{{"tag_name":"{long}"}}]"#);
+    let etag = format!("\"{}\"", "e".repeat(300));
+    let stub = Stub::new(move |_| Reply::of(200, &[("ETag", etag.as_str())], &page)).await;
+    let source = source(&stub);
+    for _ in 0..2 {
+        assert_eq!(source.list().await.unwrap().foreign, ["x".repeat(256)]);
+    }
+    let is_conditional = |asked: &Asked| asked.header("if-none-match").is_some();
+    assert!(
+        !stub.asked().iter().any(is_conditional),
+        "a tag of any length would be kept for each page"
+    );
+}
+
+#[tokio::test]
 async fn a11_limits_are_waited_for_in_each_of_the_ways_that_github_tells_them() {
     let in_ten_minutes = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 600;
     let reset = in_ten_minutes.to_string();

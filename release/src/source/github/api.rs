@@ -11,14 +11,28 @@ use http_body_util::{BodyDataStream, BodyExt, combinators::BoxBody};
 use jiff::Timestamp;
 use octocrab::AuthState;
 use octocrab::{GitHubError, Octocrab, OctocrabBuilder};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, Error as _},
+};
 use tokio_util::io::StreamReader;
 
-use super::transport::{Streamed, Transport};
+use super::{
+    SHOWN_ASSETS,
+    transport::{Streamed, Transport},
+};
 use crate::{
     http::{self as guarded, Client, HttpError, Redirects},
-    source::{Content, SourceError},
+    source::{
+        Content, SourceError,
+        bounded::{AtMost, Text},
+    },
 };
+
+/// Entries on one page; more are not given.
+pub(super) const PER_PAGE: usize = 100;
+/// Longest entity tag that is remembered; those of GitHub have 68 characters.
+const LONGEST_ETAG: usize = 256;
 
 /// What GitHub asks for when a secondary limit is hit and nothing says for how long.
 const SECONDARY_WAIT: Duration = Duration::from_mins(1);
@@ -56,12 +70,12 @@ pub(super) struct Fresh<T> {
 /// A release as a list shows it; what we do not need is not even kept while it is parsed.
 #[derive(Debug, Deserialize)]
 pub(super) struct ReleaseLine {
-    pub(super) tag_name: String,
+    pub(super) tag_name: Text,
     #[serde(default)]
     pub(super) draft: bool,
     pub(super) published_at: Option<Timestamp>,
     #[serde(default)]
-    pub(super) assets: Vec<Asset>,
+    pub(super) assets: AtMost<Asset, SHOWN_ASSETS>,
 }
 
 /// A release with its files.
@@ -71,19 +85,22 @@ pub(super) struct WholeRelease {
     #[serde(default)]
     pub(super) draft: bool,
     #[serde(default)]
-    pub(super) assets: Vec<Asset>,
+    pub(super) assets: AtMost<Asset, SHOWN_ASSETS>,
 }
 
 /// A file of a release.
 #[derive(Debug, Deserialize)]
 pub(super) struct Asset {
     pub(super) id: u64,
-    pub(super) name: String,
-    pub(super) state: String,
+    pub(super) name: Text,
+    pub(super) state: Text,
     pub(super) size: u64,
     /// `sha256:…`, or what other algorithms there will be; absent for what was uploaded before June 2025 and on older servers.
-    pub(super) digest: Option<String>,
+    pub(super) digest: Option<Text>,
 }
+
+/// A page of a list.
+pub(super) type Page<T> = AtMost<T, PER_PAGE>;
 
 impl Api {
     /// Must be called where an async runtime is: octocrab starts a task.
@@ -96,6 +113,17 @@ impl Api {
             .build();
         let Ok(crab) = built;
         Self { crab, client }
+    }
+
+    /// The entries of a page, if there are no more than were asked for.
+    pub(super) fn entries<T>(&self, page: Page<T>) -> Result<Vec<T>, SourceError> {
+        if page.is_cut {
+            return Err(SourceError::Unintelligible {
+                place: self.place(),
+                source: serde_json::Error::custom(format_args!("more than the {PER_PAGE} entries of a page")),
+            });
+        }
+        Ok(page.entries)
     }
 
     /// Asks for JSON, unless it is still what it was.
@@ -123,7 +151,9 @@ impl Api {
         let text = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
         Ok(Answer::New(Fresh {
             content,
-            etag: text(header::ETAG).map(str::to_owned),
+            etag: text(header::ETAG)
+                .filter(|etag| etag.len() <= LONGEST_ETAG)
+                .map(str::to_owned),
             has_next: text(header::LINK).is_some_and(has_next),
         }))
     }

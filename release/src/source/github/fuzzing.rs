@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::{HeaderMap, header};
 
 use super::{
-    api::{Asset, LONGEST_MESSAGE, ReleaseLine, WholeRelease, has_next, used_up, words},
+    api::{Asset, LONGEST_MESSAGE, PER_PAGE, Page, ReleaseLine, WholeRelease, has_next, used_up, words},
     pages::{self, listing_of},
     resolved,
 };
@@ -26,10 +26,11 @@ const TAG: &str = "docker-harbor-1-34-v1";
 pub fn github(input: &[u8]) -> Outcome {
     let message = words(&String::from_utf8_lossy(input));
     assert!(message.chars().count() <= LONGEST_MESSAGE && !message.contains(char::is_control));
-    let lines = match serde_json::from_slice::<Vec<ReleaseLine>>(input) {
+    let lines = match serde_json::from_slice::<Page<ReleaseLine>>(input) {
         Ok(lines) => {
-            let count = lines.len();
-            let listing = listing_of(lines);
+            let count = lines.entries.len();
+            assert!(count <= PER_PAGE);
+            let listing = listing_of(lines.entries);
             assert!(listing.releases.is_sorted_by(|left, right| left.tag < right.tag));
             assert!(listing.foreign.is_sorted_by(|left, right| left < right));
             assert!(
@@ -54,8 +55,8 @@ pub fn github(input: &[u8]) -> Outcome {
             refused(&error, error.class(), error.reason())
         }
     };
-    let release = serde_json::from_slice::<WholeRelease>(input).map(|release| files(release.assets));
-    let page = serde_json::from_slice::<Vec<Asset>>(input).map(files);
+    let release = serde_json::from_slice::<WholeRelease>(input).map(|release| files(release.assets.entries));
+    let page = serde_json::from_slice::<Page<Asset>>(input).map(|page| files(page.entries));
     [Some(lines), release.ok(), page.ok()]
         .into_iter()
         .flatten()

@@ -25,10 +25,12 @@ use crds::names::ReleaseTag;
 use tokio::{sync, time};
 
 use self::{
-    api::{Answer, Api, Asset, Fresh, WholeRelease},
+    api::{Answer, Api, Asset, Fresh, PER_PAGE, Page, WholeRelease},
     pages::Pages,
 };
-use super::{Content, Listing, ReleaseSource, RemoteFile, Resolved, SourceError, SourceFuture, room::Share};
+use super::{
+    Content, Listing, ReleaseSource, RemoteFile, Resolved, SourceError, SourceFuture, bounded::Text, room::Share,
+};
 use crate::http::{Client, Credentials, HttpError, Network, Place, Redirects, SecretString, Stage, Url};
 
 /// Where the API of github.com is.
@@ -185,9 +187,9 @@ impl Shared {
         if content.draft {
             return Err(SourceError::MissingRelease { tag: tag.clone() });
         }
-        let is_whole = content.assets.len() < SHOWN_ASSETS;
+        let is_whole = content.assets.entries.len() < SHOWN_ASSETS;
         let assets = if is_whole {
-            content.assets
+            content.assets.entries
         } else {
             self.assets(content.id).await?
         };
@@ -219,12 +221,15 @@ impl Shared {
     async fn assets(&self, release: u64) -> Result<Vec<Asset>, SourceError> {
         let mut assets = Vec::new();
         for page in 1..=MAX_ASSET_PAGES {
-            let route = format!("{}/releases/{release}/assets?per_page=100&page={page}", self.repository);
-            let Answer::New(Fresh { content, has_next, .. }) = self.api().read::<Vec<Asset>>(&route, None).await?
+            let route = format!(
+                "{}/releases/{release}/assets?per_page={PER_PAGE}&page={page}",
+                self.repository
+            );
+            let Answer::New(Fresh { content, has_next, .. }) = self.api().read::<Page<Asset>>(&route, None).await?
             else {
                 break;
             };
-            assets.extend(content);
+            assets.extend(self.api().entries(content)?);
             if !has_next {
                 break;
             }
@@ -275,18 +280,18 @@ fn resolved(tag: &ReleaseTag, assets: Vec<Asset>) -> Result<Resolved, SourceErro
     if assets.is_empty() {
         return Err(SourceError::NoFiles { tag: tag.clone() });
     }
-    if let Some(asset) = assets.iter().find(|asset| asset.state != "uploaded") {
+    if let Some(asset) = assets.iter().find(|asset| asset.state.0 != "uploaded") {
         return Err(SourceError::Unfinished {
             tag: Box::new(tag.clone()),
-            file: asset.name.chars().take(256).collect(),
+            file: asset.name.0.clone(),
         });
     }
     let files = assets.into_iter().map(|asset| RemoteFile {
         location: format!("assets/{}", asset.id),
-        name: asset.name,
+        name: asset.name.0,
         size: Some(asset.size),
         // Of another algorithm, or none: then the digest is known when the file is here.
-        sha256: asset.digest.and_then(|digest| digest.parse().ok()),
+        sha256: asset.digest.and_then(|Text(digest)| digest.parse().ok()),
     });
     Resolved::new(tag.clone(), files).map_err(|source| SourceError::UnusableRelease {
         tag: tag.clone(),

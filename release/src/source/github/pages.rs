@@ -13,13 +13,11 @@ use jiff::Timestamp;
 
 use super::{
     SHOWN_ASSETS,
-    api::{Answer, Api, Fresh, ReleaseLine},
+    api::{self, Answer, Api, Fresh, PER_PAGE, ReleaseLine},
     resolved,
 };
-use crate::source::{ListedRelease, Listing, SourceError};
+use crate::source::{ListedRelease, Listing, SourceError, bounded::Text};
 
-/// Releases on one page; more are not given.
-const PER_PAGE: usize = 100;
 /// GitHub shows the first 10,000 releases.
 const MAX_PAGES: usize = 100;
 /// Readings before a list counts as one that never rests.
@@ -51,7 +49,7 @@ enum Line {
 impl Line {
     fn of(line: ReleaseLine) -> Self {
         let ReleaseLine {
-            tag_name,
+            tag_name: Text(tag_name),
             published_at,
             assets,
             ..
@@ -60,8 +58,8 @@ impl Line {
             return Self::Foreign(tag_name.chars().take(LONGEST_NAME).collect());
         };
         // With so many it may have more than it shows.
-        let is_whole = assets.len() < SHOWN_ASSETS;
-        let resolved = is_whole.then(|| resolved(&tag, assets).ok()).flatten();
+        let is_whole = assets.entries.len() < SHOWN_ASSETS;
+        let resolved = is_whole.then(|| resolved(&tag, assets.entries).ok()).flatten();
         Self::Release(ListedRelease::of(tag, published_at).with_files(resolved.as_ref()))
     }
 
@@ -179,7 +177,7 @@ async fn read_once(
 /// One page, if it is another than the one of this entity tag.
 async fn read(api: &Api, repository: &str, index: usize, etag: Option<&str>) -> Result<Option<Page>, SourceError> {
     let route = format!("{repository}/releases?per_page={PER_PAGE}&page={}", index + 1);
-    let answer = api.read::<Vec<ReleaseLine>>(&route, etag).await?;
+    let answer = api.read::<api::Page<ReleaseLine>>(&route, etag).await?;
     let Answer::New(Fresh {
         content,
         etag,
@@ -190,7 +188,7 @@ async fn read(api: &Api, repository: &str, index: usize, etag: Option<&str>) -> 
     };
     Ok(Some(Page {
         etag,
-        lines: lines(content),
+        lines: lines(api.entries(content)?),
         has_next,
     }))
 }

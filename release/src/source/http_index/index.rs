@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::{
     Digest,
-    source::{ListedRelease, Listing, RemoteFile, Resolved, SourceError},
+    source::{ListedRelease, Listing, RemoteFile, Resolved, SourceError, bounded::AtMost},
 };
 
 /// The one version of the format.
@@ -45,7 +45,7 @@ struct Head {
 
 #[derive(Deserialize)]
 struct Text {
-    releases: Vec<ReleaseText>,
+    releases: AtMost<ReleaseText, MAX_RELEASES>,
 }
 
 #[derive(Deserialize)]
@@ -81,14 +81,14 @@ impl Index {
             });
         }
         let Text { releases } = serde_json::from_slice(bytes).map_err(unintelligible)?;
-        if releases.len() > MAX_RELEASES {
+        if releases.is_cut {
             return Err(SourceError::TooManyReleases {
                 place: place.to_owned(),
                 limit: MAX_RELEASES,
             });
         }
         let mut index = Self::default();
-        for release in releases {
+        for release in releases.entries {
             index.add(release);
         }
         index.foreign.sort();
