@@ -18,6 +18,7 @@ use super::{
     disk::{Disk, Partial},
     identities::Identities,
     inspection::{Inspected, Opened, Place, inspect, place, size},
+    reservation::Reservation,
     space::{Entry, Room, Space},
     usage::{Counters, count},
 };
@@ -35,12 +36,12 @@ pub(super) struct Contents {
     pub(super) counters: Counters,
     state: Mutex<State>,
     /// One at a time, so that no two evict more than is necessary.
-    making_room: Mutex<()>,
+    pub(super) making_room: Mutex<()>,
 }
 
 #[derive(Debug)]
-struct State {
-    space: Space,
+pub(super) struct State {
+    pub(super) space: Space,
     verified: BTreeMap<Digest, Verified>,
     /// What cannot be used and could not be removed, such as on a disk that can only be read.
     rotten: BTreeMap<Digest, Option<Stamps>>,
@@ -53,13 +54,6 @@ struct State {
 struct Verified {
     stamps: Stamps,
     opened: BTreeMap<ReleaseTag, Opened>,
-}
-
-/// Bytes that a download will take or has taken. Given back when it is dropped.
-#[derive(Debug)]
-pub(super) struct Reservation<'contents> {
-    contents: &'contents Contents,
-    bytes: u64,
 }
 
 impl Contents {
@@ -274,12 +268,6 @@ impl Contents {
         }
     }
 
-    /// Room for the bytes of a download, made by evicting what nobody needs.
-    pub(super) fn reserve(&self, tag: &ReleaseTag, bytes: u64) -> Result<Reservation<'_>, StoreError> {
-        self.make_room(tag, bytes)?;
-        Ok(Reservation { contents: self, bytes })
-    }
-
     /// Evicts as much as a download needs that met a full disk, so that the next one can end.
     pub(super) fn relieve(&self, bytes: u64) {
         let _one = lock(&self.making_room);
@@ -349,40 +337,7 @@ impl Contents {
         )
     }
 
-    fn make_room(&self, tag: &ReleaseTag, more: u64) -> Result<(), StoreError> {
-        let _one = lock(&self.making_room);
-        self.scan()?;
-        loop {
-            let digest = {
-                let mut state = self.state();
-                let limit = state.space.limit;
-                match state.space.room(more) {
-                    Room::Enough => {
-                        state.space.reserved += more;
-                        return Ok(());
-                    }
-                    Room::Evict(digest) => digest,
-                    Room::None { taken } => {
-                        return Err(StoreError::NoRoom {
-                            tag: tag.clone().into(),
-                            more,
-                            taken,
-                            limit,
-                        });
-                    }
-                    Room::NeedsUnknown => {
-                        return Err(StoreError::NeedsUnknown {
-                            tag: tag.clone().into(),
-                            limit,
-                        });
-                    }
-                }
-            };
-            self.evict(digest)?;
-        }
-    }
-
-    fn evict(&self, digest: Digest) -> Result<(), StoreError> {
+    pub(super) fn evict(&self, digest: Digest) -> Result<(), StoreError> {
         self.disk.discard(digest).map_err(|error| self.write_error(error))?;
         count(&self.counters.evictions);
         self.forget(digest);
@@ -421,7 +376,7 @@ impl Contents {
     }
 
     /// Looks again at what is there: another process may have brought, used or evicted something.
-    fn scan(&self) -> Result<(), StoreError> {
+    pub(super) fn scan(&self) -> Result<(), StoreError> {
         let mut there = self.disk.contents().map_err(|error| self.unreadable(error))?;
         let known: Vec<Digest> = self.state().space.entries.keys().copied().collect();
         for digest in known {
@@ -456,7 +411,7 @@ impl Contents {
         StoreError::read(self.disk.directory(), error)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 }
@@ -467,34 +422,6 @@ enum Known {
     Nothing,
 }
 
-impl Reservation<'_> {
-    /// Whether so many bytes in all are covered.
-    pub(super) fn covers(&self, bytes: u64) -> bool {
-        bytes <= self.bytes
-    }
-
-    /// Makes sure that so many bytes in all are covered.
-    pub(super) fn cover(&mut self, tag: &ReleaseTag, bytes: u64) -> Result<(), StoreError> {
-        if let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) {
-            self.contents.make_room(tag, more)?;
-            self.bytes = bytes;
-        }
-        Ok(())
-    }
-
-    /// Gives the bytes to what has landed, in one step.
-    fn end(mut self, space: &mut Space) {
-        space.reserved -= std::mem::take(&mut self.bytes);
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Reservation<'_> {
-    fn drop(&mut self) {
-        self.contents.state().space.reserved -= self.bytes;
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -19,7 +19,7 @@ use tokio::{
 use super::{
     Origin, StoreError, StoreOptions,
     contents::Contents,
-    incoming::{Piece, expected, receive},
+    incoming::{Piece, promised, receive},
     usage::{Download, Progress, count},
 };
 use crate::{Digest, Release, source::Resolved};
@@ -230,11 +230,10 @@ impl Downloads {
     }
 
     fn show(&self, resolved: &Resolved, origin: &Origin) -> Shown<'_> {
-        let told = resolved.files().iter().all(|file| file.size.is_some());
         let progress = Arc::new(Progress {
             tag: resolved.tag().clone(),
             origin: origin.name.clone(),
-            total: told.then(|| expected(resolved)),
+            total: promised(resolved),
             running: AtomicBool::new(false),
             done: AtomicU64::new(0),
         });

@@ -73,16 +73,29 @@ pub enum StoreError {
     },
     /// More bytes than the store may hold beside what is needed.
     #[error(
-        "{tag}: {more} bytes more do not fit: {taken} of the {limit} that downloaded releases may take are \
+        "{tag}: {more} bytes more do not fit: {needed} of the {limit} that downloaded releases may take are \
          needed; raise --cache-max-bytes"
     )]
     NoRoom {
         /// The release asked for.
         tag: Box<ReleaseTag>,
-        /// Bytes that it takes more.
+        /// Bytes that it takes.
         more: u64,
-        /// Bytes of what is needed or being downloaded.
-        taken: u64,
+        /// Bytes of what is needed.
+        needed: u64,
+        /// The bound.
+        limit: u64,
+    },
+    /// More bytes than the store may hold beside other downloads.
+    #[error(
+        "{tag}: no room for now: other downloads have {others} of the {limit} bytes that downloaded releases may take; \
+         it is tried again"
+    )]
+    Crowded {
+        /// The release asked for.
+        tag: Box<ReleaseTag>,
+        /// Bytes of other downloads.
+        others: u64,
         /// The bound.
         limit: u64,
     },
@@ -209,6 +222,7 @@ impl StoreError {
             | Self::DiskFull { .. }
             | Self::ReadOnly { .. }
             | Self::NoRoom { .. }
+            | Self::Crowded { .. }
             | Self::NeedsUnknown { .. }
             | Self::OtherSize { .. }
             | Self::OtherContent { .. }
@@ -230,7 +244,7 @@ impl StoreError {
             Self::Write { .. } => "StoreUnwritable",
             Self::ReadOnly { .. } => "StoreReadOnly",
             Self::DiskFull { .. } => "StoreDiskFull",
-            Self::NoRoom { .. } | Self::NeedsUnknown { .. } => "StoreFull",
+            Self::NoRoom { .. } | Self::Crowded { .. } | Self::NeedsUnknown { .. } => "StoreFull",
             Self::TooLarge { .. } => "ReleaseTooLarge",
             Self::OtherSize { .. } | Self::OtherContent { .. } => "SourceGaveOtherBytes",
             Self::Fetch { source, .. } => source.reason(),

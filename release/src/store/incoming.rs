@@ -9,18 +9,16 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     StoreError,
-    contents::{Contents, Reservation},
+    contents::Contents,
     disk::{self, Partial},
+    reservation::Reservation,
 };
 use crate::{
-    Digest, Release,
+    Digest, Release, ReleaseError,
     digest::HashingWriter,
-    files::{limit, stamps},
+    files::{bounded_together, limit, stamps},
     source::{RemoteFile, Resolved},
 };
-
-/// Where no sizes are told, room is made for so many bytes at a time.
-const ROOM_STEP: u64 = 1 << 20;
 
 /// What comes from a source, in this order.
 pub(super) enum Piece {
@@ -53,14 +51,14 @@ pub(super) fn receive(
     });
     contents.tried(received.as_ref().err());
     if matches!(received, Err(StoreError::DiskFull { .. })) {
-        contents.relieve(expected(resolved));
+        contents.relieve(promised(resolved).unwrap_or_default());
     }
     received
 }
 
-/// Bytes of all files whose size is told.
-pub(super) fn expected(resolved: &Resolved) -> u64 {
-    resolved.files().iter().filter_map(|file| file.size).sum()
+/// Bytes of all files, if the source tells.
+pub(super) fn promised(resolved: &Resolved) -> Option<u64> {
+    resolved.files().iter().map(|file| file.size).sum()
 }
 
 /// A release that is being taken in.
@@ -78,7 +76,7 @@ impl<'contents> Incoming<'contents> {
     fn begin(contents: &'contents Contents, resolved: &Resolved) -> Result<Self, StoreError> {
         contents.prepare()?;
         let tag = resolved.tag().clone();
-        let reservation = contents.reserve(&tag, expected(resolved))?;
+        let reservation = contents.reserve(&tag, promised(resolved))?;
         let partial = contents.disk.partial().map_err(|error| contents.write_error(error))?;
         Ok(Self {
             contents,
@@ -116,11 +114,8 @@ impl<'contents> Incoming<'contents> {
             });
         }
         self.total += bytes.len() as u64;
-        if !self.reservation.covers(self.total) {
-            let step = self.reservation.cover(&self.tag, self.total + ROOM_STEP);
-            // Close to the bound every byte counts.
-            step.or_else(|_| self.reservation.cover(&self.tag, self.total))?;
-        }
+        bounded_together(self.total).map_err(|source| refused(&self.tag, source))?;
+        self.reservation.cover(self.total)?;
         disk::write(writer, bytes).map_err(|error| self.contents.write_error(error))
     }
 
@@ -147,12 +142,8 @@ impl<'contents> Incoming<'contents> {
     /// Reads everything back: what is understood is what lies on the disk, and that is what came.
     fn complete(mut self) -> Result<Arc<Release>, StoreError> {
         self.end_file()?;
-        let refused = |source| StoreError::Refused {
-            tag: self.tag.clone().into(),
-            source: Arc::new(source),
-        };
-        let before = stamps(&self.partial.path).map_err(refused)?;
-        let release = Release::open(&self.partial.path, &self.tag).map_err(refused)?;
+        let before = stamps(&self.partial.path).map_err(|source| refused(&self.tag, source))?;
+        let release = Release::open(&self.partial.path, &self.tag).map_err(|source| refused(&self.tag, source))?;
         let read = release.files.iter().map(|file| (&file.name, &file.sha256));
         if !read.eq(&self.written) {
             return Err(StoreError::WrittenOtherwise {
@@ -161,6 +152,13 @@ impl<'contents> Incoming<'contents> {
             });
         }
         self.contents.land(&self.partial, before, release, self.reservation)
+    }
+}
+
+fn refused(tag: &ReleaseTag, source: ReleaseError) -> StoreError {
+    StoreError::Refused {
+        tag: tag.clone().into(),
+        source: Arc::new(source),
     }
 }
 

@@ -22,6 +22,7 @@ mod evidence;
 mod identities;
 mod incoming;
 mod inspection;
+mod reservation;
 mod space;
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use crate::Digest;
 pub(super) struct Space {
     /// Most bytes of releases and of what is being downloaded.
     pub(super) limit: u64,
-    /// Bytes that downloads will take or have taken.
+    /// Bytes that downloads have taken, or take in their next step.
     pub(super) reserved: u64,
     /// The releases that are there.
     pub(super) entries: BTreeMap<Digest, Entry>,
@@ -34,8 +34,8 @@ pub(super) enum Room {
     Enough,
     /// They fit when this one and perhaps others are gone.
     Evict(Digest),
-    /// They do not fit beside so many bytes that are needed.
-    None { taken: u64 },
+    /// They do not fit beside so many bytes of releases that are needed, and what is being downloaded.
+    None { needed: u64 },
     /// They might fit, if somebody said what is needed.
     NeedsUnknown,
 }
@@ -57,13 +57,22 @@ impl Space {
 
     /// What has to happen for `more` bytes. Nothing is evicted for what does not fit anyway.
     pub(super) fn room(&self, more: u64) -> Room {
-        if self.bytes() + self.reserved + more <= self.limit {
+        self.room_beside(self.reserved, more)
+    }
+
+    /// The same, if all downloads had ended.
+    pub(super) fn room_in_the_end(&self, more: u64) -> Room {
+        self.room_beside(0, more)
+    }
+
+    fn room_beside(&self, reserved: u64, more: u64) -> Room {
+        if self.bytes() + reserved + more <= self.limit {
             return Room::Enough;
         }
         let needed = self.entries.iter().filter(|(digest, _)| self.is_needed(digest));
-        let taken = needed.map(|(_, entry)| entry.bytes).sum::<u64>() + self.reserved;
-        if taken + more > self.limit {
-            return Room::None { taken };
+        let needed = needed.map(|(_, entry)| entry.bytes).sum::<u64>();
+        if needed + reserved + more > self.limit {
+            return Room::None { needed };
         }
         match self.oldest_unneeded() {
             Some((digest, _)) => Room::Evict(digest),
@@ -115,7 +124,7 @@ mod tests {
         assert_eq!(space.room(20), Room::Evict(digest(2)));
         space.entries.remove(&digest(2));
         assert_eq!(space.room(20), Room::Enough);
-        assert_eq!(space.room(21), Room::None { taken: 10 });
+        assert_eq!(space.room(21), Room::None { needed: 10 });
     }
 
     #[test]
@@ -123,13 +132,15 @@ mod tests {
         let mut space = space(30, 3);
         space.needed = Some(BTreeSet::from([digest(2)]));
         space.reserved = 10;
-        assert_eq!(space.room(11), Room::None { taken: 20 });
+        assert_eq!(space.room(11), Room::None { needed: 10 });
+        assert_eq!(space.room_in_the_end(11), Room::Evict(digest(0)));
+        assert_eq!(space.room_in_the_end(21), Room::None { needed: 10 });
     }
 
     #[test]
     fn nothing_is_evicted_before_somebody_said_what_is_needed() {
         let space = space(30, 3);
         assert_eq!(space.room(1), Room::NeedsUnknown);
-        assert_eq!(space.room(31), Room::None { taken: 0 });
+        assert_eq!(space.room(31), Room::None { needed: 0 });
     }
 }

@@ -15,10 +15,11 @@ use release::{
     store::{Store, StoreError, StoreOptions},
 };
 use tempfile::TempDir;
+use tokio::task;
 
 use crate::{
     fixture::tag,
-    scripted_source::{Promise, ScriptedSource},
+    scripted_source::{Fault, Promise, ScriptedSource},
     store_downloads::{there, unfinished},
 };
 
@@ -114,6 +115,41 @@ async fn release_that_cannot_fit_is_refused_before_a_byte_is_asked_for() {
     store.keep(digests([&kept[1]])).await.unwrap();
     get(&store, &third).await.unwrap();
     assert_eq!(names_there(root.path()), names([&kept[1], &third]));
+}
+
+#[tokio::test]
+async fn what_a_source_promises_takes_no_room_from_others() {
+    let root = TempDir::new().unwrap();
+    let store = store(root.path(), 8).await;
+    let (early, late) = (10, 3 * MEBIBYTE + 10);
+    for (stalls_after, is_crowded) in [(early, false), (late, true)] {
+        let slow = [1, 2].map(|version| large(version, 4 * MEBIBYTE, Promise::Everything));
+        let needs = slow.each_ref().map(|source| {
+            source.fails("images.bin", Fault::StallAfter(stalls_after));
+            let (store, resolved, origin) = (store.clone(), source.resolved(), source.named("slow"));
+            task::spawn(async move { store.get(&resolved, &origin).await })
+        });
+        for source in &slow {
+            source.is_waited_for().await;
+        }
+        let other = large(3, 4 * MEBIBYTE, Promise::Everything);
+        let got = get(&store, &other).await;
+        if is_crowded {
+            let error = got.expect_err("the bytes of the others are here");
+            assert!(
+                error.to_string().contains("no room for now: other downloads have"),
+                "{error}"
+            );
+            assert_eq!((error.class(), error.reason()), (ErrorClass::Transient, "StoreFull"));
+        } else {
+            assert_eq!(got.unwrap(), other.digest());
+            fs::remove_dir_all(root.path().join("sha256").join(other.digest().hex())).unwrap();
+        }
+        for need in needs {
+            need.abort();
+            assert!(need.await.unwrap_err().is_cancelled());
+        }
+    }
 }
 
 #[tokio::test]
