@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    future,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -11,7 +12,7 @@ use std::{
 
 use tokio::{
     io::AsyncReadExt,
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
+    sync::{mpsc, oneshot, watch},
     task::{self, AbortHandle},
     time::{self, Instant},
 };
@@ -20,6 +21,7 @@ use super::{
     Origin, StoreError, StoreOptions,
     contents::Contents,
     incoming::{Piece, promised, receive},
+    places::{Place, Places},
     usage::{Download, Progress, count},
 };
 use crate::{Digest, Release, source::Resolved};
@@ -31,6 +33,8 @@ const CHUNKS_BETWEEN: usize = 4;
 const GRACE: Duration = Duration::from_mins(1);
 /// Slowest download, in bytes a second: 100 MiB may take 28 minutes, nothing at all one.
 const SLOWEST: u64 = 64 << 10;
+/// A download that takes longer than this gives its place back and goes on as a slow one.
+const QUICK: Duration = Duration::from_mins(1);
 /// Longest time for reading back and syncing a release that has come; the largest takes two seconds to read.
 const LANDING: Duration = Duration::from_mins(2);
 /// After this time a source that promised no digests may have thought better of a release that was refused.
@@ -44,9 +48,7 @@ type Outcome = Result<Arc<Release>, StoreError>;
 #[derive(Debug)]
 pub(super) struct Downloads {
     contents: Arc<Contents>,
-    places: Arc<Semaphore>,
-    places_per_origin: usize,
-    places_of_origins: Mutex<HashMap<Digest, Weak<Semaphore>>>,
+    places: Places,
     flights: Mutex<HashMap<Digest, Weak<Flight>>>,
     refusals: Mutex<HashMap<Digest, Refusal>>,
     progress: Mutex<BTreeMap<u64, Arc<Progress>>>,
@@ -86,9 +88,7 @@ impl Downloads {
     pub(super) fn new(contents: Arc<Contents>, options: &StoreOptions) -> Self {
         Self {
             contents,
-            places: Arc::new(Semaphore::new(options.downloads.max(1))),
-            places_per_origin: options.downloads_per_origin.max(1),
-            places_of_origins: Mutex::default(),
+            places: Places::new(options),
             flights: Mutex::default(),
             refusals: Mutex::default(),
             progress: Mutex::default(),
@@ -165,17 +165,15 @@ impl Downloads {
 
     async fn fly(&self, key: Digest, resolved: &Resolved, origin: &Origin) -> Outcome {
         let shown = self.show(resolved, origin);
-        // First among those of its own origin: who waits there takes no place from others.
-        let place_of_origin = place(self.places_of(origin.id)).await?;
-        let place = place(Arc::clone(&self.places)).await?;
+        let place = Arc::new(self.places.take(origin.id).await?);
         shown.progress.running.store(true, Ordering::Relaxed);
 
         let (pieces, receiver) = mpsc::channel(CHUNKS_BETWEEN);
         let (begun, has_room) = oneshot::channel();
-        let (contents, taken) = (Arc::clone(&self.contents), resolved.clone());
+        let (contents, taken, kept) = (Arc::clone(&self.contents), resolved.clone(), Arc::clone(&place));
         let landing = task::spawn_blocking(move || {
             // A disk that hangs keeps its place, so that it never holds more threads than there are places.
-            let _places = (place_of_origin, place);
+            let _place = kept;
             let known = taken.digest().or_else(|| contents.identified(key));
             // Somebody may have brought it while this one waited.
             if let Some(release) = known
@@ -204,6 +202,10 @@ impl Downloads {
                 tag: resolved.tag().clone().into(),
                 rate: SLOWEST,
             })),
+            () = outstays(&place) => Err(Ended::Source(StoreError::TooManySlow {
+                tag: resolved.tag().clone().into(),
+                after: QUICK,
+            })),
         };
         drop(pieces);
         let landed = time::timeout(LANDING, landing).await;
@@ -216,17 +218,6 @@ impl Downloads {
                 })?
                 .map_err(|_| StoreError::Stopped)?,
         }
-    }
-
-    fn places_of(&self, origin: Digest) -> Arc<Semaphore> {
-        let mut places = lock(&self.places_of_origins);
-        if let Some(places) = places.get(&origin).and_then(Weak::upgrade) {
-            return places;
-        }
-        places.retain(|_, places| places.strong_count() > 0);
-        let created = Arc::new(Semaphore::new(self.places_per_origin));
-        places.insert(origin, Arc::downgrade(&created));
-        created
     }
 
     fn show(&self, resolved: &Resolved, origin: &Origin) -> Shown<'_> {
@@ -263,8 +254,12 @@ impl Drop for Shown<'_> {
     }
 }
 
-async fn place(places: Arc<Semaphore>) -> Result<OwnedSemaphorePermit, StoreError> {
-    places.acquire_owned().await.map_err(|_| StoreError::Stopped)
+/// Ends when a download has run for long and may not go on as one of the slow ones.
+async fn outstays(place: &Place) {
+    time::sleep(QUICK).await;
+    if place.give_back() {
+        future::pending::<()>().await;
+    }
 }
 
 /// Ends when a download has had more time than its bytes may take.

@@ -179,6 +179,17 @@ pub enum StoreError {
         /// The slowest rate allowed, after a minute for nothing.
         rate: u64,
     },
+    /// A download that takes long, beside others that do.
+    #[error(
+        "{tag}: the download takes more than {} seconds, and there is no room for another slow one; see what slows \
+         the source down; it is tried again", .after.as_secs()
+    )]
+    TooManySlow {
+        /// The release asked for.
+        tag: Box<ReleaseTag>,
+        /// The time after which a download is slow.
+        after: Duration,
+    },
     /// The disk did not keep what was written.
     #[error(
         "{tag}: {path:?} gives other bytes than were written there; see whether somebody writes there, or the \
@@ -228,6 +239,7 @@ impl StoreError {
             | Self::OtherContent { .. }
             | Self::Interrupted { .. }
             | Self::TooSlow { .. }
+            | Self::TooManySlow { .. }
             | Self::WrittenOtherwise { .. }
             | Self::TimedOut { .. }
             | Self::Stopped => ErrorClass::Transient,
@@ -249,7 +261,7 @@ impl StoreError {
             Self::OtherSize { .. } | Self::OtherContent { .. } => "SourceGaveOtherBytes",
             Self::Fetch { source, .. } => source.reason(),
             Self::Interrupted { .. } => "DownloadInterrupted",
-            Self::TooSlow { .. } => "DownloadTooSlow",
+            Self::TooSlow { .. } | Self::TooManySlow { .. } => "DownloadTooSlow",
             Self::WrittenOtherwise { .. } => "StoreBroken",
             Self::Refused { source, .. } => source.reason(),
             Self::TimedOut { .. } => "StoreTimedOut",

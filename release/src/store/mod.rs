@@ -22,6 +22,7 @@ mod evidence;
 mod identities;
 mod incoming;
 mod inspection;
+mod places;
 mod reservation;
 mod space;
 #[cfg(test)]
@@ -61,7 +62,7 @@ pub struct StoreOptions {
     pub directory: PathBuf,
     /// Most bytes of releases and running downloads together. What is needed stays, also above it.
     pub max_bytes: u64,
-    /// Downloads at once.
+    /// Downloads at once, besides a few that take long.
     pub downloads: usize,
     /// Downloads at once from one origin, fewer than all, so that one that hangs leaves places for others.
     pub downloads_per_origin: usize,

@@ -5,7 +5,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use release::{
@@ -69,6 +69,15 @@ async fn comes_true(mut holds: impl FnMut() -> bool) {
         }
     };
     time::timeout(SOON, waiting).await.expect("it comes true");
+}
+
+/// The same where the clock stands still.
+async fn comes_true_in_still_time(mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < SOON, "it does not come true");
+        task::yield_now().await;
+    }
 }
 
 #[tokio::test]
@@ -352,6 +361,63 @@ async fn origin_that_hangs_leaves_places_for_others() {
     let states: Vec<_> = store.usage().downloads.iter().map(|download| download.queued).collect();
     assert_eq!(states.iter().filter(|queued| **queued).count(), 4, "{states:?}");
     needs.iter().for_each(task::JoinHandle::abort);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_downloads_give_their_places_to_quick_ones() {
+    let root = TempDir::new().unwrap();
+    let store = store(root.path()).await;
+    let running = || {
+        let downloads = store.usage().downloads;
+        downloads.iter().filter(|download| !download.queued).count()
+    };
+    let get = |source: &Arc<ScriptedSource>, origin: &str| {
+        let (store, resolved, origin) = (store.clone(), source.resolved(), source.named(origin));
+        task::spawn(async move { store.get(&resolved, &origin).await })
+    };
+    // Half a MiB may take 68 seconds.
+    let mut slow = Vec::new();
+    for version in 2..18 {
+        let source = ScriptedSource::of(&format!("docker-harbor-1-34-v{version}"), Promise::Everything);
+        source.put("a-first", &vec![0; 1 << 20]);
+        source.fails("a-first", Fault::StallAfter(1 << 19));
+        slow.push(get(&source, &format!("slow {}", version / 2)));
+        source.is_waited_for().await;
+    }
+    assert_eq!(running(), 16);
+    let quick = ScriptedSource::new(Promise::Everything);
+    let quickly = get(&quick, "quick");
+    comes_true_in_still_time(|| store.usage().downloads.len() == 17).await;
+    time::advance(Duration::from_secs(61)).await;
+    comes_true_in_still_time(|| quickly.is_finished()).await;
+    assert_eq!(quickly.await.unwrap().unwrap().digest, quick.digest());
+    comes_true_in_still_time(|| running() == 4).await;
+    time::advance(Duration::from_secs(8)).await;
+    let mut reasons = BTreeMap::new();
+    for download in slow {
+        let error = download.await.unwrap().expect_err("they stand still");
+        assert_eq!(
+            (error.class(), error.reason()),
+            (ErrorClass::Transient, "DownloadTooSlow")
+        );
+        *reasons.entry(matches!(error, StoreError::TooSlow { .. })).or_insert(0) += 1;
+    }
+    assert_eq!(
+        reasons,
+        BTreeMap::from([(false, 12), (true, 4)]),
+        "those of four origins went on"
+    );
+
+    // Their places are free again.
+    let last = ScriptedSource::of("docker-harbor-1-34-v18", Promise::Everything);
+    last.put("a-first", &vec![0; 1 << 20]);
+    last.fails("a-first", Fault::StallAfter(1 << 19));
+    let download = get(&last, "slow 1");
+    last.is_waited_for().await;
+    time::advance(Duration::from_secs(61)).await;
+    task::yield_now().await;
+    assert_eq!(running(), 1);
+    download.abort();
 }
 
 #[tokio::test]
