@@ -47,8 +47,8 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 /// Most threads that wait for the network. More cores do not make waiting faster, and every thread keeps memory of its own.
 const REACTORS: usize = 4;
 
-/// Most threads that render, look up names, or read and write files: each of sixteen downloads holds one for as long as its source takes, each
-/// storage that hangs three, and a name server that hangs one for each host. What is left has to be enough for all others.
+/// Most threads that render, look up names, or read and write files: each of sixteen downloads and four slow ones holds one for as long as
+/// its source takes, each storage that hangs three, and name servers that hang eight. What is left has to be enough for all others.
 const WORKERS: usize = 64;
 
 /// How long one of those waits for more. Each keeps memory of its own, and what comes from time to time would keep all of them: they are woken in

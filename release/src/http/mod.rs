@@ -24,6 +24,7 @@ mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod hosts;
+mod lookup;
 mod network;
 mod policy;
 mod redirect;
@@ -42,7 +43,8 @@ pub use self::{
     credentials::Credentials,
     error::{AddressKind, HttpError, Place, Stage},
     hosts::Rate,
-    network::{Deadlines, Lookup, LookupFuture, Network, NetworkOptions, SystemLookup},
+    lookup::SystemLookup,
+    network::{Deadlines, Lookup, LookupFuture, Network, NetworkOptions},
     redirect::Redirects,
     response::{Body, Response},
     statistics::Statistics,

@@ -14,11 +14,11 @@ use std::{
 
 use ipnet::IpNet;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use tokio::net;
 
 use super::{
     AddressKind, HttpError, Rate,
     hosts::{Asker, Hosts},
+    lookup::SystemLookup,
     policy::Policy,
     statistics::{Counters, Statistics},
     tls::Roots,
@@ -69,16 +69,6 @@ pub trait Lookup: fmt::Debug + Send + Sync {
     fn lookup<'a>(&'a self, name: &'a str) -> LookupFuture<'a>;
 }
 
-/// Names as the system resolves them: `/etc/hosts`, then DNS.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemLookup;
-
-impl Lookup for SystemLookup {
-    fn lookup<'a>(&'a self, name: &'a str) -> LookupFuture<'a> {
-        Box::pin(async move { Ok(net::lookup_host((name, 0)).await?.map(|address| address.ip()).collect()) })
-    }
-}
-
 /// What an operator may choose. The defaults reach public servers by TLS.
 #[derive(Clone, Debug)]
 pub struct NetworkOptions {
@@ -101,7 +91,7 @@ impl Default for NetworkOptions {
             networks: Vec::new(),
             deadlines: Deadlines::default(),
             rate: Rate::default(),
-            lookup: Arc::new(SystemLookup),
+            lookup: Arc::new(SystemLookup::default()),
         }
     }
 }
