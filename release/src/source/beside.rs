@@ -5,8 +5,11 @@ use std::{io, time::Duration};
 use tokio::{io::AsyncReadExt, time};
 
 use super::{ReleaseSource, RemoteFile, Resolved, SourceError};
-use crate::trust::{
-    Bytes, Evidence, MAX_STATEMENT, Proof, SUMS, SUMS_BUNDLE, SUMS_SIGNATURE, Statement, bundle::MAX_BUNDLE_BYTES,
+use crate::{
+    Digest,
+    trust::{
+        Bytes, Evidence, MAX_STATEMENT, Proof, SUMS, SUMS_BUNDLE, SUMS_SIGNATURE, Statement, bundle::MAX_BUNDLE_BYTES,
+    },
 };
 
 /// Longest time for all signatures of a release together.
@@ -67,7 +70,15 @@ async fn read<Source: ReleaseSource + ?Sized>(source: &Source, file: &RemoteFile
     let limit = limit(&file.name);
     let mut bytes = Vec::new();
     let read = content.take(limit as u64 + 1).read_to_end(&mut bytes).await;
-    finished(&file.name, read, bytes, limit)
+    let bytes = finished(&file.name, read, bytes, limit)?;
+    let (size, sha256) = (bytes.len() as u64, Digest::of(&bytes));
+    // It may come from anywhere, and a page that stands in its place would be taken for a broken signature.
+    if file.size.is_some_and(|told| told != size) || file.sha256.is_some_and(|told| told != sha256) {
+        return Err(SourceError::OtherSignature {
+            file: file.name.clone(),
+        });
+    }
+    Ok(bytes)
 }
 
 /// What was read of a file, if that is all of it.

@@ -225,6 +225,12 @@ pub enum SourceError {
         /// The bound.
         limit: usize,
     },
+    /// A file of other bytes than the source said.
+    #[error("the file {file} beside the release is not what the source said it was; it is asked again")]
+    OtherSignature {
+        /// The file.
+        file: String,
+    },
     /// A file that a tag was resolved to is gone.
     #[error("the file {file:?} is not in the source any more")]
     MissingFile {
@@ -264,6 +270,7 @@ impl SourceError {
             | Self::SlowSignatures { .. }
             | Self::ReadSignature { .. }
             | Self::LargeSignature { .. }
+            | Self::OtherSignature { .. }
             | Self::Stopped => ErrorClass::Transient,
             Self::Misindexed { .. } => ErrorClass::Terminal,
             Self::Http(source) => source.class(),
@@ -283,6 +290,7 @@ impl SourceError {
             | Self::ReadSignature { .. }
             | Self::Moving { .. } => "SourceUnreadable",
             Self::LargeSignature { .. } => "SignatureTooLarge",
+            Self::OtherSignature { .. } => "SourceGaveOtherBytes",
             Self::TooManyEntries { .. } | Self::TooManyReleases { .. } | Self::NoRoom { .. } => "SourceTooLarge",
             Self::Misconfigured { .. } => "SourceMisconfigured",
             Self::Http(source) => source.reason(),

@@ -18,6 +18,7 @@ use crate::{
     cosign::Cosign,
     fixture::{TAG, chain, good_release, tag},
     oci_stub::{Content, MANIFEST, NAME, source_of},
+    scripted_source::{Fault, Promise, ScriptedSource},
     stub::{Asked, Reply, Stub, network},
 };
 
@@ -104,6 +105,24 @@ async fn registry_that_knows_no_referrers_has_none_however_it_says_so() {
             .unwrap();
         assert!(evidence.is_empty(), "{status}");
     }
+}
+
+#[tokio::test]
+async fn file_beside_a_release_is_held_against_what_the_source_said_of_it() {
+    let source = ScriptedSource::new(Promise::Everything);
+    source.put("sha256sums.txt", b"sums");
+    source.put("sha256sums.txt.sig", b"AAAA");
+    for fault in [Fault::OtherBytes, Fault::EndAfter(3)] {
+        source.fails("sha256sums.txt", fault);
+        let error = source.evidence(&source.resolved()).await.unwrap_err();
+        assert!(
+            error.to_string().contains("is not what the source said it was"),
+            "{error}"
+        );
+        assert_eq!(error.class(), ErrorClass::Transient);
+    }
+    source.mend();
+    assert!(!source.evidence(&source.resolved()).await.unwrap().is_empty());
 }
 
 #[tokio::test]
