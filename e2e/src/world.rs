@@ -203,21 +203,26 @@ pub(crate) async fn objects(journey: &Journey) -> Result<Vec<(String, DynamicObj
     Ok(try_join_all(lists).await?.into_iter().flatten().collect())
 }
 
-fn normalised(journey: &Journey, mut object: DynamicObject) -> Result<Value> {
-    let neighbour = neighbour(&journey.namespace);
-    if object.name_any().contains(&neighbour) {
-        // Its name is in its files.
-        let places = [
-            "/status/assets/digest",
-            "/status/assets/size",
-            "/status/available/0/digest",
-        ];
-        for place in places {
-            if let Some(told) = object.data.pointer_mut(place) {
-                *told = Value::from("TOLD");
-            }
+/// What the files of the neighbour's releases are like follows from its name, which is inside them.
+fn hide_sizes(object: &mut DynamicObject, neighbour: &str) {
+    if !object.name_any().contains(neighbour) {
+        return;
+    }
+    let places = [
+        "/status/assets/digest",
+        "/status/assets/size",
+        "/status/available/0/digest",
+    ];
+    for place in places {
+        if let Some(told) = object.data.pointer_mut(place) {
+            *told = Value::from("TOLD");
         }
     }
+}
+
+fn normalised(journey: &Journey, mut object: DynamicObject) -> Result<Value> {
+    let neighbour = neighbour(&journey.namespace);
+    hide_sizes(&mut object, &neighbour);
     // The digest of what is applied covers the mark of its owner, which the namespace is part of.
     let rows = object
         .data
