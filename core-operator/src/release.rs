@@ -7,6 +7,7 @@ mod definition;
 mod execute;
 mod inherited;
 mod intent;
+mod kinds;
 mod live;
 mod marks;
 mod memory;
@@ -32,6 +33,7 @@ use planning::next::retry_delay_seconds;
 use planning::release::{ReleasePlan, Step, corrected, corrections, plan};
 
 pub(crate) use self::claims::{Claims, handles, mark, object_handle};
+pub(crate) use self::kinds::kinds_of;
 pub(crate) use self::live::is_predecessors;
 pub(crate) use self::marks::LiveMarks;
 pub(crate) use self::memory::Memories;

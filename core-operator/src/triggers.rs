@@ -28,8 +28,8 @@ use crate::context::Context;
 use crate::leftovers::LeftBehind;
 use crate::operator::Tidings;
 use crate::providers::ProviderChange;
-use crate::release::{group_kind, mark, object_handle};
-use crate::sources::SourceChange;
+use crate::release::{group_kind, kinds_of, mark, object_handle};
+use crate::sources::{SourceChange, is_recent};
 use crate::tasks::{Task, Tasks};
 
 /// Triggers of one stack within this time become one look: fifty releases that move at once are one change to their stack.
@@ -425,7 +425,7 @@ fn awaits_files(release: &ClusterStackRelease) -> bool {
     })
 }
 
-/// Every follower tells of a change now and then, so that this is often enough to end those that nobody names any more.
+/// Ends followers and watches that nobody names any more.
 fn end_idle_followers(context: &Context) {
     if context.stacks.is_listed() && context.releases.is_listed() {
         let (mut stacks, mut releases) = (context.stacks.watched(), context.releases.watched());
@@ -434,5 +434,9 @@ fn end_idle_followers(context: &Context) {
         releases.retain(|release| context.has_release(release));
         context.sources.follow_only(&stacks, &releases);
         context.providers.follow_only(&stacks, &releases);
+        let kinds = kinds_of(context, &releases);
+        context
+            .objects
+            .keep(|kind, asked| kinds.contains(kind) || is_recent(asked));
     }
 }

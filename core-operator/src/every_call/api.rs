@@ -138,6 +138,8 @@ pub(super) enum Write<'a> {
         intent: &'a Value,
         force: bool,
     },
+    /// Who owns its fields, if it is still of this version.
+    Owners { version: &'a Value, entries: &'a Value },
 }
 
 /// An apply names the identity of what is not there: there is nothing of that name, or something else.
@@ -263,8 +265,9 @@ impl Api {
                 set_or_remove(&mut after, "status", before.get("status"));
             }
             Write::Apply { manager, intent, .. } => after = apply::applied(&before, intent, manager),
+            Write::Owners { entries, .. } => after["metadata"]["managedFields"] = (*entries).clone(),
         }
-        if !matches!(write, Write::Apply { .. }) {
+        if !matches!(write, Write::Apply { .. } | Write::Owners { .. }) {
             apply::written_over(&before, &mut after);
         }
         after["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
@@ -351,6 +354,8 @@ impl Api {
 /// Refuses what is about another version of the object than `before`, and what takes fields from others without force.
 fn refuse(write: &Write<'_>, before: &Value) -> Result<(), Refusal> {
     let (sent, must_know) = match write {
+        Write::Owners { version, .. } if **version == before["metadata"]["resourceVersion"] => return Ok(()),
+        Write::Owners { .. } => return Err(Refusal::new(422, "Invalid", "the test of a patch failed")),
         Write::Replace(object) | Write::Status(object) => (object, true),
         Write::Merge(patch) => (patch, false),
         Write::Apply { intent, .. } => (intent, false),

@@ -4,7 +4,7 @@ use crds::labels;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::server::Server;
+use super::server::{MOST, Server};
 use super::{LONG, begin, namespace, operated, stack, template};
 
 const TAG: &str = "docker-harbor-1-34-v1";
@@ -49,4 +49,42 @@ fn a_mark_in_another_namespace_makes_nothing_a_part_of_a_release() {
             "{number}"
         );
     }
+}
+
+#[test]
+fn a_kind_is_watched_as_long_as_a_release_names_it() {
+    operator_kit::client::install_crypto();
+    let server = begin(None);
+    let name = |kinds: &str| {
+        let annotations = json!({ labels::CONTAINS_GROUP_KINDS: kinds });
+        let patch = json!({ "metadata": { "annotations": annotations } });
+        server.merge("ClusterStackRelease", TAG, &patch);
+    };
+    let is_watched = |kind| server.is_watched(kind, labels::PART_OF);
+    operated(&server, async |_| {
+        server.apply(&template("small"));
+        server.apply(&stack(&["v1"]));
+        sleep(LONG).await;
+        let own =
+            server.find("ClusterStackRelease", TAG)["metadata"]["annotations"][labels::CONTAINS_GROUP_KINDS].clone();
+        let own = own.as_str().expect("its kinds").to_owned();
+        name(&format!("{own},KubeadmConfigTemplate.bootstrap.cluster.x-k8s.io"));
+        sleep(LONG).await;
+        assert!(is_watched("KubeadmConfigTemplate"));
+        name(&own);
+        sleep(LONG).await;
+        // What is followed is looked through now and then.
+        sleep(2 * LONG).await;
+        assert!(!is_watched("KubeadmConfigTemplate"), "nobody names it any more");
+        assert!(is_watched("ClusterClass"));
+
+        // A kind whose watch has ended is found all the same.
+        name(&format!("{own},KubeadmConfigTemplate.bootstrap.cluster.x-k8s.io"));
+        sleep(LONG).await;
+        assert!(is_watched("KubeadmConfigTemplate"));
+        server.delete("ClusterStack", "harbor");
+        sleep(LONG).await;
+        assert!(find(&server, "ClusterStackRelease", "fleet", TAG).is_none());
+    });
+    assert!(server.calls() < MOST, "the operator asks for ever");
 }

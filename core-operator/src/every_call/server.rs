@@ -207,6 +207,13 @@ impl Server {
         self.inner().hidden = group;
     }
 
+    /// Whether somebody watches the objects of a kind that have a label of this name.
+    pub(super) fn is_watched(&self, kind: &str, label: &str) -> bool {
+        let inner = self.inner();
+        let mut open = inner.watches.iter().filter(|watch| !watch.events.is_closed());
+        open.any(|watch| watch.scope.kind.kind == kind && watch.scope.selector.contains(label))
+    }
+
     /// Everything that is stored.
     pub(super) fn objects(&self) -> Vec<(Key, Value)> {
         self.inner().api.objects.clone().into_iter().collect()
@@ -466,6 +473,11 @@ impl Asked {
             })
         } else if self.content_type.contains("merge-patch") {
             Ok(Write::Merge(&self.body))
+        } else if self.content_type.contains("json-patch") && self.body[1]["path"] == "/metadata/managedFields" {
+            Ok(Write::Owners {
+                version: &self.body[0]["value"],
+                entries: &self.body[1]["value"],
+            })
         } else if self.method == Method::PATCH {
             Err(Refusal::new(415, "UnsupportedMediaType", "no such patch"))
         } else if self.subresource == "status" {

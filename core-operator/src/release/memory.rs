@@ -1,12 +1,12 @@
 //! What the process remembers of releases between reconciles. All of it can be lost: then it is read or checked again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
-use planning::object_key::ObjectKey;
+use planning::object_key::{GroupKind, ObjectKey};
 use planning::release::{Controlled, Intent, ObjectMemory, RenderAttempts};
 
 use crds::{ClusterStackRelease, labels};
@@ -200,6 +200,19 @@ impl Memories {
             object.read = None;
         }
         Some(entry.release.clone())
+    }
+
+    /// The kinds of all objects that are remembered.
+    pub(crate) fn kinds(&self) -> HashSet<GroupKind> {
+        let entries = self.by_part_of.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kinds = HashSet::new();
+        for entry in entries.values() {
+            let memory = entry.memory.lock().unwrap_or_else(PoisonError::into_inner);
+            kinds.extend(memory.objects.keys().map(ObjectKey::group_kind));
+            let rendered = memory.rendering.iter().flat_map(|(_, intents)| intents.keys());
+            kinds.extend(rendered.map(ObjectKey::group_kind));
+        }
+        kinds
     }
 
     /// Forgets a release that is gone.

@@ -20,6 +20,7 @@ use release::Admitted;
 use super::claims::mark;
 use super::inherited::locate;
 use super::intent::{Intents, intents};
+use super::kinds::marked_kinds;
 use super::memory::ReleaseMemory;
 use super::provider;
 use super::scopes::{self, Scopes};
@@ -69,7 +70,11 @@ pub(crate) async fn observe(
         Some(files) if !is_spared(&assets, &status) => rendering(context, release, files, part_of, memory).await,
         _ => (Rendering::NotRendered, Scopes::new()),
     };
-    let group_kinds = marked_kinds(release);
+    let rendered = match &rendering {
+        Rendering::Rendered { intents } => intents.keys().map(ObjectKey::group_kind).collect(),
+        _ => BTreeSet::new(),
+    };
+    let group_kinds = marked_kinds(release, rendered);
     // Before the objects: a list that ends in between must not count.
     let unlisted = unlisted(context, &group_kinds).await;
     let mut objects = objects(context, release, &status, &group_kinds, &rendering, &brought, memory).await;
@@ -113,18 +118,6 @@ pub(crate) async fn observe(
 fn is_spared(assets: &Assets, status: &ClusterStackReleaseStatus) -> bool {
     let applied = status.resources.iter().any(|row| !row.digest.is_empty());
     applied && assets.moved_from(status).is_some()
-}
-
-fn marked_kinds(release: &ClusterStackRelease) -> BTreeSet<GroupKind> {
-    let annotation = release
-        .annotations()
-        .get(labels::CONTAINS_GROUP_KINDS)
-        .map(String::as_str)
-        .unwrap_or_default();
-    labels::parse_group_kinds(annotation)
-        .into_iter()
-        .map(|(group, kind)| GroupKind::new(group, kind))
-        .collect()
 }
 
 /// The kinds that are served and whose watches (begun here if need be) have yet to list.

@@ -1,7 +1,6 @@
 //! Gathers what sources tell. Whoever is told looks at every stack and every release, and a thousand releases that arrive are a thousand
 //! messages: what comes within a moment is passed on as one, and tidying up waits for more.
 
-use std::future::pending;
 use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -13,32 +12,29 @@ use crate::sources::SourceChange;
 const GATHERING: Duration = Duration::from_millis(20);
 /// After news, what nobody needs any more is ended within this time, and not more often.
 const TIDYING: Duration = Duration::from_secs(1);
+/// Without news it is ended after this time: objects name kinds and sources no more without a word of any source.
+const TIDYING_ANYWAY: Duration = Duration::from_mins(5);
 
-/// Calls `trigger` with what was told, at most once in [`GATHERING`], and `tidy` after it, at most once in [`TIDYING`]. Ends with the sources.
+/// Calls `trigger` with what was told, at most once in [`GATHERING`], and `tidy` after it, at most once in [`TIDYING`], and
+/// without news once in [`TIDYING_ANYWAY`]. Ends with the sources.
 pub(super) async fn pass_on(
     changes: &mut UnboundedReceiver<SourceChange>,
     mut trigger: impl FnMut(SourceChange),
     mut tidy: impl FnMut(),
 ) {
-    let mut due: Option<Instant> = None;
+    let mut due = Instant::now() + TIDYING_ANYWAY;
     loop {
-        let tidying = async {
-            match due {
-                Some(due) => sleep_until(due).await,
-                None => pending().await,
-            }
-        };
         tokio::select! {
             // News that never end do not keep from tidying.
             biased;
-            () = tidying => {
+            () = sleep_until(due) => {
                 tidy();
-                due = None;
+                due = Instant::now() + TIDYING_ANYWAY;
             }
             first = changes.recv() => {
                 let Some(first) = first else { return };
                 trigger(gathered(first, changes).await);
-                due.get_or_insert_with(|| Instant::now() + TIDYING);
+                due = due.min(Instant::now() + TIDYING);
             }
         }
     }

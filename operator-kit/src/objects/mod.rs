@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use kube::client::Client;
 use kube::core::GroupVersionKind;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use self::seen::{Seen, Trigger, What};
@@ -52,11 +53,14 @@ struct Inner {
     cancel: CancellationToken,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Running {
     synced: bool,
     /// What went wrong last before it was.
     trouble: Option<String>,
+    /// When it was asked for last.
+    asked: Instant,
+    end: CancellationToken,
 }
 
 impl ObjectWatches {
@@ -95,10 +99,32 @@ impl ObjectWatches {
         if running.contains_key(&kind) {
             return Ok(true);
         }
-        running.insert(kind.clone(), Running::default());
+        let end = self.inner.cancel.child_token();
+        let begun = Running {
+            synced: false,
+            trouble: None,
+            asked: Instant::now(),
+            end: end.clone(),
+        };
+        running.insert(kind.clone(), begun);
         drop(running);
-        tokio::spawn(watch::run(Arc::clone(&self.inner), kind, resolved));
+        tokio::spawn(watch::run(Arc::clone(&self.inner), kind, resolved, end));
         Ok(true)
+    }
+
+    /// Ends the watches of kinds that are not needed, which is asked with the time at which they were ensured last. What was seen of them is
+    /// forgotten, and told to nobody.
+    pub fn keep(&self, is_needed: impl Fn(&GroupKind, Instant) -> bool) {
+        let mut running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.retain(|kind, watch| {
+            let is_kept = is_needed(kind, watch.asked);
+            if !is_kept {
+                // In this order: what the watch has in hand must not come after.
+                watch.end.cancel();
+                self.inner.store().forget_kind(kind);
+            }
+            is_kept
+        });
     }
 
     /// Whether every object of the kind has been seen since its watch was started.
@@ -162,7 +188,9 @@ impl ObjectWatches {
             .running
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .contains_key(kind)
+            .get_mut(kind)
+            .map(|watch| watch.asked = Instant::now())
+            .is_some()
     }
 }
 
@@ -171,28 +199,19 @@ impl Inner {
         self.store.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn mark_synced(&self, kind: &GroupKind) {
-        if let Some(running) = self
-            .running
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_mut(kind)
-        {
-            running.synced = true;
-            running.trouble = None;
-        }
-    }
-
-    /// Takes why a list did not come; one that came stands.
-    fn mark_troubled(&self, kind: &GroupKind, words: String) {
+    /// Notes something of a watch, unless it was ended: another one of the kind may have begun.
+    fn mark(&self, kind: &GroupKind, end: &CancellationToken, mark: impl FnOnce(&mut Running)) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(running) = running.get_mut(kind).filter(|running| !running.synced) {
-            running.trouble = Some(words);
+        if let Some(running) = running.get_mut(kind).filter(|_| !end.is_cancelled()) {
+            mark(running);
         }
     }
 
-    fn mark_stopped(&self, kind: &GroupKind) {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(kind);
+    fn mark_stopped(&self, kind: &GroupKind, end: &CancellationToken) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if !end.is_cancelled() {
+            running.remove(kind);
+        }
     }
 
     /// False when the reader has gone.

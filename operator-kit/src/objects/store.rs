@@ -116,6 +116,13 @@ impl Store {
         self.objects.keys().filter(|key| is_of(key, kind)).cloned().collect()
     }
 
+    /// Forgets every object of a kind.
+    pub(super) fn forget_kind(&mut self, kind: &GroupKind) {
+        for key in self.keys_of(kind) {
+            self.remove(&key);
+        }
+    }
+
     fn leave(&mut self, part_of: &Arc<str>, key: &Arc<ObjectKey>) {
         if let Some(keys) = self.parts.get_mut(part_of) {
             keys.remove(key);

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -238,4 +240,26 @@ async fn why_a_kind_was_not_listed_is_known() {
         refused.changed().await.unwrap();
     }
     assert_eq!(watches.trouble(&kind).as_deref(), Some("nobody may list them"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_nobody_needs_ends_and_can_be_started_again() {
+    let (watches, mut notices) = watching(vec![
+        listed(3, &[metadata("a", 1), metadata("b", 1)]),
+        Answer::Watch(Vec::new()),
+        listed(9, &[metadata("b", 1)]),
+    ])
+    .await;
+    let kind = group_kind(&deployments());
+    told(&mut notices, 3).await;
+    watches.keep(|of, asked| *of == kind && asked.elapsed() < Duration::from_mins(1));
+    assert!(watches.synced(&kind), "it was asked for a moment ago");
+
+    watches.keep(|_, _| false);
+    assert!(!watches.synced(&kind));
+    assert!(watches.is_empty());
+
+    assert!(watches.ensure(&deployments()).await.unwrap());
+    assert_eq!(told(&mut notices, 2).await, ["Appeared b", "Synced Deployment"]);
+    assert_eq!(watches.len(), 1);
 }

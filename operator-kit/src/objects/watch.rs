@@ -8,6 +8,7 @@ use futures::StreamExt;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ObjectMeta, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event};
+use tokio_util::sync::CancellationToken;
 
 use super::seen::Seen;
 use super::store::{Changed, Store};
@@ -22,68 +23,123 @@ use crate::watching::watching;
 const PAGE_SIZE: u32 = 250;
 
 enum End {
-    /// The process ends.
+    /// The process ends, or nobody needs the watch any more.
     Cancelled,
     /// The kind is no longer served.
     KindGone,
 }
 
-pub(super) async fn run(inner: Arc<Inner>, kind: GroupKind, resolved: Resolved) {
-    let cancel = inner.cancel.clone();
-    let end = cancel.run_until_cancelled(follow(&inner, &kind, &resolved)).await;
+pub(super) async fn run(inner: Arc<Inner>, kind: GroupKind, resolved: Resolved, cancel: CancellationToken) {
+    let watch = Watch {
+        inner: &inner,
+        kind: &kind,
+        cancel: &cancel,
+    };
+    let end = cancel.run_until_cancelled(watch.follow(&resolved)).await;
     if matches!(end, Some(End::KindGone)) {
         inner.discovery.invalidate();
-        forget(&inner, &kind, &HashSet::new()).await;
-        inner.mark_stopped(&kind);
+        watch.forget(&HashSet::new()).await;
+        inner.mark_stopped(&kind, &cancel);
         inner.tell(Notice::Stopped(kind)).await;
     }
 }
 
-async fn follow(inner: &Inner, kind: &GroupKind, resolved: &Resolved) -> End {
-    let api: Api<PartialObjectMeta<DynamicObject>> = resolved.api_within(&inner.client, &inner.namespace);
-    let mut events = pin!(watching(api, &inner.label, PAGE_SIZE));
-    let mut listed = HashSet::new();
-    let mut before = 0;
-    let mut log = WatchLog::new(kind);
-    while let Some(event) = events.next().await {
-        if event.as_ref().is_err_and(is_kind_gone) {
-            return End::KindGone;
+/// The watch of one kind.
+struct Watch<'a> {
+    inner: &'a Inner,
+    kind: &'a GroupKind,
+    cancel: &'a CancellationToken,
+}
+
+impl Watch<'_> {
+    async fn follow(&self, resolved: &Resolved) -> End {
+        let Self { inner, kind, cancel } = *self;
+        let api: Api<PartialObjectMeta<DynamicObject>> = resolved.api_within(&inner.client, &inner.namespace);
+        let mut events = pin!(watching(api, &inner.label, PAGE_SIZE));
+        let mut listed = HashSet::new();
+        let mut before = 0;
+        let mut log = WatchLog::new(kind);
+        while let Some(event) = events.next().await {
+            if event.as_ref().is_err_and(is_kind_gone) {
+                return End::KindGone;
+            }
+            log.heard(&event);
+            if let Err(error) = &event {
+                // A list that came stands.
+                inner.mark(kind, cancel, |watch| {
+                    watch.trouble = (!watch.synced).then(|| words_of_watch(error));
+                });
+            }
+            let heard = match event {
+                Ok(Event::Init) => {
+                    listed.clear();
+                    before = inner.store().highest_version(kind);
+                    true
+                }
+                Ok(Event::InitApply(object)) => {
+                    let key = key_of(kind, &object.metadata);
+                    listed.insert(key.clone());
+                    self.put(&object.metadata, |store, seen| store.put_listed(key, seen, before))
+                        .await
+                }
+                Ok(Event::InitDone) => {
+                    let heard = self.forget(&std::mem::take(&mut listed)).await;
+                    inner.mark(kind, cancel, |watch| {
+                        watch.synced = true;
+                        watch.trouble = None;
+                    });
+                    heard && inner.tell(Notice::Synced(kind.clone())).await
+                }
+                Ok(Event::Apply(object)) => {
+                    let key = key_of(kind, &object.metadata);
+                    self.put(&object.metadata, |store, seen| store.put(key, seen)).await
+                }
+                Ok(Event::Delete(object)) => self.remove(&key_of(kind, &object.metadata)).await,
+                Err(_) => true,
+            };
+            if !heard {
+                return End::Cancelled;
+            }
         }
-        log.heard(&event);
-        if let Err(error) = &event {
-            inner.mark_troubled(kind, words_of_watch(error));
-        }
-        let heard = match event {
-            Ok(Event::Init) => {
-                listed.clear();
-                before = inner.store().highest_version(kind);
-                true
-            }
-            Ok(Event::InitApply(object)) => {
-                let key = key_of(kind, &object.metadata);
-                listed.insert(key.clone());
-                put(inner, &object.metadata, |store, seen| {
-                    store.put_listed(key, seen, before)
-                })
-                .await
-            }
-            Ok(Event::InitDone) => {
-                let heard = forget(inner, kind, &std::mem::take(&mut listed)).await;
-                inner.mark_synced(kind);
-                heard && inner.tell(Notice::Synced(kind.clone())).await
-            }
-            Ok(Event::Apply(object)) => {
-                let key = key_of(kind, &object.metadata);
-                put(inner, &object.metadata, |store, seen| store.put(key, seen)).await
-            }
-            Ok(Event::Delete(object)) => remove(inner, &key_of(kind, &object.metadata)).await,
-            Err(_) => true,
+        End::Cancelled
+    }
+
+    async fn put(&self, metadata: &ObjectMeta, note: impl FnOnce(&mut Store, Seen) -> Option<Changed>) -> bool {
+        let Some(seen) = Seen::of(metadata, &self.inner.label) else {
+            return true;
         };
-        if !heard {
-            return End::Cancelled;
+        self.change(|store| note(store, seen)).await
+    }
+
+    async fn remove(&self, key: &ObjectKey) -> bool {
+        self.change(|store| store.remove(key)).await
+    }
+
+    /// Changes what is known and tells of it, unless the watch was ended: what it knew is forgotten, and another one may have begun.
+    async fn change(&self, change: impl FnOnce(&mut Store) -> Option<Changed>) -> bool {
+        let changed = {
+            let mut store = self.inner.store();
+            if self.cancel.is_cancelled() {
+                return false;
+            }
+            change(&mut store)
+        };
+        match changed {
+            Some(changed) => self.inner.tell(Notice::Object(changed)).await,
+            None => true,
         }
     }
-    End::Cancelled
+
+    /// Forgets every object of the kind that is not among `listed`.
+    async fn forget(&self, listed: &HashSet<ObjectKey>) -> bool {
+        let known = self.inner.store().keys_of(self.kind);
+        for key in known.iter().filter(|key| !listed.contains(key.as_ref())) {
+            if !self.remove(key).await {
+                return false;
+            }
+        }
+        true
+    }
 }
 
 /// Whether an error ends the watch rather than interrupting it.
@@ -102,34 +158,4 @@ fn key_of(kind: &GroupKind, metadata: &ObjectMeta) -> ObjectKey {
         namespace: metadata.namespace.clone().unwrap_or_default(),
         name: metadata.name.clone().unwrap_or_default(),
     }
-}
-
-async fn put(inner: &Inner, metadata: &ObjectMeta, note: impl FnOnce(&mut Store, Seen) -> Option<Changed>) -> bool {
-    let Some(seen) = Seen::of(metadata, &inner.label) else {
-        return true;
-    };
-    let changed = note(&mut inner.store(), seen);
-    match changed {
-        Some(changed) => inner.tell(Notice::Object(changed)).await,
-        None => true,
-    }
-}
-
-async fn remove(inner: &Inner, key: &ObjectKey) -> bool {
-    let changed = inner.store().remove(key);
-    match changed {
-        Some(changed) => inner.tell(Notice::Object(changed)).await,
-        None => true,
-    }
-}
-
-/// Forgets every object of the kind that is not among `listed`.
-async fn forget(inner: &Inner, kind: &GroupKind, listed: &HashSet<ObjectKey>) -> bool {
-    let known = inner.store().keys_of(kind);
-    for key in known.iter().filter(|key| !listed.contains(key.as_ref())) {
-        if !remove(inner, key).await {
-            return false;
-        }
-    }
-    true
 }
