@@ -1,6 +1,7 @@
 //! The provider's objects: release objects and templates, of whatever kinds the stacks name, followed by one watch per kind.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crds::conditions::one_line;
@@ -11,9 +12,11 @@ use operator_kit::crd_watch::CrdWatch;
 use operator_kit::discovery::Discovery;
 use operator_kit::object::GroupKind;
 use operator_kit::projection::{Notice, ProjectedWatch, Unlisted, Watched};
+use planning::digest::digest_of_everything;
 use planning::release::ProviderProgress;
-use planning::stack::{ProviderObject, release_kind};
-use serde_json::Value;
+use planning::stack::{LAST_APPLIED, ProviderObject, release_kind};
+use serde::Serialize;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -25,9 +28,12 @@ use crate::sources::is_recent;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ProviderState {
     pub(crate) uid: String,
+    /// Of a template `template` alone; where it is too large, the digest of all that is counted.
     pub(crate) spec: Value,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) annotations: BTreeMap<String, String>,
+    /// How many bytes the spec, the labels and the annotations have; where that is too many, they are not kept.
+    pub(crate) bytes: usize,
     pub(crate) deleting: bool,
     pub(crate) controller: Option<Controller>,
     pub(crate) ready: bool,
@@ -53,10 +59,15 @@ impl ProviderState {
     }
 }
 
+/// Most bytes that are kept of a template, and of an object that is made of one. Whoever may make them may make any number.
+pub(crate) const MOST_BYTES: usize = 64 << 10;
+
 /// Most bytes that are kept of the phase, the message and the unit of the progress that a provider tells.
 const PHASE_BYTES: usize = 64;
 const MESSAGE_BYTES: usize = 512;
 const UNIT_BYTES: usize = 32;
+/// The same of the identity of its controller.
+const UID_BYTES: usize = 64;
 
 /// The controlling owner of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,6 +136,10 @@ impl Providers {
             following.since = Instant::now();
             return following.watch.clone();
         }
+        let project = match release_kind(&kind.kind) {
+            Some(_) => project_template,
+            None => project,
+        };
         let end = self.cancel.child_token();
         let (watch, notices) = ProjectedWatch::start(
             self.client.clone(),
@@ -134,7 +149,7 @@ impl Providers {
                 namespace: self.namespace.clone(),
                 ..kind.clone().into()
             },
-            |object| Some(project(object)),
+            move |object| Some(project(object)),
             end.clone(),
         );
         tokio::spawn(forward(kind.clone(), notices, self.changes.clone()));
@@ -196,27 +211,83 @@ async fn forward(
     }
 }
 
-/// What is kept of an object.
+/// What is kept of a template.
+fn project_template(object: &DynamicObject) -> ProviderState {
+    let template = object.data.get("spec").and_then(|spec| spec.get("template"));
+    let spec = match template {
+        Some(template) => json!({ "template": template }),
+        None => Value::Null,
+    };
+    kept(object, spec, BTreeMap::new(), BTreeMap::new())
+}
+
+/// What is kept of an object that is made of a template.
 pub(crate) fn project(object: &DynamicObject) -> ProviderState {
+    let spec = object.data.get("spec").cloned().unwrap_or_default();
+    let mut annotations = object.annotations().clone();
+    // Nobody asks for it, and it says all once more.
+    annotations.remove(LAST_APPLIED);
+    kept(object, spec, object.labels().clone(), annotations)
+}
+
+fn kept(
+    object: &DynamicObject,
+    spec: Value,
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+) -> ProviderState {
     let status = object.data.get("status").unwrap_or(&Value::Null);
+    let counted = (spec, labels, annotations);
+    let bytes = bytes_of(&counted);
+    let (spec, labels, annotations) = if bytes > MOST_BYTES {
+        // Enough to see that it changes.
+        let digest = digest_of_everything(&counted).into();
+        (digest, BTreeMap::new(), BTreeMap::new())
+    } else {
+        counted
+    };
     ProviderState {
         uid: object.uid().unwrap_or_default(),
-        spec: object.data.get("spec").cloned().unwrap_or_default(),
-        labels: object.labels().clone(),
-        annotations: object.annotations().clone(),
+        spec,
+        labels,
+        annotations,
+        bytes,
         deleting: object.metadata.deletion_timestamp.is_some(),
         controller: object
             .owner_references()
             .iter()
             .find(|owner| owner.controller == Some(true))
             .map(|owner| Controller {
-                uid: owner.uid.clone(),
-                name: format!("{} {}", owner.kind, owner.name),
+                uid: one_line(&owner.uid, UID_BYTES),
+                name: one_line(&format!("{} {}", owner.kind, owner.name), MESSAGE_BYTES),
             }),
         ready: status.get("ready").and_then(Value::as_bool).unwrap_or(false),
         phase: text(status, "phase", PHASE_BYTES),
         message: text(status, "message", MESSAGE_BYTES).or_else(|| ready_message(status)),
         progress: status.get("progress").and_then(progress),
+    }
+}
+
+/// How long a value is as JSON.
+fn bytes_of(value: &impl Serialize) -> usize {
+    struct Count(usize);
+
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut count = Count(0);
+    // JSON that was read can be written; what could not would be too large.
+    match serde_json::to_writer(&mut count, value) {
+        Ok(()) => count.0,
+        Err(_) => usize::MAX,
     }
 }
 

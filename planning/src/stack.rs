@@ -18,7 +18,7 @@ pub use observed::{
 };
 pub use orphans::{Leftover, templates_of};
 pub use plan::{StackAction, StackPlan, StackWaiting, plan};
-pub use provider::release_kind;
+pub use provider::{LAST_APPLIED, release_kind};
 
 #[cfg(test)]
 mod tests;

@@ -169,3 +169,32 @@ fn a_provider_without_a_message_of_its_own_is_heard_through_its_condition() {
         assert_eq!(ready(condition.clone()).as_deref(), expected, "{condition}");
     }
 }
+
+#[test]
+fn of_what_is_too_large_a_digest_is_kept() {
+    let object = |size: usize| -> DynamicObject {
+        let large = "x".repeat(size);
+        serde_json::from_value(json!({
+            "apiVersion": "infrastructure.clusterstack.x-k8s.io/v1", "kind": KIND,
+            "metadata": {
+                "name": "one", "namespace": "fleet", "uid": "a",
+                "annotations": { LAST_APPLIED: large, "example.org/notes": large }, "labels": { "team": "blue" },
+                "ownerReferences": [{ "apiVersion": "v1", "kind": large, "name": "a", "uid": large, "controller": true }],
+            },
+            "spec": { "size": large, "template": { "size": large } }, "status": { "ready": true, "message": large },
+        }))
+        .expect("an object")
+    };
+    let small = project(&object(10));
+    assert_eq!(small.spec["size"], "x".repeat(10));
+    assert!(small.annotations.keys().eq(["example.org/notes"]));
+    let whole = |state: &ProviderState| format!("{state:?}").len();
+    for project in [project, project_template] {
+        let (large, larger) = (project(&object(100_000)), project(&object(100_001)));
+        assert!(whole(&large) < 4_096, "{} bytes are kept", whole(&large));
+        assert!(large.bytes > MOST_BYTES && large.ready, "{large:?}");
+        assert_ne!(large.spec, larger.spec, "a change shows");
+    }
+    let template = project_template(&object(10));
+    assert_eq!(template.spec, json!({ "template": { "size": "x".repeat(10) } }));
+}

@@ -10,6 +10,7 @@ use planning::stack::{Owner, ProviderObject, ProviderTemplate, ReleaseView, Stac
 
 use super::orphans;
 use crate::context::Context;
+use crate::providers::MOST_BYTES;
 use crate::release::group_kind;
 
 /// Looks at a stack.
@@ -176,6 +177,10 @@ async fn provider(
     }
     let name = reference.name.as_deref().unwrap_or_default();
     let template = match watch.get(namespace, name) {
+        Some(state) if state.bytes > MOST_BYTES => ProviderTemplate::TooLarge {
+            bytes: state.bytes,
+            most: MOST_BYTES,
+        },
         Some(state) => ProviderTemplate::Found {
             template: state.spec.get("template").cloned().unwrap_or_default(),
         },

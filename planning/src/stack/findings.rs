@@ -209,6 +209,12 @@ fn provider(observed: &StackObserved, waiting: &[StackWaiting]) -> Option<Findin
             let message = "provider template could not be found - check provider reference of cluster stack";
             Finding::fails(TYPE, Severity::Error, Reason::ProviderTemplateNotFound, message)
         }
+        ProviderTemplate::TooLarge { bytes, most } => {
+            let message = format!(
+                "spec.template of the provider template is too large: it has {bytes} bytes, at most {most} are taken"
+            );
+            Finding::fails(TYPE, Severity::Error, Reason::InvalidSpec, message)
+        }
         ProviderTemplate::Found { .. } | ProviderTemplate::NotWanted => Finding::holds(TYPE),
     })
 }

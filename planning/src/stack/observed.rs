@@ -192,6 +192,13 @@ pub enum ProviderTemplate {
     NotListed(Unlisted),
     /// It does not exist.
     Missing,
+    /// Its `spec.template` is larger than what is taken.
+    TooLarge {
+        /// Bytes of it.
+        bytes: usize,
+        /// Bytes that are taken.
+        most: usize,
+    },
     /// It is there.
     Found {
         /// `spec.template` of the object.

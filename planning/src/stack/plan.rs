@@ -434,7 +434,7 @@ fn waiting(observed: &StackObserved, selection: &Selection) -> Vec<StackWaiting>
     }
     if matches!(
         observed.template,
-        ProviderTemplate::Missing | ProviderTemplate::KindMissing { .. }
+        ProviderTemplate::Missing | ProviderTemplate::TooLarge { .. } | ProviderTemplate::KindMissing { .. }
     ) {
         waiting.push(StackWaiting::ProviderTemplate);
     }

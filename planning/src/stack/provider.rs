@@ -20,7 +20,7 @@ use crate::next::{ECHO, rests_until};
 const TEMPLATE_SUFFIX: &str = "Template";
 
 /// The annotation of `kubectl apply` describes the object it is on, and would lie on any other.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The kind of a provider's release objects, from the kind of its template; `None` when the name does not end in `Template`.
 pub fn release_kind(template_kind: &str) -> Option<&str> {
