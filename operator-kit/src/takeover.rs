@@ -103,6 +103,19 @@ pub async fn relieve(
     rewrite(client, discovery, key, |entries| relieved(entries, mover, ours)).await
 }
 
+/// Makes the fields below these `parts` that one of `from` has updated fields that `ours` has applied, so that our next apply removes what it does
+/// not have; and relieves the others of what is ours. Doing it again does nothing.
+pub async fn inherit(
+    client: &Client,
+    discovery: &Discovery,
+    key: &ObjectKey,
+    from: &[&str],
+    parts: &[&[&str]],
+    ours: &str,
+) -> Result<Takeover, TakeoverError> {
+    rewrite(client, discovery, key, |entries| inherited(entries, from, parts, ours)).await
+}
+
 async fn rewrite(
     client: &Client,
     discovery: &Discovery,
@@ -175,6 +188,82 @@ pub fn renamed(entries: &[ManagedFieldsEntry], renames: &[Rename<'_>]) -> Option
     Some(result)
 }
 
+/// The entries after `ours` has inherited these `parts` (each a way through a set of fields) from updates by one of `from`; `None` when nothing
+/// changes.
+pub fn inherited(
+    entries: &[ManagedFieldsEntry],
+    from: &[&str],
+    parts: &[&[&str]],
+    ours: &str,
+) -> Option<Vec<ManagedFieldsEntry>> {
+    let mut heritage: Option<ManagedFieldsEntry> = None;
+    let mut result = Vec::new();
+    for entry in entries {
+        let mut entry = entry.clone();
+        let is_left = entry.operation.as_deref() == Some("Update")
+            && entry.subresource.is_none()
+            && entry.manager.as_deref().is_some_and(|manager| from.contains(&manager));
+        if is_left && let Some(FieldsV1(fields)) = &mut entry.fields_v1 {
+            let taken: Vec<Value> = parts.iter().filter_map(|part| cut(fields, part)).collect();
+            let is_empty = !holds_more(fields);
+            for fields in taken {
+                let taken = ManagedFieldsEntry {
+                    manager: Some(ours.to_owned()),
+                    operation: Some("Apply".to_owned()),
+                    fields_v1: Some(FieldsV1(fields)),
+                    ..entry.clone()
+                };
+                match &mut heritage {
+                    Some(heritage) => absorb(heritage, taken),
+                    None => heritage = Some(taken),
+                }
+            }
+            if is_empty {
+                continue;
+            }
+        }
+        result.push(entry);
+    }
+    let mut changed = heritage.is_some();
+    if let Some(heritage) = heritage {
+        match result.iter_mut().find(|entry| is_same_owner(entry, &heritage)) {
+            Some(own) => absorb(own, heritage),
+            None => result.push(heritage),
+        }
+    }
+    for other in from {
+        if let Some(relieved) = relieved(&result, other, ours) {
+            (result, changed) = (relieved, true);
+        }
+    }
+    changed.then_some(result)
+}
+
+/// Takes what is at the end of a way out of a set of fields, and gives it with the way. What is empty then goes too.
+fn cut(fields: &mut Value, way: &[&str]) -> Option<Value> {
+    let (first, rest) = way.split_first()?;
+    let fields = fields.as_object_mut()?;
+    let cut = if rest.is_empty() {
+        fields.remove(*first)?
+    } else {
+        let below = fields.get_mut(*first)?;
+        let cut = cut(below, rest)?;
+        if !holds_more(below) {
+            fields.remove(*first);
+        }
+        cut
+    };
+    Some(json!({ *first: cut }))
+}
+
+/// Whether a set of fields has more in it than the map or list that it is of.
+fn holds_more(fields: &Value) -> bool {
+    /// An element with others in it is itself in the set by this.
+    const ITSELF: &str = ".";
+    let mut elements = fields.as_object().into_iter().flat_map(serde_json::Map::keys);
+    elements.any(|element| element != ITSELF)
+}
+
 /// The entries without the fields in the mover's that `ours` applied too; `None` when there are no such fields.
 pub fn relieved(entries: &[ManagedFieldsEntry], mover: &str, ours: &str) -> Option<Vec<ManagedFieldsEntry>> {
     let is = |entry: &ManagedFieldsEntry, manager: &str, operation: &str| {
@@ -204,8 +293,6 @@ pub fn relieved(entries: &[ManagedFieldsEntry], mover: &str, ours: &str) -> Opti
 /// Takes a set of fields out of another, and says whether it held any of them. A map or list goes with the last that was in it: who owned it
 /// alone would keep it when it is empty.
 fn subtract(from: &mut Value, taken: &Value) -> bool {
-    /// An element with others in it is itself in the set by this.
-    const ITSELF: &str = ".";
     let (Value::Object(from), Value::Object(taken)) = (from, taken) else {
         return false;
     };
@@ -215,11 +302,9 @@ fn subtract(from: &mut Value, taken: &Value) -> bool {
             return true;
         };
         changed |= subtract(below, taken_below);
-        let holds_more = below
-            .as_object()
-            .is_some_and(|below| below.keys().any(|element| element != ITSELF));
-        changed |= !holds_more;
-        holds_more
+        let is_kept = holds_more(below);
+        changed |= !is_kept;
+        is_kept
     });
     changed
 }

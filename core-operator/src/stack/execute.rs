@@ -10,6 +10,8 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Resource, ResourceExt};
 use operator_kit::failure::{chain, words_of};
+use operator_kit::object::ObjectKey;
+use operator_kit::takeover::inherit;
 use planning::stack::{AppliedProviderObject, StackAction};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -25,6 +27,19 @@ const SIDE_BY_SIDE: usize = 16;
 
 /// How long the creation of a release waits for the kinds of its objects: long enough for a chart that renders as charts do.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Who made the provider's objects before us: the Go operator and clusterctl. What they wrote would stay for ever when it leaves the template.
+const PREDECESSORS: [&str; 2] = [labels::PREDECESSOR_STATUS_FIELD_MANAGER, labels::MOVER_FIELD_MANAGER];
+
+/// What of it is ours alone now. A provider may be called like one of them, and what it adds besides stays its own.
+const INHERITED: [&[&str]; 2] = [
+    &["f:spec"],
+    &[
+        "f:metadata",
+        "f:annotations",
+        "f:kubectl.kubernetes.io/last-applied-configuration",
+    ],
+];
 
 /// What is said of a write that the API server took and did not keep.
 const NOT_KEPT: &str = "the API server took the release and dropped or changed a part of it: bring the CRDs of this operator up to date, or stop \
@@ -315,6 +330,19 @@ async fn apply_provider_object(
         .get(&namespace, &name)
         .filter(|release| release.uid().as_deref() == Some(release_uid));
     let release = release.ok_or_else(|| format!("release {name} changed in between"))?;
+    // First, so that this apply takes away what they have left: when it has been answered, nobody would look again.
+    let key = ObjectKey::new(&*kind.group, &*kind.kind, &*namespace, &*name);
+    let (client, discovery) = (&context.client, &context.discovery);
+    let inherited = inherit(
+        client,
+        discovery,
+        &key,
+        &PREDECESSORS,
+        &INHERITED,
+        labels::FIELD_MANAGER,
+    )
+    .await;
+    inherited.map_err(|error| chain(&error))?;
     let mut body = json!({
         "apiVersion": resolved.resource.api_version,
         "kind": resolved.resource.kind,

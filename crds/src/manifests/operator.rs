@@ -102,7 +102,7 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
         role: OperatorRole::Work,
         group: PROVIDER_GROUP,
         resources: &["*"],
-        verbs: &["list", "patch", "watch"],
+        verbs: &["get", "list", "patch", "watch"],
         unseen: &[MADE_BY_APPLY],
         purpose: "templates and release objects of any provider; kinds that do not exist yet cannot be named",
     },

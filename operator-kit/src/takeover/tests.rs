@@ -252,3 +252,45 @@ async fn what_is_ours_or_gone_is_left_alone() {
         );
     }
 }
+
+#[test]
+fn what_others_updated_below_a_part_becomes_what_we_applied_and_the_rest_stays_theirs() {
+    let before = entries(json!([
+        { "manager": "manager", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {
+            "f:metadata": { "f:annotations": { ".": {}, "f:old": {} }, "f:labels": { "f:both": {}, "f:theirs": {} }, "f:finalizers": { ".": {} } },
+            "f:spec": { ".": {}, "f:a": {}, "f:b": {} },
+        } },
+        { "manager": "manager", "operation": "Update", "apiVersion": "v1", "subresource": "status", "fieldsV1": { "f:spec": {} } },
+        { "manager": "other", "operation": "Update", "apiVersion": "v1", "fieldsV1": { "f:spec": { "f:c": {} } } },
+        { "manager": "ours", "operation": "Apply", "apiVersion": "v1", "fieldsV1": {
+            "f:metadata": { "f:labels": { "f:both": {} } }, "f:spec": { "f:a": {} },
+        } },
+    ]));
+    let (from, parts): (_, [&[&str]; 2]) = (["manager"], [&["f:spec"], &["f:metadata", "f:annotations", "f:old"]]);
+    let after = inherited(&before, &from, &parts, "ours").unwrap();
+    let fields: Vec<Value> = after.iter().map(|entry| entry.fields_v1.clone().unwrap().0).collect();
+    let expected = json!([
+        { "f:metadata": { "f:labels": { "f:theirs": {} }, "f:finalizers": { ".": {} } } },
+        { "f:spec": {} },
+        { "f:spec": { "f:c": {} } },
+        { "f:metadata": { "f:annotations": { "f:old": {} }, "f:labels": { "f:both": {} } }, "f:spec": { ".": {}, "f:a": {}, "f:b": {} } },
+    ]);
+    assert_eq!(json!(fields), expected);
+    assert_eq!(
+        inherited(&after, &from, &parts, "ours"),
+        None,
+        "a second time there is nothing to do"
+    );
+}
+
+#[test]
+fn what_is_inherited_needs_no_apply_before() {
+    let before = entries(json!([
+        { "manager": "clusterctl", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": { "f:spec": { "f:a": {} } } },
+    ]));
+    let after = inherited(&before, &["clusterctl"], &[&["f:spec"]], "ours").unwrap();
+    let expected = entries(json!([
+        { "manager": "ours", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": { "f:spec": { "f:a": {} } } },
+    ]));
+    assert_eq!(after, expected);
+}
