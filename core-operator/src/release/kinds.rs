@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use crds::{ClusterStackRelease, labels};
 use kube::ResourceExt;
-use operator_kit::object::GroupKind;
-use planning::release::key_of;
+use operator_kit::object::{GroupKind, ObjectKey};
+use planning::release::{Rendering, key_of};
 
 use super::claims::rows;
 use crate::context::Context;
@@ -13,6 +13,14 @@ use crate::context::Context;
 /// How many kinds are looked after that nothing but the annotation of a release names. It helps when the inventory was lost, and whoever may
 /// change releases may write any there: each is a watch.
 const NAMED_ALONE: usize = 32;
+
+/// The kinds of what is rendered.
+pub(super) fn rendered_kinds(rendering: &Rendering) -> BTreeSet<GroupKind> {
+    match rendering {
+        Rendering::Rendered { intents } => intents.keys().map(ObjectKey::group_kind).collect(),
+        _ => BTreeSet::new(),
+    }
+}
 
 /// The kinds that the annotation of a release names: all that it renders (`rendered`) or that are in its inventory, and of others some.
 pub(super) fn marked_kinds(release: &ClusterStackRelease, rendered: BTreeSet<GroupKind>) -> BTreeSet<GroupKind> {

@@ -20,7 +20,7 @@ use release::Admitted;
 use super::claims::mark;
 use super::inherited::locate;
 use super::intent::{Intents, intents};
-use super::kinds::marked_kinds;
+use super::kinds::{marked_kinds, rendered_kinds};
 use super::memory::ReleaseMemory;
 use super::provider;
 use super::scopes::{self, Scopes};
@@ -70,11 +70,7 @@ pub(crate) async fn observe(
         Some(files) if !is_spared(&assets, &status) => rendering(context, release, files, part_of, memory).await,
         _ => (Rendering::NotRendered, Scopes::new()),
     };
-    let rendered = match &rendering {
-        Rendering::Rendered { intents } => intents.keys().map(ObjectKey::group_kind).collect(),
-        _ => BTreeSet::new(),
-    };
-    let group_kinds = marked_kinds(release, rendered);
+    let group_kinds = marked_kinds(release, rendered_kinds(&rendering));
     // Before the objects: a list that ends in between must not count.
     let unlisted = unlisted(context, &group_kinds).await;
     let mut objects = objects(context, release, &status, &group_kinds, &rendering, &brought, memory).await;
