@@ -40,7 +40,8 @@ pub const REASONS: &[Entry<Reason>] = &[
         word: Reason::Deleting,
         means: "The object is being deleted.",
         reader: "Wait; the message says for what.",
-        operator: "Deletes what it applied, in the reverse order, and lets the release go when it has seen that all of it is gone.",
+        operator: "Deletes what it applied, first the `ClusterClass`, so that nothing goes while Cluster API keeps it for a Cluster, then the rest \
+                   in the reverse order, and lets the release go when it has seen that all of it is gone.",
     },
     Entry {
         word: Reason::InUse,
