@@ -75,6 +75,7 @@ pub(crate) async fn observe(
     let mut objects = objects(context, release, &status, &group_kinds, &rendering, &brought, memory).await;
     observe_sharing(context, release, &rendering, &mut objects);
     let (status_written_at, controlled) = lock(memory).last_writes();
+    let (unwatched, forbidden) = unwatched(context, &objects, &unlisted);
     let observed = ReleaseObserved {
         namespace: namespace.clone(),
         uid: release.uid().unwrap_or_default(),
@@ -96,7 +97,8 @@ pub(crate) async fn observe(
         assets,
         provider: provider(context, release).await,
         controlled,
-        unwatched: unwatched(context, &objects),
+        unwatched,
+        forbidden,
         rendering,
         objects,
         tag,
@@ -138,12 +140,25 @@ async fn unlisted(context: &Context, kinds: &BTreeSet<GroupKind>) -> BTreeSet<Gr
     unlisted
 }
 
-/// What the API server says of kinds of these objects that it does not let be listed.
-fn unwatched(context: &Context, objects: &BTreeMap<ObjectKey, ObjectObserved>) -> BTreeMap<GroupKind, String> {
-    let unlisted = objects.iter().filter(|(_, object)| object.served && !object.watched);
-    let kinds: BTreeSet<GroupKind> = unlisted.map(|(key, _)| key.group_kind()).collect();
-    let trouble = |kind: GroupKind| Some((kind.clone(), context.objects.trouble(&kind)?));
-    kinds.into_iter().filter_map(trouble).collect()
+/// What the API server says of these kinds, and of those of these objects, that have not been listed; and which of them it does not let be listed.
+fn unwatched(
+    context: &Context,
+    objects: &BTreeMap<ObjectKey, ObjectObserved>,
+    unlisted: &BTreeSet<GroupKind>,
+) -> (BTreeMap<GroupKind, String>, BTreeSet<GroupKind>) {
+    let unwatched = objects.iter().filter(|(_, object)| object.served && !object.watched);
+    let mut kinds: BTreeSet<GroupKind> = unwatched.map(|(key, _)| key.group_kind()).collect();
+    kinds.extend(unlisted.iter().cloned());
+    let (mut told, mut forbidden) = (BTreeMap::new(), BTreeSet::new());
+    for kind in kinds {
+        if let Some(trouble) = context.objects.trouble(&kind) {
+            if trouble.forbidden {
+                forbidden.insert(kind.clone());
+            }
+            told.insert(kind, trouble.words);
+        }
+    }
+    (told, forbidden)
 }
 
 /// The Clusters that use a release that is to go, `None` while that is not known; and whether it is in doubt. Where the watch shows none, the API

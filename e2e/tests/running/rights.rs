@@ -152,6 +152,7 @@ fn f39_with_its_own_roles_an_operator_installs_and_removes_releases_and_lets_non
 
         journey.delete::<ClusterStack>(STACK).await?;
         journey.gone::<ClusterStackRelease>(&tag).await?;
+        journey.gone::<ClusterStackRelease>(&greedy).await?;
         Ok(())
     })
 }

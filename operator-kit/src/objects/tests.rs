@@ -237,5 +237,9 @@ async fn why_a_kind_was_not_listed_is_known() {
     for _ in 0..2 {
         refused.changed().await.unwrap();
     }
-    assert_eq!(watches.trouble(&kind).as_deref(), Some("nobody may list them"));
+    let trouble = watches.trouble(&kind).unwrap();
+    assert_eq!(
+        (trouble.words.as_str(), trouble.forbidden),
+        ("nobody may list them", true)
+    );
 }

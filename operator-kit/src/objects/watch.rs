@@ -5,15 +5,16 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures::StreamExt;
+use http::StatusCode;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ObjectMeta, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event};
 
 use super::seen::Seen;
 use super::store::{Changed, Store};
-use super::{Inner, Notice};
+use super::{Inner, Notice, Trouble};
 use crate::discovery::Resolved;
-use crate::failure::words_of_watch;
+use crate::failure::{code_of, words_of_watch};
 use crate::object::{GroupKind, ObjectKey};
 use crate::watch_log::WatchLog;
 use crate::watching::watching;
@@ -51,7 +52,11 @@ async fn follow(inner: &Inner, kind: &GroupKind, resolved: &Resolved) -> End {
         }
         log.heard(&event);
         if let Err(error) = &event {
-            inner.mark_troubled(kind, words_of_watch(error));
+            let trouble = Trouble {
+                words: words_of_watch(error),
+                forbidden: code_of(error) == Some(StatusCode::FORBIDDEN),
+            };
+            inner.mark_troubled(kind, trouble);
         }
         let heard = match event {
             Ok(Event::Init) => {

@@ -17,6 +17,7 @@ use super::objects::{Objects, installation, removal};
 use super::observed::{Assets, Intent, Provider, ReleaseObserved, Rendering};
 use super::pacing::paced;
 use super::prune::Fate;
+use super::reach::unseen;
 use super::status;
 use super::waiting::{self, Waiting};
 use crate::next::{ECHO, Next, rests_until};
@@ -125,7 +126,8 @@ fn untouched(observed: &ReleaseObserved, waiting: Waiting, next: Next) -> Releas
 /// When to look what is said by then of watches that have not listed.
 fn next_of_watches(observed: &ReleaseObserved, now: Timestamp) -> Next {
     let unwatched = observed.objects.values().any(|object| object.served && !object.watched);
-    if unwatched || matches!(observed.provider, Provider::NotListed(_)) {
+    let unseen = observed.deleting && !unseen(observed).is_empty();
+    if unwatched || unseen || matches!(observed.provider, Provider::NotListed(_)) {
         next_words(now)
     } else {
         Next::Await
@@ -134,9 +136,7 @@ fn next_of_watches(observed: &ReleaseObserved, now: Timestamp) -> Next {
 
 /// Whether a release that is being deleted has nothing left to clean up.
 fn released(observed: &ReleaseObserved, objects: &Objects) -> bool {
-    let listed = observed.objects.values().all(|object| object.watched || !object.served);
-    listed
-        && observed.unlisted.is_empty()
+    unseen(observed).is_empty()
         && observed.used_by.as_ref().is_some_and(BTreeSet::is_empty)
         && objects.leftovers.values().all(Fate::is_over)
 }
