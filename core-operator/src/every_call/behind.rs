@@ -39,7 +39,7 @@ fn told(object: &Value, condition: &str) -> String {
 fn a_release_that_is_not_kept_as_written_is_written_ever_more_seldom_and_the_stack_says_why() {
     install_crypto();
     let server = begin(None);
-    server.forget_fields(RELEASE, &["policy", "source"]);
+    server.forget_fields(RELEASE, &["/spec/policy", "/spec/source"]);
     operated(&server, async |_| {
         server.apply(&template("small"));
         server.apply(&stack(&["v1"]));
@@ -137,4 +137,43 @@ fn a_kind_whose_objects_cannot_be_listed_is_told_in_the_words_of_the_api_server(
     });
     let said = told(&server.find(RELEASE, TAG), "HelmChartApplied");
     assert!(said.contains(&format!("nobody may list {IMAGE}")), "{said}");
+}
+
+#[test]
+fn objects_whose_label_is_not_kept_are_applied_ever_more_seldom_and_the_release_says_why() {
+    install_crypto();
+    let server = begin(None);
+    server.forget_fields(IMAGE, &["/metadata/labels"]);
+    operated(&server, async |_| {
+        server.apply(&template("small"));
+        server.apply(&stack(&["v1"]));
+        sleep(LONG).await;
+        let said = told(&server.find(RELEASE, TAG), "HelmChartApplied");
+        assert!(said.contains("stop the policy that changes its labels"), "{said}");
+
+        server.forget_fields(IMAGE, &[]);
+        sleep(2 * LONG).await;
+        assert_eq!(server.find(RELEASE, TAG)["status"]["ready"], true);
+    });
+    assert!(server.calls() < MOST, "the operator asks for ever");
+}
+
+#[test]
+fn a_release_whose_mark_is_not_kept_is_marked_ever_more_seldom_and_nothing_of_it_is_made() {
+    install_crypto();
+    for field in [&["/metadata/finalizers"], &["/metadata/annotations"]] {
+        let server = begin(None);
+        server.forget_fields(RELEASE, field);
+        operated(&server, async |_| {
+            server.apply(&template("small"));
+            server.apply(&stack(&["v1"]));
+            sleep(LONG).await;
+            assert!(server.find("ClusterClass", TAG).is_null(), "without {field:?}");
+
+            server.forget_fields(RELEASE, &[]);
+            sleep(2 * LONG).await;
+            assert_eq!(server.find(RELEASE, TAG)["status"]["ready"], true, "with {field:?} again");
+        });
+        assert!(server.calls() < MOST, "the operator asks for ever: {field:?}");
+    }
 }

@@ -47,7 +47,7 @@ struct Inner {
     stalled: BTreeSet<&'static str>,
     /// Kinds that may not be listed.
     denied: BTreeSet<&'static str>,
-    /// The fields of the spec that a CRD does not have, by kind.
+    /// The fields that a CRD does not have or a policy drops, by kind.
     unknown: BTreeMap<&'static str, &'static [&'static str]>,
     /// The group that discovery leaves out.
     hidden: Option<&'static str>,
@@ -169,7 +169,7 @@ impl Server {
         self.inner().denied.insert(kind);
     }
 
-    /// The CRD of a kind has all fields but these of the spec.
+    /// From now on these fields, named by JSON pointers, are dropped from what is written of a kind.
     pub(super) fn forget_fields(&self, kind: &'static str, fields: &'static [&'static str]) {
         self.inner().unknown.insert(kind, fields);
     }
@@ -267,9 +267,10 @@ impl Inner {
             let stored = self.api.objects.get(&key);
             return Err(repeated(&stored.into_iter().chain([&asked.body]).collect::<Vec<_>>()));
         }
-        if let Some(spec) = asked.body.get_mut("spec").and_then(Value::as_object_mut) {
-            let unknown = self.unknown.get(kind).copied().unwrap_or_default();
-            spec.retain(|field, _| !unknown.contains(&field.as_str()));
+        for field in self.unknown.get(kind).copied().unwrap_or_default() {
+            let (place, name) = field.rsplit_once('/').expect("a JSON pointer");
+            let place = asked.body.pointer_mut(place).and_then(Value::as_object_mut);
+            place.and_then(|place| place.remove(name));
         }
         self.perform_asked(asked).map_err(|refusal| Refusal {
             about: refusal.about.or(Some(plural)),
