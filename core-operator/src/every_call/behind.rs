@@ -1,5 +1,7 @@
 //! What the operator does while a watch is behind or does not list, and what is not kept as it was written: it goes on, and asks for nothing in a loop.
 
+use std::time::Duration;
+
 use operator_kit::client::install_crypto;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -172,8 +174,37 @@ fn a_release_whose_mark_is_not_kept_is_marked_ever_more_seldom_and_nothing_of_it
 
             server.forget_fields(RELEASE, &[]);
             sleep(2 * LONG).await;
-            assert_eq!(server.find(RELEASE, TAG)["status"]["ready"], true, "with {field:?} again");
+            assert_eq!(
+                server.find(RELEASE, TAG)["status"]["ready"],
+                true,
+                "with {field:?} again"
+            );
         });
         assert!(server.calls() < MOST, "the operator asks for ever: {field:?}");
     }
+}
+
+#[test]
+fn who_keeps_writing_a_provider_s_object_is_not_fought_for_ever() {
+    after_installing(&["v1"], async |server| {
+        let theirs = || server.merge(PROVIDER_KIND, TAG, &json!({ "spec": { "size": "theirs" } }));
+        let size = || server.find(PROVIDER_KIND, TAG)["spec"]["size"].clone();
+        let said = || {
+            told(
+                &server.find("ClusterStack", "harbor"),
+                "ProviderClusterStackReleasesSynced",
+            )
+        };
+        for _ in 0..3 {
+            theirs();
+            sleep(Duration::from_secs(20)).await;
+            assert_eq!(size(), "small");
+        }
+        theirs();
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(size(), "theirs");
+        assert!(said().contains("put back 3 times in ten minutes"), "{}", said());
+        sleep(Duration::from_mins(10)).await;
+        assert_eq!((size(), said()), (json!("small"), String::new()), "it is tried again");
+    });
 }

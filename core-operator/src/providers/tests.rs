@@ -169,3 +169,19 @@ fn a_provider_without_a_message_of_its_own_is_heard_through_its_condition() {
         assert_eq!(ready(condition.clone()).as_deref(), expected, "{condition}");
     }
 }
+
+#[test]
+fn who_writes_what_a_stack_writes_is_known_besides_us() {
+    let entry = |manager: &str, fields: Value| json!({ "manager": manager, "operation": "Update", "fieldsV1": fields });
+    let object = json!({
+        "apiVersion": "infrastructure.clusterstack.x-k8s.io/v1", "kind": KIND,
+        "metadata": { "name": "one", "namespace": "fleet", "managedFields": [
+            entry("kubectl", json!({ "f:spec": { "f:size": {} } })),
+            entry("argocd", json!({ "f:metadata": { "f:labels": { "f:team": {} } } })),
+            entry("provider", json!({ "f:status": {}, "f:metadata": { "f:finalizers": {} } })),
+            entry(labels::FIELD_MANAGER, json!({ "f:spec": { "f:size": {} } })),
+        ] },
+    });
+    let state = project(&serde_json::from_value(object).expect("an object"));
+    assert_eq!(state.managers, ["argocd", "kubectl"]);
+}
