@@ -81,10 +81,7 @@ pub(crate) async fn observe(
         uid: release.uid().unwrap_or_default(),
         generation: release.metadata.generation.unwrap_or_default(),
         deleting,
-        finalizer: release
-            .finalizers()
-            .iter()
-            .any(|finalizer| finalizer == labels::RELEASE_FINALIZER),
+        finalizer: release.finalizers().contains(&labels::RELEASE_FINALIZER.to_owned()),
         group_kinds,
         unlisted,
         paused,
