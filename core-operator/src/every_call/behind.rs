@@ -201,7 +201,7 @@ fn who_keeps_writing_a_provider_s_object_is_not_fought_for_ever() {
             assert_eq!(size(), "small");
         }
         theirs();
-        sleep(Duration::from_secs(60)).await;
+        sleep(Duration::from_mins(1)).await;
         assert_eq!(size(), "theirs");
         assert!(said().contains("put back 3 times in ten minutes"), "{}", said());
         sleep(Duration::from_mins(10)).await;
