@@ -200,15 +200,12 @@ impl Watching {
     }
 
     async fn read(&self, pending: &mut Pending) {
-        let mut groups = match self.discovery.refresh().await {
-            Ok(differences) => differences,
-            Err(error) => {
-                if !is_unanswered(&error) {
-                    tracing::warn!(error = %chain(&error), "failed to read discovery after a CRD changed");
-                }
-                BTreeSet::new()
-            }
-        };
+        if let Err(error) = self.discovery.refresh().await
+            && !is_unanswered(&error)
+        {
+            tracing::warn!(error = %chain(&error), "failed to read discovery after a CRD changed");
+        }
+        let mut groups = self.discovery.take_differences();
         let differs = !groups.is_empty();
         let agrees = {
             let sights = self.sights.borrow();
@@ -375,8 +372,8 @@ impl Pending {
         Some(self.last_reading.map_or(due, |last| due.max(last + GAP)))
     }
 
-    /// Notes a reading, and returns the names to tell: at the first reading that agrees, and whenever one differs from
-    /// the reading before.
+    /// Notes a reading, and returns the names to tell: at the first reading that agrees, and whenever discovery says
+    /// something else than at the reading before.
     fn round(&mut self, now: Instant, differs: bool, agrees: bool) -> Option<BTreeSet<String>> {
         let since = self.since?;
         self.last_reading = Some(now);
@@ -400,6 +397,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use serde_json::{Value, json};
+    use tokio::time::timeout;
 
     use super::*;
     use crate::stub::{self, Answer};
@@ -497,7 +495,15 @@ mod tests {
     }
 
     /// The same, with other groups in each reading of discovery.
-    fn start_with(mut change: impl FnMut(&mut Vec<Value>) + Send + 'static) -> (CrdWatch, Discovery) {
+    fn start_with(change: impl FnMut(&mut Vec<Value>) + Send + 'static) -> (CrdWatch, Discovery) {
+        start_watching(Vec::new(), change)
+    }
+
+    /// The same, with events of CRDs that follow the list.
+    fn start_watching(
+        events: Vec<Value>,
+        mut change: impl FnMut(&mut Vec<Value>) + Send + 'static,
+    ) -> (CrdWatch, Discovery) {
         let client = stub::client(move |asked| {
             if asked.path.ends_with("customresourcedefinitions") {
                 let crd = json!({
@@ -509,7 +515,7 @@ mod tests {
                     "metadata": { "resourceVersion": "6" }, "items": [crd],
                 });
                 return if asked.query.contains("watch=true") {
-                    Answer::Watch(Vec::new())
+                    Answer::Watch(events.clone())
                 } else {
                     (200, list).into()
                 };
@@ -544,6 +550,26 @@ mod tests {
             }
         }
         assert!(!looks.contains(&Serving::NotServed), "{looks:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_somebody_else_saw_first_is_told_to_those_who_wait() {
+        let modified = json!({ "type": "MODIFIED", "object": {
+            "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+            "metadata": { "name": "deployments.apps", "resourceVersion": "7" },
+        } });
+        let version = Arc::new(AtomicUsize::new(1));
+        let served = Arc::clone(&version);
+        let (crds, discovery) = start_watching(vec![modified], move |groups| {
+            groups[0]["versions"][0]["version"] = json!(format!("v{}", served.load(Ordering::SeqCst)));
+        });
+        let mut changes = crds.subscribe();
+        changes.recv().await.expect("the CRD changed, and discovery shows it");
+        version.store(2, Ordering::SeqCst);
+        discovery.refresh().await.expect("discovery answers");
+        let told = timeout(SETTLED_AFTER * 2, changes.recv()).await;
+        let change = told.expect("those who wait for the new version are told");
+        assert_eq!(change.expect("the watch goes on").groups, Arc::new(names(&["apps"])));
     }
 
     #[tokio::test(start_paused = true)]

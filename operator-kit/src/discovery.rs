@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{self, Arc, PoisonError, RwLock};
 
 use futures::try_join;
 use kube::Resource;
@@ -100,6 +100,15 @@ struct Inner {
     /// The value of `wanted` that the catalogue answers.
     covered: AtomicU64,
     reading: Mutex<()>,
+    /// The groups of which a reading said something else than the one before, since they were last taken. Whoever reads has a question of his own; those
+    /// who wait for a kind must hear of it all the same.
+    differences: sync::Mutex<BTreeSet<String>>,
+}
+
+impl Inner {
+    fn differences(&self) -> sync::MutexGuard<'_, BTreeSet<String>> {
+        self.differences.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What discovery told at one time.
@@ -137,6 +146,7 @@ impl Discovery {
                 wanted: AtomicU64::new(1),
                 covered: AtomicU64::new(0),
                 reading: Mutex::new(()),
+                differences: sync::Mutex::default(),
             }),
         }
     }
@@ -156,10 +166,16 @@ impl Discovery {
         self.inner.wanted.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Reads discovery now, and gives the groups of which it says something else than was known.
-    pub async fn refresh(&self) -> Result<BTreeSet<String>, DiscoveryError> {
+    /// Reads discovery now.
+    pub async fn refresh(&self) -> Result<(), DiscoveryError> {
         self.invalidate();
         self.read_when_stale().await
+    }
+
+    /// The groups of which discovery has said something else than was known, whoever read it, since this was last asked. For the one that tells all
+    /// others, the watch of CRDs.
+    pub(crate) fn take_differences(&self) -> BTreeSet<String> {
+        std::mem::take(&mut *self.inner.differences())
     }
 
     /// Whether a resource (plural and group, as in the name of its CRD) is served in any version, from memory.
@@ -200,18 +216,19 @@ impl Discovery {
     }
 
     /// One reader at a time; who waited for a reading that answers its question does not read again.
-    async fn read_when_stale(&self) -> Result<BTreeSet<String>, DiscoveryError> {
+    async fn read_when_stale(&self) -> Result<(), DiscoveryError> {
         let _reading = self.inner.reading.lock().await;
         if !self.is_stale() {
-            return Ok(BTreeSet::new());
+            return Ok(());
         }
         let wanted = self.inner.wanted.load(Ordering::SeqCst);
         let fresh = Arc::new(read(&self.inner.client).await?);
         let mut slot = self.inner.catalogue.write().unwrap_or_else(PoisonError::into_inner);
         let differences = fresh.differences(slot.as_deref().unwrap_or(&Catalogue::default()));
         *slot = Some(fresh);
+        self.inner.differences().extend(differences);
         self.inner.covered.store(wanted, Ordering::SeqCst);
-        Ok(differences)
+        Ok(())
     }
 
     fn is_stale(&self) -> bool {

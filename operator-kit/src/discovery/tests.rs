@@ -78,7 +78,7 @@ async fn f34_many_askers_share_one_reading() {
 }
 
 #[tokio::test]
-async fn a_refresh_tells_of_which_groups_something_differs() {
+async fn the_groups_of_which_a_reading_says_something_else_are_gathered_whoever_reads() {
     let mut groups = 0;
     let client = stub::client(move |asked| {
         let (code, mut answer) = stub::discovery(asked).expect("only discovery is asked");
@@ -91,10 +91,15 @@ async fn a_refresh_tells_of_which_groups_something_differs() {
         (code, answer)
     });
     let discovery = Discovery::new(client);
-    let groups = |names: [&str; 2]| BTreeSet::from(names.map(str::to_owned));
-    assert_eq!(discovery.refresh().await.unwrap(), groups(["", "apps"]));
-    assert_eq!(discovery.refresh().await.unwrap(), BTreeSet::new());
-    assert_eq!(discovery.refresh().await.unwrap(), groups(["apps", "apps"]));
+    let groups = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
+    discovery.refresh().await.unwrap();
+    assert_eq!(discovery.take_differences(), groups(&["", "apps"]));
+    discovery.refresh().await.unwrap();
+    assert_eq!(discovery.take_differences(), groups(&[]));
+    discovery.invalidate();
+    discovery.clone().resolve(&gvk("example.org", "Missing")).await.unwrap();
+    assert_eq!(discovery.take_differences(), groups(&["apps"]));
+    assert_eq!(discovery.take_differences(), groups(&[]), "they are told once");
     assert!(!discovery.knows_resource("deployments", "apps"));
 }
 
