@@ -3,7 +3,7 @@
 //! A watch tells of our own write a moment after the answer did. Without this, a reconcile in that moment would decide on a past
 //! that it made itself, and write again.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -32,11 +32,13 @@ where
 struct Answers<K> {
     newer: HashMap<(String, String), Arc<K>>,
     graves: VecDeque<String>,
-    /// By uid the version up to which an object is dead. Only the watch brings a newer one back to life: it may have lost an
-    /// object because its selector no longer matched.
+    /// By uid the version up to which an object is dead. Only the watch brings one back to life: a newer one, which its selector may have lost for a
+    /// while, and any that is in a list that began after the burial.
     dead: HashMap<String, u64>,
     /// By uid what was known when the list that is under way began.
     doubted: HashMap<Option<String>, Arc<K>>,
+    /// The uids that were dead when it began, and have not been buried since.
+    risen: HashSet<String>,
 }
 
 impl<K> Freshest<K>
@@ -55,6 +57,7 @@ where
             graves: VecDeque::new(),
             dead: HashMap::new(),
             doubted: HashMap::new(),
+            risen: HashSet::new(),
         };
         Self {
             store,
@@ -93,7 +96,7 @@ where
             }
             Event::Delete(object) => vec![Arc::new(object.clone())],
             Event::Apply(object) | Event::InitApply(object) => {
-                self.exhume(object);
+                self.exhume(object, matches!(event, Event::InitApply(_)));
                 self.file(object);
                 Vec::new()
             }
@@ -116,10 +119,11 @@ where
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A list begins. What is known now, the answers to our writes too, is older than it.
+    /// A list begins. What is known now, the answers to our writes and the burials too, is older than it.
     fn doubt(&self) {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let answers = &mut *answers;
+        answers.risen = answers.dead.keys().cloned().collect();
         answers.doubted.clear();
         for object in self.store.state().iter().chain(answers.newer.values()) {
             let known = answers
@@ -135,6 +139,7 @@ where
     /// A list is done: what was known when it began and is not in it.
     fn unlisted(&self) -> Vec<Arc<K>> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.risen.clear();
         let mut doubted = std::mem::take(&mut answers.doubted);
         // Of an etcd that was restored the versions are lower than what we were answered before.
         answers.newer.retain(|_, answer| {
@@ -246,6 +251,7 @@ where
             answers.newer.remove(&slot);
         }
         let Some(uid) = object.meta().uid.clone() else { return };
+        answers.risen.remove(&uid);
         let before = answers.dead.get(&uid).copied();
         answers.dead.insert(uid.clone(), until.max(before.unwrap_or(0)));
         if before.is_none() {
@@ -258,11 +264,13 @@ where
         }
     }
 
-    /// The watch shows an object; it lives if this is later than its burial.
-    fn exhume(&self, object: &K) {
+    /// The watch shows an object; it lives if this is later than its burial. Of an etcd that was restored the versions are lower than before: what a
+    /// list shows lives if it began after the burial.
+    fn exhume(&self, object: &K, listed: bool) {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(uid) = object.meta().uid.as_ref() else { return };
-        if answers.dead.get(uid).is_some_and(|until| version(object) > *until) {
+        let Some(until) = answers.dead.get(uid) else { return };
+        if version(object) > *until || (listed && answers.risen.contains(uid)) {
             answers.dead.remove(uid);
             answers.graves.retain(|grave| grave != uid);
         }

@@ -145,6 +145,24 @@ fn a_deleted_object_stays_deleted_until_the_watch_shows_a_newer_one() {
     assert_eq!(watch.version_of("a").as_deref(), Some("16"));
 }
 
+#[test]
+fn what_a_list_shows_that_began_after_its_burial_lives() {
+    let mut watch = Watch::start();
+    watch.list(&[release("a", "1", 10), release("b", "2", 11)]);
+    assert_eq!(watch.tell(&Event::Delete(release("a", "1", 50))), pairs(&[("a", "1")]));
+    // The store was restored: it has what was deleted since, and versions begin again.
+    assert!(watch.tell(&Event::Init).is_empty());
+    watch.view.bury(&release("b", "2", 51));
+    for release in [release("a", "1", 10), release("b", "2", 11)] {
+        assert!(watch.tell(&Event::InitApply(release)).is_empty());
+    }
+    assert!(watch.tell(&Event::InitDone).is_empty());
+    assert_eq!(watch.version_of("a").as_deref(), Some("10"));
+    assert_eq!(watch.version_of("b"), None, "it was buried while it was listed");
+    watch.view.note(release("a", "1", 12));
+    assert_eq!(watch.version_of("a").as_deref(), Some("12"));
+}
+
 /// By the first letter.
 fn first_letter(release: &ClusterStackRelease) -> Vec<String> {
     let name = release.meta().name.as_deref().unwrap_or_default();

@@ -77,11 +77,13 @@ impl Seen {
 
     /// Whether this is an earlier state of the same object. Resource versions of one kind count up.
     pub(super) fn is_older(&self, known: &Self) -> bool {
-        let number = |seen: &Self| seen.resource_version.parse::<u64>().ok();
-        self.uid == known.uid
-            && number(self)
-                .zip(number(known))
-                .is_some_and(|(this, other)| this < other)
+        let versions = self.version().zip(known.version());
+        self.uid == known.uid && versions.is_some_and(|(this, other)| this < other)
+    }
+
+    /// The resource version as a number, where it is one.
+    pub(super) fn version(&self) -> Option<u64> {
+        self.resource_version.parse().ok()
     }
 
     /// What a later [`Seen`] is compared by.

@@ -43,12 +43,30 @@ impl Store {
         self.objects.len()
     }
 
-    /// Notes a sight of an object. Thousands of objects share few owners: the owner's name is stored once.
-    pub(super) fn put(&mut self, key: ObjectKey, mut seen: Seen) -> Option<Changed> {
+    /// Notes a sight of an object, unless a later one is known.
+    pub(super) fn put(&mut self, key: ObjectKey, seen: Seen) -> Option<Changed> {
+        self.put_after(key, seen, None)
+    }
+
+    /// Notes a sight in a list that began when no version above `before` was known of the kind. Whatever was known then is older than the list, even with
+    /// a higher version: of an etcd that was restored versions are lower than before. What was noted since may be later.
+    pub(super) fn put_listed(&mut self, key: ObjectKey, seen: Seen, before: u64) -> Option<Changed> {
+        self.put_after(key, seen, Some(before))
+    }
+
+    /// The highest version that is known of a kind.
+    pub(super) fn highest_version(&self, kind: &GroupKind) -> u64 {
+        let of_kind = self.objects.iter().filter(|(key, _)| is_of(key, kind));
+        of_kind.filter_map(|(_, seen)| seen.version()).max().unwrap_or_default()
+    }
+
+    /// Thousands of objects share few owners: the owner's name is stored once.
+    fn put_after(&mut self, key: ObjectKey, mut seen: Seen, overruled: Option<u64>) -> Option<Changed> {
         if let Some((known, _)) = self.parts.get_key_value(&seen.part_of) {
             seen.part_of = Arc::clone(known);
         }
-        if self.objects.get(&key).is_some_and(|known| seen.is_older(known)) {
+        let stands = |known: &Seen| seen.is_older(known) && known.version() > overruled;
+        if self.objects.get(&key).is_some_and(stands) {
             return None;
         }
         let (key, before) = match self.objects.remove_entry(&key) {
@@ -95,11 +113,7 @@ impl Store {
 
     /// The keys of one kind, for telling after a full listing what is gone.
     pub(super) fn keys_of(&self, kind: &GroupKind) -> Vec<Arc<ObjectKey>> {
-        self.objects
-            .keys()
-            .filter(|key| key.group == kind.group && key.kind == kind.kind)
-            .cloned()
-            .collect()
+        self.objects.keys().filter(|key| is_of(key, kind)).cloned().collect()
     }
 
     fn leave(&mut self, part_of: &Arc<str>, key: &Arc<ObjectKey>) {
@@ -110,6 +124,10 @@ impl Store {
             }
         }
     }
+}
+
+fn is_of(key: &ObjectKey, kind: &GroupKind) -> bool {
+    key.group == kind.group && key.kind == kind.kind
 }
 
 #[cfg(test)]

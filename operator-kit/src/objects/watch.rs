@@ -10,6 +10,7 @@ use kube::core::{ObjectMeta, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event};
 
 use super::seen::Seen;
+use super::store::{Changed, Store};
 use super::{Inner, Notice};
 use crate::discovery::Resolved;
 use crate::failure::words_of_watch;
@@ -42,6 +43,7 @@ async fn follow(inner: &Inner, kind: &GroupKind, resolved: &Resolved) -> End {
     let api: Api<PartialObjectMeta<DynamicObject>> = resolved.api_within(&inner.client, &inner.namespace);
     let mut events = pin!(watching(api, &inner.label, PAGE_SIZE));
     let mut listed = HashSet::new();
+    let mut before = 0;
     let mut log = WatchLog::new(kind);
     while let Some(event) = events.next().await {
         if event.as_ref().is_err_and(is_kind_gone) {
@@ -54,19 +56,26 @@ async fn follow(inner: &Inner, kind: &GroupKind, resolved: &Resolved) -> End {
         let heard = match event {
             Ok(Event::Init) => {
                 listed.clear();
+                before = inner.store().highest_version(kind);
                 true
             }
             Ok(Event::InitApply(object)) => {
                 let key = key_of(kind, &object.metadata);
                 listed.insert(key.clone());
-                put(inner, key, &object.metadata).await
+                put(inner, &object.metadata, |store, seen| {
+                    store.put_listed(key, seen, before)
+                })
+                .await
             }
             Ok(Event::InitDone) => {
                 let heard = forget(inner, kind, &std::mem::take(&mut listed)).await;
                 inner.mark_synced(kind);
                 heard && inner.tell(Notice::Synced(kind.clone())).await
             }
-            Ok(Event::Apply(object)) => put(inner, key_of(kind, &object.metadata), &object.metadata).await,
+            Ok(Event::Apply(object)) => {
+                let key = key_of(kind, &object.metadata);
+                put(inner, &object.metadata, |store, seen| store.put(key, seen)).await
+            }
             Ok(Event::Delete(object)) => remove(inner, &key_of(kind, &object.metadata)).await,
             Err(_) => true,
         };
@@ -95,11 +104,11 @@ fn key_of(kind: &GroupKind, metadata: &ObjectMeta) -> ObjectKey {
     }
 }
 
-async fn put(inner: &Inner, key: ObjectKey, metadata: &ObjectMeta) -> bool {
+async fn put(inner: &Inner, metadata: &ObjectMeta, note: impl FnOnce(&mut Store, Seen) -> Option<Changed>) -> bool {
     let Some(seen) = Seen::of(metadata, &inner.label) else {
         return true;
     };
-    let changed = inner.store().put(key, seen);
+    let changed = note(&mut inner.store(), seen);
     match changed {
         Some(changed) => inner.tell(Notice::Object(changed)).await,
         None => true,
