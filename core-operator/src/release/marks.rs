@@ -4,11 +4,13 @@
 use std::collections::HashSet;
 
 use crds::{ClusterStackRelease, labels};
-use kube::api::{DynamicObject, ListParams};
+use kube::api::DynamicObject;
+use kube::core::PartialObjectMeta;
 use kube::{Api, Client, ResourceExt};
 use operator_kit::failure::words_of;
 use operator_kit::object::ObjectKey;
 use operator_kit::objects::Seen;
+use operator_kit::pages::{Oversized, Pages};
 
 use super::claims::{mark, mark_handle};
 use crate::context::Context;
@@ -17,7 +19,7 @@ use crate::shared_answer::SharedAnswer;
 /// Said of an object that carries another release's mark.
 pub(super) const FOREIGN: &str = "the object belongs to another release";
 
-/// Metadata of releases per page.
+/// Metadata of releases per page, where they fit.
 const PAGE_SIZE: u32 = 250;
 
 /// The marks of all releases that there are, when somebody asked last.
@@ -53,18 +55,86 @@ pub(super) fn note_foreign(context: &Context, key: &ObjectKey, live: &DynamicObj
     }
 }
 
+/// One whose metadata is too large is there as the others are.
 async fn marks(client: &Client) -> Result<HashSet<String>, kube::Error> {
-    let api = Api::<ClusterStackRelease>::all(client.clone());
+    let api = Api::<PartialObjectMeta<ClusterStackRelease>>::all(client.clone());
+    let mark = |namespace: &str, name: &str| labels::part_of("ClusterStackRelease", namespace, name);
+    let mut pages = Pages::new(api, "", PAGE_SIZE);
     let mut marks = HashSet::new();
-    let mut page = ListParams::default().limit(PAGE_SIZE);
-    loop {
-        let list = api.list_metadata(&page).await?;
-        let of = |namespace: &str, name: &str| labels::part_of("ClusterStackRelease", namespace, name);
-        let found = list.items.iter();
-        marks.extend(found.map(|release| of(&release.namespace().unwrap_or_default(), &release.name_any())));
-        match list.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => page = page.continue_token(&token),
-            None => return Ok(marks),
+    while let Some(page) = pages.next_page().await {
+        match page {
+            Ok(releases) => {
+                let found = releases.iter();
+                marks.extend(found.map(|release| mark(&release.namespace().unwrap_or_default(), &release.name_any())));
+            }
+            Err(error) => {
+                let Some(Oversized { namespace, name, .. }) = Oversized::of(&error) else {
+                    return Err(error);
+                };
+                marks.insert(mark(namespace, name));
+            }
         }
+    }
+    Ok(marks)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+    use tower::service_fn;
+    use url::form_urlencoded::parse;
+
+    use super::*;
+
+    const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+
+    /// An API server with these releases, of which two fit into an answer, and the fourth alone did not at first.
+    fn client() -> Client {
+        let alone = AtomicUsize::new(0);
+        let service = service_fn(move |request: Request<Body>| {
+            let query = request.uri().query().unwrap_or_default().as_bytes();
+            let number = |name: &str| parse(query).find(|(found, _)| found == name)?.1.parse::<usize>().ok();
+            let (from, limit) = (number("continue").unwrap_or(0), number("limit").expect("a page"));
+            let end = NAMES.len().min(from + limit);
+            let is_too_large =
+                limit > 2 || (from..end).contains(&3) && (limit > 1 || alone.fetch_add(1, Ordering::SeqCst) == 0);
+            let (code, answer) = if is_too_large {
+                let reason = "RequestEntityTooLarge";
+                (
+                    413,
+                    json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 413, "reason": reason }),
+                )
+            } else {
+                let release = |name: &&str| json!({ "metadata": { "name": name, "namespace": "fleet" } });
+                let items: Vec<_> = NAMES[from..end].iter().map(release).collect();
+                let next = if end < NAMES.len() {
+                    end.to_string()
+                } else {
+                    String::new()
+                };
+                let metadata = json!({ "resourceVersion": "5", "continue": next });
+                (
+                    200,
+                    json!({ "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": items }),
+                )
+            };
+            let answer = Response::builder()
+                .status(code)
+                .body(Body::from(answer.to_string().into_bytes()));
+            async move { Ok::<_, Infallible>(answer.expect("an answer")) }
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test]
+    async fn releases_with_much_metadata_keep_nobody_from_knowing_which_are_there() {
+        let marks = marks(&client()).await.expect("the releases are listed");
+        let expected = NAMES.map(|name| labels::part_of("ClusterStackRelease", "fleet", name));
+        assert_eq!(marks, HashSet::from(expected));
     }
 }
