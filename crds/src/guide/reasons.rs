@@ -8,7 +8,7 @@ use crate::conditions::Reason;
 pub const REASONS: &[Entry<Reason>] = &[
     Entry {
         word: Reason::NotObservedYet,
-        means: "Nothing has been found out yet.",
+        means: "Nothing has been found out yet; what holds with this reason held when it was last looked at.",
         reader: "Wait: it is a matter of seconds after a start. If it stays, `/readyz` says what the operator cannot see.",
         operator: "Looks.",
     },

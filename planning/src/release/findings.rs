@@ -1,7 +1,7 @@
 //! What the conditions of a ClusterStackRelease say: one finding for each part of the work, and whether it goes on or stands still.
 
 use crds::cluster_stack_release::FOREIGN_PROVIDER_REF;
-use crds::conditions::{ConditionType, Finding, Reason, Severity};
+use crds::conditions::{ConditionType, Finding, Reason, Severity, is_true};
 use crds::resource::{Health, Left, Resource, SyncStatus};
 
 use super::inventory::{key_of, row};
@@ -95,6 +95,12 @@ fn provider(observed: &ReleaseObserved) -> Finding {
             Reason::KindNotFound,
             format!("the API server does not serve the provider's kind {kind}; install the provider's CRDs"),
         ),
+        // Nothing says that it is no longer so: one refused list must not take all releases out of use.
+        Provider::NotListed(unlisted) if was_ready(observed) => Finding::holds_because(
+            TYPE,
+            Reason::NotObservedYet,
+            unlisted.tell("providerClusterStackRelease was ready and has not been looked at since"),
+        ),
         Provider::NotListed(unlisted) => Finding::fails(
             TYPE,
             Severity::Info,
@@ -129,6 +135,15 @@ fn provider(observed: &ReleaseObserved) -> Finding {
             ))
         }
     }
+}
+
+/// Whether the provider's part was done when the release was last looked at, as it is wanted now.
+fn was_ready(observed: &ReleaseObserved) -> bool {
+    observed.status.observed_generation == Some(observed.generation)
+        && is_true(
+            &observed.status.conditions,
+            ConditionType::ProviderClusterStackReleaseReady,
+        )
 }
 
 /// What is said of a chart that takes long.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crds::conditions::{ConditionType, find};
+use crds::conditions::{ConditionStatus, ConditionType, find};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -174,6 +174,39 @@ fn a_provider_whose_watch_does_not_list_stops_a_release_for_seconds_only_and_the
     let long = plan(&observed, now() + SignedDuration::from_secs(25));
     assert_eq!(long.status, observed.status, "a long list is no trouble");
     assert_eq!(long.next, Next::At(now() + SignedDuration::from_secs(35)));
+}
+
+#[test]
+fn a_release_that_was_ready_stays_so_while_the_watch_of_its_provider_does_not_list() {
+    const TYPE: ConditionType = ConditionType::ProviderClusterStackReleaseReady;
+    let key = ObjectKey::new("cluster.x-k8s.io", "ClusterClass", "fleet", TAG);
+    let mut observed = installed(&key);
+    observed.provider = Provider::Found {
+        uid: "one".to_owned(),
+        ready: true,
+        controlled: true,
+        foreign_controller: None,
+        phase: None,
+        message: None,
+        progress: None,
+    };
+    observed.status = plan(&observed, now()).status;
+    observed.provider = unlisted(now());
+    let told = |observed: &ReleaseObserved| {
+        let late = plan(observed, now() + SignedDuration::from_mins(1));
+        let told = find(&late.status.conditions, TYPE)
+            .cloned()
+            .expect("it is told of the provider");
+        (told.status, told.message.unwrap_or_default())
+    };
+    let words = "providerClusterStackRelease was ready and has not been looked at since: conversion webhook failed";
+    assert_eq!(told(&observed), (ConditionStatus::True, words.to_owned()));
+    observed.generation += 1;
+    assert_eq!(
+        told(&observed).0,
+        ConditionStatus::False,
+        "it may refer to another object by now"
+    );
 }
 
 #[test]
