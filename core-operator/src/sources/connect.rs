@@ -210,6 +210,7 @@ impl Connect for PlaceConnection {
             };
             let fingerprint = given.fingerprint();
             let network = network.counted_as(SourceKind::of(source).name());
+            let network = network.asked_by(self.place.namespace());
             let source: Arc<dyn ReleaseSource> = match source {
                 Source::Github(source) => github(&network, source, given)?,
                 Source::Http(source) => http(&network, source, given)?,

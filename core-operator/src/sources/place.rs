@@ -23,6 +23,14 @@ pub(crate) enum Place {
 }
 
 impl Place {
+    /// Whose Secrets it is asked with; empty where with nobody's.
+    pub(super) fn namespace(&self) -> &str {
+        match self {
+            Self::Remote { namespace, .. } => namespace,
+            Self::Directory(_) | Self::Usual => "",
+        }
+    }
+
     /// What is asked, where this says so.
     pub(super) fn kind(&self) -> Option<SourceKind> {
         match self {

@@ -1,12 +1,16 @@
 //! Sources as stacks name them.
 
-use std::fs;
 use std::path::Path;
+use std::pin::pin;
+use std::{fs, io};
 
+use futures::FutureExt;
+use futures::future::join_all;
 use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
-use release::http::{Network, NetworkOptions};
+use operator_kit::failure::chain;
+use release::http::{Lookup, LookupFuture, Network, NetworkOptions, Rate};
 use release::pack::{self, Versioning};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -232,4 +236,44 @@ async fn a_source_is_named_by_what_it_is() {
     assert_eq!(described(below), "directory /releases/teams/harbor/cluster-stacks");
     let elsewhere = json!({"github": {"owner": "them", "repository": "stacks"}});
     assert_eq!(described(elsewhere), "repository them/stacks");
+}
+
+/// Knows no name.
+#[derive(Debug)]
+struct Nowhere;
+
+impl Lookup for Nowhere {
+    fn lookup<'a>(&'a self, _: &'a str) -> LookupFuture<'a> {
+        Box::pin(std::future::ready(Err(io::Error::other("nowhere"))))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sources_of_one_namespace_leave_room_before_a_host_for_those_of_another() {
+    operator_kit::client::install_crypto();
+    let rate = Rate {
+        burst: 1,
+        interval: Duration::from_secs(1),
+    };
+    let network = Network::new(NetworkOptions {
+        rate,
+        lookup: Arc::new(Nowhere),
+        ..NetworkOptions::default()
+    });
+    let connector = Arc::new(Connector::new(nothing(), network.unwrap(), UsualSource::Directory));
+    let source = async |namespace: &str| {
+        let place = Place::Remote {
+            source: serde_json::from_value(json!({ "http": { "url": "https://stacks.example.com" } })).unwrap(),
+            namespace: namespace.to_owned(),
+        };
+        connector.connection(&place).connect().await.unwrap().source
+    };
+    let (greedy, other) = (source("greedy").await, source("other").await);
+    let mut crowd = pin!(join_all((0..20).map(|_| greedy.list())));
+    assert!(crowd.as_mut().now_or_never().is_none(), "they wait");
+    let asked = other.list().await.map_err(|error| chain(&error));
+    assert!(
+        asked.as_ref().is_err_and(|error| error.contains("nowhere")),
+        "{asked:?}"
+    );
 }

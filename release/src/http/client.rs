@@ -207,7 +207,8 @@ impl Client {
     }
 
     async fn turn(&self, url: &Url, identity: Identity) -> Result<(), HttpError> {
-        let turn = self.network.shared.hosts.turn(&host_key(url), identity).await;
+        let Network { shared, asker, .. } = &self.network;
+        let turn = shared.hosts.turn(&host_key(url), identity, asker).await;
         turn.map_err(|later| {
             self.network.counters.held_back();
             let place = Place::origin(url);

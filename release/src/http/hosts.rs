@@ -1,12 +1,12 @@
 //! How often each host is asked, by all sources of the process together, and since when not at all.
 //!
-//! The rate is one per host, whoever asks. Those who ask in one name may fill half of what is left of the line, so that there is always room for
-//! others. The time that a server named is kept for those who ask in the same name: a token whose hour is
+//! The rate is one per host, whoever asks. Each asker may fill half of what is left of the line, so that there is room for others; with which credentials
+//! he asks makes no difference, because anybody can make some up. The time that a server named is kept for those who ask in the same name: a token whose hour is
 //! used up must not stop the sources that have another.
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -48,6 +48,16 @@ pub(super) enum Later {
     Crowded(Duration),
 }
 
+/// On whose behalf a host is asked, as the process tells its users apart; none of them can be another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub(super) struct Asker(Arc<str>);
+
+impl From<&str> for Asker {
+    fn from(name: &str) -> Self {
+        Self(Arc::from(name))
+    }
+}
+
 /// All hosts of a process.
 #[derive(Debug)]
 pub(super) struct Hosts {
@@ -62,8 +72,8 @@ struct Host {
     full_at: Instant,
     /// Until when whoever asks in this name was told to wait.
     told: HashMap<Identity, Instant>,
-    /// When those who wait have their turns, by the name in which they ask.
-    waiting: HashMap<Identity, VecDeque<Instant>>,
+    /// When those who wait have their turns.
+    waiting: HashMap<Asker, VecDeque<Instant>>,
 }
 
 impl Host {
@@ -90,8 +100,8 @@ impl Hosts {
     }
 
     /// Waits for a turn to ask this host once.
-    pub(super) async fn turn(&self, host: &str, identity: Identity) -> Result<(), Later> {
-        let wait = self.take(host, identity, Instant::now())?;
+    pub(super) async fn turn(&self, host: &str, identity: Identity, asker: &Asker) -> Result<(), Later> {
+        let wait = self.take(host, identity, asker, Instant::now())?;
         if !wait.is_zero() {
             time::sleep(wait).await;
             // It may have been told while this request was waiting.
@@ -117,7 +127,7 @@ impl Hosts {
     }
 
     /// Takes one from the bucket and says how long until it is there.
-    fn take(&self, host: &str, identity: Identity, now: Instant) -> Result<Duration, Later> {
+    fn take(&self, host: &str, identity: Identity, asker: &Asker, now: Instant) -> Result<Duration, Later> {
         let Rate { burst, interval } = self.rate;
         self.with(host, now, |entry| {
             if let Some(wait) = entry.wait(identity, now) {
@@ -126,12 +136,12 @@ impl Hosts {
             let full_at = entry.full_at.max(now) + interval;
             let wait = (full_at - now).saturating_sub(interval * burst.max(1));
             let room = LONGEST_TURN.checked_sub(wait);
-            if room.is_none_or(|room| interval * entry.waiting(identity, now) > room) {
+            if room.is_none_or(|room| interval * entry.waiting(asker, now) > room) {
                 return Err(Later::Crowded(wait));
             }
             entry.full_at = full_at;
             if !wait.is_zero() {
-                entry.waiting.entry(identity).or_default().push_back(now + wait);
+                entry.waiting.entry(asker.clone()).or_default().push_back(now + wait);
             }
             Ok(wait)
         })
@@ -159,13 +169,13 @@ impl Host {
         until.checked_duration_since(now).filter(|wait| !wait.is_zero())
     }
 
-    /// How many wait who ask in this name.
-    fn waiting(&mut self, identity: Identity, now: Instant) -> u32 {
+    /// How many requests of this asker wait.
+    fn waiting(&mut self, asker: &Asker, now: Instant) -> u32 {
         self.waiting.retain(|_, turns| {
             while turns.pop_front_if(|turn| *turn <= now).is_some() {}
             !turns.is_empty()
         });
-        let waiting = self.waiting.get(&identity).map_or(0, VecDeque::len);
+        let waiting = self.waiting.get(asker).map_or(0, VecDeque::len);
         u32::try_from(waiting).unwrap_or(u32::MAX)
     }
 }
@@ -185,6 +195,10 @@ mod tests {
         })
     }
 
+    fn nobody() -> Asker {
+        Asker::default()
+    }
+
     fn somebody() -> Identity {
         Identity::of(Some(&HeaderValue::from_static("Bearer one")))
     }
@@ -199,23 +213,23 @@ mod tests {
             .take(6)
             .enumerate()
         {
-            hosts.turn("a", identity).await.unwrap();
+            hosts.turn("a", identity, &nobody()).await.unwrap();
             let expected = SECOND * u32::try_from(request).unwrap().saturating_sub(2);
             assert_eq!(begin.elapsed(), expected, "request {request}");
         }
-        hosts.turn("b", Identity::default()).await.unwrap();
+        hosts.turn("b", Identity::default(), &nobody()).await.unwrap();
         assert_eq!(begin.elapsed(), SECOND * 3, "another host is not delayed");
         time::sleep(SECOND * 100).await;
         let again = Instant::now();
         for _ in 0..3 {
-            hosts.turn("a", Identity::default()).await.unwrap();
+            hosts.turn("a", Identity::default(), &nobody()).await.unwrap();
         }
         assert_eq!(
             again.elapsed(),
             Duration::ZERO,
             "silence fills the bucket, and no further than its brim"
         );
-        hosts.turn("a", Identity::default()).await.unwrap();
+        hosts.turn("a", Identity::default(), &nobody()).await.unwrap();
         assert_eq!(again.elapsed(), SECOND);
     }
 
@@ -224,23 +238,32 @@ mod tests {
         let hosts = hosts();
         let now = Instant::now();
         for _ in 0..8 {
-            hosts.take("a", Identity::default(), now).unwrap();
+            hosts.take("a", Identity::default(), &nobody(), now).unwrap();
         }
-        let crowded = hosts.turn("a", Identity::default()).await;
+        let crowded = hosts.turn("a", Identity::default(), &nobody()).await;
         assert_eq!(crowded, Err(Later::Crowded(SECOND * 6)));
-        assert_eq!(hosts.take("a", Identity::default(), now + SECOND), Ok(SECOND * 5));
+        assert_eq!(
+            hosts.take("a", Identity::default(), &nobody(), now + SECOND),
+            Ok(SECOND * 5)
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn whoever_asks_as_often_as_he_can_leaves_room_for_others() {
         let hosts = hosts();
         let now = Instant::now();
-        let fill = |identity| while hosts.take("a", identity, now).is_ok() {};
-        fill(Identity::default());
-        assert_eq!(hosts.take("a", somebody(), now), Ok(SECOND * 6));
-        fill(somebody());
-        let third = Identity::of(Some(&HeaderValue::from_static("Bearer three")));
-        assert!(hosts.take("a", third, now).is_ok());
+        let [greedy, second, third] = ["greedy", "second", "third"].map(Asker::from);
+        // With one token after the other, none of which need be good for anything.
+        let fill = |asker: &Asker| {
+            for number in 0..100 {
+                let token = HeaderValue::from_str(&format!("Bearer {number}")).unwrap();
+                while hosts.take("a", Identity::of(Some(&token)), asker, now).is_ok() {}
+            }
+        };
+        fill(&greedy);
+        assert_eq!(hosts.take("a", somebody(), &second, now), Ok(SECOND * 6));
+        fill(&second);
+        assert!(hosts.take("a", somebody(), &third, now).is_ok());
     }
 
     #[tokio::test(start_paused = true)]
@@ -248,9 +271,15 @@ mod tests {
         let hosts = hosts();
         hosts.back_off("silent", somebody(), SECOND * 60);
         for number in 0..2 * MAX_HOSTS {
-            hosts.turn(&number.to_string(), Identity::default()).await.unwrap();
+            hosts
+                .turn(&number.to_string(), Identity::default(), &nobody())
+                .await
+                .unwrap();
         }
-        assert_eq!(hosts.turn("silent", somebody()).await, Err(Later::Told(SECOND * 60)));
+        assert_eq!(
+            hosts.turn("silent", somebody(), &nobody()).await,
+            Err(Later::Told(SECOND * 60))
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -258,15 +287,18 @@ mod tests {
         let hosts = hosts();
         hosts.back_off("a", somebody(), SECOND * 60);
         hosts.back_off("a", somebody(), SECOND * 30);
-        assert_eq!(hosts.turn("a", somebody()).await, Err(Later::Told(SECOND * 60)));
-        assert_eq!(hosts.turn("a", Identity::default()).await, Ok(()));
+        assert_eq!(
+            hosts.turn("a", somebody(), &nobody()).await,
+            Err(Later::Told(SECOND * 60))
+        );
+        assert_eq!(hosts.turn("a", Identity::default(), &nobody()).await, Ok(()));
         let other = Identity::of(Some(&HeaderValue::from_static("Bearer two")));
-        assert_eq!(hosts.turn("a", other).await, Ok(()));
-        assert_eq!(hosts.turn("b", somebody()).await, Ok(()));
+        assert_eq!(hosts.turn("a", other, &nobody()).await, Ok(()));
+        assert_eq!(hosts.turn("b", somebody(), &nobody()).await, Ok(()));
         time::sleep(SECOND * 59).await;
-        assert_eq!(hosts.turn("a", somebody()).await, Err(Later::Told(SECOND)));
+        assert_eq!(hosts.turn("a", somebody(), &nobody()).await, Err(Later::Told(SECOND)));
         time::sleep(SECOND).await;
-        assert_eq!(hosts.turn("a", somebody()).await, Ok(()));
+        assert_eq!(hosts.turn("a", somebody(), &nobody()).await, Ok(()));
     }
 
     #[tokio::test(start_paused = true)]
@@ -277,7 +309,7 @@ mod tests {
         }
         assert_eq!(hosts.entries.lock().unwrap().len(), MAX_HOSTS);
         time::sleep(SECOND * 61).await;
-        hosts.turn("a", Identity::default()).await.unwrap();
+        hosts.turn("a", Identity::default(), &nobody()).await.unwrap();
         assert_eq!(hosts.entries.lock().unwrap().len(), 1);
     }
 }

@@ -18,7 +18,7 @@ use tokio::net;
 
 use super::{
     AddressKind, HttpError, Rate,
-    hosts::Hosts,
+    hosts::{Asker, Hosts},
     policy::Policy,
     statistics::{Counters, Statistics},
     tls::Roots,
@@ -111,6 +111,8 @@ pub struct Network {
     pub(super) shared: Arc<Shared>,
     /// Where the requests of this clone are counted.
     pub(super) counters: Arc<Counters>,
+    /// On whose behalf this clone asks.
+    pub(super) asker: Asker,
 }
 
 #[derive(Debug)]
@@ -157,15 +159,28 @@ impl Network {
         };
         let shared = Arc::new(shared);
         let counters = shared.counters("");
-        Ok(Self { shared, counters })
+        Ok(Self {
+            shared,
+            counters,
+            asker: Asker::default(),
+        })
     }
 
     /// The same network, whose requests are counted under this name. Clients that are made of it keep the name.
     #[must_use]
     pub fn counted_as(&self, name: &'static str) -> Self {
         Self {
-            shared: Arc::clone(&self.shared),
             counters: self.shared.counters(name),
+            ..self.clone()
+        }
+    }
+
+    /// The same network, asked on behalf of somebody, who leaves room for others in the line before each host. Clients that are made of it keep the name.
+    #[must_use]
+    pub fn asked_by(&self, name: &str) -> Self {
+        Self {
+            asker: Asker::from(name),
+            ..self.clone()
         }
     }
 
