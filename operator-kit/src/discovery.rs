@@ -224,9 +224,10 @@ impl Discovery {
         let wanted = self.inner.wanted.load(Ordering::SeqCst);
         let fresh = Arc::new(read(&self.inner.client).await?);
         let mut slot = self.inner.catalogue.write().unwrap_or_else(PoisonError::into_inner);
-        let differences = fresh.differences(slot.as_deref().unwrap_or(&Catalogue::default()));
+        // Who asked before there was any was told an error, and asks again by himself.
+        let differences = slot.as_deref().map(|known| fresh.differences(known));
         *slot = Some(fresh);
-        self.inner.differences().extend(differences);
+        self.inner.differences().extend(differences.unwrap_or_default());
         self.inner.covered.store(wanted, Ordering::SeqCst);
         Ok(())
     }
