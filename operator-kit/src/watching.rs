@@ -139,7 +139,11 @@ where
         let told = match timeout(SILENCE, events.next()).await {
             Ok(Some(Ok(told))) => told,
             Ok(Some(Err(error))) => {
-                let state = self.after(&error, State::Following(version, events));
+                let state = match &error {
+                    // Something came that cannot be read: kube (5.0) takes what is no event for a refusal, even without a code.
+                    kube::Error::Api(_) | kube::Error::SerdeError(_) => self.anew(),
+                    _ => self.after(&error, State::Following(version, events)),
+                };
                 return (Some(Err(watcher::Error::WatchFailed(error))), state);
             }
             Ok(None) | Err(_) => return (None, State::Known(version)),

@@ -181,6 +181,28 @@ async fn a_watch_that_falls_silent_is_begun_again_where_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_an_event_says_that_cannot_be_read_is_listed() {
+    for unreadable in [json!({ "type": "ADDED", "object": "a" }), json!("ADDED a")] {
+        let mut watches = 0;
+        let answer = move |asked: &Asked| {
+            if !is_watch(asked) {
+                let objects = [object("a", 6, 1)];
+                return stub::page(asked, &objects[..watches.min(1)]).into();
+            }
+            watches += 1;
+            let readable = event("ADDED", &object("b", 7, 1));
+            Answer::Watch(match watches {
+                1 => vec![unreadable.clone(), readable],
+                _ => vec![readable],
+            })
+        };
+        let told = told(answer, "applies b").await;
+        assert_eq!(told[..2], ["begins", "listed"]);
+        assert_eq!(told[3..], ["begins", "lists a", "listed", "applies b"], "{told:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_history_that_was_cut_is_listed_anew_however_that_is_said() {
     let mut watches = 0;
     let answer = move |asked: &Asked| {
