@@ -91,7 +91,12 @@ async fn the_groups_of_which_a_reading_says_something_else_are_gathered_whoever_
         (code, answer)
     });
     let discovery = Discovery::new(client);
-    let groups = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
+    let groups = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect::<BTreeSet<String>>()
+    };
     discovery.refresh().await.unwrap();
     discovery.refresh().await.unwrap();
     assert_eq!(discovery.take_differences(), groups(&[]));
