@@ -122,3 +122,63 @@ fn a_release_makes_an_object_again_that_the_one_whose_mark_it_had_does_not() {
         }
     });
 }
+
+/// Gives a stack and its release to the operators of this filter.
+fn give(server: &Server, name: &str, filter: &str) {
+    let label = json!({ "metadata": { "labels": { labels::WATCH_FILTER: filter } } });
+    server.merge("ClusterStack", name, &label);
+    server.merge(RELEASE, &tag(name), &label);
+}
+
+/// Takes a stack and its release away, and leaves the objects.
+fn take_away(server: &Server, name: &str) {
+    let released = json!({ "metadata": { "finalizers": null } });
+    server.merge(RELEASE, &tag(name), &released);
+    server.delete("ClusterStack", name);
+    assert!(server.find(RELEASE, &tag(name)).is_null());
+}
+
+#[test]
+fn what_a_release_has_that_this_operator_does_not_see_is_taken_when_that_is_gone_and_not_before() {
+    let server = after_installing(async |server| server.clone());
+    give(&server, "ferrol", "canary");
+    operated(&server, &["--watch-filter=canary"], async || {
+        sleep(LONG).await;
+        assert_eq!(holder(&server), mark("harbor"));
+        take_away(&server, "harbor");
+        sleep(2 * LONG).await;
+        assert_eq!(holder(&server), mark("ferrol"));
+        assert!(is_ready(&server, "ferrol"));
+    });
+    assert!(server.calls() < MOST, "the operator asks for ever");
+}
+
+#[test]
+fn what_a_release_has_that_this_operator_does_not_see_stays_when_another_goes_that_applied_it_too() {
+    let server = after_installing(async |server| server.clone());
+    give(&server, "ferrol", "canary");
+    operated(&server, &["--watch-filter=canary"], async || {
+        server.delete("ClusterStack", "ferrol");
+        sleep(LONG).await;
+    });
+    assert!(server.find(RELEASE, &tag("ferrol")).is_null());
+    assert_eq!(holder(&server), mark("harbor"));
+    assert!(server.calls() < MOST, "the operator asks for ever");
+}
+
+#[test]
+fn an_operator_of_one_namespace_adopts_what_was_left_behind_there_and_lists_releases_nowhere_else() {
+    let server = after_installing(async |server| server.clone());
+    for name in ["harbor", "ferrol"] {
+        take_away(&server, name);
+    }
+    assert_eq!(holder(&server), mark("harbor"));
+    server.deny_everywhere(RELEASE);
+    operated(&server, &["--namespace=fleet"], async || {
+        server.apply(&stack("ferrol", &json!({})));
+        sleep(LONG).await;
+        assert_eq!(holder(&server), mark("ferrol"));
+        assert!(is_ready(&server, "ferrol"));
+    });
+    assert!(server.calls() < MOST, "the operator asks for ever");
+}

@@ -23,7 +23,7 @@ use super::adoption::keep_what_is_there;
 use super::bodies::{Bodies, Unprepared};
 use super::definition::{Unchanged, without_loss};
 use super::live::{belongs, is_mover, is_owned, judged, other_managers};
-use super::marks::{FOREIGN, left_behind};
+use super::marks::{FOREIGN, is_elsewhere, left_behind};
 use super::memory::ReleaseMemory;
 use super::observe::{Sight, lock, sight};
 use super::own::{write_status, writes_itself};
@@ -168,7 +168,7 @@ impl Pass<'_> {
         let (digest, body) = self.intent(key, bodies)?;
         let options = self.options(force, false);
         let mut body = Cow::Borrowed(body);
-        if why == ApplyReason::Adopt && !force {
+        if why == ApplyReason::Adopt {
             let left = left_behind(self.context, key).await;
             left.map_err(|message| self.refused(key, digest, &message))?;
         }
@@ -328,6 +328,10 @@ impl Pass<'_> {
 
     async fn read(&self, key: &ObjectKey) -> Result<(), Failed> {
         let live = self.look(key).await?;
+        let belongs = match &live {
+            Some(live) => self.whose(key, live).await?,
+            None => Belongs::Nobody,
+        };
         let now = self.context.now();
         let mut memory = lock(self.memory);
         let object = memory.objects.entry(key.clone()).or_default();
@@ -343,7 +347,7 @@ impl Pass<'_> {
                 object.read = Some(Read::Found {
                     uid: live.uid().unwrap_or_default(),
                     resource_version: live.resource_version().unwrap_or_default(),
-                    belongs: belongs(&live, self.part_of),
+                    belongs,
                     keep: live.annotations().get(labels::RESOURCE_POLICY).map(String::as_str)
                         == Some(labels::RESOURCE_POLICY_KEEP),
                     deleting: live.metadata.deletion_timestamp.is_some(),
@@ -352,6 +356,18 @@ impl Pass<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whose an object is; of one with another release's mark, whether that is there though it is not watched.
+    async fn whose(&self, key: &ObjectKey, live: &DynamicObject) -> Result<Belongs, Failed> {
+        match (belongs(live, self.part_of), live.labels().get(labels::PART_OF)) {
+            (Belongs::OtherOwner, Some(mark)) => match is_elsewhere(self.context, key, mark).await {
+                Ok(true) => Ok(Belongs::Stranger),
+                Ok(false) => Ok(Belongs::OtherOwner),
+                Err(message) => Err(self.remember_failure(key, Attempt::Look, &message)),
+            },
+            (belongs, _) => Ok(belongs),
+        }
     }
 
     /// Reads the object, and remembers that this failed or no longer does.
