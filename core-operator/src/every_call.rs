@@ -1,11 +1,13 @@
 //! The whole operator before an API server in memory, of whose calls the n-th fails, for every n: discovery, lists, watches, reads and writes alike.
 
+mod answers;
 mod api;
 mod apply;
 mod behind;
 mod contract;
 mod hidden;
 mod hostile;
+mod secrets;
 mod server;
 mod wakes;
 
@@ -82,15 +84,27 @@ const STACK: [(&str, &str); 8] = [
     ("cluster-addon-values.yaml", "values: |\n  {}\n"),
 ];
 
-/// Two releases, which nobody has written to for a while.
+/// What the third release has besides.
+const SECRET: (&str, &str) = (
+    "cluster-class/templates/secret.yaml",
+    "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\ndata: {password: cGxhdGFlYTQ3OQ==}\n",
+);
+
+const VERSIONS: [&str; 3] = ["v1", "v2", "v3"];
+
+/// Three releases, which nobody has written to for a while.
 static RELEASES: LazyLock<TempDir> = LazyLock::new(|| {
     let (root, stack) = (TempDir::new().expect("a folder"), TempDir::new().expect("a folder"));
-    for (path, text) in STACK {
+    let write = |(path, text)| {
         let file = stack.path().join(path);
         fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
         fs::write(file, text).expect("a file");
-    }
-    for version in ["v1", "v2"] {
+    };
+    STACK.into_iter().for_each(write);
+    for version in VERSIONS {
+        if version == "v3" {
+            write(SECRET);
+        }
         let versioning = Versioning::Given(version.parse().expect("a version"));
         let releases = root.path().join(RELEASES_DIRECTORY);
         pack::create(stack.path(), &releases, &versioning).expect("a release");
@@ -99,7 +113,7 @@ static RELEASES: LazyLock<TempDir> = LazyLock::new(|| {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let source = DirectorySource::new(root.path());
     runtime.expect("a runtime").block_on(async {
-        for version in ["v1", "v2"] {
+        for version in VERSIONS {
             let tag = format!("docker-harbor-1-34-{version}").parse().expect("a tag");
             source.open(&tag).await.expect("a release");
         }
