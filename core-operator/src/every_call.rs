@@ -1,11 +1,13 @@
 //! The whole operator before an API server in memory, of whose calls the n-th fails, for every n: discovery, lists, watches, reads and writes alike.
 
+mod answers;
 mod api;
 mod apply;
 mod behind;
 mod contract;
 mod hidden;
 mod hostile;
+mod secrets;
 mod server;
 mod shared;
 mod wakes;
@@ -83,10 +85,18 @@ const STACK: [(&str, &str); 8] = [
     ("cluster-addon-values.yaml", "values: |\n  {}\n"),
 ];
 
-/// Two releases, which nobody has written to for a while.
+/// What the third release has besides.
+const SECRET: (&str, &str) = (
+    "cluster-class/templates/secret.yaml",
+    "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\ndata: {password: cGxhdGFlYTQ3OQ==}\n",
+);
+
+/// Three releases, which nobody has written to for a while.
 static RELEASES: LazyLock<TempDir> = LazyLock::new(|| {
     let root = TempDir::new().expect("a folder");
+    let with_secret: Vec<_> = STACK.into_iter().chain([SECRET]).collect();
     publish(root.path(), "docker-harbor-1-34", &STACK, &["v1", "v2"]);
+    publish(root.path(), "docker-harbor-1-34", &with_secret, &["v3"]);
     root
 });
 

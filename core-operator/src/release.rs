@@ -13,7 +13,9 @@ mod memory;
 mod observe;
 mod own;
 mod provider;
+mod reading;
 mod refusal;
+mod remember;
 mod scopes;
 mod sharing;
 

@@ -17,16 +17,21 @@ const SHORTEST: usize = 3;
 /// Parts of values that are shorter are found in words that have nothing to do with them, such as the names of fields.
 const SHORTEST_PART: usize = 16;
 
-/// Words of others without these values and their usual other forms.
-pub fn without<'a>(words: &str, values: impl IntoIterator<Item = &'a str>) -> String {
-    let mut hidden = vec![false; words.len()];
-    let forms: Vec<String> = values.into_iter().flat_map(forms).collect();
-    for form in forms.iter().filter(|form| form.len() >= SHORTEST) {
-        for (place, found) in words.match_indices(form.as_str()) {
-            hidden[place..place + found.len()].fill(true);
+/// Most bytes of values that are looked for: all their parts in all their forms take time and memory.
+pub const MOST: usize = 64 << 10;
+
+/// Words of others without these values and their usual other forms; `None` where the values have more than [`MOST`] bytes, so that the words must
+/// not be told at all.
+pub fn without<'a>(words: &str, values: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let (mut hidden, mut places) = (vec![false; words.len()], places(words));
+    let mut left = MOST;
+    for value in values {
+        left = left.checked_sub(value.len())?;
+        // One form at a time: some have three times the bytes of the value.
+        for form in FORMS {
+            hide(words, &form(value), &mut places, &mut hidden);
         }
     }
-    hide_parts(words, &forms, &mut hidden);
     let mut told = String::with_capacity(words.len());
     for (place, letter) in words.char_indices() {
         match hidden[place] {
@@ -35,33 +40,38 @@ pub fn without<'a>(words: &str, values: impl IntoIterator<Item = &'a str>) -> St
             true => {}
         }
     }
-    told
+    Some(told)
 }
 
 /// A value as others write it.
-fn forms(value: &str) -> Vec<String> {
+const FORMS: [fn(&str) -> String; 11] = [
+    str::to_owned,
+    quoted,
     // Parsers quote what was quoted.
-    let mut forms = vec![value.to_owned(), quoted(value), quoted(&quoted(value))];
-    if let Ok(Value::String(base64)) = serde_json::to_value(ByteString(value.as_bytes().to_vec())) {
-        let bare = base64.trim_end_matches('=').to_owned();
-        forms.extend([
-            bare.replace('+', "-").replace('/', "_"),
-            percent_encoded(&base64),
-            bare,
-            base64,
-        ]);
-    }
-    let percent_encoded = percent_encoded(value);
+    |value| quoted(&quoted(value)),
+    base64,
+    bare_base64,
+    |value| bare_base64(value).replace('+', "-").replace('/', "_"),
+    |value| percent_encoded(&base64(value)),
+    percent_encoded,
     // A form writes blanks otherwise than a path, some write the digits small, and hosts are all small.
-    forms.push(percent_encoded.replace("%20", "+"));
-    forms.push(with_small_digits(&percent_encoded));
-    forms.push(percent_encoded);
-    if value.len() >= SHORTEST_PART {
-        forms.push(value.to_lowercase());
+    |value| percent_encoded(value).replace("%20", "+"),
+    |value| with_small_digits(&percent_encoded(value)),
+    |value| match value.len() {
+        ..SHORTEST_PART => String::new(),
+        _ => value.to_lowercase(),
+    },
+];
+
+fn base64(value: &str) -> String {
+    match serde_json::to_value(ByteString(value.as_bytes().to_vec())) {
+        Ok(Value::String(base64)) => base64,
+        _ => String::new(),
     }
-    forms.sort_unstable();
-    forms.dedup();
-    forms
+}
+
+fn bare_base64(value: &str) -> String {
+    base64(value).trim_end_matches('=').to_owned()
 }
 
 /// A text as JSON and Go's `%q` write it between quotes.
@@ -98,13 +108,28 @@ fn with_small_digits(percent_encoded: &str) -> String {
     percent_encoded.chars().map(small).collect()
 }
 
-/// Marks longer parts of values. What somebody may write in another way ends a part, so that it is found however the rest is written.
-fn hide_parts(words: &str, forms: &[String], hidden: &mut [bool]) {
-    let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
+/// Where in the words each piece of this length is.
+type Places<'words> = HashMap<&'words [u8], Vec<usize>>;
+
+fn places(words: &str) -> Places<'_> {
+    let mut places = Places::new();
     for (place, window) in words.as_bytes().windows(SHORTEST_PART).enumerate() {
         places.entry(window).or_default().push(place);
     }
-    let parts = forms.iter().flat_map(|form| form.split(is_written_in_many_ways));
+    places
+}
+
+/// Marks a form of a value and its longer parts. What somebody may write in another way ends a part, so that it is found however the rest is written.
+fn hide(words: &str, form: &str, places: &mut Places<'_>, hidden: &mut [bool]) {
+    if (SHORTEST..=words.len()).contains(&form.len()) {
+        for (place, found) in words.match_indices(form) {
+            hidden[place..place + found.len()].fill(true);
+        }
+    }
+    if places.is_empty() {
+        return;
+    }
+    let parts = form.split(is_written_in_many_ways);
     for window in parts.flat_map(|part| part.as_bytes().windows(SHORTEST_PART)) {
         // Each place is hidden once, however often the value repeats itself.
         for place in places.remove(window).unwrap_or_default() {
@@ -137,10 +162,13 @@ mod tests {
             "pa+ss%2Fw%22%C3%B6rd%2B",
         ] {
             let told = without(&format!("the password {said} is wrong"), [password]);
-            assert_eq!(told, format!("the password {HIDDEN} is wrong"), "{said}");
+            assert_eq!(told, Some(format!("the password {HIDDEN} is wrong")), "{said}");
         }
-        assert_eq!(without("at ??>??>", ["??>??>"]), format!("at {HIDDEN}"));
-        assert_eq!(without("Pz8-Pz8- in a URL", ["??>??>"]), format!("{HIDDEN} in a URL"));
+        assert_eq!(without("at ??>??>", ["??>??>"]), Some(format!("at {HIDDEN}")));
+        assert_eq!(
+            without("Pz8-Pz8- in a URL", ["??>??>"]),
+            Some(format!("{HIDDEN} in a URL"))
+        );
     }
 
     #[test]
@@ -148,7 +176,7 @@ mod tests {
         let token = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
         for said in [&token[..20], &token[10..], &token[5..30], &token.to_lowercase()] {
             let told = without(&format!("https://{said}.example.org/"), [token]);
-            assert_eq!(told, format!("https://{HIDDEN}.example.org/"));
+            assert_eq!(told, Some(format!("https://{HIDDEN}.example.org/")));
         }
     }
 
@@ -160,7 +188,19 @@ mod tests {
             "ü is no letter of tokens",
             "(not shown)",
         ] {
-            assert_eq!(without(words, ["ghp_16C7e42F292c6912", "no", ""]), words);
+            assert_eq!(
+                without(words, ["ghp_16C7e42F292c6912", "no", ""]).as_deref(),
+                Some(words)
+            );
         }
+    }
+
+    #[test]
+    fn nothing_is_told_where_there_is_too_much_to_look_for() {
+        let half = "a".repeat(MOST / 2);
+        let told = |values: &[&str]| without("hunter2 is weak", values.iter().copied());
+        assert_eq!(told(&[&half, &half]).as_deref(), Some("hunter2 is weak"));
+        assert_eq!(told(&[&half, &half, "hunter2"]), None);
+        assert_eq!(told(&["hunter2", &half, &half]), None);
     }
 }

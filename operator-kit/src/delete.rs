@@ -7,6 +7,7 @@ use crate::crd_watch::CrdWatch;
 use crate::discovery::{Discovery, DiscoveryError};
 use crate::failure::{Class, class_of};
 use crate::object::{ObjectKey, namespace};
+use crate::secrets::Guard;
 
 /// What is true of the object after the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub enum DeleteError {
     Delete {
         /// Which object.
         key: ObjectKey,
-        /// The API server's answer.
+        /// The API server's answer; of a Secret its code alone.
         #[source]
         source: Box<kube::Error>,
     },
@@ -100,9 +101,9 @@ pub async fn delete(
         Ok(_) => Ok(Deletion::Deleted),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Deletion::Gone),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(Deletion::Changed),
-        Err(source) => Err(DeleteError::Delete {
+        Err(error) => Err(DeleteError::Delete {
             key: key.clone(),
-            source: Box::new(source),
+            source: Box::new(Guard::of(&key.group_kind()).error(error)),
         }),
     }
 }

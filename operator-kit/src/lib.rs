@@ -23,6 +23,7 @@ mod patience;
 pub mod projection;
 pub mod read;
 pub mod record;
+mod secrets;
 pub mod serving;
 pub mod status;
 pub mod takeover;

@@ -158,7 +158,10 @@ pub(crate) fn discovery(asked: &Asked) -> Option<(u16, Value)> {
     let group = match asked.path.as_str() {
         "/api" => json!({
             "metadata": {},
-            "versions": [{ "version": "v1", "resources": [resource("namespaces", "Namespace", "Cluster", json!([]))] }],
+            "versions": [{ "version": "v1", "resources": [
+                resource("namespaces", "Namespace", "Cluster", json!([])),
+                resource("secrets", "Secret", "Namespaced", json!([])),
+            ] }],
         }),
         "/apis" => {
             let status = json!([{ "subresource": "status", "verbs": ["get"] }]);

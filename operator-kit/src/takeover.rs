@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::discovery::{Discovery, DiscoveryError};
 use crate::failure::{Class, class_of};
 use crate::object::{ObjectKey, namespace};
+use crate::secrets::Guard;
 
 /// One predecessor and its successor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ pub enum TakeoverError {
     Patch {
         /// Which object.
         key: ObjectKey,
-        /// The API server's answer.
+        /// The API server's answer; of a Secret its code alone.
         #[source]
         source: Box<kube::Error>,
     },
@@ -117,9 +118,9 @@ async fn rewrite(
         return Ok(Takeover::Gone);
     };
     let api = resolved.api(client, namespace(key));
-    let wrap = |source| TakeoverError::Patch {
+    let wrap = |error| TakeoverError::Patch {
         key: key.clone(),
-        source: Box::new(source),
+        source: Box::new(Guard::of(&key.group_kind()).error(error)),
     };
     for _ in 0..ATTEMPTS {
         let Some(object) = api.get_metadata_opt(&key.name).await.map_err(wrap)? else {

@@ -34,7 +34,7 @@ const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
 pub(super) const PROVIDER_KIND: &str = "DockerClusterStackRelease";
 
 /// Everything that is served.
-pub(super) static KINDS: [Served; 14] = [
+pub(super) static KINDS: [Served; 15] = [
     Served {
         group: "apiextensions.k8s.io",
         version: "v1",
@@ -49,6 +49,7 @@ pub(super) static KINDS: [Served; 14] = [
         plural: "namespaces",
         namespaced: false,
     },
+    kind("", "v1", "Secret", "secrets"),
     kind("events.k8s.io", "v1", "Event", "events"),
     kind(OURS, "v1alpha1", "ClusterStack", "clusterstacks"),
     kind(OURS, "v1alpha1", "ClusterStackRelease", "clusterstackreleases"),

@@ -16,6 +16,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower::service_fn;
 
+use super::answers::{discovery, refused, repeated};
 use super::api::{Api, Happened, KINDS, Key, OLDEST, Refusal, Served, Write};
 
 /// What becomes of a call.
@@ -50,6 +51,8 @@ struct Inner {
     unknown: BTreeMap<&'static str, &'static [&'static str]>,
     /// The group that discovery leaves out.
     hidden: Option<&'static str>,
+    /// A part of the requests that a policy refuses for Secrets, in words that repeat all it was shown.
+    policy: Option<&'static str>,
 }
 
 /// After so many calls all fail: without a pause between them no time goes by, and they would never end.
@@ -192,6 +195,23 @@ impl Server {
         self.inner().calls
     }
 
+    /// Stores an object of others as it is, with its managers.
+    pub(super) fn create(&self, kind: &'static str, object: &Value) {
+        let mut inner = self.inner();
+        let before = inner.api.version;
+        let name = object["metadata"]["name"].as_str().expect("a name").to_owned();
+        inner
+            .api
+            .create(&(kind, "fleet".to_owned(), name), object)
+            .expect("a new object");
+        inner.tell(before);
+    }
+
+    /// From now on a policy refuses requests for Secrets that have this in method, address or content type, and repeats the Secret.
+    pub(super) fn refuse_secrets(&self, part: &'static str) {
+        self.inner().policy = Some(part);
+    }
+
     /// Discovery leaves out this group from now on.
     pub(super) fn hide(&self, group: Option<&'static str>) {
         self.inner().hidden = group;
@@ -252,6 +272,12 @@ impl Inner {
         let is_denied = denied.is_some_and(|everywhere| !everywhere || asked.scope.namespace.is_empty());
         if asked.method == Method::GET && asked.name.is_empty() && is_denied {
             return Err(Refusal::new(403, "Forbidden", format!("nobody may list {kind}")));
+        }
+        let call = format!("{} {} {}", head.method, head.uri, asked.content_type);
+        if kind == "Secret" && self.policy.is_some_and(|part| call.contains(part)) {
+            let key = (kind, asked.scope.namespace.clone(), asked.name.clone());
+            let stored = self.api.objects.get(&key);
+            return Err(repeated(&stored.into_iter().chain([&asked.body]).collect::<Vec<_>>()));
         }
         if let Some(spec) = asked.body.get_mut("spec").and_then(Value::as_object_mut) {
             let unknown = self.unknown.get(kind).copied().unwrap_or_default();
@@ -470,42 +496,4 @@ impl Served {
             format!("{}/{}", self.group, self.version)
         }
     }
-}
-
-/// Without a reason no object: of what is not served an API server speaks in plain text.
-fn refused(refusal: &Refusal) -> Value {
-    let Refusal {
-        code,
-        reason,
-        message,
-        about,
-        causes,
-    } = refusal;
-    if reason.is_empty() {
-        return Value::Null;
-    }
-    json!({
-        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message,
-        "details": { "kind": about.unwrap_or_default(), "causes": causes },
-    })
-}
-
-/// What is served, of the core group or of all others but one.
-fn discovery(core: bool, hidden: Option<&str>) -> Value {
-    let shown = KINDS.iter().filter(|kind| Some(kind.group) != hidden);
-    let mut groups: Vec<&Served> = shown.filter(|kind| kind.group.is_empty() == core).collect();
-    groups.sort_by_key(|kind| kind.group);
-    let groups = groups.chunk_by(|one, other| one.group == other.group).map(|kinds| {
-        let resources = kinds.iter().map(|kind| {
-            json!({
-                "resource": kind.plural, "scope": if kind.namespaced { "Namespaced" } else { "Cluster" }, "verbs": ["get"],
-                "subresources": [{ "subresource": "status", "verbs": ["get"] }],
-                "responseKind": { "group": kind.group, "version": kind.version, "kind": kind.kind },
-            })
-        });
-        let resources: Vec<Value> = resources.collect();
-        json!({ "metadata": { "name": kinds[0].group }, "versions": [{ "version": kinds[0].version, "resources": resources }] })
-    });
-    let items: Vec<Value> = groups.collect();
-    json!({ "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items })
 }

@@ -6,24 +6,22 @@ use std::sync::{Arc, Mutex};
 use crds::{ClusterStackRelease, labels};
 use futures::future::join_all;
 use kube::ResourceExt;
-use kube::api::DynamicObject;
-use operator_kit::apply::{AppliedObject, ApplyOptions, apply};
+use operator_kit::apply::{ApplyOptions, apply};
 use operator_kit::comparison::compare;
 use operator_kit::delete::{Deletion, Version, delete};
 use operator_kit::failure::chain;
 use operator_kit::object::ObjectKey;
 use operator_kit::objects::Seen;
-use operator_kit::read::read;
 use operator_kit::takeover::{Rename, relieve, take_over};
-use planning::release::{ApplyReason, Attempt, Belongs, Drifted, Failure, Read, ReleaseAction, Step, Verified};
+use planning::release::{ApplyReason, Attempt, Belongs, Drifted, Read, ReleaseAction, Step, Verified};
 use planning::stored_data::is_definition;
 use tracing::Instrument;
 
 use super::adoption::keep_what_is_there;
 use super::bodies::{Bodies, Unprepared};
-use super::definition::{Unchanged, without_loss};
-use super::live::{belongs, is_mover, is_owned, judged, other_managers};
-use super::marks::{FOREIGN, is_elsewhere, left_behind};
+use super::definition::without_loss;
+use super::live::{is_mover, is_owned, judged, other_managers};
+use super::marks::{FOREIGN, left_behind};
 use super::memory::ReleaseMemory;
 use super::observe::{Sight, lock, sight};
 use super::own::{write_status, writes_itself};
@@ -34,9 +32,6 @@ use crate::spans::{acting, failed};
 
 /// How many requests of one release are under way at once.
 const SIDE_BY_SIDE: usize = 8;
-
-/// How many reversals are remembered; the plan looks at three.
-const REVERSALS: usize = 4;
 
 /// One pass over the steps of one plan.
 pub(crate) struct Pass<'a> {
@@ -201,40 +196,6 @@ impl Pass<'_> {
         }
     }
 
-    /// Remembers what the API server stored, before its watch tells.
-    fn applied(&self, key: &ObjectKey, digest: &str, applied: &AppliedObject) {
-        let now = self.context.now();
-        let live = serde_json::to_value(&applied.live).unwrap_or_default();
-        let seen = Seen::of(&applied.live.metadata, labels::PART_OF);
-        let trigger = seen.as_ref().map(|seen| sight(seen, self.part_of).trigger);
-        if let Some(seen) = seen {
-            self.context.objects.note(key, seen);
-        }
-        let mut memory = lock(self.memory);
-        let object = memory.objects.entry(key.clone()).or_default();
-        object.verified = trigger.map(|trigger| Verified {
-            intent: digest.to_owned(),
-            trigger,
-            owned: true,
-        });
-        object.drifted = None;
-        object.read = None;
-        object.failure = None;
-        let others = applied.owners.iter().filter(|owner| !is_mover(owner));
-        object.foreign_manager = others.map(|owner| owner.manager.clone()).next();
-        object.health = Some(judged(&live, &applied.live, now));
-    }
-
-    fn reversed(&self, key: &ObjectKey) {
-        let now = self.context.now();
-        let mut memory = lock(self.memory);
-        let reversals = &mut memory.objects.entry(key.clone()).or_default().reversals;
-        reversals.push(now);
-        if reversals.len() > REVERSALS {
-            reversals.remove(0);
-        }
-    }
-
     /// A dry run; where its answer differs from what the watch shows, the live object is read and compared.
     async fn check(&self, key: &ObjectKey, bodies: Option<&Bodies>) -> Result<(), Failed> {
         let (digest, body) = self.intent(key, bodies)?;
@@ -280,120 +241,6 @@ impl Pass<'_> {
             });
         }
         Ok(())
-    }
-
-    /// Remembers that an object was refused, in the API server's words.
-    fn refused(&self, key: &ObjectKey, digest: &str, message: &str) -> Failed {
-        let tried = Attempt::Intent {
-            digest: digest.to_owned(),
-        };
-        self.remember_failure(key, tried, message)
-    }
-
-    /// Remembers that a CRD could not be changed, and whether only because of what is stored under it.
-    fn unchanged(&self, key: &ObjectKey, digest: &str, unchanged: &Unchanged) -> Failed {
-        let (message, loses_data) = match unchanged {
-            Unchanged::Refused(message) => (message, false),
-            Unchanged::LosesData(message) => (message, true),
-            Unchanged::Foreign => return Failed(format!("{key}: {FOREIGN}")),
-        };
-        let failed = self.refused(key, digest, message);
-        let mut memory = lock(self.memory);
-        if let Some(failure) = memory.objects.get_mut(key).and_then(|object| object.failure.as_mut()) {
-            failure.loses_data = loses_data;
-        }
-        failed
-    }
-
-    /// Until when it is not tried again is the plan's business.
-    pub(super) fn remember_failure(&self, key: &ObjectKey, tried: Attempt, message: &str) -> Failed {
-        let now = self.context.now();
-        let mut memory = lock(self.memory);
-        let object = memory.objects.entry(key.clone()).or_default();
-        let attempts = object
-            .failure
-            .as_ref()
-            .filter(|failure| failure.tried == tried)
-            .map_or(0, |failure| failure.attempts);
-        object.read = None;
-        object.failure = Some(Failure {
-            tried,
-            message: message.to_owned(),
-            loses_data: false,
-            attempts: attempts + 1,
-            at: now,
-        });
-        Failed(format!("{key}: {message}"))
-    }
-
-    async fn read(&self, key: &ObjectKey) -> Result<(), Failed> {
-        let live = self.look(key).await?;
-        let belongs = match &live {
-            Some(live) => self.whose(key, live).await?,
-            None => Belongs::Nobody,
-        };
-        let now = self.context.now();
-        let mut memory = lock(self.memory);
-        let object = memory.objects.entry(key.clone()).or_default();
-        match live {
-            None => {
-                object.read = Some(Read::Absent);
-                object.verified = None;
-                object.health = None;
-            }
-            Some(live) => {
-                let found = serde_json::to_value(&live).unwrap_or_default();
-                object.health = Some(judged(&found, &live, now));
-                object.read = Some(Read::Found {
-                    uid: live.uid().unwrap_or_default(),
-                    resource_version: live.resource_version().unwrap_or_default(),
-                    belongs,
-                    keep: live.annotations().get(labels::RESOURCE_POLICY).map(String::as_str)
-                        == Some(labels::RESOURCE_POLICY_KEEP),
-                    deleting: live.metadata.deletion_timestamp.is_some(),
-                    at: now,
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// Whose an object is; of one with another release's mark, whether that is there though it is not watched.
-    async fn whose(&self, key: &ObjectKey, live: &DynamicObject) -> Result<Belongs, Failed> {
-        match (belongs(live, self.part_of), live.labels().get(labels::PART_OF)) {
-            (Belongs::OtherOwner, Some(mark)) => match is_elsewhere(self.context, key, mark).await {
-                Ok(true) => Ok(Belongs::Stranger),
-                Ok(false) => Ok(Belongs::OtherOwner),
-                Err(message) => Err(self.remember_failure(key, Attempt::Look, &message)),
-            },
-            (belongs, _) => Ok(belongs),
-        }
-    }
-
-    /// Reads the object, and remembers that this failed or no longer does.
-    async fn look(&self, key: &ObjectKey) -> Result<Option<DynamicObject>, Failed> {
-        let before = self.context.objects.get(key);
-        let context = self.context;
-        match read(&context.client, &context.discovery, &context.crds, key).await {
-            Ok(live) => {
-                let marked = |live: &DynamicObject| Seen::of(&live.metadata, labels::PART_OF).is_some();
-                if let Some(before) = before.filter(|_| !live.as_ref().is_some_and(marked)) {
-                    self.forget(key, &before).await;
-                }
-                let mut memory = lock(self.memory);
-                let object = memory.objects.entry(key.clone()).or_default();
-                object.failure.take_if(|failure| failure.tried == Attempt::Look);
-                Ok(live)
-            }
-            Err(error) => Err(self.remember_failure(key, Attempt::Look, &chain(&error))),
-        }
-    }
-
-    /// Forgets a sight of what is gone, or has lost its mark: the watch may be behind. Of a kind that is not served nothing is known: its objects come back with it.
-    async fn forget(&self, key: &ObjectKey, before: &Seen) {
-        if let Ok(Some(_)) = self.context.discovery.resolve_kind(&key.group_kind()).await {
-            self.context.objects.note_absent(key, before);
-        }
     }
 
     async fn take_over(&self, release: &ClusterStackRelease, wanted: &ObjectKey) -> Result<(), Failed> {

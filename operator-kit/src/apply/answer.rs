@@ -3,75 +3,64 @@
 use http::StatusCode;
 use kube::core::GroupVersionKind;
 use kube::core::response::{Status, StatusCause};
-use serde_json::Value;
 
 use super::ownership::LISTED_FIELDS;
-use super::{ApplyError, FieldConflict, secrets};
+use super::{ApplyError, FieldConflict};
 use crate::failure::{message_of, words_of};
+use crate::secrets::Guard;
 
 /// `metav1.CauseTypeFieldManagerConflict`.
 const FIELD_MANAGER_CONFLICT: &str = "FieldManagerConflict";
 
 /// What server-side apply says, with a bare 500, of an object that does not fit the schema of its kind
 /// (`k8s.io/apimachinery/pkg/util/managedfields`, seen with 1.36).
-pub(super) const WRONG_TYPE: &str = "failed to create typed patch object";
+pub(crate) const WRONG_TYPE: &str = "failed to create typed patch object";
 
 /// The cause of a refusal to create something in a namespace that is being deleted.
 const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-/// What came of applying `intent`.
-pub(super) fn classify(error: kube::Error, gvk: GroupVersionKind, intent: &Value) -> ApplyError {
-    let secret = secrets::holds_secrets(&gvk);
+/// What the API server's refusal means, in the words that may be told.
+pub(super) fn classify(error: kube::Error, gvk: GroupVersionKind, guard: &Guard) -> ApplyError {
     let kube::Error::Api(status) = error else {
-        let words = words_of(&error);
+        let source = guard.error(error);
         return ApplyError::Transient {
-            message: if secret {
-                secrets::without_values(&words, intent)
-            } else {
-                words
-            },
-            source: Box::new(error),
+            message: words_of(&source),
+            source: Box::new(source),
         };
     };
-    let message = if secret {
-        secrets::words_about(&status, intent)
-    } else {
-        message_of(&status)
-    };
+    let told = guard.status(&status);
+    let message = message_of(&told);
     match StatusCode::from_u16(status.code) {
         Ok(StatusCode::NOT_FOUND) if is_about_namespace(&status) => ApplyError::NamespaceMissing { message },
         Ok(StatusCode::NOT_FOUND) => ApplyError::KindMissing { gvk },
         Ok(StatusCode::CONFLICT) if has_cause(&status, FIELD_MANAGER_CONFLICT) => ApplyError::Conflict {
-            conflicts: conflicts_of(&status),
+            conflicts: conflicts_of(&told),
             message,
         },
         Ok(StatusCode::FORBIDDEN) if has_cause(&status, NAMESPACE_TERMINATING) => {
             ApplyError::NamespaceTerminating { message }
         }
         Ok(StatusCode::FORBIDDEN) => ApplyError::Forbidden { message },
-        Ok(StatusCode::UNPROCESSABLE_ENTITY) => match immutable_fields(&status) {
-            fields if fields.is_empty() => ApplyError::Invalid { message },
-            fields => ApplyError::Immutable { fields, message },
+        Ok(StatusCode::UNPROCESSABLE_ENTITY) if is_about_what_cannot_change(&status) => ApplyError::Immutable {
+            fields: fields_of(&told),
+            message,
         },
         Ok(
-            StatusCode::BAD_REQUEST
+            StatusCode::UNPROCESSABLE_ENTITY
+            | StatusCode::BAD_REQUEST
             | StatusCode::METHOD_NOT_ALLOWED
             | StatusCode::PAYLOAD_TOO_LARGE
             | StatusCode::UNSUPPORTED_MEDIA_TYPE,
         ) => ApplyError::Invalid { message },
-        _ if message.starts_with(WRONG_TYPE) => ApplyError::Invalid { message },
+        _ if status.message.starts_with(WRONG_TYPE) => ApplyError::Invalid { message },
         _ => ApplyError::Transient {
-            source: Box::new(kube::Error::Api(Box::new(Status {
-                message: message.clone(),
-                details: None,
-                ..*status
-            }))),
+            source: Box::new(kube::Error::Api(told.boxed())),
             message,
         },
     }
 }
 
-pub(super) fn causes(status: &Status) -> &[StatusCause] {
+fn causes(status: &Status) -> &[StatusCause] {
     status.details.as_ref().map_or(&[], |details| &details.causes)
 }
 
@@ -105,14 +94,15 @@ fn manager_of(message: &str) -> &str {
     message.split('"').nth(1).unwrap_or("unknown")
 }
 
-/// The fields whose only fault is that they cannot change. Any other fault beside them makes the object invalid, since
+/// Whether the only fault of fields is that they cannot change. Any other fault beside them makes the object invalid, since
 /// creating it anew would not help.
-fn immutable_fields(status: &Status) -> Vec<String> {
+fn is_about_what_cannot_change(status: &Status) -> bool {
     let causes = causes(status);
-    if causes.is_empty() || !causes.iter().all(|cause| says_immutable(&cause.message)) {
-        return Vec::new();
-    }
-    let mut fields: Vec<String> = causes.iter().map(|cause| cause.field.clone()).collect();
+    !causes.is_empty() && causes.iter().all(|cause| says_immutable(&cause.message))
+}
+
+fn fields_of(status: &Status) -> Vec<String> {
+    let mut fields: Vec<String> = causes(status).iter().map(|cause| cause.field.clone()).collect();
     fields.sort_unstable();
     fields.dedup();
     fields

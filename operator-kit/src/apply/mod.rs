@@ -5,7 +5,6 @@
 
 mod answer;
 mod ownership;
-mod secrets;
 
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::client::Client;
@@ -15,7 +14,10 @@ use serde_json::Value;
 
 use crate::discovery::{Discovery, DiscoveryError};
 use crate::failure::Class;
+use crate::object::group_kind;
+use crate::secrets::Guard;
 
+pub(crate) use self::answer::WRONG_TYPE;
 pub use self::ownership::{ForeignOwner, LISTED_FIELDS};
 
 /// How to apply.
@@ -54,7 +56,7 @@ pub struct FieldConflict {
     pub field: String,
 }
 
-/// The object was not applied. `message` is always what the API server said, of a Secret without its values.
+/// The object was not applied. `message` is always what the API server said; of a Secret without its values, or its code alone.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// Not a Kubernetes object at all.
@@ -180,13 +182,17 @@ pub async fn apply(
         field_manager: Some(options.field_manager.to_owned()),
         field_validation: None,
     };
-    let mut live = api.patch(name, &params, &Patch::Apply(intent)).await.map_err(|error| {
-        let error = answer::classify(error, gvk, intent);
-        if matches!(error, ApplyError::KindMissing { .. }) {
-            discovery.invalidate();
+    let mut live = match api.patch(name, &params, &Patch::Apply(intent)).await {
+        Ok(live) => live,
+        Err(error) => {
+            let guard = Guard::of_apply(&group_kind(&gvk), intent, &api, name).await;
+            let error = answer::classify(error, gvk, &guard);
+            if matches!(error, ApplyError::KindMissing { .. }) {
+                discovery.invalidate();
+            }
+            return Err(error);
         }
-        error
-    })?;
+    };
     let managed = live.metadata.managed_fields.take().unwrap_or_default();
     let changed = match options.known_version {
         Some(known) if !options.dry_run => Some(live.metadata.resource_version.as_deref() != Some(known)),

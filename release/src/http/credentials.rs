@@ -80,7 +80,8 @@ impl Confidence {
     pub(super) fn without_secrets(&self, words: &str) -> String {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let secrets: Vec<String> = known.iter().flat_map(Credentials::secrets).collect();
-        redaction::without(words, secrets.iter().map(String::as_str))
+        let told = redaction::without(words, secrets.iter().map(String::as_str));
+        told.unwrap_or_else(|| redaction::HIDDEN.to_owned())
     }
 }
 

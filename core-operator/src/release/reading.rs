@@ -1,0 +1,88 @@
+//! Reads of objects, and what is remembered of them.
+
+use crds::labels;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use operator_kit::failure::chain;
+use operator_kit::object::ObjectKey;
+use operator_kit::objects::Seen;
+use operator_kit::read::read;
+use planning::release::{Attempt, Belongs, Read};
+
+use super::execute::{Failed, Pass};
+use super::live::{belongs, judged};
+use super::marks::is_elsewhere;
+use super::observe::lock;
+
+impl Pass<'_> {
+    /// Reads an object that is to go or to be taken over.
+    pub(super) async fn read(&self, key: &ObjectKey) -> Result<(), Failed> {
+        let live = self.look(key).await?;
+        let belongs = match &live {
+            Some(live) => self.whose(key, live).await?,
+            None => Belongs::Nobody,
+        };
+        let now = self.context.now();
+        let mut memory = lock(self.memory);
+        let object = memory.objects.entry(key.clone()).or_default();
+        match live {
+            None => {
+                object.read = Some(Read::Absent);
+                object.verified = None;
+                object.health = None;
+            }
+            Some(live) => {
+                let found = serde_json::to_value(&live).unwrap_or_default();
+                object.health = Some(judged(&found, &live, now));
+                object.read = Some(Read::Found {
+                    uid: live.uid().unwrap_or_default(),
+                    resource_version: live.resource_version().unwrap_or_default(),
+                    belongs,
+                    keep: live.annotations().get(labels::RESOURCE_POLICY).map(String::as_str)
+                        == Some(labels::RESOURCE_POLICY_KEEP),
+                    deleting: live.metadata.deletion_timestamp.is_some(),
+                    at: now,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whose an object is; of one with another release's mark, whether that is there though it is not watched.
+    async fn whose(&self, key: &ObjectKey, live: &DynamicObject) -> Result<Belongs, Failed> {
+        match (belongs(live, self.part_of), live.labels().get(labels::PART_OF)) {
+            (Belongs::OtherOwner, Some(mark)) => match is_elsewhere(self.context, key, mark).await {
+                Ok(true) => Ok(Belongs::Stranger),
+                Ok(false) => Ok(Belongs::OtherOwner),
+                Err(message) => Err(self.remember_failure(key, Attempt::Look, &message)),
+            },
+            (belongs, _) => Ok(belongs),
+        }
+    }
+
+    /// Reads the object, and remembers that this failed or no longer does.
+    pub(super) async fn look(&self, key: &ObjectKey) -> Result<Option<DynamicObject>, Failed> {
+        let before = self.context.objects.get(key);
+        let context = self.context;
+        match read(&context.client, &context.discovery, &context.crds, key).await {
+            Ok(live) => {
+                let marked = |live: &DynamicObject| Seen::of(&live.metadata, labels::PART_OF).is_some();
+                if let Some(before) = before.filter(|_| !live.as_ref().is_some_and(marked)) {
+                    self.forget(key, &before).await;
+                }
+                let mut memory = lock(self.memory);
+                let object = memory.objects.entry(key.clone()).or_default();
+                object.failure.take_if(|failure| failure.tried == Attempt::Look);
+                Ok(live)
+            }
+            Err(error) => Err(self.remember_failure(key, Attempt::Look, &chain(&error))),
+        }
+    }
+
+    /// Forgets a sight of what is gone, or has lost its mark: the watch may be behind. Of a kind that is not served nothing is known: its objects come back with it.
+    pub(super) async fn forget(&self, key: &ObjectKey, before: &Seen) {
+        if let Ok(Some(_)) = self.context.discovery.resolve_kind(&key.group_kind()).await {
+            self.context.objects.note_absent(key, before);
+        }
+    }
+}
