@@ -122,13 +122,13 @@ async fn relisting(
     };
     let mut answers = vec![first, Answer::Watch(vec![expired()]), Answer::Late(200, Box::pin(late))].into_iter();
     let (asks, mut asked) = mpsc::unbounded_channel();
-    let client = stub::client(move |asked| match stub::discovery(asked) {
-        Some(answer) => answer.into(),
-        None => {
-            // Whoever waits for it has heard enough after the third.
-            let _ = asks.send(());
-            answers.next().unwrap_or(Answer::Watch(Vec::new()))
+    let client = stub::client(move |asked| {
+        if let Some(answer) = stub::discovery(asked) {
+            return Answer::from(answer);
         }
+        // Whoever waits for it has heard enough after the third.
+        let _ = asks.send(());
+        answers.next().unwrap_or(Answer::Watch(Vec::new()))
     });
     let discovery = Discovery::new(client.clone());
     let (watches, notices) = ObjectWatches::new(client, discovery, (LABEL, ""), CancellationToken::new());
