@@ -31,7 +31,7 @@ use planning::election::shard_of_release;
 use planning::next::retry_delay_seconds;
 use planning::release::{ReleaseAction, ReleasePlan, Step, corrected, corrections, plan, unreached};
 
-pub(crate) use self::claims::{Claims, handles, mark, object_handle};
+pub(crate) use self::claims::{Claims, handles, mark, names, object_handle};
 pub(crate) use self::live::is_predecessors;
 pub(crate) use self::marks::LiveMarks;
 pub(crate) use self::memory::Memories;

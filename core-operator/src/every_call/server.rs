@@ -45,8 +45,8 @@ struct Inner {
     struck: Option<String>,
     /// Kinds of which the watches tell nothing new.
     stalled: BTreeSet<&'static str>,
-    /// Kinds that may not be listed.
-    denied: BTreeSet<&'static str>,
+    /// Kinds that may not be listed, and whether only in all namespaces at once.
+    denied: BTreeMap<&'static str, bool>,
     /// The fields that a CRD does not have or a policy drops, by kind.
     unknown: BTreeMap<&'static str, &'static [&'static str]>,
     /// The group that discovery leaves out.
@@ -152,10 +152,15 @@ impl Server {
 
     /// Changes an object as somebody else, by RFC 7396.
     pub(super) fn merge(&self, kind: &'static str, name: &str, patch: &Value) {
+        self.write(kind, name, &Write::Merge(patch));
+    }
+
+    /// Writes an object as somebody else.
+    pub(super) fn write(&self, kind: &'static str, name: &str, write: &Write<'_>) {
         let mut inner = self.inner();
         let before = inner.api.version;
         let key = (kind, "fleet".to_owned(), name.to_owned());
-        inner.api.write(&key, &Write::Merge(patch), false).expect("a change");
+        inner.api.write(&key, write, false).expect("a change");
         inner.tell(before);
     }
 
@@ -166,7 +171,12 @@ impl Server {
 
     /// From now on nobody may list a kind.
     pub(super) fn deny(&self, kind: &'static str) {
-        self.inner().denied.insert(kind);
+        self.inner().denied.insert(kind, false);
+    }
+
+    /// From now on nobody may list a kind in all namespaces at once.
+    pub(super) fn deny_everywhere(&self, kind: &'static str) {
+        self.inner().denied.insert(kind, true);
     }
 
     /// From now on these fields, named by JSON pointers, are dropped from what is written of a kind.
@@ -258,7 +268,9 @@ impl Inner {
         }
         let mut asked = Asked::of(head, body)?;
         let (kind, plural) = (asked.scope.kind.kind, asked.scope.kind.plural);
-        if asked.method == Method::GET && asked.name.is_empty() && self.denied.contains(kind) {
+        let denied = self.denied.get(kind);
+        let is_denied = denied.is_some_and(|everywhere| !everywhere || asked.scope.namespace.is_empty());
+        if asked.method == Method::GET && asked.name.is_empty() && is_denied {
             return Err(Refusal::new(403, "Forbidden", format!("nobody may list {kind}")));
         }
         let call = format!("{} {} {}", head.method, head.uri, asked.content_type);

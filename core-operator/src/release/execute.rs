@@ -163,7 +163,7 @@ impl Pass<'_> {
         let (digest, body) = self.intent(key, bodies)?;
         let options = self.options(force, false);
         let mut body = Cow::Borrowed(body);
-        if why == ApplyReason::Adopt && !force {
+        if why == ApplyReason::Adopt {
             let left = left_behind(self.context, key).await;
             left.map_err(|message| self.refused(key, digest, &message))?;
         }

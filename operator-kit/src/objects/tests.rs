@@ -107,6 +107,73 @@ async fn what_went_while_the_watch_was_down_vanishes_with_the_next_list() {
     assert_eq!(watches.len(), 1);
 }
 
+/// Watches that have taken the first list, and wait for the second until they may go on.
+async fn relisting(
+    first: Answer,
+    second: (u32, Vec<Value>),
+) -> (ObjectWatches, mpsc::Receiver<Notice>, tokio::sync::oneshot::Sender<()>) {
+    let (go_on, gone_on) = tokio::sync::oneshot::channel::<()>();
+    let late = async move {
+        gone_on.await.unwrap();
+        let Answer::Whole(_, list) = listed(second.0, &second.1) else {
+            unreachable!("a list is whole");
+        };
+        list
+    };
+    let mut answers = vec![first, Answer::Watch(vec![expired()]), Answer::Late(200, Box::pin(late))].into_iter();
+    let (asks, mut asked) = mpsc::unbounded_channel();
+    let client = stub::client(move |asked| {
+        if let Some(answer) = stub::discovery(asked) {
+            return Answer::from(answer);
+        }
+        // Whoever waits for it has heard enough after the third.
+        let _ = asks.send(());
+        answers.next().unwrap_or(Answer::Watch(Vec::new()))
+    });
+    let discovery = Discovery::new(client.clone());
+    let (watches, notices) = ObjectWatches::new(client, discovery, (LABEL, ""), CancellationToken::new());
+    assert!(watches.ensure(&deployments()).await.unwrap());
+    for _ in 0..3 {
+        asked.recv().await.unwrap();
+    }
+    (watches, notices, go_on)
+}
+
+fn note(watches: &ObjectWatches, name: &str, version: u32) {
+    let metadata = serde_json::from_value(metadata(name, version)["metadata"].clone()).unwrap();
+    watches.note(&key(name), Seen::of(&metadata, LABEL).unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_overrules_what_was_known_before_it_whatever_its_version() {
+    let first = listed(59, &[metadata("a", 50), metadata("b", 51)]);
+    let second = (23, vec![metadata("a", 20), metadata("b", 21)]);
+    let (watches, mut notices, go_on) = relisting(first, second).await;
+    told(&mut notices, 3).await;
+    // The store was restored, and while it is listed the answer to a write of ours comes.
+    note(&watches, "b", 60);
+    go_on.send(()).unwrap();
+    assert_eq!(told(&mut notices, 1).await, ["StatusChanged a"]);
+    assert_eq!(told(&mut notices, 1).await, ["Synced Deployment"]);
+    let version_of = |name| watches.get(&key(name)).unwrap().resource_version;
+    assert_eq!(&*version_of("a"), "20");
+    assert_eq!(&*version_of("b"), "60", "answered while it was listed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_made_after_a_list_and_noted_before_its_end_is_not_forgotten_with_it() {
+    let (watches, mut notices, go_on) =
+        relisting(listed(59, &[metadata("a", 50)]), (65, vec![metadata("a", 50)])).await;
+    told(&mut notices, 2).await;
+    note(&watches, "gone", 61);
+    note(&watches, "made", 70);
+    go_on.send(()).unwrap();
+    assert_eq!(told(&mut notices, 1).await, ["Vanished gone"]);
+    assert_eq!(told(&mut notices, 1).await, ["Synced Deployment"]);
+    assert!(watches.get(&key("gone")).is_none());
+    assert!(watches.get(&key("made")).is_some());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_list_overrules_what_was_known_before_it_whatever_its_version() {
     let (go_on, gone_on) = tokio::sync::oneshot::channel::<()>();

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::StreamExt;
 use http::StatusCode;
@@ -17,7 +18,7 @@ use crate::discovery::Resolved;
 use crate::failure::{code_of, words_of_watch};
 use crate::object::{GroupKind, ObjectKey};
 use crate::watch_log::WatchLog;
-use crate::watching::watching;
+use crate::watching::watching_since;
 
 /// Objects per page: metadata is about two kilobytes each with managedFields.
 const PAGE_SIZE: u32 = 250;
@@ -34,7 +35,7 @@ pub(super) async fn run(inner: Arc<Inner>, kind: GroupKind, resolved: Resolved) 
     let end = cancel.run_until_cancelled(follow(&inner, &kind, &resolved)).await;
     if matches!(end, Some(End::KindGone)) {
         inner.discovery.invalidate();
-        forget(&inner, &kind, &HashSet::new()).await;
+        forget(&inner, &kind, &HashSet::new(), u64::MAX).await;
         inner.mark_stopped(&kind);
         inner.tell(Notice::Stopped(kind)).await;
     }
@@ -42,7 +43,8 @@ pub(super) async fn run(inner: Arc<Inner>, kind: GroupKind, resolved: Resolved) 
 
 async fn follow(inner: &Inner, kind: &GroupKind, resolved: &Resolved) -> End {
     let api: Api<PartialObjectMeta<DynamicObject>> = resolved.api_within(&inner.client, &inner.namespace);
-    let mut events = pin!(watching(api, &inner.label, PAGE_SIZE));
+    let version = Arc::new(AtomicU64::default());
+    let mut events = pin!(watching_since(api, &inner.label, PAGE_SIZE, Arc::clone(&version)));
     let mut listed = HashSet::new();
     let mut before = 0;
     let mut log = WatchLog::new(kind);
@@ -73,7 +75,9 @@ async fn follow(inner: &Inner, kind: &GroupKind, resolved: &Resolved) -> End {
                 .await
             }
             Ok(Event::InitDone) => {
-                let heard = forget(inner, kind, &std::mem::take(&mut listed)).await;
+                // What is later than the list was noted while it was made: the watch that follows tells of it.
+                let until = before.max(version.load(Ordering::SeqCst));
+                let heard = forget(inner, kind, &std::mem::take(&mut listed), until).await;
                 inner.mark_synced(kind);
                 heard && inner.tell(Notice::Synced(kind.clone())).await
             }
@@ -128,11 +132,12 @@ async fn remove(inner: &Inner, key: &ObjectKey) -> bool {
     }
 }
 
-/// Forgets every object of the kind that is not among `listed`.
-async fn forget(inner: &Inner, kind: &GroupKind, listed: &HashSet<ObjectKey>) -> bool {
+/// Forgets every object of the kind that is not among `listed`, unless something was seen of it after the version `until`.
+async fn forget(inner: &Inner, kind: &GroupKind, listed: &HashSet<ObjectKey>, until: u64) -> bool {
     let known = inner.store().keys_of(kind);
     for key in known.iter().filter(|key| !listed.contains(key.as_ref())) {
-        if !remove(inner, key).await {
+        let is_later = inner.store().get(key).and_then(Seen::version) > Some(until);
+        if !is_later && !remove(inner, key).await {
             return false;
         }
     }

@@ -398,7 +398,7 @@ pub enum Belongs {
     Predecessor,
     /// Another release's mark is on it.
     OtherOwner,
-    /// A mark is on it that no release makes: somebody gave it away.
+    /// A mark is on it that no release makes, because somebody gave it away, or that of a release which is there and which this operator does not see.
     Stranger,
     /// No mark at all.
     Nobody,
