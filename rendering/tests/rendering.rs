@@ -280,8 +280,8 @@ fn objects_that_nobody_could_read_again_are_refused_for_good_also_in_lists() {
         let renderer = Renderer::new(1 << 20);
         let deepest = write(118);
         let deepest = || Ok(archive(&[("templates/a.yaml", &deepest)]));
-        let rendered = renderer.render(&request(&deepest), Lane::Quick).unwrap();
-        assert_eq!(renderer.kept(&request(&deepest)), Some(rendered));
+        let made = renderer.render(&request(&deepest), Lane::Quick).unwrap();
+        assert_eq!(renderer.kept(&request(&deepest)), Some(made));
         let error = render(&[("templates/a.yaml", &write(119))]).unwrap_err();
         assert_eq!(error.class(), ErrorClass::Terminal);
         let text = chain(&error);
@@ -540,6 +540,6 @@ fn a_rendering_that_is_kept_needs_no_lane() {
     let renderer = Renderer::new(1 << 20);
     let chart = || Ok(archive(&[("templates/a.yaml", OBJECT)]));
     assert_eq!(renderer.kept(&request(&chart)), None);
-    let rendered = renderer.render(&request(&chart), Lane::Quick).unwrap();
-    assert_eq!(renderer.kept(&request(&chart)), Some(rendered));
+    let made = renderer.render(&request(&chart), Lane::Quick).unwrap();
+    assert_eq!(renderer.kept(&request(&chart)), Some(made));
 }
