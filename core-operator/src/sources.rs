@@ -10,6 +10,7 @@ mod keys;
 mod opened;
 mod place;
 mod remote;
+mod roots;
 mod secret;
 #[cfg(test)]
 mod tests;
