@@ -20,7 +20,7 @@ use release::Admitted;
 use super::claims::mark;
 use super::inherited::locate;
 use super::intent::{Intents, intents};
-use super::memory::ReleaseMemory;
+use super::memory::{ReleaseMemory, Remembered};
 use super::provider;
 use super::scopes::{self, Scopes};
 use super::sharing::observe_sharing;
@@ -237,14 +237,16 @@ async fn rendering(
 ) -> (Rendering, Scopes) {
     let profile = profile(release);
     let origin = format!("{} {profile}", files.release().class_chart.sha256);
-    let known = lock(memory)
-        .rendering
-        .clone()
-        .filter(|(made_from, _)| *made_from == origin)
-        .map(|(_, intents)| intents);
-    if let Some(intents) = known {
-        let intents = intents.as_ref().clone();
-        return (Rendering::Rendered { intents }, Scopes::new());
+    let known = lock(memory).rendering.clone();
+    if let Some(known) = known {
+        let mut scopes = Scopes::new();
+        for kind in &known.unknown {
+            scopes.insert(kind.clone(), context.kind(kind).await.scope());
+        }
+        if known.holds(&origin, |kind| scopes.get(kind).copied().unwrap_or_default()) {
+            let intents = known.intents.as_ref().clone();
+            return (Rendering::Rendered { intents }, known.brought);
+        }
     }
     let now = context.now();
     let failed = lock(memory)
@@ -258,12 +260,17 @@ async fn rendering(
         return (Rendering::Failed { message, transient }, Scopes::new());
     }
     match render(context, release, files, part_of).await {
-        Ok(Intents { planned, brought, .. }) => {
-            lock(memory).unrendered = None;
-            // The keys of kinds that are not served yet may turn out to have no namespace.
-            let cacheable = context.serves_all(planned.keys().map(ObjectKey::group_kind)).await;
-            lock(memory).rendering = cacheable.then(|| (origin, Arc::new(planned.clone())));
-            (Rendering::Rendered { intents: planned }, brought)
+        Ok(rendered) => {
+            let mut memory = lock(memory);
+            memory.unrendered = None;
+            memory.rendering = Some(Remembered {
+                made_from: origin,
+                intents: Arc::new(rendered.planned.clone()),
+                brought: rendered.brought.clone(),
+                unknown: rendered.unknown,
+            });
+            let intents = rendered.planned;
+            (Rendering::Rendered { intents }, rendered.brought)
         }
         Err(Unrendered::Awaited) => {
             let failed = failed.map(|(_, message, _)| message);
@@ -303,12 +310,15 @@ pub(crate) async fn render(
     let rendered = context.render(release, files, profile(release)).await?;
     let brought = scopes::brought(rendered.objects.iter().map(|object| &object.value));
     let rows = release.status.as_ref().map(|status| &status.resources[..]);
-    let mut scoped = BTreeSet::new();
+    let (mut scoped, mut unknown) = (BTreeSet::new(), BTreeSet::new());
     for object in &rendered.objects {
         let Some(kind) = kind_of(&object.value).as_ref().map(group_kind) else {
             continue;
         };
         let served = context.kind(&kind).await.scope();
+        if served == KindScope::Unknown {
+            unknown.insert(kind.clone());
+        }
         let scope = served
             .or_else(|| brought.get(&kind).copied().unwrap_or_default())
             .or_else(|| scopes::applied(rows.unwrap_or_default(), &kind));
@@ -319,6 +329,7 @@ pub(crate) async fn render(
     let values = rendered.objects.iter().map(|object| &object.value);
     Ok(Intents {
         brought,
+        unknown,
         ..intents(values, &namespace, part_of, |kind| scoped.contains(kind))
     })
 }
