@@ -34,7 +34,7 @@ const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
 pub(super) const PROVIDER_KIND: &str = "DockerClusterStackRelease";
 
 /// Everything that is served.
-pub(super) static KINDS: [Served; 3] = [
+pub(super) static KINDS: [Served; 15] = [
     Served {
         group: "apiextensions.k8s.io",
         version: "v1",

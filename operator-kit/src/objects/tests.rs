@@ -175,53 +175,6 @@ async fn what_was_made_after_a_list_and_noted_before_its_end_is_not_forgotten_wi
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_overrules_what_was_known_before_it_whatever_its_version() {
-    let (go_on, gone_on) = tokio::sync::oneshot::channel::<()>();
-    let mut answers = vec![
-        listed(59, &[metadata("a", 50), metadata("b", 51)]),
-        Answer::Watch(vec![expired()]),
-        Answer::Late(
-            200,
-            Box::pin(async move {
-                gone_on.await.unwrap();
-                let Answer::Whole(_, list) = listed(23, &[metadata("a", 20), metadata("b", 21)]) else {
-                    unreachable!("a list is whole");
-                };
-                list
-            }),
-        ),
-    ]
-    .into_iter();
-    let (asks, mut asked) = mpsc::unbounded_channel();
-    let client = stub::client(move |asked| {
-        if let Some(answer) = stub::discovery(asked) {
-            return answer.into();
-        }
-        asks.send(()).unwrap();
-        answers.next().unwrap_or(Answer::Watch(Vec::new()))
-    });
-    let discovery = Discovery::new(client.clone());
-    let (watches, mut notices) = ObjectWatches::new(client, discovery, (LABEL, ""), CancellationToken::new());
-    assert!(watches.ensure(&deployments()).await.unwrap());
-    told(&mut notices, 3).await;
-    for _ in 0..3 {
-        asked.recv().await.unwrap();
-    }
-    // The store was restored, and while it is listed the answer to a write of ours comes.
-    let seen = |version: u32| {
-        let metadata = serde_json::from_value(metadata("b", version)["metadata"].clone()).unwrap();
-        Seen::of(&metadata, LABEL).unwrap()
-    };
-    watches.note(&key("b"), seen(60));
-    go_on.send(()).unwrap();
-    assert_eq!(told(&mut notices, 1).await, ["StatusChanged a"]);
-    assert_eq!(told(&mut notices, 1).await, ["Synced Deployment"]);
-    let version_of = |name| watches.get(&key(name)).unwrap().resource_version;
-    assert_eq!(&*version_of("a"), "20");
-    assert_eq!(&*version_of("b"), "60", "answered while it was listed");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_kind_that_is_no_longer_served_stops_and_can_be_started_again() {
     let gone = refusal(
         404,
