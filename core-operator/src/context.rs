@@ -159,16 +159,6 @@ impl Context {
         !matches!(self.discovery.resolve(gvk).await, Ok(None))
     }
 
-    /// Whether all these kinds are served.
-    pub(crate) async fn serves_all(&self, kinds: impl Iterator<Item = GroupKind>) -> bool {
-        for kind in kinds {
-            if !matches!(self.kind(&kind).await, KindFacts::Served { .. }) {
-                return false;
-            }
-        }
-        true
-    }
-
     /// Renders the class chart of a release, unless that takes long.
     pub(crate) async fn render(
         &self,

@@ -10,6 +10,7 @@ mod hostile;
 mod provider;
 mod secrets;
 mod server;
+mod shared;
 mod wakes;
 
 use std::fs;
@@ -101,36 +102,37 @@ const SECRET: (&str, &str) = (
     "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\ndata: {password: cGxhdGFlYTQ3OQ==}\n",
 );
 
-const VERSIONS: [&str; 3] = ["v1", "v2", "v3"];
-
 /// Three releases, which nobody has written to for a while.
 static RELEASES: LazyLock<TempDir> = LazyLock::new(|| {
-    let (root, stack) = (TempDir::new().expect("a folder"), TempDir::new().expect("a folder"));
-    let write = |(path, text)| {
+    let root = TempDir::new().expect("a folder");
+    let with_secret: Vec<_> = STACK.into_iter().chain([SECRET]).collect();
+    publish(root.path(), "docker-harbor-1-34", &STACK, &["v1", "v2"]);
+    publish(root.path(), "docker-harbor-1-34", &with_secret, &["v3"]);
+    root
+});
+
+/// Versions of a stack with these files.
+fn publish<T: AsRef<[u8]>>(root: &Path, stem: &str, files: &[(&str, T)], versions: &[&str]) {
+    let stack = TempDir::new().expect("a folder");
+    for (path, text) in files {
         let file = stack.path().join(path);
         fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
         fs::write(file, text).expect("a file");
-    };
-    STACK.into_iter().for_each(write);
-    for version in VERSIONS {
-        if version == "v3" {
-            write(SECRET);
-        }
+    }
+    for version in versions {
         let versioning = Versioning::Given(version.parse().expect("a version"));
-        let releases = root.path().join(RELEASES_DIRECTORY);
-        pack::create(stack.path(), &releases, &versioning).expect("a release");
+        pack::create(stack.path(), &root.join(RELEASES_DIRECTORY), &versioning).expect("a release");
     }
     // The source takes what is still; with the clock of a test it would wait for that in vain.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let source = DirectorySource::new(root.path());
+    let source = DirectorySource::new(root);
     runtime.expect("a runtime").block_on(async {
-        for version in VERSIONS {
-            let tag = format!("docker-harbor-1-34-{version}").parse().expect("a tag");
+        for version in versions {
+            let tag = format!("{stem}-{version}").parse().expect("a tag");
             source.open(&tag).await.expect("a release");
         }
     });
-    root
-});
+}
 
 fn stack(versions: &[&str]) -> Value {
     json!({
@@ -269,13 +271,18 @@ fn begin(fault: Option<(usize, Fault)>) -> Server {
 
 /// What comes of a journey while an operator works.
 fn operated<T>(server: &Server, journey: impl AsyncFnOnce(&Registry) -> T) -> T {
+    operated_with(server, RELEASES.path(), &[], journey)
+}
+
+/// The same with these releases and further flags.
+fn operated_with<T>(server: &Server, releases: &Path, flags: &[&str], journey: impl AsyncFnOnce(&Registry) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
         .build()
         .expect("a runtime");
     let cache = TempDir::new().expect("a folder");
-    let args = args(cache.path());
+    let args = args(releases, cache.path(), flags);
     runtime.block_on(async {
         let mut registry = registry();
         let tidings = tidings(&mut registry);
@@ -292,18 +299,18 @@ fn operated<T>(server: &Server, journey: impl AsyncFnOnce(&Registry) -> T) -> T 
     })
 }
 
-fn args(cache: &Path) -> Args {
+fn args(releases: &Path, cache: &Path, flags: &[&str]) -> Args {
     let args = [
         "core-operator".as_ref(),
         "--local".as_ref(),
         // Whatever changes there is told by the file system, and nothing does.
         "--rescan-interval=24h".as_ref(),
         "--release-dir".as_ref(),
-        RELEASES.path().as_os_str(),
+        releases.as_os_str(),
         "--cache-dir".as_ref(),
         cache.as_os_str(),
     ];
-    Args::try_parse_from(args).expect("arguments")
+    Args::try_parse_from(args.into_iter().chain(flags.iter().map(AsRef::as_ref))).expect("arguments")
 }
 
 fn every_call_may_fail(fault: Fault) {

@@ -225,7 +225,7 @@ fn assemble(
         releases: own.releases,
         memories: Memories::default(),
         claims: Claims::default(),
-        live_marks: LiveMarks::default(),
+        live_marks: LiveMarks::of(here),
         stack_memories: StackMemories::default(),
         looking: Looking::new(stop.clone()),
         events: Events::start(client.clone(), "clusterstack.x-k8s.io/core-operator", "core-operator"),

@@ -1,11 +1,12 @@
 //! The provider's objects: release objects and templates, of whatever kinds the stacks name, followed by one watch per kind.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crds::conditions::one_line;
-use crds::{ClusterStack, ClusterStackRelease};
+use crds::{ClusterStack, ClusterStackRelease, labels};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::api::DynamicObject;
 use kube::{Client, ResourceExt};
 use operator_kit::crd_watch::CrdWatch;
@@ -34,6 +35,8 @@ pub(crate) struct ProviderState {
     pub(crate) annotations: BTreeMap<String, String>,
     /// How many bytes the spec, the labels and the annotations have; where that is too many, they are not kept.
     pub(crate) bytes: usize,
+    /// Who besides us writes these.
+    pub(crate) managers: Vec<String>,
     pub(crate) deleting: bool,
     pub(crate) controller: Option<Controller>,
     pub(crate) ready: bool,
@@ -54,6 +57,7 @@ impl ProviderState {
             spec: self.spec.clone(),
             labels: self.labels.clone(),
             annotations: self.annotations.clone(),
+            managers: self.managers.clone(),
             deleting: self.deleting,
         }
     }
@@ -251,6 +255,7 @@ fn kept(
         spec,
         labels,
         annotations,
+        managers: managers(object),
         bytes,
         deleting: object.metadata.deletion_timestamp.is_some(),
         controller: object
@@ -289,6 +294,19 @@ fn bytes_of(value: &impl Serialize) -> usize {
         Ok(()) => count.0,
         Err(_) => usize::MAX,
     }
+}
+
+/// The managers besides ours of what a stack writes, sorted.
+fn managers(object: &DynamicObject) -> Vec<String> {
+    let places = ["/f:spec", "/f:metadata/f:labels", "/f:metadata/f:annotations"];
+    let entries = object.metadata.managed_fields.iter().flatten();
+    let writes = |entry: &&ManagedFieldsEntry| {
+        let fields = entry.fields_v1.as_ref();
+        fields.is_some_and(|fields| places.iter().any(|place| fields.0.pointer(place).is_some()))
+    };
+    let managers = entries.filter(writes).filter_map(|entry| entry.manager.clone());
+    let others: BTreeSet<String> = managers.filter(|manager| manager != labels::FIELD_MANAGER).collect();
+    others.into_iter().collect()
 }
 
 /// A field with words for people. They are the provider's: short enough to be repeated, and on one line.

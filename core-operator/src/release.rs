@@ -30,9 +30,9 @@ use kube::{Resource, ResourceExt};
 use operator_kit::events::EventType;
 use planning::election::shard_of_release;
 use planning::next::retry_delay_seconds;
-use planning::release::{ReleasePlan, Step, corrected, corrections, plan};
+use planning::release::{ReleaseAction, ReleasePlan, Step, corrected, corrections, plan, unreached};
 
-pub(crate) use self::claims::{Claims, handles, mark, object_handle};
+pub(crate) use self::claims::{Claims, handles, mark, names, object_handle};
 pub(crate) use self::kinds::kinds_of;
 pub(crate) use self::live::is_predecessors;
 pub(crate) use self::marks::LiveMarks;
@@ -94,6 +94,7 @@ async fn work_on(
             memory: &memory,
             sight: &sight,
         };
+        tell_unreached(context, &release, &sight, &plan.steps);
         let outcome = pass.run(Arc::clone(&release), &plan.steps).await;
         tell_corrections(context, &release, &sight, &plan.steps, &memory);
         match outcome {
@@ -200,6 +201,18 @@ fn tell_corrections(
         context
             .events
             .publish(about, EventType::Normal, Happening::DriftCorrected, &message);
+    }
+}
+
+/// Names what a release goes without that asked for it.
+fn tell_unreached(context: &Context, release: &ClusterStackRelease, sight: &Sight, steps: &[Step]) {
+    let mut actions = steps.iter().flat_map(|step| &step.actions);
+    let goes = actions.any(|action| matches!(action, ReleaseAction::RemoveFinalizer));
+    if let Some(message) = unreached(&sight.observed).filter(|_| goes) {
+        let about = release.object_ref(&());
+        context
+            .events
+            .publish(about, EventType::Warning, Happening::ObjectsLeftAlone, &message);
     }
 }
 

@@ -10,6 +10,7 @@ mod keys;
 mod opened;
 mod place;
 mod remote;
+mod roots;
 mod secret;
 #[cfg(test)]
 mod tests;
@@ -41,7 +42,7 @@ use self::keys::KeyRing;
 pub(crate) use self::opened::Opened;
 pub(crate) use self::place::Place;
 pub(crate) use self::remote::{Cache, CacheOptions};
-use self::remote::{RemoteFollower, Wish};
+use self::remote::{RemoteFollower, Wanted, Wish};
 use self::verdicts::Verdicts;
 use self::verification::Looked;
 use crate::tasks::{Task, Tasks};
@@ -224,8 +225,8 @@ impl Sources {
                 };
                 let (opened, looked) = verification::admitted(&self.keys, &self.verdicts, release, &tag, found).await;
                 match (digest, looked) {
-                    (Some(digest), Looked::Good) => follower.accepted(&tag, digest),
-                    (Some(digest), Looked::Bad) => follower.refused(&tag, digest),
+                    (Some(digest), Looked::Good) => follower.accepted(&tag, digest, &namespace),
+                    (Some(digest), Looked::Bad) => follower.refused(&tag, digest, &namespace),
                     (None, _) | (_, Looked::Nothing) => {}
                 }
                 opened
@@ -253,8 +254,8 @@ impl Sources {
     /// Ends what nobody needs any more: the followers of other sources, and what they remember of other releases. The usual source stays, and
     /// of a directory everything is remembered.
     pub(crate) fn follow_only(&self, stacks: &[Arc<ClusterStack>], releases: &[Arc<ClusterStackRelease>]) {
-        let mut named: HashMap<Place, HashSet<ReleaseTag>> = HashMap::new();
-        named.extend(self.place(None, "").map(|place| (place, HashSet::new())));
+        let mut named: HashMap<Place, Wanted> = HashMap::new();
+        named.extend(self.place(None, "").map(|place| (place, Wanted::new())));
         let mut wished: HashMap<Place, HashMap<String, Wish>> = HashMap::new();
         for stack in stacks {
             let namespace = stack.namespace().unwrap_or_default();
@@ -269,7 +270,10 @@ impl Sources {
                 self.place(release.spec.source.as_ref(), &namespace),
                 release.name_any().parse(),
             ) {
-                named.entry(place).or_default().insert(tag);
+                let namespaces = named.entry(place).or_default().entry(tag).or_default();
+                if verification::policy(release).is_some() {
+                    namespaces.insert(namespace);
+                }
             }
         }
         let nobody = HashMap::new();

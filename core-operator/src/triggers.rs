@@ -3,7 +3,7 @@
 mod concerned;
 mod news;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ use crate::context::Context;
 use crate::leftovers::LeftBehind;
 use crate::operator::Tidings;
 use crate::providers::ProviderChange;
-use crate::release::{group_kind, kinds_of, mark, object_handle};
+use crate::release::{group_kind, kinds_of, mark, names, object_handle};
 use crate::sources::{SourceChange, is_recent};
 use crate::tasks::{Task, Tasks};
 
@@ -77,10 +77,19 @@ impl Triggers {
         let _ = self.releases.unbounded_send(release);
     }
 
-    /// The watch tells of a release: its stack summarises it, and others that name the same objects hang on what it says of them.
+    /// The watch tells of a release: its stack summarises it, and others that name the same objects hang on what it says of them. Where it is another
+    /// stack's than before, or nobody's, all stacks hang on it that have it, had it or could have it.
     pub(crate) fn release_told(&self, context: &Context, release: &ClusterStackRelease) {
         self.release_changed(release);
-        self.sharers(context, release, &context.claims.hear(release));
+        let heard = context.claims.hear(release);
+        self.sharers(context, release, &heard.handles);
+        if let Some(former) = heard.former_stacks {
+            let namespace = release.namespace().unwrap_or_default();
+            for stack in former {
+                self.stack(ObjectRef::new(&stack).within(&namespace));
+            }
+            self.stacks_of(context, &namespace, &release.name_any());
+        }
     }
 
     /// Wakes the other releases, in whatever namespace, that have one of these handles.
@@ -115,12 +124,10 @@ impl Triggers {
         self.stacks_where(context, |_| true);
     }
 
-    /// A list of releases has ended: each may have changed in a time that no event tells of.
+    /// A list of releases has ended: each may have changed in a time that no event tells of, and have been another stack's.
     pub(crate) fn releases_listed(&self, context: &Context) {
-        self.releases_where(context, |release| {
-            self.release_changed(release);
-            true
-        });
+        self.releases_where(context, |_| true);
+        self.stacks_where(context, |_| true);
     }
 
     /// Something about a release changed that is not in it: who has it, or could have it by its name, tells of that.
@@ -252,7 +259,17 @@ pub(crate) fn follow(context: &Arc<Context>, tasks: &Tasks, triggers: &Triggers,
     });
 }
 
-/// Applied objects changed: their release looks at them.
+/// The marks of the releases that have an object: those that it carries or carried, and those of others whose inventory names it.
+fn marks_of(context: &Context, changed: &objects::Changed) -> BTreeSet<String> {
+    let named = context
+        .releases
+        .find_everywhere(&[object_handle(&changed.key)], |release| names(release, &changed.key));
+    let carried = [Some(&changed.part_of), changed.was_part_of.as_ref()];
+    let carried = carried.into_iter().flatten().map(ToString::to_string);
+    carried.chain(named.iter().map(|release| mark(release))).collect()
+}
+
+/// Applied objects changed: their releases look at them.
 async fn follow_objects(
     context: Arc<Context>,
     triggers: Triggers,
@@ -261,12 +278,11 @@ async fn follow_objects(
     while let Some(notice) = notices.recv().await {
         match notice {
             objects::Notice::Object(changed) => {
-                let owners = [Some(&changed.part_of), changed.was_part_of.as_ref()];
-                for owner in owners.into_iter().flatten() {
-                    if let Some(release) = context.memories.changed(owner, &changed.key) {
-                        triggers.release(release);
-                    }
-                }
+                let marks = marks_of(&context, &changed);
+                let releases = marks
+                    .iter()
+                    .filter_map(|mark| context.memories.changed(mark, &changed.key));
+                releases.for_each(|release| triggers.release(release));
             }
             objects::Notice::Synced(kind) | objects::Notice::Stopped(kind) => {
                 triggers.releases_where(&context, |release| uses(release, &kind));

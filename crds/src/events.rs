@@ -22,6 +22,8 @@ pub enum Happening {
     DriftCorrected,
     /// An object was there before the release that wants it.
     ObjectShared,
+    /// A release went without a look at kinds that the operator may not list.
+    ObjectsLeftAlone,
     /// The provider's object could not be taken under control.
     ProviderNotControlled,
 }

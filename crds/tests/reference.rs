@@ -130,10 +130,11 @@ fn page_of_rights() -> String {
     let mut text = format!(
         "# What the core operator may do\n\n<!-- Generated from the crate crds; do not edit. -->\n\n\
          `kubectl apply -f crds/yaml` brings `ClusterRole`s, which do nothing until they are bound to the operator's service account:\n\n\
-         - `{work}` everywhere (a ClusterRoleBinding); with `--namespace` in that namespace alone (a RoleBinding): of others the operator asks \
-         for nothing then\n\
+         - `{work}` everywhere (a ClusterRoleBinding); with `--namespace` in that namespace alone (a RoleBinding): of others the operator then \
+         asks only what the next role says\n\
          - `{everywhere}` everywhere, also with `--namespace`: without the kinds that are served, and the Clusters of all namespaces that use a \
-         class, nothing could be deleted safely\n\
+         class, nothing could be deleted safely; and without the names of the releases of all namespaces an object that has no namespace, and that a \
+         release left behind, could not be told from one that belongs to a release elsewhere\n\
          - `{leases}` in the namespace of the operator, and `{secrets}` in each namespace whose stacks name Secrets (RoleBindings)\n\n\
          They name the kinds that class charts usually have. For each further one, whoever runs the operator gives it a role of \
          its own with the verbs {objects} and `create`; a kind without that is told in the log, and its release does not become ready. \

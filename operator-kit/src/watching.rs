@@ -4,6 +4,8 @@
 //! object that is too large by itself, and lists anew where an event is: begun again where it was, a watch would meet the same event for ever.
 
 use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use std::vec;
 
@@ -37,7 +39,21 @@ pub fn watching<K>(
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
+    watching_since(api, labels, page_size, Arc::default())
+}
+
+/// The same. By the time that the end of a list is told, `listed` is the version that it is of; the highest where that is no number.
+pub(crate) fn watching_since<K>(
+    api: Api<K>,
+    labels: &str,
+    page_size: u32,
+    listed: Arc<AtomicU64>,
+) -> impl Stream<Item = watcher::Result<Event<K>>> + Send + use<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
     let kind = Kind {
+        listed,
         parameters: WatchParams {
             label_selector: (!labels.is_empty()).then(|| labels.to_owned()),
             timeout: Some(WATCH_SECONDS),
@@ -57,6 +73,8 @@ where
 /// What is followed.
 struct Kind<K> {
     api: Api<K>,
+    /// The version of the last list.
+    listed: Arc<AtomicU64>,
     labels: String,
     page_size: u32,
     parameters: WatchParams,
@@ -115,7 +133,10 @@ where
                 (Some(Err(watcher::Error::InitialListFailed(error))), state)
             }
             None => match pages.version() {
-                Some(version) => (Some(Ok(Event::InitDone)), State::Known(version.to_owned())),
+                Some(version) => {
+                    self.listed.store(version.parse().unwrap_or(u64::MAX), Ordering::SeqCst);
+                    (Some(Ok(Event::InitDone)), State::Known(version.to_owned()))
+                }
                 None => (Some(Err(watcher::Error::NoResourceVersion)), self.anew()),
             },
         }

@@ -16,6 +16,7 @@ mod observed;
 mod pacing;
 mod plan;
 mod prune;
+mod reach;
 mod rows;
 mod status;
 mod waiting;
@@ -34,4 +35,5 @@ pub use observed::{
 };
 pub use plan::{ReleasePlan, plan};
 pub use prune::prune_digest;
+pub use reach::unreached;
 pub use waiting::Waiting;

@@ -1,6 +1,6 @@
 //! In which order kinds are applied: what others need comes first. Decides by kind alone, never by the order of the manifests.
 //!
-//! Deletion goes through the same waves backwards.
+//! Deletion goes through the same waves backwards, after the ClusterClasses.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub enum Wave {
 }
 
 impl Wave {
-    /// All waves as they are applied; deletion takes them from the back.
+    /// All waves as they are applied; deletion takes them from the back, one after the other.
     pub const ALL: [Self; 6] = [
         Self::CustomResourceDefinitions,
         Self::Foundations,

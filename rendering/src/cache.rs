@@ -116,7 +116,7 @@ impl Kept {
         }
     }
 
-    /// What was kept. None when an object is nested deeper than JSON is read: such a rendering is not kept.
+    /// What was kept. Objects that are nested deeper than JSON is read are [refused](crate::ObjectError::TooDeep), so there is always something.
     fn read(&self) -> Option<Rendered> {
         let read = |object: &KeptObject| {
             Some(RenderedObject {
@@ -170,10 +170,6 @@ impl Cache {
             return;
         }
         let kept = Arc::new(Kept::of(rendered));
-        // Who is told that it is there believes that it costs nothing.
-        if kept.read().is_none() {
-            return;
-        }
         let bytes = key.bytes() + kept.bytes();
         if bytes > self.limit {
             return;
@@ -267,6 +263,23 @@ mod tests {
         let found = cache.get(&key("a")).expect("it was kept");
         assert_eq!(found, kept);
         assert_eq!(digest::of_json(&found.objects[0].value), found.objects[0].digest);
+    }
+
+    #[test]
+    fn deepest_object_that_is_rendered_is_found_again() {
+        let levels = (1..crate::objects::MAX_DEPTH).fold(json!("leaf"), |inner, _| json!([inner]));
+        let object = json!({ "levels": levels });
+        let kept = Rendered {
+            objects: vec![RenderedObject {
+                digest: digest::of_json(&object),
+                value: object,
+                source: String::new(),
+            }],
+            ..nothing()
+        };
+        let cache = Cache::new(4096);
+        cache.insert(key("a"), &kept);
+        assert_eq!(cache.get(&key("a")), Some(kept));
     }
 
     #[test]

@@ -9,6 +9,10 @@ use serde_json::{Map, Number, Value};
 
 use crate::{Rendered, RenderedObject, digest};
 
+/// Most levels of lists and maps in an object. The API server takes far more, but nobody who reads JSON with the usual bound of 127 levels could
+/// read its answer: who manages which field lies up to 5 levels deeper there than the field, and in a list of objects everything 2 more.
+pub(crate) const MAX_DEPTH: usize = 120;
+
 /// A manifest that is no object which can be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectError {
@@ -46,6 +50,18 @@ pub enum ObjectError {
         /// The path of the field.
         field: &'static str,
     },
+    /// It could not be read again once it was applied.
+    #[error(
+        "{source_template} renders {kind} {name:?} with more than {MAX_DEPTH} levels of lists and maps, make it flatter"
+    )]
+    TooDeep {
+        /// The template.
+        source_template: String,
+        /// The kind with its group: `Deployment.apps`.
+        kind: String,
+        /// The name.
+        name: String,
+    },
     /// A `List` has no items.
     #[error("{source_template} renders a List without items")]
     ListWithoutItems {
@@ -74,6 +90,7 @@ impl ObjectError {
             | Self::MissingField { source_template, .. }
             | Self::GeneratedName { source_template }
             | Self::Unaddressable { source_template, .. }
+            | Self::TooDeep { source_template, .. }
             | Self::ListWithoutItems { source_template }
             | Self::Twice {
                 second: source_template,
@@ -191,6 +208,13 @@ impl Collection<'_> {
             name: name.to_owned(),
         };
         identity.check(source)?;
+        if is_deeper(&value, MAX_DEPTH) {
+            return Err(ObjectError::TooDeep {
+                source_template: source.to_owned(),
+                kind: identity.kind,
+                name: identity.name,
+            });
+        }
         if let Some(first) = self.seen.get(&identity) {
             return Err(ObjectError::Twice {
                 kind: identity.kind,
@@ -222,6 +246,16 @@ impl Collection<'_> {
 fn is_list(api_version: &str, kind: &str, object: &Map<String, Value>) -> bool {
     (api_version == "v1" && kind == "List")
         || (kind.ends_with("List") && object.get("items").is_some_and(Value::is_array))
+}
+
+/// Whether there are more levels of lists and maps than these. The engine lets none be without bounds.
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    let is_inner_deeper = |inner: &Value| is_deeper(inner, levels.saturating_sub(1));
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(is_inner_deeper),
+        Value::Object(entries) => levels == 0 || entries.values().any(is_inner_deeper),
+        _ => false,
+    }
 }
 
 /// A string that is not empty.

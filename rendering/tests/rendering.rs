@@ -265,6 +265,32 @@ fn names_that_cannot_be_part_of_an_address_are_refused() {
 }
 
 #[test]
+fn objects_that_nobody_could_read_again_are_refused_for_good_also_in_lists() {
+    // With the object itself and the map in it that has them.
+    let nested = |lists: usize| format!("{}{}", "[".repeat(lists), "]".repeat(lists));
+    let object = |lists| {
+        let nested = nested(lists);
+        format!("apiVersion: example.org/v1\nkind: Quay\nmetadata: {{name: a}}\nspec: {{x: {nested}}}\n")
+    };
+    let list = |lists| {
+        let object = object(lists).trim_end().replace('\n', "\n  ");
+        format!("apiVersion: v1\nkind: List\nitems:\n- {object}\n")
+    };
+    for write in [&object as &dyn Fn(usize) -> String, &list] {
+        let renderer = Renderer::new(1 << 20);
+        let deepest = write(118);
+        let deepest = || Ok(archive(&[("templates/a.yaml", &deepest)]));
+        let made = renderer.render(&request(&deepest), Lane::Quick).unwrap();
+        assert_eq!(renderer.kept(&request(&deepest)), Some(made));
+        let error = render(&[("templates/a.yaml", &write(119))]).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::Terminal);
+        let text = chain(&error);
+        let reason = "c/templates/a.yaml renders Quay.example.org \"a\" with more than 120 levels of lists and maps, make it flatter";
+        assert!(text.ends_with(reason), "{text}");
+    }
+}
+
+#[test]
 fn two_templates_cannot_render_the_same_object() {
     let object = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n";
     let beta = "apiVersion: apps/v1beta1\nkind: Deployment\nmetadata: {name: d, namespace: cluster}\n";
@@ -514,6 +540,6 @@ fn a_rendering_that_is_kept_needs_no_lane() {
     let renderer = Renderer::new(1 << 20);
     let chart = || Ok(archive(&[("templates/a.yaml", OBJECT)]));
     assert_eq!(renderer.kept(&request(&chart)), None);
-    let rendered = renderer.render(&request(&chart), Lane::Quick).unwrap();
-    assert_eq!(renderer.kept(&request(&chart)), Some(rendered));
+    let made = renderer.render(&request(&chart), Lane::Quick).unwrap();
+    assert_eq!(renderer.kept(&request(&chart)), Some(made));
 }

@@ -34,7 +34,7 @@ const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
 pub(super) const PROVIDER_KIND: &str = "DockerClusterStackRelease";
 
 /// Everything that is served.
-pub(super) static KINDS: [Served; 14] = [
+pub(super) static KINDS: [Served; 15] = [
     Served {
         group: "apiextensions.k8s.io",
         version: "v1",
@@ -60,6 +60,7 @@ pub(super) static KINDS: [Served; 14] = [
         "DockerClusterStackReleaseTemplate",
         "dockerclusterstackreleasetemplates",
     ),
+    kind("openstack.k-orc.cloud", "v1alpha1", "Image", "images"),
     kind("cluster.x-k8s.io", "v1beta1", "Cluster", "clusters"),
     kind("cluster.x-k8s.io", "v1beta1", "ClusterClass", "clusterclasses"),
     kind(

@@ -1,5 +1,7 @@
 //! What the operator does while a watch is behind or does not list, and what is not kept as it was written: it goes on, and asks for nothing in a loop.
 
+use std::time::Duration;
+
 use operator_kit::client::install_crypto;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -39,7 +41,7 @@ fn told(object: &Value, condition: &str) -> String {
 fn a_release_that_is_not_kept_as_written_is_written_ever_more_seldom_and_the_stack_says_why() {
     install_crypto();
     let server = begin(None);
-    server.forget_fields(RELEASE, &["policy", "source"]);
+    server.forget_fields(RELEASE, &["/spec/policy", "/spec/source"]);
     operated(&server, async |_| {
         server.apply(&template("small"));
         server.apply(&stack(&["v1"]));
@@ -137,4 +139,72 @@ fn a_kind_whose_objects_cannot_be_listed_is_told_in_the_words_of_the_api_server(
     });
     let said = told(&server.find(RELEASE, TAG), "HelmChartApplied");
     assert!(said.contains(&format!("nobody may list {IMAGE}")), "{said}");
+}
+
+#[test]
+fn objects_whose_label_is_not_kept_are_applied_ever_more_seldom_and_the_release_says_why() {
+    install_crypto();
+    let server = begin(None);
+    server.forget_fields(IMAGE, &["/metadata/labels"]);
+    operated(&server, async |_| {
+        server.apply(&template("small"));
+        server.apply(&stack(&["v1"]));
+        sleep(LONG).await;
+        let said = told(&server.find(RELEASE, TAG), "HelmChartApplied");
+        assert!(said.contains("stop the policy that changes its labels"), "{said}");
+
+        server.forget_fields(IMAGE, &[]);
+        sleep(2 * LONG).await;
+        assert_eq!(server.find(RELEASE, TAG)["status"]["ready"], true);
+    });
+    assert!(server.calls() < MOST, "the operator asks for ever");
+}
+
+#[test]
+fn a_release_whose_mark_is_not_kept_is_marked_ever_more_seldom_and_nothing_of_it_is_made() {
+    install_crypto();
+    for field in [&["/metadata/finalizers"], &["/metadata/annotations"]] {
+        let server = begin(None);
+        server.forget_fields(RELEASE, field);
+        operated(&server, async |_| {
+            server.apply(&template("small"));
+            server.apply(&stack(&["v1"]));
+            sleep(LONG).await;
+            assert!(server.find("ClusterClass", TAG).is_null(), "without {field:?}");
+
+            server.forget_fields(RELEASE, &[]);
+            sleep(2 * LONG).await;
+            assert_eq!(
+                server.find(RELEASE, TAG)["status"]["ready"],
+                true,
+                "with {field:?} again"
+            );
+        });
+        assert!(server.calls() < MOST, "the operator asks for ever: {field:?}");
+    }
+}
+
+#[test]
+fn who_keeps_writing_a_provider_s_object_is_not_fought_for_ever() {
+    after_installing(&["v1"], async |server| {
+        let theirs = || server.merge(PROVIDER_KIND, TAG, &json!({ "spec": { "size": "theirs" } }));
+        let size = || server.find(PROVIDER_KIND, TAG)["spec"]["size"].clone();
+        let said = || {
+            told(
+                &server.find("ClusterStack", "harbor"),
+                "ProviderClusterStackReleasesSynced",
+            )
+        };
+        for _ in 0..3 {
+            theirs();
+            sleep(Duration::from_secs(20)).await;
+            assert_eq!(size(), "small");
+        }
+        theirs();
+        sleep(Duration::from_mins(1)).await;
+        assert_eq!(size(), "theirs");
+        assert!(said().contains("put back 3 times in ten minutes"), "{}", said());
+        sleep(Duration::from_mins(10)).await;
+        assert_eq!((size(), said()), (json!("small"), String::new()), "it is tried again");
+    });
 }

@@ -45,9 +45,9 @@ struct Inner {
     struck: Option<String>,
     /// Kinds of which the watches tell nothing new.
     stalled: BTreeSet<&'static str>,
-    /// Kinds that may not be listed.
-    denied: BTreeSet<&'static str>,
-    /// The fields of the spec that a CRD does not have, by kind.
+    /// Kinds that may not be listed, and whether only in all namespaces at once.
+    denied: BTreeMap<&'static str, bool>,
+    /// The fields that a CRD does not have or a policy drops, by kind.
     unknown: BTreeMap<&'static str, &'static [&'static str]>,
     /// The group that discovery leaves out.
     hidden: Option<&'static str>,
@@ -152,10 +152,15 @@ impl Server {
 
     /// Changes an object as somebody else, by RFC 7396.
     pub(super) fn merge(&self, kind: &'static str, name: &str, patch: &Value) {
+        self.write(kind, name, &Write::Merge(patch));
+    }
+
+    /// Writes an object as somebody else.
+    pub(super) fn write(&self, kind: &'static str, name: &str, write: &Write<'_>) {
         let mut inner = self.inner();
         let before = inner.api.version;
         let key = (kind, "fleet".to_owned(), name.to_owned());
-        inner.api.write(&key, &Write::Merge(patch), false).expect("a change");
+        inner.api.write(&key, write, false).expect("a change");
         inner.tell(before);
     }
 
@@ -166,10 +171,15 @@ impl Server {
 
     /// From now on nobody may list a kind.
     pub(super) fn deny(&self, kind: &'static str) {
-        self.inner().denied.insert(kind);
+        self.inner().denied.insert(kind, false);
     }
 
-    /// The CRD of a kind has all fields but these of the spec.
+    /// From now on nobody may list a kind in all namespaces at once.
+    pub(super) fn deny_everywhere(&self, kind: &'static str) {
+        self.inner().denied.insert(kind, true);
+    }
+
+    /// From now on these fields, named by JSON pointers, are dropped from what is written of a kind.
     pub(super) fn forget_fields(&self, kind: &'static str, fields: &'static [&'static str]) {
         self.inner().unknown.insert(kind, fields);
     }
@@ -265,7 +275,9 @@ impl Inner {
         }
         let mut asked = Asked::of(head, body)?;
         let (kind, plural) = (asked.scope.kind.kind, asked.scope.kind.plural);
-        if asked.method == Method::GET && asked.name.is_empty() && self.denied.contains(kind) {
+        let denied = self.denied.get(kind);
+        let is_denied = denied.is_some_and(|everywhere| !everywhere || asked.scope.namespace.is_empty());
+        if asked.method == Method::GET && asked.name.is_empty() && is_denied {
             return Err(Refusal::new(403, "Forbidden", format!("nobody may list {kind}")));
         }
         let call = format!("{} {} {}", head.method, head.uri, asked.content_type);
@@ -274,9 +286,10 @@ impl Inner {
             let stored = self.api.objects.get(&key);
             return Err(repeated(&stored.into_iter().chain([&asked.body]).collect::<Vec<_>>()));
         }
-        if let Some(spec) = asked.body.get_mut("spec").and_then(Value::as_object_mut) {
-            let unknown = self.unknown.get(kind).copied().unwrap_or_default();
-            spec.retain(|field, _| !unknown.contains(&field.as_str()));
+        for field in self.unknown.get(kind).copied().unwrap_or_default() {
+            let (place, name) = field.rsplit_once('/').expect("a JSON pointer");
+            let place = asked.body.pointer_mut(place).and_then(Value::as_object_mut);
+            place.and_then(|place| place.remove(name));
         }
         self.perform_asked(asked).map_err(|refusal| Refusal {
             about: refusal.about.or(Some(plural)),

@@ -73,3 +73,71 @@ fn a_storm_of_objects_of_others_wakes_nobody() {
         );
     });
 }
+
+const TAG: &str = "docker-harbor-1-34-v1";
+
+/// Whose a release is, while one stack has it and another one waits for it. `edit` is what somebody does then.
+fn of_two_stacks(edit: impl Fn(&Server)) -> Server {
+    operator_kit::client::install_crypto();
+    let server = begin(None);
+    operated(&server, async |_| {
+        server.apply(&template("small"));
+        for name in ["harbor", "second"] {
+            let mut stack = stack(&["v1"]);
+            stack["metadata"]["name"] = json!(name);
+            server.apply(&stack);
+            sleep(LONG).await;
+        }
+        assert_eq!(owner(&server), "harbor");
+        assert!(waits(&server, "second", "harbor"));
+        edit(&server);
+        sleep(LONG).await;
+    });
+    server
+}
+
+fn owner(server: &Server) -> Value {
+    server.find("ClusterStackRelease", TAG)["metadata"]["ownerReferences"][0]["name"].clone()
+}
+
+/// Whether a stack tells that its release belongs to another one.
+fn waits(server: &Server, stack: &str, owner: &str) -> bool {
+    let status = server.find("ClusterStack", stack)["status"].clone();
+    let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.iter().any(|condition| {
+        let says = |field: &str, words: &str| condition[field].as_str().is_some_and(|said| said.contains(words));
+        says("reason", "ReleaseOwnedByOtherStack") && says("message", owner)
+    })
+}
+
+#[test]
+fn a_stack_that_waits_for_a_release_has_it_when_the_other_stack_goes_and_leaves_it() {
+    let server = of_two_stacks(|server| {
+        server.merge(
+            "ClusterStackRelease",
+            TAG,
+            &json!({ "metadata": { "ownerReferences": null } }),
+        );
+        server.delete("ClusterStack", "harbor");
+    });
+    assert_eq!(owner(&server), "second");
+    assert!(!waits(&server, "second", "harbor"));
+}
+
+#[test]
+fn a_stack_whose_release_is_given_to_another_one_tells_it() {
+    let server = of_two_stacks(|server| {
+        let uid = server.find("ClusterStack", "second")["metadata"]["uid"].clone();
+        let mut owners = server.find("ClusterStackRelease", TAG)["metadata"]["ownerReferences"].clone();
+        owners[0]["name"] = json!("second");
+        owners[0]["uid"] = uid;
+        server.merge(
+            "ClusterStackRelease",
+            TAG,
+            &json!({ "metadata": { "ownerReferences": owners } }),
+        );
+    });
+    assert_eq!(owner(&server), "second");
+    assert!(waits(&server, "harbor", "second"));
+    assert!(!waits(&server, "second", "harbor"));
+}

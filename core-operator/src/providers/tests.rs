@@ -198,3 +198,19 @@ fn of_what_is_too_large_a_digest_is_kept() {
     let template = project_template(&object(10));
     assert_eq!(template.spec, json!({ "template": { "size": "x".repeat(10) } }));
 }
+
+#[test]
+fn who_writes_what_a_stack_writes_is_known_besides_us() {
+    let entry = |manager: &str, fields: Value| json!({ "manager": manager, "operation": "Update", "fieldsV1": fields });
+    let object = json!({
+        "apiVersion": "infrastructure.clusterstack.x-k8s.io/v1", "kind": KIND,
+        "metadata": { "name": "one", "namespace": "fleet", "managedFields": [
+            entry("kubectl", json!({ "f:spec": { "f:size": {} } })),
+            entry("argocd", json!({ "f:metadata": { "f:labels": { "f:team": {} } } })),
+            entry("provider", json!({ "f:status": {}, "f:metadata": { "f:finalizers": {} } })),
+            entry(labels::FIELD_MANAGER, json!({ "f:spec": { "f:size": {} } })),
+        ] },
+    });
+    let state = project(&serde_json::from_value(object).expect("an object"));
+    assert_eq!(state.managers, ["argocd", "kubectl"]);
+}

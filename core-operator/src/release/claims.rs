@@ -41,6 +41,14 @@ pub(super) fn rows(release: &ClusterStackRelease) -> impl Iterator<Item = &Resou
     release.status.iter().flat_map(|status| &status.resources)
 }
 
+/// Whether the inventory of a release names an object. A row without a namespace may mean one beside the release.
+pub(crate) fn names(release: &ClusterStackRelease, key: &ObjectKey) -> bool {
+    rows(release).any(|row| {
+        let is_there = row.namespace == key.namespace || row.namespace.is_empty();
+        row.name == key.name && row.kind == key.kind && row.group == key.group && is_there
+    })
+}
+
 /// Whether a release has no status yet, so that nobody knows what it has applied.
 pub(super) fn is_silent(release: &ClusterStackRelease) -> bool {
     let status = release.status.as_ref();
@@ -77,16 +85,20 @@ fn numbers(release: &ClusterStackRelease) -> BTreeMap<u64, u64> {
 
 /// What a release said.
 struct Said {
-    /// What is true of its word about every object: whether it is to go, whether it is silent, and of which stack it is.
-    manner: (bool, bool, Option<String>),
+    /// What is true of its word about every object: whether it is to go, whether it is silent, and of which stacks it is.
+    manner: (bool, bool, Vec<String>),
     objects: BTreeMap<u64, u64>,
 }
 
 impl Said {
     fn by(release: &ClusterStackRelease) -> Self {
-        let stack = release.stacks().next().map(|stack| stack.name.clone());
+        let stacks = release.stacks().map(|stack| stack.name.clone()).collect();
         Self {
-            manner: (release.metadata.deletion_timestamp.is_some(), is_silent(release), stack),
+            manner: (
+                release.metadata.deletion_timestamp.is_some(),
+                is_silent(release),
+                stacks,
+            ),
             objects: numbers(release),
         }
     }
@@ -100,6 +112,14 @@ impl Said {
     }
 }
 
+/// What is new in the word of a release.
+pub(crate) struct Heard {
+    /// The handles of the objects of which it said something else before.
+    pub(crate) handles: Vec<String>,
+    /// The stacks that it was of before, where they were others.
+    pub(crate) former_stacks: Option<Vec<String>>,
+}
+
 /// What all releases said when they were heard last, by their marks.
 #[derive(Default)]
 pub(crate) struct Claims {
@@ -107,16 +127,22 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// Takes what a release says now, and gives the handles of the objects of which it said something else before.
-    pub(crate) fn hear(&self, release: &ClusterStackRelease) -> Vec<String> {
+    /// Takes what a release says now.
+    pub(crate) fn hear(&self, release: &ClusterStackRelease) -> Heard {
         let now = Said::by(release);
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = match said.get(&mark(release)) {
+        let before = said.get(&mark(release));
+        let changed = match before {
             Some(before) => before.differences(&now),
             None => now.objects.keys().copied().collect(),
         };
+        let former = before.map(|before| &before.manner.2);
+        let heard = Heard {
+            handles: changed.into_iter().map(handle).collect(),
+            former_stacks: former.filter(|stacks| **stacks != now.manner.2).cloned(),
+        };
         said.insert(mark(release), now);
-        changed.into_iter().map(handle).collect()
+        heard
     }
 
     /// Forgets a release that is gone, and gives the handles of the objects of which it said something.
@@ -159,7 +185,8 @@ mod tests {
     #[test]
     fn only_objects_of_which_something_else_is_said_are_told_of() {
         let (claims, nothing) = (Claims::default(), json!({}));
-        let hear = |release: &ClusterStackRelease| -> BTreeSet<String> { claims.hear(release).into_iter().collect() };
+        let hear =
+            |release: &ClusterStackRelease| -> BTreeSet<String> { claims.hear(release).handles.into_iter().collect() };
         assert_eq!(hear(&release(&[("a", "1"), ("b", "1")], &nothing)), of(&["a", "b"]));
         assert_eq!(hear(&release(&[("a", "1"), ("b", "1")], &nothing)), of(&[]));
         assert_eq!(
@@ -172,6 +199,22 @@ mod tests {
         assert_eq!(hear(&release(&[("b", "2")], &deleting)), of(&["b"]), "to go");
         let gone: BTreeSet<String> = claims.forget(&release(&[], &deleting)).into_iter().collect();
         assert_eq!(gone, of(&["b"]), "the last that was heard counts too");
+    }
+
+    #[test]
+    fn a_release_that_is_of_other_stacks_than_before_says_of_which_it_was() {
+        let claims = Claims::default();
+        let of = |stacks: &[&str]| {
+            let owner = |name: &&str| json!({ "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStack", "name": name, "uid": name });
+            let owners: Vec<Value> = stacks.iter().map(owner).collect();
+            claims
+                .hear(&release(&[], &json!({ "ownerReferences": owners })))
+                .former_stacks
+        };
+        assert_eq!(of(&["first"]), None);
+        assert_eq!(of(&["first"]), None);
+        assert_eq!(of(&[]), Some(vec!["first".to_owned()]));
+        assert_eq!(of(&["second"]), Some(Vec::new()));
     }
 
     #[test]

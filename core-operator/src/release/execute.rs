@@ -26,7 +26,7 @@ use super::memory::ReleaseMemory;
 use super::observe::{Sight, lock, sight};
 use super::own::{write_status, writes_itself};
 use super::provider;
-use super::refusal::refusal;
+use super::refusal::{NOT_KEPT, is_marked, refusal};
 use crate::context::Context;
 use crate::spans::{acting, failed};
 
@@ -163,7 +163,7 @@ impl Pass<'_> {
         let (digest, body) = self.intent(key, bodies)?;
         let options = self.options(force, false);
         let mut body = Cow::Borrowed(body);
-        if why == ApplyReason::Adopt && !force {
+        if why == ApplyReason::Adopt {
             let left = left_behind(self.context, key).await;
             left.map_err(|message| self.refused(key, digest, &message))?;
         }
@@ -182,6 +182,7 @@ impl Pass<'_> {
         }
         let applying = apply(&self.context.client, &self.context.discovery, &body, &options);
         match self.context.metrics.applied(applying).await {
+            Ok(applied) if !is_marked(&applied, self.part_of) => Err(self.refused(key, digest, NOT_KEPT)),
             Ok(applied) => {
                 if why == ApplyReason::Restore || applied.owners.iter().any(is_mover) {
                     self.relieve(key).await?;

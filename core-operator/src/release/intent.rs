@@ -1,6 +1,6 @@
 //! What is applied for one rendered object: its body with our marks, and the digest of that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crds::labels;
 use planning::digest::digest_of_everything;
@@ -20,6 +20,8 @@ pub(crate) struct Intents {
     pub(crate) bodies: BTreeMap<ObjectKey, Value>,
     /// Whether the objects of kinds that the release brings have namespaces.
     pub(crate) brought: Scopes,
+    /// The kinds of which discovery did not say whether their objects have namespaces.
+    pub(crate) unknown: BTreeSet<GroupKind>,
 }
 
 /// Marks rendered objects as parts of the release. `cluster_scoped` says of a kind whether its objects have no namespace.

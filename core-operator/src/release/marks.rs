@@ -2,6 +2,7 @@
 //! restricted: what it does not show, somebody else may look after.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use crds::{ClusterStackRelease, labels};
 use kube::api::DynamicObject;
@@ -23,7 +24,34 @@ pub(super) const FOREIGN: &str = "the object belongs to another release";
 const PAGE_SIZE: u32 = 250;
 
 /// The marks of all releases that there are, when somebody asked last.
-pub(crate) type LiveMarks = SharedAnswer<HashSet<String>, kube::Error>;
+#[derive(Default)]
+pub(crate) struct LiveMarks {
+    /// The only one that is looked after; empty for all.
+    namespace: String,
+    here: SharedAnswer<HashSet<String>, kube::Error>,
+    everywhere: SharedAnswer<HashSet<String>, kube::Error>,
+}
+
+impl LiveMarks {
+    /// Those that an operator of this namespace asks for; of all, where it is empty.
+    pub(crate) fn of(namespace: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Whether the release is there that marks objects so, where it could have this one: beside it, or anywhere if it has no namespace.
+    async fn has(&self, client: &Client, key: &ObjectKey, part_of: &str) -> Result<bool, Arc<kube::Error>> {
+        let (namespace, answer) = if key.namespace.is_empty() {
+            ("", &self.everywhere)
+        } else {
+            (self.namespace.as_str(), &self.here)
+        };
+        let has = |marks: &HashSet<String>| marks.contains(part_of);
+        answer.ask(marks(client, namespace), has).await
+    }
+}
 
 /// Refuses where the release is there whose mark an object carries, or where nobody can tell. What becomes of the objects of releases that are watched
 /// has been decided before.
@@ -31,21 +59,27 @@ pub(super) async fn left_behind(context: &Context, key: &ObjectKey) -> Result<()
     let Some(seen) = context.objects.get(key) else {
         return Ok(());
     };
-    let handles = [mark_handle(&seen.part_of)];
-    let is_marked_so = |release: &ClusterStackRelease| mark(release) == *seen.part_of;
-    if !context.releases.find_everywhere(&handles, is_marked_so).is_empty() {
-        return Ok(());
+    if is_elsewhere(context, key, &seen.part_of).await? {
+        return Err(FOREIGN.to_owned());
     }
-    let is_there = |marks: &HashSet<String>| marks.contains(&*seen.part_of);
-    match context.live_marks.ask(marks(&context.client), is_there).await {
-        Ok(false) => Ok(()),
-        Ok(true) => Err(FOREIGN.to_owned()),
-        Err(error) => Err(format!(
+    Ok(())
+}
+
+/// Whether a release has this mark that is not watched, so that somebody else looks after it; an error where nobody can tell.
+pub(super) async fn is_elsewhere(context: &Context, key: &ObjectKey, part_of: &str) -> Result<bool, String> {
+    let is_marked_so = |release: &ClusterStackRelease| mark(release) == part_of;
+    let watched = context.releases.find_everywhere(&[mark_handle(part_of)], is_marked_so);
+    if !watched.is_empty() || !labels::is_part_of(part_of) {
+        return Ok(false);
+    }
+    let found = context.live_marks.has(&context.client, key, part_of).await;
+    found.map_err(|error| {
+        format!(
             "{FOREIGN}, and whether that is still there nobody can tell ({}); if it is gone, remove the label {} from the object",
             words_of(&error),
             labels::PART_OF
-        )),
-    }
+        )
+    })
 }
 
 /// Takes note of an object that another release has made before the watch showed it: what becomes of it is decided anew.
@@ -55,9 +89,13 @@ pub(super) fn note_foreign(context: &Context, key: &ObjectKey, live: &DynamicObj
     }
 }
 
-/// One whose metadata is too large is there as the others are.
-async fn marks(client: &Client) -> Result<HashSet<String>, kube::Error> {
-    let api = Api::<PartialObjectMeta<ClusterStackRelease>>::all(client.clone());
+/// In this namespace, or in all where it is empty. One whose metadata is too large is there as the others are.
+async fn marks(client: &Client, namespace: &str) -> Result<HashSet<String>, kube::Error> {
+    let api: Api<PartialObjectMeta<ClusterStackRelease>> = if namespace.is_empty() {
+        Api::all(client.clone())
+    } else {
+        Api::namespaced(client.clone(), namespace)
+    };
     let mark = |namespace: &str, name: &str| labels::part_of("ClusterStackRelease", namespace, name);
     let mut pages = Pages::new(api, "", PAGE_SIZE);
     let mut marks = HashSet::new();
@@ -133,7 +171,7 @@ mod tests {
 
     #[tokio::test]
     async fn releases_with_much_metadata_keep_nobody_from_knowing_which_are_there() {
-        let marks = marks(&client()).await.expect("the releases are listed");
+        let marks = marks(&client(), "").await.expect("the releases are listed");
         let expected = NAMES.map(|name| labels::part_of("ClusterStackRelease", "fleet", name));
         assert_eq!(marks, HashSet::from(expected));
     }

@@ -1,15 +1,17 @@
 //! What the process remembers of releases between reconciles. All of it can be lost: then it is read or checked again.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use planning::object_key::{GroupKind, ObjectKey};
-use planning::release::{Controlled, Intent, ObjectMemory, RenderAttempts};
+use planning::release::{Controlled, Intent, KindScope, ObjectMemory, RenderAttempts};
 
 use crds::{ClusterStackRelease, labels};
+
+use super::scopes::Scopes;
 
 /// What people ask for in annotations of a release, and what has to be tried again because of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,13 +31,32 @@ impl Wishes {
     }
 }
 
+/// What a rendering asks for. The bodies are rendered again when they are needed.
+#[derive(Clone, Debug)]
+pub(crate) struct Remembered {
+    /// What it was made from.
+    pub(crate) made_from: String,
+    pub(crate) intents: Arc<BTreeMap<ObjectKey, Intent>>,
+    /// Whether the objects of kinds that the release brings have namespaces.
+    pub(crate) brought: Scopes,
+    /// The kinds of which discovery did not say whether their objects have namespaces. When it does, objects may turn out to have other keys.
+    pub(crate) unknown: BTreeSet<GroupKind>,
+}
+
+impl Remembered {
+    /// Whether it is of these bytes, and discovery, which says this now, does not tell more of its kinds than it did.
+    pub(crate) fn holds(&self, made_from: &str, scope_of: impl Fn(&GroupKind) -> KindScope) -> bool {
+        self.made_from == made_from && self.unknown.iter().all(|kind| scope_of(kind) == KindScope::Unknown)
+    }
+}
+
 /// Memory of one release. The lock is held for moments only, never across a request.
 #[derive(Default)]
 pub(crate) struct ReleaseMemory {
     /// By object.
     pub(crate) objects: BTreeMap<ObjectKey, ObjectMemory>,
-    /// The last rendering: what it was made from, and what it asks for. The bodies are rendered again when they are needed.
-    pub(crate) rendering: Option<(String, Arc<BTreeMap<ObjectKey, Intent>>)>,
+    /// The last rendering.
+    pub(crate) rendering: Option<Remembered>,
     /// The last rendering that failed: what it was made from, what was said, and how often it was tried, if the reason may pass.
     pub(crate) unrendered: Option<(String, String, Option<RenderAttempts>)>,
     /// When the API server itself was asked last whether a Cluster uses the release, which is to go, and said that none does.
@@ -93,6 +114,24 @@ mod tests {
         Wishes {
             requested_at: requested_at.map(str::to_owned),
             approved_loss: approved_loss.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn rendering_with_kinds_that_are_not_served_is_remembered_until_one_of_them_is() {
+        let group = "harbor.example.org";
+        let (one, other) = (GroupKind::new(group, "Quay"), GroupKind::new(group, "Crane"));
+        let rendering = Remembered {
+            made_from: "a".to_owned(),
+            intents: Arc::default(),
+            brought: Scopes::new(),
+            unknown: BTreeSet::from([one, other.clone()]),
+        };
+        assert!(rendering.holds("a", |_| KindScope::Unknown));
+        assert!(!rendering.holds("b", |_| KindScope::Unknown));
+        for scope in [KindScope::ClusterWide, KindScope::Namespaced] {
+            let one_is_served = |kind: &GroupKind| if *kind == other { scope } else { KindScope::Unknown };
+            assert!(!rendering.holds("a", one_is_served), "{scope:?}");
         }
     }
 
@@ -209,7 +248,7 @@ impl Memories {
         for entry in entries.values() {
             let memory = entry.memory.lock().unwrap_or_else(PoisonError::into_inner);
             kinds.extend(memory.objects.keys().map(ObjectKey::group_kind));
-            let rendered = memory.rendering.iter().flat_map(|(_, intents)| intents.keys());
+            let rendered = memory.rendering.iter().flat_map(|kept| kept.intents.keys());
             kinds.extend(rendered.map(ObjectKey::group_kind));
         }
         kinds

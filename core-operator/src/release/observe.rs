@@ -21,7 +21,7 @@ use super::claims::mark;
 use super::inherited::locate;
 use super::intent::{Intents, intents};
 use super::kinds::{marked_kinds, rendered_kinds};
-use super::memory::ReleaseMemory;
+use super::memory::{ReleaseMemory, Remembered};
 use super::provider;
 use super::scopes::{self, Scopes};
 use super::sharing::observe_sharing;
@@ -76,15 +76,13 @@ pub(crate) async fn observe(
     let mut objects = objects(context, release, &status, &group_kinds, &rendering, &brought, memory).await;
     observe_sharing(context, release, &rendering, &mut objects);
     let (status_written_at, controlled) = lock(memory).last_writes();
+    let (unwatched, forbidden) = unwatched(context, &objects, &unlisted);
     let observed = ReleaseObserved {
         namespace: namespace.clone(),
         uid: release.uid().unwrap_or_default(),
         generation: release.metadata.generation.unwrap_or_default(),
         deleting,
-        finalizer: release
-            .finalizers()
-            .iter()
-            .any(|finalizer| finalizer == labels::RELEASE_FINALIZER),
+        finalizer: release.finalizers().contains(&labels::RELEASE_FINALIZER.to_owned()),
         group_kinds,
         unlisted,
         paused,
@@ -97,7 +95,8 @@ pub(crate) async fn observe(
         assets,
         provider: provider(context, release).await,
         controlled,
-        unwatched: unwatched(context, &objects),
+        unwatched,
+        forbidden,
         rendering,
         objects,
         tag,
@@ -127,12 +126,25 @@ async fn unlisted(context: &Context, kinds: &BTreeSet<GroupKind>) -> BTreeSet<Gr
     unlisted
 }
 
-/// What the API server says of kinds of these objects that it does not let be listed.
-fn unwatched(context: &Context, objects: &BTreeMap<ObjectKey, ObjectObserved>) -> BTreeMap<GroupKind, String> {
-    let unlisted = objects.iter().filter(|(_, object)| object.served && !object.watched);
-    let kinds: BTreeSet<GroupKind> = unlisted.map(|(key, _)| key.group_kind()).collect();
-    let trouble = |kind: GroupKind| Some((kind.clone(), context.objects.trouble(&kind)?));
-    kinds.into_iter().filter_map(trouble).collect()
+/// What the API server says of these kinds, and of those of these objects, that have not been listed; and which of them it does not let be listed.
+fn unwatched(
+    context: &Context,
+    objects: &BTreeMap<ObjectKey, ObjectObserved>,
+    unlisted: &BTreeSet<GroupKind>,
+) -> (BTreeMap<GroupKind, String>, BTreeSet<GroupKind>) {
+    let unwatched = objects.iter().filter(|(_, object)| object.served && !object.watched);
+    let mut kinds: BTreeSet<GroupKind> = unwatched.map(|(key, _)| key.group_kind()).collect();
+    kinds.extend(unlisted.iter().cloned());
+    let (mut told, mut forbidden) = (BTreeMap::new(), BTreeSet::new());
+    for kind in kinds {
+        if let Some(trouble) = context.objects.trouble(&kind) {
+            if trouble.forbidden {
+                forbidden.insert(kind.clone());
+            }
+            told.insert(kind, trouble.words);
+        }
+    }
+    (told, forbidden)
 }
 
 /// The Clusters that use a release that is to go, `None` while that is not known; and whether it is in doubt. Where the watch shows none, the API
@@ -214,14 +226,16 @@ async fn rendering(
 ) -> (Rendering, Scopes) {
     let profile = profile(release);
     let origin = format!("{} {profile}", files.release().class_chart.sha256);
-    let known = lock(memory)
-        .rendering
-        .clone()
-        .filter(|(made_from, _)| *made_from == origin)
-        .map(|(_, intents)| intents);
-    if let Some(intents) = known {
-        let intents = intents.as_ref().clone();
-        return (Rendering::Rendered { intents }, Scopes::new());
+    let known = lock(memory).rendering.clone();
+    if let Some(known) = known {
+        let mut scopes = Scopes::new();
+        for kind in &known.unknown {
+            scopes.insert(kind.clone(), context.kind(kind).await.scope());
+        }
+        if known.holds(&origin, |kind| scopes.get(kind).copied().unwrap_or_default()) {
+            let intents = known.intents.as_ref().clone();
+            return (Rendering::Rendered { intents }, known.brought);
+        }
     }
     let now = context.now();
     let failed = lock(memory)
@@ -235,12 +249,17 @@ async fn rendering(
         return (Rendering::Failed { message, transient }, Scopes::new());
     }
     match render(context, release, files, part_of).await {
-        Ok(Intents { planned, brought, .. }) => {
-            lock(memory).unrendered = None;
-            // The keys of kinds that are not served yet may turn out to have no namespace.
-            let cacheable = context.serves_all(planned.keys().map(ObjectKey::group_kind)).await;
-            lock(memory).rendering = cacheable.then(|| (origin, Arc::new(planned.clone())));
-            (Rendering::Rendered { intents: planned }, brought)
+        Ok(rendered) => {
+            let mut memory = lock(memory);
+            memory.unrendered = None;
+            memory.rendering = Some(Remembered {
+                made_from: origin,
+                intents: Arc::new(rendered.planned.clone()),
+                brought: rendered.brought.clone(),
+                unknown: rendered.unknown,
+            });
+            let intents = rendered.planned;
+            (Rendering::Rendered { intents }, rendered.brought)
         }
         Err(Unrendered::Awaited) => {
             let failed = failed.map(|(_, message, _)| message);
@@ -280,12 +299,15 @@ pub(crate) async fn render(
     let rendered = context.render(release, files, profile(release)).await?;
     let brought = scopes::brought(rendered.objects.iter().map(|object| &object.value));
     let rows = release.status.as_ref().map(|status| &status.resources[..]);
-    let mut scoped = BTreeSet::new();
+    let (mut scoped, mut unknown) = (BTreeSet::new(), BTreeSet::new());
     for object in &rendered.objects {
         let Some(kind) = kind_of(&object.value).as_ref().map(group_kind) else {
             continue;
         };
         let served = context.kind(&kind).await.scope();
+        if served == KindScope::Unknown {
+            unknown.insert(kind.clone());
+        }
         let scope = served
             .or_else(|| brought.get(&kind).copied().unwrap_or_default())
             .or_else(|| scopes::applied(rows.unwrap_or_default(), &kind));
@@ -296,6 +318,7 @@ pub(crate) async fn render(
     let values = rendered.objects.iter().map(|object| &object.value);
     Ok(Intents {
         brought,
+        unknown,
         ..intents(values, &namespace, part_of, |kind| scoped.contains(kind))
     })
 }

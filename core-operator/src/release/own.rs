@@ -13,6 +13,7 @@ use planning::release::{ReleaseAction, Step};
 use serde_json::{Value, json};
 
 use super::execute::{Failed, Pass};
+use super::refusal::MARK_NOT_KEPT;
 use crate::context::Context;
 use crate::readiness::log_readiness;
 
@@ -51,7 +52,16 @@ impl Pass<'_> {
             "finalizers": finalizers,
             "annotations": {labels::CONTAINS_GROUP_KINDS: kinds},
         }});
-        self.patch(release, &patch).await
+        let marked = self.patch(release, &patch).await?;
+        let is_kept = finalizers
+            .iter()
+            .all(|finalizer| marked.finalizers().contains(finalizer))
+            && marked.annotations().get(labels::CONTAINS_GROUP_KINDS) == Some(&kinds);
+        if is_kept {
+            return Ok(marked);
+        }
+        self.context.releases.note(marked);
+        Err(Failed(MARK_NOT_KEPT.to_owned()))
     }
 
     /// Lets it go.

@@ -7,16 +7,21 @@ use operator_kit::failure::chain;
 use operator_kit::object::ObjectKey;
 use operator_kit::objects::Seen;
 use operator_kit::read::read;
-use planning::release::{Attempt, Read};
+use planning::release::{Attempt, Belongs, Read};
 
 use super::execute::{Failed, Pass};
 use super::live::{belongs, judged};
+use super::marks::is_elsewhere;
 use super::observe::lock;
 
 impl Pass<'_> {
     /// Reads an object that is to go or to be taken over.
     pub(super) async fn read(&self, key: &ObjectKey) -> Result<(), Failed> {
         let live = self.look(key).await?;
+        let belongs = match &live {
+            Some(live) => self.whose(key, live).await?,
+            None => Belongs::Nobody,
+        };
         let now = self.context.now();
         let mut memory = lock(self.memory);
         let object = memory.objects.entry(key.clone()).or_default();
@@ -32,7 +37,7 @@ impl Pass<'_> {
                 object.read = Some(Read::Found {
                     uid: live.uid().unwrap_or_default(),
                     resource_version: live.resource_version().unwrap_or_default(),
-                    belongs: belongs(&live, self.part_of),
+                    belongs,
                     keep: live.annotations().get(labels::RESOURCE_POLICY).map(String::as_str)
                         == Some(labels::RESOURCE_POLICY_KEEP),
                     deleting: live.metadata.deletion_timestamp.is_some(),
@@ -41,6 +46,18 @@ impl Pass<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whose an object is; of one with another release's mark, whether that is there though it is not watched.
+    async fn whose(&self, key: &ObjectKey, live: &DynamicObject) -> Result<Belongs, Failed> {
+        match (belongs(live, self.part_of), live.labels().get(labels::PART_OF)) {
+            (Belongs::OtherOwner, Some(mark)) => match is_elsewhere(self.context, key, mark).await {
+                Ok(true) => Ok(Belongs::Stranger),
+                Ok(false) => Ok(Belongs::OtherOwner),
+                Err(message) => Err(self.remember_failure(key, Attempt::Look, &message)),
+            },
+            (belongs, _) => Ok(belongs),
+        }
     }
 
     /// Reads the object, and remembers that this failed or no longer does.

@@ -1,9 +1,24 @@
 //! A refused apply in words: what the API server says, or, where others own fields, whose they are and what helps.
 
-use operator_kit::apply::{ApplyError, FieldConflict};
+use crds::labels;
+use kube::ResourceExt;
+use operator_kit::apply::{AppliedObject, ApplyError, FieldConflict};
 
 /// How many fields are named.
 const NAMED: usize = 3;
+
+/// What is said of an object that the API server took and did not keep as it was sent. Whoever sent it again at once would do so for ever.
+pub(super) const NOT_KEPT: &str = "the API server took the object and dropped or changed the label by which the operator knows it: stop the policy \
+    that changes its labels";
+
+/// What is said of a release that the API server took and did not keep as it was sent.
+pub(super) const MARK_NOT_KEPT: &str = "the API server took the release and dropped or changed its finalizer or its annotations: stop the policy \
+    that changes them";
+
+/// Whether the mark is on an object as it was stored.
+pub(super) fn is_marked(applied: &AppliedObject, part_of: &str) -> bool {
+    applied.live.labels().get(labels::PART_OF).map(String::as_str) == Some(part_of)
+}
 
 /// Why an apply was refused, for people.
 pub(super) fn refusal(error: &ApplyError) -> String {

@@ -22,6 +22,7 @@ use tokio::time::{self, Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::file::{FileError, NamedFile};
+use super::roots::Roots;
 use super::secret::{Read, SecretError};
 use super::{SourceChange, is_recent, lock};
 
@@ -77,6 +78,9 @@ enum KeyError {
     /// The operator's own cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
+    /// Nobody parses a trust root any more.
+    #[error("the operator ends")]
+    Ended,
     /// The operator's own is none.
     #[error("{path}, which {TRUST_ROOT_FLAG} names, gives no trust root", path = path.display())]
     OwnRoot {
@@ -92,6 +96,7 @@ impl KeyError {
         match self {
             Self::Secret(error) => error.class(),
             Self::File(error) => error.class(),
+            Self::Ended => ErrorClass::Transient,
             Self::Keys { .. } | Self::Root { .. } | Self::NoRoot | Self::OwnRoot { .. } => ErrorClass::Waiting,
         }
     }
@@ -102,6 +107,7 @@ pub(super) struct KeyRing {
     client: Client,
     /// The trust root of policies that name none.
     own_root: Option<NamedFile>,
+    roots: Roots,
     changes: mpsc::UnboundedSender<SourceChange>,
     cancel: CancellationToken,
     known: Mutex<HashMap<KeyPlace, Known>>,
@@ -134,6 +140,7 @@ impl KeyRing {
         Arc::new(Self {
             client,
             own_root: own_root.map(|path| NamedFile::new(TRUST_ROOT_FLAG, path, MAX_ROOT_BYTES)),
+            roots: Roots::default(),
             changes,
             cancel,
             known: Mutex::default(),
@@ -249,17 +256,26 @@ impl KeyRing {
     }
 
     /// The trust root that a policy names, or else the operator's own.
-    async fn root(&self, place: &KeyPlace, named: Option<&SecretReference>) -> Result<TrustRoot, KeyError> {
+    async fn root(&self, place: &KeyPlace, named: Option<&SecretReference>) -> Result<Arc<TrustRoot>, KeyError> {
         let Some(reference) = named else {
             let file = self.own_root.as_ref().ok_or(KeyError::NoRoot)?;
-            let root = file.read().await?;
-            return TrustRoot::from_json(&root).map_err(|source| KeyError::OwnRoot {
+            let root = self
+                .roots
+                .parsed(&place.namespace, file.read().await?)
+                .await
+                .ok_or(KeyError::Ended)?;
+            return root.map_err(|source| KeyError::OwnRoot {
                 path: file.path().to_owned(),
                 source,
             });
         };
         let (key, value) = self.secret(place, TRUST_ROOT_FIELD, reference, TRUST_ROOT).await?;
-        TrustRoot::from_json(&value).map_err(|source| KeyError::Root {
+        let root = self
+            .roots
+            .parsed(&place.namespace, value)
+            .await
+            .ok_or(KeyError::Ended)?;
+        root.map_err(|source| KeyError::Root {
             key,
             namespace: place.namespace.clone(),
             name: reference.name.clone(),

@@ -6,10 +6,11 @@
 mod cache;
 mod comparison;
 mod memory;
+mod showing;
 mod signatures;
 mod trouble;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -29,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 pub(crate) use self::cache::{Cache, CacheOptions};
+pub(super) use self::memory::Wanted;
 use self::memory::{Memory, Obstacle};
 use self::trouble::Trouble;
 use super::connect::{Connect, Connection};
@@ -135,7 +137,7 @@ impl RemoteFollower {
     }
 
     /// Forgets all other releases, ends their downloads, and forgets what other stacks wanted.
-    pub(super) fn retain(&self, tags: &HashSet<ReleaseTag>, wishes: &HashMap<String, Wish>) {
+    pub(super) fn retain(&self, tags: &Wanted, wishes: &HashMap<String, Wish>) {
         lock(&self.memory).retain(tags);
         lock(&self.wishes).retain(|stack, (_, since)| wishes.contains_key(stack) || is_recent(*since));
     }

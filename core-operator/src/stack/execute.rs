@@ -99,7 +99,9 @@ async fn perform(context: &Context, stack: &ClusterStack, action: &StackAction) 
             let applied = AppliedProviderObject {
                 action: action.clone(),
                 became: project(&became).of_release(name),
+                version: became.resource_version().unwrap_or_default(),
                 at: context.now(),
+                reversals: Vec::new(),
             };
             let uid = stack.uid().unwrap_or_default();
             context.stack_memories.applied(&uid, name, applied);

@@ -8,6 +8,9 @@ use jiff::Timestamp;
 use planning::next::retry_delay_seconds;
 use planning::stack::{ActionFailure, AppliedProviderObject, StackAction};
 
+/// How many reversals are remembered; the plan looks at three.
+const REVERSALS: usize = 4;
+
 /// Memory of one stack.
 #[derive(Clone, Default)]
 pub(super) struct StackMemory {
@@ -49,6 +52,10 @@ impl StackMemories {
             if requested_at.is_some() {
                 memory.failures.clear();
                 memory.status_refusals = 0;
+                memory
+                    .applied
+                    .values_mut()
+                    .for_each(|applied| applied.reversals.clear());
             }
         }
     }
@@ -94,9 +101,18 @@ impl StackMemories {
         });
     }
 
-    /// Remembers what became of a provider object.
-    pub(super) fn applied(&self, uid: &str, name: &str, applied: AppliedProviderObject) {
+    /// Remembers what became of a provider object. The same apply as before that changed something has put back what somebody else did.
+    pub(super) fn applied(&self, uid: &str, name: &str, mut applied: AppliedProviderObject) {
         self.change(uid, |memory| {
+            let before = memory.applied.get_mut(name);
+            if let Some(before) = before.filter(|before| before.action == applied.action) {
+                applied.reversals = std::mem::take(&mut before.reversals);
+                if before.version != applied.version {
+                    applied.reversals.push(applied.at);
+                }
+                let older = applied.reversals.len().saturating_sub(REVERSALS);
+                applied.reversals.drain(..older);
+            }
             memory.applied.insert(name.to_owned(), applied);
         });
     }
@@ -122,6 +138,8 @@ impl StackMemories {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -156,6 +174,42 @@ mod tests {
             memories.begin("a", 1, wish.as_ref());
             assert_eq!(memories.of("a").failures.is_empty(), ends, "{wish:?}");
         }
+    }
+
+    #[test]
+    fn only_an_apply_that_changed_something_again_counts_as_a_reversal() {
+        let memories = StackMemories::default();
+        memories.begin("a", 1, None);
+        let applied = |size: &str, version: &str, second: i64| {
+            let action = json!({ "ApplyProviderObject": {
+                "reference": { "name": "v1" }, "release_uid": "u", "spec": { "size": size }, "labels": {}, "annotations": {},
+            } });
+            let object = json!({ "spec": {}, "labels": {}, "annotations": {}, "deleting": false });
+            AppliedProviderObject {
+                action: serde_json::from_value(action).expect("an action"),
+                became: serde_json::from_value(object).expect("an object"),
+                version: version.to_owned(),
+                at: Timestamp::from_second(second).expect("a time"),
+                reversals: Vec::new(),
+            }
+        };
+        let table = [
+            (applied("small", "1", 1), 0, "the first"),
+            (applied("small", "1", 2), 0, "nothing was changed"),
+            (applied("small", "3", 3), 1, "somebody had changed it"),
+            (applied("small", "3", 4), 1, "nothing was changed"),
+            (applied("large", "5", 5), 0, "something else is wanted"),
+            (applied("large", "7", 7), 1, "somebody had changed it"),
+        ];
+        for (applied, reversals, why) in table {
+            memories.applied("a", "v1", applied);
+            assert_eq!(memories.of("a").applied["v1"].reversals.len(), reversals, "{why}");
+        }
+        memories.begin("a", 1, Some(&"now".to_owned()));
+        assert!(
+            memories.of("a").applied["v1"].reversals.is_empty(),
+            "somebody asks for a look"
+        );
     }
 
     #[test]

@@ -45,6 +45,12 @@ pub const HAPPENINGS: &[Entry<Happening>] = &[
         operator: "Writes the fields that the release sets, and leaves the object there when the release goes.",
     },
     Entry {
+        word: Happening::ObjectsLeftAlone,
+        means: "On a release that goes. It asked for objects of kinds that the operator has not the right to list; the message names the kinds.",
+        reader: "Nothing, unless the right was there before: then look for objects with the label of the release, and delete them.",
+        operator: "Lets the release go: by its inventory it applied none of them.",
+    },
+    Entry {
         word: Happening::ProviderNotControlled,
         means: "On a release. The provider's object could not be taken under control.",
         reader: "Mend what the API server says.",

@@ -40,7 +40,8 @@ pub const REASONS: &[Entry<Reason>] = &[
         word: Reason::Deleting,
         means: "The object is being deleted.",
         reader: "Wait; the message says for what.",
-        operator: "Deletes what it applied, in the reverse order, and lets the release go when it has seen that all of it is gone.",
+        operator: "Deletes what it applied, first the `ClusterClass`, so that nothing goes while Cluster API keeps it for a Cluster, then the rest \
+                   in the reverse order, and lets the release go when it has seen that all of it is gone.",
     },
     Entry {
         word: Reason::InUse,
@@ -135,8 +136,8 @@ pub const REASONS: &[Entry<Reason>] = &[
         word: Reason::Contested,
         means: "Somebody undid our changes three times in ten minutes.",
         reader: "Stop the other writer, whom the message names.",
-        operator: "Leaves the object alone until the time that the message says, then tries again; at once when the release is annotated with \
-                   `requestedAt`.",
+        operator: "Leaves the object alone until the time that the message says, then tries again; at once when the release, or the stack of an \
+                   object of a provider, is annotated with `requestedAt`.",
     },
     Entry {
         word: Reason::FailedToDeleteObjects,

@@ -169,6 +169,14 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
     },
     OperatorRight {
         role: OperatorRole::Everywhere,
+        group: GROUP,
+        resources: &["clusterstackreleases"],
+        verbs: &["list"],
+        unseen: &[],
+        purpose: "whether the release is still there whose mark an object without a namespace carries: only what was left behind is adopted or deleted",
+    },
+    OperatorRight {
+        role: OperatorRole::Everywhere,
         group: "",
         resources: &["namespaces"],
         verbs: &["get"],

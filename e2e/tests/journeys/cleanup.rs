@@ -136,8 +136,45 @@ async fn versions_of_objects(journey: &Journey) -> Result<Vec<(String, Option<St
     Ok(found)
 }
 
+/// The message of a release that goes.
+fn said(release: &ClusterStackRelease) -> String {
+    let conditions = status(release).conditions;
+    let applied = conditions::find(&conditions, ConditionType::HelmChartApplied);
+    applied
+        .and_then(|condition| condition.message.clone())
+        .unwrap_or_default()
+}
+
 #[test]
 fn the_inventory_names_an_object_until_it_is_really_gone() -> Result<()> {
+    journey(async |journey| {
+        let tags = two_releases(journey).await?;
+        let [one, _] = &tags;
+        let templates = journey.objects("infrastructure.cluster.x-k8s.io/v1beta1", "DockerClusterTemplate");
+        let held = format!("{one}-cluster");
+        merge(
+            &templates,
+            &held,
+            json!({ "metadata": { "finalizers": ["example.com/hold"] } }),
+        )
+        .await?;
+        journey.stack("harbor", json!({ "versions": ["v2"] })).await?;
+        let last = |release: &ClusterStackRelease| {
+            let rows = status(release).resources;
+            rows.len() == 1
+                && rows[0].kind == "DockerClusterTemplate"
+                && said(release) == format!("deleting DockerClusterTemplate {held}")
+        };
+        journey
+            .until_release(one, "nothing but the template left", last)
+            .await?;
+        merge(&templates, &held, json!({ "metadata": { "finalizers": null } })).await?;
+        leave_nothing(journey, &tags[..1]).await
+    })
+}
+
+#[test]
+fn what_a_class_needs_stays_until_the_class_is_really_gone() -> Result<()> {
     journey(async |journey| {
         let tags = two_releases(journey).await?;
         let [one, _] = &tags;
@@ -147,18 +184,13 @@ fn the_inventory_names_an_object_until_it_is_really_gone() -> Result<()> {
             json!({ "metadata": { "finalizers": ["example.com/hold"] } }),
         )
         .await?;
+        let before = journey.marked(one).await?;
         journey.stack("harbor", json!({ "versions": ["v2"] })).await?;
-        let last = |release: &ClusterStackRelease| {
-            let status = status(release);
-            let applied = conditions::find(&status.conditions, ConditionType::HelmChartApplied);
-            let message = applied
-                .and_then(|condition| condition.message.clone())
-                .unwrap_or_default();
-            status.resources.len() == 1
-                && status.resources[0].kind == "ClusterClass"
-                && message == format!("deleting ClusterClass {one}")
-        };
-        journey.until_release(one, "nothing but the class left", last).await?;
+        let goes = |release: &ClusterStackRelease| said(release).contains(&format!("ClusterClass {one}"));
+        journey.until_release(one, "the class about to go", goes).await?;
+        // The answer to a wish shows that it has been looked at since.
+        journey.ask_release(one, "later").await?;
+        assert_eq!(journey.marked(one).await?, before);
         merge(&classes(journey), one, json!({ "metadata": { "finalizers": null } })).await?;
         leave_nothing(journey, &tags[..1]).await
     })

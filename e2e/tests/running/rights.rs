@@ -5,8 +5,8 @@ use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use crds::{
-    ClusterStack, ClusterStackRelease,
-    manifests::{OperatorRole, core_operator_roles},
+    ClusterStack, ClusterStackRelease, labels,
+    manifests::{OperatorRole, VERBS_OF_OBJECTS, core_operator_roles},
 };
 use e2e::{
     Identity, Journey, Operator, eventually,
@@ -17,8 +17,12 @@ use http::StatusCode;
 use k8s_openapi::api::{
     authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
     rbac::v1::ClusterRoleBinding,
+    scheduling::v1::PriorityClass,
 };
-use kube::{Api, api::PostParams};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, PostParams},
+};
 use serde_json::json;
 
 use crate::{STACK, elapse, log_lines};
@@ -152,6 +156,7 @@ fn f39_with_its_own_roles_an_operator_installs_and_removes_releases_and_lets_non
 
         journey.delete::<ClusterStack>(STACK).await?;
         journey.gone::<ClusterStackRelease>(&tag).await?;
+        journey.gone::<ClusterStackRelease>(&greedy).await?;
         Ok(())
     })
 }
@@ -171,4 +176,67 @@ fn told_once(log: &Path) -> Result<()> {
         "{lines:#?}"
     );
     Ok(())
+}
+
+/// Objects that stay when their release goes, one of them without a namespace, and the right to make such.
+async fn with_kept_objects(journey: &Journey, source: &StackSource) -> Result<()> {
+    let name = format!("kept-of-{}", journey.namespace);
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": name },
+        "rules": [{
+            "apiGroups": ["scheduling.k8s.io"], "resources": ["priorityclasses"],
+            "verbs": VERBS_OF_OBJECTS.iter().chain(&["create"]).collect::<Vec<_>>(),
+        }],
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": { "name": name },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
+        "subjects": [{ "kind": "ServiceAccount", "name": ACCOUNT, "namespace": journey.namespace }],
+    });
+    for object in [role, binding] {
+        journey.apply_for_all(object).await?;
+    }
+    let metadata = json!({ "name": name, "annotations": { labels::RESOURCE_POLICY: labels::RESOURCE_POLICY_KEEP } });
+    let class =
+        json!({ "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": metadata, "value": 7 });
+    let template = json!({
+        "apiVersion": TEMPLATES, "kind": "DockerMachineTemplate", "metadata": metadata,
+        "spec": { "template": { "spec": { "customImage": "kept" } } },
+    });
+    for (file, object) in [("class", class), ("template", template)] {
+        let path = format!("cluster-class/templates/kept-{file}.yaml");
+        source.write(&path, &serde_yaml::to_string(&object)?)?;
+    }
+    Ok(())
+}
+
+const TEMPLATES: &str = "infrastructure.cluster.x-k8s.io/v1beta1";
+
+#[test]
+fn f39_with_its_own_roles_an_operator_of_one_namespace_adopts_what_a_release_left_behind() -> Result<()> {
+    journey(async |journey| {
+        with_its_own_roles(journey).await?;
+        let mut tags = Vec::new();
+        for version in ["v1", "v2"] {
+            let source = StackSource::harbor(version)?;
+            with_kept_objects(journey, &source).await?;
+            tags.push((version, journey.releases.publish_stack(&source.path(), version)?));
+        }
+        journey.operate().await?;
+        let name = format!("kept-of-{}", journey.namespace);
+        let classes = Api::<PriorityClass>::all(journey.client.clone());
+        for (version, tag) in tags {
+            journey.stack(STACK, json!({ "versions": [version] })).await?;
+            journey.release_ready(&tag).await?;
+            let mark = labels::part_of("ClusterStackRelease", &journey.namespace, &tag);
+            let template = journey.objects(TEMPLATES, "DockerMachineTemplate").get(&name).await?;
+            for found in [template.labels(), classes.get(&name).await?.labels()] {
+                ensure!(found.get(labels::PART_OF) == Some(&mark), "{version}: {found:?}");
+            }
+            journey.delete::<ClusterStack>(STACK).await?;
+            journey.gone::<ClusterStackRelease>(&tag).await?;
+        }
+        classes.delete(&name, &DeleteParams::default()).await?;
+        Ok(())
+    })
 }

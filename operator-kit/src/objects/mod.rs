@@ -57,10 +57,19 @@ struct Inner {
 struct Running {
     synced: bool,
     /// What went wrong last before it was.
-    trouble: Option<String>,
+    trouble: Option<Trouble>,
     /// When it was asked for last.
     asked: Instant,
     end: CancellationToken,
+}
+
+/// Why a watch has not listed its objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// In the words of the API server.
+    pub words: String,
+    /// Whether the right is missing.
+    pub forbidden: bool,
 }
 
 impl ObjectWatches {
@@ -137,8 +146,8 @@ impl ObjectWatches {
             .is_some_and(|running| running.synced)
     }
 
-    /// Why not every object of the kind has been seen, in the words of the API server, where it has said why.
-    pub fn trouble(&self, kind: &GroupKind) -> Option<String> {
+    /// Why not every object of the kind has been seen, where the API server has said why.
+    pub fn trouble(&self, kind: &GroupKind) -> Option<Trouble> {
         let running = self.inner.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.get(kind)?.trouble.clone()
     }

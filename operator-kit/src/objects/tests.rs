@@ -109,51 +109,71 @@ async fn what_went_while_the_watch_was_down_vanishes_with_the_next_list() {
     assert_eq!(watches.len(), 1);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_list_overrules_what_was_known_before_it_whatever_its_version() {
+/// Watches that have taken the first list, and wait for the second until they may go on.
+async fn relisting(
+    first: Answer,
+    second: (u32, Vec<Value>),
+) -> (ObjectWatches, mpsc::Receiver<Notice>, tokio::sync::oneshot::Sender<()>) {
     let (go_on, gone_on) = tokio::sync::oneshot::channel::<()>();
-    let mut answers = vec![
-        listed(59, &[metadata("a", 50), metadata("b", 51)]),
-        Answer::Watch(vec![expired()]),
-        Answer::Late(
-            200,
-            Box::pin(async move {
-                gone_on.await.unwrap();
-                let Answer::Whole(_, list) = listed(23, &[metadata("a", 20), metadata("b", 21)]) else {
-                    unreachable!("a list is whole");
-                };
-                list
-            }),
-        ),
-    ]
-    .into_iter();
+    let late = async move {
+        gone_on.await.unwrap();
+        let Answer::Whole(_, list) = listed(second.0, &second.1) else {
+            unreachable!("a list is whole");
+        };
+        list
+    };
+    let mut answers = vec![first, Answer::Watch(vec![expired()]), Answer::Late(200, Box::pin(late))].into_iter();
     let (asks, mut asked) = mpsc::unbounded_channel();
     let client = stub::client(move |asked| {
         if let Some(answer) = stub::discovery(asked) {
-            return answer.into();
+            return Answer::from(answer);
         }
-        asks.send(()).unwrap();
+        // Whoever waits for it has heard enough after the third.
+        let _ = asks.send(());
         answers.next().unwrap_or(Answer::Watch(Vec::new()))
     });
     let discovery = Discovery::new(client.clone());
-    let (watches, mut notices) = ObjectWatches::new(client, discovery, (LABEL, ""), CancellationToken::new());
+    let (watches, notices) = ObjectWatches::new(client, discovery, (LABEL, ""), CancellationToken::new());
     assert!(watches.ensure(&deployments()).await.unwrap());
-    told(&mut notices, 3).await;
     for _ in 0..3 {
         asked.recv().await.unwrap();
     }
+    (watches, notices, go_on)
+}
+
+fn note(watches: &ObjectWatches, name: &str, version: u32) {
+    let metadata = serde_json::from_value(metadata(name, version)["metadata"].clone()).unwrap();
+    watches.note(&key(name), Seen::of(&metadata, LABEL).unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_overrules_what_was_known_before_it_whatever_its_version() {
+    let first = listed(59, &[metadata("a", 50), metadata("b", 51)]);
+    let second = (23, vec![metadata("a", 20), metadata("b", 21)]);
+    let (watches, mut notices, go_on) = relisting(first, second).await;
+    told(&mut notices, 3).await;
     // The store was restored, and while it is listed the answer to a write of ours comes.
-    let seen = |version: u32| {
-        let metadata = serde_json::from_value(metadata("b", version)["metadata"].clone()).unwrap();
-        Seen::of(&metadata, LABEL).unwrap()
-    };
-    watches.note(&key("b"), seen(60));
+    note(&watches, "b", 60);
     go_on.send(()).unwrap();
     assert_eq!(told(&mut notices, 1).await, ["StatusChanged a"]);
     assert_eq!(told(&mut notices, 1).await, ["Synced Deployment"]);
     let version_of = |name| watches.get(&key(name)).unwrap().resource_version;
     assert_eq!(&*version_of("a"), "20");
     assert_eq!(&*version_of("b"), "60", "answered while it was listed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_made_after_a_list_and_noted_before_its_end_is_not_forgotten_with_it() {
+    let (watches, mut notices, go_on) =
+        relisting(listed(59, &[metadata("a", 50)]), (65, vec![metadata("a", 50)])).await;
+    told(&mut notices, 2).await;
+    note(&watches, "gone", 61);
+    note(&watches, "made", 70);
+    go_on.send(()).unwrap();
+    assert_eq!(told(&mut notices, 1).await, ["Vanished gone"]);
+    assert_eq!(told(&mut notices, 1).await, ["Synced Deployment"]);
+    assert!(watches.get(&key("gone")).is_none());
+    assert!(watches.get(&key("made")).is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -239,7 +259,11 @@ async fn why_a_kind_was_not_listed_is_known() {
     for _ in 0..2 {
         refused.changed().await.unwrap();
     }
-    assert_eq!(watches.trouble(&kind).as_deref(), Some("nobody may list them"));
+    let trouble = watches.trouble(&kind).unwrap();
+    assert_eq!(
+        (trouble.words.as_str(), trouble.forbidden),
+        ("nobody may list them", true)
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::StreamExt;
+use http::StatusCode;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ObjectMeta, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event};
@@ -12,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::seen::Seen;
 use super::store::{Changed, Store};
-use super::{Inner, Notice};
+use super::{Inner, Notice, Trouble};
 use crate::discovery::Resolved;
-use crate::failure::words_of_watch;
+use crate::failure::{code_of, words_of_watch};
 use crate::object::{GroupKind, ObjectKey};
 use crate::watch_log::WatchLog;
-use crate::watching::watching;
+use crate::watching::watching_since;
 
 /// Objects per page: metadata is about two kilobytes each with managedFields.
 const PAGE_SIZE: u32 = 250;
@@ -38,7 +40,7 @@ pub(super) async fn run(inner: Arc<Inner>, kind: GroupKind, resolved: Resolved, 
     let end = cancel.run_until_cancelled(watch.follow(&resolved)).await;
     if matches!(end, Some(End::KindGone)) {
         inner.discovery.invalidate();
-        watch.forget(&HashSet::new()).await;
+        watch.forget(&HashSet::new(), u64::MAX).await;
         inner.mark_stopped(&kind, &cancel);
         inner.tell(Notice::Stopped(kind)).await;
     }
@@ -55,7 +57,8 @@ impl Watch<'_> {
     async fn follow(&self, resolved: &Resolved) -> End {
         let Self { inner, kind, cancel } = *self;
         let api: Api<PartialObjectMeta<DynamicObject>> = resolved.api_within(&inner.client, &inner.namespace);
-        let mut events = pin!(watching(api, &inner.label, PAGE_SIZE));
+        let version = Arc::new(AtomicU64::default());
+        let mut events = pin!(watching_since(api, &inner.label, PAGE_SIZE, Arc::clone(&version)));
         let mut listed = HashSet::new();
         let mut before = 0;
         let mut log = WatchLog::new(kind);
@@ -65,10 +68,12 @@ impl Watch<'_> {
             }
             log.heard(&event);
             if let Err(error) = &event {
+                let trouble = Trouble {
+                    words: words_of_watch(error),
+                    forbidden: code_of(error) == Some(StatusCode::FORBIDDEN),
+                };
                 // A list that came stands.
-                inner.mark(kind, cancel, |watch| {
-                    watch.trouble = (!watch.synced).then(|| words_of_watch(error));
-                });
+                inner.mark(kind, cancel, |watch| watch.trouble = (!watch.synced).then_some(trouble));
             }
             let heard = match event {
                 Ok(Event::Init) => {
@@ -83,7 +88,9 @@ impl Watch<'_> {
                         .await
                 }
                 Ok(Event::InitDone) => {
-                    let heard = self.forget(&std::mem::take(&mut listed)).await;
+                    // What is later than the list was noted while it was made: the watch that follows tells of it.
+                    let until = before.max(version.load(Ordering::SeqCst));
+                    let heard = self.forget(&std::mem::take(&mut listed), until).await;
                     inner.mark(kind, cancel, |watch| {
                         watch.synced = true;
                         watch.trouble = None;
@@ -130,11 +137,12 @@ impl Watch<'_> {
         }
     }
 
-    /// Forgets every object of the kind that is not among `listed`.
-    async fn forget(&self, listed: &HashSet<ObjectKey>) -> bool {
+    /// Forgets every object of the kind that is not among `listed`, unless something was seen of it after the version `until`.
+    async fn forget(&self, listed: &HashSet<ObjectKey>, until: u64) -> bool {
         let known = self.inner.store().keys_of(self.kind);
         for key in known.iter().filter(|key| !listed.contains(key.as_ref())) {
-            if !self.remove(key).await {
+            let is_later = self.inner.store().get(key).and_then(Seen::version) > Some(until);
+            if !is_later && !self.remove(key).await {
                 return false;
             }
         }

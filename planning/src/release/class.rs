@@ -3,26 +3,35 @@
 use crds::names::ReleaseTag;
 
 use super::observed::{ReleaseObserved, Rendering};
-use crate::object_key::ObjectKey;
+use crate::object_key::GroupKind;
 
-/// Says why the files cannot be those of this release, when they make ClusterClasses and none has its name: usually a chart that still has the
-/// version of another release, whose class both would then write.
+/// Says why the files cannot be those of this release, when they make a ClusterClass that has not its name: usually a chart that still has the version
+/// of another release, whose class both would then write. Of a second class nobody could say which release the Clusters on it use, so that one in
+/// use would be deleted.
 pub(super) fn misnamed(observed: &ReleaseObserved) -> Option<String> {
     let Rendering::Rendered { intents } = &observed.rendering else {
         return None;
     };
     let expected = observed.tag.parse::<ReleaseTag>().ok()?.class_name().to_string();
-    let mut classes = intents.keys().filter(|key| is_class(key)).peekable();
-    let found = classes.peek()?.name.clone();
-    if classes.any(|class| class.name == expected) {
-        return None;
-    }
+    let classes = || intents.keys().filter(|key| is_class(&key.group_kind()));
+    let found = &classes().find(|class| class.name != expected)?.name;
+    let (also, help) = if classes().any(|class| class.name == expected) {
+        (
+            " also",
+            "take the other class out of the chart: a stack of its own may bring it",
+        )
+    } else {
+        (
+            "",
+            "set the version in cluster-class/Chart.yaml and build the release again",
+        )
+    };
     Some(format!(
-        "the class chart makes the ClusterClass {found}, and Clusters of this release name {expected}: \
-         set the version in cluster-class/Chart.yaml and build the release again"
+        "the class chart{also} makes the ClusterClass {found}, and Clusters of this release name {expected}: {help}"
     ))
 }
 
-fn is_class(key: &ObjectKey) -> bool {
-    (key.group.as_str(), key.kind.as_str()) == ("cluster.x-k8s.io", "ClusterClass")
+/// Whether the kind is the one that Clusters use, and whose objects Cluster API does not let go while they do.
+pub(super) fn is_class(kind: &GroupKind) -> bool {
+    (kind.group.as_str(), kind.kind.as_str()) == ("cluster.x-k8s.io", "ClusterClass")
 }

@@ -9,11 +9,12 @@ use super::object::{Sync, SyncState};
 use super::objects::{Objects, may_install, moved_from};
 use super::observed::{Assets, Provider, ReleaseObserved, Rendering};
 use super::prune::Fate;
+use super::reach::unseen;
 use super::rows::{is_left, stands};
 use super::waiting::Waiting;
 use super::without_files::{self, is_without_files};
 use super::wording::{awaited_kinds, missing_kinds, progress_of_provider, refusals, summary};
-use crate::object_key::ObjectKey;
+use crate::object_key::{GroupKind, ObjectKey};
 
 /// What is to be said of each part of the work, without the summary.
 pub(super) fn of_the_parts(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> Vec<Finding> {
@@ -326,6 +327,14 @@ fn unhealthy(observed: &ReleaseObserved, row: &Resource) -> Option<String> {
     Some(format!("{} {} is {health}: {message}", row.kind, row.name))
 }
 
+/// What keeps a release whose known objects are gone.
+fn unlisted(observed: &ReleaseObserved, kind: &GroupKind) -> String {
+    match observed.unwatched.get(kind) {
+        Some(words) => format!("objects may be left: {kind} cannot be watched: {words}"),
+        None => format!("waits for the list of {kind}, of which objects may be left"),
+    }
+}
+
 fn deleting_message(observed: &ReleaseObserved, objects: &Objects) -> String {
     match &observed.used_by {
         None => "waits until it is known which Clusters use the class".to_owned(),
@@ -340,14 +349,11 @@ fn deleting_message(observed: &ReleaseObserved, objects: &Objects) -> String {
                 .filter(|(_, fate)| matches!(fate, Fate::Going { .. } | Fate::Failed { .. }))
                 .map(|(key, _)| format!("{} {}", key.kind, key.name))
                 .collect();
-            format!(
-                "deleting {}",
-                if left.is_empty() {
-                    "the last traces".to_owned()
-                } else {
-                    summary(&left)
-                }
-            )
+            match unseen(observed).first() {
+                _ if !left.is_empty() => format!("deleting {}", summary(&left)),
+                Some(kind) => unlisted(observed, kind),
+                None => "deleting the last traces".to_owned(),
+            }
         }
     }
 }

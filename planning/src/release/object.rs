@@ -10,15 +10,10 @@ use super::action::{ApplyReason, ReleaseAction};
 use super::claim::Standing;
 use super::inventory::Inventoried;
 use super::observed::{Attempt, Belongs, Failure, Holder, Intent, ObjectObserved, Read, Seen};
+use crate::contest::{contested_until, tell};
 use crate::health;
 use crate::next::{Next, rests_until, retry_delay_seconds};
 use crate::object_key::ObjectKey;
-
-/// After this many reversals within [`CONTEST_WINDOW`] somebody else keeps writing what we keep putting back, and we stop.
-const CONTEST_REVERSALS: usize = 3;
-
-/// The window of the rule above; also how long we stay away.
-const CONTEST_WINDOW: SignedDuration = SignedDuration::from_mins(10);
 
 /// Health is read at most this often for one object: a controller that reports progress every second must not cost a read a second.
 const HEALTH_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
@@ -262,7 +257,7 @@ pub(super) fn marked(
         // In a fight nobody looks at what the other side writes.
         Some(drift)
             if drift.intent == intent.digest
-                && (drift.trigger == seen.trigger || contested_until(object, now).is_some()) =>
+                && (drift.trigger == seen.trigger || contested_until(&object.memory.reversals, now).is_some()) =>
         {
             let message = drift_message(&drift.fields, &drift.managers);
             match policy {
@@ -369,20 +364,9 @@ fn put_back(key: &ObjectKey, object: &ObjectObserved, force: bool, message: &str
 
 /// The end of a fight, for a while.
 fn contested(object: &ObjectObserved, message: &str, now: Timestamp) -> Option<Sync> {
-    let until = contested_until(object, now)?;
-    let until_when = until.strftime("%H:%M UTC");
-    let message =
-        format!("{message}; put back {CONTEST_REVERSALS} times in ten minutes, left alone until {until_when}");
+    let until = contested_until(&object.memory.reversals, now)?;
+    let message = tell(message, until);
     Some(Sync::until(SyncState::Contested { message }, until))
-}
-
-/// Until when an object is left alone that somebody else keeps changing.
-fn contested_until(object: &ObjectObserved, now: Timestamp) -> Option<Timestamp> {
-    let since = now.saturating_sub(CONTEST_WINDOW).unwrap_or(Timestamp::MIN);
-    let reversals = object.memory.reversals.iter().rev();
-    let mut recent = reversals.filter(|at| **at > since && **at <= now);
-    let third_last = recent.nth(CONTEST_REVERSALS - 1)?;
-    Some(third_last.saturating_add(CONTEST_WINDOW).unwrap_or(Timestamp::MAX))
 }
 
 /// Says what differs and who did it, in stable words.

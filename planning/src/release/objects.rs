@@ -9,6 +9,7 @@ use super::inventory::inventoried;
 use super::object::{Sync, decide};
 use super::observed::{ObjectObserved, Provider, ReleaseObserved, Rendering};
 use super::prune::{Fate, fate, within_limit};
+use super::reach::is_out_of_reach;
 use super::watching::{Unrepaired, watched};
 use super::without_files::is_without_files;
 use crate::object_key::ObjectKey;
@@ -150,15 +151,13 @@ fn fates(observed: &ReleaseObserved, keys: &BTreeSet<ObjectKey>, now: Timestamp)
     let nothing = ObjectObserved::default();
     keys.iter()
         .map(|key| {
-            (
-                key.clone(),
-                fate(
-                    key,
-                    observed.objects.get(key).unwrap_or(&nothing),
-                    inventoried(observed, key),
-                    now,
-                ),
-            )
+            let object = observed.objects.get(key).unwrap_or(&nothing);
+            let fate = if is_out_of_reach(observed, key) {
+                Fate::LeftAlone
+            } else {
+                fate(key, object, inventoried(observed, key), now)
+            };
+            (key.clone(), fate)
         })
         .collect()
 }

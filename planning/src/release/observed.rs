@@ -56,9 +56,12 @@ pub struct ReleaseObserved {
     pub assets: Assets,
     /// The provider's release object.
     pub provider: Provider,
-    /// Why watches of kinds of the objects have not listed yet, where the API server has said why.
+    /// Why watches of kinds of the objects, or of those of the annotation, have not listed yet, where the API server has said why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unwatched: BTreeMap<GroupKind, String>,
+    /// Those of them that the operator has not the right to list.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub forbidden: BTreeSet<GroupKind>,
     /// The provider's object that this process made the release the controlling owner of last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controlled: Option<Controlled>,
@@ -395,7 +398,7 @@ pub enum Belongs {
     Predecessor,
     /// Another release's mark is on it.
     OtherOwner,
-    /// A mark is on it that no release makes: somebody gave it away.
+    /// A mark is on it that no release makes, because somebody gave it away, or that of a release which is there and which this operator does not see.
     Stranger,
     /// No mark at all.
     Nobody,

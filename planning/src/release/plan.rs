@@ -1,5 +1,6 @@
 //! The plan for one ClusterStackRelease: steps in order, the status that follows from what was seen, and why nothing more happens.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_stack_release::ClusterStackReleaseStatus;
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::action::{ReleaseAction, Step};
 use super::bounds::too_large;
-use super::class::misnamed;
+use super::class::{is_class, misnamed};
 use super::confinement::outside;
 use super::inventory::{Inventoried, inventoried};
 use super::object::{Sync, SyncState};
@@ -16,6 +17,7 @@ use super::objects::{Objects, installation, removal};
 use super::observed::{Assets, Intent, Provider, ReleaseObserved, Rendering};
 use super::pacing::paced;
 use super::prune::Fate;
+use super::reach::unseen;
 use super::status;
 use super::waiting::{self, Waiting};
 use crate::next::{ECHO, Next, rests_until};
@@ -124,7 +126,8 @@ fn untouched(observed: &ReleaseObserved, waiting: Waiting, next: Next) -> Releas
 /// When to look what is said by then of watches that have not listed.
 fn next_of_watches(observed: &ReleaseObserved, now: Timestamp) -> Next {
     let unwatched = observed.objects.values().any(|object| object.served && !object.watched);
-    if unwatched || matches!(observed.provider, Provider::NotListed(_)) {
+    let unseen = observed.deleting && !unseen(observed).is_empty();
+    if unwatched || unseen || matches!(observed.provider, Provider::NotListed(_)) {
         next_words(now)
     } else {
         Next::Await
@@ -133,14 +136,9 @@ fn next_of_watches(observed: &ReleaseObserved, now: Timestamp) -> Next {
 
 /// Whether a release that is being deleted has nothing left to clean up.
 fn released(observed: &ReleaseObserved, objects: &Objects) -> bool {
-    let listed = observed.objects.values().all(|object| object.watched || !object.served);
-    listed
-        && observed.unlisted.is_empty()
+    unseen(observed).is_empty()
         && observed.used_by.as_ref().is_some_and(BTreeSet::is_empty)
-        && objects
-            .leftovers
-            .values()
-            .all(|fate| matches!(fate, Fate::Gone | Fate::LeftAlone))
+        && objects.leftovers.values().all(Fate::is_over)
 }
 
 /// What has to be on the release object and on the provider's before anything else is written.
@@ -261,18 +259,22 @@ fn applications(observed: &ReleaseObserved, objects: &Objects) -> Vec<Step> {
     steps
 }
 
-/// The deletions, in the reverse order of application.
-fn deletions(objects: &Objects) -> Vec<Step> {
-    let mut waves: BTreeMap<Wave, Vec<ReleaseAction>> = BTreeMap::new();
-    for (key, fate) in &objects.leftovers {
-        if let Some(action @ ReleaseAction::Delete { .. }) = fate.action() {
-            waves
-                .entry(wave_of(&key.group_kind()))
-                .or_default()
-                .push(action.clone());
-        }
-    }
-    waves.into_values().rev().map(Step::gate).collect()
+/// The deletions: ClusterClasses, then the rest in the reverse order of application. What is left of a wave holds the later ones back: Cluster API does
+/// not let a class go that a Cluster uses, whatever we believe, and then nothing goes that the class needs.
+fn deletions(objects: &Objects) -> Option<Step> {
+    let order = |key: &ObjectKey| {
+        let kind = key.group_kind();
+        (!is_class(&kind), Reverse(wave_of(&kind)))
+    };
+    let left = || objects.leftovers.iter().filter(|(_, fate)| !fate.is_over());
+    let first = left().map(|(key, _)| order(key)).min()?;
+    let actions: Vec<ReleaseAction> = left()
+        .filter(|(key, _)| order(key) == first)
+        .filter_map(|(_, fate)| fate.action())
+        .filter(|action| matches!(action, ReleaseAction::Delete { .. }))
+        .cloned()
+        .collect();
+    (!actions.is_empty()).then(|| Step::gate(actions))
 }
 
 fn next_rendering(rendering: &Rendering, now: Timestamp) -> Next {
@@ -298,6 +300,11 @@ fn next(objects: &Objects) -> Next {
 }
 
 impl Fate {
+    /// Whether nothing is left to do for the release.
+    fn is_over(&self) -> bool {
+        matches!(self, Self::Gone | Self::LeftAlone)
+    }
+
     fn action(&self) -> Option<&ReleaseAction> {
         match self {
             Self::Going { action, .. } => action.as_ref(),

@@ -9,6 +9,7 @@ use super::object::SyncState;
 use super::objects::{Objects, moved_from};
 use super::observed::{Assets, Provider, ReleaseObserved, Rendering};
 use super::prune::{Fate, prune_digest};
+use super::reach::unseen;
 use super::without_files::is_without_files;
 use crate::object_key::{GroupKind, ObjectKey};
 
@@ -45,6 +46,11 @@ pub enum Waiting {
     InUse {
         /// Which (`namespace/name`).
         clusters: BTreeSet<String>,
+    },
+    /// Objects of a kind that has not been listed may be left of a release that goes.
+    List {
+        /// Which.
+        group_kind: GroupKind,
     },
     /// A kind is not served.
     Kind {
@@ -92,9 +98,11 @@ pub(super) fn waiting(observed: &ReleaseObserved, objects: &Objects) -> Vec<Wait
             }),
             Some(_) => false,
         };
-        if !observed.unlisted.is_empty() {
-            waiting.insert(Waiting::Watches);
-        }
+        waiting.extend(
+            unseen(observed)
+                .into_iter()
+                .map(|group_kind| Waiting::List { group_kind }),
+        );
     } else {
         waiting.extend(waiting_for_inputs(observed));
         if !objects.held.is_empty() && settled(objects) && !is_looking(objects) {

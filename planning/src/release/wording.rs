@@ -17,7 +17,7 @@ pub(super) fn summary(items: &[String]) -> String {
     listed(items, "; ", "; and")
 }
 
-fn listed(items: &[String], separator: &str, last: &str) -> String {
+pub(super) fn listed(items: &[String], separator: &str, last: &str) -> String {
     let mut text = items[..items.len().min(NAMED)].join(separator);
     if items.len() > NAMED {
         let _ = write!(text, "{last} {} more", items.len() - NAMED);

@@ -183,16 +183,13 @@ fn provider(observed: &StackObserved, waiting: &[StackWaiting]) -> Option<Findin
         return Some(Finding::fails(TYPE, Severity::Error, Reason::InvalidSpec, message));
     }
     let refused = waiting.iter().find_map(|item| match item {
-        StackWaiting::ProviderWrite { subject, message } => Some(format!("{subject}: {message}")),
+        StackWaiting::ProviderWrite { subject, message } => Some((Reason::FailedToCreateOrUpdate, subject, message)),
+        StackWaiting::ProviderContested { subject, message } => Some((Reason::Contested, subject, message)),
         _ => None,
     });
-    if let Some(message) = refused {
-        return Some(Finding::fails(
-            TYPE,
-            Severity::Warning,
-            Reason::FailedToCreateOrUpdate,
-            message,
-        ));
+    if let Some((reason, subject, message)) = refused {
+        let message = format!("{subject}: {message}");
+        return Some(Finding::fails(TYPE, Severity::Warning, reason, message));
     }
     Some(match &observed.template {
         ProviderTemplate::KindMissing { kind } => {
@@ -342,6 +339,7 @@ fn progress(actions: &[StackAction], waiting: &[StackWaiting], obstacles: &[Obst
         Some(StackWaiting::ReleaseWrite { .. } | StackWaiting::ProviderWrite { .. }) => {
             "a write failed and is tried again"
         }
+        Some(StackWaiting::ProviderContested { .. }) => "an object of the provider is put back again by itself",
         Some(StackWaiting::PruneApproval { .. }) => "waits until the deletion of releases is approved",
         _ => match obstacles.last().map(|mildest| (mildest.reason, mildest.severity)) {
             Some((Reason::ReleaseNotFound, _)) => "waits for a release at the source",

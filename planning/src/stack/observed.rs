@@ -92,8 +92,14 @@ pub struct AppliedProviderObject {
     pub action: StackAction,
     /// What the API server made of it: a schema may default fields, and drop those that it does not know.
     pub became: ProviderObject,
+    /// Its version then: an apply that changes nothing leaves it as it is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
     /// When.
     pub at: Timestamp,
+    /// When the same was applied again and changed something, which somebody else had changed; the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reversals: Vec<Timestamp>,
 }
 
 /// What the source lists.
@@ -220,4 +226,7 @@ pub struct ProviderObject {
     /// Whether it is controlled by something else than the release of its name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub foreign: bool,
+    /// Who else has written to its spec, its labels or its annotations, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub managers: Vec<String>,
 }

@@ -169,6 +169,13 @@ pub enum StackWaiting {
         /// The API server's words.
         message: String,
     },
+    /// Somebody keeps undoing what is written to a provider's release object.
+    ProviderContested {
+        /// Its kind and name.
+        subject: String,
+        /// Who, and until when it is left alone.
+        message: String,
+    },
     /// A class without a release could not be deleted.
     OrphanDelete {
         /// Its kind and name.
@@ -246,16 +253,20 @@ fn back_off(
             rests_until(failure.at, delay, now)
         });
         let at = at.max(provider::shown_by(observed, action, now));
+        let at = at.max(provider::contested_until(observed, action, now));
         retry = retry.sooner(at.map_or(Next::Await, Next::At));
         at.is_some()
     });
-    waiting.extend(held.iter().filter_map(|action| refused(observed, action)));
+    waiting.extend(held.iter().filter_map(|action| refused(observed, action, now)));
     waiting.sort();
     (due, retry)
 }
 
-fn refused(observed: &StackObserved, action: &StackAction) -> Option<StackWaiting> {
+fn refused(observed: &StackObserved, action: &StackAction, now: Timestamp) -> Option<StackWaiting> {
     let subject = action.subject();
+    if let Some(message) = provider::contest(observed, action, now) {
+        return Some(StackWaiting::ProviderContested { subject, message });
+    }
     let message = observed.failures.get(&subject)?.message.clone();
     Some(match action {
         StackAction::CreateRelease { tag, .. }

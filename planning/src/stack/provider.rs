@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::observed::{AppliedProviderObject, ProviderObject, ProviderTemplate, ReleaseView, StackObserved};
 use super::plan::StackAction;
+use crate::contest;
 use crate::digest::digest_of_everything;
 use crate::next::{ECHO, rests_until};
 
@@ -95,6 +96,27 @@ pub(super) fn action(observed: &StackObserved, tag: &ReleaseTag, release: &Relea
 /// Until when the watch may be behind an apply that was answered: then it is not made again. Who changes the object meanwhile waits as long for the repair.
 pub(super) fn shown_by(observed: &StackObserved, action: &StackAction, now: Timestamp) -> Option<Timestamp> {
     rests_until(applied(observed, action)?.at, ECHO, now)
+}
+
+/// Until when an object is left alone that somebody else keeps changing.
+pub(super) fn contested_until(observed: &StackObserved, action: &StackAction, now: Timestamp) -> Option<Timestamp> {
+    contest::contested_until(&applied(observed, action)?.reversals, now)
+}
+
+/// What is said of it then.
+pub(super) fn contest(observed: &StackObserved, action: &StackAction, now: Timestamp) -> Option<String> {
+    let until = contested_until(observed, action, now)?;
+    let StackAction::ApplyProviderObject { reference, .. } = action else {
+        return None;
+    };
+    let there = observed.provider_objects.get(reference.name.as_deref()?);
+    let managers = there.map(|object| object.managers.join(", ")).unwrap_or_default();
+    let message = match (there, managers.as_str()) {
+        (None, _) => "somebody deletes it".to_owned(),
+        (Some(_), "") => "somebody changes it".to_owned(),
+        (Some(_), managers) => format!("it was changed by {managers}"),
+    };
+    Some(contest::tell(&message, until))
 }
 
 /// When just this was applied last.

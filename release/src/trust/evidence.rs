@@ -116,6 +116,41 @@ impl Evidence {
         self.is_cut
     }
 
+    /// What both have to show, as far as there is room, first what is in this one. A signature is of use with its own statement alone: where the
+    /// other one has another statement of a kind, signatures of it count only if this one has none of that kind.
+    #[must_use]
+    pub fn united(&self, other: &Self) -> Self {
+        let mut united = self.clone();
+        united.is_cut |= other.is_cut;
+        for of in [Statement::Manifest, Statement::Sums] {
+            if other.statement(of) != self.statement(of) {
+                if self.signatures.iter().any(|signature| signature.of == of) {
+                    continue;
+                }
+                if let Some(statement) = other.statement(of) {
+                    if united.bytes() + statement.len() > MAX_BYTES {
+                        united.cut();
+                        continue;
+                    }
+                    united.state(of, statement.to_vec());
+                }
+            }
+            for signature in other.signatures.iter().filter(|signature| signature.of == of) {
+                if !united.signatures.contains(signature) {
+                    united.add(of, signature.proof.clone());
+                }
+            }
+        }
+        united
+    }
+
+    /// Whether all signatures of the other one are here, with what they are of.
+    pub fn has_all_of(&self, other: &Self) -> bool {
+        other.signatures.iter().all(|signature| {
+            self.statement(signature.of) == other.statement(signature.of) && self.signatures.contains(signature)
+        })
+    }
+
     pub(super) fn signatures(&self) -> &[Signature] {
         &self.signatures
     }
@@ -180,6 +215,52 @@ mod tests {
         evidence.add(Statement::Sums, Proof::Bundle(Bytes(b"{}".to_vec())));
         let written = serde_json::to_vec(&evidence).unwrap();
         assert_eq!(serde_json::from_slice::<Evidence>(&written).unwrap(), evidence);
+    }
+
+    /// Of a list of sums.
+    fn shown(sums: &str, signatures: impl IntoIterator<Item = String>) -> Evidence {
+        let mut evidence = Evidence::default();
+        evidence.state(Statement::Sums, sums.into());
+        for signature in signatures {
+            evidence.add(Statement::Sums, Proof::Detached(signature));
+        }
+        evidence
+    }
+
+    fn numbered(numbers: std::ops::Range<usize>) -> Evidence {
+        shown("sums", numbers.map(|number| number.to_string()))
+    }
+
+    #[test]
+    fn signatures_of_one_statement_are_united_within_the_bounds_the_first_ones_first() {
+        assert_eq!(numbered(0..3).united(&numbered(1..5)), numbered(0..5));
+        assert_eq!(numbered(0..3).united(&Evidence::default()), numbered(0..3));
+        assert_eq!(Evidence::default().united(&numbered(0..3)), numbered(0..3));
+        let full = numbered(0..30).united(&numbered(30..40));
+        assert!(full.is_cut());
+        assert_eq!(full.signatures(), numbered(0..MAX_SIGNATURES).signatures());
+        assert!(full.has_all_of(&numbered(30..32)) && !full.has_all_of(&numbered(30..33)));
+        assert_eq!(full.united(&numbered(50..60)), full, "it changes no more");
+
+        let mut large = Evidence::default();
+        for number in 0..16 {
+            large.add(Statement::Manifest, Proof::Bundle(Bytes(vec![number; MAX_BYTES / 16])));
+        }
+        let united = large.united(&numbered(0..3));
+        assert!(Evidence::read(&serde_json::to_vec(&united).unwrap()).is_some());
+    }
+
+    #[test]
+    fn signatures_of_another_statement_do_not_come_among_those_of_the_first() {
+        let (ours, theirs) = (numbered(0..1), shown("other", ["1".to_owned()]));
+        assert_eq!(ours.united(&theirs), ours);
+        assert!(!ours.has_all_of(&theirs));
+        assert_eq!(shown("sums", []).united(&theirs), theirs);
+        let mut of_manifest = Evidence::default();
+        of_manifest.state(Statement::Manifest, b"manifest".to_vec());
+        of_manifest.add(Statement::Manifest, Proof::Detached("2".to_owned()));
+        let both = ours.united(&of_manifest);
+        assert!(both.has_all_of(&ours) && both.has_all_of(&of_manifest));
     }
 
     #[test]

@@ -75,7 +75,7 @@ fn keyless(root: &[u8], identity: &str) -> Option<Trust> {
     Some(Trust::Keyless(Keyless {
         issuer: ISSUER.to_owned(),
         identity: identity.to_owned(),
-        root: TrustRoot::from_json(root).ok()?,
+        root: TrustRoot::from_json(root).ok()?.into(),
     }))
 }
 
@@ -234,6 +234,7 @@ pub fn keys_of_secret(input: &[u8]) -> Outcome {
 pub fn root_of_secret(input: &[u8]) -> Outcome {
     match TrustRoot::from_json(input) {
         Ok(root) => {
+            let root = Arc::new(root);
             let of = |identity: &str| {
                 Trust::Keyless(Keyless {
                     issuer: ISSUER.to_owned(),

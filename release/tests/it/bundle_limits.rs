@@ -309,7 +309,7 @@ fn verdict_by(root: &Value) -> &'static str {
     let trust = Trust::Keyless(Keyless {
         issuer: ISSUER.to_owned(),
         identity: IDENTITY.to_owned(),
-        root: TrustRoot::from_json(&bytes(root)).unwrap(),
+        root: TrustRoot::from_json(&bytes(root)).unwrap().into(),
     });
     let bundle = Sigstore::named("ours").sign(&Signing::of(ARTIFACT));
     reason(verify_bundle(&bytes(&bundle), ARTIFACT, &trust))

@@ -26,7 +26,7 @@ pub(crate) fn keyless(sigstore: &Sigstore) -> Trust {
     Trust::Keyless(Keyless {
         issuer: ISSUER.to_owned(),
         identity: IDENTITY.to_owned(),
-        root: TrustRoot::from_json(&bytes(&sigstore.trusted_root())).unwrap(),
+        root: TrustRoot::from_json(&bytes(&sigstore.trusted_root())).unwrap().into(),
     })
 }
 
@@ -491,7 +491,7 @@ async fn timestamp_is_enough_where_the_root_has_no_log_as_for_cosign() {
     let trust = Trust::Keyless(Keyless {
         issuer: ISSUER.to_owned(),
         identity: IDENTITY.to_owned(),
-        root: TrustRoot::from_json(&bytes(&root)).unwrap(),
+        root: TrustRoot::from_json(&bytes(&root)).unwrap().into(),
     });
     let mut flags = keyless_flags(&cosign.file("root.json", bytes(&root)));
     flags.extend(["--insecure-ignore-tlog=true", "--use-signed-timestamps"].map(str::to_owned));

@@ -11,9 +11,13 @@ use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
 
 use super::super::is_recent;
+use super::showing::Showing;
 
 /// How many identities of a tag are remembered: a source may say another one each time, for the same files.
 const IDENTITIES: usize = 4;
+
+/// The releases that somebody wants, each with the namespaces that want it verified.
+pub(in crate::sources) type Wanted = HashMap<ReleaseTag, HashSet<String>>;
 
 /// What is in the way of a release.
 #[derive(Clone, Debug)]
@@ -30,31 +34,6 @@ struct Coming {
     obstacle: Option<Obstacle>,
     /// What ends the download with this value.
     _download: DropGuard,
-}
-
-/// What a source has shown for a release.
-struct Showing {
-    evidence: Arc<Evidence>,
-    /// Whether the source said so since the process started; otherwise it is what was kept.
-    is_fresh: bool,
-    /// Whether it was not good enough.
-    is_refused: bool,
-}
-
-impl Showing {
-    /// What was refused is worth less than anything new.
-    fn is_better_than(&self, other: &Evidence) -> bool {
-        !self.evidence.is_empty() && (other.is_empty() || other.is_cut() && !self.is_refused)
-    }
-}
-
-/// What became of what a source has shown.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Shown {
-    /// Whether it is what counts now.
-    pub(super) is_kept: bool,
-    /// Whether it differs from what was known.
-    pub(super) is_news: bool,
 }
 
 /// A search for signatures.
@@ -95,7 +74,7 @@ impl Entry {
 
     /// Whether something that the source has shown was not good enough.
     fn is_refused(&self) -> bool {
-        self.shown.values().any(|shown| shown.is_refused)
+        self.shown.values().any(Showing::is_refused)
     }
 }
 
@@ -174,53 +153,33 @@ impl Memory {
         Some(Arc::clone(&shown.evidence))
     }
 
-    /// Notes what the source shows for a release, now or before the process started. What shows less than before is not kept: a signature
-    /// holds although somebody has taken it away, or was not to be had.
-    pub(super) fn show(&mut self, tag: &ReleaseTag, digest: Digest, evidence: Arc<Evidence>, is_fresh: bool) -> Shown {
-        let Some(entry) = self.entries.get_mut(tag) else {
-            return Shown::default();
-        };
-        match entry.shown.get_mut(&digest) {
-            Some(before) if before.evidence == evidence || before.is_better_than(&evidence) => {
-                before.is_fresh |= is_fresh;
-                Shown::default()
-            }
-            _ => {
-                let showing = Showing {
-                    evidence,
-                    is_fresh,
-                    is_refused: false,
-                };
-                entry.shown.insert(digest, showing);
-                Shown {
-                    is_kept: true,
-                    is_news: true,
-                }
-            }
+    /// Notes what the source shows for a release, now or before the process started; gives what counts from now on, if that is news.
+    pub(super) fn show(
+        &mut self,
+        tag: &ReleaseTag,
+        digest: Digest,
+        evidence: &Arc<Evidence>,
+        is_fresh: bool,
+    ) -> Option<Arc<Evidence>> {
+        let entry = self.entries.get_mut(tag)?;
+        if let Some(before) = entry.shown.get_mut(&digest) {
+            return before.add(evidence, is_fresh);
         }
+        let showing = Showing::new(Arc::clone(evidence), is_fresh);
+        entry.shown.insert(digest, showing);
+        Some(Arc::clone(evidence))
     }
 
-    /// Notes that what was shown is good enough.
-    pub(super) fn accept(&mut self, tag: &ReleaseTag, digest: Digest) {
+    /// Notes what a namespace thinks of what was shown; whether it is a refusal of what the source may have better by now.
+    pub(super) fn judge(&mut self, tag: &ReleaseTag, digest: Digest, namespace: &str, is_refusal: bool) -> bool {
         let shown = self.entries.get_mut(tag).and_then(|entry| entry.shown.get_mut(&digest));
-        if let Some(shown) = shown {
-            shown.is_refused = false;
-        }
+        shown.is_some_and(|shown| shown.judge(namespace, is_refusal))
     }
 
-    /// Notes that what was shown is not good enough; whether the source may have better by now.
-    pub(super) fn refuse(&mut self, tag: &ReleaseTag, digest: Digest) -> bool {
-        let shown = self.entries.get_mut(tag).and_then(|entry| entry.shown.get_mut(&digest));
-        shown.is_some_and(|shown| {
-            shown.is_refused = true;
-            !shown.is_fresh
-        })
-    }
-
-    /// Whether what was shown for a release is not good enough.
+    /// Whether what was shown for a release is not good enough for somebody.
     pub(super) fn is_refused(&self, tag: &ReleaseTag, digest: Digest) -> bool {
         let shown = self.entries.get(tag).and_then(|entry| entry.shown.get(&digest));
-        shown.is_some_and(|shown| shown.is_refused)
+        shown.is_some_and(Showing::is_refused)
     }
 
     /// Whether signatures are being looked for.
@@ -329,10 +288,15 @@ impl Memory {
         entry.is_some_and(|entry| entry.here.remove(&digest).is_some())
     }
 
-    /// Forgets all other releases; their downloads end.
-    pub(super) fn retain(&mut self, tags: &HashSet<ReleaseTag>) {
+    /// Forgets all other releases; their downloads end. Of the others it forgets what other namespaces than these think.
+    pub(super) fn retain(&mut self, tags: &Wanted) {
         self.entries
-            .retain(|tag, entry| tags.contains(tag) || is_recent(entry.since));
+            .retain(|tag, entry| tags.contains_key(tag) || is_recent(entry.since));
+        for (tag, entry) in &mut self.entries {
+            if let Some(namespaces) = tags.get(tag) {
+                entry.shown.values_mut().for_each(|shown| shown.retain(namespaces));
+            }
+        }
         let entries = &self.entries;
         self.identified.retain(|tag, _| entries.contains_key(tag));
     }

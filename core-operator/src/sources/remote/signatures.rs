@@ -15,7 +15,6 @@ use tracing::Instrument;
 
 use super::super::opened::Signatures;
 use super::super::{SourceChange, lock};
-use super::memory::Shown;
 use super::{RemoteFollower, Trouble, spread};
 
 impl RemoteFollower {
@@ -27,7 +26,7 @@ impl RemoteFollower {
         }
         if let Some(kept) = self.cache.evidence(digest, self.connect.id()).await {
             let kept = Arc::new(kept);
-            lock(&self.memory).show(tag, digest, Arc::clone(&kept), false);
+            lock(&self.memory).show(tag, digest, &kept, false);
             return Signatures::Shown(kept);
         }
         let message = match self.searched(tag, digest) {
@@ -37,17 +36,17 @@ impl RemoteFollower {
         Signatures::Awaited { message }
     }
 
-    /// Takes that the signatures of a release are not good enough. The source may have better: now if it was not asked yet, else by the next
-    /// polls.
-    pub(in crate::sources) fn refused(self: &Arc<Self>, tag: &ReleaseTag, digest: Digest) {
-        if lock(&self.memory).refuse(tag, digest) {
+    /// Takes that the signatures of a release are not good enough for a namespace. The source may have better: now if it was not asked yet, else
+    /// by the next polls.
+    pub(in crate::sources) fn refused(self: &Arc<Self>, tag: &ReleaseTag, digest: Digest, namespace: &str) {
+        if lock(&self.memory).judge(tag, digest, namespace, true) {
             self.searched(tag, digest);
         }
     }
 
-    /// Takes that the signatures of a release are good enough: nobody has to look for others.
-    pub(in crate::sources) fn accepted(&self, tag: &ReleaseTag, digest: Digest) {
-        lock(&self.memory).accept(tag, digest);
+    /// Takes that the signatures of a release are good enough for a namespace, which has nobody look for others.
+    pub(in crate::sources) fn accepted(&self, tag: &ReleaseTag, digest: Digest, namespace: &str) {
+        lock(&self.memory).judge(tag, digest, namespace, false);
     }
 
     /// Whether the source shows other signatures than those that were not good enough.
@@ -129,11 +128,10 @@ impl RemoteFollower {
 
     /// Notes what the source shows; whether that is news. That it shows nothing (any more), or not all, is no reason to forget what it showed.
     async fn show(&self, tag: &ReleaseTag, digest: Digest, evidence: Evidence, origin: &Origin) -> bool {
-        let evidence = Arc::new(evidence);
-        let Shown { is_kept, is_news } = lock(&self.memory).show(tag, digest, Arc::clone(&evidence), true);
-        if is_kept && !evidence.is_empty() {
-            self.cache.vouch(digest, origin.id, &evidence).await;
+        let news = lock(&self.memory).show(tag, digest, &Arc::new(evidence), true);
+        if let Some(evidence) = news.as_ref().filter(|evidence| !evidence.is_empty()) {
+            self.cache.vouch(digest, origin.id, evidence).await;
         }
-        is_news
+        news.is_some()
     }
 }

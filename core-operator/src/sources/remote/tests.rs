@@ -1,5 +1,6 @@
 //! The follower of a remote source, with a store on a real disk. What plays the remote source has real files and can fail.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -472,7 +473,7 @@ async fn source_is_asked_as_often_as_the_most_impatient_stack_wants() {
     let often = asked_in(hour).await;
     assert!((54..=60).contains(&often), "{often}");
     let slow = HashMap::from([("fleet/slow".to_owned(), wish(hour, None))]);
-    process.follower.retain(&HashSet::new(), &slow);
+    process.follower.retain(&Wanted::new(), &slow);
     asked_in(2 * minute).await;
     let rarely = asked_in(10 * hour).await;
     assert!((9..=10).contains(&rarely), "{rarely}");
@@ -633,7 +634,7 @@ async fn signatures_are_there_after_a_restart_while_the_source_is_down() {
     let mut process = Process::verifying(&faraway, cache.path());
     assert_eq!(process.until_signatures(Some(pinned), true).await, pinned);
     // Not good enough for whom it is now: what is in the way is told, and nothing is taken away.
-    process.follower.refused(&tag(), pinned);
+    process.follower.refused(&tag(), pinned, "fleet");
     process.until_signatures(Some(pinned), true).await;
 }
 
@@ -643,7 +644,7 @@ async fn signature_that_comes_later_is_found_by_the_polls_if_the_release_was_ref
     let faraway = Faraway::new(root.path());
     let mut process = Process::verifying(&faraway, cache.path());
     let pinned = process.until_signatures(None, false).await;
-    process.follower.refused(&tag(), pinned);
+    process.follower.refused(&tag(), pinned, "fleet");
     // However often there was nothing new.
     time::sleep(5 * UNWISHED).await;
     sign(&root);
@@ -722,7 +723,7 @@ async fn signatures_that_the_source_no_longer_shows_still_count() {
     // For somebody else they are not good enough, so that others are looked for.
     let mut process = Process::verifying(&faraway, cache.path());
     process.until_signatures(Some(pinned), true).await;
-    process.follower.refused(&tag(), pinned);
+    process.follower.refused(&tag(), pinned, "fleet");
     let looks = faraway.looks.load(Ordering::Relaxed);
     for _ in 0..100 {
         time::sleep(UNWISHED).await;
@@ -733,8 +734,44 @@ async fn signatures_that_the_source_no_longer_shows_still_count() {
     );
     process.until_signatures(Some(pinned), true).await;
     // And whoever trusts them again has nothing looked for.
-    process.follower.accepted(&tag(), pinned);
+    process.follower.accepted(&tag(), pinned, "fleet");
     assert!(!lock(&process.follower.memory).is_refused(&tag(), pinned));
+}
+
+fn evidence(opened: &Opened<Found>) -> Option<Arc<Evidence>> {
+    match opened {
+        Opened::Ready { files, .. } => match &files.signatures {
+            Signatures::Shown(evidence) => Some(Arc::clone(evidence)),
+            Signatures::Unwanted | Signatures::Awaited { .. } => None,
+        },
+        _ => None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn signature_that_one_namespace_waits_for_is_found_although_another_is_content_and_takes_nothing_from_that() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    sign(&root);
+    let faraway = Faraway::new(root.path());
+    let mut process = Process::verifying(&faraway, cache.path());
+    let opened = process.until(None, |opened| evidence(opened).is_some()).await;
+    let (pinned, first) = (digest(&opened).unwrap(), evidence(&opened).unwrap());
+    process.follower.refused(&tag(), pinned, "waits");
+    process.follower.accepted(&tag(), pinned, "content");
+    // It takes the place of the other one.
+    let directory = root.path().join(RELEASES_DIRECTORY).join(tag().to_string());
+    fs::write(directory.join(SUMS_SIGNATURE), "BBBB").unwrap();
+    let is_other = |opened: &Opened<Found>| evidence(opened).is_some_and(|evidence| evidence != first);
+    // The clock runs ahead of the disk.
+    let found = time::timeout(10_000 * UNWISHED, process.until(Some(pinned), is_other));
+    let both = evidence(&found.await.expect("it is found by a poll")).unwrap();
+    assert!(both.has_all_of(&first), "{both:?}");
+    // Also on the disk.
+    drop(process);
+    faraway.is_down.store(true, Ordering::Relaxed);
+    let mut process = Process::verifying(&faraway, cache.path());
+    let kept = process.until(Some(pinned), |opened| evidence(opened).is_some()).await;
+    assert_eq!(evidence(&kept), Some(both));
 }
 
 #[test]

@@ -233,3 +233,70 @@ fn objects_that_cannot_be_watched_are_told_in_the_words_of_the_api_server() {
     let words = format!("{words}: ClusterClass.cluster.x-k8s.io cannot be watched: it is forbidden");
     assert_eq!(told(&observed), (Some(words), later));
 }
+
+/// A release that is to go, with one object that no watch shows, in the inventory with this digest, if at all.
+fn leaving(digest: Option<&str>) -> (ReleaseObserved, GroupKind) {
+    let key = ObjectKey::new("rbac.authorization.k8s.io", "ClusterRoleBinding", "", "administrator");
+    let mut observed = observed(Provider::NotWanted);
+    observed.deleting = true;
+    observed.used_by = Some(BTreeSet::new());
+    observed.group_kinds = [key.group_kind()].into();
+    observed.unlisted = observed.group_kinds.clone();
+    if let Some(digest) = digest {
+        let row = json!({ "group": key.group, "version": "v1", "kind": key.kind, "name": key.name, "digest": digest });
+        observed.status.resources = vec![serde_json::from_value(row).expect("a row")];
+        let unseen = ObjectObserved {
+            watched: false,
+            seen: None,
+            ..seen(true)
+        };
+        observed.objects.insert(key.clone(), unseen);
+    }
+    (observed, key.group_kind())
+}
+
+fn goes(plan: &ReleasePlan) -> bool {
+    let mut actions = plan.steps.iter().flat_map(|step| &step.actions);
+    actions.any(|action| matches!(action, ReleaseAction::RemoveFinalizer))
+}
+
+fn says(plan: &ReleasePlan) -> String {
+    let applied = find(&plan.status.conditions, ConditionType::HelmChartApplied).cloned();
+    applied.and_then(|applied| applied.message).unwrap_or_default()
+}
+
+#[test]
+fn a_kind_that_may_not_be_listed_keeps_a_release_only_if_something_of_it_was_applied() {
+    let words = "nobody may list them".to_owned();
+    for (digest, gone) in [(None, true), (Some(""), true), (Some("sha256:a"), false)] {
+        let (mut observed, kind) = leaving(digest);
+        assert!(!goes(&plan(&observed, now())), "its list may come: {digest:?}");
+        observed.unwatched.insert(kind.clone(), words.clone());
+        assert!(!goes(&plan(&observed, now())), "it may mend itself: {digest:?}");
+        observed.forbidden.insert(kind);
+        let plan = plan(&observed, now());
+        assert_eq!(goes(&plan), gone, "{digest:?}");
+        let reads = plan
+            .steps
+            .iter()
+            .flat_map(|step| &step.actions)
+            .any(|action| action.object().is_some());
+        assert_eq!(reads, !gone, "{digest:?}: {:#?}", plan.steps);
+    }
+}
+
+#[test]
+fn a_release_that_waits_for_a_list_to_go_says_for_which_and_why_it_does_not_come() {
+    let (mut observed, kind) = leaving(None);
+    let waiting = plan(&observed, now());
+    let words = "waits for the list of ClusterRoleBinding.rbac.authorization.k8s.io, of which objects may be left";
+    assert_eq!(says(&waiting), words);
+    assert_eq!(
+        waiting.next,
+        Next::At(now() + SignedDuration::from_mins(1)),
+        "why may be known by then"
+    );
+    observed.unwatched.insert(kind, "it is broken".to_owned());
+    let words = "objects may be left: ClusterRoleBinding.rbac.authorization.k8s.io cannot be watched: it is broken";
+    assert_eq!(says(&plan(&observed, now())), words);
+}

@@ -1,5 +1,6 @@
 //! When the provider's object of a release is applied again, and when not.
 
+use crds::conditions::{ConditionType, find};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -55,7 +56,9 @@ fn applied(mut observed: StackObserved, became: &Value) -> StackObserved {
     let applied = AppliedProviderObject {
         action,
         became: object(became),
+        version: "1".to_owned(),
         at: now(),
+        reversals: Vec::new(),
     };
     observed.applied.insert(TAG.to_owned(), applied);
     observed
@@ -135,4 +138,37 @@ fn what_the_template_and_the_stack_no_longer_have_leaves_the_object_of_the_provi
     assert!(apply(&plan(&observed, now())).is_some(), "a field left the template");
     given(&mut observed, &json!({"size": "large", "unknown": true}), &json!({}));
     assert!(apply(&plan(&observed, now())).is_some(), "a label left the stack");
+}
+
+#[test]
+fn who_keeps_changing_the_provider_s_object_is_named_and_left_alone_for_a_while() {
+    let theirs = json!({"size": "theirs"});
+    let mut observed = applied(observed(None), &json!({"size": "large", "unknown": true}));
+    let rival = ProviderObject {
+        managers: vec!["argocd".to_owned()],
+        ..object(&theirs)
+    };
+    observed.provider_objects.insert(TAG.to_owned(), rival);
+    let seconds = |seconds| now() + SignedDuration::from_secs(seconds);
+    let reversals = |observed: &mut StackObserved, times: &[i64]| {
+        let before = observed.applied.get_mut(TAG).expect("it was applied");
+        before.reversals = times.iter().map(|at| seconds(*at)).collect();
+        before.at = *before.reversals.last().expect("a time");
+    };
+    reversals(&mut observed, &[0, 20]);
+    assert!(apply(&plan(&observed, seconds(40))).is_some(), "twice may be a mistake");
+    reversals(&mut observed, &[0, 20, 40]);
+    let held = plan(&observed, seconds(60));
+    assert_eq!((apply(&held), held.next), (None, Next::At(seconds(600))));
+    let condition = find(
+        &held.status.conditions,
+        ConditionType::ProviderClusterStackReleasesSynced,
+    )
+    .expect("it is told");
+    assert_eq!(condition.reason.as_deref(), Some("Contested"));
+    let words = format!(
+        "DockerClusterStackRelease {TAG}: it was changed by argocd; put back 3 times in ten minutes, left alone until 10:10 UTC"
+    );
+    assert_eq!(condition.message.as_deref(), Some(words.as_str()));
+    assert!(apply(&plan(&observed, seconds(600))).is_some(), "it is tried again");
 }

@@ -313,5 +313,6 @@ fn shown(provider: &ProviderRelease) -> ProviderObject {
         annotations: provider.annotations.clone(),
         deleting: false,
         foreign: false,
+        managers: Vec::new(),
     }
 }

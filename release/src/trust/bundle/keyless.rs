@@ -1,6 +1,8 @@
 //! Signatures by identities: a certificate authority vouches for some minutes that a key is theirs, a log or timestamp authority that the
 //! signature was made in these minutes.
 
+use std::sync::Arc;
+
 use sigstore_verify::{
     CertificateError, Error, VerificationPolicy,
     crypto::parse_certificate_info,
@@ -27,8 +29,8 @@ pub struct Keyless {
     pub issuer: String,
     /// A mail address, or the URL of a workflow.
     pub identity: String,
-    /// Who is trusted to say so.
-    pub root: TrustRoot,
+    /// Who is trusted to say so; many identities may be trusted by one.
+    pub root: Arc<TrustRoot>,
 }
 
 /// Whether the trusted identity has signed the artifact.

@@ -1,7 +1,7 @@
 //! What a keyless signature is checked against: authorities of certificates, logs and timestamps, as sigstore writes them in
 //! `trusted_root.json`.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use sigstore_verify::{
     Verifier,
@@ -22,12 +22,11 @@ const MEDIA_TYPES: [&str; 2] = [
 ];
 
 /// Authorities and logs that are trusted to say who signed what and when.
-#[derive(Clone)]
 pub struct TrustRoot {
     /// Of the text that it was read from.
     digest: Digest,
-    root: Arc<TrustedRoot>,
-    verifier: Arc<Verifier>,
+    root: TrustedRoot,
+    verifier: Verifier,
 }
 
 /// Why a text is no trust root.
@@ -109,8 +108,8 @@ impl TrustRoot {
         })?;
         Ok(Self {
             digest: Digest::of(json),
-            root: Arc::new(root),
-            verifier: Arc::new(verifier),
+            root,
+            verifier,
         })
     }
 

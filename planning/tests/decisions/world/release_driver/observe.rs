@@ -79,6 +79,7 @@ impl World {
             used_by: (release.deleting && self.has_listed()).then(|| self.api.users_of(tag)),
             provider: self.provider(&release),
             unwatched: BTreeMap::new(),
+            forbidden: BTreeSet::new(),
             // The world shows at once what was written.
             controlled: None,
             spec: release.spec,
