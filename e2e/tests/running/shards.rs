@@ -256,6 +256,13 @@ async fn change_bytes(journey: &Journey, stack: &str, tag: &str) -> Result<Clust
     let text = std::fs::read_to_string(&values)?;
     std::fs::write(&values, text.replace("- localhost", "- changed.example.org"))?;
     journey.releases.publish_stack(&source, "v1")?;
+    // Who accepts them sooner gets the bytes from before, because nobody has seen others yet.
+    let is_seen = |release: &ClusterStackRelease| {
+        let conditions = status(release).conditions;
+        let mut reasons = conditions.iter().filter_map(|condition| condition.reason.as_deref());
+        reasons.any(|reason| reason == "DigestChanged")
+    };
+    journey.until_release(tag, "told of other bytes", is_seen).await?;
     journey.delete::<ClusterStackRelease>(tag).await?;
     let is_new = |release: &ClusterStackRelease| release.uid() != first && status(release).ready;
     journey.until_release(tag, "made anew and ready", is_new).await
