@@ -251,8 +251,7 @@ impl Sources {
             .keep(releases.iter().filter_map(|release| pinned(release)).collect());
     }
 
-    /// Ends what nobody needs any more: the followers of other sources, and what they remember of other releases. The usual source stays, and
-    /// of a directory everything is remembered.
+    /// Ends what nobody needs any more: the followers of other sources, and what they remember of other releases. The usual source stays.
     pub(crate) fn follow_only(&self, stacks: &[Arc<ClusterStack>], releases: &[Arc<ClusterStackRelease>]) {
         let mut named: HashMap<Place, Wanted> = HashMap::new();
         named.extend(self.place(None, "").map(|place| (place, Wanted::new())));
@@ -281,8 +280,9 @@ impl Sources {
             let Some(tags) = named.get(place) else {
                 return is_recent(following.since);
             };
-            if let Follower::Remote(follower) = &following.follower {
-                follower.retain(tags, wished.get(place).unwrap_or(&nobody));
+            match &following.follower {
+                Follower::Directory(follower) => follower.retain(tags),
+                Follower::Remote(follower) => follower.retain(tags, wished.get(place).unwrap_or(&nobody)),
             }
             true
         });

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::opened::{Found, Opened, Signatures};
 use super::place::Place;
-use super::{SourceChange, is_without, known, lock};
+use super::{SourceChange, Wanted, is_without, known, lock};
 use crate::errands::Errands;
 
 /// Follows one directory.
@@ -74,6 +74,11 @@ impl DirectoryFollower {
         is_without(&lock(&self.listing), tag)
     }
 
+    /// Forgets what was read of all other releases.
+    pub(super) fn retain(&self, tags: &Wanted) {
+        lock(&self.memory).opened.retain(|tag, _| tags.contains_key(tag));
+    }
+
     /// One release. What was opened once is not read again until the watch tells of a change. A storage that hangs is waited for once, and not by
     /// everybody: its releases are told of when it answers.
     pub(super) async fn open(self: &Arc<Self>, tag: &ReleaseTag) -> Opened<Found> {
@@ -103,6 +108,11 @@ impl DirectoryFollower {
             let _ = self.changes.send(SourceChange::of_tag(tag));
         }
         opened
+    }
+
+    #[cfg(test)]
+    pub(super) fn remembers(&self, tag: &ReleaseTag) -> bool {
+        matches!(self.known(tag), Known::Opened(_))
     }
 
     fn known(&self, tag: &ReleaseTag) -> Known {

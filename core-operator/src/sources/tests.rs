@@ -151,6 +151,25 @@ async fn source_that_nobody_names_any_more_is_not_followed() {
 }
 
 #[tokio::test]
+async fn release_of_a_directory_that_is_no_object_any_more_is_not_remembered() {
+    let root = root();
+    let (sources, mut changes) = sources(root.path());
+    // After the first look there is no reason to forget but the one of this test.
+    sources.listing_for(&stack(&Value::Null));
+    changes.recv().await.unwrap();
+    let release = Arc::new(release());
+    assert!(matches!(sources.of(&release).await, Opened::Ready { .. }));
+    let remembered = || match sources.follower(None, "fleet") {
+        Ok(Follower::Directory(follower)) => follower.remembers(&tag()),
+        _ => panic!("a directory has another follower"),
+    };
+    sources.follow_only(&[], &[Arc::clone(&release)]);
+    assert!(remembered());
+    sources.follow_only(&[], &[]);
+    assert!(!remembered());
+}
+
+#[tokio::test]
 async fn f31_stacks_that_name_one_source_have_it_asked_once() {
     let root = TempDir::new().unwrap();
     let (sources, _changes) = sources(root.path());
