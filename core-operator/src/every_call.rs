@@ -3,6 +3,7 @@
 mod answers;
 mod api;
 mod apply;
+mod asked;
 mod behind;
 mod contract;
 mod hidden;

@@ -30,7 +30,7 @@ where
 }
 
 struct Answers<K> {
-    newer: HashMap<(String, String), Arc<K>>,
+    newer: HashMap<(String, String), Answer<K>>,
     graves: VecDeque<String>,
     /// By uid the version up to which an object is dead. Only the watch brings one back to life: a newer one, which its selector may have lost for a
     /// while, and any that is in a list that began after the burial.
@@ -39,6 +39,20 @@ struct Answers<K> {
     doubted: HashMap<Option<String>, Arc<K>>,
     /// The uids that were dead when it began, and have not been buried since.
     risen: HashSet<String>,
+}
+
+/// What the API server answered to a write.
+struct Answer<K> {
+    object: Arc<K>,
+    /// Whether the watch is wrong about this very version.
+    corrects: bool,
+}
+
+impl<K: Resource> Answer<K> {
+    fn outranks(&self, watched: &K) -> bool {
+        let (answered, watched) = (version(self.object.as_ref()), version(watched));
+        answered > watched || (self.corrects && answered == watched)
+    }
 }
 
 impl<K> Freshest<K>
@@ -125,7 +139,8 @@ where
         let answers = &mut *answers;
         answers.risen = answers.dead.keys().cloned().collect();
         answers.doubted.clear();
-        for object in self.store.state().iter().chain(answers.newer.values()) {
+        let answered = answers.newer.values().map(|answer| &answer.object);
+        for object in self.store.state().iter().chain(answered) {
             let known = answers
                 .doubted
                 .entry(object.meta().uid.clone())
@@ -143,8 +158,8 @@ where
         let mut doubted = std::mem::take(&mut answers.doubted);
         // Of an etcd that was restored the versions are lower than what we were answered before.
         answers.newer.retain(|_, answer| {
-            let known = doubted.get(&answer.meta().uid);
-            known.is_none_or(|known| version(answer.as_ref()) > version(known.as_ref()))
+            let known = doubted.get(&answer.object.meta().uid);
+            known.is_none_or(|known| version(answer.object.as_ref()) > version(known.as_ref()))
         });
         for object in self.store.state() {
             doubted.remove(&object.meta().uid);
@@ -161,14 +176,12 @@ where
             .filter(|watched| !answers.buried(watched));
         let slot = (namespace.to_owned(), name.to_owned());
         match (watched, answers.newer.get(&slot)) {
-            (Some(watched), Some(answer)) if version(answer.as_ref()) > version(watched.as_ref()) => {
-                Some(Arc::clone(answer))
-            }
+            (Some(watched), Some(answer)) if answer.outranks(&watched) => Some(Arc::clone(&answer.object)),
             (Some(watched), Some(_)) => {
                 answers.newer.remove(&slot);
                 Some(watched)
             }
-            (None, answer) => answer.cloned(),
+            (None, answer) => answer.map(|answer| Arc::clone(&answer.object)),
             (watched, None) => watched,
         }
     }
@@ -184,11 +197,9 @@ where
             }
         }
         for (slot, answer) in &answers.newer {
-            let newer = found
-                .get(slot)
-                .is_none_or(|watched| version(answer.as_ref()) > version(watched.as_ref()));
-            if newer && accept(answer) {
-                found.insert(slot.clone(), Arc::clone(answer));
+            let newer = found.get(slot).is_none_or(|watched| answer.outranks(watched));
+            if newer && accept(&answer.object) {
+                found.insert(slot.clone(), Arc::clone(&answer.object));
             }
         }
         found.into_values().collect()
@@ -218,13 +229,24 @@ where
 
     /// Takes the answer to a write of ours.
     pub(crate) fn note(&self, object: K) {
+        self.take_answer(object, false);
+    }
+
+    /// Takes the answer to a write of ours that was due by what the watch shows, and changed nothing. So the watch is wrong about this version, until it
+    /// shows a newer one: while a CRD changes, a watch that runs leaves out what the old one did not have, and it does not come back to it.
+    pub(crate) fn correct(&self, object: K) {
+        self.take_answer(object, true);
+    }
+
+    fn take_answer(&self, object: K, corrects: bool) {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if answers.buried(&object) {
             return;
         }
         self.file(&object);
         let slot = place(&object);
-        answers.newer.insert(slot, Arc::new(object));
+        let object = Arc::new(object);
+        answers.newer.insert(slot, Answer { object, corrects });
     }
 
     /// Forgets an object that is gone.
@@ -245,9 +267,9 @@ where
         let slot = place(object);
         let mut until = version(object);
         if let Some(answer) = answers.newer.get(&slot)
-            && answer.meta().uid == object.meta().uid
+            && answer.object.meta().uid == object.meta().uid
         {
-            until = until.max(version(answer.as_ref()));
+            until = until.max(version(answer.object.as_ref()));
             answers.newer.remove(&slot);
         }
         let Some(uid) = object.meta().uid.clone() else { return };

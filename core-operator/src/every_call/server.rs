@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use futures::stream::{self, BoxStream};
-use http::{Method, Request, Response, header};
+use http::{Method, Request, Response};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use kube::Client;
@@ -18,6 +18,7 @@ use tower::service_fn;
 
 use super::answers::{discovery, refused, repeated};
 use super::api::{Api, Happened, KINDS, Key, OLDEST, Refusal, Served, Write};
+use super::asked::{Asked, Scope};
 
 /// What becomes of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,26 +63,6 @@ pub(super) const MOST: usize = 2_000;
 struct Watch {
     scope: Scope,
     events: UnboundedSender<Value>,
-}
-
-/// Which objects somebody asks for, and how.
-#[derive(Clone)]
-struct Scope {
-    kind: &'static Served,
-    namespace: String,
-    selector: String,
-    metadata_only: bool,
-}
-
-/// One request, taken apart.
-struct Asked {
-    method: Method,
-    scope: Scope,
-    name: String,
-    subresource: String,
-    query: Vec<(String, String)>,
-    content_type: String,
-    body: Value,
 }
 
 /// The lines of an answer.
@@ -388,116 +369,6 @@ impl Inner {
             let mut events = news.iter().rev().filter_map(|happened| watch.scope.event(happened));
             events.all(|event| watch.events.unbounded_send(event).is_ok()) && !watch.events.is_closed()
         });
-    }
-}
-
-impl Scope {
-    fn has(&self, key: &Key, object: &Value) -> bool {
-        let labels = &object["metadata"]["labels"];
-        let has_label = |part: &str| match (part.strip_prefix('!'), part.split_once('=')) {
-            (Some(absent), _) => labels.get(absent).is_none(),
-            (None, Some((name, value))) => labels[name] == value,
-            (None, None) => labels.get(part).is_some(),
-        };
-        key.0 == self.kind.kind
-            && (self.namespace.is_empty() || key.1 == self.namespace)
-            && self.selector.split(',').filter(|part| !part.is_empty()).all(has_label)
-    }
-
-    fn shown(&self, object: &Value) -> Value {
-        if self.metadata_only {
-            json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"] })
-        } else {
-            object.clone()
-        }
-    }
-
-    fn event(&self, happened: &Happened) -> Option<Value> {
-        let has = |object: &&Value| self.has(&happened.key, object);
-        let (before, after) = (
-            happened.before.as_ref().filter(has),
-            happened.after.as_ref().filter(has),
-        );
-        let (what, object) = match (before, after) {
-            (None, Some(after)) => ("ADDED", after.clone()),
-            (Some(_), Some(after)) => ("MODIFIED", after.clone()),
-            (Some(before), None) => ("DELETED", before.clone()),
-            (None, None) => return None,
-        };
-        let mut object = self.shown(&object);
-        object["metadata"]["resourceVersion"] = json!(happened.version.to_string());
-        Some(json!({ "type": what, "object": object }))
-    }
-}
-
-impl Asked {
-    fn of(head: &http::request::Parts, body: &[u8]) -> Result<Self, Refusal> {
-        let text = |name| {
-            head.headers
-                .get(name)
-                .and_then(|value: &http::HeaderValue| value.to_str().ok())
-        };
-        let mut parts = head.uri.path().split('/').skip(1);
-        let group = if parts.next() == Some("apis") {
-            parts.next().unwrap_or_default()
-        } else {
-            ""
-        };
-        let mut parts: Vec<&str> = parts.skip(1).collect();
-        let mut namespace = String::new();
-        if let ["namespaces", inside, _, ..] = parts.as_slice() {
-            namespace = (*inside).to_owned();
-            parts.drain(..2);
-        }
-        let mut parts = parts.into_iter().map(str::to_owned);
-        let plural = parts.next().unwrap_or_default();
-        let kind = KINDS.iter().find(|kind| kind.group == group && kind.plural == plural);
-        let not_served = || Refusal::new(404, "", format!("{plural} are not served"));
-        let query = url::form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes());
-        let query: Vec<(String, String)> = query.into_owned().collect();
-        let selector = query.iter().find(|(name, _)| name == "labelSelector");
-        Ok(Self {
-            method: head.method.clone(),
-            scope: Scope {
-                kind: kind.ok_or_else(not_served)?,
-                namespace,
-                selector: selector.map(|(_, selector)| selector.clone()).unwrap_or_default(),
-                metadata_only: text(header::ACCEPT).is_some_and(|accept| accept.contains("PartialObjectMetadata")),
-            },
-            name: parts.next().unwrap_or_default(),
-            subresource: parts.next().unwrap_or_default(),
-            query,
-            content_type: text(header::CONTENT_TYPE).unwrap_or_default().to_owned(),
-            body: serde_json::from_slice(body).unwrap_or_default(),
-        })
-    }
-
-    fn parameter(&self, name: &str) -> Option<&str> {
-        let found = self.query.iter().find(|(found, _)| found == name);
-        found.map(|(_, value)| value.as_str())
-    }
-
-    fn write(&self) -> Result<Write<'_>, Refusal> {
-        if self.content_type.contains("apply-patch") {
-            Ok(Write::Apply {
-                manager: self.parameter("fieldManager").unwrap_or_default(),
-                intent: &self.body,
-                force: self.parameter("force") == Some("true"),
-            })
-        } else if self.content_type.contains("merge-patch") {
-            Ok(Write::Merge(&self.body))
-        } else if self.content_type.contains("json-patch") && self.body[1]["path"] == "/metadata/managedFields" {
-            Ok(Write::Owners {
-                version: &self.body[0]["value"],
-                entries: &self.body[1]["value"],
-            })
-        } else if self.method == Method::PATCH {
-            Err(Refusal::new(415, "UnsupportedMediaType", "no such patch"))
-        } else if self.subresource == "status" {
-            Ok(Write::Status(&self.body))
-        } else {
-            Ok(Write::Replace(&self.body))
-        }
     }
 }
 

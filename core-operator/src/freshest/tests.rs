@@ -3,6 +3,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use crds::policy::ReleasePolicy;
 use crds::{ClusterStackRelease, ClusterStackReleaseSpec};
 use kube::runtime::reflector::store;
 use kube::runtime::reflector::store::Writer;
@@ -125,6 +126,33 @@ fn an_answer_that_is_newer_than_the_list_stays() {
     watch.view.note(release("a", "1", 20));
     assert_eq!(watch.tell(&Event::InitDone), pairs(&[]));
     assert_eq!(watch.version_of("a").as_deref(), Some("20"));
+}
+
+#[test]
+fn what_a_write_without_effect_is_answered_counts_until_the_watch_shows_a_newer_version() {
+    let mut watch = Watch::start();
+    let full = |version| {
+        let mut release = release("a", "1", version);
+        release.spec.policy = Some(ReleasePolicy::default());
+        release
+    };
+    let has_policy = |view: &Freshest<ClusterStackRelease>| {
+        let of = |release: &ClusterStackRelease| release.spec.policy.is_some();
+        let alone = view.get("fleet", "a").is_some_and(|release| of(&release));
+        assert_eq!(view.select("fleet", of).len(), usize::from(alone));
+        alone
+    };
+    // Its CRD has become newer; the watch that runs leaves out what the old one did not have.
+    watch.list(&[release("a", "1", 10)]);
+    watch.view.note(full(10));
+    assert!(
+        !has_policy(&watch.view),
+        "the watch has shown the version of this answer"
+    );
+    watch.view.correct(full(10));
+    assert!(has_policy(&watch.view));
+    watch.tell(&Event::Apply(release("a", "1", 11)));
+    assert!(!has_policy(&watch.view));
 }
 
 #[test]

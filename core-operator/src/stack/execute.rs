@@ -45,10 +45,6 @@ const INHERITED: [&[&str]; 2] = [
 const NOT_KEPT: &str = "the API server took the release and dropped or changed a part of it: bring the CRDs of this operator up to date, or stop \
     the policy that changes its objects";
 
-/// What is said of a write that changed nothing: what was read is not what is stored.
-const NOT_SHOWN: &str = "the API server has the release as it is to be, and shows it otherwise to those who watch, as it does for a while after a \
-    CRD was changed";
-
 /// Performs all actions and remembers how they ended; true when one of them failed.
 pub(super) async fn execute(context: &Context, stack: &ClusterStack, actions: &[StackAction]) -> bool {
     let uid = stack.uid().unwrap_or_default();
@@ -246,14 +242,13 @@ async fn replace(
     let is_kept = replaced.spec == release.spec
         && replaced.owner_references() == release.owner_references()
         && replaced.labels().get(labels::WATCH_FILTER) == release.labels().get(labels::WATCH_FILTER);
-    let is_written = replaced.resource_version() != release.resource_version();
-    context.releases.note(replaced);
-    // What is not kept, or not shown, is due again at once, and would be for ever.
-    match (is_kept, is_written) {
-        (true, true) => Ok(()),
-        (false, _) => Err(NOT_KEPT.to_owned()),
-        (true, false) => Err(NOT_SHOWN.to_owned()),
+    if replaced.resource_version() == release.resource_version() {
+        context.releases.correct(replaced);
+    } else {
+        context.releases.note(replaced);
     }
+    // What is not kept is due again at once, and would be for ever.
+    is_kept.then_some(()).ok_or_else(|| NOT_KEPT.to_owned())
 }
 
 async fn delete(context: &Context, stack: &ClusterStack, tag: &str, uid: &str) -> Result<(), String> {
