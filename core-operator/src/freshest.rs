@@ -12,8 +12,8 @@ use kube::runtime::reflector::{Lookup, ObjectRef, Store};
 use kube::runtime::watcher::Event;
 use tokio::sync::SetOnce;
 
-/// How many deleted objects are remembered, so that a late answer does not bring one back.
-const GRAVES: usize = 4096;
+/// How many deleted objects are remembered, so that a late answer does not bring one back: far more than writes are under way at any time.
+const GRAVES: usize = 1024;
 
 /// A watch's store with our own newer answers laid over it.
 pub(crate) struct Freshest<K>

@@ -87,9 +87,20 @@ impl Deeds {
         self.done
     }
 
-    /// Does the next one.
+    /// Does the next one: first a round through every version of every stack, so that what is remembered of each is there early, then as the dice fall.
     pub(super) async fn next(&mut self, journey: &Journey) -> Result<()> {
+        let round = self.done;
         self.done += 1;
+        let (number, version) = (
+            round / 2 % self.stacks.len(),
+            1 + (round / 2 / self.stacks.len()) as u64,
+        );
+        if version <= VERSIONS {
+            return match round % 2 {
+                0 => self.offer(journey, number, version),
+                _ => self.want(journey, number, &[version]).await,
+            };
+        }
         let number = usize::try_from(self.dice.below(self.stacks.len() as u64))?;
         let version = 1 + self.dice.below(VERSIONS);
         let stack = &self.stacks[number];

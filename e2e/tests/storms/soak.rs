@@ -11,7 +11,7 @@ use e2e::{
 #[test]
 fn stacks_whose_releases_come_and_go_in_storms_end_true_and_leave_nothing() -> Result<()> {
     let plan = Plan {
-        stacks: 10,
+        stacks: 5,
         seed: 1,
         until: Until::Deeds(60),
         interval: Duration::from_secs(5),
