@@ -11,6 +11,7 @@ use thiserror::Error;
 const NAMESPACE: &str = "default";
 /// What a Cluster names; a stack without one is of no use to anybody.
 const CLASS_KIND: &str = "ClusterClass";
+const CLASS_GROUP: &str = "cluster.x-k8s.io";
 
 /// What came of the class chart.
 pub(crate) struct Class {
@@ -20,19 +21,32 @@ pub(crate) struct Class {
     pub(crate) warnings: Vec<String>,
 }
 
-/// A class chart that does not render: no operator can use the release.
+/// No operator can use a release with this class chart.
 #[derive(Debug, Error)]
-#[error("{at}: {advice}, then make the release again")]
-pub(crate) struct Unrenderable {
-    /// The file of the stack, with the line where one is known.
-    at: String,
-    advice: &'static str,
-    #[source]
-    source: Box<RenderError>,
+pub(crate) enum Unusable {
+    /// It does not render.
+    #[error("{at}: {advice}, then make the release again")]
+    Unrenderable {
+        /// The file of the stack, with the line where one is known.
+        at: String,
+        advice: &'static str,
+        #[source]
+        source: Box<RenderError>,
+    },
+    /// It makes a class that Clusters of the release do not name, so that nobody could say which release those on it use.
+    #[error(
+        "{at}: renders the ClusterClass {found}, but a release brings one, and Clusters of this one name {expected}: give it that name, or a second \
+         class a stack of its own, then make the release again"
+    )]
+    OtherClass {
+        at: String,
+        found: String,
+        expected: String,
+    },
 }
 
 /// Renders the class chart as operators will.
-pub(crate) fn render(prepared: &Prepared) -> Result<Class, Unrenderable> {
+pub(crate) fn render(prepared: &Prepared) -> Result<Class, Unusable> {
     let request = RenderRequest {
         chart_digest: "of a release that is not there yet",
         chart: &|| Ok(prepared.class_chart().to_vec()),
@@ -44,7 +58,7 @@ pub(crate) fn render(prepared: &Prepared) -> Result<Class, Unrenderable> {
         values: &Value::Null,
     };
     match Renderer::new(0).render(&request, Lane::Slow) {
-        Ok(rendered) => Ok(rendered_class(&rendered, prepared)),
+        Ok(rendered) => rendered_class(&rendered, prepared),
         Err(error @ RenderError::MissingFunction { function, .. }) => Ok(Class {
             objects: None,
             warnings: vec![format!(
@@ -53,7 +67,7 @@ pub(crate) fn render(prepared: &Prepared) -> Result<Class, Unrenderable> {
                 at(prepared, &error)
             )],
         }),
-        Err(source) => Err(Unrenderable {
+        Err(source) => Err(Unusable::Unrenderable {
             at: at(prepared, &source),
             advice: advice(&source),
             source: Box::new(source),
@@ -61,20 +75,37 @@ pub(crate) fn render(prepared: &Prepared) -> Result<Class, Unrenderable> {
     }
 }
 
-fn rendered_class(rendered: &Rendered, prepared: &Prepared) -> Class {
+fn rendered_class(rendered: &Rendered, prepared: &Prepared) -> Result<Class, Unusable> {
     let Rendered { objects, warnings, .. } = rendered;
     let mut warnings = warnings.clone();
-    if !objects.iter().any(|object| object.value["kind"] == CLASS_KIND) {
+    let expected = prepared.tag().class_name().to_string();
+    let classes = || objects.iter().filter(|object| is_class(&object.value));
+    if let Some(other) = classes().find(|class| class.value["metadata"]["name"] != expected) {
+        return Err(Unusable::OtherClass {
+            at: prepared.class_file(&other.source).display().to_string(),
+            found: other.value["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+            expected,
+        });
+    }
+    if classes().next().is_none() {
         let chart = prepared.class_file("");
         warnings.push(format!(
             "{}: renders no {CLASS_KIND}, so no Cluster can use the release",
             chart.display()
         ));
     }
-    Class {
+    Ok(Class {
         objects: Some(objects.len()),
         warnings,
-    }
+    })
+}
+
+/// As operators tell them: other groups may have a kind of the same name.
+fn is_class(object: &Value) -> bool {
+    let group = object["apiVersion"]
+        .as_str()
+        .and_then(|version| version.split_once('/'));
+    object["kind"] == CLASS_KIND && group.is_some_and(|(group, _)| group == CLASS_GROUP)
 }
 
 fn at(prepared: &Prepared, error: &RenderError) -> String {

@@ -8,6 +8,7 @@ mod release_create;
 use std::{error::Error, io, process::ExitCode};
 
 use clap::Parser;
+use crds::conditions::one_line;
 
 use self::arguments::{Arguments, Command, ReleaseCommand};
 
@@ -36,7 +37,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// An error with everything that caused it, in one line.
+/// An error with everything that caused it, in one line: templates say what they like, and this is a terminal.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -44,5 +45,5 @@ fn chain(error: &dyn Error) -> String {
         text = format!("{text}: {error}");
         cause = error.source();
     }
-    text
+    one_line(&text, usize::MAX)
 }

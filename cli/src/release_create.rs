@@ -6,6 +6,7 @@ use std::{
     path::PathBuf,
 };
 
+use crds::conditions::one_line;
 use release::{
     FileRef,
     pack::{self, Packed, Packing, Preparation, Versioning},
@@ -60,7 +61,7 @@ pub(crate) fn run(arguments: &CreateRelease, out: &mut impl Write) -> Result<(),
 fn print(packed: &Packed, class: &Class, out: &mut impl Write) -> io::Result<()> {
     let Class { objects, warnings } = class;
     for warning in warnings {
-        eprintln!("warning: {warning}");
+        eprintln!("warning: {}", one_line(warning, usize::MAX));
     }
     let Packed {
         tag,

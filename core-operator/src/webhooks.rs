@@ -2,7 +2,7 @@
 //! replica, whether it leads or not: the API server does not know which one does.
 
 mod facts;
-mod outline;
+mod request;
 mod review;
 
 use std::net::Ipv6Addr;

@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 type Target = fn(&[u8]);
 
 /// The targets of rooms whose parsers all are public; those of `release` list themselves.
-const TARGETS: [(&str, Target); 6] = [
+const TARGETS: [(&str, Target); 7] = [
     ("template", charts::template),
     ("yaml", charts::yaml),
     ("chart", charts::chart),
@@ -21,6 +21,9 @@ const TARGETS: [(&str, Target); 6] = [
     }),
     ("strangers", |input| {
         objects::strangers(input);
+    }),
+    ("reviews", |input| {
+        objects::reviews(input);
     }),
 ];
 

@@ -1,7 +1,7 @@
 //! What must hold of objects that the API server gives: our own, and those of others, of which any field may be missing or something else.
 
 use crds::{ClusterStack, ClusterStackRelease};
-use planning::admission::{ClusterChange, addon_update};
+use planning::admission::{ClusterChange, Verdict, addon_update, outline};
 use planning::digest::{canonical, digest_of_everything};
 use planning::health::health;
 use planning::stored_data::{losses, refusal};
@@ -68,6 +68,37 @@ pub(crate) fn strangers(input: &[u8]) -> bool {
         addon_update("a", "team", &before, &after),
     );
     true
+}
+
+/// The body of an `AdmissionReview`, which anybody sends who reaches the port: what is kept of it is small, and leads to the verdicts
+/// of the whole. Whether it was JSON.
+pub(crate) fn reviews(input: &[u8]) -> bool {
+    let outlined = outline(input);
+    // Who builds a tree refuses also what is stepped over: numbers that do not fit, and depth.
+    if let Ok(whole) = from_slice::<Value>(input) {
+        let outlined = outlined.as_ref().unwrap_or_else(|| panic!("{whole} is JSON"));
+        assert_eq!(verdicts(outlined), verdicts(&whole));
+    }
+    let Some(outlined) = outlined else { return false };
+    let text = outlined.to_string();
+    assert!(text.len() <= input.len().max(4) * MOST_ESCAPED, "{text}");
+    let again = outline(text.as_bytes()).unwrap_or_else(|| panic!("{text} is JSON"));
+    assert_eq!(verdicts(&again), verdicts(&outlined));
+    true
+}
+
+/// Bytes that one byte of a text takes at most when it is written in JSON: one that steers is written by its number.
+const MOST_ESCAPED: usize = 6;
+
+/// What the rules say of the objects of a review, as those of a Cluster and of an add-on.
+fn verdicts(review: &Value) -> (ClusterChange, Verdict, Verdict) {
+    let object = |name: &str| review.pointer(name).filter(|object| object.is_object());
+    let (before, after) = (object("/request/oldObject"), object("/request/object"));
+    let nothing = Value::Null;
+    let change = ClusterChange::of("c", "team", before, after.unwrap_or(&nothing));
+    let verdict = change.verdict(None);
+    let of_addon = addon_update("a", "team", before.unwrap_or(&nothing), after.unwrap_or(&nothing));
+    (change, verdict, of_addon)
 }
 
 /// The same value, by its canonical text.

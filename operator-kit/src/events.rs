@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use crds::conditions::one_line;
 use crds::events::EventReason;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -75,14 +76,14 @@ impl Events {
     }
 
     /// Says something about an object, unless it was the last thing said about it for this reason. Returns at once;
-    /// failures are logged. The note is cut at [`NOTE_LIMIT`].
+    /// failures are logged. The note is told on one line, cut at [`NOTE_LIMIT`].
     pub fn publish(&self, reference: ObjectReference, kind: EventType, reason: impl Into<EventReason>, note: &str) {
         let reason = reason.into();
         let news = News {
             reference,
             kind,
             reason,
-            note: cut(note, NOTE_LIMIT).to_owned(),
+            note: one_line(note, NOTE_LIMIT),
         };
         if self.queue.try_send(news).is_err() {
             tracing::debug!(reason = reason.as_str(), "dropped an event: too many wait");

@@ -4,6 +4,7 @@ mod guarded;
 
 use std::error::Error;
 
+use crds::conditions::one_line;
 use http::StatusCode;
 use kube::core::Status;
 use kube::core::response::StatusCause;
@@ -94,7 +95,7 @@ pub fn words_of_watch(error: &watcher::Error) -> String {
         watcher::Error::InitialListFailed(source)
         | watcher::Error::WatchStartFailed(source)
         | watcher::Error::WatchFailed(source) => words_of(source),
-        watcher::Error::WatchError(status) if !status.message.is_empty() => shortened(message_of(status), LONGEST),
+        watcher::Error::WatchError(status) if !status.message.is_empty() => shortened(&message_of(status), LONGEST),
         other => chain(other),
     }
 }
@@ -102,7 +103,7 @@ pub fn words_of_watch(error: &watcher::Error) -> String {
 /// The API server's own words when it answered, else the chain of causes. No longer than [`chain`].
 pub fn words_of(error: &kube::Error) -> String {
     match error {
-        kube::Error::Api(status) if !status.message.is_empty() => shortened(message_of(status), LONGEST),
+        kube::Error::Api(status) if !status.message.is_empty() => shortened(&message_of(status), LONGEST),
         other => chain(other),
     }
 }
@@ -138,10 +139,11 @@ const LONGEST_LINK: usize = 700;
 /// Most bytes that are told of a whole failure.
 const LONGEST: usize = 4_000;
 
-/// The text itself, or its beginning and its end when it has more bytes than `most`, with the number of those between the two.
+/// The text on one line, or its beginning and its end when it has more bytes than `most`, with the number of those between the two.
 ///
 /// Parsers quote what they read, and of bytes from outside that may be all of it. They say at the end where it stands.
-fn shortened(text: String, most: usize) -> String {
+fn shortened(text: &str, most: usize) -> String {
+    let text = one_line(text, usize::MAX);
     if text.len() <= most {
         return text;
     }
@@ -185,11 +187,11 @@ pub fn chain_without(error: &(dyn Error + 'static), hide: impl Fn(&str) -> Strin
         parent.clone_from(&words);
         if !is_said {
             text.push_str(if text.is_empty() { "" } else { ": " });
-            text.push_str(&shortened(words, if last { LONGEST } else { LONGEST_LINK }));
+            text.push_str(&shortened(&words, if last { LONGEST } else { LONGEST_LINK }));
         }
         next = link.source().filter(|_| !last);
     }
-    shortened(text, LONGEST)
+    shortened(&text, LONGEST)
 }
 
 /// The API server's answer, if that is what a link of a chain is, boxed or not.
@@ -312,6 +314,20 @@ mod tests {
         for words in words {
             assert!(words.len() < LONGEST + 50 && words.ends_with('ä'), "{words}");
         }
+    }
+
+    #[test]
+    fn words_of_others_steer_no_terminal() {
+        let words = "\u{1b}]0;owned\u{7}\u{1b}[2Jall\nwell";
+        let told = "]0;owned [2Jall well";
+        let refusal = || Status::failure(words, "Invalid").with_code(422).boxed();
+        assert_eq!(
+            chain(&Inner(std::io::Error::other(words))),
+            format!("inner: {told}"),
+            "a chart, a source"
+        );
+        assert_eq!(words_of(&kube::Error::Api(refusal())), told);
+        assert_eq!(words_of_watch(&watcher::Error::WatchError(refusal())), told);
     }
 
     #[derive(Debug, thiserror::Error)]

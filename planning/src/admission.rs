@@ -7,11 +7,13 @@
 mod addon;
 mod cluster;
 mod deletion;
+mod outline;
 mod verdict;
 
 pub use addon::addon_update;
 pub use cluster::{ClusterChange, ReleasePlace, ReleaseSight};
 pub use deletion::{InUse, Users, deletion, users_of_release, users_of_stack};
+pub use outline::outline;
 pub use verdict::{Refusal, Verdict};
 
 #[cfg(test)]

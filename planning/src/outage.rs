@@ -1,6 +1,6 @@
 //! Something that is tried again and again without success: since when, how often, and when next.
 
-use crds::conditions::{Condition, ConditionStatus, ConditionType, MESSAGE_BYTES, Reason, cut_at, find};
+use crds::conditions::{Condition, ConditionStatus, ConditionType, MESSAGE_BYTES, Reason, find, one_line};
 use jiff::{Timestamp, Unit};
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ impl Outage {
             None => "is being tried again".to_owned(),
         };
         let told = format!(" (since {}, tried {times}, {next})", to_the_second(since));
-        cut_at(message.to_owned(), TOLD_BYTES.saturating_sub(told.len())) + &told
+        one_line(message, TOLD_BYTES.saturating_sub(told.len())) + &told
     }
 }
 

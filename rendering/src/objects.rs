@@ -36,7 +36,7 @@ pub enum ObjectError {
         /// The template.
         source_template: String,
     },
-    /// The name or the namespace cannot be part of an address.
+    /// Version, kind, name or namespace cannot be part of an address.
     #[error(
         "{source_template} renders {kind} {name:?} with a {field} that no object can have, use letters, digits, - and ."
     )]
@@ -109,9 +109,13 @@ struct Identity {
 }
 
 impl Identity {
-    fn check(&self, source: &str) -> Result<(), ObjectError> {
+    fn check(&self, version: &str, source: &str) -> Result<(), ObjectError> {
         let field = if !is_addressable(&self.name) {
             "metadata.name"
+        } else if !is_addressable(&self.kind) {
+            "kind or group"
+        } else if !is_addressable(version) {
+            "version"
         } else if !self.namespace.is_empty() && !is_addressable(&self.namespace) {
             "metadata.namespace"
         } else {
@@ -199,15 +203,14 @@ impl Collection<'_> {
                 missing("metadata.name")
             });
         };
-        let identity = Identity {
-            kind: match api_version.split_once('/') {
-                Some((group, _)) => format!("{kind}.{group}"),
-                None => kind.to_owned(),
-            },
-            namespace: text(metadata, "namespace").unwrap_or(self.namespace).to_owned(),
-            name: name.to_owned(),
+        let (kind, version) = match api_version.split_once('/') {
+            Some((group, version)) => (format!("{kind}.{group}"), version),
+            None => (kind.to_owned(), api_version),
         };
-        identity.check(source)?;
+        let namespace = text(metadata, "namespace").unwrap_or(self.namespace).to_owned();
+        let name = name.to_owned();
+        let identity = Identity { kind, namespace, name };
+        identity.check(version, source)?;
         if is_deeper(&value, MAX_DEPTH) {
             return Err(ObjectError::TooDeep {
                 source_template: source.to_owned(),

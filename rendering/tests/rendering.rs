@@ -265,6 +265,22 @@ fn names_that_cannot_be_part_of_an_address_are_refused() {
 }
 
 #[test]
+fn kinds_and_versions_that_cannot_be_part_of_an_address_are_refused() {
+    for (api_version, kind, field) in [
+        ("apps/v1", r"Depl\e[2Joyment", "kind or group"),
+        ("apps/v1", "../Deployment", "kind or group"),
+        (r"ap\aps/v1", "Deployment", "kind or group"),
+        (r"apps/v1\e[2J", "Deployment", "version"),
+        ("apps/v1/namespaces", "Deployment", "version"),
+        (r"v1\e[2J", "Pod", "version"),
+    ] {
+        let object = format!("apiVersion: \"{api_version}\"\nkind: \"{kind}\"\nmetadata: {{name: d}}\n");
+        let text = error(&[("templates/a.yaml", &object)]);
+        assert!(text.contains(&format!("with a {field} that")), "{text:?}");
+    }
+}
+
+#[test]
 fn objects_that_nobody_could_read_again_are_refused_for_good_also_in_lists() {
     // With the object itself and the map in it that has them.
     let nested = |lists: usize| format!("{}{}", "[".repeat(lists), "]".repeat(lists));

@@ -1,9 +1,13 @@
 //! `cargo xtask fuzz coverage`: the program in `fuzz`, which looks for inputs that lead a parser of remote bytes where none has led it.
 
-use std::{fs, process::ExitCode};
+mod record;
+
+use std::{fs, path::Path, process::ExitCode};
 
 use anyhow::Context;
+use clap::ValueEnum;
 
+use self::record::Searched;
 use crate::{screen, step::Step, workspace::Workspace};
 
 /// The folder of the program: a workspace of its own.
@@ -26,15 +30,18 @@ const LONGEST: usize = 1 << 17;
     after_help = "Needs a C++ compiler for libFuzzer. Inputs that reach something new gather in fuzz/corpus.\n\n\
                         An input that is found lies in fuzz/artifacts. Make it small, put it where fuzz/README.md says, and the tests \
                         of its crate try it from then on.\n\n\
-                        Example:\n  cargo xtask fuzz coverage template --minutes 10\n\n\
+                        Examples:\n  cargo xtask fuzz coverage template --minutes 10\n  cargo xtask fuzz coverage --minutes 3 --record\n\n\
                         Exit codes: 0 nothing was found, 1 something was, 2 wrong arguments."
 )]
 pub(crate) struct Arguments {
-    /// What reads the inputs
-    target: Target,
-    /// How long to search
+    /// What reads the inputs; otherwise all of them, one after the other
+    target: Option<Target>,
+    /// How long to search with each
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     minutes: u32,
+    /// Write what all of them tried and found into docs/track-record.md
+    #[arg(long, conflicts_with = "target")]
+    record: bool,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -75,6 +82,8 @@ enum Target {
     Resources,
     /// Objects of others: health, topology, admission, changes of CRDs
     Strangers,
+    /// The bodies that webhooks are sent
+    Reviews,
 }
 
 impl Target {
@@ -99,49 +108,84 @@ impl Target {
             Self::Root => "root",
             Self::Resources => "resources",
             Self::Strangers => "strangers",
+            Self::Reviews => "reviews",
         }
     }
 }
 
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let folder = workspace.root.join(FOLDER);
-    let target = arguments.target.name();
+    build(workspace, &folder)?;
+    let targets = match &arguments.target {
+        Some(target) => std::slice::from_ref(target),
+        None => Target::value_variants(),
+    };
+    let mut all = Vec::new();
+    for target in targets {
+        all.push(search(workspace, &folder, target.name(), arguments.minutes)?);
+    }
+    if arguments.record {
+        record::write(workspace, arguments.minutes, &all)?;
+    }
+    let found: usize = all.iter().map(|searched| searched.found).sum();
+    if found > 0 {
+        screen::say(&format!("{found} inputs were found; they are in {FOLDER}/artifacts"));
+        return Ok(ExitCode::FAILURE);
+    }
+    screen::say("nothing was found");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn build(workspace: &Workspace, folder: &Path) -> anyhow::Result<()> {
     let mut cargo = workspace.cargo();
     cargo
-        .current_dir(&folder)
+        .current_dir(folder)
         .env("RUSTFLAGS", INSTRUMENTED)
         .env("CARGO_TARGET_DIR", folder.join("target"))
         .args(["build", "--release", "--target", PLATFORM]);
-    Step::new(workspace, "build the fuzzing", cargo)
-        .silent_when_quick()
-        .run()?;
-    for inputs in ["corpus", "artifacts"].map(|kind| folder.join(kind).join(target)) {
-        fs::create_dir_all(&inputs).with_context(|| format!("failed to create {}", inputs.display()))?;
+    let build = Step::new(workspace, "build the fuzzing", cargo);
+    build.silent_when_quick().run().map(drop)
+}
+
+/// Searches with one target. It ends at the first input that it finds, which is no error; that it ends badly without one is.
+fn search(workspace: &Workspace, folder: &Path, target: &'static str, minutes: u32) -> anyhow::Result<Searched> {
+    let [corpus, artifacts] = ["corpus", "artifacts"].map(|kind| folder.join(kind).join(target));
+    for inputs in [&corpus, &artifacts] {
+        fs::create_dir_all(inputs).with_context(|| format!("failed to create {}", inputs.display()))?;
     }
+    let count = || Ok::<_, anyhow::Error>(fs::read_dir(&artifacts)?.count());
+    let before = count()?;
     let mut program = std::process::Command::new(folder.join("target").join(PLATFORM).join("release").join("fuzz"));
-    program.current_dir(&folder).env("FUZZ_TARGET", target).args([
+    program.current_dir(folder).env("FUZZ_TARGET", target).args([
         format!("corpus/{target}"),
         format!("seeds/{target}"),
         format!("-artifact_prefix=artifacts/{target}/"),
-        format!("-max_total_time={}", u64::from(arguments.minutes) * 60),
+        format!("-max_total_time={}", u64::from(minutes) * 60),
         format!("-rss_limit_mb={MEMORY}"),
         format!("-timeout={SLOWEST}"),
         format!("-max_len={LONGEST}"),
+        "-print_final_stats=1".to_owned(),
     ]);
-    let searched = Step::new(workspace, &format!("fuzz {target} by coverage"), program).run()?;
-    screen::say(&format!(
-        "nothing was found; what was tried: {}",
-        searched.log.display()
-    ));
-    Ok(ExitCode::SUCCESS)
+    let title = format!("fuzz {target} by coverage");
+    let finished = Step::new(workspace, &title, program).finish()?;
+    let found = count()?.saturating_sub(before);
+    anyhow::ensure!(
+        finished.status.success() || found > 0,
+        "{title} ended with {} and without an input: {}",
+        finished.status,
+        finished.log.display()
+    );
+    let log = fs::read(&finished.log).with_context(|| format!("failed to read {}", finished.log.display()))?;
+    Ok(Searched {
+        target,
+        seconds: finished.elapsed.as_secs(),
+        log: String::from_utf8_lossy(&log).into_owned(),
+        found,
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use clap::ValueEnum;
-
     use super::*;
 
     #[test]

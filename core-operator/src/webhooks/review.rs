@@ -27,7 +27,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Tally;
 use super::facts::Facts;
-use super::outline;
+use super::request;
 
 /// Most bytes of a review: the object before and after, each as large as the API server takes it (3 MiB), and a little around them.
 const BODY_LIMIT: usize = 7 << 20;
@@ -177,7 +177,7 @@ async fn answer(desk: Arc<ReviewDesk>, kind: Kind, request: Request) -> Response
         Err(refused) => return refused,
     };
     let _turn = desk.turns.acquire().await;
-    let Some(request) = outline::read(&content.bytes) else {
+    let Some(request) = request::read(&content.bytes) else {
         desk.tally.count(kind.name(), "unreadable");
         return (StatusCode::BAD_REQUEST, "this is no AdmissionReview with a request\n").into_response();
     };

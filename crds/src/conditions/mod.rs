@@ -130,7 +130,7 @@ impl Finding {
     pub fn holds_because(type_: ConditionType, reason: Reason, message: impl Into<String>) -> Self {
         Self {
             reason: Some(reason),
-            message: cut(message.into()),
+            message: cut(&message.into()),
             ..Self::holds(type_)
         }
     }
@@ -142,7 +142,7 @@ impl Finding {
             status: ConditionStatus::False,
             severity: Some(severity),
             reason: Some(reason),
-            message: cut(message.into()),
+            message: cut(&message.into()),
         }
     }
 
@@ -153,7 +153,7 @@ impl Finding {
             status: ConditionStatus::Unknown,
             severity: None,
             reason: Some(reason),
-            message: cut(message.into()),
+            message: cut(&message.into()),
         }
     }
 
@@ -198,17 +198,19 @@ fn position(type_: &str) -> (bool, &str) {
     (type_ != ConditionType::Ready.as_str(), type_)
 }
 
-/// The message within [`MESSAGE_BYTES`]: what is longer ends in an ellipsis. Findings do this themselves; it is for messages beside them.
-pub fn cut(message: String) -> String {
-    cut_at(message, MESSAGE_BYTES)
+/// The message as [`one_line`] of [`MESSAGE_BYTES`]. Findings do this themselves; it is for messages beside them.
+pub fn cut(message: &str) -> String {
+    one_line(message, MESSAGE_BYTES)
 }
 
-/// Words of somebody else for a message: on one line, without what would move the cursor of a terminal or turn the direction of text, within so
-/// many bytes.
+/// Words that may be somebody else's, to be told: on one line, without what would move the cursor of a terminal or turn the direction of text. What is
+/// longer than so many bytes ends in an ellipsis.
+///
+/// Charts, sources and servers choose most of what is told, and terminals obey what is in it. So everything passes here on its way to people: what is
+/// said of objects, in events, and of errors.
 pub fn one_line(words: &str, bytes: usize) -> String {
     // The marks that Unicode has for embedding, overriding and isolating directions.
-    let turns =
-        |letter: char| matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let turns = |letter: char| matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let mut line = String::new();
     for word in words.split(|letter: char| letter.is_whitespace() || letter.is_control() || turns(letter)) {
         if line.len() > bytes {
@@ -222,8 +224,7 @@ pub fn one_line(words: &str, bytes: usize) -> String {
     cut_at(line, bytes)
 }
 
-/// As [`cut`], within so many bytes: for words that others follow.
-pub fn cut_at(mut message: String, bytes: usize) -> String {
+fn cut_at(mut message: String, bytes: usize) -> String {
     const ELLIPSIS: &str = "...";
     if message.len() > bytes {
         message.truncate(message.floor_char_boundary(bytes.saturating_sub(ELLIPSIS.len())));

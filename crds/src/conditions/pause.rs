@@ -15,7 +15,7 @@ pub fn paused(stored: &[Condition], reason: Reason, message: &str, now: Timestam
         status,
         severity,
         reason: Some(reason),
-        message: cut(message.to_owned()),
+        message: cut(message),
     };
     let findings = [
         says(

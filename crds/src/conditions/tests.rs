@@ -214,14 +214,35 @@ fn ready_is_the_worst_group_and_in_it_the_first_by_name() {
 #[test]
 fn long_messages_are_cut_at_a_character() {
     for length in [MESSAGE_BYTES - 1, MESSAGE_BYTES] {
-        assert_eq!(cut("a".repeat(length)).len(), length);
+        assert_eq!(cut(&"a".repeat(length)).len(), length);
     }
     // Two bytes each, and an odd place for the cut.
-    let cut_message = cut(format!("a{}", "ä".repeat(MESSAGE_BYTES)));
+    let cut_message = cut(&format!("a{}", "ä".repeat(MESSAGE_BYTES)));
     assert!(cut_message.len() <= MESSAGE_BYTES && cut_message.len() > MESSAGE_BYTES - 4);
     assert!(cut_message.ends_with("ä..."));
     let finding = failing(HelmChartApplied, Severity::Error, &"x".repeat(5000));
     assert_eq!(finding.message().len(), MESSAGE_BYTES);
+}
+
+#[test]
+fn no_message_of_a_condition_steers_a_terminal_or_turns_the_direction_of_text() {
+    let words = "\u{1b}]0;owned\u{7}\u{1b}[2Jall\r\nwell\u{9b}31m\u{202e}";
+    let told = "]0;owned [2Jall well 31m";
+    let findings = [
+        Finding::holds_because(Ready, Reason::Progressing, words),
+        Finding::fails(Ready, Severity::Error, Reason::InvalidSpec, words),
+        Finding::unknown(Ready, Reason::NotObservedYet, words),
+    ];
+    for finding in findings {
+        assert_eq!(finding.message(), told, "{finding:?}");
+    }
+    let paused = paused(&[], Reason::Suspended, words, at("2026-11-21T11:00:00Z"));
+    assert!(
+        paused
+            .iter()
+            .any(|condition| condition.message.as_deref() == Some(told)),
+        "{paused:?}"
+    );
 }
 
 #[test]

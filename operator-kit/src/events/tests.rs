@@ -85,8 +85,18 @@ async fn a_long_note_is_cut_between_characters() {
     let stored = Stored::default();
     say(&stored, &[&"ü".repeat(NOTE_LIMIT)]).await;
     let [note] = notes(&stored).try_into().unwrap();
-    assert_eq!(note.len(), NOTE_LIMIT);
+    assert!(
+        note.ends_with("ü...") && (NOTE_LIMIT - 1..=NOTE_LIMIT).contains(&note.len()),
+        "{note}"
+    );
     assert_eq!(cut("aü", 2), "a");
+}
+
+#[tokio::test]
+async fn a_note_steers_no_terminal() {
+    let stored = Stored::default();
+    say(&stored, &["\u{1b}]0;owned\u{7}\u{1b}[2Jall\nwell"]).await;
+    assert_eq!(notes(&stored), ["]0;owned [2Jall well"]);
 }
 
 #[tokio::test]

@@ -73,7 +73,7 @@ fn kept_row(observed: &ReleaseObserved, key: &ObjectKey, object: Option<&ObjectO
 fn with_error(row: Resource, message: &str) -> Resource {
     Resource {
         status: Some(SyncStatus::NotSynced),
-        error: cut(message.to_owned()),
+        error: cut(message),
         superseded_by: String::new(),
         left: None,
         ..row
@@ -121,7 +121,7 @@ fn wanted_row(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync, object: 
         SyncState::Failed { message } | SyncState::Contested { message } => with_error(row, message),
         SyncState::Synced | SyncState::Drifted { .. } => {
             let (status, error, left) = match &sync.state {
-                SyncState::Drifted { message } => (SyncStatus::NotSynced, cut(message.clone()), Some(Left::Drifted)),
+                SyncState::Drifted { message } => (SyncStatus::NotSynced, cut(message), Some(Left::Drifted)),
                 _ => (SyncStatus::Synced, String::new(), None),
             };
             Resource {

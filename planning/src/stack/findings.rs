@@ -1,6 +1,8 @@
 //! What the conditions of a ClusterStack say: of its source, its releases and its provider, and whether work goes on.
 
-use crds::conditions::{ConditionStatus, ConditionType, Finding, MESSAGE_BYTES, Reason, Severity, cut_at, with_ready};
+use crds::conditions::{
+    ConditionStatus, ConditionType, Finding, MESSAGE_BYTES, Reason, Severity, one_line, with_ready,
+};
 use crds::names::ReleaseTag;
 
 use super::observed::{Listing, ProviderTemplate, StackObserved};
@@ -237,7 +239,7 @@ fn available(observed: &StackObserved, selection: &Selection, others: &[&Obstacl
     if let Some(worst) = others.first() {
         let after = passed_over(selection, worst);
         let words = format!("no release is ready yet; {}", worst.brief_words(observed));
-        let message = cut_at(words, MESSAGE_BYTES.saturating_sub(after.len())) + &after;
+        let message = one_line(&words, MESSAGE_BYTES.saturating_sub(after.len())) + &after;
         return Some(Finding::fails(TYPE, worst.severity, worst.reason, message));
     }
     if let Some(tag) = selection.wanted.last() {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use crds::conditions::{
-    Condition, ConditionStatus, ConditionType, MESSAGE_BYTES, Reason, Severity, cut, cut_at, find, is_true,
+    Condition, ConditionStatus, ConditionType, MESSAGE_BYTES, Reason, Severity, cut, find, is_true, one_line,
 };
 use crds::names::{ReleaseStem, ReleaseTag};
 
@@ -46,7 +46,7 @@ pub(super) fn explanation(view: &ReleaseView) -> Option<String> {
     }
     let reason = ready.reason.as_deref()?;
     Some(match ready.message.as_deref() {
-        Some(message) if !message.is_empty() => cut(format!("{reason}: {message}")),
+        Some(message) if !message.is_empty() => cut(&format!("{reason}: {message}")),
         _ => reason.to_owned(),
     })
 }
@@ -237,7 +237,7 @@ pub(super) fn told(observed: &StackObserved, obstacles: &[&Obstacle], after: &st
     if !others.is_empty() {
         rest.extend(["; also not usable: ", &enumerate(&others)]);
     }
-    cut_at(worst.words(observed), MESSAGE_BYTES.saturating_sub(rest.len())) + &rest
+    one_line(&worst.words(observed), MESSAGE_BYTES.saturating_sub(rest.len())) + &rest
 }
 
 /// The first few names, and how many more.

@@ -43,3 +43,8 @@ fn resources_of_ours_are_what_they_were_after_they_were_written() {
 fn objects_of_others_are_judged_whatever_is_in_them() {
     hold("strangers", targets::strangers);
 }
+
+#[test]
+fn reviews_of_anybody_are_judged_by_their_outlines_as_they_would_be_whole() {
+    hold("reviews", targets::reviews);
+}

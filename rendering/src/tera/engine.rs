@@ -3,13 +3,14 @@
 use std::error::Error as _;
 use std::io::{self, Write};
 
+use crds::conditions::one_line;
 use serde::Serialize;
 use tera::{Context, Error, ErrorKind, Tera};
 
 use super::protocol::{self, ChartFiles, Failure, Outcome, Request};
 use super::{TeraError, filters, nesting};
 
-/// How many characters of a message are told.
+/// How many bytes of a message are told.
 const MAX_MESSAGE: usize = 1_000;
 
 /// What templates find in `Template`.
@@ -105,7 +106,7 @@ fn failure(chart: &ChartFiles<'_>, name: &str, error: &Error) -> Failure {
     Failure {
         template: path_of(chart, name),
         line,
-        message: one_line(&message),
+        message: one_line(&message, MAX_MESSAGE),
     }
 }
 
@@ -118,11 +119,6 @@ fn first_report(text: &str) -> Option<(&str, Option<usize>, String)> {
     let (place, _) = place.rsplit_once(':')?;
     let (name, line) = place.rsplit_once(':')?;
     Some((name, line.parse().ok(), message.to_owned()))
-}
-
-fn one_line(message: &str) -> String {
-    let words = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    words.chars().take(MAX_MESSAGE).collect()
 }
 
 /// Refuses to grow beyond what is left.

@@ -146,6 +146,52 @@ fn a_release_stays_usable_when_the_operator_starts_without_its_directory() -> Re
 }
 
 #[test]
+fn words_of_a_chart_steer_no_terminal_wherever_they_are_told() -> Result<()> {
+    // As a title and an erased screen, in either spelling of the escape.
+    const FAILS: &str = r#"{{ if ne .Release.Namespace "default" }}{{ fail "\u001b]0;owned\u0007\u001b[2J\u009b31mset a region" }}{{ end }}"#;
+    const TOLD: &str = "]0;owned [2J 31mset a region";
+    journey(async |journey| {
+        let failing = StackSource::harbor("v1")?;
+        failing.write("cluster-class/templates/region.yaml", FAILS)?;
+        journey.releases.publish_stack(&failing.path(), "v1")?;
+        journey.operate().await?;
+        journey.stack("harbor", json!({ "autoSubscribe": true })).await?;
+        let told = |release: &ClusterStackRelease| {
+            says(
+                release,
+                ConditionType::HelmChartTemplated,
+                "TemplateNewClusterStackFailed",
+                TOLD,
+            )
+        };
+        let tag = harbor_tag("v1");
+        let release = journey
+            .until_release(&tag, "told in the words of the chart", told)
+            .await?;
+        let told = |stack: &ClusterStack| {
+            let mut summary = stack.status.iter().flat_map(|status| &status.summary);
+            summary.any(|row| row.message.as_deref().is_some_and(|message| message.contains(TOLD)))
+        };
+        let stack = journey.until_stack("harbor", "telling it too", told).await?;
+        let mut texts = vec![format!("{:#?}", stack.status), format!("{:#?}", release.status)];
+        // Debugging escapes what steers: whatever is escaped was there.
+        for (_, _, note) in journey.events_of(&release).await? {
+            texts.push(format!("{note:?}"));
+        }
+        texts.push(fs::read_to_string(journey.operator()?.log())?);
+        assert!(
+            texts.iter().filter(|text| text.contains(TOLD)).count() >= 3,
+            "{texts:#?}"
+        );
+        for text in texts {
+            let steers = ["\\u{1b}", "\\u{7}", "\\u{9b}", "\\u001b", "\\u0007", "\u{1b}", "\u{9b}"];
+            assert!(steers.iter().all(|steers| !text.contains(steers)), "{text}");
+        }
+        Ok(())
+    })
+}
+
+#[test]
 fn a10_f43_the_words_of_a_chart_that_fails_are_in_the_status_and_a_later_release_recovers() -> Result<()> {
     journey(async |journey| {
         let failing = StackSource::harbor("v1")?;
