@@ -79,7 +79,9 @@ async fn work_on(
     part_of: String,
     memory: Arc<Mutex<ReleaseMemory>>,
 ) -> Option<Duration> {
-    lock(&memory).hear(Wishes::of(&release));
+    if lock(&memory).hear(Wishes::of(&release)) {
+        context.sources.request(&release);
+    }
     for _ in 0..ROUNDS {
         let sight = look(context, &release, &part_of, &memory).await?;
         let plan = decide(context, &sight.observed);

@@ -235,6 +235,15 @@ impl Sources {
         }
     }
 
+    /// Has tried now what is in the way of a release, as far as that is with its source.
+    pub(crate) fn request(&self, release: &ClusterStackRelease) {
+        let namespace = release.namespace().unwrap_or_default();
+        let follower = self.follower(release.spec.source.as_ref(), &namespace);
+        if let (Ok(Follower::Remote(follower)), Ok(tag)) = (follower, release.name_any().parse()) {
+            follower.request(&tag);
+        }
+    }
+
     /// Whoever could not read what was handed out says so: it is held against its digest again before anybody gets it.
     pub(crate) fn doubt(&self, tag: &ReleaseTag, digest: Digest) {
         for Following { follower, .. } in lock(&self.followers).values() {

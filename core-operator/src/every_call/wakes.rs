@@ -141,3 +141,36 @@ fn a_stack_whose_release_is_given_to_another_one_tells_it() {
     assert!(waits(&server, "harbor", "second"));
     assert!(!waits(&server, "second", "harbor"));
 }
+
+/// How often the files of a release were asked for in vain, as its status tells.
+fn attempts(server: &Server) -> u32 {
+    let release = server.find("ClusterStackRelease", TAG);
+    let told = release["status"]["conditions"].to_string();
+    let words: Vec<&str> = told.split(' ').collect();
+    let times = words.windows(2).find(|pair| pair[1].starts_with("times"));
+    let number = times.and_then(|pair| pair[0].parse().ok());
+    number.unwrap_or_else(|| panic!("it is not told: {release:#}"))
+}
+
+#[test]
+fn whoever_asks_for_a_release_or_for_its_stack_has_a_download_tried_that_waits() {
+    operator_kit::client::install_crypto();
+    let server = begin(None);
+    let flags = ["--allow-source-network=127.0.0.0/8"];
+    operated_with(&server, RELEASES.path(), &flags, async |_| {
+        server.apply(&template("small"));
+        let mut stack = stack(&["v1"]);
+        // Nobody listens there.
+        stack["spec"]["source"] = json!({ "http": { "url": "https://127.0.0.1:1/index.json" } });
+        server.apply(&stack);
+        // By now it is tried every quarter of an hour.
+        sleep(20 * LONG).await;
+        for (kind, name) in [("ClusterStackRelease", TAG), ("ClusterStack", "harbor")] {
+            let before = attempts(&server);
+            let wish = json!({ "metadata": { "annotations": { crds::labels::REQUESTED_AT: "now" } } });
+            server.merge(kind, name, &wish);
+            sleep(Duration::from_mins(1)).await;
+            assert!(attempts(&server) > before, "{kind}: {before} times and no more");
+        }
+    });
+}

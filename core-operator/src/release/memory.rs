@@ -89,20 +89,20 @@ impl ReleaseMemory {
     }
 
     /// Who asks for something wants to see what becomes of it now: waits after failures and fights end. A wish that is taken back asks for
-    /// nothing.
-    pub(crate) fn hear(&mut self, wishes: Wishes) {
+    /// nothing. Gives whether there is a wish that was not heard before.
+    pub(crate) fn hear(&mut self, wishes: Wishes) -> bool {
         let new = |now: &Option<String>, before: &Option<String>| now.is_some() && now != before;
         let heard = new(&wishes.requested_at, &self.wishes.requested_at)
             || new(&wishes.approved_loss, &self.wishes.approved_loss);
         self.wishes = wishes;
-        if !heard {
-            return;
+        if heard {
+            self.unrendered = None;
+            for object in self.objects.values_mut() {
+                object.failure = None;
+                object.reversals.clear();
+            }
         }
-        self.unrendered = None;
-        for object in self.objects.values_mut() {
-            object.failure = None;
-            object.reversals.clear();
-        }
+        heard
     }
 }
 
@@ -182,7 +182,7 @@ mod tests {
         ] {
             let reversals = &mut memory.objects.entry(key.clone()).or_default().reversals;
             reversals.push(Timestamp::UNIX_EPOCH);
-            memory.hear(wish.clone());
+            assert_eq!(memory.hear(wish.clone()), ends, "{wish:?}");
             assert_eq!(memory.objects[&key].reversals.is_empty(), ends, "{wish:?}");
         }
     }

@@ -119,7 +119,8 @@ impl RemoteFollower {
         is_without(&lock(&self.listing), tag)
     }
 
-    /// Takes what a stack wants. A request is answered by asking once, and a shorter interval by asking at once too.
+    /// Takes what a stack wants. A request is answered by asking once, also for what did not come so far; a
+    /// shorter interval by asking at once too.
     pub(super) fn wish(&self, stack: &str, wish: Wish) {
         let before = self.interval();
         let mut wishes = lock(&self.wishes);
@@ -130,10 +131,16 @@ impl RemoteFollower {
         drop(wishes);
         if is_new_request {
             self.is_requested.store(true, Ordering::Relaxed);
+            lock(&self.memory).request_all();
         }
         if is_new_request || is_shorter {
             self.asked.notify_one();
         }
+    }
+
+    /// Has tried now what is in the way of a release.
+    pub(super) fn request(&self, tag: &ReleaseTag) {
+        lock(&self.memory).request(tag);
     }
 
     /// Forgets all other releases, ends their downloads, and forgets what other stacks wanted.
@@ -229,16 +236,17 @@ impl RemoteFollower {
             return memory.obstacle(tag);
         }
         let end = self.end.child_token();
-        let (follower, wanted) = (Arc::clone(self), tag.clone());
+        let requested = Arc::<Notify>::default();
+        let (follower, wanted, heard) = (Arc::clone(self), tag.clone(), Arc::clone(&requested));
         self.tasks.start(Task::Download, end.clone(), move || {
-            Arc::clone(&follower).bring(wanted.clone(), pinned)
+            Arc::clone(&follower).bring(wanted.clone(), pinned, Arc::clone(&heard))
         });
-        memory.begin(tag, end.drop_guard());
+        memory.begin(tag, requested, end.drop_guard());
         None
     }
 
     /// Brings a release, however often it takes.
-    async fn bring(self: Arc<Self>, tag: ReleaseTag, pinned: Option<Digest>) {
+    async fn bring(self: Arc<Self>, tag: ReleaseTag, pinned: Option<Digest>, requested: Arc<Notify>) {
         let (mut since, mut failures) = (None, 0_u32);
         loop {
             let span = tracing::info_span!("download", source = %self.connect.described(), release = %tag);
@@ -259,21 +267,35 @@ impl RemoteFollower {
                 attempts: failures,
                 next: now.checked_add(wait).ok(),
             };
-            let Trouble { class, message, .. } = trouble;
-            let obstacle = Obstacle { class, message, outage };
+            let obstacle = Obstacle {
+                class: trouble.class,
+                message: trouble.message.clone(),
+                outage,
+            };
             lock(&self.memory).meet(&tag, obstacle);
             self.tell(SourceChange::of_tag(&tag));
-            // What the source did not have it may have by now; what went wrong with what it has takes its time.
-            let has_answered = async {
-                self.answered.notified().await;
-                if class != ErrorClass::Waiting {
-                    pending::<()>().await;
-                }
-            };
-            tokio::select! {
-                () = time::sleep(wait) => {}
-                () = has_answered => {}
+            self.pause(wait, &trouble, &requested).await;
+        }
+    }
+
+    /// Waits until it is time to try again what failed, or somebody asks for that. The time that the source named is waited for all the same.
+    async fn pause(&self, wait: Duration, trouble: &Trouble, requested: &Notify) {
+        let told = Instant::now() + trouble.retry_after.unwrap_or_default();
+        let is_requested = async {
+            requested.notified().await;
+            time::sleep_until(told).await;
+        };
+        // What the source did not have it may have by now; what went wrong with what it has takes its time.
+        let has_answered = async {
+            self.answered.notified().await;
+            if trouble.class != ErrorClass::Waiting {
+                pending::<()>().await;
             }
+        };
+        tokio::select! {
+            () = time::sleep(wait) => {}
+            () = is_requested => {}
+            () = has_answered => {}
         }
     }
 

@@ -7,6 +7,7 @@ use crds::names::ReleaseTag;
 use planning::outage::Outage;
 use release::source::ListedRelease;
 use release::{Digest, ErrorClass, Evidence, Release};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
 
@@ -32,6 +33,8 @@ pub(super) struct Obstacle {
 struct Coming {
     /// What was in the way when it was tried last, if something was.
     obstacle: Option<Obstacle>,
+    /// Somebody wants it tried now.
+    requested: Arc<Notify>,
     /// What ends the download with this value.
     _download: DropGuard,
 }
@@ -40,6 +43,8 @@ struct Coming {
 struct Search {
     /// What was in the way when it was tried last, if something was.
     trouble: Option<String>,
+    /// Somebody wants it tried now.
+    requested: Arc<Notify>,
     /// What ends it with this value.
     _end: DropGuard,
 }
@@ -75,6 +80,15 @@ impl Entry {
     /// Whether something that the source has shown was not good enough.
     fn is_refused(&self) -> bool {
         self.shown.values().any(Showing::is_refused)
+    }
+
+    fn request(&self) {
+        let download = self.coming.as_ref().map(|coming| &coming.requested);
+        let search = self.search.as_ref().map(|search| &search.requested);
+        download
+            .into_iter()
+            .chain(search)
+            .for_each(|requested| requested.notify_one());
     }
 }
 
@@ -119,10 +133,11 @@ impl Memory {
         self.entries.get(tag)?.coming.as_ref()?.obstacle.clone()
     }
 
-    /// A download begins.
-    pub(super) fn begin(&mut self, tag: &ReleaseTag, download: DropGuard) {
+    /// A download begins, which is told when somebody wants it tried now.
+    pub(super) fn begin(&mut self, tag: &ReleaseTag, requested: Arc<Notify>, download: DropGuard) {
         self.entries.entry(tag.clone()).or_insert_with(Entry::new).coming = Some(Coming {
             obstacle: None,
+            requested,
             _download: download,
         });
     }
@@ -192,11 +207,12 @@ impl Memory {
         self.entries.get(tag)?.search.as_ref()?.trouble.clone()
     }
 
-    /// A search for signatures begins.
-    pub(super) fn begin_search(&mut self, tag: &ReleaseTag, end: DropGuard) {
+    /// A search for signatures begins, which is told when somebody wants it tried now.
+    pub(super) fn begin_search(&mut self, tag: &ReleaseTag, requested: Arc<Notify>, end: DropGuard) {
         if let Some(entry) = self.entries.get_mut(tag) {
             entry.search = Some(Search {
                 trouble: None,
+                requested,
                 _end: end,
             });
         }
@@ -214,6 +230,17 @@ impl Memory {
         if let Some(entry) = self.entries.get_mut(tag) {
             entry.search = None;
         }
+    }
+
+    /// Somebody wants to see now what becomes of a release: what failed before is tried again. A request that comes while it is being tried
+    /// is for one try more, if that one fails.
+    pub(super) fn request(&self, tag: &ReleaseTag) {
+        self.entries.get(tag).into_iter().for_each(Entry::request);
+    }
+
+    /// The same for all releases.
+    pub(super) fn request_all(&self) {
+        self.entries.values().for_each(Entry::request);
     }
 
     /// The tags that the source has to be asked for, to know whether they were moved: those of which something is here and the list says that

@@ -2,15 +2,14 @@
 //!
 //! What was good is not asked for again: a source that is away, or has lost a signature, takes nothing away from what was verified.
 
-use std::future::pending;
 use std::sync::Arc;
 
 use crds::names::ReleaseTag;
 use planning::polling::next_poll;
 use release::source::Resolved;
 use release::store::Origin;
-use release::{Digest, ErrorClass, Evidence};
-use tokio::time;
+use release::{Digest, Evidence};
+use tokio::sync::Notify;
 use tracing::Instrument;
 
 use super::super::opened::Signatures;
@@ -74,14 +73,15 @@ impl RemoteFollower {
             return memory.search_trouble(tag);
         }
         let end = self.end.child_token();
-        let search = Arc::clone(self).search(tag.clone(), digest);
+        let requested = Arc::<Notify>::default();
+        let search = Arc::clone(self).search(tag.clone(), digest, Arc::clone(&requested));
         tokio::spawn(end.clone().run_until_cancelled_owned(search));
-        memory.begin_search(tag, end.drop_guard());
+        memory.begin_search(tag, requested, end.drop_guard());
         None
     }
 
     /// Looks for signatures, however often it takes.
-    async fn search(self: Arc<Self>, tag: ReleaseTag, digest: Digest) {
+    async fn search(self: Arc<Self>, tag: ReleaseTag, digest: Digest, requested: Arc<Notify>) {
         for failures in 1_u32.. {
             let span = tracing::info_span!("search signatures", source = %self.connect.described(), release = %tag);
             let trouble = match self.search_once(&tag, digest).instrument(span).await {
@@ -94,18 +94,9 @@ impl RemoteFollower {
             };
             let spread = spread(&format!("{tag} signatures"), failures);
             let wait = next_poll(self.interval(), failures, trouble.retry_after, spread);
-            lock(&self.memory).trouble_search(&tag, trouble.message);
+            lock(&self.memory).trouble_search(&tag, trouble.message.clone());
             self.tell(SourceChange::of_tag(&tag));
-            let has_answered = async {
-                self.answered.notified().await;
-                if trouble.class != ErrorClass::Waiting {
-                    pending::<()>().await;
-                }
-            };
-            tokio::select! {
-                () = time::sleep(wait) => {}
-                () = has_answered => {}
-            }
+            self.pause(wait, &trouble, &requested).await;
         }
     }
 

@@ -28,6 +28,10 @@ struct Faraway {
     is_down: AtomicBool,
     lists: AtomicU64,
     resolves: AtomicU64,
+    /// When it was asked for a release last.
+    resolved_at: Mutex<Option<Instant>>,
+    /// For how long it allows no more requests.
+    limit: Mutex<Option<Duration>>,
     /// How often it was asked for signatures.
     looks: AtomicU64,
     /// One permit for each time.
@@ -51,6 +55,8 @@ impl Faraway {
             is_down: AtomicBool::new(false),
             lists: AtomicU64::new(0),
             resolves: AtomicU64::new(0),
+            resolved_at: Mutex::default(),
+            limit: Mutex::default(),
             looks: AtomicU64::new(0),
             begun: Semaphore::new(0),
             gate: RwLock::default(),
@@ -67,6 +73,12 @@ impl Faraway {
         assert!(panics.is_err(), "planned for this test");
         if self.is_down.load(Ordering::Relaxed) {
             return Err(SourceError::Stopped);
+        }
+        if let Some(wait) = *lock(&self.limit) {
+            return Err(SourceError::RateLimited {
+                place: "faraway".to_owned(),
+                wait,
+            });
         }
         if self.repeats.load(Ordering::Relaxed) {
             return Err(SourceError::Denied {
@@ -114,6 +126,7 @@ impl ReleaseSource for Faraway {
 
     fn resolve<'a>(&'a self, tag: &'a ReleaseTag) -> SourceFuture<'a, Resolved> {
         self.resolves.fetch_add(1, Ordering::Relaxed);
+        *lock(&self.resolved_at) = Some(Instant::now());
         Box::pin(async {
             self.answer()?;
             self.resolved(tag).await
@@ -408,6 +421,102 @@ async fn download_that_does_not_come_is_told_with_its_beginning_and_ends_by_itse
     assert!(wait(&later) >= SignedDuration::from_mins(15), "{later:?}");
     faraway.is_down.store(false, Ordering::Relaxed);
     process.until_here(None).await;
+}
+
+/// When the source was asked for the release next.
+async fn next_resolve(faraway: &Faraway) -> Instant {
+    let asked = || faraway.resolves.load(Ordering::Relaxed);
+    let before = asked();
+    let is_asked = async {
+        while asked() == before {
+            // Less than this is no wait.
+            time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let patience = 100 * UNWISHED;
+    time::timeout(patience, is_asked).await.expect("it is asked again");
+    lock(&faraway.resolved_at).expect("it was asked")
+}
+
+/// A process whose download of the release has failed so often that it waits for a quarter of an hour.
+async fn waiting(faraway: &Arc<Faraway>, cache: &TempDir) -> Process {
+    faraway.is_down.store(true, Ordering::Relaxed);
+    let mut process = Process::start(faraway, cache.path());
+    let has_long_wait =
+        |opened: &Opened<Found>| matches!(opened, Opened::Missing { outage: Some(outage), .. } if outage.attempts > 8);
+    process.until(None, has_long_wait).await;
+    process
+}
+
+#[tokio::test(start_paused = true)]
+async fn download_that_failed_is_tried_again_at_once_by_request_of_its_release_or_of_a_stack() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    let mut process = waiting(&faraway, &cache).await;
+    let other = "docker-harbor-1-34-v2".parse().unwrap();
+    let ask_for = |tag: &ReleaseTag| process.follower.request(tag);
+    let ask_as = |stack| process.follower.wish(stack, wish(UNWISHED, Some("now")));
+    let asks: [(&dyn Fn(), bool); 6] = [
+        (&|| ask_for(&tag()), true),
+        (&|| ask_for(&other), false),
+        (&|| ask_as("fleet/harbor"), true),
+        // It was answered.
+        (&|| ask_as("fleet/harbor"), false),
+        (&|| ask_as("fleet/ferry"), true),
+        (&|| ask_for(&tag()), true),
+    ];
+    for (number, (ask, is_heard)) in asks.into_iter().enumerate() {
+        let asked = Instant::now();
+        ask();
+        let waited = next_resolve(&faraway).await - asked;
+        assert_eq!(waited < Duration::from_secs(1), is_heard, "ask {number}: {waited:?}");
+    }
+    faraway.is_down.store(false, Ordering::Relaxed);
+    process.follower.request(&tag());
+    let asked = Instant::now();
+    process.until_here(None).await;
+    let waited = lock(&faraway.resolved_at).unwrap() - asked;
+    assert!(waited < Duration::from_secs(1), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_that_the_source_named_is_waited_for_whoever_asks() {
+    const NAMED: Duration = Duration::from_mins(40);
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    let process = waiting(&faraway, &cache).await;
+    *lock(&faraway.limit) = Some(NAMED);
+    faraway.is_down.store(false, Ordering::Relaxed);
+    process.follower.request(&tag());
+    let told = next_resolve(&faraway).await;
+    for minute in 0..30 {
+        process.follower.request(&tag());
+        process
+            .follower
+            .wish(&format!("fleet/{minute}"), wish(UNWISHED, Some("now")));
+        time::sleep(Duration::from_mins(1)).await;
+    }
+    let waited = next_resolve(&faraway).await - told;
+    // Without a request it is a little more, so that not all come together.
+    assert!((NAMED..NAMED + Duration::from_secs(1)).contains(&waited), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn search_for_signatures_that_failed_is_tried_again_at_once_by_request() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    sign(&root);
+    let faraway = Faraway::new(root.path());
+    let pinned = Process::start(&faraway, cache.path()).until_here(None).await;
+    faraway.is_down.store(true, Ordering::Relaxed);
+    let process = Process::verifying(&faraway, cache.path());
+    process.follower.open(&tag(), Some(pinned), true).await;
+    // By now it is tried every quarter of an hour.
+    time::sleep(12 * UNWISHED).await;
+    next_resolve(&faraway).await;
+    let asked = Instant::now();
+    process.follower.wish("fleet/harbor", wish(UNWISHED, Some("now")));
+    let waited = next_resolve(&faraway).await - asked;
+    assert!(waited < Duration::from_secs(1), "{waited:?}");
 }
 
 #[tokio::test(start_paused = true)]
