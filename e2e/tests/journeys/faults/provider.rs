@@ -138,6 +138,43 @@ fn synced(stack: &ClusterStack) -> Option<(String, String)> {
     Some((condition.reason.clone()?, condition.message.clone()?))
 }
 
+/// Since when a stack and its release wait for their provider.
+fn since(stack: &ClusterStack, release: &ClusterStackRelease) -> Result<[Timestamp; 2]> {
+    let conditions = stack.status.as_ref().map(|status| status.conditions.as_slice());
+    let synced = find(
+        conditions.unwrap_or_default(),
+        ConditionType::ProviderClusterStackReleasesSynced,
+    );
+    let synced = synced.context("the stack tells nothing")?;
+    let provided = provider_condition(release).context("the release tells nothing")?;
+    Ok([synced.last_transition_time.0, provided.last_transition_time.0])
+}
+
+/// Waits until a stack and its release tell what is missing, and again after a restart: they do so since when they did before.
+async fn since_when_is_told_also_after_a_restart(
+    journey: &mut Journey,
+    tag: &str,
+    missing: impl Fn(&ClusterStack) -> bool,
+    waits_for_it: impl Fn(&ClusterStackRelease) -> bool,
+) -> Result<()> {
+    let release = journey.until_release(tag, "waiting for it", &waits_for_it).await?;
+    let stack = journey.until_stack("harbor", "told of it", &missing).await?;
+    let before = since(&stack, &release)?;
+    // Times are told to the second.
+    eventually(SOON, "another second", async || {
+        let latest = before.iter().max().copied().unwrap_or_default();
+        anyhow::ensure!(Timestamp::now().as_second() > latest.as_second(), "it is {latest}");
+        Ok(())
+    })
+    .await?;
+    journey.restart_operator().await?;
+    let stack = journey.ask_stack("harbor", "look").await?;
+    let release = journey.ask_release(tag, "look").await?;
+    anyhow::ensure!(missing(&stack) && waits_for_it(&release), "{stack:#?} {release:#?}");
+    assert_eq!(since(&stack, &release)?, before);
+    Ok(())
+}
+
 #[test]
 fn a4_f25_a_release_is_usable_while_its_provider_says_so_and_repeats_its_words() -> Result<()> {
     journey(async |journey| {
@@ -368,14 +405,12 @@ fn a4_a_missing_template_is_explained_and_taken_when_it_is_there() -> Result<()>
                 reason == "ProviderTemplateNotFound" && message.contains("provider template could not be found")
             })
         };
-        journey
-            .until_stack("harbor", "told that the template is missing", missing)
-            .await?;
-        journey
-            .until_release(&tag, "waiting for the provider", |release| {
-                waits(release, "ProcessOngoing", "does not exist yet")
-            })
-            .await?;
+        let waits_for_it = |release: &ClusterStackRelease| waits(release, "ProcessOngoing", "does not exist yet");
+        since_when_is_told_also_after_a_restart(journey, &tag, missing, waits_for_it).await?;
+        let provider = Provider {
+            journey,
+            kind: "DredgerRelease",
+        };
         provider.template(json!({ "images": [] })).await?;
         provider.object(&tag, &json!({ "images": [] })).await?;
         journey
@@ -403,18 +438,18 @@ fn a4_a_missing_kind_is_waited_for_and_noticed_when_it_is_there() -> Result<()> 
                     && message.contains("TenderReleaseTemplate.infrastructure.clusterstack.x-k8s.io")
             })
         };
-        journey
-            .until_stack("harbor", "told that the kind is missing", missing)
-            .await?;
-        journey
-            .until_release(&tag, "waiting for the kind", |release| {
-                waits(
-                    release,
-                    "KindNotFound",
-                    "TenderRelease.infrastructure.clusterstack.x-k8s.io",
-                )
-            })
-            .await?;
+        let waits_for_it = |release: &ClusterStackRelease| {
+            waits(
+                release,
+                "KindNotFound",
+                "TenderRelease.infrastructure.clusterstack.x-k8s.io",
+            )
+        };
+        since_when_is_told_also_after_a_restart(journey, &tag, missing, waits_for_it).await?;
+        let provider = Provider {
+            journey,
+            kind: "TenderRelease",
+        };
         provider.install().await?;
         provider.template(json!({ "images": [] })).await?;
         provider.object(&tag, &json!({ "images": [] })).await?;
