@@ -295,7 +295,7 @@ fn what_a_process_had_under_way_when_it_was_stopped_past_its_lease_does_no_harm(
             template(journey, deleted).await?.uid() != first_template,
             "it was not deleted"
         );
-        arrive(journey, late, new, &tags).await?;
+        arrive(journey, late, (new, &paused.user), &tags).await?;
 
         // And who wrote it finds out that its time is over, before it writes anything else.
         let woken = journey.mark().await?;
@@ -340,8 +340,8 @@ async fn done_by_others(journey: &Journey, stacks: [&str; 3]) -> Result<[String;
     Ok(tags)
 }
 
-/// Lets what was held arrive, and sees what becomes of it.
-async fn arrive(journey: &Journey, late: LateWrites, new: &str, tags: &[String; 3]) -> Result<()> {
+/// Lets what this user has written arrive, and sees what becomes of it.
+async fn arrive(journey: &Journey, late: LateWrites, (new, late_user): (&str, &str), tags: &[String; 3]) -> Result<()> {
     let (before, written) = (identities(journey, tags).await?, template(journey, new).await?);
     ensure!(
         certified(&written) == Some(&json!("changed.example.org")),
@@ -355,6 +355,7 @@ async fn arrive(journey: &Journey, late: LateWrites, new: &str, tags: &[String; 
         late.deletion.deliver().await? == StatusCode::CONFLICT,
         "a deletion from the past"
     );
+    let delivered = journey.mark().await?;
     ensure!(
         late.apply.deliver().await? == StatusCode::OK,
         "nothing refuses an apply"
@@ -370,6 +371,14 @@ async fn arrive(journey: &Journey, late: LateWrites, new: &str, tags: &[String; 
         Ok(())
     })
     .await?;
+    // In one pass: it was overwritten once, and whoever looks again finds nothing to do.
+    journey.ask_release(&tags[1], "after the late apply").await?;
+    let events = journey.control_plane().audit_log().since(delivered).await?.writes();
+    let name = template_of(new);
+    let of_it = |event: &AuditEvent| event.object.as_ref().is_some_and(|object| object.name == name);
+    let applies = events.filter(of_it);
+    let is_late: Vec<bool> = applies.iter().map(|event| event.user == late_user).collect();
+    ensure!(is_late == [true, false], "{applies:#?}");
     ensure!(identities(journey, tags).await? == before, "an object was lost");
     Ok(())
 }
