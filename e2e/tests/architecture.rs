@@ -499,11 +499,17 @@ impl Source {
             .any(|parts| parts == ("src".as_ref(), "bin".as_ref()))
     }
 
-    /// Lines up to the tests at the end; a file of tests has none.
+    /// Lines without items that are compiled for tests only; a file of tests has none.
     fn without_tests(&self) -> impl Iterator<Item = (usize, &str)> {
-        let tests = self.is_test();
+        let is_test = self.is_test();
+        let mut of_tests = false;
         let lines = self.text.lines().enumerate().map(|(index, line)| (index + 1, line));
-        lines.take_while(move |(_, line)| !tests && !line.starts_with("#[cfg(test)]"))
+        lines.filter(move |(_, line)| {
+            of_tests |= line.starts_with("#[cfg(test)]");
+            let is_counted = !is_test && !of_tests;
+            of_tests &= !ends_item(line);
+            is_counted
+        })
     }
 
     /// The same without comments.
@@ -537,6 +543,27 @@ impl Source {
     fn at(&self, line: usize, what: &str) -> String {
         format!("{}:{line}: {what}", self.path.display())
     }
+}
+
+/// Whether an item at the beginning of a line ends with this one. Formatted code closes it there.
+fn ends_item(line: &str) -> bool {
+    let is_first = line.starts_with(['}', ')', ']']) || line.starts_with(char::is_alphabetic);
+    is_first && line.ends_with(['}', ';'])
+}
+
+#[test]
+fn only_items_for_tests_are_left_out_whatever_follows_them() {
+    let source = Source {
+        path: PathBuf::from("core-operator/src/one.rs"),
+        text: "//! One.\n\n#[cfg(test)]\nmod tests;\nmod two;\n#[cfg(test)]\n#[path = \"x.rs\"]\npub(crate) mod three;\n\n#[cfg(test)]\n\
+               mod four {\n    fn five() {\n    }\n}\n\nfn six(\n    seven: u8,\n) {\n    eight();\n}\n#[cfg(test)]\nfn nine(\n    ten: u8,\n) {\n    \
+               eleven();\n}\n#[cfg(test)]\nimpl Twelve {}\n#[cfg(test)]\nconst THIRTEEN: [u8; 1] = [\n    1,\n];\nconst FOURTEEN: u8 = 1;\n"
+            .to_owned(),
+    };
+    let left: Vec<&str> = source.without_tests().map(|(_, line)| line).collect();
+    let expected = "//! One.\n\nmod two;\n\n\nfn six(\n    seven: u8,\n) {\n    eight();\n}\nconst FOURTEEN: u8 = 1;";
+    assert_eq!(left.join("\n"), expected);
+    assert_eq!(source.functions().collect::<Vec<_>>(), [(16, 1)]);
 }
 
 fn all_sources() -> Vec<Source> {
