@@ -56,12 +56,16 @@ impl Attack {
         })
     }
 
-    async fn on_github(words: &'static str, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Result<Self> {
+    async fn on_github(
+        name: &'static str,
+        words: &'static str,
+        reply: impl Fn(&str) -> Reply + Send + Sync + 'static,
+    ) -> Result<Self> {
         let server = HostileServer::start(reply).await?;
         let api = format!("http://{}", server.place());
         let source = json!({ "github": { "owner": "kaas", "repository": "stacks", "apiUrl": api } });
         Ok(Self {
-            name: "pages-of-github",
+            name,
             source,
             words,
             server,
@@ -111,6 +115,14 @@ fn page_of_github(target: &str) -> Reply {
     Reply::answer("200 OK", &["content-type: application/json", &link], body.as_bytes())
 }
 
+/// As many releases as there is room for in an answer that is still read: half a million.
+fn dense_page() -> Vec<u8> {
+    const ROOM: usize = 16 << 20;
+    let release = br#"{"tag_name":"a","assets":[]},"#;
+    let releases = release.repeat(ROOM / release.len() - 1);
+    [b"[", releases.as_slice(), br#"{"tag_name":"a"}]"#].concat()
+}
+
 /// A page of a few tags, behind which there is always another.
 fn page_of_a_registry(target: &str) -> Reply {
     let last = number(target, "last");
@@ -135,7 +147,7 @@ fn bomb() -> Result<Vec<u8>> {
 
 /// Whoever asks such a source for its releases gets none.
 async fn on_lists() -> Result<Vec<Attack>> {
-    let bomb = bomb()?;
+    let (bomb, dense) = (bomb()?, dense_page());
     let circle = |target: &str| {
         let next = format!("location: /stacks/index.json?{}", target.len());
         Reply::answer("302 Found", &[&next], b"")
@@ -175,7 +187,11 @@ async fn on_lists() -> Result<Vec<Attack>> {
         .await?,
         Attack::on_index("dripping-list", "within 60 seconds", |_| Reply::Drips(ok(&[]))).await?,
         Attack::on_index("silence", "within 30 seconds", |_| Reply::Silence).await?,
-        Attack::on_github("has more than", page_of_github).await?,
+        Attack::on_github("pages-of-github", "has more than", page_of_github).await?,
+        Attack::on_github("dense-page", "more than the 100 entries of a page", move |_| {
+            Reply::answer("200 OK", &["content-type: application/json"], &dense)
+        })
+        .await?,
         Attack::on_registry("tags", page_of_a_registry).await?,
     ])
 }
