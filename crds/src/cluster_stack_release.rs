@@ -107,6 +107,10 @@ pub struct ClusterStackReleaseStatus {
     pub kubernetes_version: Option<String>,
     /// Whether the release can be used. Goes back to false when something breaks.
     pub ready: bool,
+    /// What the annotation clusterstack.x-k8s.io/approve-prune said when it approved a deletion, until the last of those objects is gone: it goes
+    /// on after an interruption. With another value there the approval is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved_prune: Option<String>,
     /// The value of the annotation clusterstack.x-k8s.io/requestedAt that was answered last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,

@@ -47,6 +47,9 @@ pub struct Resource {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub left: Option<Left>,
+    /// Whether the object left the release and its deletion is approved, by the digest in approvedPrune of the status.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub prune_approved: bool,
 }
 
 /// Why an object is left otherwise than its release wants it.

@@ -183,6 +183,12 @@ impl AuditEvents {
     }
 }
 
+impl From<Vec<AuditEvent>> for AuditEvents {
+    fn from(events: Vec<AuditEvent>) -> Self {
+        Self { events }
+    }
+}
+
 impl std::ops::Deref for AuditEvents {
     type Target = [AuditEvent];
 

@@ -98,6 +98,33 @@ impl Releases {
 /// the namespace is another one.
 pub const FAILS_IN_USE: &str = "{{- if ne .Release.Namespace \"default\" }}\n{{ fail \"set a region\" }}\n{{- end }}\n";
 
+/// The kinds of the objects of [`StackSource::with_extras`], in the order in which they are pruned.
+pub const EXTRA_KINDS: [(&str, &str); 2] = [
+    ("infrastructure.cluster.x-k8s.io/v1beta1", "DockerMachineTemplate"),
+    ("v1", "ConfigMap"),
+];
+
+/// What makes them.
+const EXTRAS: &str = r"{{- range until (int .Values.extras) }}
+---
+apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
+kind: DockerMachineTemplate
+metadata:
+  name: extra-{{ . }}
+spec:
+  template:
+    spec:
+      customImage: registry.example.com/extra:{{ . }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: extra-{{ . }}
+data:
+  number: {{ . | quote }}
+{{- end }}
+";
+
 /// The source of a stack, to be changed and packed.
 #[derive(Debug)]
 pub struct StackSource {
@@ -110,6 +137,16 @@ impl StackSource {
         let folder = tempfile::tempdir().context("failed to make a folder")?;
         copy(&harbor_folder(version), &folder.path().join("stack"))?;
         Ok(Self { folder })
+    }
+
+    /// Our own stack with so many further objects of each of the [`EXTRA_KINDS`], named `extra-` and a number.
+    pub fn with_extras(count: usize) -> Result<Self> {
+        const VALUES: &str = "cluster-class/values.yaml";
+        let source = Self::harbor("v1")?;
+        source.write("cluster-class/templates/extras.yaml", EXTRAS)?;
+        let values = fs::read_to_string(source.path().join(VALUES)).context("failed to read the values")?;
+        source.write(VALUES, &format!("{values}\nextras: {count}\n"))?;
+        Ok(source)
     }
 
     /// Replaces a file, or adds it; the path is relative to the stack's folder.

@@ -4,6 +4,7 @@
 //! a file, an environment or an API server; the time is an argument, and so is everything that was seen.
 
 pub mod admission;
+mod approval;
 mod contest;
 pub mod digest;
 pub mod election;

@@ -110,6 +110,7 @@ fn flaws_of(stack: &ClusterStack, ready: &BTreeSet<String>) -> Vec<String> {
 
 /// Fails with everything that an operator did and must not, whatever it knew:
 /// - a status written without the resourceVersion that was read: a late writer would win;
+/// - a status that calls a release ready though one of its rows is not in place;
 /// - an object made that no status had listed before: after a crash nobody would know of it;
 /// - an object deleted that no status had ever listed, or without naming its uid.
 pub fn history(events: &AuditEvents) -> Result<()> {
@@ -144,8 +145,8 @@ pub fn history(events: &AuditEvents) -> Result<()> {
                 {
                     wrong.push(format!("{what}: a status without the version that was read"));
                 }
-                let rows = body.pointer("/status/resources").and_then(Value::as_array);
-                for row in rows.into_iter().flatten().filter(|_| done || unknown) {
+                wrong.extend(boasts(&body).into_iter().map(|boast| format!("{what}: {boast}")));
+                for row in rows(&body).filter(|_| done || unknown) {
                     let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
                     listed
                         .entry((plural(&text("kind")), text("name")))
@@ -176,8 +177,78 @@ pub fn history(events: &AuditEvents) -> Result<()> {
     Ok(())
 }
 
+/// What a status calls ready though its own rows say that it is not.
+fn boasts(body: &Value) -> Vec<String> {
+    let conditions = body.pointer("/status/conditions").and_then(Value::as_array);
+    let mut conditions = conditions.into_iter().flatten();
+    let is_ready = body.pointer("/status/ready") == Some(&Value::Bool(true))
+        || conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
+    // What is left otherwise on purpose stands.
+    let is_in_place = |row: &Value| row["health"] != "Failed" && (row["status"] == "synced" || !row["left"].is_null());
+    let missing = rows(body).filter(|row| is_ready && !is_in_place(row));
+    missing
+        .map(|row| format!("ready, and {} {} is not in place", row["kind"], row["name"]))
+        .collect()
+}
+
+fn rows(body: &Value) -> impl Iterator<Item = &Value> {
+    let rows = body.pointer("/status/resources").and_then(Value::as_array);
+    rows.into_iter().flatten()
+}
+
 /// As English has it.
 fn plural(kind: &str) -> String {
     let end = if kind.ends_with('s') { "es" } else { "s" };
     format!("{}{end}", kind.to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::audit::ObjectReference;
+
+    /// A release writes a status with one row.
+    fn written(status: &str, is_ready: bool, row: &Value) -> AuditEvents {
+        let conditions = json!([{ "type": "Ready", "status": status }]);
+        let body = json!({
+            "metadata": { "resourceVersion": "7" },
+            "status": { "ready": is_ready, "conditions": conditions, "resources": [row] },
+        });
+        let event = AuditEvent {
+            verb: "update".to_owned(),
+            user: "operator".to_owned(),
+            user_agent: String::new(),
+            object: Some(ObjectReference {
+                api_group: OUR_GROUP.to_owned(),
+                resource: "clusterstackreleases".to_owned(),
+                subresource: "status".to_owned(),
+                ..ObjectReference::default()
+            }),
+            code: 200,
+            request_uri: String::new(),
+            dry_run: false,
+            received: Timestamp::MIN,
+            answered: Timestamp::MIN,
+            body: Some(body.to_string().into()),
+        };
+        AuditEvents::from(vec![event])
+    }
+
+    #[test]
+    fn no_status_that_was_written_may_be_ready_with_an_object_that_is_not_in_place() {
+        let synced = json!({ "kind": "ConfigMap", "name": "a", "status": "synced" });
+        let missing = json!({ "kind": "ConfigMap", "name": "a", "status": "not-synced" });
+        let failed = json!({ "kind": "Deployment", "name": "a", "status": "synced", "health": "Failed" });
+        let left = json!({ "kind": "ConfigMap", "name": "a", "status": "not-synced", "left": "Drifted" });
+        for row in [&missing, &failed] {
+            assert!(history(&written("True", false, row)).is_err(), "{row}");
+            assert!(history(&written("False", true, row)).is_err(), "{row}");
+            assert!(history(&written("False", false, row)).is_ok(), "{row}");
+        }
+        for row in [&synced, &left] {
+            assert!(history(&written("True", true, row)).is_ok(), "{row}");
+        }
+    }
 }

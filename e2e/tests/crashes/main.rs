@@ -1,12 +1,14 @@
 //! kill -9 of the operator at every write of a journey that subscribes, upgrades, drops and deletes, and of one that waits for its provider: the
 //! end is always the same and true, nothing on the way was wrong, nothing is orphaned, and nothing that is in use is deleted. The same when every
-//! status is lost on the way.
+//! status is lost on the way. Of repairs, of the end of a stack of which a release is in use, and of an approved deletion (`approved`) one write in
+//! three is tried; with `STACKWRIGHT_POSITIONS=all` in the environment, every one.
 //!
 //! The write is stopped by a proxy in front of the API server, once before the API server learns of it and once when it is
 //! done but the operator does not know. Each journey has a namespace, a proxy, a directory of releases and an operator of
 //! its own; some take part in leader election with the shortest Lease there is. At every station the whole world is
 //! compared with that of a journey without a crash. What happens between such writes, at sources and in the store, is in `sources`.
 
+mod approved;
 mod effects;
 mod servers;
 mod sources;
@@ -25,6 +27,7 @@ use e2e::{
     fault_proxy::Write,
     journey::journey,
     lanes::side_by_side,
+    positions::{every_position, positions},
     storm::Voyage,
     travel::{Course, Station, expected},
     world::{World, becomes, orphans, settled_world, wipe},
@@ -40,6 +43,8 @@ static TURN: Mutex<()> = Mutex::new(());
 const LEASE_EVERY: usize = 4;
 /// Longer than any journey takes.
 const JOURNEY_DEADLINE: Duration = Duration::from_mins(5);
+/// Each write is crashed at before and after it is done.
+const POINTS: [Point; 2] = [Point::BeforeForwarding, Point::AfterCommit];
 
 /// Where and how a journey is disturbed.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +77,8 @@ struct Survey {
 
 static LIFE: LazyLock<Result<Survey>> = LazyLock::new(|| survey(Course::Life));
 static PROVIDER: LazyLock<Result<Survey>> = LazyLock::new(|| survey(Course::Provider));
+static REPAIR: LazyLock<Result<Survey>> = LazyLock::new(|| survey(Course::Repair));
+static REMOVE: LazyLock<Result<Survey>> = LazyLock::new(|| survey(Course::Remove));
 
 fn survey(course: Course) -> Result<Survey> {
     let mut survey = None;
@@ -93,27 +100,54 @@ fn a_crash_at_any_write_of_a_release_with_a_provider_leads_to_the_same_end() -> 
 }
 
 fn crash_at_every_write(survey: &'static LazyLock<Result<Survey>>) -> Result<()> {
+    let survey = surveyed(survey)?;
+    let all = (1..=survey.writes.len()).flat_map(|n| POINTS.map(|point| crash(n, point)));
+    suffer(survey, all.collect())
+}
+
+#[test]
+fn a_crash_at_a_write_of_a_repair_leads_to_the_same_end() -> Result<()> {
+    crash_behind(&REPAIR, Station::Installed)
+}
+
+#[test]
+fn a_crash_at_a_write_while_a_stack_goes_of_which_a_release_is_in_use_leads_to_the_same_end() -> Result<()> {
+    crash_behind(&REMOVE, Station::Subscribed)
+}
+
+/// Crashes at some of the writes behind a station; what comes before is the same as in another course. Where every position is asked for, at each of them
+/// before and after it is done.
+fn crash_behind(survey: &'static LazyLock<Result<Survey>>, station: Station) -> Result<()> {
+    let survey = surveyed(survey)?;
+    let before = survey.counts.get(&station).context("not on the way")?;
+    let every = every_position()?;
+    let some = positions(before + 1..=survey.writes.len(), 0)?
+        .into_iter()
+        .flat_map(|n| POINTS.map(|point| crash(n, point)))
+        .filter(|crash| every || crash.point == POINTS[crash.n % POINTS.len()]);
+    suffer(survey, some.collect())
+}
+
+/// The journey without a crash, which has to have enough of them to be the one that was meant.
+fn surveyed(survey: &'static LazyLock<Result<Survey>>) -> Result<&'static Survey> {
     let survey = survey.as_ref().map_err(|error| anyhow!("{error:#}"))?;
     let n = survey.writes.len();
-    eprintln!(
-        "the journey {} has n = {n} writes; each is crashed at before and after it is done",
-        survey.course.name()
-    );
+    eprintln!("the journey {} has n = {n} writes", survey.course.name());
     ensure!(
         n >= FEWEST_WRITES,
         "n = {n} is less than {FEWEST_WRITES}: {:#?}",
         survey.writes
     );
-    let points = [Point::BeforeForwarding, Point::AfterCommit];
-    let crashes = (1..=n).flat_map(|n| {
-        points.map(|point| Crash {
-            n,
-            point,
-            wipe: false,
-            lease: n % LEASE_EVERY == 0,
-        })
-    });
-    suffer(survey, crashes.collect())
+    Ok(survey)
+}
+
+fn crash(n: usize, point: Point) -> Crash {
+    Crash {
+        n,
+        point,
+        wipe: false,
+        lease: n % LEASE_EVERY == 0,
+    }
 }
 
 #[test]
@@ -160,7 +194,7 @@ fn suffer(survey: &'static Survey, crashes: Vec<Crash>) -> Result<()> {
     );
     // How often a status is written depends on what happens to come together, so journeys differ by a few writes.
     ensure!(missed * 10 <= count, "{missed} of {count} journeys were not disturbed");
-    if survey.course != Course::Life {
+    if !matches!(survey.course, Course::Life | Course::Remove) {
         return Ok(());
     }
     let namespaces: BTreeSet<String> = outcomes.into_iter().map(|outcome| outcome.namespace).collect();

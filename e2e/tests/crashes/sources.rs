@@ -1,5 +1,5 @@
 //! kill -9 of the operator while it fetches, keeps and verifies a release of which signatures are required: at every question to the source, and
-//! behind every change of the store. The end is always the same, the store holds the release once and nothing half done, and nothing is
+//! behind every change of the store. The end is always the same and true, nothing on the way was wrong, the store holds the release once and nothing half done, and nothing is
 //! applied before the source has shown the signature.
 //!
 //! Writes to the API server are the business of the other tests of this program, and each single effect on the disk that of the store's own.
@@ -19,6 +19,7 @@ use e2e::{
     journey::{SOON, journey, status},
     lanes::side_by_side,
     releases::harbor_tag,
+    storm::Voyage,
     web::{Moment, Stopped, WebServer},
     world::{World, becomes, settled_world, world},
 };
@@ -199,6 +200,7 @@ async fn undisturbed(journey: &mut Journey, kind: Kind) -> Result<Survey> {
 }
 
 async fn disturbed(journey: &mut Journey, survey: &Survey, crash: Crash, struck: &mut bool) -> Result<()> {
+    let voyage = Voyage::begin(journey).await?;
     let (tag, cache, source) = (harbor_tag("v1"), cache(journey), given(journey, survey.kind).await?);
     let stopped = first_life(journey, &source, crash, struck).await?;
     // Of an answer that is on its way as a whole nobody knows what it has done, and a redirect has no middle.
@@ -248,6 +250,7 @@ async fn disturbed(journey: &mut Journey, survey: &Survey, crash: Crash, struck:
         ready(is_once())
     })
     .await?;
+    voyage.judge(journey).await?;
     operator.check()
 }
 

@@ -1,11 +1,17 @@
 //! What users ask of the operator by annotation.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use crds::{ClusterStack, ClusterStackRelease, labels};
-use e2e::{journey::status, releases::StackSource};
+use e2e::{
+    journey::status,
+    prune::{asks_to_prune, extras_left},
+};
 use serde_json::json;
 
 use crate::journey;
+
+/// What our own stack consists of.
+const OWN_OBJECTS: usize = 7;
 
 #[test]
 fn a_request_to_reconcile_is_answered_in_the_status_of_stack_and_release() -> Result<()> {
@@ -137,72 +143,15 @@ fn an_edit_that_drops_many_releases_needs_no_approval() -> Result<()> {
     })
 }
 
-/// A stack whose class chart has so many further objects.
-fn with_extras(count: usize) -> Result<StackSource> {
-    let source = StackSource::harbor("v1")?;
-    let template = r"{{- range until (int .Values.extras) }}
----
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: extra-{{ . }}
-data:
-  number: {{ . | quote }}
-{{- end }}
-";
-    source.write("cluster-class/templates/extras.yaml", template)?;
-    let values = std::fs::read_to_string(source.path().join("cluster-class/values.yaml"))?;
-    source.write("cluster-class/values.yaml", &format!("{values}\nextras: {count}\n"))?;
-    Ok(source)
-}
-
-/// A release may render fewer objects when its stack asks for other rules; here the same release object is deleted and made again
-/// from other bytes, with its objects kept, as after a restore from a backup.
 #[test]
 fn a_large_prune_waits_for_the_approval_that_the_status_names() -> Result<()> {
     journey(async |journey| {
-        let many = journey.releases.publish_stack(&with_extras(30)?.path(), "v1")?;
-        journey.operate().await?;
-        journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
-        let release = journey.release_ready(&many).await?;
-        assert_eq!(status(&release).resources.len(), 37);
-        journey.kill_operator().await?;
-        // The pin is forgotten with the rest of the status but the inventory; the bytes are others now.
-        journey.releases.publish_stack(&with_extras(1)?.path(), "v1")?;
-        let patch = json!({ "status": { "assets": null } });
-        journey
-            .api::<ClusterStackRelease>()
-            .patch_status(
-                &many,
-                &kube::api::PatchParams::default(),
-                &kube::api::Patch::Merge(patch),
-            )
-            .await?;
-        journey.operate().await?;
-        let asked = |release: &ClusterStackRelease| approval(release).is_some();
-        let release = journey.until_release(&many, "asking for an approval", asked).await?;
-        // What is there and what is wanted: the inventory names both.
-        assert_eq!(status(&release).resources.len(), 37);
-        let maps = journey.objects("v1", "ConfigMap");
-        let mine = kube::api::ListParams::default().labels(labels::PART_OF);
-        assert_eq!(maps.list(&mine).await?.items.len(), 30);
-        let digest = approval(&release).context("a digest")?;
-        journey
-            .annotate::<ClusterStackRelease>(&many, labels::APPROVE_PRUNE, Some(&digest))
-            .await?;
-        let pruned = |release: &ClusterStackRelease| status(release).ready && status(release).resources.len() == 8;
-        journey.until_release(&many, "pruned", pruned).await?;
-        assert_eq!(maps.list(&mine).await?.items.len(), 1);
+        let asking = asks_to_prune(journey, 15, 1).await?;
+        asking.approve(journey).await?;
+        // One approval is enough for both kinds, though they do not go at once and are too many each.
+        let release = asking.pruned(journey, OWN_OBJECTS + 2).await?;
+        assert_eq!(status(&release).approved_prune, None, "it is done");
+        assert_eq!(extras_left(journey).await?, [1, 1]);
         Ok(())
     })
-}
-
-/// What the status says `approve-prune` has to be.
-fn approval(release: &ClusterStackRelease) -> Option<String> {
-    let conditions = status(release).conditions;
-    let asking = conditions
-        .iter()
-        .find(|condition| condition.reason.as_deref() == Some("PruneNotApproved"))?;
-    let (_, digest) = asking.message.as_deref()?.rsplit_once(": ")?;
-    Some(digest.to_owned())
 }

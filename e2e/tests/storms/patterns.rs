@@ -7,13 +7,14 @@
 //! There are some forty positions in each course. One in three of two courses is tried for each pattern; with `STACKWRIGHT_POSITIONS=all` in the
 //! environment, every one of every course.
 
-use std::{cell::Cell, collections::BTreeSet, env, future::ready, time::Duration};
+use std::{cell::Cell, collections::BTreeSet, future::ready, time::Duration};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use e2e::{
     Journey, Operator, Point, eventually,
     journey::journey,
     lanes::side_by_side,
+    positions::{every_position, positions},
     storm::{Surveys, Voyage},
     travel::Course,
     world::{becomes, orphans, version},
@@ -30,23 +31,6 @@ const BLIND: Duration = Duration::from_millis(400);
 const BACK: Duration = Duration::from_secs(2);
 /// The courses have more of both than this, or they are not those that were meant.
 const FEWEST: usize = 15;
-/// Of so many positions that follow each other one is tried. What an operator does in one step, it does to many objects, so neighbours are alike.
-const STRIDE: usize = 3;
-
-/// The positions of a course to be tried, of `count`, counted from 1. `first` differs between patterns, so that they do not leave out the same.
-fn positions(count: usize, first: usize) -> Result<Vec<usize>> {
-    let stride = if every_position()? { 1 } else { STRIDE };
-    Ok((1..=count).filter(|n| n % stride == first % stride).collect())
-}
-
-/// Whether the environment asks for every position of every course.
-fn every_position() -> Result<bool> {
-    match env::var("STACKWRIGHT_POSITIONS") {
-        Err(env::VarError::NotPresent) => Ok(false),
-        Ok(all) if all == "all" => Ok(true),
-        other => bail!("STACKWRIGHT_POSITIONS is {other:?}: set it to \"all\", or not at all"),
-    }
-}
 
 /// The courses of a pattern: the usual one or, where everything is asked for, all but the one with a provider, which has tests of its own, and the
 /// one with two processes.
@@ -192,7 +176,7 @@ fn lose_events(course: Course) -> Result<()> {
     each(
         "lost_event",
         course,
-        positions(events, 1)?,
+        positions(1..=events, 1)?,
         async |journey, n, disturbance| {
             let voyage = Voyage::begin(journey).await?;
             voyage.proxy.lose_event(&journey.namespace, Some(n), BLIND);
@@ -223,7 +207,7 @@ fn restart_into_the_past(course: Course) -> Result<()> {
     each(
         "restart_into_the_past",
         course,
-        positions(writes, 0)?,
+        positions(1..=writes, 0)?,
         async |journey, n, disturbance| {
             let voyage = Voyage::begin(journey).await?;
             let journey = &*journey;

@@ -29,7 +29,7 @@ pub enum ReleaseAction {
         /// The identity.
         uid: String,
     },
-    /// Write this status now: it holds the inventory of what the next steps create.
+    /// Write this status now: it holds the inventory of what the next steps create, or says that what they delete was approved.
     RecordInventory {
         /// The status to write.
         status: Box<ClusterStackReleaseStatus>,

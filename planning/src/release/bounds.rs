@@ -67,6 +67,7 @@ mod tests {
             health: Some(Health::Terminating),
             manager: "a-rather-long-controller".to_owned(),
             left: Some(Left::InNewerForm),
+            prune_approved: true,
             ..Resource::default()
         }
     }

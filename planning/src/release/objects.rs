@@ -23,6 +23,8 @@ pub(super) struct Objects {
     pub(super) leftovers: BTreeMap<ObjectKey, Fate>,
     /// Leftovers that stay until somebody approves.
     pub(super) held: BTreeSet<ObjectKey>,
+    /// Leftovers that somebody has approved to delete, of which the status does not say so yet.
+    pub(super) approved: BTreeSet<ObjectKey>,
 }
 
 /// Whether the objects may be created: the provider has done its part, or had when they were (told by the inventory, or by their marks). Marks can be
@@ -103,15 +105,13 @@ pub(super) fn installation(observed: &ReleaseObserved, now: Timestamp) -> Object
         // What replaces a leftover has to stand before the leftover goes.
         return Objects {
             wanted,
-            leftovers: BTreeMap::new(),
             held: stale,
+            ..Objects::default()
         };
     }
-    let (leftovers, held) = within_limit(observed, fates(observed, &stale, now), limit);
     Objects {
         wanted,
-        leftovers,
-        held,
+        ..within_limit(observed, fates(observed, &stale, now), limit)
     }
 }
 

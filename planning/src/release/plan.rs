@@ -187,7 +187,8 @@ fn refers_to_its_own(observed: &ReleaseObserved) -> bool {
     reference.is_some_and(|reference| reference.name.as_deref() == Some(observed.tag.as_str()))
 }
 
-/// Puts the write of the inventory before the first write of an object that the inventory does not name, or of files that it does not name.
+/// Puts the write of the inventory before the first write of an object that the inventory does not name, or of files that it does not name, and before
+/// the first deletion of those that it does not call approved.
 fn insert_inventory(
     observed: &ReleaseObserved,
     objects: &Objects,
@@ -197,21 +198,19 @@ fn insert_inventory(
     let pins = |status: &ClusterStackReleaseStatus| status.assets.as_ref().map(|assets| assets.digest.clone());
     let unpinned = pins(status) != pins(&observed.status);
     let mut applied = objects.wanted.iter().filter(|(_, sync)| sync.is_apply());
-    if !applied.any(|(key, _)| unpinned || inventoried(observed, key) == Inventoried::No) {
-        return;
-    }
-    let first_write = steps
-        .iter()
-        .position(|step| {
-            step.actions
-                .iter()
-                .any(|action| matches!(action, ReleaseAction::Apply { .. }))
-        })
-        .unwrap_or(steps.len());
-    let action = ReleaseAction::RecordInventory {
-        status: Box::new(status.clone()),
+    let is_new = applied.any(|(key, _)| unpinned || inventoried(observed, key) == Inventoried::No);
+    let first = |is_write: fn(&ReleaseAction) -> bool| steps.iter().position(|step| step.actions.iter().any(is_write));
+    let first_write = if is_new {
+        first(|action| matches!(action, ReleaseAction::Apply { .. })).or(Some(steps.len()))
+    } else {
+        first(|action| matches!(action, ReleaseAction::Delete { .. })).filter(|_| !objects.approved.is_empty())
     };
-    steps.insert(first_write, Step::gate(vec![action]));
+    if let Some(first_write) = first_write {
+        let action = ReleaseAction::RecordInventory {
+            status: Box::new(status.clone()),
+        };
+        steps.insert(first_write, Step::gate(vec![action]));
+    }
 }
 
 /// Reads, checks and takeovers: they precede every write, because they may change what is to be written.

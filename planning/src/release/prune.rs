@@ -3,12 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::policy::PruneLimit;
+use crds::resource::Resource;
 use jiff::Timestamp;
 
 use super::action::ReleaseAction;
-use super::inventory::Inventoried;
+use super::inventory::{Inventoried, key_of, row};
 use super::object::{look_again_at, retry_at};
+use super::objects::Objects;
 use super::observed::{Attempt, Belongs, KindScope, ObjectObserved, Read, ReleaseObserved};
+use super::rows::intent;
+use crate::approval::{Approval, Permission};
 use crate::digest::digest;
 use crate::next::Next;
 use crate::object_key::ObjectKey;
@@ -136,11 +140,7 @@ pub fn prune_digest(keys: &BTreeSet<ObjectKey>) -> String {
 /// What becomes of leftovers now, and which of them stay because deleting so many needs an approval that is not there.
 ///
 /// Before all of them have been read nobody knows how many would be deleted, so that nothing is.
-pub(super) fn within_limit(
-    observed: &ReleaseObserved,
-    fates: BTreeMap<ObjectKey, Fate>,
-    limit: PruneLimit,
-) -> (BTreeMap<ObjectKey, Fate>, BTreeSet<ObjectKey>) {
+pub(super) fn within_limit(observed: &ReleaseObserved, fates: BTreeMap<ObjectKey, Fate>, limit: PruneLimit) -> Objects {
     let keys = |test: fn(&Fate) -> bool| -> BTreeSet<ObjectKey> {
         let found = fates.iter().filter(|(_, fate)| test(fate));
         found.map(|(key, _)| key.clone()).collect()
@@ -148,10 +148,45 @@ pub(super) fn within_limit(
     let doomed = keys(Fate::is_deletion);
     let unread = keys(Fate::is_look);
     let limit = limit.of(observed.objects.len());
-    let approved = || observed.approved_prune.as_deref() == Some(prune_digest(&doomed).as_str());
-    if doomed.len() + unread.len() <= limit || unread.is_empty() && approved() {
-        return (fates, BTreeSet::new());
+    let is_recorded = |key: &ObjectKey| row(observed, key).is_some_and(|row| row.prune_approved);
+    let permission = approval(observed).permission(&doomed, limit, is_recorded);
+    let is_known = unread.is_empty() || doomed.len() + unread.len() <= limit;
+    if !is_known || matches!(permission, Permission::Missing(_)) {
+        let others = fates.into_iter().filter(|(key, _)| !doomed.contains(key));
+        return Objects {
+            leftovers: others.collect(),
+            held: doomed,
+            ..Objects::default()
+        };
     }
-    let others = fates.into_iter().filter(|(key, _)| !doomed.contains(key));
-    (others.collect(), doomed)
+    Objects {
+        leftovers: fates,
+        approved: match permission {
+            Permission::Unrecorded => doomed,
+            Permission::Given | Permission::Missing(_) => BTreeSet::new(),
+        },
+        ..Objects::default()
+    }
+}
+
+/// The digest that the status will call approved, and in its rows the objects that this is about. What the release wants again is none of them.
+pub(super) fn record(observed: &ReleaseObserved, objects: &Objects, rows: &mut [Resource]) -> Option<String> {
+    let (digest, goes_on) = if objects.approved.is_empty() {
+        (approval(observed).recorded().map(str::to_owned), true)
+    } else {
+        (Some(prune_digest(&objects.approved)), false)
+    };
+    for row in &mut *rows {
+        let key = key_of(row);
+        let is_named = objects.approved.contains(&key) || goes_on && row.prune_approved;
+        row.prune_approved = is_named && digest.is_some() && intent(observed, &key).is_none();
+    }
+    digest.filter(|_| rows.iter().any(|row| row.prune_approved))
+}
+
+fn approval(observed: &ReleaseObserved) -> Approval<'_> {
+    Approval {
+        annotation: observed.approved_prune.as_deref(),
+        status: observed.status.approved_prune.as_deref(),
+    }
 }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::findings;
 use super::objects::{Objects, moved_from};
 use super::observed::{Assets, ReleaseObserved, Rendering};
+use super::prune::record;
 use super::rows::rows;
 use super::waiting::Waiting;
 use super::without_files::is_without_files;
@@ -18,7 +19,8 @@ pub(super) fn status(
     waiting: &[Waiting],
     now: Timestamp,
 ) -> ClusterStackReleaseStatus {
-    let resources = rows(observed, objects);
+    let mut resources = rows(observed, objects);
+    let approved_prune = record(observed, objects, &mut resources);
     let mut findings = with_ready(findings::of_the_parts(observed, objects, &resources));
     let ready = findings
         .iter()
@@ -33,6 +35,7 @@ pub(super) fn status(
         kubernetes_version,
         resources,
         assets,
+        approved_prune,
         last_handled_reconcile_at: observed
             .requested_at
             .clone()

@@ -11,13 +11,14 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde::{Deserialize, Serialize};
 
-use super::approval::{Permission, permission};
+use super::approval::permission;
 use super::notes::{Note, notes};
 use super::observed::{Listing, Owner, ProviderTemplate, ReleaseView, StackObserved};
 use super::orphans;
 use super::provider;
 use super::select::{LatestUnknown, Selection, select};
 use super::status;
+use crate::approval::Permission;
 use crate::next::{Next, rests_until, retry_delay_seconds};
 use crate::object_key::ObjectKey;
 use crate::pause::Pause;

@@ -140,6 +140,9 @@ pub(crate) fn stack_card(status: &ClusterStackStatus) -> Vec<String> {
 pub(crate) fn release_card(status: &ClusterStackReleaseStatus) -> Vec<String> {
     let mut card = vec![format!("ready: {}", status.ready)];
     card.extend(status.resources.iter().map(row));
+    let approved = status.resources.iter().filter(|row| row.prune_approved).count();
+    let digest = status.approved_prune.iter();
+    card.extend(digest.map(|digest| format!("approved prune: {digest}, {approved} left")));
     card.extend(status.conditions.iter().filter_map(condition));
     card
 }
