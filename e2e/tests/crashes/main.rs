@@ -146,7 +146,7 @@ fn crash(n: usize, point: Point) -> Crash {
         n,
         point,
         wipe: false,
-        lease: n % LEASE_EVERY == 0,
+        lease: n.is_multiple_of(LEASE_EVERY),
     }
 }
 
