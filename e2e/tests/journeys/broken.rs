@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use crds::{
     ClusterStack, ClusterStackRelease,
     conditions::{ConditionType, find},
@@ -15,10 +15,11 @@ use crds::{
 use e2e::{
     journey::status,
     releases::{Releases, harbor_tag},
+    usage::Usage,
 };
-use flate2::{Compression, write::GzEncoder};
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use serde_json::json;
-use tar::{EntryType, Header};
+use tar::{Archive, Builder, EntryType, Header};
 
 use crate::journey;
 
@@ -26,8 +27,15 @@ use crate::journey;
 struct Damage {
     file: &'static str,
     reason: &'static str,
+    condition: ConditionType,
     harm: fn(&Path) -> Result<()>,
 }
+
+/// The most that the operator may ever have resident, in MiB, all of them at once: a build for debugging.
+const MOST_MEMORY: f64 = 160.0;
+
+/// Longer than what may stand before an entry of an archive.
+const LONG: u64 = 2 << 20;
 
 const DAMAGES: &[Damage] = &[
     broken("metadata.yaml", "missing", |release| {
@@ -124,6 +132,51 @@ const DAMAGES: &[Damage] = &[
             .collect();
         archive(release, parts)
     }),
+    broken("cluster-class", BEFORE_AN_ENTRY, |release| {
+        let name = entry("././@LongLink", EntryType::GNULongName, LONG);
+        archive(release, [name, entry("chart/file", EntryType::Regular, 1)])
+    }),
+    broken("cluster-class", BEFORE_AN_ENTRY, |release| {
+        let attributes = entry("attributes", EntryType::XHeader, LONG);
+        archive(release, [attributes, entry("chart/file", EntryType::Regular, 1)])
+    }),
+    broken("cluster-class", BEFORE_AN_ENTRY, |release| {
+        pack(release, |archive| holes(archive, "chart/holes", 4096))
+    }),
+    broken("metadata.yaml", ONE_BRACKET_MORE, |release| {
+        Ok(fs::write(release.join("metadata.yaml"), "[".repeat(60_000))?)
+    }),
+    broken("metadata.yaml", "is not what this file must be", |release| {
+        Ok(fs::write(release.join("metadata.yaml"), "- ".repeat(30_000))?)
+    }),
+    broken("metadata.yaml", "is not what this file must be", |release| {
+        Ok(fs::write(
+            release.join("metadata.yaml"),
+            alias_bomb() + "versions: *a9\n",
+        )?)
+    }),
+    broken("cluster-class", ONE_BRACKET_MORE, |release| {
+        add(release, "Chart.yaml", &"[".repeat(60_000))
+    }),
+    unreadable("further.yaml", "excessive aliasing", |release| {
+        add(release, "templates/further.yaml", &alias_bomb())
+    }),
+    unreadable("values.yaml", "excessive aliasing", |release| {
+        add(release, "values.yaml", &alias_bomb())
+    }),
+    unreadable("further.yaml", "nests deeper than 250 levels", |release| {
+        add(release, "templates/further.yaml", &"- ".repeat(1 << 20))
+    }),
+    unreadable("values.yaml", "nests deeper than 250 levels", |release| {
+        add(release, "values.yaml", &format!("a: {}", "[".repeat(1 << 20)))
+    }),
+    unreadable("further.yaml", "more than 500000 parts", |release| {
+        add(
+            release,
+            "templates/further.yaml",
+            &format!("a:\n{}", "- {}\n".repeat(900_000)),
+        )
+    }),
     broken(
         "cluster-class",
         "must hold one top directory with a Chart.yaml",
@@ -144,8 +197,26 @@ const DAMAGES: &[Damage] = &[
     ),
 ];
 
+const BEFORE_AN_ENTRY: &str = "more than 1048576 bytes of names and attributes before one entry";
+const ONE_BRACKET_MORE: &str = "opens one bracket more than the 1024";
+
 const fn broken(file: &'static str, reason: &'static str, harm: fn(&Path) -> Result<()>) -> Damage {
-    Damage { file, reason, harm }
+    Damage {
+        file,
+        reason,
+        condition: ConditionType::ClusterStackReleaseDownloaded,
+        harm,
+    }
+}
+
+/// Files that are what they must be, with a chart in them that is not.
+const fn unreadable(file: &'static str, reason: &'static str, harm: fn(&Path) -> Result<()>) -> Damage {
+    Damage {
+        file,
+        reason,
+        condition: ConditionType::HelmChartTemplated,
+        harm,
+    }
 }
 
 fn class_chart(release: &Path) -> Result<PathBuf> {
@@ -171,7 +242,7 @@ fn replace(file: &Path, from: &str, to: &str) -> Result<()> {
     Ok(fs::write(file, text.replace(from, to))?)
 }
 
-/// An entry of so many zeros under a name that no honest program would write.
+/// An entry of so many bytes under a name that no honest program would write.
 fn entry(name: &str, kind: EntryType, size: u64) -> Header {
     let mut header = Header::new_gnu();
     for (place, byte) in header.as_old_mut().name.iter_mut().zip(name.bytes()) {
@@ -184,17 +255,69 @@ fn entry(name: &str, kind: EntryType, size: u64) -> Header {
     header
 }
 
-/// Replaces the class chart of a release by an archive with these entries.
-fn archive(release: &Path, entries: impl IntoIterator<Item = Header>) -> Result<()> {
-    let mut archive = tar::Builder::new(GzEncoder::new(
-        File::create(class_chart(release)?)?,
-        Compression::fast(),
-    ));
-    for header in entries {
-        archive.append(&header, io::repeat(0).take(header.size()?))?;
-    }
+type Packing = Builder<GzEncoder<File>>;
+
+/// Replaces the class chart of a release by an archive with what is put into it.
+fn pack(release: &Path, fill: impl FnOnce(&mut Packing) -> Result<()>) -> Result<()> {
+    let file = File::create(class_chart(release)?)?;
+    let mut archive = Builder::new(GzEncoder::new(file, Compression::fast()));
+    fill(&mut archive)?;
     archive.into_inner()?.finish()?;
     Ok(())
+}
+
+/// The same with these entries.
+fn archive(release: &Path, entries: impl IntoIterator<Item = Header>) -> Result<()> {
+    pack(release, |archive| {
+        for header in entries {
+            archive.append(&header, io::repeat(b'a').take(header.size()?))?;
+        }
+        Ok(())
+    })
+}
+
+/// A file with nothing in it and a map of its holes in this many blocks.
+fn holes(archive: &mut Packing, name: &str, blocks: usize) -> Result<()> {
+    let mut header = entry(name, EntryType::GNUSparse, 0);
+    let gnu = header.as_gnu_mut().context("a header of GNU")?;
+    gnu.isextended[0] = 1;
+    gnu.realsize[0] = b'0';
+    header.set_cksum();
+    let mut map = vec![0; 512 * blocks];
+    for block in 1..blocks {
+        map[512 * block - 8] = 1;
+    }
+    Ok(archive.append(&header, map.as_slice())?)
+}
+
+/// Puts a file into the class chart of a release, in place of one of this name.
+fn add(release: &Path, file: &str, text: &str) -> Result<()> {
+    let packed = fs::read(class_chart(release)?)?;
+    pack(release, |archive| {
+        let mut chart = None;
+        for entry in Archive::new(GzDecoder::new(packed.as_slice())).entries()? {
+            let mut entry = entry?;
+            let (header, path) = (entry.header().clone(), entry.path()?.into_owned());
+            let top = path.iter().next().context("an entry has a name")?;
+            let place = Path::new(top).join(file);
+            if path != place {
+                archive.append_data(&mut header.clone(), &path, &mut entry)?;
+            }
+            chart = Some(place);
+        }
+        let mut header = entry("", EntryType::Regular, text.len() as u64);
+        Ok(archive.append_data(&mut header, chart.context("no chart")?, text.as_bytes())?)
+    })
+}
+
+/// A text that says more and more with each line: a thousand million letters.
+fn alias_bomb() -> String {
+    let first = format!("a0: &a0 [{}]\n", ["x"; 10].join(", "));
+    let others = (1..10).map(|level| {
+        let items = vec![format!("*a{}", level - 1); 10].join(", ");
+        format!("a{level}: &a{level} [{items}]\n")
+    });
+    first + &others.collect::<String>()
 }
 
 /// Puts our own stack there in this version, whole or with a damage; the answer is its tag.
@@ -208,11 +331,16 @@ fn publish(releases: &Releases, version: &str, damage: Option<&Damage>) -> Resul
     Ok(tag)
 }
 
-/// What a release says of its files, when they are not good.
-fn downloaded(release: &ClusterStackRelease) -> Option<(String, String)> {
+/// Whether a release tells what was done to it.
+fn tells(release: &ClusterStackRelease, damage: &Damage) -> bool {
     let conditions = status(release).conditions;
-    let condition = find(&conditions, ConditionType::ClusterStackReleaseDownloaded)?;
-    Some((condition.reason.clone()?, condition.message.clone()?))
+    let of_files = damage.condition == ConditionType::ClusterStackReleaseDownloaded;
+    find(&conditions, damage.condition).is_some_and(|condition| {
+        let message = condition.message.as_deref().unwrap_or_default();
+        (!of_files || condition.reason.as_deref() == Some("IssueWithReleaseAssets"))
+            && message.contains(damage.file)
+            && message.contains(damage.reason)
+    })
 }
 
 #[test]
@@ -231,13 +359,7 @@ fn every_damage_is_told_with_file_and_reason_and_no_other_release_waits_for_it()
         journey.stack("harbor", json!({ "versions": listed })).await?;
         journey.usable("harbor", "v1, v99").await?;
         for (version, damage) in versions.iter().zip(DAMAGES) {
-            let told = |release: &ClusterStackRelease| {
-                downloaded(release).is_some_and(|(reason, message)| {
-                    reason == "IssueWithReleaseAssets"
-                        && message.contains(damage.file)
-                        && message.contains(damage.reason)
-                })
-            };
+            let told = |release: &ClusterStackRelease| tells(release, damage);
             let what = format!("told {:?} of {}", damage.reason, damage.file);
             let release = journey.until_release(&harbor_tag(version), &what, told).await?;
             assert!(
@@ -255,6 +377,10 @@ fn every_damage_is_told_with_file_and_reason_and_no_other_release_waits_for_it()
             })
         };
         journey.until_stack("harbor", "telling all of it", told).await?;
+        let operator = journey.operator()?;
+        operator.check()?;
+        let usage = Usage::of(operator.process_id().context("it runs")?)?;
+        ensure!(usage.peak_mib < MOST_MEMORY, "{usage:?}");
         for version in &versions {
             publish(&journey.releases, version, None)?;
         }
