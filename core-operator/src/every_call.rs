@@ -7,6 +7,7 @@ mod behind;
 mod contract;
 mod hidden;
 mod hostile;
+mod nested;
 mod provider;
 mod secrets;
 mod server;

@@ -18,6 +18,8 @@ use super::{Inner, Notice, Trouble};
 use crate::discovery::Resolved;
 use crate::failure::{code_of, words_of_watch};
 use crate::object::{GroupKind, ObjectKey};
+use crate::pages::Unreadable;
+use crate::shallow::Shallow;
 use crate::watch_log::WatchLog;
 use crate::watching::watching_since;
 
@@ -56,7 +58,7 @@ struct Watch<'a> {
 impl Watch<'_> {
     async fn follow(&self, resolved: &Resolved) -> End {
         let Self { inner, kind, cancel } = *self;
-        let api: Api<PartialObjectMeta<DynamicObject>> = resolved.api_within(&inner.client, &inner.namespace);
+        let api: Api<Shallow<PartialObjectMeta<DynamicObject>>> = resolved.api_within(&inner.client, &inner.namespace);
         let version = Arc::new(AtomicU64::default());
         let mut events = pin!(watching_since(api, &inner.label, PAGE_SIZE, Arc::clone(&version)));
         let mut listed = HashSet::new();
@@ -102,7 +104,13 @@ impl Watch<'_> {
                     self.put(&object.metadata, |store, seen| store.put(key, seen)).await
                 }
                 Ok(Event::Delete(object)) => self.remove(&key_of(kind, &object.metadata)).await,
-                Err(_) => true,
+                Err(error) => {
+                    // It is there, and what was seen of it before is all that is known of it.
+                    if let Some(Unreadable { namespace, name, .. }) = Unreadable::of(&error) {
+                        listed.insert(ObjectKey::new(&*kind.group, &*kind.kind, &**namespace, &**name));
+                    }
+                    true
+                }
             };
             if !heard {
                 return End::Cancelled;

@@ -205,6 +205,8 @@ pub enum ProviderTemplate {
         /// Bytes that are taken.
         most: usize,
     },
+    /// It is nested deeper than it can be read.
+    TooDeep,
     /// It is there.
     Found {
         /// `spec.template` of the object.
