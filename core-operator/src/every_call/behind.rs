@@ -208,3 +208,22 @@ fn who_keeps_writing_a_provider_s_object_is_not_fought_for_ever() {
         assert_eq!((size(), said()), (json!("small"), String::new()), "it is tried again");
     });
 }
+
+#[test]
+fn what_a_provider_says_of_its_object_is_no_change_that_was_put_back() {
+    after_installing(&["v1"], async |server| {
+        server.stall(PROVIDER_KIND);
+        server.apply(&template("large"));
+        for done in 1..6 {
+            let progress = json!({ "status": { "progress": { "done": done } } });
+            server.merge(PROVIDER_KIND, TAG, &progress);
+            sleep(Duration::from_secs(10)).await;
+            assert_eq!(server.find(PROVIDER_KIND, TAG)["spec"]["size"], "large");
+            let said = told(
+                &server.find("ClusterStack", "harbor"),
+                "ProviderClusterStackReleasesSynced",
+            );
+            assert!(!said.contains("put back"), "{said}");
+        }
+    });
+}
