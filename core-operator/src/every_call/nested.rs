@@ -74,7 +74,8 @@ fn of_a_template_that_is_nested_too_deep_nothing_is_made() {
             "{status}"
         );
         assert_eq!(server.find("DockerClusterStackRelease", TAG), Value::Null);
-        server.apply(&template("small"));
+        let flat = json!({ "spec": { "template": { "spec": { "deep": null } } } });
+        server.merge("DockerClusterStackReleaseTemplate", "images", &flat);
         sleep(LONG).await;
     });
     assert_ne!(server.find("DockerClusterStackRelease", TAG), Value::Null);
