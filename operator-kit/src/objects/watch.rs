@@ -69,14 +69,6 @@ impl Watch<'_> {
                 return End::KindGone;
             }
             log.heard(&event);
-            if let Err(error) = &event {
-                let trouble = Trouble {
-                    words: words_of_watch(error),
-                    forbidden: code_of(error) == Some(StatusCode::FORBIDDEN),
-                };
-                // A list that came stands.
-                inner.mark(kind, cancel, |watch| watch.trouble = (!watch.synced).then_some(trouble));
-            }
             let heard = match event {
                 Ok(Event::Init) => {
                     listed.clear();
@@ -105,6 +97,7 @@ impl Watch<'_> {
                 }
                 Ok(Event::Delete(object)) => self.remove(&key_of(kind, &object.metadata)).await,
                 Err(error) => {
+                    self.note_trouble(&error);
                     // It is there, and what was seen of it before is all that is known of it.
                     if let Some(Unreadable { namespace, name, .. }) = Unreadable::of(&error) {
                         listed.insert(ObjectKey::new(&*kind.group, &*kind.kind, &**namespace, &**name));
@@ -117,6 +110,17 @@ impl Watch<'_> {
             }
         }
         End::Cancelled
+    }
+
+    fn note_trouble(&self, error: &watcher::Error) {
+        let trouble = Trouble {
+            words: words_of_watch(error),
+            forbidden: code_of(error) == Some(StatusCode::FORBIDDEN),
+        };
+        // A list that came stands.
+        self.inner.mark(self.kind, self.cancel, |watch| {
+            watch.trouble = (!watch.synced).then_some(trouble);
+        });
     }
 
     async fn put(&self, metadata: &ObjectMeta, note: impl FnOnce(&mut Store, Seen) -> Option<Changed>) -> bool {
