@@ -6,7 +6,7 @@ use operator_kit::client::install_crypto;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::api::PROVIDER_KIND;
+use super::api::{PROVIDER_KIND, Write};
 use super::server::{MOST, Server};
 use super::{LONG, begin, operated, stack, template};
 
@@ -215,8 +215,9 @@ fn what_a_provider_says_of_its_object_is_no_change_that_was_put_back() {
         server.stall(PROVIDER_KIND);
         server.apply(&template("large"));
         for done in 1..6 {
-            let progress = json!({ "status": { "progress": { "done": done } } });
-            server.merge(PROVIDER_KIND, TAG, &progress);
+            let mut object = server.find(PROVIDER_KIND, TAG);
+            object["status"]["progress"] = json!({ "done": done });
+            server.write(PROVIDER_KIND, TAG, &Write::Status(&object));
             sleep(Duration::from_secs(10)).await;
             assert_eq!(server.find(PROVIDER_KIND, TAG)["spec"]["size"], "large");
             let said = told(
