@@ -11,6 +11,7 @@ use operator_kit::discovery::{Discovery, DiscoveryError};
 use operator_kit::object::GroupKind;
 use operator_kit::pages::Pages;
 use operator_kit::projection::{Notice, ProjectedWatch};
+use operator_kit::shallow::Shallow;
 use operator_kit::telemetry::Readiness;
 use planning::topology::Topology;
 use tokio::sync::mpsc;
@@ -92,7 +93,8 @@ impl Clusters {
         cancel: CancellationToken,
     ) -> (Self, mpsc::Receiver<Notice<ClassInUse>>) {
         let (reader, kinds) = (client.clone(), discovery.clone());
-        let (watch, notices) = ProjectedWatch::start(client, discovery, crds, kind(), class_in_use, cancel);
+        let (watch, notices) =
+            ProjectedWatch::start(client, discovery, crds, kind(), |cluster| class_in_use(cluster), cancel);
         let clusters = Self {
             watch,
             client: reader,
@@ -156,8 +158,7 @@ impl Clusters {
         let Some(resolved) = resolved.map_err(ClustersError::Discover)? else {
             return Ok(users);
         };
-        let api = resolved.api(&self.client, None);
-        let mut pages = Pages::new(api, "", PAGE_SIZE);
+        let mut pages = Pages::<Shallow<DynamicObject>>::new(resolved.api_within(&self.client, ""), "", PAGE_SIZE);
         while let Some(page) = pages.next_page().await {
             let page = page.map_err(|source| ClustersError::List(Box::new(source)))?;
             for cluster in &page {

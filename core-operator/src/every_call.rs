@@ -8,6 +8,7 @@ mod behind;
 mod contract;
 mod hidden;
 mod hostile;
+mod nested;
 mod provider;
 mod secrets;
 mod server;

@@ -55,7 +55,8 @@ impl Leftovers {
             labels: format!("{}={},!{}", labels::INSTANCE, labels::INSTANCE_OWNED, labels::PART_OF),
             namespace: namespace.to_owned(),
         };
-        let (watch, notices) = ProjectedWatch::start(client, discovery, crds, watched, left_behind, cancel);
+        let (watch, notices) =
+            ProjectedWatch::start(client, discovery, crds, watched, |class| left_behind(class), cancel);
         let deleted = Mutex::default();
         (Self { watch, deleted }, notices)
     }

@@ -35,6 +35,8 @@ pub(crate) struct ProviderState {
     pub(crate) annotations: BTreeMap<String, String>,
     /// How many bytes the spec, the labels and the annotations have; where that is too many, they are not kept.
     pub(crate) bytes: usize,
+    /// Not all of it is known, because it is nested too deep.
+    pub(crate) is_cut: bool,
     /// Who besides us writes these.
     pub(crate) managers: Vec<String>,
     pub(crate) deleting: bool,
@@ -153,7 +155,13 @@ impl Providers {
                 namespace: self.namespace.clone(),
                 ..kind.clone().into()
             },
-            move |object| Some(project(object)),
+            move |object| {
+                let is_cut = object.is_cut;
+                Some(ProviderState {
+                    is_cut,
+                    ..project(object)
+                })
+            },
             end.clone(),
         );
         tokio::spawn(forward(kind.clone(), notices, self.changes.clone()));
@@ -257,6 +265,7 @@ fn kept(
         annotations,
         managers: managers(object),
         bytes,
+        is_cut: false,
         deleting: object.metadata.deletion_timestamp.is_some(),
         controller: object
             .owner_references()

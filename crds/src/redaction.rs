@@ -20,13 +20,17 @@ const SHORTEST_PART: usize = 16;
 /// Most bytes of values that are looked for: all their parts in all their forms take time and memory.
 pub const MOST: usize = 64 << 10;
 
-/// Words of others without these values and their usual other forms; `None` where the values have more than [`MOST`] bytes, so that the words must
-/// not be told at all.
+/// Most bytes of words that are looked through for all values together, each in all its forms.
+const MOST_LOOKED_THROUGH: usize = 4 << 20;
+
+/// Words of others without these values and their usual other forms; `None` where the values have more than [`MOST`] bytes, or are too many for so many
+/// words, so that the words must not be told at all.
 pub fn without<'a>(words: &str, values: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let (mut hidden, mut places) = (vec![false; words.len()], places(words));
-    let mut left = MOST;
+    let (mut left, mut looks) = (MOST, MOST_LOOKED_THROUGH);
     for value in values {
         left = left.checked_sub(value.len())?;
+        looks = looks.checked_sub(words.len())?;
         // One form at a time: some have three times the bytes of the value.
         for form in FORMS {
             hide(words, &form(value), &mut places, &mut hidden);
@@ -202,5 +206,15 @@ mod tests {
         assert_eq!(told(&[&half, &half]).as_deref(), Some("hunter2 is weak"));
         assert_eq!(told(&[&half, &half, "hunter2"]), None);
         assert_eq!(told(&["hunter2", &half, &half]), None);
+    }
+
+    #[test]
+    fn nothing_is_told_where_too_many_values_are_to_be_looked_for_in_too_many_words() {
+        let values: Vec<String> = (0..16_000).map(|number| format!("{number:x}")).collect();
+        let told = |words: &str, values: &[String]| without(words, values.iter().map(String::as_str));
+        let words = "ghij ".repeat(11_000);
+        assert_eq!(told(&words, &values), None);
+        assert_eq!(told(&words, &values[..60]).as_deref(), Some(words.as_str()));
+        assert_eq!(told("ghij", &values).as_deref(), Some("ghij"));
     }
 }

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::discovery::{Discovery, DiscoveryError, Resolved};
 use crate::failure::{chain, is_unanswered};
 use crate::object::GroupKind;
+use crate::shallow::Shallow;
 use crate::telemetry::Readiness;
 use crate::watch_log::WatchLog;
 use crate::watching::watching;
@@ -171,7 +172,7 @@ struct Watching {
 impl Watching {
     async fn run(self, client: Client, mut log: WatchLog) {
         let mut doubted = self.doubts.subscribe();
-        let api = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(client);
+        let api = Api::<Crd>::all(client);
         let mut events = pin!(watching(api, "", PAGE_SIZE));
         let mut pending = Pending::default();
         while let Some(turn) = next_turn(&mut events, &mut doubted, pending.due()).await {
@@ -227,7 +228,8 @@ impl Watching {
     }
 }
 
-type CrdEvent = Event<PartialObjectMeta<CustomResourceDefinition>>;
+type Crd = Shallow<PartialObjectMeta<CustomResourceDefinition>>;
+type CrdEvent = Event<Crd>;
 
 enum Turn {
     Event(Box<watcher::Result<CrdEvent>>),
@@ -297,19 +299,19 @@ impl Sights {
         match event {
             Event::Init => self.listed = Some(HashMap::new()),
             Event::InitApply(crd) => {
-                let (name, version) = identity(crd.metadata);
+                let (name, version) = identity(&crd.metadata);
                 self.listed.get_or_insert_default().insert(name, version);
             }
             Event::InitDone => return self.replace(),
             Event::Apply(crd) => {
-                let (name, version) = identity(crd.metadata);
+                let (name, version) = identity(&crd.metadata);
                 if self.known.get(&name) != Some(&version) {
                     self.known.insert(name.clone(), version);
                     return BTreeSet::from([name]);
                 }
             }
             Event::Delete(crd) => {
-                let (name, _) = identity(crd.metadata);
+                let (name, _) = identity(&crd.metadata);
                 self.known.remove(&name);
                 return BTreeSet::from([name]);
             }
@@ -330,10 +332,10 @@ impl Sights {
     }
 }
 
-fn identity(metadata: ObjectMeta) -> (String, String) {
+fn identity(metadata: &ObjectMeta) -> (String, String) {
     (
-        metadata.name.unwrap_or_default(),
-        metadata.resource_version.unwrap_or_default(),
+        metadata.name.clone().unwrap_or_default(),
+        metadata.resource_version.clone().unwrap_or_default(),
     )
 }
 
@@ -402,15 +404,9 @@ mod tests {
     use super::*;
     use crate::stub::{self, Answer};
 
-    fn crd(name: &str, version: &str) -> PartialObjectMeta<CustomResourceDefinition> {
-        PartialObjectMeta {
-            metadata: ObjectMeta {
-                name: Some(name.to_owned()),
-                resource_version: Some(version.to_owned()),
-                ..ObjectMeta::default()
-            },
-            ..PartialObjectMeta::default()
-        }
+    fn crd(name: &str, version: &str) -> Crd {
+        let crd = json!({ "metadata": { "name": name, "resourceVersion": version } });
+        serde_json::from_value(crd).unwrap()
     }
 
     fn names(names: &[&str]) -> BTreeSet<String> {

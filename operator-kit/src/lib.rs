@@ -25,6 +25,7 @@ pub mod read;
 pub mod record;
 mod secrets;
 pub mod serving;
+pub mod shallow;
 pub mod status;
 pub mod takeover;
 pub mod telemetry;

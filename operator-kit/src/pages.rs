@@ -1,32 +1,34 @@
-//! Lists objects page by page, each within the size that an answer may have: what is too large is asked for in smaller pages, and one object that is
-//! too large by itself is named and passed over, so that it does not stand in the way of the others.
+//! Lists objects page by page, each within the size that an answer may have: what is too large, or cannot be understood, is asked for in smaller pages,
+//! and one object that is so by itself is named and passed over, so that it does not stand in the way of the others.
 
 use std::error::Error;
 use std::fmt::Debug;
 
 use http::StatusCode;
+use kube::Resource;
 use kube::api::{Api, ListParams};
-use kube::core::ListMeta;
+use kube::core::{ListMeta, Request};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tower::BoxError;
 
 use crate::client::OutOfBounds;
 use crate::failure::link_of;
 
-/// An object that cannot be read for its size. Its metadata could.
+/// An object that cannot be read, for its size or for what it says. Its name could.
 #[derive(Debug, thiserror::Error)]
-#[error("{} has more bytes than an answer may have and is passed over; make it smaller", self.name())]
-pub struct Oversized {
+#[error("{} cannot be read and is passed over", self.name())]
+pub struct Unreadable {
     /// Empty for objects of the cluster.
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// What its size was found by.
+    /// Why.
     #[source]
     pub source: BoxError,
 }
 
-impl Oversized {
+impl Unreadable {
     /// The object that was passed over, if that is what an error stems from.
     pub fn of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
         link_of(error)
@@ -54,7 +56,7 @@ pub struct Pages<K> {
     ended: bool,
 }
 
-impl<K: Clone + DeserializeOwned + Debug> Pages<K> {
+impl<K: Resource + Clone + DeserializeOwned + Debug> Pages<K> {
     /// Of the objects with such labels (a selector of the API server; all when it is empty), at most `size` at once.
     pub fn new(api: Api<K>, labels: &str, size: u32) -> Self {
         let params = ListParams {
@@ -84,10 +86,10 @@ impl<K: Clone + DeserializeOwned + Debug> Pages<K> {
                 }
                 Err(error) => error,
             };
-            match Excess::of(&error) {
-                Some(Excess::Bytes) if self.size > 1 => self.halve(),
-                Some(Excess::Bytes) => return Some(self.pass_over(error).await),
-                Some(Excess::Time) => {
+            match Obstacle::of(&error) {
+                Some(Obstacle::Object) if self.size > 1 => self.halve(),
+                Some(Obstacle::Object) => return Some(self.pass_over(error).await),
+                Some(Obstacle::Time) => {
                     self.size = halved(self.size);
                     return Some(Err(error));
                 }
@@ -122,15 +124,18 @@ impl<K: Clone + DeserializeOwned + Debug> Pages<K> {
         self.most = self.size;
     }
 
-    /// Leaves one object behind, by a page of which the API server shows the metadata alone.
+    /// Leaves one object behind, by a page of which the API server shows the metadata alone, and nothing is read but the name.
     async fn pass_over(&mut self, source: kube::Error) -> Result<Vec<K>, kube::Error> {
-        let page = self.api.list_metadata(&self.params).await?;
+        // Also where this fails: then it was not the object.
         self.most = self.full;
+        let asked = Request::new(self.api.resource_url()).list_metadata(&self.params);
+        let asked = asked.map_err(kube::Error::BuildRequest)?;
+        let page: Names = self.api.clone().into_client().request(asked).await?;
         self.turn(page.metadata);
         match page.items.into_iter().next() {
-            Some(object) => Err(kube::Error::Service(Box::new(Oversized {
-                namespace: object.metadata.namespace.unwrap_or_default(),
-                name: object.metadata.name.unwrap_or_default(),
+            Some(object) => Err(kube::Error::Service(Box::new(Unreadable {
+                namespace: object.metadata.namespace,
+                name: object.metadata.name,
                 source: match source {
                     kube::Error::Service(bounds) => bounds,
                     other => Box::new(other),
@@ -142,34 +147,57 @@ impl<K: Clone + DeserializeOwned + Debug> Pages<K> {
     }
 }
 
+/// Of a page what says which objects are there. The rest is stepped over, whatever it is.
+#[derive(Deserialize)]
+struct Names {
+    #[serde(default)]
+    metadata: ListMeta,
+    items: Vec<Named>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    metadata: Name,
+}
+
+#[derive(Deserialize)]
+struct Name {
+    #[serde(default)]
+    namespace: String,
+    name: String,
+}
+
 /// Whether the next page of a list may be asked for after this error.
 pub fn can_go_on(error: &kube::Error) -> bool {
-    Oversized::of(error).is_some() || matches!(Excess::of(error), Some(Excess::Time))
+    Unreadable::of(error).is_some() || matches!(Obstacle::of(error), Some(Obstacle::Time))
 }
 
 fn halved(size: u32) -> u32 {
     (size / 2).max(1)
 }
 
-/// Of what a page needs too much.
-enum Excess {
-    Bytes,
+/// What stands in the way of a page, and may not in the way of a smaller one.
+enum Obstacle {
+    /// An object, or all of them together.
+    Object,
+    /// It takes too long.
     Time,
 }
 
-impl Excess {
+impl Obstacle {
     fn of(error: &kube::Error) -> Option<Self> {
-        if let kube::Error::Api(status) = error {
-            return match StatusCode::from_u16(status.code) {
-                Ok(StatusCode::PAYLOAD_TOO_LARGE) => Some(Self::Bytes),
+        match error {
+            kube::Error::Api(status) => match StatusCode::from_u16(status.code) {
+                Ok(StatusCode::PAYLOAD_TOO_LARGE) => Some(Self::Object),
                 Ok(StatusCode::GATEWAY_TIMEOUT) => Some(Self::Time),
                 _ => None,
-            };
+            },
+            kube::Error::SerdeError(_) => Some(Self::Object),
+            _ => OutOfBounds::of(error).map(|bounds| match bounds {
+                OutOfBounds::TooLarge { .. } => Self::Object,
+                OutOfBounds::Silent { .. } | OutOfBounds::Endless { .. } => Self::Time,
+            }),
         }
-        OutOfBounds::of(error).map(|bounds| match bounds {
-            OutOfBounds::TooLarge { .. } => Self::Bytes,
-            OutOfBounds::Silent { .. } | OutOfBounds::Endless { .. } => Self::Time,
-        })
     }
 }
 

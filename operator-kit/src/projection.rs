@@ -21,7 +21,8 @@ use crate::crd_watch::{CrdWatch, Serving};
 use crate::discovery::{Discovery, DiscoveryError, Resolved};
 use crate::failure::{chain, is_unanswered, words_of_watch};
 use crate::object::GroupKind;
-use crate::pages::Oversized;
+use crate::pages::Unreadable;
+use crate::shallow::Shallow;
 use crate::watch_log::WatchLog;
 use crate::watching::watching;
 
@@ -136,7 +137,7 @@ impl<T: PartialEq + Send + Sync + 'static> ProjectedWatch<T> {
         discovery: Discovery,
         crds: &CrdWatch,
         watched: impl Into<Watched>,
-        project: impl Fn(&DynamicObject) -> Option<T> + Send + Sync + 'static,
+        project: impl Fn(&Shallow<DynamicObject>) -> Option<T> + Send + Sync + 'static,
         cancel: CancellationToken,
     ) -> (Self, mpsc::Receiver<Notice<T>>) {
         let (notices, receiver) = mpsc::channel(NOTICES_WAITING);
@@ -201,7 +202,7 @@ struct ReaderGone;
 impl<T, F> Follower<T, F>
 where
     T: PartialEq + Send + Sync + 'static,
-    F: Fn(&DynamicObject) -> Option<T> + Send + Sync,
+    F: Fn(&Shallow<DynamicObject>) -> Option<T> + Send + Sync,
 {
     async fn run(self) -> Result<(), ReaderGone> {
         let mut log = WatchLog::new(&self.watched.kind);
@@ -255,7 +256,7 @@ where
     /// Follows the kind until it is no longer served in this version. What was seen of it stays: it may be served in
     /// another one.
     async fn follow(&self, resolved: &Resolved, log: &mut WatchLog) -> Result<(), ReaderGone> {
-        let api: Api<DynamicObject> = resolved.api_within(&self.client, &self.watched.namespace);
+        let api: Api<Shallow<DynamicObject>> = resolved.api_within(&self.client, &self.watched.namespace);
         let mut events = pin!(watching(api, &self.watched.labels, PAGE_SIZE));
         let mut listed = HashSet::new();
         while let Some(event) = events.next().await {
@@ -280,7 +281,7 @@ where
                 Ok(Event::Delete(object)) => self.set(place_of(&object), None).await?,
                 Err(error) => {
                     // It is there, and what was seen of it before is all that is known of it.
-                    if let Some(Oversized { namespace, name, .. }) = Oversized::of(&error) {
+                    if let Some(Unreadable { namespace, name, .. }) = Unreadable::of(&error) {
                         listed.insert((namespace.clone(), name.clone()));
                     }
                 }

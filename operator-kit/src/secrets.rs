@@ -109,8 +109,10 @@ fn without_values(status: &Status, values: &BTreeSet<String>) -> Option<Status> 
     let message = words_about(status);
     let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
     let mut texts = vec![message.as_str(), status.reason.as_str()];
-    for StatusCause { reason, field, message } in causes {
-        texts.extend([reason, field, message].map(String::as_str));
+    for cause in causes {
+        // What is told of a fault of a field is among the words.
+        let message = if is_of_field(cause) { "" } else { &cause.message };
+        texts.extend([&cause.reason, &cause.field, message]);
     }
     let words = texts.join(BETWEEN);
     if words.len() > MOST {
@@ -154,14 +156,17 @@ fn words_about(status: &Status) -> String {
     let Some(details) = status.details.as_ref().filter(|details| !details.causes.is_empty()) else {
         return message;
     };
-    let of_fields = |cause: &StatusCause| !cause.field.is_empty() && cause.reason.starts_with(FAULT_OF_FIELD);
-    if !details.causes.iter().all(of_fields) {
+    if !details.causes.iter().all(is_of_field) {
         return message;
     }
     let mut faults: Vec<String> = details.causes.iter().map(fault).collect();
     faults.sort_unstable();
     faults.dedup();
     format!("Secret {:?} is invalid: {}", details.name, faults.join(", "))
+}
+
+fn is_of_field(cause: &StatusCause) -> bool {
+    !cause.field.is_empty() && cause.reason.starts_with(FAULT_OF_FIELD)
 }
 
 /// What is in a Secret, also as it was when somebody applied it last.
@@ -293,6 +298,18 @@ mod tests {
         assert_eq!(
             words_about(&refusal(message, causes), &secret()),
             "Secret \"login\" is invalid: data: Forbidden: field is immutable when `immutable` is set, type: Invalid value"
+        );
+    }
+
+    #[test]
+    fn faults_of_many_fields_are_told_whatever_else_is_said_of_them() {
+        let words = format!("Invalid value: {}", "x".repeat(1_000));
+        let fields = (0..100).map(|number| format!("data[{number:02}]"));
+        let causes: Vec<StatusCause> = fields.map(|field| cause("FieldValueInvalid", &field, &words)).collect();
+        let told = words_about(&refusal("invalid", causes), &secret());
+        assert!(
+            told.starts_with("Secret \"login\" is invalid: data[00]: Invalid value, data[01]"),
+            "{told}"
         );
     }
 

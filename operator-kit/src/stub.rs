@@ -65,7 +65,7 @@ impl Answer {
             ),
             Self::Watch(events) => return Self::Live(stream::iter(events).boxed()).response(),
             Self::Live(events) => {
-                let events = events.map(move |event| frame(format!("{event}\n")));
+                let events = events.map(move |event| frame(line(&event)));
                 (200, events.chain(stream::pending()).boxed())
             }
         };
@@ -73,6 +73,14 @@ impl Answer {
             .status(status)
             .body(StreamBody::new(frames))
             .expect("a valid answer")
+    }
+}
+
+/// An event as the API server writes it: its type comes first.
+fn line(event: &Value) -> String {
+    match (event.get("type"), event.get("object")) {
+        (Some(kind), Some(object)) => format!("{{\"type\":{kind},\"object\":{object}}}\n"),
+        _ => format!("{event}\n"),
     }
 }
 

@@ -88,7 +88,8 @@ pub async fn take_over(
     key: &ObjectKey,
     renames: &[Rename<'_>],
 ) -> Result<Takeover, TakeoverError> {
-    rewrite(client, discovery, key, |entries| renamed(entries, renames)).await
+    let rewritten = rewrite(client, discovery, key, |entries| renamed(entries, renames)).await;
+    rewritten.map(|(takeover, _)| takeover)
 }
 
 /// Leaves what `ours` has applied to one object to `ours` alone, where `mover` has updated it too; what else the mover owns stays its own.
@@ -100,11 +101,13 @@ pub async fn relieve(
     mover: &str,
     ours: &str,
 ) -> Result<Takeover, TakeoverError> {
-    rewrite(client, discovery, key, |entries| relieved(entries, mover, ours)).await
+    let rewritten = rewrite(client, discovery, key, |entries| relieved(entries, mover, ours)).await;
+    rewritten.map(|(takeover, _)| takeover)
 }
 
 /// Makes the fields below these `parts` that one of `from` has updated fields that `ours` has applied, so that our next apply removes what it does
-/// not have; and relieves the others of what is ours. Doing it again does nothing.
+/// not have; and relieves the others of what is ours. Doing it again does nothing. The answer is the version that the object then has; `None` of one that
+/// is not there.
 pub async fn inherit(
     client: &Client,
     discovery: &Discovery,
@@ -112,8 +115,9 @@ pub async fn inherit(
     from: &[&str],
     parts: &[&[&str]],
     ours: &str,
-) -> Result<Takeover, TakeoverError> {
-    rewrite(client, discovery, key, |entries| inherited(entries, from, parts, ours)).await
+) -> Result<Option<String>, TakeoverError> {
+    let rewritten = rewrite(client, discovery, key, |entries| inherited(entries, from, parts, ours)).await;
+    rewritten.map(|(_, version)| version)
 }
 
 async fn rewrite(
@@ -121,14 +125,14 @@ async fn rewrite(
     discovery: &Discovery,
     key: &ObjectKey,
     change: impl Fn(&[ManagedFieldsEntry]) -> Option<Vec<ManagedFieldsEntry>>,
-) -> Result<Takeover, TakeoverError> {
+) -> Result<(Takeover, Option<String>), TakeoverError> {
     let found = discovery.resolve_kind(&key.group_kind()).await;
     let Some(resolved) = found.map_err(|source| TakeoverError::Discover {
         key: key.clone(),
         source,
     })?
     else {
-        return Ok(Takeover::Gone);
+        return Ok((Takeover::Gone, None));
     };
     let api = resolved.api(client, namespace(key));
     let wrap = |error| TakeoverError::Patch {
@@ -137,10 +141,10 @@ async fn rewrite(
     };
     for _ in 0..ATTEMPTS {
         let Some(object) = api.get_metadata_opt(&key.name).await.map_err(wrap)? else {
-            return Ok(Takeover::Gone);
+            return Ok((Takeover::Gone, None));
         };
         let Some(entries) = change(object.metadata.managed_fields.as_deref().unwrap_or_default()) else {
-            return Ok(Takeover::NothingToDo);
+            return Ok((Takeover::NothingToDo, object.metadata.resource_version));
         };
         let patch = json!([
             { "op": "test", "path": "/metadata/resourceVersion", "value": object.metadata.resource_version },
@@ -151,8 +155,8 @@ async fn rewrite(
             .patch_metadata(&key.name, &PatchParams::default(), &Patch::Json::<()>(patch))
             .await
         {
-            Ok(_) => return Ok(Takeover::Renamed),
-            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Takeover::Gone),
+            Ok(renamed) => return Ok((Takeover::Renamed, renamed.metadata.resource_version)),
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok((Takeover::Gone, None)),
             // A failed `test` is 422, a write in between 409.
             Err(kube::Error::Api(status)) if matches!(status.code, 409 | 422) => {}
             Err(source) => return Err(wrap(source)),

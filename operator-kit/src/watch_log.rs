@@ -7,7 +7,7 @@ use http::StatusCode;
 use kube::runtime::watcher::{self, Event};
 
 use crate::failure::{chain, code_of, is_unanswered, words_of_watch};
-use crate::pages::Oversized;
+use crate::pages::Unreadable;
 use crate::telemetry::{Gate, Readiness};
 
 /// The tale of one watch.
@@ -44,7 +44,7 @@ impl WatchLog {
             // Told before the API server is asked.
             Ok(Event::Init) => {}
             Ok(_) => self.goes_on(),
-            Err(error) => match Oversized::of(error) {
+            Err(error) => match Unreadable::of(error) {
                 Some(passed) => tracing::warn!(kind = self.kind, error = chain(passed), "unable to read an object"),
                 None => self.interrupted(error),
             },
@@ -186,7 +186,7 @@ mod tests {
         let told = lines(|log| {
             for _ in 0..2 {
                 log.heard(&Ok(Event::<()>::Init));
-                let passed_over = Oversized {
+                let passed_over = Unreadable {
                     namespace: "fleet".to_owned(),
                     name: "one".to_owned(),
                     source: "8 bytes".into(),
@@ -196,8 +196,7 @@ mod tests {
                 log.heard(&Ok(Event::<()>::InitDone));
             }
         });
-        let line = "WARN unable to read an object kind=\"Lathe.example.org\" error=\"fleet/one has more bytes than an answer may have and is \
-                    passed over; make it smaller: 8 bytes\"";
+        let line = "WARN unable to read an object kind=\"Lathe.example.org\" error=\"fleet/one cannot be read and is passed over: 8 bytes\"";
         assert_eq!(told, [line; 2]);
     }
 

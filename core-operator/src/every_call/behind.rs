@@ -6,7 +6,7 @@ use operator_kit::client::install_crypto;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::api::PROVIDER_KIND;
+use super::api::{PROVIDER_KIND, Write};
 use super::server::{MOST, Server};
 use super::{LONG, begin, operated, stack, template};
 
@@ -206,5 +206,25 @@ fn who_keeps_writing_a_provider_s_object_is_not_fought_for_ever() {
         assert!(said().contains("put back 3 times in ten minutes"), "{}", said());
         sleep(Duration::from_mins(10)).await;
         assert_eq!((size(), said()), (json!("small"), String::new()), "it is tried again");
+    });
+}
+
+#[test]
+fn what_a_provider_says_of_its_object_is_no_change_that_was_put_back() {
+    after_installing(&["v1"], async |server| {
+        server.stall(PROVIDER_KIND);
+        server.apply(&template("large"));
+        for done in 1..6 {
+            let mut object = server.find(PROVIDER_KIND, TAG);
+            object["status"]["progress"] = json!({ "done": done });
+            server.write(PROVIDER_KIND, TAG, &Write::Status(&object));
+            sleep(Duration::from_secs(10)).await;
+            assert_eq!(server.find(PROVIDER_KIND, TAG)["spec"]["size"], "large");
+            let said = told(
+                &server.find("ClusterStack", "harbor"),
+                "ProviderClusterStackReleasesSynced",
+            );
+            assert!(!said.contains("put back"), "{said}");
+        }
     });
 }

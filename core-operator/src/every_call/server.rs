@@ -240,9 +240,17 @@ impl Server {
             Ok(Answer::Watch(events)) => (200, events),
             Err(refusal) => (refusal.code, stream::iter([refused(&refusal)]).boxed()),
         };
-        let frames = events.map(|event| Ok(Frame::data(Bytes::from(format!("{event}\n")))));
+        let frames = events.map(|event| Ok(Frame::data(Bytes::from(line(&event)))));
         let answer = Response::builder().status(code).body(StreamBody::new(frames.boxed()));
         answer.map_err(io::Error::other)
+    }
+}
+
+/// An answer, or an event as API servers write it: its type comes first.
+fn line(told: &Value) -> String {
+    match (told.get("type"), told.get("object")) {
+        (Some(kind), Some(object)) => format!("{{\"type\":{kind},\"object\":{object}}}\n"),
+        _ => format!("{told}\n"),
     }
 }
 

@@ -11,7 +11,7 @@ use kube::{Api, Client, ResourceExt};
 use operator_kit::failure::words_of;
 use operator_kit::object::ObjectKey;
 use operator_kit::objects::Seen;
-use operator_kit::pages::{Oversized, Pages};
+use operator_kit::pages::{Pages, Unreadable};
 
 use super::claims::{mark, mark_handle};
 use crate::context::Context;
@@ -106,7 +106,7 @@ async fn marks(client: &Client, namespace: &str) -> Result<HashSet<String>, kube
                 marks.extend(found.map(|release| mark(&release.namespace().unwrap_or_default(), &release.name_any())));
             }
             Err(error) => {
-                let Some(Oversized { namespace, name, .. }) = Oversized::of(&error) else {
+                let Some(Unreadable { namespace, name, .. }) = Unreadable::of(&error) else {
                     return Err(error);
                 };
                 marks.insert(mark(namespace, name));

@@ -90,17 +90,17 @@ async fn perform(context: &Context, stack: &ClusterStack, action: &StackAction) 
             annotations,
         } => {
             let metadata = json!({"name": reference.name, "labels": labels, "annotations": annotations});
-            let became = apply_provider_object(context, stack, reference, release_uid, spec, metadata).await?;
+            let (became, has_changed) =
+                apply_provider_object(context, stack, reference, release_uid, spec, metadata).await?;
             let name = reference.name.as_deref().unwrap_or_default();
             let applied = AppliedProviderObject {
                 action: action.clone(),
                 became: project(&became).of_release(name),
-                version: became.resource_version().unwrap_or_default(),
                 at: context.now(),
                 reversals: Vec::new(),
             };
             let uid = stack.uid().unwrap_or_default();
-            context.stack_memories.applied(&uid, name, applied);
+            context.stack_memories.applied(&uid, name, applied, has_changed);
             Ok(())
         }
         StackAction::DeleteOrphan {
@@ -305,6 +305,7 @@ async fn delete(context: &Context, stack: &ClusterStack, tag: &str, uid: &str) -
     }
 }
 
+/// What became of the object, and whether that is another than it was right before: its provider writes it too.
 async fn apply_provider_object(
     context: &Context,
     stack: &ClusterStack,
@@ -312,7 +313,7 @@ async fn apply_provider_object(
     release_uid: &str,
     spec: &Value,
     metadata: Value,
-) -> Result<DynamicObject, String> {
+) -> Result<(DynamicObject, bool), String> {
     let namespace = stack.namespace().unwrap_or_default();
     let name = reference.name.clone().unwrap_or_default();
     let kind = group_kind(reference).ok_or(FOREIGN_PROVIDER_REF)?;
@@ -339,7 +340,7 @@ async fn apply_provider_object(
         labels::FIELD_MANAGER,
     )
     .await;
-    inherited.map_err(|error| chain(&error))?;
+    let before = inherited.map_err(|error| chain(&error))?;
     let mut body = json!({
         "apiVersion": resolved.resource.api_version,
         "kind": resolved.resource.kind,
@@ -355,5 +356,7 @@ async fn apply_provider_object(
     };
     let api = resolved.api(&context.client, Some(&namespace));
     let applied = api.patch(&name, &params, &Patch::Apply(&body)).await;
-    applied.map_err(|error| words_of(&error))
+    let applied = applied.map_err(|error| words_of(&error))?;
+    let has_changed = applied.resource_version() != before;
+    Ok((applied, has_changed))
 }

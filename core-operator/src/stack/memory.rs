@@ -102,12 +102,12 @@ impl StackMemories {
     }
 
     /// Remembers what became of a provider object. The same apply as before that changed something has put back what somebody else did.
-    pub(super) fn applied(&self, uid: &str, name: &str, mut applied: AppliedProviderObject) {
+    pub(super) fn applied(&self, uid: &str, name: &str, mut applied: AppliedProviderObject, has_changed: bool) {
         self.change(uid, |memory| {
             let before = memory.applied.get_mut(name);
             if let Some(before) = before.filter(|before| before.action == applied.action) {
                 applied.reversals = std::mem::take(&mut before.reversals);
-                if before.version != applied.version {
+                if has_changed {
                     applied.reversals.push(applied.at);
                 }
                 let older = applied.reversals.len().saturating_sub(REVERSALS);
@@ -180,7 +180,7 @@ mod tests {
     fn only_an_apply_that_changed_something_again_counts_as_a_reversal() {
         let memories = StackMemories::default();
         memories.begin("a", 1, None);
-        let applied = |size: &str, version: &str, second: i64| {
+        let applied = |size: &str, second: i64| {
             let action = json!({ "ApplyProviderObject": {
                 "reference": { "name": "v1" }, "release_uid": "u", "spec": { "size": size }, "labels": {}, "annotations": {},
             } });
@@ -188,21 +188,20 @@ mod tests {
             AppliedProviderObject {
                 action: serde_json::from_value(action).expect("an action"),
                 became: serde_json::from_value(object).expect("an object"),
-                version: version.to_owned(),
                 at: Timestamp::from_second(second).expect("a time"),
                 reversals: Vec::new(),
             }
         };
         let table = [
-            (applied("small", "1", 1), 0, "the first"),
-            (applied("small", "1", 2), 0, "nothing was changed"),
-            (applied("small", "3", 3), 1, "somebody had changed it"),
-            (applied("small", "3", 4), 1, "nothing was changed"),
-            (applied("large", "5", 5), 0, "something else is wanted"),
-            (applied("large", "7", 7), 1, "somebody had changed it"),
+            (applied("small", 1), true, 0, "the first"),
+            (applied("small", 2), false, 0, "nothing was changed"),
+            (applied("small", 3), true, 1, "somebody had changed it"),
+            (applied("small", 4), false, 1, "nothing was changed"),
+            (applied("large", 5), true, 0, "something else is wanted"),
+            (applied("large", 7), true, 1, "somebody had changed it"),
         ];
-        for (applied, reversals, why) in table {
-            memories.applied("a", "v1", applied);
+        for (applied, has_changed, reversals, why) in table {
+            memories.applied("a", "v1", applied, has_changed);
             assert_eq!(memories.of("a").applied["v1"].reversals.len(), reversals, "{why}");
         }
         memories.begin("a", 1, Some(&"now".to_owned()));

@@ -181,6 +181,7 @@ async fn provider(
             bytes: state.bytes,
             most: MOST_BYTES,
         },
+        Some(state) if state.is_cut => ProviderTemplate::TooDeep,
         Some(state) => ProviderTemplate::Found {
             template: state.spec.get("template").cloned().unwrap_or_default(),
         },

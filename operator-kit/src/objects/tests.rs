@@ -3,7 +3,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::stub::{self, Answer, refusal};
+use crate::stub::{self, Answer, Asked, refusal};
 
 const LABEL: &str = "example.org/part-of";
 
@@ -44,10 +44,14 @@ fn expired() -> Value {
 /// Watches Deployments of a stub that gives these answers one after the other, and then a watch without events.
 async fn watching(answers: Vec<Answer>) -> (ObjectWatches, mpsc::Receiver<Notice>) {
     let mut answers = answers.into_iter();
-    let client = stub::client(move |asked| match stub::discovery(asked) {
-        Some(answer) => answer.into(),
-        None => answers.next().unwrap_or(Answer::Watch(Vec::new())),
-    });
+    watching_of(move |_| answers.next().unwrap_or(Answer::Watch(Vec::new()))).await
+}
+
+/// The same of a stub that answers so.
+async fn watching_of(
+    mut answer: impl FnMut(&Asked) -> Answer + Send + 'static,
+) -> (ObjectWatches, mpsc::Receiver<Notice>) {
+    let client = stub::client(move |asked| stub::discovery(asked).map_or_else(|| answer(asked), Answer::from));
     let discovery = Discovery::new(client.clone());
     let (watches, notices) = ObjectWatches::new(client, discovery, (LABEL, ""), CancellationToken::new());
     assert!(watches.ensure(&deployments()).await.unwrap());
@@ -286,4 +290,45 @@ async fn a_watch_that_nobody_needs_ends_and_can_be_started_again() {
     assert!(watches.ensure(&deployments()).await.unwrap());
     assert_eq!(told(&mut notices, 2).await, ["Appeared b", "Synced Deployment"]);
     assert_eq!(watches.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_read_any_more_has_not_vanished() {
+    let mut unreadable = metadata("b", 4);
+    unreadable["metadata"]["labels"] = json!(7);
+    let mut watches = 0;
+    let (watches, mut notices) = watching_of(move |asked| {
+        if asked.parameter("watch") == "true" {
+            watches += 1;
+            return Answer::Watch(if watches == 1 { vec![expired()] } else { Vec::new() });
+        }
+        let b = if watches == 0 {
+            metadata("b", 2)
+        } else {
+            unreadable.clone()
+        };
+        stub::page(asked, &[metadata("a", 1), b]).into()
+    })
+    .await;
+    assert_eq!(
+        told(&mut notices, 4).await,
+        ["Appeared a", "Appeared b", "Synced Deployment", "Synced Deployment"]
+    );
+    assert!(watches.get(&key("b")).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_whose_fields_are_nested_deeper_than_anybody_reads_is_seen() {
+    let mut deep = metadata("a", 1);
+    let fields = (0..500).fold(json!({}), |inner, _| json!({ "f:a": inner }));
+    deep["metadata"]["managedFields"] = json!([{ "manager": "kubectl", "fieldsV1": fields }]);
+    let (_watches, mut notices) = watching(vec![
+        listed(3, &[deep, metadata("b", 2)]),
+        Answer::Watch(vec![event("DELETED", &metadata("b", 5))]),
+    ])
+    .await;
+    assert_eq!(
+        told(&mut notices, 4).await,
+        ["Appeared a", "Appeared b", "Synced Deployment", "Vanished b"]
+    );
 }

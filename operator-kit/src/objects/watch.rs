@@ -18,6 +18,8 @@ use super::{Inner, Notice, Trouble};
 use crate::discovery::Resolved;
 use crate::failure::{code_of, words_of_watch};
 use crate::object::{GroupKind, ObjectKey};
+use crate::pages::Unreadable;
+use crate::shallow::Shallow;
 use crate::watch_log::WatchLog;
 use crate::watching::watching_since;
 
@@ -56,7 +58,7 @@ struct Watch<'a> {
 impl Watch<'_> {
     async fn follow(&self, resolved: &Resolved) -> End {
         let Self { inner, kind, cancel } = *self;
-        let api: Api<PartialObjectMeta<DynamicObject>> = resolved.api_within(&inner.client, &inner.namespace);
+        let api: Api<Shallow<PartialObjectMeta<DynamicObject>>> = resolved.api_within(&inner.client, &inner.namespace);
         let version = Arc::new(AtomicU64::default());
         let mut events = pin!(watching_since(api, &inner.label, PAGE_SIZE, Arc::clone(&version)));
         let mut listed = HashSet::new();
@@ -67,14 +69,6 @@ impl Watch<'_> {
                 return End::KindGone;
             }
             log.heard(&event);
-            if let Err(error) = &event {
-                let trouble = Trouble {
-                    words: words_of_watch(error),
-                    forbidden: code_of(error) == Some(StatusCode::FORBIDDEN),
-                };
-                // A list that came stands.
-                inner.mark(kind, cancel, |watch| watch.trouble = (!watch.synced).then_some(trouble));
-            }
             let heard = match event {
                 Ok(Event::Init) => {
                     listed.clear();
@@ -102,13 +96,31 @@ impl Watch<'_> {
                     self.put(&object.metadata, |store, seen| store.put(key, seen)).await
                 }
                 Ok(Event::Delete(object)) => self.remove(&key_of(kind, &object.metadata)).await,
-                Err(_) => true,
+                Err(error) => {
+                    self.note_trouble(&error);
+                    // It is there, and what was seen of it before is all that is known of it.
+                    if let Some(Unreadable { namespace, name, .. }) = Unreadable::of(&error) {
+                        listed.insert(ObjectKey::new(&*kind.group, &*kind.kind, &**namespace, &**name));
+                    }
+                    true
+                }
             };
             if !heard {
                 return End::Cancelled;
             }
         }
         End::Cancelled
+    }
+
+    fn note_trouble(&self, error: &watcher::Error) {
+        let trouble = Trouble {
+            words: words_of_watch(error),
+            forbidden: code_of(error) == Some(StatusCode::FORBIDDEN),
+        };
+        // A list that came stands.
+        self.inner.mark(self.kind, self.cancel, |watch| {
+            watch.trouble = (!watch.synced).then_some(trouble);
+        });
     }
 
     async fn put(&self, metadata: &ObjectMeta, note: impl FnOnce(&mut Store, Seen) -> Option<Changed>) -> bool {

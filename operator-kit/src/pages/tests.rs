@@ -77,7 +77,7 @@ async fn one_object_that_is_too_large_is_named_and_passed_over() {
     let objects = names.map(|name| object(name, if name == "b" { OBJECT_LIMIT } else { 1 }));
     let (mut pages, asked_for) = pages(objects.to_vec(), |_| None);
     let told = format!(
-        "! ServiceError: fleet/b has more bytes than an answer may have and is passed over; make it smaller: \
+        "! ServiceError: fleet/b cannot be read and is passed over: \
          the API server's answer to list /api/v1/configmaps has more than {OBJECT_LIMIT} bytes; what it shows must be smaller"
     );
     assert_eq!(
@@ -100,7 +100,7 @@ async fn an_object_without_end_does_not_stand_in_the_way_either() {
         shows_a.then(|| Answer::Live(Box::pin(endless)))
     });
     let listed = listed(&mut pages).await;
-    assert!(listed[0].contains("fleet/a has more bytes"), "{listed:?}");
+    assert!(listed[0].contains("fleet/a cannot be read"), "{listed:?}");
     assert_eq!(listed[1..], ["b"]);
 }
 
@@ -144,4 +144,48 @@ async fn a_list_that_is_begun_again_keeps_the_size_that_fits() {
     pages.again();
     assert_eq!(listed(&mut pages).await, ["a", "b", "c"]);
     assert_eq!(*asked_for.lock().unwrap(), ["+8", "+4", "+2", "2+2", "+2", "2+2"]);
+}
+
+#[tokio::test]
+async fn one_object_that_nobody_can_read_is_named_and_passed_over() {
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let objects = names.map(|name| {
+        let mut object = object(name, 1);
+        if name == "b" {
+            let deep = (0..500).fold(json!({}), |inner, _| json!({ "f:a": inner }));
+            object["metadata"]["managedFields"] = json!([{ "manager": "kubectl", "fieldsV1": deep }]);
+        }
+        object
+    });
+    let (mut pages, asked_for) = pages(objects.to_vec(), |_| None);
+    let mut listed = listed(&mut pages).await;
+    let told = listed.remove(1);
+    assert!(
+        told.starts_with("! ServiceError: fleet/b cannot be read and is passed over: "),
+        "{told}"
+    );
+    assert!(told.contains("recursion limit exceeded"), "{told}");
+    assert_eq!(listed, ["a", "c", "d", "e", "f", "g", "h"]);
+    assert_eq!(
+        *asked_for.lock().unwrap(),
+        ["+8", "+4", "+2", "+1", "1+1", "1+1m", "2+2", "4+4"]
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_list_ends_one_and_makes_no_small_pages() {
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let mut ill = 5;
+    let (mut pages, asked_for) = pages(names.map(|name| object(name, 1)).to_vec(), move |_| {
+        ill -= 1;
+        (ill >= 0).then(|| Answer::Whole(200, json!("<html>")))
+    });
+    let told = listed(&mut pages).await;
+    assert!(told.len() == 1 && told[0].starts_with('!'), "{told:?}");
+    pages.again();
+    assert_eq!(listed(&mut pages).await, names);
+    assert_eq!(
+        *asked_for.lock().unwrap(),
+        ["+8", "+4", "+2", "+1", "+1m", "+1", "1+2", "3+4", "7+8"]
+    );
 }

@@ -53,7 +53,14 @@ fn start_with(
         CancellationToken::new(),
     );
     let kind = GroupKind::new("apps", "Deployment");
-    ProjectedWatch::start(client, discovery, &crds, kind, replicas, CancellationToken::new())
+    ProjectedWatch::start(
+        client,
+        discovery,
+        &crds,
+        kind,
+        |object| replicas(object),
+        CancellationToken::new(),
+    )
 }
 
 /// The watch of CRDs while it has these names.
@@ -307,4 +314,29 @@ async fn why_nothing_was_listed_is_known_until_it_is() {
     allow.send_replace(true);
     assert_eq!(told(&mut notices, 1).await, ["synced"]);
     assert_eq!(known(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_nested_deeper_than_anybody_reads_is_seen_and_followed_as_others_are() {
+    let deep = |version: u32, replicas: i64| {
+        let mut object = deployment("deep", version, Some(replicas));
+        object["spec"]["template"] = (0..500).fold(json!("leaf"), |inner, _| json!([inner]));
+        object
+    };
+    let event = |object: Value| json!({ "type": "MODIFIED", "object": object });
+    let answers = vec![
+        list("DeploymentList", &[deep(1, 1), deployment("other", 1, Some(1))]),
+        Answer::Watch(vec![event(deep(6, 2)), event(deployment("other", 7, Some(2)))]),
+    ];
+    let (_watch, mut notices) = start(answers, |asked| discovery_of(asked, Some("v1")));
+    assert_eq!(
+        told(&mut notices, 5).await,
+        [
+            "deep None -> Some(1)",
+            "other None -> Some(1)",
+            "synced",
+            "deep Some(1) -> Some(2)",
+            "other Some(1) -> Some(2)"
+        ]
+    );
 }

@@ -104,7 +104,7 @@ async fn an_event_that_is_too_large_does_not_end_the_watch_of_the_others() {
         "{too_large}"
     );
     assert!(
-        passed_over.contains("fleet/b has more bytes than an answer may have") && passed_over.contains(&limit),
+        passed_over.contains("fleet/b cannot be read and is passed over") && passed_over.contains(&limit),
         "{passed_over}"
     );
     let rest: Vec<&str> = told
@@ -220,4 +220,40 @@ async fn a_history_that_was_cut_is_listed_anew_however_that_is_said() {
     let again = ["begins", "listed", "too old"];
     let expected = [&again[..], &again, &again, &["begins", "listed", "applies a"]].concat();
     assert_eq!(told(answer, "applies a").await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_nobody_can_read_is_no_cause_to_list_for_ever() {
+    let mut unreadable = object("b", 6, 1);
+    unreadable["data"] = (0..500).fold(json!("leaf"), |inner, _| json!({ "a": inner }));
+    let (lists, mut listed) = mpsc::unbounded_channel();
+    let mut watches = 0;
+    let answer = move |asked: &Asked| {
+        if is_watch(asked) {
+            watches += 1;
+            return Answer::Watch(match watches {
+                1 => vec![event("MODIFIED", &unreadable)],
+                _ => vec![event("MODIFIED", &object("c", 8, 1))],
+            });
+        }
+        if asked.parameter("continue").is_empty() && asked.parameter("limit") == "4" {
+            lists.send(()).unwrap();
+        }
+        let b = if watches == 0 {
+            object("b", 4, 1)
+        } else {
+            unreadable.clone()
+        };
+        stub::page(asked, &[object("a", 4, 1), b, object("c", 4, 1)]).into()
+    };
+    let told = told(answer, "applies c").await;
+    assert_eq!(told[..5], ["begins", "lists a", "lists b", "lists c", "listed"]);
+    assert_eq!(told[6..8], ["begins", "lists a"], "{told:?}");
+    assert!(
+        told[8].contains("fleet/b cannot be read and is passed over"),
+        "{told:?}"
+    );
+    assert_eq!(told[9..], ["lists c", "listed", "applies c"], "{told:?}");
+    assert_eq!(listed.recv().await.zip(listed.recv().await), Some(((), ())));
+    assert_eq!(listed.recv().await, None);
 }

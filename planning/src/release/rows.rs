@@ -12,6 +12,7 @@ use super::object::{Sync, SyncState};
 use super::objects::{Objects, drift_policy};
 use super::observed::{Intent, ObjectObserved, ReleaseObserved, Rendering};
 use super::prune::Fate;
+use super::reach::is_out_of_reach;
 use crate::health::matters;
 use crate::object_key::ObjectKey;
 
@@ -28,7 +29,11 @@ pub(super) fn rows(observed: &ReleaseObserved, objects: &Objects) -> Vec<Resourc
     }
     let mut rows: Vec<Resource> = keys
         .into_iter()
-        .filter(|key| !matches!(objects.leftovers.get(key), Some(Fate::Gone | Fate::LeftAlone)))
+        .filter(|key| {
+            // That nothing of a kind was applied is known by its rows.
+            let is_over = matches!(objects.leftovers.get(key), Some(Fate::Gone | Fate::LeftAlone));
+            !is_over || (row(observed, key).is_some() && is_out_of_reach(observed, key))
+        })
         .map(|key| {
             let object = observed.objects.get(&key);
             match (objects.wanted.get(&key), objects.leftovers.get(&key)) {

@@ -214,6 +214,10 @@ fn provider(observed: &StackObserved, waiting: &[StackWaiting]) -> Option<Findin
             );
             Finding::fails(TYPE, Severity::Error, Reason::InvalidSpec, message)
         }
+        ProviderTemplate::TooDeep => {
+            let message = "the provider template has more levels of lists and maps than can be read, make it flatter";
+            Finding::fails(TYPE, Severity::Error, Reason::InvalidSpec, message)
+        }
         ProviderTemplate::Found { .. } | ProviderTemplate::NotWanted => Finding::holds(TYPE),
     })
 }

@@ -92,9 +92,6 @@ pub struct AppliedProviderObject {
     pub action: StackAction,
     /// What the API server made of it: a schema may default fields, and drop those that it does not know.
     pub became: ProviderObject,
-    /// Its version then: an apply that changes nothing leaves it as it is.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub version: String,
     /// When.
     pub at: Timestamp,
     /// When the same was applied again and changed something, which somebody else had changed; the newest last.
@@ -205,6 +202,8 @@ pub enum ProviderTemplate {
         /// Bytes that are taken.
         most: usize,
     },
+    /// It is nested deeper than it can be read.
+    TooDeep,
     /// It is there.
     Found {
         /// `spec.template` of the object.

@@ -446,7 +446,10 @@ fn waiting(observed: &StackObserved, selection: &Selection) -> Vec<StackWaiting>
     }
     if matches!(
         observed.template,
-        ProviderTemplate::Missing | ProviderTemplate::TooLarge { .. } | ProviderTemplate::KindMissing { .. }
+        ProviderTemplate::Missing
+            | ProviderTemplate::TooLarge { .. }
+            | ProviderTemplate::TooDeep
+            | ProviderTemplate::KindMissing { .. }
     ) {
         waiting.push(StackWaiting::ProviderTemplate);
     }

@@ -6,6 +6,7 @@ use crds::conditions::{ConditionStatus, ConditionType, find};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
+use super::super::inventory::key_of;
 use super::super::observed::{Controlled, ObjectObserved, Seen};
 use super::*;
 use crate::object_key::ObjectRef;
@@ -234,16 +235,18 @@ fn objects_that_cannot_be_watched_are_told_in_the_words_of_the_api_server() {
     assert_eq!(told(&observed), (Some(words), later));
 }
 
-/// A release that is to go, with one object that no watch shows, in the inventory with this digest, if at all.
-fn leaving(digest: Option<&str>) -> (ReleaseObserved, GroupKind) {
+/// A release that is to go, with one object that no watch shows, in the inventory with this status and digest, if at all.
+fn leaving(row: Option<(&str, &str)>) -> (ReleaseObserved, GroupKind) {
     let key = ObjectKey::new("rbac.authorization.k8s.io", "ClusterRoleBinding", "", "administrator");
     let mut observed = observed(Provider::NotWanted);
     observed.deleting = true;
     observed.used_by = Some(BTreeSet::new());
     observed.group_kinds = [key.group_kind()].into();
     observed.unlisted = observed.group_kinds.clone();
-    if let Some(digest) = digest {
-        let row = json!({ "group": key.group, "version": "v1", "kind": key.kind, "name": key.name, "digest": digest });
+    if let Some((status, digest)) = row {
+        let row = json!({
+            "group": key.group, "version": "v1", "kind": key.kind, "name": key.name, "status": status, "digest": digest,
+        });
         observed.status.resources = vec![serde_json::from_value(row).expect("a row")];
         let unseen = ObjectObserved {
             watched: false,
@@ -268,20 +271,31 @@ fn says(plan: &ReleasePlan) -> String {
 #[test]
 fn a_kind_that_may_not_be_listed_keeps_a_release_only_if_something_of_it_was_applied() {
     let words = "nobody may list them".to_owned();
-    for (digest, gone) in [(None, true), (Some(""), true), (Some("sha256:a"), false)] {
-        let (mut observed, kind) = leaving(digest);
-        assert!(!goes(&plan(&observed, now())), "its list may come: {digest:?}");
+    for (row, gone) in [
+        // Its status may have been lost.
+        (None, false),
+        (Some(("not-synced", "")), true),
+        // As the Go operator writes what it applied.
+        (Some(("synced", "")), false),
+        (Some(("synced", "sha256:a")), false),
+        (Some(("not-synced", "sha256:a")), false),
+    ] {
+        let (mut observed, kind) = leaving(row);
+        assert!(!goes(&plan(&observed, now())), "its list may come: {row:?}");
         observed.unwatched.insert(kind.clone(), words.clone());
-        assert!(!goes(&plan(&observed, now())), "it may mend itself: {digest:?}");
+        assert!(!goes(&plan(&observed, now())), "it may mend itself: {row:?}");
         observed.forbidden.insert(kind);
         let plan = plan(&observed, now());
-        assert_eq!(goes(&plan), gone, "{digest:?}");
+        assert_eq!(goes(&plan), gone, "{row:?}");
+        // What it says decides the next time too.
+        let named = plan.status.resources.iter().map(key_of);
+        assert!(named.eq(observed.objects.keys().cloned()), "{:#?}", plan.status);
         let reads = plan
             .steps
             .iter()
             .flat_map(|step| &step.actions)
             .any(|action| action.object().is_some());
-        assert_eq!(reads, !gone, "{digest:?}: {:#?}", plan.steps);
+        assert_eq!(reads, !gone && row.is_some(), "{row:?}: {:#?}", plan.steps);
     }
 }
 

@@ -56,7 +56,6 @@ fn applied(mut observed: StackObserved, became: &Value) -> StackObserved {
     let applied = AppliedProviderObject {
         action,
         became: object(became),
-        version: "1".to_owned(),
         at: now(),
         reversals: Vec::new(),
     };
