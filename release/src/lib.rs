@@ -20,6 +20,7 @@ mod files;
 pub mod fuzzing;
 pub mod http;
 pub mod pack;
+mod places;
 pub mod source;
 pub mod store;
 mod trust;

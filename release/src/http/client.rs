@@ -203,6 +203,7 @@ impl Client {
                 silence: None,
             },
             deadline,
+            line: self.network.holder(self.home.host_str().unwrap_or_default()).to_owned(),
         }
     }
 

@@ -205,6 +205,17 @@ pub enum HttpError {
         /// The bound.
         limit: usize,
     },
+    /// A long answer that comes slowly, while others do too.
+    #[error(
+        "the answer of {place} is long and takes more than {} seconds, and there is no room for another slow one; see what slows it down",
+        .after.as_secs_f32()
+    )]
+    TooManySlow {
+        /// What was asked for.
+        place: Place,
+        /// The time allowed.
+        after: Duration,
+    },
     /// Compressed though it was not asked for.
     #[error("the answer of {place} is encoded, which was not asked for")]
     Encoded {
@@ -278,7 +289,7 @@ impl HttpError {
             }
             Self::Resolve { .. } | Self::Connect { .. } => "SourceUnreachable",
             Self::Tls { .. } => "SourceNotTrusted",
-            Self::TimedOut { .. } => "SourceTimedOut",
+            Self::TimedOut { .. } | Self::TooManySlow { .. } => "SourceTimedOut",
             Self::Exchange { .. } | Self::Body { .. } | Self::Encoded { .. } => "SourceUnreadable",
             Self::TooLarge { .. } => "SourceTooLarge",
             Self::BackingOff { .. } | Self::Busy { .. } => "SourceRateLimited",

@@ -23,7 +23,10 @@ use super::{
     statistics::{Counters, Statistics},
     tls::Roots,
 };
-use crate::source::room::{Room, Share};
+use crate::{
+    places::Places,
+    source::room::{Room, Share},
+};
 
 /// Most headers of an answer; together they have at most some 400 KiB, which is a limit of the library beneath.
 const MAX_HEADERS: usize = 100;
@@ -36,6 +39,11 @@ const IDLE_CONNECTION: Duration = Duration::from_secs(30);
 /// Name and version, as administrators of servers look for in their logs.
 const USER_AGENT: &str = concat!("stackwright/", env!("CARGO_PKG_VERSION"));
 
+/// Long answers that are in memory at once, of those one of each line, and besides those that take long.
+const LONG_ANSWERS: usize = 2;
+const OF_ONE_LINE: usize = 1;
+const SLOW_ANSWERS: usize = 2;
+
 /// How long may be waited for what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
@@ -47,6 +55,8 @@ pub struct Deadlines {
     pub idle: Duration,
     /// For an answer that is read into memory, from the beginning of the request with all redirects.
     pub whole: Duration,
+    /// For one of the few long answers, which goes on as a slow one after that.
+    pub quick: Duration,
 }
 
 impl Default for Deadlines {
@@ -56,6 +66,7 @@ impl Default for Deadlines {
             head: Duration::from_secs(30),
             idle: Duration::from_secs(30),
             whole: Duration::from_mins(1),
+            quick: Duration::from_secs(5),
         }
     }
 }
@@ -112,6 +123,7 @@ pub(super) struct Shared {
     pub(super) deadlines: Deadlines,
     pub(super) hosts: Hosts,
     room: Arc<Room>,
+    pub(super) long_answers: Places,
     /// By the name under which they are counted.
     counters: Mutex<BTreeMap<&'static str, Arc<Counters>>>,
     lookup: Arc<dyn Lookup>,
@@ -139,6 +151,7 @@ impl Network {
             deadlines,
             hosts: Hosts::new(rate),
             room: Arc::default(),
+            long_answers: Places::new(LONG_ANSWERS, OF_ONE_LINE, SLOW_ANSWERS),
             counters: Mutex::default(),
             lookup,
             roots,
@@ -178,11 +191,15 @@ impl Network {
         }
     }
 
-    /// Room for the list of one source, which is of this publisher. It is taken from what the asker may have, and where nobody in particular asks, from what
-    /// the publisher may have.
+    /// Room for the list of one source, which is of this publisher.
     pub(crate) fn share(&self, publisher: &str) -> Share {
+        self.shared.room.share(self.holder(publisher))
+    }
+
+    /// On whose account it is what this publisher gives: the asker's, and where nobody in particular asks, the publisher's own.
+    pub(super) fn holder<'name>(&'name self, publisher: &'name str) -> &'name str {
         let asker = self.asker.name();
-        self.shared.room.share(if asker.is_empty() { publisher } else { asker })
+        if asker.is_empty() { publisher } else { asker }
     }
 
     /// What was counted under this name since the start of the process; nothing is counted twice.

@@ -22,6 +22,22 @@ use tokio_util::io::StreamReader;
 use url::Url;
 
 use super::{HttpError, Place, Stage, network::Shared, retry_after, statistics::Counters};
+use crate::{Digest, places};
+
+/// Longest answer that anybody may have in memory at any time. Nearly every list is shorter.
+const SHORT: usize = 1 << 20;
+
+/// An answer longer than that, with its place.
+struct LongAnswer {
+    bytes: BytesMut,
+    _place: places::Place,
+}
+
+impl AsRef<[u8]> for LongAnswer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
 
 /// What a server answered. Any status: which of them is an error, its caller knows.
 #[derive(Debug)]
@@ -32,6 +48,8 @@ pub struct Response {
     pub(super) body: Body,
     /// When all of it must be here, if it is read into memory.
     pub(super) deadline: Instant,
+    /// In which line it waits for its place, if it is long.
+    pub(super) line: String,
 }
 
 impl Response {
@@ -70,41 +88,69 @@ impl Response {
         retry_after::until(time, &self.headers, Timestamp::now())
     }
 
-    /// The whole body, if it is not longer than `limit` and here in time.
+    /// The whole body, if it is not longer than `limit` and here in time. Of long ones there are only a few at once, for as long as their bytes are kept;
+    /// so nobody keeps them while he asks for something else.
     pub async fn bytes(mut self, limit: usize) -> Result<Bytes, HttpError> {
-        let place = self.body.place.clone();
-        let too_large = || HttpError::TooLarge {
-            place: place.clone(),
-            limit,
-        };
         let is_encoded = self
             .headers
             .get(header::CONTENT_ENCODING)
             .is_some_and(|encoding| encoding != "identity");
         if is_encoded {
-            return Err(HttpError::Encoded { place });
+            return Err(HttpError::Encoded {
+                place: self.body.place.clone(),
+            });
         }
-        if self.body.size_hint().lower() > limit as u64 {
-            return Err(too_large());
+        let announced = self.body.size_hint().lower();
+        if announced > limit as u64 {
+            return Err(self.too_large(limit));
         }
         let mut whole = BytesMut::new();
-        let after = self.body.shared.deadlines.whole;
-        loop {
-            let next = time::timeout_at(self.deadline, self.body.frame()).await;
-            match next.map_err(|_| HttpError::TimedOut {
-                place: place.clone(),
-                stage: Stage::Whole,
-                after,
-            })? {
-                None => return Ok(whole.freeze()),
-                Some(frame) => {
-                    let Ok(data) = frame?.into_data() else { continue };
-                    if data.len() > limit - whole.len() {
-                        return Err(too_large());
-                    }
-                    whole.extend_from_slice(&data);
-                }
+        if announced <= SHORT as u64 && self.fill(&mut whole, SHORT, limit).await? {
+            return Ok(whole.freeze());
+        }
+        let (shared, waiting) = (Arc::clone(&self.body.shared), Instant::now());
+        let place = shared.long_answers.take(Digest::of(self.line.as_bytes())).await;
+        // That wait is our own doing.
+        self.deadline += waiting.elapsed();
+        // At once: to grow takes twice as much, and what nothing was written to takes none.
+        whole.reserve(limit - whole.len());
+        let after = shared.deadlines.quick;
+        tokio::select! {
+            filled = self.fill(&mut whole, limit, limit) => filled?,
+            () = place.outstays(after) => {
+                let place = self.body.place.clone();
+                return Err(HttpError::TooManySlow { place, after });
             }
+        };
+        Ok(Bytes::from_owner(LongAnswer {
+            bytes: whole,
+            _place: place,
+        }))
+    }
+
+    /// Reads on until there is more than `enough`; tells whether the body ended before that.
+    async fn fill(&mut self, whole: &mut BytesMut, enough: usize, limit: usize) -> Result<bool, HttpError> {
+        while whole.len() <= enough {
+            let next = time::timeout_at(self.deadline, self.body.frame()).await;
+            let next = next.map_err(|_| HttpError::TimedOut {
+                place: self.body.place.clone(),
+                stage: Stage::Whole,
+                after: self.body.shared.deadlines.whole,
+            })?;
+            let Some(frame) = next else { return Ok(true) };
+            let Ok(data) = frame?.into_data() else { continue };
+            if data.len() > limit - whole.len() {
+                return Err(self.too_large(limit));
+            }
+            whole.extend_from_slice(&data);
+        }
+        Ok(false)
+    }
+
+    fn too_large(&self, limit: usize) -> HttpError {
+        HttpError::TooLarge {
+            place: self.body.place.clone(),
+            limit,
         }
     }
 

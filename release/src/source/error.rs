@@ -175,8 +175,8 @@ pub enum SourceError {
     },
     /// The lists of all sources together are large enough.
     #[error(
-        "the list of releases at {place} is not kept: with it the sources of its namespace would have {wanted} bytes of lists, and may have {limit}, \
-         half of what those of other namespaces leave; name fewer sources, or smaller ones"
+        "the list of releases at {place} is not kept: beyond the first {always} of each, the sources of its namespace would have {wanted} bytes of \
+         lists with it, and may have {limit}, half of what those of other namespaces leave; name fewer sources, or smaller ones"
     )]
     NoRoom {
         /// The server.
@@ -185,6 +185,8 @@ pub enum SourceError {
         wanted: usize,
         /// The bound now.
         limit: usize,
+        /// Bytes of each list that count for nothing.
+        always: usize,
     },
     /// A release without a file.
     #[error("the release {tag} has no files (yet); attach the files of the release to it")]

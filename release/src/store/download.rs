@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    future,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -21,10 +20,9 @@ use super::{
     Origin, StoreError, StoreOptions,
     contents::Contents,
     incoming::{Piece, promised, receive},
-    places::{Place, Places},
     usage::{Download, Progress, count},
 };
-use crate::{Digest, Release, source::Resolved};
+use crate::{Digest, Release, places::Places, source::Resolved};
 
 /// Bytes that are read from a source before they are written, and how many times that may lie between the two.
 const CHUNK: usize = 64 << 10;
@@ -35,6 +33,8 @@ const GRACE: Duration = Duration::from_mins(1);
 const SLOWEST: u64 = 64 << 10;
 /// A download that takes longer than this gives its place back and goes on as a slow one.
 const QUICK: Duration = Duration::from_mins(1);
+/// Downloads that take long, at once, and each from another origin. All of them together have half of the usual --cache-max-bytes at most.
+const SLOW: usize = 4;
 /// Longest time for reading back and syncing a release that has come; the largest takes two seconds to read.
 const LANDING: Duration = Duration::from_mins(2);
 /// After this time a source that promised no digests may have thought better of a release that was refused.
@@ -88,7 +88,7 @@ impl Downloads {
     pub(super) fn new(contents: Arc<Contents>, options: &StoreOptions) -> Self {
         Self {
             contents,
-            places: Places::new(options),
+            places: Places::new(options.downloads, options.downloads_per_origin, SLOW),
             flights: Mutex::default(),
             refusals: Mutex::default(),
             progress: Mutex::default(),
@@ -165,7 +165,7 @@ impl Downloads {
 
     async fn fly(&self, key: Digest, resolved: &Resolved, origin: &Origin) -> Outcome {
         let shown = self.show(resolved, origin);
-        let place = Arc::new(self.places.take(origin.id).await?);
+        let place = Arc::new(self.places.take(origin.id).await);
         shown.progress.running.store(true, Ordering::Relaxed);
 
         let (pieces, receiver) = mpsc::channel(CHUNKS_BETWEEN);
@@ -202,7 +202,7 @@ impl Downloads {
                 tag: resolved.tag().clone().into(),
                 rate: SLOWEST,
             })),
-            () = outstays(&place) => Err(Ended::Source(StoreError::TooManySlow {
+            () = place.outstays(QUICK) => Err(Ended::Source(StoreError::TooManySlow {
                 tag: resolved.tag().clone().into(),
                 after: QUICK,
             })),
@@ -251,14 +251,6 @@ impl Drop for Shown<'_> {
         let bytes = self.progress.done.load(Ordering::Relaxed);
         let counters = &self.downloads.contents.counters;
         counters.downloaded_bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-}
-
-/// Ends when a download has run for long and may not go on as one of the slow ones.
-async fn outstays(place: &Place) {
-    time::sleep(QUICK).await;
-    if place.give_back() {
-        future::pending::<()>().await;
     }
 }
 

@@ -22,7 +22,6 @@ mod evidence;
 mod identities;
 mod incoming;
 mod inspection;
-mod places;
 mod reservation;
 mod space;
 #[cfg(test)]

@@ -195,7 +195,7 @@ impl Search<'_> {
         }
         let next = tags::next(response.headers());
         let bytes = self.shared.bytes(wanted(), response, manifest::MAX_BYTES).await?;
-        Ok(Some((bytes, next)))
+        Ok(Some((bytes.into(), next)))
     }
 
     fn index(&self, bytes: &[u8]) -> Result<Vec<Referrer>, OciError> {
@@ -218,7 +218,7 @@ impl Search<'_> {
         if digest.is_some_and(|digest| digest != Digest::of(&bytes)) {
             return Err(self.wrong("a manifest has another digest than it was asked for by"));
         }
-        Ok(Some(bytes))
+        Ok(Some(bytes.into()))
     }
 
     /// Takes the signatures of a manifest of signatures.
@@ -273,7 +273,7 @@ impl Search<'_> {
         if Digest::of(&bytes) != digest {
             return Err(self.wrong("one has another digest than its manifest says"));
         }
-        Ok(bytes)
+        Ok(bytes.into())
     }
 
     fn wrong(&self, problem: &'static str) -> OciError {

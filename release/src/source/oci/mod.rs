@@ -20,6 +20,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use crds::names::{ReleaseStem, ReleaseTag, StackVersion};
 use jiff::Timestamp;
 use tokio::time;
@@ -305,13 +306,12 @@ impl Shared {
         }
     }
 
-    async fn bytes(&self, wanted: Wanted, response: Response, limit: usize) -> Result<Vec<u8>, OciError> {
-        let bytes = response.bytes(limit).await.map_err(|source| OciError::Request {
+    async fn bytes(&self, wanted: Wanted, response: Response, limit: usize) -> Result<Bytes, OciError> {
+        response.bytes(limit).await.map_err(|source| OciError::Request {
             wanted,
             repository: self.repository(),
             source: Box::new(source),
-        })?;
-        Ok(bytes.into())
+        })
     }
 
     fn repository(&self) -> Repository {
