@@ -259,8 +259,8 @@ type Packing = Builder<GzEncoder<File>>;
 
 /// Replaces the class chart of a release by an archive with what is put into it.
 fn pack(release: &Path, fill: impl FnOnce(&mut Packing) -> Result<()>) -> Result<()> {
-    let file = File::create(class_chart(release)?)?;
-    let mut archive = Builder::new(GzEncoder::new(file, Compression::fast()));
+    let chart = File::create(class_chart(release)?)?;
+    let mut archive = Builder::new(GzEncoder::new(chart, Compression::fast()));
     fill(&mut archive)?;
     archive.into_inner()?.finish()?;
     Ok(())

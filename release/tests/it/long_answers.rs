@@ -124,7 +124,7 @@ async fn of_many_lists_of_which_nobody_told_that_they_are_long_few_are_in_memory
 #[tokio::test]
 async fn long_answers_that_come_slowly_give_their_places_to_others() {
     let stub = Stub::new(|asked| match asked.target.as_str() {
-        "/slow" => Reply::Hangs([&b"HTTP/1.1 200 OK\r\n\r\n"[..], &[b'x'; LONG]].concat()),
+        "/slow" => Reply::Hangs([b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b'x'; LONG]].concat()),
         _ => long("", true),
     })
     .await;
