@@ -107,7 +107,8 @@ async fn of_many_long_lists_few_are_in_memory_until_they_are_understood() {
             _ => Arc::new(OciSource::new(network, oci.clone()).unwrap()),
         });
         let peak = peak(&network, sources).await;
-        assert!(peak <= 2 * LONG as u64, "{sort}: {peak}");
+        // Two, and what came for the next before it was told that one is understood.
+        assert!(peak <= 3 * LONG as u64, "{sort}: {peak}");
     }
 }
 
