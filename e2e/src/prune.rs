@@ -28,7 +28,10 @@ pub async fn asks_to_prune(journey: &mut Journey, extras: usize, left: usize) ->
     let source = StackSource::with_extras(extras)?;
     let tag = journey.releases.publish_stack(&source.path(), "v1")?;
     journey.operate().await?;
-    journey.stack("harbor", json!({ "versions": ["v1"] })).await?;
+    // As few as there may be, so that those of one kind alone are too many.
+    journey
+        .stack("harbor", json!({ "versions": ["v1"], "pruneLimit": 1 }))
+        .await?;
     let before = status(&journey.release_ready(&tag).await?).resources.len();
     journey.kill_operator().await?;
     let source = StackSource::with_extras(left)?;
