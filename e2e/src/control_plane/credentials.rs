@@ -1,9 +1,10 @@
 //! The files a new control plane needs before its first start: keys, certificates, the admin's token, the audit policy.
 
-use std::{fs::File, io::Write, os::unix::fs::OpenOptionsExt, path::Path};
+use std::{io::Write, path::Path};
 
 use anyhow::{Context, Result};
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use tempfile::NamedTempFile;
 
 use super::Access;
 
@@ -64,12 +65,16 @@ pub(super) fn write(folder: &Path, port: u16, audit_bodies: bool) -> Result<Acce
     ))
 }
 
-/// Writes a file that only its owner may read.
+/// Writes a file that only its owner may read, at once: journeys that share a control plane write and read the same kubeconfig.
 pub(super) fn write_private(path: &Path, text: &str) -> Result<()> {
-    let mut options = File::options();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
-    written.with_context(|| format!("failed to write {}", path.display()))
+    let write = || {
+        let mut file = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+        file.write_all(text.as_bytes())?;
+        file.persist(path).map_err(|error| error.error)
+    };
+    write()
+        .map(drop)
+        .with_context(|| format!("failed to write {}", path.display()))
 }
 
 fn named(name: &str, addresses: &[&str]) -> Result<CertificateParams> {
