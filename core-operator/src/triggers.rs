@@ -119,6 +119,17 @@ impl Triggers {
         self.sharers(context, release, &handles);
     }
 
+    /// An applied object changed: its releases look at it, but the one with the mark `knows`, whose pass came upon it.
+    fn object_changed(&self, context: &Context, changed: &objects::Changed, knows: Option<&str>) {
+        let mut marks = marks_of(context, changed);
+        marks.retain(|mark| Some(mark.as_str()) != knows);
+        for mark in marks {
+            if let Some(release) = context.memories.changed(&mark, &changed.key) {
+                self.release(release);
+            }
+        }
+    }
+
     /// A list of stacks has ended: each may have changed in a time that no event tells of.
     pub(crate) fn stacks_listed(&self, context: &Context) {
         self.stacks_where(context, |_| true);
@@ -277,13 +288,8 @@ async fn follow_objects(
 ) {
     while let Some(notice) = notices.recv().await {
         match notice {
-            objects::Notice::Object(changed) => {
-                let marks = marks_of(&context, &changed);
-                let releases = marks
-                    .iter()
-                    .filter_map(|mark| context.memories.changed(mark, &changed.key));
-                releases.for_each(|release| triggers.release(release));
-            }
+            objects::Notice::Object(changed) => triggers.object_changed(&context, &changed, None),
+            objects::Notice::Noted { changed, by } => triggers.object_changed(&context, &changed, Some(&by)),
             objects::Notice::Synced(kind) | objects::Notice::Stopped(kind) => {
                 triggers.releases_where(&context, |release| uses(release, &kind));
             }

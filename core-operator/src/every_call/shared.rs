@@ -115,10 +115,10 @@ fn a_release_makes_an_object_again_that_the_one_whose_mark_it_had_does_not() {
         server.apply(&stack("harbor", &json!({ "drift": "Warn" })));
         sleep(LONG).await;
         server.delete(IMAGE, NODES);
-        sleep(4 * LONG).await;
+        sleep(LONG).await;
         assert_eq!(holder(server), mark("ferrol"));
         for name in ["harbor", "ferrol"] {
-            assert!(is_ready(server, name), "{name}");
+            assert!(is_ready(server, name), "{:#}", server.find(RELEASE, &tag(name)));
         }
     });
 }

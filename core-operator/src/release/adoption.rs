@@ -35,7 +35,7 @@ pub(super) async fn keep_what_is_there(
     };
     let whose = belongs(&live, part_of);
     if whose == Belongs::OtherOwner {
-        note_foreign(context, key, &live);
+        note_foreign(context, part_of, key, &live).await;
     }
     if !matches!(whose, Belongs::Nobody | Belongs::Stranger) || was_moved_here(&live, part_of) {
         return Ok(Some(whose));

@@ -40,8 +40,9 @@ pub(super) async fn without_loss(
     let Some(live) = found.map_err(|error| Unchanged::Refused(chain(&error)))? else {
         return Ok(body);
     };
-    if why == ApplyReason::Create && belongs(&live, &mark(release)) == Belongs::OtherOwner {
-        note_foreign(context, key, &live);
+    let part_of = mark(release);
+    if why == ApplyReason::Create && belongs(&live, &part_of) == Belongs::OtherOwner {
+        note_foreign(context, &part_of, key, &live).await;
         return Err(Unchanged::Foreign);
     }
     let rehearsal = ApplyOptions {

@@ -187,7 +187,7 @@ impl Pass<'_> {
                 if why == ApplyReason::Restore || applied.owners.iter().any(is_mover) {
                     self.relieve(key).await?;
                 }
-                self.applied(key, digest, &applied);
+                self.applied(key, digest, &applied).await;
                 if matches!(why, ApplyReason::Correct | ApplyReason::Adopt) {
                     self.reversed(key);
                 }
@@ -217,7 +217,7 @@ impl Pass<'_> {
             return Ok(());
         };
         let trigger = sight(&seen, self.part_of).trigger;
-        self.context.objects.note(key, seen);
+        self.context.objects.note(self.part_of, key, seen).await;
         let mut memory = lock(self.memory);
         let object = memory.objects.entry(key.clone()).or_default();
         object.failure = None;

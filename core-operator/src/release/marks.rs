@@ -83,9 +83,9 @@ pub(super) async fn is_elsewhere(context: &Context, key: &ObjectKey, part_of: &s
 }
 
 /// Takes note of an object that another release has made before the watch showed it: what becomes of it is decided anew.
-pub(super) fn note_foreign(context: &Context, key: &ObjectKey, live: &DynamicObject) {
+pub(super) async fn note_foreign(context: &Context, part_of: &str, key: &ObjectKey, live: &DynamicObject) {
     if let Some(seen) = Seen::of(&live.metadata, labels::PART_OF) {
-        context.objects.note(key, seen);
+        context.objects.note(part_of, key, seen).await;
     }
 }
 

@@ -82,7 +82,7 @@ impl Pass<'_> {
     /// Forgets a sight of what is gone, or has lost its mark: the watch may be behind. Of a kind that is not served nothing is known: its objects come back with it.
     pub(super) async fn forget(&self, key: &ObjectKey, before: &Seen) {
         if let Ok(Some(_)) = self.context.discovery.resolve_kind(&key.group_kind()).await {
-            self.context.objects.note_absent(key, before);
+            self.context.objects.note_absent(self.part_of, key, before).await;
         }
     }
 }

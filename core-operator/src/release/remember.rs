@@ -17,13 +17,13 @@ const REVERSALS: usize = 4;
 
 impl Pass<'_> {
     /// Remembers what the API server stored, before its watch tells.
-    pub(super) fn applied(&self, key: &ObjectKey, digest: &str, applied: &AppliedObject) {
+    pub(super) async fn applied(&self, key: &ObjectKey, digest: &str, applied: &AppliedObject) {
         let now = self.context.now();
         let live = serde_json::to_value(&applied.live).unwrap_or_default();
         let seen = Seen::of(&applied.live.metadata, labels::PART_OF);
         let trigger = seen.as_ref().map(|seen| sight(seen, self.part_of).trigger);
         if let Some(seen) = seen {
-            self.context.objects.note(key, seen);
+            self.context.objects.note(self.part_of, key, seen).await;
         }
         let mut memory = lock(self.memory);
         let object = memory.objects.entry(key.clone()).or_default();

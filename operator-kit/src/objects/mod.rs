@@ -27,6 +27,13 @@ use crate::object::{GroupKind, ObjectKey, group_kind};
 pub enum Notice {
     /// An object changed.
     Object(Changed),
+    /// A change was noted before its watch showed it: the one whose objects carry the mark `by` knows, all others have to be told.
+    Noted {
+        /// What changed.
+        changed: Changed,
+        /// The value of the watched label.
+        by: String,
+    },
     /// Every object of the kind has been seen: absence now means something.
     Synced(GroupKind),
     /// The kind is no longer served; its objects were told as vanished. [`ObjectWatches::ensure`] starts it again.
@@ -162,15 +169,17 @@ impl ObjectWatches {
             .cloned()
     }
 
-    /// Takes the answer to a write of ours, so that a decision made before the watch tells of it does not rest on the past. What the watch has
-    /// shown already, and what is newer, stays; nothing is told, because who wrote knows.
-    pub fn note(&self, key: &ObjectKey, seen: Seen) {
-        self.inner.store().put(key.clone(), seen);
+    /// Takes the answer to a read or write of `by`, so that a decision made before the watch tells of it does not rest on the past. What the watch
+    /// has shown already, and what is newer, stays. The watch will not tell of it any more, so it is told here.
+    pub async fn note(&self, by: &str, key: &ObjectKey, seen: Seen) {
+        let changed = self.inner.store().put(key.clone(), seen);
+        self.inner.tell_noted(by, changed).await;
     }
 
-    /// Takes that an object is not there, though `before` had been seen of it when that was asked. Whoever asked knows; nothing is told.
-    pub fn note_absent(&self, key: &ObjectKey, before: &Seen) {
-        self.inner.store().forget(key, before);
+    /// Takes that an object is not there, though `before` had been seen of it when `by` asked for it. Told as by [`ObjectWatches::note`].
+    pub async fn note_absent(&self, by: &str, key: &ObjectKey, before: &Seen) {
+        let changed = self.inner.store().forget(key, before);
+        self.inner.tell_noted(by, changed).await;
     }
 
     /// Everything that is part of one owner, among the kinds that are watched; sorted by key.
@@ -220,6 +229,16 @@ impl Inner {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if !end.is_cancelled() {
             running.remove(kind);
+        }
+    }
+
+    async fn tell_noted(&self, by: &str, changed: Option<Changed>) {
+        if let Some(changed) = changed {
+            self.tell(Notice::Noted {
+                changed,
+                by: by.to_owned(),
+            })
+            .await;
         }
     }
 

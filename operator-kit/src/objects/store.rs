@@ -105,10 +105,9 @@ impl Store {
 
     /// Forgets a sight of an object that is not there any more, unless something else was seen of it since: an answer to a read may be noted after
     /// the watch has told of the end of what it shows, and then no event would ever take it away.
-    pub(super) fn forget(&mut self, key: &ObjectKey, sight: &Seen) {
-        if self.objects.get(key) == Some(sight) {
-            self.remove(key);
-        }
+    pub(super) fn forget(&mut self, key: &ObjectKey, sight: &Seen) -> Option<Changed> {
+        self.objects.get(key).filter(|seen| *seen == sight)?;
+        self.remove(key)
     }
 
     /// The keys of one kind, for telling after a full listing what is gone.

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use futures::StreamExt;
 use serde_json::{Value, json};
 
 use super::*;
@@ -64,6 +65,7 @@ async fn told(notices: &mut mpsc::Receiver<Notice>, count: usize) -> Vec<String>
     for _ in 0..count {
         told.push(match notices.recv().await.unwrap() {
             Notice::Object(Changed { key, what, .. }) => format!("{what:?} {}", key.name),
+            Notice::Noted { changed, by } => format!("{by} noted {:?} {}", changed.what, changed.key.name),
             Notice::Synced(kind) => format!("Synced {}", kind.kind),
             Notice::Stopped(kind) => format!("Stopped {}", kind.kind),
         });
@@ -145,9 +147,11 @@ async fn relisting(
     (watches, notices, go_on)
 }
 
-fn note(watches: &ObjectWatches, name: &str, version: u32) {
+async fn note(watches: &ObjectWatches, name: &str, version: u32) {
     let metadata = serde_json::from_value(metadata(name, version)["metadata"].clone()).unwrap();
-    watches.note(&key(name), Seen::of(&metadata, LABEL).unwrap());
+    watches
+        .note("writer", &key(name), Seen::of(&metadata, LABEL).unwrap())
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -157,10 +161,12 @@ async fn a_list_overrules_what_was_known_before_it_whatever_its_version() {
     let (watches, mut notices, go_on) = relisting(first, second).await;
     told(&mut notices, 3).await;
     // The store was restored, and while it is listed the answer to a write of ours comes.
-    note(&watches, "b", 60);
+    note(&watches, "b", 60).await;
     go_on.send(()).unwrap();
-    assert_eq!(told(&mut notices, 1).await, ["StatusChanged a"]);
-    assert_eq!(told(&mut notices, 1).await, ["Synced Deployment"]);
+    assert_eq!(
+        told(&mut notices, 3).await,
+        ["writer noted StatusChanged b", "StatusChanged a", "Synced Deployment"]
+    );
     let version_of = |name| watches.get(&key(name)).unwrap().resource_version;
     assert_eq!(&*version_of("a"), "20");
     assert_eq!(&*version_of("b"), "60", "answered while it was listed");
@@ -171,13 +177,46 @@ async fn what_was_made_after_a_list_and_noted_before_its_end_is_not_forgotten_wi
     let (watches, mut notices, go_on) =
         relisting(listed(59, &[metadata("a", 50)]), (65, vec![metadata("a", 50)])).await;
     told(&mut notices, 2).await;
-    note(&watches, "gone", 61);
-    note(&watches, "made", 70);
+    note(&watches, "gone", 61).await;
+    note(&watches, "made", 70).await;
     go_on.send(()).unwrap();
-    assert_eq!(told(&mut notices, 1).await, ["Vanished gone"]);
-    assert_eq!(told(&mut notices, 1).await, ["Synced Deployment"]);
+    assert_eq!(
+        told(&mut notices, 4).await,
+        [
+            "writer noted Appeared gone",
+            "writer noted Appeared made",
+            "Vanished gone",
+            "Synced Deployment"
+        ]
+    );
     assert!(watches.get(&key("gone")).is_none());
     assert!(watches.get(&key("made")).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_noted_before_the_watch_shows_it_is_told_once_with_who_knows() {
+    let (shown, shows) = futures::channel::mpsc::unbounded();
+    let (watches, mut notices) = watching(vec![
+        listed(3, &[metadata("a", 1), metadata("b", 2)]),
+        Answer::Live(shows.boxed()),
+    ])
+    .await;
+    told(&mut notices, 3).await;
+    note(&watches, "a", 4).await;
+    let before = watches.get(&key("b")).unwrap();
+    watches.note_absent("reader", &key("b"), &before).await;
+    note(&watches, "a", 1).await;
+    for (kind, object) in [
+        ("MODIFIED", metadata("a", 4)),
+        ("DELETED", metadata("b", 5)),
+        ("ADDED", metadata("c", 6)),
+    ] {
+        shown.unbounded_send(event(kind, &object)).unwrap();
+    }
+    assert_eq!(
+        told(&mut notices, 3).await,
+        ["writer noted StatusChanged a", "reader noted Vanished b", "Appeared c"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
