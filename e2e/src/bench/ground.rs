@@ -178,15 +178,28 @@ pub(super) fn elected(namespace: &str) -> Vec<OsString> {
     ]
 }
 
-/// The commit that the programs were built from, as far as the checkout tells; `-dirty` when files differ from it.
+/// The commit that the programs were built from, as far as the checkout tells; `-dirty` when files differ from it, apart from the pages that a
+/// benchmark before this one has recorded.
 pub(super) fn commit() -> String {
-    let described = std::process::Command::new("git")
-        .args(["describe", "--always", "--abbrev=12", "--dirty", "--exclude=*"])
-        .current_dir(e2e::lab::workspace())
-        .output();
-    match described {
-        Ok(answer) if answer.status.success() => String::from_utf8_lossy(&answer.stdout).trim().to_owned(),
-        _ => "unknown".to_owned(),
+    let ask = |arguments: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        let answer = git.args(arguments).current_dir(e2e::lab::workspace()).output().ok()?;
+        let said = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+        answer.status.success().then_some(said)
+    };
+    let commit = ask(&["rev-parse", "--short=12", "HEAD"]);
+    let changed = ask(&[
+        "status",
+        "--porcelain",
+        "--untracked-files=no",
+        "--",
+        ".",
+        ":!docs/benchmarks*",
+    ]);
+    match commit.zip(changed) {
+        Some((commit, changed)) if changed.is_empty() => commit,
+        Some((commit, _)) => format!("{commit}-dirty"),
+        None => "unknown".to_owned(),
     }
 }
 
