@@ -209,31 +209,131 @@ mod tests {
     use super::*;
     use crate::audit::ObjectReference;
 
+    /// A request of the operator, answered in this second.
+    fn asked(verb: &str, (group, resource): (&str, &str), second: i64, code: u16, body: &Value) -> AuditEvent {
+        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        let at = Timestamp::from_second(second).expect("a time");
+        AuditEvent {
+            verb: verb.to_owned(),
+            user: "operator".to_owned(),
+            user_agent: String::new(),
+            object: Some(ObjectReference {
+                api_group: group.to_owned(),
+                resource: resource.to_owned(),
+                subresource: subresource.to_owned(),
+                name: "a".to_owned(),
+                ..ObjectReference::default()
+            }),
+            code,
+            request_uri: String::new(),
+            dry_run: false,
+            received: at,
+            answered: at,
+            body: Some(body.to_string().into()),
+        }
+    }
+
     /// A release writes a status with one row.
-    fn written(status: &str, is_ready: bool, row: &Value) -> AuditEvents {
+    fn listing(second: i64, status: &str, is_ready: bool, row: &Value) -> AuditEvent {
         let conditions = json!([{ "type": "Ready", "status": status }]);
         let body = json!({
             "metadata": { "resourceVersion": "7" },
             "status": { "ready": is_ready, "conditions": conditions, "resources": [row] },
         });
-        let event = AuditEvent {
-            verb: "update".to_owned(),
-            user: "operator".to_owned(),
-            user_agent: String::new(),
-            object: Some(ObjectReference {
-                api_group: OUR_GROUP.to_owned(),
-                resource: "clusterstackreleases".to_owned(),
-                subresource: "status".to_owned(),
-                ..ObjectReference::default()
-            }),
-            code: 200,
-            request_uri: String::new(),
-            dry_run: false,
-            received: Timestamp::MIN,
-            answered: Timestamp::MIN,
-            body: Some(body.to_string().into()),
+        asked("update", (OUR_GROUP, "clusterstackreleases/status"), second, 200, &body)
+    }
+
+    fn written(status: &str, is_ready: bool, row: &Value) -> AuditEvents {
+        AuditEvents::from(vec![listing(0, status, is_ready, row)])
+    }
+
+    /// What `history` finds after a status of the second second listed the `ConfigMap` `a`.
+    fn found(after: AuditEvent) -> String {
+        let row = json!({ "kind": "ConfigMap", "name": "a", "status": "not-synced" });
+        let events = AuditEvents::from(vec![listing(2, "False", false, &row), after]);
+        history(&events)
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn nothing_may_be_made_before_a_status_listed_it() {
+        let apply = |resource, second, code| asked("patch", ("", resource), second, code, &json!({}));
+        assert_eq!(found(apply("configmaps", 3, 201)), "");
+        assert_eq!(found(apply("secrets", 3, 200)), "", "it was there");
+        for early in [apply("configmaps", 1, 201), apply("secrets", 3, 201)] {
+            assert!(found(early).contains("made before any status listed it"));
+        }
+    }
+
+    #[test]
+    fn nothing_may_be_deleted_that_no_status_listed_or_without_its_uid_or_with_others() {
+        let delete = |resource, body: Value| found(asked("delete", ("", resource), 3, 200, &body));
+        let uid = json!({ "preconditions": { "uid": "u" } });
+        assert_eq!(delete("configmaps", uid.clone()), "");
+        assert!(delete("configmaps", json!({})).contains("without its uid"));
+        assert!(delete("secrets", uid).contains("no status ever listed it"));
+        let all = asked("deletecollection", ("", "configmaps"), 3, 200, &json!({}));
+        assert!(found(all).contains("deletecollection"));
+        let refused = asked("delete", ("", "secrets"), 3, 409, &json!({}));
+        assert_eq!(found(refused), "", "nothing was deleted");
+    }
+
+    #[test]
+    fn no_status_may_be_written_without_the_version_that_was_read() {
+        let body = json!({ "metadata": {}, "status": {} });
+        let blind = asked("patch", (OUR_GROUP, "clusterstacks/status"), 3, 200, &body);
+        assert!(found(blind).contains("without the version"));
+    }
+
+    fn release(status: &Value) -> ClusterStackRelease {
+        let release = json!({
+            "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStackRelease",
+            "metadata": { "name": "docker-harbor-1-34-v1", "namespace": "fleet", "generation": 1 }, "spec": {}, "status": status,
+        });
+        serde_json::from_value(release).expect("a release")
+    }
+
+    fn all_true(types: &[&str]) -> Value {
+        let condition =
+            |type_| json!({ "type": type_, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z" });
+        types.iter().map(condition).collect()
+    }
+
+    #[test]
+    fn an_inventory_is_what_carries_the_mark_and_who_is_ready_has_all_of_it() {
+        let row = |status| json!({ "group": "", "version": "v1", "kind": "ConfigMap", "name": "a", "status": status });
+        let ready = |rows: &[Value]| {
+            let conditions = all_true(&["Ready", "HelmChartApplied"]);
+            json!({ "ready": true, "observedGeneration": 1, "conditions": conditions, "resources": rows })
         };
-        AuditEvents::from(vec![event])
+        let part = |keys: &[&str]| keys.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
+        let flaws = |status: &Value, parts: &[&str]| flaws_of_release(&release(status), &part(parts)).join("; ");
+        let whole = ready(&[row("synced")]);
+        assert_eq!(flaws(&whole, &["ConfigMap a"]), "");
+        assert!(flaws(&whole, &[]).contains("lists ConfigMap a, which is not there"));
+        assert!(flaws(&whole, &["ConfigMap a", "Secret b"]).contains("does not list Secret b"));
+        assert!(flaws(&ready(&[row("not-synced")]), &["ConfigMap a"]).contains("is ready, ConfigMap a is not"));
+        assert!(flaws(&ready(&[row("synced"), row("synced")]), &["ConfigMap a"]).contains("twice"));
+        let mut torn = whole.clone();
+        torn["ready"] = json!(false);
+        assert!(flaws(&torn, &["ConfigMap a"]).contains("status.ready is false"));
+    }
+
+    #[test]
+    fn a_stack_calls_no_version_usable_whose_release_is_not_ready() {
+        let stack: ClusterStack = serde_json::from_value(json!({
+            "apiVersion": "clusterstack.x-k8s.io/v1alpha1", "kind": "ClusterStack", "metadata": { "name": "harbor", "generation": 1 },
+            "spec": { "provider": "docker", "name": "harbor", "kubernetesVersion": "1.34", "versions": ["v1"] },
+            "status": { "usableVersions": "v1, v2", "observedGeneration": 1, "conditions": all_true(&["Ready", "ReleasesSynced"]) },
+        }))
+        .expect("a stack");
+        let ready = |tags: &[&str]| tags.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
+        let both = ready(&["docker-harbor-1-34-v1", "docker-harbor-1-34-v2"]);
+        assert_eq!(flaws_of(&stack, &both), Vec::<String>::new());
+        let flaws = flaws_of(&stack, &ready(&["docker-harbor-1-34-v1"]));
+        assert!(flaws.join("; ").contains("calls v2 usable"), "{flaws:#?}");
     }
 
     #[test]
