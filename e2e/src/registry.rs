@@ -7,13 +7,16 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
 
-use crate::{Lab, Process, authority::Authority, eventually, journey::SOON};
+use crate::{Lab, Process, authority::Authority, eventually, journey::SOON, releases::Releases};
 
 /// Who may push and pull.
 pub const USER: &str = "harbor";
 /// With this.
 pub const PASSWORD: &str = "canary-password";
+/// The Secret that stacks name.
+const SECRET: &str = "registry";
 /// The line of htpasswd for these two.
 const HTPASSWD: &str = "harbor:$2a$04$HLvPmkNFrKNLYULm7jOU8.27ZONvsrdHdKdsFHRktrGCi19ncGLGu\n";
 
@@ -96,6 +99,30 @@ impl Registry {
     /// The name of a repository as stacks write it.
     pub fn repository(&self, name: &str) -> String {
         format!("{}/{name}", self.host)
+    }
+
+    /// The Secret that stacks name in [`Registry::source`], with this password.
+    pub fn secret(&self, password: &str) -> Result<Value> {
+        let values = json!({ "username": USER, "password": password, "ca.crt": self.authority()? });
+        Ok(json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": SECRET }, "stringData": values }))
+    }
+
+    /// A repository as the source of a stack.
+    pub fn source(&self, name: &str) -> Value {
+        let reference = json!({ "name": SECRET });
+        json!({ "oci": {
+            "repository": self.repository(name),
+            "credentialsSecretRef": reference,
+            "caSecretRef": reference,
+        } })
+    }
+
+    /// Packs a release of `harbor` and pushes it; what operators of the journey read as a directory does not have it. The answer is the tag.
+    pub fn publish(&self, releases: &Releases, (source, version): (&str, &str), name: &str) -> Result<String> {
+        let tag = releases.publish_harbor(source, version)?;
+        self.push(&releases.folder_of(&tag), name, &tag)?;
+        releases.unpublish(&tag)?;
+        Ok(tag)
     }
 
     /// Pushes the files of a release as publishers do, under its tag.

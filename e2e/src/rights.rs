@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use crds::{
-    GROUP,
+    GROUP, PROVIDER_GROUP,
     manifests::{OPERATOR_RIGHTS, OperatorRight, VERBS_OF_OBJECTS},
 };
 
@@ -18,6 +18,9 @@ use crate::{AuditEvent, audit::ObjectReference};
 
 /// The folder into which each test program notes what its operators asked for; without it nothing is noted.
 const FOLDER: &str = "STACKWRIGHT_CALLS";
+
+/// Groups and plurals of what no chart of a test brings, besides our kinds and the providers'.
+const OF_NO_CHART: [(&str, &str); 2] = [("cluster.x-k8s.io", "clusters"), ("coordination.k8s.io", "leases")];
 
 /// One right with one of its verbs: what a rule of a role allows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,11 +92,13 @@ fn permission(verb: &str, object: &ObjectReference) -> Option<Permission> {
 }
 
 /// Charts of tests bring kinds that the roles do not name. Of such a kind only what carries the mark of a release may be listed: of Secrets and
-/// everything else that others have the operator must not even know.
+/// everything else that others have the operator must not even know. What no chart brings has to be covered by a right.
 fn is_about_an_object_of_a_release(event: &AuditEvent, object: &ObjectReference) -> bool {
     let is_one_of_many =
         !matches!(event.verb.as_str(), "list" | "watch") || event.request_uri.contains("labelSelector=");
-    object.api_group != GROUP
+    let is_of_no_chart = [GROUP, PROVIDER_GROUP].contains(&object.api_group.as_str())
+        || OF_NO_CHART.contains(&(object.api_group.as_str(), object.resource.as_str()));
+    !is_of_no_chart
         && object.subresource.is_empty()
         && VERBS_OF_OBJECTS.contains(&event.verb.as_str())
         && is_one_of_many
@@ -177,13 +182,7 @@ mod tests {
     fn only_what_a_right_covers_or_a_release_brings_is_asked_for() {
         for allowed in [
             event("update", "", GROUP, "clusterstacks", "status"),
-            event(
-                "patch",
-                "",
-                "infrastructure.clusterstack.x-k8s.io",
-                "tenderreleases",
-                "",
-            ),
+            event("patch", "", PROVIDER_GROUP, "tenderreleases", ""),
             event("get", "", "", "secrets", ""),
             event("list", "?labelSelector=part-of", "", "secrets", ""),
             event("patch", "", "apps", "deployments", ""),
@@ -196,6 +195,9 @@ mod tests {
             event("list", "?limit=500", "", "secrets", ""),
             event("create", "", "", "serviceaccounts", "token"),
             event("impersonate", "", "", "users", ""),
+            event("patch", "", "cluster.x-k8s.io", "clusters", ""),
+            event("delete", "", PROVIDER_GROUP, "tenderreleases", ""),
+            event("delete", "", "coordination.k8s.io", "leases", ""),
         ] {
             let error = used([&refused]).expect_err("no right");
             assert!(error.to_string().contains("what its roles do not allow"), "{error}");

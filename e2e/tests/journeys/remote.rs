@@ -1,5 +1,7 @@
 //! Releases from a real registry: found, brought, pinned, and kept through everything that becomes of the registry.
 
+use std::fs;
+
 use anyhow::{Context, Result, ensure};
 use crds::{
     ClusterStack, ClusterStackRelease,
@@ -8,7 +10,7 @@ use crds::{
 use e2e::{
     journey::{Journey, SOON, status},
     operator::sources_of_this_machine,
-    registry::{PASSWORD, Registry, USER},
+    registry::{PASSWORD, Registry},
     web::{IndexServer, Moment},
 };
 use jiff::Timestamp;
@@ -22,7 +24,7 @@ pub(crate) const REPOSITORY: &str = "kaas/stacks";
 pub(crate) async fn given(journey: &mut Journey) -> Result<(Registry, String)> {
     let registry = Registry::start(journey.lab(), &journey.folder().join("registry")).await?;
     let tag = publish(journey, &registry, "v1", "v1")?;
-    secret(journey, &registry, PASSWORD).await?;
+    journey.apply(registry.secret(PASSWORD)?).await?;
     let cache = journey.folder().join("cache");
     journey.options.flags.extend([
         "--allow-source-network=127.0.0.0/8".into(),
@@ -32,29 +34,12 @@ pub(crate) async fn given(journey: &mut Journey) -> Result<(Registry, String)> {
     Ok((registry, tag))
 }
 
-/// What stacks name.
-async fn secret(journey: &Journey, registry: &Registry, password: &str) -> Result<()> {
-    let values = json!({ "username": USER, "password": password, "ca.crt": registry.authority()? });
-    let secret =
-        json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "registry" }, "stringData": values });
-    journey.apply(secret).await.map(drop)
-}
-
-/// Packs a release and pushes it; the operator has no directory with it.
 fn publish(journey: &Journey, registry: &Registry, source: &str, version: &str) -> Result<String> {
-    let tag = journey.releases.publish_harbor(source, version)?;
-    registry.push(&journey.releases.folder_of(&tag), REPOSITORY, &tag)?;
-    journey.releases.unpublish(&tag)?;
-    Ok(tag)
+    registry.publish(&journey.releases, (source, version), REPOSITORY)
 }
 
 pub(crate) fn source(registry: &Registry) -> Value {
-    let reference = json!({ "name": "registry" });
-    json!({ "oci": {
-        "repository": registry.repository(REPOSITORY),
-        "credentialsSecretRef": reference,
-        "caSecretRef": reference,
-    } })
+    registry.source(REPOSITORY)
 }
 
 pub(crate) fn condition(conditions: &[Condition], type_: ConditionType) -> (Option<&str>, &str) {
@@ -105,13 +90,39 @@ fn a_stack_follows_a_registry_and_an_outage_changes_nothing_that_is_there() -> R
 }
 
 #[test]
+fn a11_an_operator_with_an_empty_disk_fetches_again_what_it_had_and_changes_nothing() -> Result<()> {
+    journey(async |journey| {
+        let (registry, tag) = given(journey).await?;
+        let spec = json!({ "versions": ["v1"], "source": source(&registry) });
+        journey.stack("harbor", spec).await?;
+        let pinned = status(&journey.release_ready(&tag).await?).assets.context("a pin")?;
+        let classes = journey.objects("cluster.x-k8s.io/v1beta1", "ClusterClass");
+        let uid = async || anyhow::Ok(classes.get(&tag).await?.metadata.uid);
+        let before = uid().await?;
+        journey.kill_operator().await?;
+        fs::remove_dir_all(journey.folder().join("cache"))?;
+        journey.operate().await?;
+        let release = journey.ask_release(&tag, "after the loss").await?;
+        ensure!(
+            status(&release).assets.as_ref() == Some(&pinned) && status(&release).ready,
+            "{release:#?}"
+        );
+        ensure!(uid().await? == before, "the class was made anew");
+        // Nothing but the files can tell how.
+        classes.delete(&tag, &kube::api::DeleteParams::default()).await?;
+        e2e::eventually(SOON, "the class to be back", async || classes.get(&tag).await).await?;
+        Ok(())
+    })
+}
+
+#[test]
 fn how_far_a_download_is_and_how_large_it_was_stand_in_status_and_metrics() -> Result<()> {
     const LARGE: u64 = 8 << 20;
     journey(async |journey| {
         let tag = journey.releases.publish_harbor("v1", "v1")?;
         let folder = journey.releases.folder_of(&tag);
-        std::fs::File::create(folder.join("large.tgz"))?.set_len(LARGE)?;
-        let files = std::fs::read_dir(&folder)?.map(|file| Ok(file?.metadata()?.len()));
+        fs::File::create(folder.join("large.tgz"))?.set_len(LARGE)?;
+        let files = fs::read_dir(&folder)?.map(|file| Ok(file?.metadata()?.len()));
         let size: u64 = files.sum::<std::io::Result<u64>>()?;
         let server = IndexServer::start().await?;
         server.publish(&folder)?;
@@ -234,7 +245,7 @@ fn a_download_that_fails_is_told_with_since_when_what_was_tried_and_when_next() 
 fn a_secret_with_another_password_is_told_and_the_right_one_is_taken_when_it_comes() -> Result<()> {
     journey(async |journey| {
         let (registry, tag) = given(journey).await?;
-        secret(journey, &registry, "wrong-canary").await?;
+        journey.apply(registry.secret("wrong-canary")?).await?;
         let spec = json!({ "autoSubscribe": true, "source": source(&registry) });
         journey.stack("harbor", spec).await?;
         let stack = journey
@@ -244,7 +255,7 @@ fn a_secret_with_another_password_is_told_and_the_right_one_is_taken_when_it_com
             .await?;
         let text = serde_json::to_string(&stack)?;
         ensure!(!text.contains("wrong-canary") && !text.contains(PASSWORD), "{text}");
-        secret(journey, &registry, PASSWORD).await?;
+        journey.apply(registry.secret(PASSWORD)?).await?;
         journey.ask_stack("harbor", "again").await?;
         journey.release_ready(&tag).await?;
         Ok(())

@@ -11,6 +11,9 @@ use crds::{
 use e2e::{
     Identity, Journey, Operator, eventually,
     journey::{SOON, journey, status},
+    operator::sources_of_this_machine,
+    provider,
+    registry::{PASSWORD, Registry},
     releases::StackSource,
 };
 use http::StatusCode;
@@ -23,7 +26,7 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, PostParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{STACK, elapse, log_lines};
 
@@ -55,6 +58,17 @@ fn an_operator_without_rights_is_not_ready_and_says_once_which_are_missing() -> 
 
 const ACCOUNT: &str = "core-operator";
 
+/// A role of the operator bound to its account.
+fn bound(kind: &str, role: OperatorRole, name: &str, namespace: &str) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": kind,
+        "metadata": { "name": name },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role.name() },
+        "subjects": [{ "kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace }],
+    })
+}
+
 /// Gives a service account of the journey's namespace the operator's roles, as an installation for this namespace does, and makes the operator use it.
 /// The answer is the name of the user.
 async fn with_its_own_roles(journey: &mut Journey) -> Result<String> {
@@ -62,21 +76,19 @@ async fn with_its_own_roles(journey: &mut Journey) -> Result<String> {
     for role in core_operator_roles() {
         journey.apply_for_all(serde_json::to_value(role)?).await?;
     }
-    let bind = |kind: &str, role: OperatorRole, name: String| {
-        json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": kind,
-            "metadata": { "name": name },
-            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role.name() },
-            "subjects": [{ "kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace }],
-        })
-    };
     let everywhere = format!("{ACCOUNT}-of-{namespace}");
     journey
-        .apply_for_all(bind("ClusterRoleBinding", OperatorRole::Everywhere, everywhere))
+        .apply_for_all(bound(
+            "ClusterRoleBinding",
+            OperatorRole::Everywhere,
+            &everywhere,
+            &namespace,
+        ))
         .await?;
     for role in [OperatorRole::Work, OperatorRole::Leases] {
-        journey.apply(bind("RoleBinding", role, role.name().to_owned())).await?;
+        journey
+            .apply(bound("RoleBinding", role, role.name(), &namespace))
+            .await?;
     }
     let flags = [
         "--leader-elect=true".to_owned(),
@@ -138,7 +150,7 @@ fn f39_with_its_own_roles_an_operator_installs_and_removes_releases_and_lets_non
         let log = journey.operator()?.log().to_owned();
         eventually(SOON, "the missing right to be told", async || {
             let lines = log_lines(&log)?;
-            let told = |line: &serde_json::Value| {
+            let told = |line: &Value| {
                 line["kind"]
                     .as_str()
                     .is_some_and(|kind| kind.starts_with("ClusterRoleBinding."))
@@ -157,6 +169,46 @@ fn f39_with_its_own_roles_an_operator_installs_and_removes_releases_and_lets_non
         journey.delete::<ClusterStack>(STACK).await?;
         journey.gone::<ClusterStackRelease>(&tag).await?;
         journey.gone::<ClusterStackRelease>(&greedy).await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn f39_with_its_own_roles_an_operator_reads_the_secrets_of_stacks_and_makes_the_objects_of_providers() -> Result<()> {
+    const REPOSITORY: &str = "kaas/stacks";
+    journey(async |journey| {
+        let user = with_its_own_roles(journey).await?;
+        let namespace = journey.namespace.clone();
+        journey
+            .apply(bound(
+                "RoleBinding",
+                OperatorRole::Secrets,
+                OperatorRole::Secrets.name(),
+                &namespace,
+            ))
+            .await?;
+        ensure!(may(journey, &user, "get", "secrets").await?, "the role says so");
+        for verb in ["list", "update", "delete"] {
+            ensure!(!may(journey, &user, verb, "secrets").await?, "{verb}");
+        }
+        let registry = Registry::start(journey.lab(), &journey.folder().join("registry")).await?;
+        journey.apply(registry.secret(PASSWORD)?).await?;
+        let tag = registry.publish(&journey.releases, ("v1", "v1"), REPOSITORY)?;
+        provider::install(journey).await?;
+        provider::template(journey, "small").await?;
+        let sources = sources_of_this_machine(&journey.folder().join("cache"));
+        journey.options.flags.extend(sources);
+        journey.operate().await?;
+        let spec = json!({
+            "versions": ["v1"], "source": registry.source(REPOSITORY), "noProvider": false, "providerRef": provider::reference(),
+        });
+        journey.stack(STACK, spec).await?;
+        provider::reports(journey, &tag, ("small", true)).await?;
+        journey.release_ready(&tag).await?;
+        provider::template(journey, "large").await?;
+        provider::reports(journey, &tag, ("large", true)).await?;
+        journey.delete::<ClusterStack>(STACK).await?;
+        journey.gone::<ClusterStackRelease>(&tag).await?;
         Ok(())
     })
 }
