@@ -53,8 +53,16 @@ fn nothing_is_random_unless_the_caller_says_so() {
         "template: c/templates/t.yaml:1:6: executing \"c/templates/t.yaml\" at <randAlphaNum 8>: \
          error calling randAlphaNum: nothing answers this function in this render: set `RenderOptions::answers`"
     );
-    assert_eq!(value("lookup \"v1\" \"Pod\" \"\" \"\" | len", &refusing), "0");
     assert!(render("v: {{ if false }}{{ uuidv4 }}{{ end }}", &refusing).is_ok());
+}
+
+#[test]
+fn lookup_finds_nothing() {
+    let refusing: Arc<dyn Answers> = Arc::new(Refusing);
+    for name in ["", "coredns"] {
+        let found = format!("lookup \"v1\" \"Pod\" \"kube-system\" {name:?} | len");
+        assert_eq!(value(&found, &refusing), "0");
+    }
 }
 
 #[test]

@@ -18,6 +18,7 @@ use e2e::{
     Journey, Operator, eventually,
     journey::{SOON, journey, status},
     lanes::side_by_side,
+    positions::every_position,
     releases::harbor_tag,
     storm::Voyage,
     web::{Moment, Stopped, WebServer},
@@ -82,12 +83,15 @@ const MOMENTS: [Moment; 3] = [Moment::BeforeAnswer, Moment::InTheMiddle, Moment:
 
 #[test]
 fn a_crash_at_any_question_to_a_source_leads_to_the_same_end_and_applies_nothing_unverified_on_the_way() -> Result<()> {
-    crash_at_every_question(&INDEX, |_| MOMENTS.to_vec())
+    crash_at_every_question(&INDEX, |_| Ok(MOMENTS.to_vec()))
 }
 
-/// What is fetched from there is kept as what any source gives: each question is crashed at once, at another moment than the one before it.
-fn in_turn(n: usize) -> Vec<Moment> {
-    vec![MOMENTS[n % MOMENTS.len()]]
+/// What is fetched from there is kept as what any source gives: unless all positions are asked for, each question is crashed at once, at another
+/// moment than the one before it.
+fn in_turn(n: usize) -> Result<Vec<Moment>> {
+    let every = every_position()?;
+    let one = vec![MOMENTS[n % MOMENTS.len()]];
+    Ok(if every { MOMENTS.to_vec() } else { one })
 }
 
 #[test]
@@ -103,7 +107,7 @@ fn a_crash_at_any_question_to_a_registry_leads_to_the_same_end_and_applies_nothi
 
 fn crash_at_every_question(
     survey: &'static LazyLock<Result<Survey>>,
-    moments: impl Fn(usize) -> Vec<Moment>,
+    moments: impl Fn(usize) -> Result<Vec<Moment>>,
 ) -> Result<()> {
     let survey = survey.as_ref().map_err(|error| anyhow!("{error:#}"))?;
     let questions = &survey.questions;
@@ -116,7 +120,7 @@ fn crash_at_every_question(
     let mut crashes = Vec::new();
     for (server, questions) in questions.iter().enumerate() {
         for n in 1..=questions.len() {
-            let moments = moments(n).into_iter();
+            let moments = moments(n)?.into_iter();
             crashes.extend(moments.map(|moment| Crash::Question { server, n, moment }));
         }
     }

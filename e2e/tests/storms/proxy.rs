@@ -11,7 +11,7 @@ use e2e::{
     fault_proxy::{Fault, Interruption, InterruptionKind, MEDDLED, Verb},
     journey::{SOON, journey},
 };
-use futures::{Stream, TryStreamExt};
+use futures::{Stream, TryStreamExt, try_join};
 use http::{Request, StatusCode};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -117,6 +117,30 @@ fn a_write_is_done_or_not_as_the_fault_says_and_the_client_cannot_tell() -> Resu
         let dealt: Vec<String> = scene.proxy.blows().iter().map(ToString::to_string).collect();
         assert_eq!(dealt[0], "create configmaps #0: ResetBefore");
         assert_eq!(dealt.len(), 4, "each strikes once: {dealt:?}");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_late_answer_tells_of_what_has_been_done_long_before() -> Result<()> {
+    const LATE: Duration = Duration::from_secs(2);
+    journey(async |journey| {
+        let scene = Scene::of(journey).await?;
+        scene.proxy.deal(Verb::Create, KIND, Fault::Late(LATE));
+        let (begun, wanted, options) = (Instant::now(), map("late", ""), PostParams::default());
+        let answered = async {
+            scene.through.create(&options, &wanted).await?;
+            Ok(begun.elapsed())
+        };
+        let done = async {
+            eventually(LATE, "the object is there", || scene.direct.get("late")).await?;
+            Ok::<_, anyhow::Error>(begun.elapsed())
+        };
+        let (answered, done) = try_join!(answered, done)?;
+        ensure!(
+            done < LATE && LATE <= answered,
+            "done after {done:?}, answered after {answered:?}"
+        );
         Ok(())
     })
 }

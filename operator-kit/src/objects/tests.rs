@@ -195,7 +195,7 @@ async fn what_was_made_after_a_list_and_noted_before_its_end_is_not_forgotten_wi
 
 #[tokio::test(start_paused = true)]
 async fn what_is_noted_before_the_watch_shows_it_is_told_once_with_who_knows() {
-    let (shown, shows) = futures::channel::mpsc::unbounded();
+    let (shower, shows) = futures::channel::mpsc::unbounded();
     let (watches, mut notices) = watching(vec![
         listed(3, &[metadata("a", 1), metadata("b", 2)]),
         Answer::Live(shows.boxed()),
@@ -211,7 +211,7 @@ async fn what_is_noted_before_the_watch_shows_it_is_told_once_with_who_knows() {
         ("DELETED", metadata("b", 5)),
         ("ADDED", metadata("c", 6)),
     ] {
-        shown.unbounded_send(event(kind, &object)).unwrap();
+        shower.unbounded_send(event(kind, &object)).unwrap();
     }
     assert_eq!(
         told(&mut notices, 3).await,
