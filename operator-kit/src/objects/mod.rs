@@ -172,14 +172,12 @@ impl ObjectWatches {
     /// Takes the answer to a read or write of `by`, so that a decision made before the watch tells of it does not rest on the past. What the watch
     /// has shown already, and what is newer, stays. The watch will not tell of it any more, so it is told here.
     pub async fn note(&self, by: &str, key: &ObjectKey, seen: Seen) {
-        let changed = self.inner.store().put(key.clone(), seen);
-        self.inner.tell_noted(by, changed).await;
+        self.inner.note(by, |store| store.put(key.clone(), seen)).await;
     }
 
     /// Takes that an object is not there, though `before` had been seen of it when `by` asked for it. Told as by [`ObjectWatches::note`].
     pub async fn note_absent(&self, by: &str, key: &ObjectKey, before: &Seen) {
-        let changed = self.inner.store().forget(key, before);
-        self.inner.tell_noted(by, changed).await;
+        self.inner.note(by, |store| store.forget(key, before)).await;
     }
 
     /// Everything that is part of one owner, among the kinds that are watched; sorted by key.
@@ -232,13 +230,13 @@ impl Inner {
         }
     }
 
-    async fn tell_noted(&self, by: &str, changed: Option<Changed>) {
-        if let Some(changed) = changed {
-            self.tell(Notice::Noted {
-                changed,
-                by: by.to_owned(),
-            })
-            .await;
+    /// Changes what is known once it can be told: whoever gives up before has changed nothing, and the watch will tell.
+    async fn note(&self, by: &str, change: impl FnOnce(&mut Store) -> Option<Changed>) {
+        let place = self.notices.reserve().await;
+        let changed = change(&mut self.store());
+        if let (Ok(place), Some(changed)) = (place, changed) {
+            let by = by.to_owned();
+            place.send(Notice::Noted { changed, by });
         }
     }
 

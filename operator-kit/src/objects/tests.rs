@@ -220,6 +220,21 @@ async fn what_is_noted_before_the_watch_shows_it_is_told_once_with_who_knows() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_given_up_before_it_can_be_told_is_not_noted() {
+    let (watches, mut notices) = watching(vec![listed(3, &[])]).await;
+    told(&mut notices, 1).await;
+    for name in 0..NOTICES_WAITING {
+        note(&watches, &name.to_string(), 4).await;
+    }
+    let given_up = tokio::time::timeout(Duration::from_secs(1), note(&watches, "late", 5)).await;
+    assert!(given_up.is_err());
+    assert!(watches.get(&key("late")).is_none());
+    told(&mut notices, NOTICES_WAITING).await;
+    note(&watches, "late", 5).await;
+    assert_eq!(told(&mut notices, 1).await, ["writer noted Appeared late"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_kind_that_is_no_longer_served_stops_and_can_be_started_again() {
     let gone = refusal(
         404,
