@@ -28,7 +28,7 @@ use release::pack::{self, Versioning};
 use release::source::{DirectorySource, RELEASES_DIRECTORY};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::api::{KINDS, Key};
@@ -313,6 +313,16 @@ fn args(releases: &Path, cache: &Path, flags: &[&str]) -> Args {
         cache.as_os_str(),
     ];
     Args::try_parse_from(args.into_iter().chain(flags.iter().map(AsRef::as_ref))).expect("arguments")
+}
+
+/// Waits until something is so.
+async fn until(is_so: impl Fn() -> bool) {
+    let waiting = async {
+        while !is_so() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(LONG, waiting).await.expect("it is so in the end");
 }
 
 fn every_call_may_fail(fault: Fault) {

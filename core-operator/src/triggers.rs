@@ -111,9 +111,10 @@ impl Triggers {
     /// A release is gone: whichever stack of the namespace wants it may have it now, and whichever release, in
     /// whatever namespace, shares objects with it takes them over.
     pub(crate) fn release_gone(&self, context: &Context, release: &ClusterStackRelease) {
+        let namespace = release.namespace().unwrap_or_default();
         self.release_changed(release);
-        self.stacks_of(context, &release.namespace().unwrap_or_default(), &release.name_any());
-        let marked = context.objects.by_part_of(&mark(release));
+        self.stacks_of(context, &namespace, &release.name_any());
+        let marked = context.objects.by_part_of(&mark(release), &namespace);
         let marked = marked.iter().map(|(key, _)| object_handle(key));
         let handles: Vec<String> = context.claims.forget(release).into_iter().chain(marked).collect();
         self.sharers(context, release, &handles);
@@ -277,6 +278,7 @@ fn marks_of(context: &Context, changed: &objects::Changed) -> BTreeSet<String> {
         .find_everywhere(&[object_handle(&changed.key)], |release| names(release, &changed.key));
     let carried = [Some(&changed.part_of), changed.was_part_of.as_ref()];
     let carried = carried.into_iter().flatten().map(ToString::to_string);
+    let carried = carried.filter(|mark| context.memories.may_have(mark, &changed.key));
     carried.chain(named.iter().map(|release| mark(release))).collect()
 }
 

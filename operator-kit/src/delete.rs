@@ -2,6 +2,7 @@
 
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 use kube::client::Client;
+use kube::core::ObjectMeta;
 
 use crate::crd_watch::CrdWatch;
 use crate::discovery::{Discovery, DiscoveryError};
@@ -18,8 +19,6 @@ pub enum Deletion {
     Gone,
     /// It is marked for deletion; finalizers hold it. Its going is seen by the watch.
     Terminating,
-    /// It was written since it was read, or another object has its name. Nothing was deleted.
-    Changed,
 }
 
 /// The object could not be deleted.
@@ -34,7 +33,13 @@ pub enum DeleteError {
         #[source]
         source: DiscoveryError,
     },
-    /// The API server refused or did not answer.
+    /// It was written since it was read, or another object has its name. Nothing was deleted.
+    #[error("failed to delete {key}: it changed in between")]
+    Changed {
+        /// Which object.
+        key: ObjectKey,
+    },
+    /// The API server, or whom it asks, refused or did not answer.
     #[error("failed to delete {key}")]
     Delete {
         /// Which object.
@@ -50,6 +55,7 @@ impl DeleteError {
     pub fn class(&self) -> Class {
         match self {
             Self::Discover { source, .. } => source.class(),
+            Self::Changed { .. } => Class::Transient,
             Self::Delete { source, .. } => class_of(source),
         }
     }
@@ -95,17 +101,30 @@ pub async fn delete(
         }),
         ..DeleteParams::default()
     };
-    match resolved.api(client, namespace(key)).delete(&key.name, &params).await {
+    let failed = |error| DeleteError::Delete {
+        key: key.clone(),
+        source: Box::new(Guard::of(&key.group_kind()).error(error)),
+    };
+    let api = resolved.api(client, namespace(key));
+    match api.delete(&key.name, &params).await {
         // An object in the answer is one that finalizers (or a grace period) keep alive.
         Ok(answer) if answer.is_left() => Ok(Deletion::Terminating),
         Ok(_) => Ok(Deletion::Deleted),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Deletion::Gone),
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(Deletion::Changed),
-        Err(error) => Err(DeleteError::Delete {
-            key: key.clone(),
-            source: Box::new(Guard::of(&key.group_kind()).error(error)),
-        }),
+        Err(kube::Error::Api(status)) if status.code == 409 => {
+            match api.get_metadata_opt(&key.name).await.map_err(failed)? {
+                None => Ok(Deletion::Gone),
+                // A policy may answer so too.
+                Some(now) if is_still(&now.metadata, read) => Err(failed(kube::Error::Api(status))),
+                Some(_) => Err(DeleteError::Changed { key: key.clone() }),
+            }
+        }
+        Err(error) => Err(failed(error)),
     }
+}
+
+fn is_still(now: &ObjectMeta, read: Version<'_>) -> bool {
+    now.uid.as_deref() == Some(read.uid) && now.resource_version.as_deref() == Some(read.resource_version)
 }
 
 #[cfg(test)]

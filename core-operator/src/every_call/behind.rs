@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use http::Method;
 use operator_kit::client::install_crypto;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::api::{PROVIDER_KIND, Write};
 use super::server::{MOST, Server};
-use super::{LONG, begin, operated, stack, template};
+use super::{BESIDES, LONG, begin, operated, stack, template, until};
 
 const TAG: &str = "docker-harbor-1-34-v1";
 const RELEASE: &str = "ClusterStackRelease";
@@ -95,6 +96,76 @@ fn an_object_that_lost_its_label_is_put_back_while_the_watch_still_shows_it() {
         let live = server.find(IMAGE, &image);
         assert_eq!(live["spec"]["template"]["spec"]["image"], "ours");
         assert!(live["metadata"]["labels"].is_object(), "{live:#}");
+    });
+}
+
+#[test]
+fn an_object_that_goes_before_its_creation_is_answered_is_made_again() {
+    install_crypto();
+    let server = begin(None);
+    let image = format!("{TAG}-cluster");
+    server.hold(Method::PATCH, IMAGE, Duration::from_secs(1));
+    operated(&server, async |_| {
+        server.apply(&template("small"));
+        server.apply(&stack(&["v1"]));
+        until(|| !server.find(IMAGE, &image).is_null()).await;
+        server.delete(IMAGE, &image);
+        sleep(LONG).await;
+        assert_eq!(server.find(RELEASE, TAG)["status"]["ready"], true);
+        assert!(!server.find(IMAGE, &image).is_null());
+    });
+    assert!(server.calls() < MOST, "the operator asks for ever");
+}
+
+#[test]
+fn a_deletion_that_a_policy_calls_a_conflict_is_tried_ever_more_seldom_and_the_release_says_why() {
+    after_installing(&["v1"], async |server| {
+        server.refuse(Method::DELETE, IMAGE, Some("in use by the harbour master"));
+        server.delete("ClusterStack", "harbor");
+        sleep(LONG).await;
+        let status = server.find(RELEASE, TAG)["status"].to_string();
+        assert!(status.contains("in use by the harbour master"), "{status}");
+
+        server.refuse(Method::DELETE, IMAGE, None);
+        sleep(2 * LONG).await;
+        assert_eq!(server.find(RELEASE, TAG), Value::Null);
+    });
+}
+
+#[test]
+fn a_deletion_of_a_release_that_a_policy_calls_a_conflict_is_tried_ever_more_seldom_and_the_stack_says_why() {
+    after_installing(&["v1", "v2"], async |server| {
+        server.refuse(Method::DELETE, RELEASE, Some("in use by the harbour master"));
+        server.apply(&stack(&["v2"]));
+        sleep(LONG).await;
+        let status = server.find("ClusterStack", "harbor")["status"].to_string();
+        assert!(status.contains("in use by the harbour master"), "{status}");
+
+        server.refuse(Method::DELETE, RELEASE, None);
+        sleep(2 * LONG).await;
+        assert_eq!(server.find(RELEASE, TAG), Value::Null);
+    });
+}
+
+#[test]
+fn an_object_that_changes_faster_than_it_is_read_is_asked_for_ever_more_seldom_and_goes_when_it_rests() {
+    after_installing(&["v1"], async |server| {
+        let image = format!("{TAG}-cluster");
+        server.hold(Method::GET, IMAGE, Duration::from_secs(1));
+        let before = server.calls();
+        server.delete("ClusterStack", "harbor");
+        for changes in 0..300 {
+            let mut object = server.find(IMAGE, &image);
+            object["status"] = json!({ "changes": changes });
+            server.write(IMAGE, &image, &Write::Status(&object));
+            sleep(Duration::from_millis(500)).await;
+        }
+        let calls = server.calls() - before;
+        assert!(calls < 2 * BESIDES, "{calls} calls");
+        let status = server.find(RELEASE, TAG)["status"].to_string();
+        assert!(status.contains("it changes faster than it is read"), "{status}");
+        sleep(2 * LONG).await;
+        assert_eq!(server.find(RELEASE, TAG), Value::Null);
     });
 }
 

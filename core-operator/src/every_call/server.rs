@@ -1,8 +1,9 @@
 //! The wire before the stored objects: requests, watches, and the one call that fails.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -14,6 +15,7 @@ use http_body_util::StreamBody;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 use tower::service_fn;
 
 use super::answers::{discovery, refused, repeated};
@@ -54,6 +56,12 @@ struct Inner {
     hidden: Option<&'static str>,
     /// A part of the requests that a policy refuses for Secrets, in words that repeat all it was shown.
     policy: Option<&'static str>,
+    /// With what words requests of a method for single objects of a kind are refused as conflicts.
+    conflicts: HashMap<(Method, &'static str), &'static str>,
+    /// How long the answers to such requests are held back.
+    held: HashMap<(Method, &'static str), Duration>,
+    /// How many answers are held back now.
+    holding: usize,
 }
 
 /// After so many calls all fail: without a pause between them no time goes by, and they would never end.
@@ -94,7 +102,14 @@ impl Server {
                 if server.calls() >= MOST {
                     return Err(io::Error::other("too many calls"));
                 }
-                server.answer(&head, &body)
+                let pause = server.held(&head, &body);
+                let answer = server.answer(&head, &body);
+                if let Some(pause) = pause {
+                    server.inner().holding += 1;
+                    sleep(pause).await;
+                    server.inner().holding -= 1;
+                }
+                answer
             }
         });
         Client::new(service, "default")
@@ -193,6 +208,30 @@ impl Server {
         self.inner().policy = Some(part);
     }
 
+    /// From now on a policy refuses requests of this method for single objects of a kind as conflicts, in these words, or no longer does.
+    pub(super) fn refuse(&self, method: Method, kind: &'static str, words: Option<&'static str>) {
+        let mut inner = self.inner();
+        match words {
+            Some(words) => inner.conflicts.insert((method, kind), words),
+            None => inner.conflicts.remove(&(method, kind)),
+        };
+    }
+
+    /// From now on what requests of this method for single objects of a kind ask for is done and told at once, and answered after this time.
+    pub(super) fn hold(&self, method: Method, kind: &'static str, time: Duration) {
+        self.inner().held.insert((method, kind), time);
+    }
+
+    /// How many answers are held back now.
+    pub(super) fn holding(&self) -> usize {
+        self.inner().holding
+    }
+
+    fn held(&self, head: &http::request::Parts, body: &[u8]) -> Option<Duration> {
+        let asked = Asked::of(head, body).ok().filter(|asked| !asked.name.is_empty())?;
+        self.inner().held.get(&(asked.method, asked.scope.kind.kind)).copied()
+    }
+
     /// Discovery leaves out this group from now on.
     pub(super) fn hide(&self, group: Option<&'static str>) {
         self.inner().hidden = group;
@@ -274,6 +313,10 @@ impl Inner {
             let key = (kind, asked.scope.namespace.clone(), asked.name.clone());
             let stored = self.api.objects.get(&key);
             return Err(repeated(&stored.into_iter().chain([&asked.body]).collect::<Vec<_>>()));
+        }
+        let conflict = self.conflicts.get(&(asked.method.clone(), kind));
+        if let Some(words) = conflict.filter(|_| !asked.name.is_empty()) {
+            return Err(Refusal::new(409, "Conflict", *words));
         }
         for field in self.unknown.get(kind).copied().unwrap_or_default() {
             let (place, name) = field.rsplit_once('/').expect("a JSON pointer");

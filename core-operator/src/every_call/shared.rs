@@ -1,8 +1,10 @@
 //! Objects that several releases name: what becomes of one of them concerns all, whosever mark it carries.
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use crds::labels;
+use http::Method;
 use operator_kit::client::install_crypto;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -10,7 +12,7 @@ use tokio::time::sleep;
 
 use super::api::{KINDS, Write};
 use super::server::{MOST, Server};
-use super::{LONG, STACK, begin, definition, operated_with, publish};
+use super::{LONG, STACK, begin, definition, operated_with, publish, until};
 
 const IMAGE: &str = "Image";
 const RELEASE: &str = "ClusterStackRelease";
@@ -120,6 +122,20 @@ fn a_release_makes_an_object_again_that_the_one_whose_mark_it_had_does_not() {
         for name in ["harbor", "ferrol"] {
             assert!(is_ready(server, name), "{:#}", server.find(RELEASE, &tag(name)));
         }
+    });
+}
+
+#[test]
+fn an_object_that_goes_while_releases_read_it_is_made_again_by_the_one_that_may() {
+    after_installing(async |server| {
+        server.apply(&stack("harbor", &json!({ "drift": "Warn" })));
+        sleep(LONG).await;
+        server.hold(Method::GET, IMAGE, Duration::from_secs(1));
+        report(server, false);
+        until(|| server.holding() == 2).await;
+        server.delete(IMAGE, NODES);
+        sleep(LONG).await;
+        assert_eq!(holder(server), mark("ferrol"));
     });
 }
 

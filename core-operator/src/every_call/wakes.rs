@@ -44,6 +44,15 @@ fn foreign(server: &Server, number: u32) {
     }));
 }
 
+/// One more object in another namespace that has the mark of the release.
+fn copy(server: &Server, number: u32) {
+    let mark = crds::labels::part_of("ClusterStackRelease", "fleet", TAG);
+    server.apply(&json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "DockerClusterTemplate",
+        "metadata": { "name": format!("copy-{number}"), "namespace": "other", "labels": { crds::labels::PART_OF: mark } },
+    }));
+}
+
 /// How often somebody is looked at meanwhile.
 async fn looks(registry: &Registry, meanwhile: impl Fn(u32)) -> u64 {
     let before = reconciles(registry);
@@ -66,6 +75,9 @@ fn a_storm_of_objects_of_others_wakes_nobody() {
         let quiet = looks(registry, |_| ()).await;
         let storm = looks(registry, |number| foreign(&server, number)).await;
         assert!(storm <= quiet, "{storm} looks in a storm, {quiet} without");
+        server.apply(&namespace("other"));
+        let copies = looks(registry, |number| copy(&server, number)).await;
+        assert!(copies <= quiet, "{copies} looks for copies elsewhere, {quiet} without");
         let own = looks(registry, |number| server.apply(&template(&format!("size-{number}")))).await;
         assert!(
             own > quiet + 30,

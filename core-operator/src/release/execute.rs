@@ -206,8 +206,9 @@ impl Pass<'_> {
             Err(error) => return Err(self.refused(key, digest, &refusal(&error))),
         };
         let wanted = serde_json::to_value(&dry_run.live).unwrap_or_default();
+        let changes = lock(self.memory).changes(key);
         let Some(live) = self.look(key).await? else {
-            lock(self.memory).objects.entry(key.clone()).or_default().read = Some(Read::Absent);
+            lock(self.memory).remember_read(key, changes, Read::Absent);
             return Ok(());
         };
         let now = self.context.now();
@@ -286,9 +287,11 @@ impl Pass<'_> {
         if let (Ok(Deletion::Gone), Some(before)) = (&answer, before) {
             self.forget(key, &before).await;
         }
-        lock(self.memory).objects.entry(key.clone()).or_default().read = None;
         answer.map_err(|error| self.remember_failure(key, Attempt::Deletion, &chain(&error)))?;
-        lock(self.memory).objects.entry(key.clone()).or_default().failure = None;
+        let mut memory = lock(self.memory);
+        let object = memory.objects.entry(key.clone()).or_default();
+        object.read = None;
+        object.failure = None;
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use planning::object_key::{GroupKind, ObjectKey};
-use planning::release::{Controlled, Intent, KindScope, ObjectMemory, RenderAttempts};
+use planning::release::{Controlled, Intent, KindScope, ObjectMemory, Read, RenderAttempts};
 
 use crds::{ClusterStackRelease, labels};
 
@@ -88,6 +88,19 @@ impl ReleaseMemory {
         (self.status_written_at, self.controlled.clone())
     }
 
+    /// How often an object has changed, for a read of it that begins.
+    pub(crate) fn changes(&mut self, key: &ObjectKey) -> u64 {
+        self.objects.entry(key.clone()).or_default().changes
+    }
+
+    /// Remembers the answer to a read that began after so many changes; false after more of them, because it may be older than what was told.
+    pub(crate) fn remember_read(&mut self, key: &ObjectKey, changes: u64, read: Read) -> bool {
+        let object = self.objects.entry(key.clone()).or_default();
+        let is_current = object.changes == changes;
+        object.read = is_current.then_some(read);
+        is_current
+    }
+
     /// Who asks for something wants to see what becomes of it now: waits after failures and fights end. A wish that is taken back asks for
     /// nothing. Gives whether there is a wish that was not heard before.
     pub(crate) fn hear(&mut self, wishes: Wishes) -> bool {
@@ -151,6 +164,37 @@ mod tests {
         // A pass of the first term that ends late remembers nothing for the second.
         first.lock().unwrap().unused = Some(Timestamp::UNIX_EPOCH);
         assert!(of(2).lock().unwrap().unused.is_none());
+    }
+
+    #[test]
+    fn a_release_has_nothing_in_another_namespace() {
+        let memories = Memories::default();
+        let release = ObjectRef::new("docker-ferrol-1-34-v1").within("fleet");
+        memories.of("release", &release, 1);
+        for (namespace, expected) in [("fleet", true), ("", true), ("elsewhere", false)] {
+            let key = ObjectKey::new("", "Secret", namespace, "a");
+            assert_eq!(memories.may_have("release", &key), expected, "{namespace:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_to_a_read_that_began_before_a_change_is_not_remembered() {
+        let memories = Memories::default();
+        let release = ObjectRef::new("docker-ferrol-1-34-v1").within("fleet");
+        let memory = memories.of("release", &release, 1);
+        let key = ObjectKey::new("", "Secret", "fleet", "a");
+        let read = |meanwhile: &dyn Fn()| {
+            let changes = memory.lock().unwrap().changes(&key);
+            meanwhile();
+            let is_current = memory.lock().unwrap().remember_read(&key, changes, Read::Absent);
+            assert_eq!(memory.lock().unwrap().objects[&key].read.is_some(), is_current);
+            is_current
+        };
+        let change = |name: &str| drop(memories.changed("release", &ObjectKey::new("", "Secret", "fleet", name)));
+        assert!(!read(&|| change("a")));
+        assert!(read(&|| change("b")), "another one changed");
+        change("a");
+        assert_eq!(memory.lock().unwrap().objects[&key].read, None);
     }
 
     #[test]
@@ -230,6 +274,13 @@ impl Memories {
         Arc::clone(&entry.memory)
     }
 
+    /// Whether an object may be the release's whose mark it carries. Nothing of a release is in another namespace: anybody may know the mark.
+    pub(crate) fn may_have(&self, part_of: &str, key: &ObjectKey) -> bool {
+        let entries = self.by_part_of.lock().unwrap_or_else(PoisonError::into_inner);
+        let namespace = entries.get(part_of).map(|entry| entry.release.namespace.as_deref());
+        key.namespace.is_empty() || namespace == Some(Some(key.namespace.as_str()))
+    }
+
     /// Forgets what was read of an object, because it has changed, and says whose it is.
     pub(crate) fn changed(&self, part_of: &str, key: &ObjectKey) -> Option<ObjectRef<ClusterStackRelease>> {
         let entries = self.by_part_of.lock().unwrap_or_else(PoisonError::into_inner);
@@ -237,6 +288,7 @@ impl Memories {
         let mut memory = entry.memory.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(object) = memory.objects.get_mut(key) {
             object.read = None;
+            object.changes += 1;
         }
         Some(entry.release.clone())
     }

@@ -368,9 +368,8 @@ async fn objects(
     let unserved = unserved(context, rendering).await;
     let part_of = mark(release);
     // Nothing of a release is in another namespace, whatever is marked there: anybody may know the mark.
-    let may_be_its = |key: &ObjectKey| key.namespace.is_empty() || release.namespace().as_ref() == Some(&key.namespace);
-    let marked = context.objects.by_part_of(&part_of).into_iter();
-    for (key, _) in marked.filter(|(key, _)| may_be_its(key)) {
+    let namespace = release.namespace().unwrap_or_default();
+    for (key, _) in context.objects.by_part_of(&part_of, &namespace) {
         versions.entry(key).or_default();
     }
     let memory = lock(memory);

@@ -14,9 +14,27 @@ use super::live::{belongs, judged};
 use super::marks::is_elsewhere;
 use super::observe::lock;
 
+/// How often in a row an object is read that changes meanwhile.
+const TRIES: usize = 3;
+
+/// Said of an object that changed each time.
+const RESTLESS: &str = "it changes faster than it is read";
+
 impl Pass<'_> {
-    /// Reads an object that is to go or to be taken over.
+    /// Reads an object that is to go or to be taken over, or whose health matters.
     pub(super) async fn read(&self, key: &ObjectKey) -> Result<(), Failed> {
+        for _ in 0..TRIES {
+            if self.read_once(key).await? {
+                return Ok(());
+            }
+        }
+        // How it is has been noted, and of one that stays nothing else matters.
+        Err(self.remember_failure(key, Attempt::Deletion, RESTLESS))
+    }
+
+    /// False where it changed meanwhile: what is older than the news would be believed for ever.
+    async fn read_once(&self, key: &ObjectKey) -> Result<bool, Failed> {
+        let changes = lock(self.memory).changes(key);
         let live = self.look(key).await?;
         let belongs = match &live {
             Some(live) => self.whose(key, live).await?,
@@ -25,16 +43,16 @@ impl Pass<'_> {
         let now = self.context.now();
         let mut memory = lock(self.memory);
         let object = memory.objects.entry(key.clone()).or_default();
-        match live {
+        let read = match live {
             None => {
-                object.read = Some(Read::Absent);
                 object.verified = None;
                 object.health = None;
+                Read::Absent
             }
             Some(live) => {
                 let found = serde_json::to_value(&live).unwrap_or_default();
                 object.health = Some(judged(&found, &live, now));
-                object.read = Some(Read::Found {
+                Read::Found {
                     uid: live.uid().unwrap_or_default(),
                     resource_version: live.resource_version().unwrap_or_default(),
                     belongs,
@@ -42,10 +60,10 @@ impl Pass<'_> {
                         == Some(labels::RESOURCE_POLICY_KEEP),
                     deleting: live.metadata.deletion_timestamp.is_some(),
                     at: now,
-                });
+                }
             }
-        }
-        Ok(())
+        };
+        Ok(memory.remember_read(key, changes, read))
     }
 
     /// Whose an object is; of one with another release's mark, whether that is there though it is not watched.

@@ -293,13 +293,20 @@ async fn delete(context: &Context, stack: &ClusterStack, tag: &str, uid: &str) -
             Ok(())
         }
         Err(kube::Error::Api(status)) if status.code == 409 => {
-            // Decided anew on what it is by now.
+            // Decided anew on what it is by now, and not at once: somebody may go on writing it.
             let newer = api(context, stack).get_opt(tag).await;
-            match newer.map_err(|error| words_of(&error))? {
-                Some(newer) => context.releases.note(newer),
-                None => context.releases.bury(&current),
-            }
-            Ok(())
+            let Some(newer) = newer.map_err(|error| words_of(&error))? else {
+                context.releases.bury(&current);
+                return Ok(());
+            };
+            let is_still = newer.uid() == current.uid() && newer.resource_version() == current.resource_version();
+            context.releases.note(newer);
+            // A policy may answer so too.
+            Err(if is_still {
+                words_of(&kube::Error::Api(status))
+            } else {
+                format!("release {tag} changed in between")
+            })
         }
         Err(error) => Err(words_of(&error)),
     }

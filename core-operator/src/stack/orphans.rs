@@ -6,7 +6,7 @@ use crds::{ClusterStack, ClusterStackRelease, labels};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use operator_kit::delete::{Deletion, Version, delete};
+use operator_kit::delete::{Version, delete};
 use operator_kit::failure::{chain, words_of};
 use operator_kit::object::ObjectKey;
 use operator_kit::read::read;
@@ -95,8 +95,7 @@ pub(super) async fn remove(context: &Context, namespace: &str, doomed: &Doomed<'
         resource_version: &version,
     };
     match delete(&context.client, &context.discovery, &context.crds, &key, version).await {
-        Ok(Deletion::Changed) => Err("it changed in between".to_owned()),
-        Ok(Deletion::Deleted | Deletion::Gone | Deletion::Terminating) => {
+        Ok(_) => {
             tracing::info!(
                 namespace,
                 class = doomed.class,

@@ -170,9 +170,10 @@ impl ObjectWatches {
     }
 
     /// Takes the answer to a read or write of `by`, so that a decision made before the watch tells of it does not rest on the past. What the watch
-    /// has shown already, and what is newer, stays. The watch will not tell of it any more, so it is told here.
+    /// has shown already, and what is newer, stays, and what has gone since does not come back. The watch will not tell of it any more, so it is told
+    /// here.
     pub async fn note(&self, by: &str, key: &ObjectKey, seen: Seen) {
-        self.inner.note(by, |store| store.put(key.clone(), seen)).await;
+        self.inner.note(by, |store| store.note(key.clone(), seen)).await;
     }
 
     /// Takes that an object is not there, though `before` had been seen of it when `by` asked for it. Told as by [`ObjectWatches::note`].
@@ -180,13 +181,13 @@ impl ObjectWatches {
         self.inner.note(by, |store| store.forget(key, before)).await;
     }
 
-    /// Everything that is part of one owner, among the kinds that are watched; sorted by key.
-    pub fn by_part_of(&self, part_of: &str) -> Vec<(ObjectKey, Seen)> {
+    /// Everything that is part of one owner and in its namespace or in none, among the kinds that are watched; sorted by key.
+    pub fn by_part_of(&self, part_of: &str, namespace: &str) -> Vec<(ObjectKey, Seen)> {
         self.inner
             .store
             .read()
             .unwrap_or_else(PoisonError::into_inner)
-            .by_part_of(part_of)
+            .by_part_of(part_of, namespace)
     }
 
     /// Objects remembered.

@@ -1,6 +1,6 @@
-//! The memory of watched objects: by key, and by the owner they are part of. Pure; who fills it is the watch.
+//! The memory of watched objects: by key, and by the owner they are part of. Pure; it is filled by the watches, and by answers that come before them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::seen::{Seen, What};
@@ -9,8 +9,13 @@ use crate::object::{GroupKind, ObjectKey};
 #[derive(Debug, Default)]
 pub(super) struct Store {
     objects: HashMap<Arc<ObjectKey>, Seen>,
-    parts: HashMap<Arc<str>, HashSet<Arc<ObjectKey>>>,
+    parts: HashMap<Place, HashSet<Arc<ObjectKey>>>,
+    /// The version up to which the watch of a kind has told everything.
+    told: HashMap<GroupKind, u64>,
 }
+
+/// Whose part an object is, and its namespace: anybody may give objects of his own the label of others.
+type Place = (Arc<str>, Box<str>);
 
 /// A change and the owners it concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,9 +35,13 @@ impl Store {
         self.objects.get(key)
     }
 
-    pub(super) fn by_part_of(&self, part_of: &str) -> Vec<(ObjectKey, Seen)> {
-        let keys = self.parts.get(part_of).into_iter().flatten();
-        let mut parts: Vec<_> = keys
+    /// The parts of an owner in its namespace, and those that have no namespace.
+    pub(super) fn by_part_of(&self, part_of: &str, namespace: &str) -> Vec<(ObjectKey, Seen)> {
+        let places = BTreeSet::from([namespace, ""]).into_iter();
+        let places = places.map(|namespace| -> Place { (Arc::from(part_of), Box::from(namespace)) });
+        let mut parts: Vec<_> = places
+            .filter_map(|place| self.parts.get(&place))
+            .flatten()
             .filter_map(|key| Some((key.as_ref().clone(), self.objects.get(key)?.clone())))
             .collect();
         parts.sort_unstable_by(|left, right| left.0.cmp(&right.0));
@@ -43,9 +52,52 @@ impl Store {
         self.objects.len()
     }
 
-    /// Notes a sight of an object, unless a later one is known.
+    /// Takes a sight of an object that its watch tells of, unless a later one is known.
     pub(super) fn put(&mut self, key: ObjectKey, seen: Seen) -> Option<Changed> {
+        self.tell(&key, seen.version());
         self.put_after(key, seen, None)
+    }
+
+    /// Takes the end of an object that its watch tells of, at this version.
+    pub(super) fn end(&mut self, key: &ObjectKey, version: Option<u64>) -> Option<Changed> {
+        self.tell(key, version);
+        self.remove(key)
+    }
+
+    fn tell(&mut self, key: &ObjectKey, version: Option<u64>) {
+        if let (Some(told), Some(version)) = (self.told.get_mut(&key.group_kind()), version) {
+            *told = version.max(*told);
+        }
+    }
+
+    /// Takes a sight in the answer to a request, unless something later is known of its name, or the watch has told of what came after it: what has gone
+    /// since would be brought back, and no event would ever take it away.
+    pub(super) fn note(&mut self, key: ObjectKey, seen: Seen) -> Option<Changed> {
+        let told = self.told.get(&key.group_kind()).copied();
+        let later = told.max(self.get(&key).and_then(Seen::version));
+        let is_late = seen
+            .version()
+            .zip(later)
+            .is_some_and(|(version, later)| version <= later);
+        if is_late {
+            return None;
+        }
+        self.put_after(key, seen, None)
+    }
+
+    /// A list begins; gives the highest version that is known of the kind. Until it ends nothing counts as told, since of an etcd that was restored the
+    /// versions are lower than before; what is noted too late meanwhile is forgotten then.
+    pub(super) fn begin_list(&mut self, kind: &GroupKind) -> u64 {
+        self.told.remove(kind);
+        let of_kind = self.objects.iter().filter(|(key, _)| is_of(key, kind));
+        of_kind.filter_map(|(_, seen)| seen.version()).max().unwrap_or_default()
+    }
+
+    /// A list of this version ends. The highest number stands for what is none, and nothing is compared with that.
+    pub(super) fn end_list(&mut self, kind: &GroupKind, version: u64) {
+        if version < u64::MAX {
+            self.told.insert(kind.clone(), version);
+        }
     }
 
     /// Notes a sight in a list that began when no version above `before` was known of the kind. Whatever was known then is older than the list, even with
@@ -54,15 +106,9 @@ impl Store {
         self.put_after(key, seen, Some(before))
     }
 
-    /// The highest version that is known of a kind.
-    pub(super) fn highest_version(&self, kind: &GroupKind) -> u64 {
-        let of_kind = self.objects.iter().filter(|(key, _)| is_of(key, kind));
-        of_kind.filter_map(|(_, seen)| seen.version()).max().unwrap_or_default()
-    }
-
-    /// Thousands of objects share few owners: the owner's name is stored once.
+    /// Thousands of objects share few owners: the owner's name is stored once for each namespace.
     fn put_after(&mut self, key: ObjectKey, mut seen: Seen, overruled: Option<u64>) -> Option<Changed> {
-        if let Some((known, _)) = self.parts.get_key_value(&seen.part_of) {
+        if let Some(((known, _), _)) = self.parts.get_key_value(&place(&seen.part_of, &key)) {
             seen.part_of = Arc::clone(known);
         }
         let stands = |known: &Seen| seen.is_older(known) && known.version() > overruled;
@@ -80,7 +126,7 @@ impl Store {
             self.leave(former, &key);
         }
         self.parts
-            .entry(Arc::clone(&part_of))
+            .entry(place(&part_of, &key))
             .or_default()
             .insert(Arc::clone(&key));
         self.objects.insert(Arc::clone(&key), seen);
@@ -92,6 +138,7 @@ impl Store {
         })
     }
 
+    /// Forgets an object.
     pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<Changed> {
         let (key, seen) = self.objects.remove_entry(key)?;
         self.leave(&seen.part_of, &key);
@@ -115,21 +162,27 @@ impl Store {
         self.objects.keys().filter(|key| is_of(key, kind)).cloned().collect()
     }
 
-    /// Forgets every object of a kind.
+    /// Forgets every object of a kind, and what was told of it.
     pub(super) fn forget_kind(&mut self, kind: &GroupKind) {
+        self.told.remove(kind);
         for key in self.keys_of(kind) {
             self.remove(&key);
         }
     }
 
     fn leave(&mut self, part_of: &Arc<str>, key: &Arc<ObjectKey>) {
-        if let Some(keys) = self.parts.get_mut(part_of) {
+        let place = place(part_of, key);
+        if let Some(keys) = self.parts.get_mut(&place) {
             keys.remove(key);
             if keys.is_empty() {
-                self.parts.remove(part_of);
+                self.parts.remove(&place);
             }
         }
     }
+}
+
+fn place(part_of: &Arc<str>, key: &ObjectKey) -> Place {
+    (Arc::clone(part_of), Box::from(key.namespace.as_str()))
 }
 
 fn is_of(key: &ObjectKey, kind: &GroupKind) -> bool {
@@ -161,18 +214,23 @@ mod tests {
         }
     }
 
+    /// The names of an owner's parts.
+    fn parts(store: &Store, part_of: &str, namespace: &str) -> Vec<String> {
+        let parts = store.by_part_of(part_of, namespace).into_iter();
+        parts.map(|(key, _)| key.name).collect()
+    }
+
     #[test]
     fn an_owner_lists_exactly_its_parts() {
         let mut store = Store::default();
         store.put(key("b"), seen("x", "1"));
         store.put(key("a"), seen("x", "1"));
         store.put(key("c"), seen("y", "1"));
-        let names: Vec<String> = store.by_part_of("x").into_iter().map(|(key, _)| key.name).collect();
-        assert_eq!(names, ["a", "b"]);
+        assert_eq!(parts(&store, "x", "n"), ["a", "b"]);
         store.remove(&key("a"));
-        assert_eq!(store.by_part_of("x").len(), 1);
+        assert_eq!(parts(&store, "x", "n"), ["b"]);
         store.remove(&key("b"));
-        assert!(store.parts.keys().all(|part| &**part == "y"));
+        assert!(store.parts.keys().all(|(part, _)| &**part == "y"));
     }
 
     #[test]
@@ -181,7 +239,75 @@ mod tests {
         store.put(key("a"), seen("x", "1"));
         let changed = store.put(key("a"), seen("y", "2")).unwrap();
         assert_eq!((&*changed.part_of, changed.was_part_of.as_deref()), ("y", Some("x")));
-        assert!(store.by_part_of("x").is_empty());
+        assert!(parts(&store, "x", "n").is_empty());
+    }
+
+    #[test]
+    fn an_owner_s_parts_are_in_its_namespace_or_in_none() {
+        let mut store = Store::default();
+        for namespace in ["n", "other", ""] {
+            let key = ObjectKey {
+                namespace: namespace.to_owned(),
+                ..key(&format!("in-{namespace}"))
+            };
+            store.put(key, seen("x", "1"));
+        }
+        assert_eq!(parts(&store, "x", "n"), ["in-", "in-n"]);
+        assert_eq!(parts(&store, "x", ""), ["in-"]);
+    }
+
+    #[test]
+    fn an_answer_that_its_watch_has_gone_past_is_left_out() {
+        let kind = GroupKind::new("g", "K");
+        let mut store = Store::default();
+        assert!(
+            store.note(key("early"), seen("x", "4")).is_some(),
+            "nothing was listed yet"
+        );
+        store.begin_list(&kind);
+        store.end_list(&kind, 5);
+        assert_eq!(store.note(key("a"), seen("x", "5")), None, "the list is without it");
+        store.put(key("a"), seen("x", "10"));
+        store.end(&key("a"), Some(11));
+        for late in ["10", "11"] {
+            assert_eq!(store.note(key("a"), seen("x", late)), None, "{late}");
+        }
+        assert!(store.note(key("b"), seen("x", "opaque")).is_some());
+        let another = Seen {
+            uid: Box::from("v"),
+            ..seen("x", "13")
+        };
+        assert!(store.note(key("a"), another.clone()).is_some());
+        assert_eq!(
+            store.note(key("a"), seen("x", "12")),
+            None,
+            "one of its name came after it"
+        );
+        assert_eq!(store.get(&key("a")), Some(&another));
+    }
+
+    #[test]
+    fn what_was_told_counts_until_the_next_list_and_no_longer_than_its_kind_is_watched() {
+        let kind = GroupKind::new("g", "K");
+        let mut store = Store::default();
+        store.end_list(&kind, 50);
+        assert_eq!(store.note(key("a"), seen("x", "24")), None);
+        store.begin_list(&kind);
+        assert!(
+            store.note(key("a"), seen("x", "24")).is_some(),
+            "etcd may have been restored"
+        );
+        store.end_list(&kind, 23);
+        assert!(store.note(key("b"), seen("x", "24")).is_some());
+        store.end_list(&kind, 50);
+        store.forget_kind(&kind);
+        assert!(store.note(key("c"), seen("x", "24")).is_some());
+        store.begin_list(&kind);
+        store.end_list(&kind, u64::MAX);
+        assert!(
+            store.note(key("d"), seen("x", "24")).is_some(),
+            "the list has no number"
+        );
     }
 
     #[test]
@@ -194,7 +320,7 @@ mod tests {
         assert_eq!(store.len(), 1);
         store.forget(&key("a"), &seen("x", "2"));
         assert_eq!(store.len(), 0);
-        assert!(store.by_part_of("x").is_empty());
+        assert!(store.parts.is_empty());
     }
 
     #[test]

@@ -90,7 +90,11 @@ async fn objects_are_told_as_they_appear_change_and_vanish() {
     assert!(watches.synced(&GroupKind::new("apps", "Deployment")));
     assert_eq!(told(&mut notices, 2).await, ["StatusChanged a", "Vanished b"]);
     assert_eq!(&*watches.get(&key("a")).unwrap().resource_version, "4");
-    let parts: Vec<ObjectKey> = watches.by_part_of("release").into_iter().map(|(key, _)| key).collect();
+    let parts: Vec<ObjectKey> = watches
+        .by_part_of("release", "fleet")
+        .into_iter()
+        .map(|(key, _)| key)
+        .collect();
     assert_eq!(parts, [key("a")]);
 }
 
@@ -232,6 +236,44 @@ async fn what_is_given_up_before_it_can_be_told_is_not_noted() {
     told(&mut notices, NOTICES_WAITING).await;
     note(&watches, "late", 5).await;
     assert_eq!(told(&mut notices, 1).await, ["writer noted Appeared late"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_after_the_watch_has_told_of_the_end_brings_nothing_back() {
+    let (shower, shows) = futures::channel::mpsc::unbounded();
+    let (watches, mut notices) = watching(vec![listed(3, &[]), Answer::Live(shows.boxed())]).await;
+    told(&mut notices, 1).await;
+    let show = |kind: &str, object: &Value| shower.unbounded_send(event(kind, object)).unwrap();
+    show("ADDED", &metadata("a", 10));
+    show("DELETED", &metadata("a", 11));
+    assert_eq!(told(&mut notices, 2).await, ["Appeared a", "Vanished a"]);
+    note(&watches, "a", 10).await;
+    assert_eq!(watches.get(&key("a")), None);
+    show("ADDED", &metadata("b", 12));
+    assert_eq!(told(&mut notices, 1).await, ["Appeared b"], "nothing else was told");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_after_a_list_without_its_object_brings_nothing_back() {
+    let (watches, mut notices, go_on) = relisting(listed(59, &[]), (65, Vec::new())).await;
+    told(&mut notices, 1).await;
+    go_on.send(()).unwrap();
+    assert_eq!(told(&mut notices, 1).await, ["Synced Deployment"]);
+    note(&watches, "gone", 61).await;
+    note(&watches, "made", 66).await;
+    assert_eq!(told(&mut notices, 1).await, ["writer noted Appeared made"]);
+    assert_eq!(watches.get(&key("gone")), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_begins_anew_lowers_what_counts_as_told() {
+    let (watches, mut notices, go_on) = relisting(listed(59, &[]), (23, Vec::new())).await;
+    told(&mut notices, 1).await;
+    go_on.send(()).unwrap();
+    told(&mut notices, 1).await;
+    // The store was restored.
+    note(&watches, "made", 24).await;
+    assert!(watches.get(&key("made")).is_some());
 }
 
 #[tokio::test(start_paused = true)]

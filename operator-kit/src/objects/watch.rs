@@ -72,8 +72,11 @@ impl Watch<'_> {
             let heard = match event {
                 Ok(Event::Init) => {
                     listed.clear();
-                    before = inner.store().highest_version(kind);
-                    true
+                    self.change(|store| {
+                        before = store.begin_list(kind);
+                        None
+                    })
+                    .await
                 }
                 Ok(Event::InitApply(object)) => {
                     let key = key_of(kind, &object.metadata);
@@ -82,9 +85,8 @@ impl Watch<'_> {
                         .await
                 }
                 Ok(Event::InitDone) => {
-                    // What is later than the list was noted while it was made: the watch that follows tells of it.
-                    let until = before.max(version.load(Ordering::SeqCst));
-                    let heard = self.forget(&std::mem::take(&mut listed), until).await;
+                    let version = version.load(Ordering::SeqCst);
+                    let heard = self.end_list(&std::mem::take(&mut listed), before, version).await;
                     inner.mark(kind, cancel, |watch| {
                         watch.synced = true;
                         watch.trouble = None;
@@ -95,7 +97,7 @@ impl Watch<'_> {
                     let key = key_of(kind, &object.metadata);
                     self.put(&object.metadata, |store, seen| store.put(key, seen)).await
                 }
-                Ok(Event::Delete(object)) => self.remove(&key_of(kind, &object.metadata)).await,
+                Ok(Event::Delete(object)) => self.end(&object.metadata).await,
                 Err(error) => {
                     self.note_trouble(&error);
                     // It is there, and what was seen of it before is all that is known of it.
@@ -130,8 +132,12 @@ impl Watch<'_> {
         self.change(|store| note(store, seen)).await
     }
 
-    async fn remove(&self, key: &ObjectKey) -> bool {
-        self.change(|store| store.remove(key)).await
+    /// It is gone, or has lost the label, since this version.
+    async fn end(&self, metadata: &ObjectMeta) -> bool {
+        let version = metadata.resource_version.as_deref();
+        let version = version.and_then(|version| version.parse().ok());
+        let key = key_of(self.kind, metadata);
+        self.change(|store| store.end(&key, version)).await
     }
 
     /// Changes what is known and tells of it, unless the watch was ended: what it knew is forgotten, and another one may have begun.
@@ -149,12 +155,23 @@ impl Watch<'_> {
         }
     }
 
+    /// A list of this version has ended, before which no version above `before` was known.
+    async fn end_list(&self, listed: &HashSet<ObjectKey>, before: u64, version: u64) -> bool {
+        // First: no answer that is older must come behind what is forgotten.
+        let ended = self.change(|store| {
+            store.end_list(self.kind, version);
+            None
+        });
+        // What is later than the list was noted while it was made: the watch that follows tells of it.
+        ended.await && self.forget(listed, before.max(version)).await
+    }
+
     /// Forgets every object of the kind that is not among `listed`, unless something was seen of it after the version `until`.
     async fn forget(&self, listed: &HashSet<ObjectKey>, until: u64) -> bool {
         let known = self.inner.store().keys_of(self.kind);
         for key in known.iter().filter(|key| !listed.contains(key.as_ref())) {
             let is_later = self.inner.store().get(key).and_then(Seen::version) > Some(until);
-            if !is_later && !self.remove(key).await {
+            if !is_later && !self.change(|store| store.remove(key)).await {
                 return false;
             }
         }

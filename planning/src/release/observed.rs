@@ -333,6 +333,9 @@ pub struct ObjectMemory {
     pub drifted: Option<Drifted>,
     /// The object was read by name, and nothing has happened to it since.
     pub read: Option<Read>,
+    /// How often something was told to have happened to it, by which an answer that is older is known. No decision rests on it.
+    #[serde(skip)]
+    pub changes: u64,
     /// Health as last computed from a full object.
     pub health: Option<HealthSeen>,
     /// The last operation on it failed.
