@@ -99,14 +99,16 @@ impl Fate {
         )
     }
 
-    pub(super) fn is_look(&self) -> bool {
-        matches!(
+    /// Whether it would be deleted is not known yet: it has to be looked at first, or that has failed and is tried again.
+    pub(super) fn is_open(&self) -> bool {
+        let is_look = matches!(
             self,
             Self::Going {
                 action: Some(ReleaseAction::Read { .. }),
                 ..
             }
-        )
+        );
+        is_look || matches!(self, Self::Failed { .. })
     }
 
     fn going(action: ReleaseAction) -> Self {
@@ -139,19 +141,16 @@ pub fn prune_digest(keys: &BTreeSet<ObjectKey>) -> String {
 
 /// What becomes of leftovers now, and which of them stay because deleting so many needs an approval that is not there.
 ///
-/// Before all of them have been read nobody knows how many would be deleted, so that nothing is.
+/// What has not been looked at counts as one more that would be deleted: looks that fail would take as many as the limit allows from one round to the next.
+/// What was approved goes all the same.
 pub(super) fn within_limit(observed: &ReleaseObserved, fates: BTreeMap<ObjectKey, Fate>, limit: PruneLimit) -> Objects {
-    let keys = |test: fn(&Fate) -> bool| -> BTreeSet<ObjectKey> {
-        let found = fates.iter().filter(|(_, fate)| test(fate));
-        found.map(|(key, _)| key.clone()).collect()
-    };
-    let doomed = keys(Fate::is_deletion);
-    let unread = keys(Fate::is_look);
-    let limit = limit.of(observed.objects.len());
+    let doomed = fates.iter().filter(|(_, fate)| fate.is_deletion());
+    let doomed: BTreeSet<ObjectKey> = doomed.map(|(key, _)| key.clone()).collect();
+    let open = fates.values().filter(|fate| fate.is_open()).count();
+    let limit = limit.of(observed.objects.len()).saturating_sub(open);
     let is_recorded = |key: &ObjectKey| row(observed, key).is_some_and(|row| row.prune_approved);
     let permission = approval(observed).permission(&doomed, limit, is_recorded);
-    let is_known = unread.is_empty() || doomed.len() + unread.len() <= limit;
-    if !is_known || matches!(permission, Permission::Missing(_)) {
+    if matches!(permission, Permission::Missing(_)) {
         let others = fates.into_iter().filter(|(key, _)| !doomed.contains(key));
         return Objects {
             leftovers: others.collect(),

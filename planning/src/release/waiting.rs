@@ -105,7 +105,7 @@ pub(super) fn waiting(observed: &ReleaseObserved, objects: &Objects) -> Vec<Wait
         );
     } else {
         waiting.extend(waiting_for_inputs(observed));
-        if !objects.held.is_empty() && settled(objects) && !is_looking(objects) {
+        if !objects.held.is_empty() && settled(objects) && !is_open(objects) {
             let digest = prune_digest(&objects.held);
             waiting.insert(Waiting::PruneApproval {
                 digest,
@@ -156,9 +156,9 @@ fn waiting_for_health(observed: &ReleaseObserved, key: &ObjectKey) -> Option<Wai
     })
 }
 
-/// Whether leftovers are still to be read.
-fn is_looking(objects: &Objects) -> bool {
-    objects.leftovers.values().any(Fate::is_look)
+/// Whether how many would be deleted may still change.
+fn is_open(objects: &Objects) -> bool {
+    objects.leftovers.values().any(Fate::is_open)
 }
 
 fn settled(objects: &Objects) -> bool {

@@ -7,7 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::super::inventory::key_of;
-use super::super::observed::{Controlled, ObjectObserved, Seen};
+use super::super::observed::{Attempt, Belongs, Controlled, Failure, ObjectObserved, Read, Seen};
+use super::super::prune::prune_digest;
 use super::*;
 use crate::object_key::ObjectRef;
 use crate::unlisted::Unlisted;
@@ -313,4 +314,74 @@ fn a_release_that_waits_for_a_list_to_go_says_for_which_and_why_it_does_not_come
     observed.unwatched.insert(kind, "it is broken".to_owned());
     let words = "objects may be left: ClusterRoleBinding.rbac.authorization.k8s.io cannot be watched: it is broken";
     assert_eq!(says(&plan(&observed, now())), words);
+}
+
+/// A release that is up to date, and of which so many leftovers were read while the look at so many more has failed.
+fn with_leftovers(read: usize, failed: usize) -> ReleaseObserved {
+    let mut observed = observed(Provider::NotWanted);
+    observed.assets = serde_json::from_value(
+        json!({ "Ready": { "digest": "sha256:f", "source": "directory /releases", "kubernetes_version": "v1.34.1" } }),
+    )
+    .expect("files");
+    observed.rendering = Rendering::Rendered {
+        intents: BTreeMap::new(),
+    };
+    for number in 0..read + failed {
+        let key = ObjectKey::new("", "ConfigMap", "fleet", format!("leftover-{number:02}"));
+        let mut object = seen(true);
+        if number < read {
+            object.memory.read = Some(Read::Found {
+                uid: "o".to_owned(),
+                resource_version: "1".to_owned(),
+                belongs: Belongs::Us,
+                keep: false,
+                deleting: false,
+                at: now(),
+            });
+        } else {
+            object.memory.failure = Some(Failure {
+                tried: Attempt::Look,
+                message: "nobody answers".to_owned(),
+                loses_data: false,
+                attempts: 1,
+                at: now(),
+            });
+        }
+        observed.group_kinds.insert(key.group_kind());
+        observed.objects.insert(key, object);
+    }
+    observed
+}
+
+fn deletions(plan: &ReleasePlan) -> usize {
+    let actions = plan.steps.iter().flat_map(|step| &step.actions);
+    actions
+        .filter(|action| matches!(action, ReleaseAction::Delete { .. }))
+        .count()
+}
+
+#[test]
+fn leftovers_whose_look_fails_count_for_the_prune_limit() {
+    assert_eq!(deletions(&plan(&with_leftovers(6, 4), now())), 6);
+    let too_many = plan(&with_leftovers(6, 5), now());
+    assert_eq!(deletions(&too_many), 0);
+    let waiting = |plan: &ReleasePlan| format!("{:?}", plan.status.conditions);
+    assert!(waiting(&too_many).contains("nobody answers"), "{}", waiting(&too_many));
+    assert!(
+        !waiting(&too_many).contains("approve-prune"),
+        "nobody knows yet how many"
+    );
+}
+
+#[test]
+fn approved_leftovers_go_though_the_look_at_another_fails() {
+    let mut observed = with_leftovers(11, 0);
+    let keys = observed.objects.keys().cloned().collect();
+    observed.approved_prune = Some(prune_digest(&keys));
+    let recording = plan(&observed, now());
+    let mut next = with_leftovers(10, 1);
+    next.approved_prune = observed.approved_prune;
+    assert_eq!(deletions(&plan(&next, now())), 0, "the status does not say it");
+    next.status = recording.status;
+    assert_eq!(deletions(&plan(&next, now())), 10);
 }
