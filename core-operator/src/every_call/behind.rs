@@ -118,6 +118,34 @@ fn an_object_that_goes_before_its_creation_is_answered_is_made_again() {
 }
 
 #[test]
+fn an_object_that_goes_as_often_as_it_is_made_is_left_alone_and_the_release_says_why() {
+    install_crypto();
+    let server = begin(None);
+    let image = format!("{TAG}-cluster");
+    server.hold(Method::PATCH, IMAGE, Duration::from_secs(1));
+    let mut made = 0;
+    operated(&server, async |_| {
+        server.apply(&template("small"));
+        server.apply(&stack(&["v1"]));
+        let rival = async {
+            loop {
+                until(|| !server.find(IMAGE, &image).is_null()).await;
+                server.delete(IMAGE, &image);
+                made += 1;
+            }
+        };
+        tokio::select! {
+            () = rival => {}
+            () = sleep(LONG) => {}
+        }
+        let status = server.find(RELEASE, TAG)["status"].to_string();
+        assert!(status.contains("the object was deleted; put back 3 times"), "{status}");
+    });
+    assert_eq!(made, 4);
+    assert!(server.calls() < MOST, "the operator asks for ever");
+}
+
+#[test]
 fn a_deletion_that_a_policy_calls_a_conflict_is_tried_ever_more_seldom_and_the_release_says_why() {
     after_installing(&["v1"], async |server| {
         server.refuse(Method::DELETE, IMAGE, Some("in use by the harbour master"));

@@ -45,7 +45,6 @@ impl Pass<'_> {
         let object = memory.objects.entry(key.clone()).or_default();
         let read = match live {
             None => {
-                object.verified = None;
                 object.health = None;
                 Read::Absent
             }

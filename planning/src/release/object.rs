@@ -319,7 +319,8 @@ fn unmarked(
         return Sync::look(ReleaseAction::Read { key: key.clone() });
     };
     match read {
-        Read::Absent if inventoried == Inventoried::Named => {
+        // The status may have had no time to say that it was made: who takes it away at once is met as who does later.
+        Read::Absent if inventoried == Inventoried::Named && object.memory.verified.is_none() => {
             Sync::act(ReleaseAction::apply(key, ApplyReason::Create, false))
         }
         Read::Absent if policy == DriftPolicy::Correct => put_back(key, object, false, "the object was deleted", now),

@@ -327,7 +327,7 @@ pub struct Seen {
 /// What this process remembers of an object. Losing it costs a read or a dry run, nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObjectMemory {
-    /// The live object is known to hold this intent.
+    /// The live object is known to hold this intent, or held it when it was last there.
     pub verified: Option<Verified>,
     /// A dry run showed that the live object differs from the intent.
     pub drifted: Option<Drifted>,

@@ -161,9 +161,6 @@ impl World {
             at: now,
         });
         let memory = self.memory(tag, key);
-        if read == Read::Absent {
-            memory.verified = None;
-        }
         memory.read = Some(read);
         memory.health = live.as_ref().map(|live| health(live, now));
         Outcome::Done(())
