@@ -9,6 +9,7 @@ use e2e::{
     cluster_api::seen_by_the_predecessor,
     definitions, eventually,
     journey::{SOON, journey, status},
+    predecessor::applied_by_the_predecessor,
 };
 use kube::{
     ResourceExt,
@@ -16,7 +17,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{replay, takeover::applied_by_the_predecessor};
+use crate::replay;
 
 const API: &str = "clusterstack.x-k8s.io/v1alpha1";
 const STACK: &str = "harbor";
