@@ -187,7 +187,12 @@ fn f39_with_its_own_roles_an_operator_reads_the_secrets_of_stacks_and_makes_the_
                 &namespace,
             ))
             .await?;
-        ensure!(may(journey, &user, "get", "secrets").await?, "the role says so");
+        // The API server learns of a binding from its own watch.
+        eventually(SOON, "the right to read Secrets", async || {
+            ensure!(may(journey, &user, "get", "secrets").await?, "not yet");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await?;
         for verb in ["list", "update", "delete"] {
             ensure!(!may(journey, &user, verb, "secrets").await?, "{verb}");
         }
