@@ -146,11 +146,8 @@ pub fn history(events: &AuditEvents) -> Result<()> {
                     wrong.push(format!("{what}: a status without the version that was read"));
                 }
                 wrong.extend(boasts(&body).into_iter().map(|boast| format!("{what}: {boast}")));
-                for row in rows(&body).filter(|_| done || unknown) {
-                    let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
-                    listed
-                        .entry((plural(&text("kind")), text("name")))
-                        .or_insert(event.answered);
+                for (kind, name) in named(&body).into_iter().filter(|_| done || unknown) {
+                    listed.entry((plural(kind), name.to_owned())).or_insert(event.answered);
                 }
             }
             "patch" if !ours && event.code == 201 && since.is_none_or(|since| since > event.received) => {
@@ -194,6 +191,22 @@ fn boasts(body: &Value) -> Vec<String> {
 fn rows(body: &Value) -> impl Iterator<Item = &Value> {
     let rows = body.pointer("/status/resources").and_then(Value::as_array);
     rows.into_iter().flatten()
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// The objects that a status names as those of a release, or as what an operator before this one left; by kind and name.
+fn named(body: &Value) -> Vec<(&str, &str)> {
+    let classes = body.pointer("/status/orphans/classes").and_then(Value::as_array);
+    let mut named: Vec<_> = rows(body).map(|row| (text(row, "kind"), text(row, "name"))).collect();
+    for class in classes.into_iter().flatten() {
+        named.push(("ClusterClass", text(class, "name")));
+        let objects = class["objects"].as_array().into_iter().flatten();
+        named.extend(objects.filter_map(|object| object.as_str()?.split_once(' ')));
+    }
+    named
 }
 
 /// As English has it.

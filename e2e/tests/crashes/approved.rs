@@ -3,15 +3,13 @@
 use anyhow::{Result, ensure};
 use e2e::{
     Journey, Point,
-    journey::{journey, status},
-    lanes::side_by_side,
-    positions::{every_position, positions},
+    journey::status,
     prune::{asks_to_prune, extras_left},
     storm::Voyage,
     world::quiet,
 };
 
-use crate::{JOURNEY_DEADLINE, LANES, POINTS, TURN};
+use crate::{crash_and_start_again, crash_at_some};
 
 /// Objects of each of two kinds: more than may go without an approval, also when those of the other kind are gone.
 const EXTRAS: usize = 12;
@@ -22,25 +20,7 @@ const OWN_OBJECTS: usize = 7;
 
 #[test]
 fn a_crash_at_any_write_of_an_approved_prune_leads_to_its_end_without_another_approval() -> Result<()> {
-    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let every = every_position()?;
-    let crashes = positions(1..=WRITES, 1)?
-        .into_iter()
-        .flat_map(|n| POINTS.map(|point| (n, point)))
-        .filter(|(n, point)| every || *point == POINTS[n % POINTS.len()]);
-    let name = |(n, point): &(usize, Point)| format!("prune_write_{n}_{point:?}");
-    let outcomes = side_by_side(LANES, crashes.collect(), name, |(n, point)| {
-        let result = journey(async |journey| disturbed(journey, n, point).await);
-        result.map_err(|error| format!("write {n} {point:?}: {error:#}"))
-    })?;
-    let count = outcomes.len();
-    let failed: Vec<String> = outcomes.into_iter().filter_map(Result::err).collect();
-    ensure!(
-        failed.is_empty(),
-        "{} of {count} journeys failed: {failed:#?}",
-        failed.len()
-    );
-    Ok(())
+    crash_at_some("prune", WRITES, disturbed)
 }
 
 async fn disturbed(journey: &mut Journey, n: usize, point: Point) -> Result<()> {
@@ -50,10 +30,7 @@ async fn disturbed(journey: &mut Journey, n: usize, point: Point) -> Result<()> 
     voyage.proxy.forget_writes();
     let strike = voyage.proxy.strike_at(n, point);
     asking.approve(journey).await?;
-    let stopped = strike.wait(JOURNEY_DEADLINE).await?;
-    journey.kill_operator().await?;
-    drop(stopped);
-    journey.operate().await?;
+    crash_and_start_again(journey, strike).await?;
     let release = asking.pruned(journey, OWN_OBJECTS).await?;
     ensure!(status(&release).approved_prune.is_none(), "it is done");
     ensure!(extras_left(journey).await? == [0; 2], "something is left");

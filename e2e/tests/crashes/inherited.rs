@@ -6,15 +6,13 @@ use anyhow::{Context, Result, ensure};
 use crds::{ClusterStackRelease, labels};
 use e2e::{
     Journey, Point,
-    journey::{journey, status},
-    lanes::side_by_side,
-    positions::{every_position, positions},
+    journey::status,
     predecessor::{left_by_the_predecessor, owners},
     storm::Voyage,
 };
 use kube::{ResourceExt, api::DynamicObject};
 
-use crate::{JOURNEY_DEADLINE, LANES, POINTS, TURN};
+use crate::{crash_and_start_again, crash_at_some};
 
 /// Objects of the release.
 const OBJECTS: usize = 7;
@@ -24,25 +22,7 @@ const WRITES: usize = 6 + 2 * OBJECTS;
 
 #[test]
 fn a_crash_at_any_write_of_a_takeover_leads_to_its_end() -> Result<()> {
-    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let every = every_position()?;
-    let crashes = positions(1..=WRITES, 1)?
-        .into_iter()
-        .flat_map(|n| POINTS.map(|point| (n, point)))
-        .filter(|(n, point)| every || *point == POINTS[n % POINTS.len()]);
-    let name = |(n, point): &(usize, Point)| format!("takeover_write_{n}_{point:?}");
-    let outcomes = side_by_side(LANES, crashes.collect(), name, |(n, point)| {
-        let result = journey(async |journey| disturbed(journey, n, point).await);
-        result.map_err(|error| format!("write {n} {point:?}: {error:#}"))
-    })?;
-    let count = outcomes.len();
-    let failed: Vec<String> = outcomes.into_iter().filter_map(Result::err).collect();
-    ensure!(
-        failed.is_empty(),
-        "{} of {count} journeys failed: {failed:#?}",
-        failed.len()
-    );
-    Ok(())
+    crash_at_some("takeover", WRITES, disturbed)
 }
 
 async fn disturbed(journey: &mut Journey, n: usize, point: Point) -> Result<()> {
@@ -53,10 +33,7 @@ async fn disturbed(journey: &mut Journey, n: usize, point: Point) -> Result<()> 
     let voyage = Voyage::begin(journey).await?;
     let strike = voyage.proxy.strike_at(n, point);
     journey.operate().await?;
-    let stopped = strike.wait(JOURNEY_DEADLINE).await?;
-    journey.kill_operator().await?;
-    drop(stopped);
-    journey.operate().await?;
+    crash_and_start_again(journey, strike).await?;
     let ours = |release: &ClusterStackRelease| {
         status(release).ready && status(release).resources.iter().all(|row| !row.digest.is_empty())
     };

@@ -1,7 +1,7 @@
 //! kill -9 of the operator at every write of a journey that subscribes, upgrades, drops and deletes, and of one that waits for its provider: the
 //! end is always the same and true, nothing on the way was wrong, nothing is orphaned, and nothing that is in use is deleted. The same when every
-//! status is lost on the way. Of repairs, of the end of a stack of which a release is in use, of an approved deletion (`approved`) and of a
-//! takeover from the Go operator (`inherited`) one write in three is tried; with `STACKWRIGHT_POSITIONS=all` in the environment, every one.
+//! status is lost on the way. Of repairs, of the end of a stack of which a release is in use, of approved deletions (`approved`, `orphaned`) and
+//! of a takeover from the Go operator (`inherited`) one write in three is tried; with `STACKWRIGHT_POSITIONS=all` in the environment, every one.
 //!
 //! The write is stopped by a proxy in front of the API server, once before the API server learns of it and once when it is
 //! done but the operator does not know. Each journey has a namespace, a proxy, a directory of releases and an operator of
@@ -11,6 +11,7 @@
 mod approved;
 mod effects;
 mod inherited;
+mod orphaned;
 mod servers;
 mod sources;
 
@@ -25,7 +26,7 @@ use std::{
 use anyhow::{Context, Result, anyhow, ensure};
 use e2e::{
     Journey, Operator, Point, eventually,
-    fault_proxy::Write,
+    fault_proxy::{Strike, Write},
     journey::journey,
     lanes::side_by_side,
     positions::{every_position, positions},
@@ -127,6 +128,42 @@ fn crash_behind(survey: &'static LazyLock<Result<Survey>>, station: Station) -> 
         .flat_map(|n| POINTS.map(|point| crash(n, point)))
         .filter(|crash| every || crash.point == POINTS[crash.n % POINTS.len()]);
     suffer(survey, some.collect())
+}
+
+/// Crashes at some of the first so many writes of a journey that is its own judge, either before or after each is done. Where every position is asked for,
+/// at each of them both before and after.
+fn crash_at_some(
+    what: &str,
+    writes: usize,
+    disturbed: impl AsyncFn(&mut Journey, usize, Point) -> Result<()> + Sync,
+) -> Result<()> {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let every = every_position()?;
+    let crashes = positions(1..=writes, 1)?
+        .into_iter()
+        .flat_map(|n| POINTS.map(|point| (n, point)))
+        .filter(|(n, point)| every || *point == POINTS[n % POINTS.len()]);
+    let name = |(n, point): &(usize, Point)| format!("{what}_write_{n}_{point:?}");
+    let outcomes = side_by_side(LANES, crashes.collect(), name, |(n, point)| {
+        let result = journey(async |journey| disturbed(journey, n, point).await);
+        result.map_err(|error| format!("write {n} {point:?}: {error:#}"))
+    })?;
+    let count = outcomes.len();
+    let failed: Vec<String> = outcomes.into_iter().filter_map(Result::err).collect();
+    ensure!(
+        failed.is_empty(),
+        "{} of {count} journeys failed: {failed:#?}",
+        failed.len()
+    );
+    Ok(())
+}
+
+/// Waits for the write to crash at, kills the operator at it, and starts another.
+async fn crash_and_start_again(journey: &mut Journey, strike: Strike) -> Result<()> {
+    let stopped = strike.wait(JOURNEY_DEADLINE).await?;
+    journey.kill_operator().await?;
+    drop(stopped);
+    journey.operate().await
 }
 
 /// The journey without a crash, which has to have enough of them to be the one that was meant.

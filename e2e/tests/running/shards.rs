@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use crds::{ClusterStack, ClusterStackRelease, labels};
 use e2e::{
-    AuditEvent, Ended, FaultProxy, Identity, Journey, Metrics, Operator, OperatorOptions, eventually,
+    AuditEvent, Ended, FaultProxy, Identity, Journey, Metrics, Operator, OperatorOptions,
+    audit::Mark,
+    eventually,
     fault_proxy::{Late, Write},
     journey::{SOON, journey, status},
     releases::write_small_stack,
+    storm::rules,
+    world::quiet,
 };
 use http::{Method, StatusCode};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -139,6 +143,19 @@ async fn all_handled(journey: &Journey, stacks: &[String], wish: &str) -> Result
     Ok(())
 }
 
+/// What all processes together did since then, and what came of it, breaks no rule: one process would not have done it otherwise.
+async fn as_of_one_process(journey: &Journey, since: Mark) -> Result<()> {
+    eventually(SOON, "a world without flaws", async || rules::state(journey).await).await?;
+    let members = format!("-of-{}", journey.namespace);
+    let events = journey.control_plane().audit_log().since(since).await?;
+    let events = events.filter(|event| event.user.ends_with(&members));
+    ensure!(
+        events.iter().any(AuditEvent::is_write),
+        "nothing was written by {members}"
+    );
+    rules::history(&events)
+}
+
 async fn handled(journey: &Journey, stack: &str, wish: &str) -> Result<ClusterStack> {
     let is_handled = |stack: &ClusterStack| {
         let status = stack.status.as_ref();
@@ -151,6 +168,7 @@ async fn handled(journey: &Journey, stack: &str, wish: &str) -> Result<ClusterSt
 fn f32_three_processes_share_thirty_stacks_and_two_go_on_when_one_is_killed() -> Result<()> {
     const SHARDS: u16 = 6;
     journey(async |journey| {
+        let begun = journey.mark().await?;
         let first = Member::start(journey, "first", SHARDS, None).await?;
         let mut second = Member::start(journey, "second", SHARDS, None).await?;
         let mut third = Member::start(journey, "third", SHARDS, None).await?;
@@ -188,7 +206,8 @@ fn f32_three_processes_share_thirty_stacks_and_two_go_on_when_one_is_killed() ->
             ensure!((sum - 30.0).abs() < 0.5, "{sum} are counted");
             Ok(())
         })
-        .await
+        .await?;
+        as_of_one_process(journey, begun).await
     })
 }
 
@@ -272,6 +291,7 @@ async fn change_bytes(journey: &Journey, stack: &str, tag: &str) -> Result<Clust
 fn what_a_process_had_under_way_when_it_was_stopped_past_its_lease_does_no_harm() -> Result<()> {
     const SHARDS: u16 = 3;
     journey(async |journey| {
+        let begun = journey.mark().await?;
         let proxy = FaultProxy::start(journey.control_plane()).await?;
         let mut paused = Member::start(journey, "paused", SHARDS, Some(&proxy)).await?;
         let second = Member::start(journey, "second", SHARDS, None).await?;
@@ -286,6 +306,8 @@ fn what_a_process_had_under_way_when_it_was_stopped_past_its_lease_does_no_harm(
         }
         let first_template = template(journey, deleted).await?.uid();
         let late = hold_writes(journey, &proxy, [asked, new, deleted]).await?;
+        // What it was sending besides when it stopped would arrive when it wakes.
+        quiet(&proxy).await?;
         paused.operator.pause()?;
         let stopped = journey.mark().await?;
 
@@ -314,7 +336,8 @@ fn what_a_process_had_under_way_when_it_was_stopped_past_its_lease_does_no_harm(
         for tag in &tags {
             journey.release_ready(tag).await?;
         }
-        shared(journey, &[&second, &third], SHARDS, &[1, 2]).await.map(drop)
+        shared(journey, &[&second, &third], SHARDS, &[1, 2]).await?;
+        as_of_one_process(journey, begun).await
     })
 }
 
