@@ -3,7 +3,7 @@
 //! A watch tells of our own write a moment after the answer did. Without this, a reconcile in that moment would decide on a past
 //! that it made itself, and write again.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -30,7 +30,7 @@ where
 }
 
 struct Answers<K> {
-    newer: HashMap<(String, String), Answer<K>>,
+    newer: HashMap<Place, Answer<K>>,
     graves: VecDeque<String>,
     /// By uid the version up to which an object is dead. Only the watch brings one back to life: a newer one, which its selector may have lost for a
     /// while, and any that is in a list that began after the burial.
@@ -189,7 +189,7 @@ where
     /// The newest sight of every object in a namespace that the test accepts.
     pub(crate) fn select(&self, namespace: &str, accept: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
         let accept = |object: &K| object.meta().namespace.as_deref() == Some(namespace) && accept(object);
-        let mut found: HashMap<(String, String), Arc<K>> = HashMap::new();
+        let mut found: HashMap<Place, Arc<K>> = HashMap::new();
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         for object in self.store.state() {
             if !answers.buried(&object) && accept(&object) {
@@ -309,64 +309,65 @@ impl<K: Resource> Answers<K> {
     }
 }
 
-/// Names by handle. Says too much rather than too little: an object that has changed keeps the handles that it had, because what is told last need not be
+/// Places by handle. Says too much rather than too little: an object that has changed keeps the handles that it had, because what is told last need not be
 /// the newest.
+///
+/// Nearly every handle is of one object, so that a map in a map would be nearly empty: each pair is one element, and each text is kept once.
 #[derive(Default)]
 struct Index {
-    /// By handle and namespace.
-    names: HashMap<String, BTreeMap<String, BTreeSet<String>>>,
-    /// By namespace and name.
-    handles: HashMap<(String, String), BTreeSet<String>>,
+    by_handle: BTreeSet<(Arc<str>, Arc<Place>)>,
+    by_place: HashMap<Arc<Place>, Vec<Arc<str>>>,
 }
 
+/// Namespace and name.
+type Place = (String, String);
+
 impl Index {
-    fn add(&mut self, place: &(String, String), handles: Vec<String>) {
-        let (namespace, name) = place;
-        let known = self.handles.entry(place.clone()).or_default();
+    fn add(&mut self, place: &Place, handles: Vec<String>) {
+        let known = self.by_place.get_key_value(place);
+        let place = known.map_or_else(|| Arc::new(place.clone()), |(place, _)| Arc::clone(place));
         for handle in handles {
-            if known.insert(handle.clone()) {
-                let names = self.names.entry(handle).or_default();
-                names.entry(namespace.clone()).or_default().insert(name.clone());
+            let same = self.after(&handle, "").next();
+            let handle = same.map_or_else(|| Arc::from(handle.as_str()), |(same, _)| Arc::clone(same));
+            if self.by_handle.insert((Arc::clone(&handle), Arc::clone(&place))) {
+                let handles = self.by_place.entry(Arc::clone(&place)).or_default();
+                handles.reserve_exact(1);
+                handles.push(handle);
             }
         }
     }
 
-    fn remove(&mut self, place: &(String, String)) {
-        let (namespace, name) = place;
-        for handle in self.handles.remove(place).unwrap_or_default() {
-            let Some(namespaces) = self.names.get_mut(&handle) else {
-                continue;
-            };
-            if let Some(names) = namespaces.get_mut(namespace) {
-                names.remove(name);
-                if names.is_empty() {
-                    namespaces.remove(namespace);
-                }
-            }
-            if namespaces.is_empty() {
-                self.names.remove(&handle);
-            }
+    fn remove(&mut self, place: &Place) {
+        let Some((place, handles)) = self.by_place.remove_entry(place) else {
+            return;
+        };
+        for handle in handles {
+            self.by_handle.remove(&(handle, Arc::clone(&place)));
         }
     }
 
     /// Those in one namespace, or in all.
-    fn places(&self, within: Option<&str>, handles: &[String]) -> BTreeSet<(String, String)> {
-        let mut places = BTreeSet::new();
-        for namespaces in handles.iter().filter_map(|handle| self.names.get(handle)) {
-            let found: Vec<_> = match within {
-                Some(namespace) => namespaces.get_key_value(namespace).into_iter().collect(),
-                None => namespaces.iter().collect(),
-            };
-            for (namespace, names) in found {
-                places.extend(names.iter().map(|name| (namespace.clone(), name.clone())));
-            }
-        }
-        places
+    fn places(&self, within: Option<&str>, handles: &[String]) -> BTreeSet<Place> {
+        let from = within.unwrap_or_default();
+        let is_within = move |place: &&Arc<Place>| within.is_none_or(|namespace| place.0 == namespace);
+        let found = handles.iter().flat_map(|handle| {
+            let places = self.after(handle, from).map(|(_, place)| place);
+            places.take_while(is_within)
+        });
+        found.map(|place| place.as_ref().clone()).collect()
+    }
+
+    /// The elements of a handle, from this namespace on.
+    fn after(&self, handle: &str, namespace: &str) -> impl Iterator<Item = &(Arc<str>, Arc<Place>)> {
+        let first = (Arc::from(handle), Arc::new((namespace.to_owned(), String::new())));
+        let of_handle = Arc::clone(&first.0);
+        self.by_handle
+            .range(first..)
+            .take_while(move |(handle, _)| *handle == of_handle)
     }
 }
 
-/// Namespace and name.
-fn place<K: Resource>(object: &K) -> (String, String) {
+fn place<K: Resource>(object: &K) -> Place {
     let meta = object.meta();
     (
         meta.namespace.clone().unwrap_or_default(),

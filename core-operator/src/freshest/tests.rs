@@ -272,3 +272,22 @@ fn what_has_a_handle_is_found_in_all_namespaces_and_nothing_else_is_looked_at() 
     watch.tell(&Event::Delete(there));
     assert_eq!(looked_at(&watch.view), "a1");
 }
+
+#[test]
+fn a_handle_of_many_objects_is_kept_once_and_goes_with_the_last() {
+    let mut index = Index::default();
+    let places = ["depot", "fleet"].map(|namespace| (namespace.to_owned(), "a".to_owned()));
+    for place in &places {
+        for _ in 0..2 {
+            index.add(place, vec!["stem a".to_owned(), format!("mark {}", place.0)]);
+        }
+    }
+    let texts = index.by_handle.iter().map(|(handle, _)| handle.as_ptr());
+    assert_eq!(texts.collect::<BTreeSet<_>>().len(), 3, "one of both and one of each");
+    let found = |index: &Index, within| index.places(within, &["stem a".to_owned()]);
+    assert_eq!(found(&index, Some("fleet")), BTreeSet::from([places[1].clone()]));
+    index.remove(&places[1]);
+    assert_eq!(found(&index, None), BTreeSet::from([places[0].clone()]));
+    index.remove(&places[0]);
+    assert!(index.by_handle.is_empty() && index.by_place.is_empty());
+}
