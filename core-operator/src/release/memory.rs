@@ -53,8 +53,8 @@ impl Remembered {
 /// Memory of one release. The lock is held for moments only, never across a request.
 #[derive(Default)]
 pub(crate) struct ReleaseMemory {
-    /// By object.
-    pub(crate) objects: BTreeMap<ObjectKey, ObjectMemory>,
+    /// By object. A node of the tree has room for eleven, and most releases have fewer: what is large lies beside it.
+    pub(crate) objects: BTreeMap<ObjectKey, Box<ObjectMemory>>,
     /// The last rendering.
     pub(crate) rendering: Option<Remembered>,
     /// The last rendering that failed: what it was made from, what was said, and how often it was tried, if the reason may pass.

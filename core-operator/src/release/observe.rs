@@ -388,7 +388,11 @@ async fn objects(
                 seen: context.objects.get(&key).map(|seen| sight(&seen, &part_of)),
                 holder: None,
                 shared: false,
-                memory: memory.objects.get(&key).cloned().unwrap_or_default(),
+                memory: memory
+                    .objects
+                    .get(&key)
+                    .map(|memory| memory.as_ref().clone())
+                    .unwrap_or_default(),
             };
             (key, object)
         })
