@@ -53,7 +53,15 @@ pub(super) struct State {
 #[derive(Debug)]
 struct Verified {
     stamps: Stamps,
-    opened: BTreeMap<ReleaseTag, Opened>,
+    /// By tag. Nearly always there is one, for which a map has room for eleven.
+    opened: Vec<(ReleaseTag, Opened)>,
+}
+
+impl Verified {
+    fn opened(&self, tag: &ReleaseTag) -> Option<&Opened> {
+        let found = self.opened.iter().find(|(known, _)| known == tag);
+        found.map(|(_, opened)| opened)
+    }
 }
 
 impl Contents {
@@ -181,7 +189,7 @@ impl Contents {
             return Known::Rotten;
         }
         let verified = state.verified.get(&digest).filter(|verified| verified.stamps == *now);
-        match verified.and_then(|verified| verified.opened.get(tag)) {
+        match verified.and_then(|verified| verified.opened(tag)) {
             Some(opened) => Known::Opened(opened.clone()),
             None => Known::Nothing,
         }
@@ -192,13 +200,14 @@ impl Contents {
         state.rotten.remove(&digest);
         let verified = state.verified.entry(digest).or_insert_with(|| Verified {
             stamps: stamps.clone(),
-            opened: BTreeMap::new(),
+            opened: Vec::with_capacity(1),
         });
         if verified.stamps != stamps || verified.opened.len() == MAX_TAGS {
             verified.opened.clear();
             verified.stamps = stamps;
         }
-        verified.opened.insert(tag.clone(), opened);
+        verified.opened.retain(|(known, _)| known != tag);
+        verified.opened.push((tag.clone(), opened));
     }
 
     /// Notes that a release is used, in memory always and on disk from time to time.
