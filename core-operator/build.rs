@@ -6,8 +6,8 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let is = |name: &str, value: &str| env::var(name).is_ok_and(|is| is == value);
     if is("PROFILE", "release") && is("CARGO_CFG_TARGET_OS", "linux") {
-        // Where the loader has to add the program's address, as ranges instead of 24 bytes for each: 640 KiB less to read and to keep. The loader
-        // of glibc knows them from 2.36 on (Debian 12, Ubuntu 24.04), and so must the image that a release is put into.
+        // Where the loader has to add the program's address, as ranges instead of 24 bytes for each: 640 KiB less to read and to keep. glibc knows
+        // them from 2.36 on (Debian 12, Ubuntu 24.04): where a release is built, and where one runs that was linked with shared libraries.
         println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
 }
