@@ -2,7 +2,7 @@
 
 use std::{fmt, io, str::FromStr};
 
-use sha2::{Digest as _, Sha256};
+use aws_lc_rs::digest::{Context, SHA256};
 use thiserror::Error;
 
 use crate::FileRef;
@@ -14,7 +14,9 @@ pub struct Digest([u8; 32]);
 impl Digest {
     /// The digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).into())
+        let mut hasher = Hasher::new();
+        hasher.update(bytes);
+        hasher.finish()
     }
 
     /// The digest of a release: of one line `<hex> <size> <name>` per file, sorted by name, so that every source of the same files
@@ -22,11 +24,11 @@ impl Digest {
     pub(crate) fn of_release(files: &[FileRef]) -> Self {
         let mut files: Vec<&FileRef> = files.iter().collect();
         files.sort_by(|left, right| left.name.cmp(&right.name));
-        let mut hasher = Sha256::new();
+        let mut hasher = Hasher::new();
         for FileRef { name, size, sha256 } in files {
-            hasher.update(format!("{} {size} {name}\n", sha256.hex()));
+            hasher.update(format!("{} {size} {name}\n", sha256.hex()).as_bytes());
         }
-        Self(hasher.finalize().into())
+        hasher.finish()
     }
 
     /// The 64 digits without the name of the algorithm.
@@ -75,10 +77,29 @@ impl FromStr for Digest {
     }
 }
 
+/// A digest that is being made. It is made by the cryptography of TLS, which is fast also on processors without instructions for it.
+struct Hasher(Context);
+
+impl Hasher {
+    fn new() -> Self {
+        Self(Context::new(&SHA256))
+    }
+
+    fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(self) -> Digest {
+        let mut digest = [0; 32];
+        digest.copy_from_slice(self.0.finish().as_ref());
+        Digest(digest)
+    }
+}
+
 /// Digests and counts what is read through it.
 pub(crate) struct HashingReader<R> {
     inner: R,
-    hasher: Sha256,
+    hasher: Hasher,
     count: u64,
 }
 
@@ -86,7 +107,7 @@ impl<R: io::Read> HashingReader<R> {
     pub(crate) fn new(inner: R) -> Self {
         Self {
             inner,
-            hasher: Sha256::new(),
+            hasher: Hasher::new(),
             count: 0,
         }
     }
@@ -94,7 +115,7 @@ impl<R: io::Read> HashingReader<R> {
     /// Reads what is left; then gives digest and size of everything that was read.
     pub(crate) fn finish(mut self) -> io::Result<(Digest, u64)> {
         io::copy(&mut self, &mut io::sink())?;
-        Ok((Digest(self.hasher.finalize().into()), self.count))
+        Ok((self.hasher.finish(), self.count))
     }
 }
 
@@ -110,7 +131,7 @@ impl<R: io::Read> io::Read for HashingReader<R> {
 /// Digests and counts what is written through it.
 pub(crate) struct HashingWriter<W> {
     inner: W,
-    hasher: Sha256,
+    hasher: Hasher,
     count: u64,
 }
 
@@ -118,7 +139,7 @@ impl<W: io::Write> HashingWriter<W> {
     pub(crate) fn new(inner: W) -> Self {
         Self {
             inner,
-            hasher: Sha256::new(),
+            hasher: Hasher::new(),
             count: 0,
         }
     }
@@ -130,7 +151,7 @@ impl<W: io::Write> HashingWriter<W> {
 
     /// What was written to, with digest and size of everything that was written.
     pub(crate) fn finish(self) -> (W, Digest, u64) {
-        (self.inner, Digest(self.hasher.finalize().into()), self.count)
+        (self.inner, self.hasher.finish(), self.count)
     }
 }
 

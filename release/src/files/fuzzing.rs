@@ -10,7 +10,7 @@ use crds::{
     },
 };
 
-use super::{AddonConfiguration, FileRef, Release, ReleaseError, limit, verification::bounded};
+use super::{AddonConfiguration, FileRef, Release, ReleaseError, limit, understanding::bounded};
 use crate::{
     Digest,
     fuzzing::{Outcome, refused},

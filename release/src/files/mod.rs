@@ -6,6 +6,7 @@
 mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
+mod understanding;
 mod verification;
 
 use std::{
@@ -20,7 +21,10 @@ use crds::{
 };
 
 pub use self::error::ReleaseError;
-pub(crate) use self::verification::{Stamp, Stamps, stamps};
+pub(crate) use self::{
+    understanding::{Files, understand},
+    verification::{Stamp, Stamps, stamps},
+};
 use crate::{Digest, description};
 
 /// Real releases have at most eight files.

@@ -1,32 +1,22 @@
-//! The one pass over the directory of a release: hash every file, look into the ones that matter, and notice if anything moved meanwhile.
+//! The one pass over the directory of a release: hash every file while others look into it, and notice if anything moved meanwhile.
 
 use std::{
     collections::BTreeMap,
     fs::{self, File, Metadata as Status},
-    io::{self, Read, Take},
+    io::{self, Read},
+    mem,
     os::unix::fs::MetadataExt,
     path::Path,
     time::Duration,
 };
 
-use crds::{
-    names::ReleaseTag,
-    release_files::{
-        CLUSTER_ADDON_CONFIG, CLUSTER_ADDON_VALUES, ClusterAddonConfig, METADATA, Metadata, ReleaseFileError,
-    },
-};
+use crds::names::ReleaseTag;
 
 use super::{
-    AddonConfiguration, FileRef, MAX_FILES, Release, ReleaseError, addon_chart_name, bounded_together,
-    class_chart_name, is_file_name, limit,
+    FileRef, MAX_FILES, Release, ReleaseError, bounded_together, is_file_name, limit,
+    understanding::{Files, understand},
 };
-use crate::{
-    Digest,
-    archive::{self, Contents},
-    description::bracket_too_many,
-    digest::HashingReader,
-    trust::sums::is_beside,
-};
+use crate::{digest::HashingReader, trust::sums::is_beside};
 
 /// What identifies the content of a file without reading it: no write leaves all of this as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +29,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    fn of(status: &Status) -> Self {
+    pub(crate) fn of(status: &Status) -> Self {
         Self {
             device: status.dev(),
             inode: status.ino(),
@@ -123,104 +113,7 @@ pub(super) fn open(directory: &Path, tag: &ReleaseTag) -> Result<Release, Releas
         stamps,
         files: BTreeMap::new(),
     };
-
-    let text = reading.description(METADATA, "every release has one")?;
-    let metadata = Metadata::parse(&text).map_err(|source| parse_error(METADATA, source))?;
-    agree(&metadata, tag)?;
-
-    let class_chart = class_chart_name(tag);
-    let (class_chart, contents) =
-        reading.archive(&class_chart, "the class chart of a release has exactly this name")?;
-    one_chart(&class_chart, &contents)?;
-
-    let addon_chart = addon_chart_name(tag, &metadata.cluster_addon);
-    let advice = "the add-on archive has exactly this name, ending in the clusterAddon version of metadata.yaml";
-    let (addon_chart, contents) = reading.archive(&addon_chart, advice)?;
-    let addons = if reading.stamps.contains_key(CLUSTER_ADDON_CONFIG) {
-        let text = reading.description(CLUSTER_ADDON_CONFIG, "")?;
-        let stages = ClusterAddonConfig::parse(&text).map_err(|source| parse_error(CLUSTER_ADDON_CONFIG, source))?;
-        charts_of_stages(&stages, &addon_chart, &contents)?;
-        AddonConfiguration::Stages(stages)
-    } else {
-        one_chart(&addon_chart, &contents)?;
-        AddonConfiguration::Values(reading.verify(
-            CLUSTER_ADDON_VALUES,
-            "add-ons need it, or clusteraddon.yaml when they come in stages",
-            |_| Ok(()),
-        )?)
-    };
-
-    let files = reading.finish()?;
-    let digest = Digest::of_release(&files);
-    Ok(Release {
-        tag: tag.clone(),
-        digest,
-        metadata,
-        class_chart,
-        addon_chart,
-        addons,
-        files,
-        directory: directory.to_owned(),
-    })
-}
-
-fn parse_error(file: &str, source: ReleaseFileError) -> ReleaseError {
-    ReleaseError::Parse {
-        file: file.to_owned(),
-        source,
-    }
-}
-
-/// A text within its size, if a parser can be given it.
-pub(super) fn bounded(name: &str, text: Vec<u8>) -> Result<Vec<u8>, ReleaseError> {
-    match bracket_too_many(&text) {
-        None => Ok(text),
-        Some(line) => Err(ReleaseError::TooManyBrackets {
-            file: name.to_owned(),
-            line,
-        }),
-    }
-}
-
-/// Refuses metadata that speak of another release than the tag.
-fn agree(metadata: &Metadata, tag: &ReleaseTag) -> Result<(), ReleaseError> {
-    let file = METADATA.to_owned();
-    let (version, kubernetes) = (&metadata.cluster_stack, &metadata.kubernetes);
-    if version != tag.version() {
-        return Err(ReleaseError::VersionContradictsTag {
-            file,
-            found: version.to_string(),
-            expected: tag.version().to_string(),
-        });
-    }
-    if metadata.kubernetes_minor() != Ok(tag.kubernetes_minor()) {
-        return Err(ReleaseError::KubernetesContradictsTag {
-            file,
-            found: kubernetes.clone(),
-            expected: tag.kubernetes_minor(),
-        });
-    }
-    Ok(())
-}
-
-fn one_chart(archive: &FileRef, contents: &Contents) -> Result<(), ReleaseError> {
-    match contents.single_chart() {
-        Some(_) => Ok(()),
-        None => Err(ReleaseError::NotOneChart {
-            file: archive.name.clone(),
-        }),
-    }
-}
-
-fn charts_of_stages(stages: &ClusterAddonConfig, archive: &FileRef, contents: &Contents) -> Result<(), ReleaseError> {
-    let mut names = stages.addon_stages.values().flatten().map(|stage| &stage.name);
-    match names.find(|name| !contents.has_chart(name)) {
-        Some(stage) => Err(ReleaseError::MissingStageChart {
-            file: archive.name.clone(),
-            stage: stage.clone(),
-        }),
-        None => Ok(()),
-    }
+    understand(&mut reading, tag, directory)
 }
 
 /// The files read so far, and what there was to read when it began.
@@ -230,64 +123,20 @@ struct Reading<'directory> {
     files: BTreeMap<String, FileRef>,
 }
 
-impl Reading<'_> {
-    /// A text that can be given to a parser.
-    fn description(&mut self, name: &str, advice: &'static str) -> Result<Vec<u8>, ReleaseError> {
-        let mut text = Vec::new();
-        self.verify(name, advice, |reader| {
-            reader
-                .read_to_end(&mut text)
-                .map(drop)
-                .map_err(|source| ReleaseError::ReadFile {
-                    file: name.to_owned(),
-                    source,
-                })
-        })?;
-        bounded(name, text)
+impl Files for Reading<'_> {
+    type Error = ReleaseError;
+
+    fn has(&self, name: &str) -> bool {
+        self.stamps.contains_key(name)
     }
 
-    fn archive(&mut self, name: &str, advice: &'static str) -> Result<(FileRef, Contents), ReleaseError> {
-        let mut contents = Contents::default();
-        let file = self.verify(name, advice, |reader| {
-            contents = archive::inspect(reader).map_err(|source| ReleaseError::Archive {
-                file: name.to_owned(),
-                source,
-            })?;
-            Ok(())
-        })?;
-        Ok((file, contents))
-    }
-
-    /// Reads the files that nobody looked into; then gives all, if the directory is still what it was in the beginning.
-    fn finish(mut self) -> Result<Vec<FileRef>, ReleaseError> {
-        let names: Vec<String> = self
-            .stamps
-            .keys()
-            .filter(|name| !self.files.contains_key(*name) && !is_beside(name))
-            .cloned()
-            .collect();
-        for name in names {
-            self.verify(&name, "", |_| Ok(()))?;
-        }
-        let now = stamps(self.directory)?;
-        match self
-            .stamps
-            .iter()
-            .find(|(name, stamp)| now.get(*name) != Some(stamp))
-            .or_else(|| now.iter().find(|(name, _)| !self.stamps.contains_key(*name)))
-        {
-            Some((name, _)) => Err(ReleaseError::Changed { file: name.clone() }),
-            None => Ok(self.files.into_values().collect()),
-        }
-    }
-
-    /// Streams one file through `look` and its digest, and proves that it stayed the same file of the same size.
-    fn verify(
+    /// Proves that it stayed the same file of the same size.
+    fn read<T>(
         &mut self,
         name: &str,
         advice: &'static str,
-        look: impl FnOnce(&mut HashingReader<Take<File>>) -> Result<(), ReleaseError>,
-    ) -> Result<FileRef, ReleaseError> {
+        look: impl FnOnce(&mut dyn Read) -> Result<T, ReleaseError>,
+    ) -> Result<(FileRef, T), ReleaseError> {
         let stamp = self.stamps.get(name).ok_or_else(|| ReleaseError::MissingFile {
             file: name.to_owned(),
             advice,
@@ -322,7 +171,7 @@ impl Reading<'_> {
         if !same(&handle)? {
             return Err(changed());
         }
-        looked?;
+        let found = looked?;
         let (sha256, size) = reader.finish().map_err(unreadable)?;
         if size != stamp.size || !same(&handle)? {
             return Err(changed());
@@ -333,6 +182,29 @@ impl Reading<'_> {
             sha256,
         };
         self.files.insert(file.name.clone(), file.clone());
-        Ok(file)
+        Ok((file, found))
+    }
+
+    /// Gives them only if the directory is still what it was in the beginning.
+    fn finish(&mut self) -> Result<Vec<FileRef>, ReleaseError> {
+        let names: Vec<String> = self
+            .stamps
+            .keys()
+            .filter(|name| !self.files.contains_key(*name) && !is_beside(name))
+            .cloned()
+            .collect();
+        for name in names {
+            self.read(&name, "", |_| Ok(()))?;
+        }
+        let now = stamps(self.directory)?;
+        match self
+            .stamps
+            .iter()
+            .find(|(name, stamp)| now.get(*name) != Some(stamp))
+            .or_else(|| now.iter().find(|(name, _)| !self.stamps.contains_key(*name)))
+        {
+            Some((name, _)) => Err(ReleaseError::Changed { file: name.clone() }),
+            None => Ok(mem::take(&mut self.files).into_values().collect()),
+        }
     }
 }

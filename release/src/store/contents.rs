@@ -292,7 +292,7 @@ impl Contents {
         }
     }
 
-    /// Puts a release in its place that was written, read back and understood.
+    /// Puts a release in its place that was written and understood.
     pub(super) fn land(
         &self,
         partial: &Partial,

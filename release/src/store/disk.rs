@@ -17,7 +17,7 @@ use std::{
 
 #[cfg(test)]
 use super::tests::step;
-use crate::{Digest, digest::HashingWriter};
+use crate::{Digest, digest::HashingWriter, files::Stamp};
 
 /// One directory per release, named by its digest, with exactly its files.
 const CONTENTS: &str = "sha256";
@@ -304,12 +304,13 @@ pub(super) fn write(file: &mut HashingWriter<File>, bytes: &[u8]) -> io::Result<
     file.write_all(bytes)
 }
 
-/// Ends a file: after this it survives the loss of power. Gives its digest and size.
-pub(super) fn finish(file: HashingWriter<File>) -> io::Result<(Digest, u64)> {
+/// Ends a file: after this it survives the loss of power. Gives digest and size of what was written, and what shows that nobody has written
+/// to it since.
+pub(super) fn finish(file: HashingWriter<File>) -> io::Result<(Digest, u64, Stamp)> {
     let (file, digest, size) = file.finish();
     step();
     file.sync_all()?;
-    Ok((digest, size))
+    Ok((digest, size, Stamp::of(&file.metadata()?)))
 }
 
 /// The lock of a workspace, unless somebody else has it. An error of kind `NotFound` when somebody takes the workspace away.

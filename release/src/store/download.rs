@@ -9,9 +9,10 @@ use std::{
     time::Duration,
 };
 
+use crds::names::ReleaseTag;
 use tokio::{
     io::AsyncReadExt,
-    sync::{mpsc, oneshot, watch},
+    sync::{mpsc, watch},
     task::{self, AbortHandle},
     time::{self, Instant},
 };
@@ -19,10 +20,14 @@ use tokio::{
 use super::{
     Origin, StoreError, StoreOptions,
     contents::Contents,
-    incoming::{Piece, promised, receive},
+    incoming::{Piece, Sender, promised, receive},
     usage::{Download, Progress, count},
 };
-use crate::{Digest, Release, places::Places, source::Resolved};
+use crate::{
+    Digest, Release,
+    places::Places,
+    source::{RemoteFile, Resolved},
+};
 
 /// Bytes that are read from a source before they are written, and how many times that may lie between the two.
 const CHUNK: usize = 64 << 10;
@@ -35,7 +40,7 @@ const SLOWEST: u64 = 64 << 10;
 const QUICK: Duration = Duration::from_mins(1);
 /// Downloads that take long, at once, and each from another origin. All of them together have half of the usual --cache-max-bytes at most.
 const SLOW: usize = 4;
-/// Longest time for reading back and syncing a release that has come; the largest takes two seconds to read.
+/// Longest time for taking in what is left of a release that was sent, and syncing it.
 const LANDING: Duration = Duration::from_mins(2);
 /// After this time a source that promised no digests may have thought better of a release that was refused.
 const REFUSED_FOR: Duration = Duration::from_hours(1);
@@ -169,7 +174,11 @@ impl Downloads {
         shown.progress.running.store(true, Ordering::Relaxed);
 
         let (pieces, receiver) = mpsc::channel(CHUNKS_BETWEEN);
-        let (begun, has_room) = oneshot::channel();
+        let (wanted, files) = mpsc::channel(1);
+        let sender = Sender {
+            wanted,
+            pieces: receiver,
+        };
         let (contents, taken, kept) = (Arc::clone(&self.contents), resolved.clone(), Arc::clone(&place));
         let landing = task::spawn_blocking(move || {
             // A disk that hangs keeps its place, so that it never holds more threads than there are places.
@@ -183,19 +192,15 @@ impl Downloads {
             {
                 return Ok(release);
             }
-            let release = receive(&contents, &taken, begun, receiver)?;
+            let release = receive(&contents, &taken, sender)?;
             count(&contents.counters.downloaded);
             if taken.digest().is_none() {
                 contents.identify(key, release.digest);
             }
             Ok(release)
         });
-        let sending = async {
-            has_room.await.map_err(|_| Ended::Disk)?;
-            send(resolved, origin, &pieces, &shown.progress).await
-        };
         let sent = tokio::select! {
-            sent = sending => sent,
+            sent = send(resolved.tag(), origin, files, &pieces, &shown.progress) => sent,
             // Also while the source is silent.
             () = pieces.closed() => Err(Ended::Disk),
             () = is_too_slow(&shown.progress) => Err(Ended::Source(StoreError::TooSlow {
@@ -267,31 +272,31 @@ async fn is_too_slow(progress: &Progress) {
     }
 }
 
-/// Brings one file after the other from the source to the disk, which may end it at any time.
+/// Brings one file after the other from the source to the disk, which says which and may end it at any time.
 async fn send(
-    resolved: &Resolved,
+    tag: &ReleaseTag,
     origin: &Origin,
+    mut wanted: mpsc::Receiver<RemoteFile>,
     pieces: &mpsc::Sender<Piece>,
     progress: &Progress,
 ) -> Result<(), Ended> {
     let send = async |piece| pieces.send(piece).await.map_err(|_| Ended::Disk);
-    for file in resolved.files() {
-        send(Piece::File(file.clone())).await?;
-        let fetched = origin.source.fetch(file).await.map_err(|source| {
+    while let Some(file) = wanted.recv().await {
+        let fetched = origin.source.fetch(&file).await.map_err(|source| {
             Ended::Source(StoreError::Fetch {
-                tag: resolved.tag().clone().into(),
+                tag: tag.clone().into(),
                 file: file.name.clone(),
                 source: Arc::new(source),
             })
         });
         let mut content = fetched?;
-        loop {
+        let mut is_more = true;
+        while is_more {
             let mut chunk = Vec::with_capacity(CHUNK);
-            let mut is_more = true;
             while is_more && chunk.len() < CHUNK {
                 let count = content.read_buf(&mut chunk).await.map_err(|source| {
                     Ended::Source(StoreError::Interrupted {
-                        tag: resolved.tag().clone().into(),
+                        tag: tag.clone().into(),
                         file: file.name.clone(),
                         source: Arc::new(source),
                     })
@@ -300,12 +305,10 @@ async fn send(
                 progress.done.fetch_add(count as u64, Ordering::Relaxed);
             }
             send(Piece::Bytes(chunk)).await?;
-            if !is_more {
-                break;
-            }
         }
+        send(Piece::End).await?;
     }
-    send(Piece::Complete).await
+    Ok(())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

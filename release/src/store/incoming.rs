@@ -1,11 +1,19 @@
-//! The end of a download at the disk: bytes are bounded, digested and written as they come, and the whole is understood before it counts.
+//! The end of a download at the disk: bytes are bounded, digested, written and understood as they come, and nothing counts before all of them have.
 //!
-//! All of it blocks, on one thread for each download that runs. Whatever ends the other side ends this one too, and removes what was written.
+//! All of it blocks, on one thread for each download that runs. It asks for one file after the other, in the order in which they are
+//! understood, so that of a release that cannot be used no more comes than shows it. Whatever ends the other side ends this one too, and
+//! removes what was written.
 
-use std::{collections::BTreeMap, fs::File, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, Cursor, Read},
+    mem,
+    sync::Arc,
+};
 
 use crds::names::ReleaseTag;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::{
     StoreError,
@@ -14,41 +22,31 @@ use super::{
     reservation::Reservation,
 };
 use crate::{
-    Digest, Release, ReleaseError,
+    FileRef, Release, ReleaseError,
     digest::HashingWriter,
-    files::{bounded_together, limit, stamps},
+    files::{Files, Stamps, bounded_together, limit, stamps, understand},
     source::{RemoteFile, Resolved},
 };
 
-/// What comes from a source, in this order.
+/// What comes from a source of the file that was asked for last, in this order.
 pub(super) enum Piece {
-    /// The next file begins.
-    File(RemoteFile),
     /// Its next bytes.
     Bytes(Vec<u8>),
-    /// Everything has come.
-    Complete,
+    /// All of it has come.
+    End,
 }
 
-/// Takes a release in and gives it when it is in its place. Says when there is room, before which nothing need be asked for. A channel that ends
-/// early is a download that was given up.
-pub(super) fn receive(
-    contents: &Contents,
-    resolved: &Resolved,
-    has_room: oneshot::Sender<()>,
-    mut pieces: mpsc::Receiver<Piece>,
-) -> Result<Arc<Release>, StoreError> {
-    let received = Incoming::begin(contents, resolved).and_then(|mut incoming| {
-        let _ = has_room.send(());
-        loop {
-            match pieces.blocking_recv() {
-                Some(Piece::File(file)) => incoming.file(file)?,
-                Some(Piece::Bytes(bytes)) => incoming.bytes(&bytes)?,
-                Some(Piece::Complete) => return incoming.complete(),
-                None => return Err(StoreError::Stopped),
-            }
-        }
-    });
+/// The other side of a download.
+pub(super) struct Sender {
+    /// Takes the file that is to come next. The first is asked for when there is room.
+    pub(super) wanted: mpsc::Sender<RemoteFile>,
+    /// Gives its bytes. Ends early when the download is given up.
+    pub(super) pieces: mpsc::Receiver<Piece>,
+}
+
+/// Takes a release in and gives it when it is in its place.
+pub(super) fn receive(contents: &Contents, resolved: &Resolved, sender: Sender) -> Result<Arc<Release>, StoreError> {
+    let received = Incoming::begin(contents, resolved, sender).and_then(Incoming::take);
     contents.tried(received.as_ref().err());
     if matches!(received, Err(StoreError::DiskFull { .. })) {
         contents.relieve(promised(resolved).unwrap_or_default());
@@ -62,96 +60,219 @@ pub(super) fn promised(resolved: &Resolved) -> Option<u64> {
 }
 
 /// A release that is being taken in.
-struct Incoming<'contents> {
-    contents: &'contents Contents,
-    tag: ReleaseTag,
-    reservation: Reservation<'contents>,
+struct Incoming<'a> {
+    contents: &'a Contents,
+    resolved: &'a Resolved,
+    sender: Sender,
+    reservation: Reservation<'a>,
     partial: Partial,
-    current: Option<(RemoteFile, HashingWriter<File>)>,
-    written: BTreeMap<String, Digest>,
+    /// What has come.
+    files: BTreeMap<String, FileRef>,
+    /// The same on the disk.
+    stamps: Stamps,
     total: u64,
 }
 
-impl<'contents> Incoming<'contents> {
-    fn begin(contents: &'contents Contents, resolved: &Resolved) -> Result<Self, StoreError> {
+impl<'a> Incoming<'a> {
+    fn begin(contents: &'a Contents, resolved: &'a Resolved, sender: Sender) -> Result<Self, StoreError> {
         contents.prepare()?;
-        let tag = resolved.tag().clone();
-        let reservation = contents.reserve(&tag, promised(resolved))?;
+        let reservation = contents.reserve(resolved.tag(), promised(resolved))?;
         let partial = contents.disk.partial().map_err(|error| contents.write_error(error))?;
         Ok(Self {
             contents,
-            tag,
+            resolved,
+            sender,
             reservation,
             partial,
-            current: None,
-            written: BTreeMap::new(),
+            files: BTreeMap::new(),
+            stamps: Stamps::new(),
             total: 0,
         })
     }
 
-    fn file(&mut self, file: RemoteFile) -> Result<(), StoreError> {
-        self.end_file()?;
-        let created = self.partial.create(&file.name);
-        let writer = created.map_err(|error| self.contents.write_error(error))?;
-        self.current = Some((file, writer));
-        Ok(())
+    fn take(mut self) -> Result<Arc<Release>, StoreError> {
+        let (tag, path) = (self.resolved.tag(), self.partial.path.clone());
+        let release = understand(&mut self, tag, &path).map_err(|failure| match failure {
+            Failure::Refused(source) => refused(tag, source),
+            Failure::Ended(error) => error,
+        })?;
+        let stamps = self.kept(&release)?;
+        self.contents.land(&self.partial, stamps, release, self.reservation)
     }
 
-    fn bytes(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
-        let Some((file, writer)) = &mut self.current else {
-            return Err(StoreError::Stopped);
-        };
-        let count = writer.count() + bytes.len() as u64;
-        let limit = limit(&file.name);
-        if let Some(promised) = file.size.filter(|promised| count > *promised) {
-            return Err(other_size(&self.tag, file, promised, "more"));
+    /// What lies on the disk, which is what came. Where nobody can have written since it was written, it is not read again: whoever uses it
+    /// holds it against its digest.
+    fn kept(&self, release: &Release) -> Result<Stamps, StoreError> {
+        let path = &self.partial.path;
+        match stamps(path) {
+            Ok(now) if now == self.stamps => Ok(now),
+            // Also a disk that notes its times late: the bytes can tell.
+            Ok(now) if Release::open(path, &release.tag).is_ok_and(|read| read.digest == release.digest) => Ok(now),
+            _ => Err(StoreError::WrittenOtherwise {
+                tag: release.tag.clone().into(),
+                path: self.contents.disk.directory().to_owned(),
+            }),
         }
-        if count > limit {
+    }
+
+    /// Bytes of a file that may be this large, as far as it has come.
+    fn bound(&mut self, file: &RemoteFile, size: u64, more: u64) -> Result<(), StoreError> {
+        let (tag, limit) = (self.resolved.tag(), limit(&file.name));
+        if let Some(promised) = file.size.filter(|promised| size > *promised) {
+            return Err(other_size(tag, file, promised, "more"));
+        }
+        if size > limit {
             return Err(StoreError::TooLarge {
-                tag: self.tag.clone().into(),
+                tag: tag.clone().into(),
                 file: file.name.clone(),
                 limit,
             });
         }
-        self.total += bytes.len() as u64;
-        bounded_together(self.total).map_err(|source| refused(&self.tag, source))?;
-        self.reservation.cover(self.total)?;
-        disk::write(writer, bytes).map_err(|error| self.contents.write_error(error))
+        self.total += more;
+        bounded_together(self.total).map_err(|source| refused(tag, source))?;
+        self.reservation.cover(self.total)
+    }
+}
+
+/// Why a release was not taken in.
+enum Failure {
+    /// It cannot be used.
+    Refused(ReleaseError),
+    /// It did not come, or could not be written.
+    Ended(StoreError),
+}
+
+impl From<ReleaseError> for Failure {
+    fn from(error: ReleaseError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl Files for Incoming<'_> {
+    type Error = Failure;
+
+    fn has(&self, name: &str) -> bool {
+        self.resolved.files().iter().any(|file| file.name == name)
     }
 
-    fn end_file(&mut self) -> Result<(), StoreError> {
-        let Some((file, writer)) = self.current.take() else {
-            return Ok(());
-        };
-        let (digest, size) = disk::finish(writer).map_err(|error| self.contents.write_error(error))?;
-        if let Some(promised) = file.size.filter(|promised| *promised != size) {
-            return Err(other_size(&self.tag, &file, promised, "less"));
+    /// What was found counts only when the whole file has come and is what was promised.
+    fn read<T>(
+        &mut self,
+        name: &str,
+        advice: &'static str,
+        look: impl FnOnce(&mut dyn Read) -> Result<T, ReleaseError>,
+    ) -> Result<(FileRef, T), Failure> {
+        let mut files = self.resolved.files().iter();
+        let file = files.find(|file| file.name == name);
+        let file = file.ok_or_else(|| ReleaseError::MissingFile {
+            file: name.to_owned(),
+            advice,
+        })?;
+        let mut coming = Coming::begin(self, file).map_err(Failure::Ended)?;
+        let looked = look(&mut coming);
+        let whole = coming.finish().map_err(Failure::Ended)?;
+        Ok((whole, looked?))
+    }
+
+    fn finish(&mut self) -> Result<Vec<FileRef>, Failure> {
+        for file in self.resolved.files() {
+            if !self.files.contains_key(&file.name) {
+                self.read(&file.name, "", |_| Ok(()))?;
+            }
         }
-        if let Some(promised) = file.sha256.filter(|promised| *promised != digest) {
-            return Err(StoreError::OtherContent {
-                tag: self.tag.clone().into(),
-                file: file.name,
-                promised,
-                given: digest,
-            });
+        Ok(mem::take(&mut self.files).into_values().collect())
+    }
+}
+
+/// A file that is coming. Whoever reads from it reads what was written.
+struct Coming<'a, 'b> {
+    release: &'a mut Incoming<'b>,
+    file: &'b RemoteFile,
+    writer: HashingWriter<File>,
+    /// Written, and not yet read by whoever looks into it.
+    unread: Cursor<Vec<u8>>,
+    is_whole: bool,
+    /// Why no more comes.
+    ended: Option<StoreError>,
+}
+
+impl<'a, 'b> Coming<'a, 'b> {
+    fn begin(release: &'a mut Incoming<'b>, file: &'b RemoteFile) -> Result<Self, StoreError> {
+        let created = release.partial.create(&file.name);
+        let writer = created.map_err(|error| release.contents.write_error(error))?;
+        let asked = release.sender.wanted.blocking_send(file.clone());
+        asked.map_err(|_| StoreError::Stopped)?;
+        Ok(Self {
+            release,
+            file,
+            writer,
+            unread: Cursor::default(),
+            is_whole: false,
+            ended: None,
+        })
+    }
+
+    /// Takes the next piece in.
+    fn advance(&mut self) -> Result<(), StoreError> {
+        match self.release.sender.pieces.blocking_recv() {
+            Some(Piece::Bytes(bytes)) => {
+                let more = bytes.len() as u64;
+                self.release.bound(self.file, self.writer.count() + more, more)?;
+                disk::write(&mut self.writer, &bytes).map_err(|error| self.release.contents.write_error(error))?;
+                self.unread = Cursor::new(bytes);
+            }
+            Some(Piece::End) => self.is_whole = true,
+            None => return Err(StoreError::Stopped),
         }
-        self.written.insert(file.name, digest);
         Ok(())
     }
 
-    /// Reads everything back: what is understood is what lies on the disk, and that is what came.
-    fn complete(mut self) -> Result<Arc<Release>, StoreError> {
-        self.end_file()?;
-        let before = stamps(&self.partial.path).map_err(|source| refused(&self.tag, source))?;
-        let release = Release::open(&self.partial.path, &self.tag).map_err(|source| refused(&self.tag, source))?;
-        let read = release.files.iter().map(|file| (&file.name, &file.sha256));
-        if !read.eq(&self.written) {
-            return Err(StoreError::WrittenOtherwise {
-                tag: self.tag.into(),
-                path: self.contents.disk.directory().to_owned(),
+    /// Takes in what nobody read, and holds the whole against what was promised.
+    fn finish(mut self) -> Result<FileRef, StoreError> {
+        while self.ended.is_none() && !self.is_whole {
+            self.ended = self.advance().err();
+        }
+        if let Some(error) = self.ended {
+            return Err(error);
+        }
+        let Self {
+            release, file, writer, ..
+        } = self;
+        let finished = disk::finish(writer);
+        let (sha256, size, stamp) = finished.map_err(|error| release.contents.write_error(error))?;
+        if let Some(promised) = file.size.filter(|promised| *promised != size) {
+            return Err(other_size(release.resolved.tag(), file, promised, "less"));
+        }
+        if let Some(promised) = file.sha256.filter(|promised| *promised != sha256) {
+            return Err(StoreError::OtherContent {
+                tag: release.resolved.tag().clone().into(),
+                file: file.name.clone(),
+                promised,
+                given: sha256,
             });
         }
-        self.contents.land(&self.partial, before, release, self.reservation)
+        let name = file.name.clone();
+        let whole = FileRef { name, size, sha256 };
+        release.stamps.insert(whole.name.clone(), stamp);
+        release.files.insert(whole.name.clone(), whole.clone());
+        Ok(whole)
+    }
+}
+
+impl Read for Coming<'_, '_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let count = self.unread.read(buffer)?;
+            if count > 0 || self.is_whole || buffer.is_empty() {
+                return Ok(count);
+            }
+            if self.ended.is_none() {
+                self.ended = self.advance().err();
+            }
+            if self.ended.is_some() {
+                return Err(io::Error::other("no more comes"));
+            }
+        }
     }
 }
 

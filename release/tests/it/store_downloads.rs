@@ -5,7 +5,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use release::{
@@ -13,16 +13,20 @@ use release::{
     source::{DirectorySource, ReleaseSource},
     store::{Origin, Store, StoreError, StoreOptions},
 };
+use tar::EntryType;
 use tempfile::TempDir;
 use tokio::{task, time};
 
 use crate::{
-    fixture::{TAG, admitted, chain, good_release, tag},
+    fixture::{Archive, TAG, admitted, chain, good_release, tag},
     scripted_source::{Fault, Promise, ScriptedSource},
     source_contract::files_of,
 };
 
 const GIBIBYTE: u64 = 1 << 30;
+const ADDON: &str = "docker-harbor-1-34-cluster-addon-v1.tgz";
+/// The file that is understood last.
+const LAST: &str = "cluster-addon-values.yaml";
 const CLASS: &str = "docker-harbor-1-34-cluster-class-v1.tgz";
 /// The deadline only ends a test that has failed.
 const SOON: Duration = Duration::from_mins(1);
@@ -279,13 +283,14 @@ async fn release_that_cannot_be_used_is_downloaded_again_only_when_it_may_be_ano
         assert!(chain(&refused).contains("metadata.yaml"), "{}", chain(&refused));
         assert!(there(root.path()).is_empty() && unfinished(root.path()).is_empty());
 
-        let files = source.files().len();
+        // What comes first shows it: no other file is asked for.
+        assert_eq!(source.fetches(), 1);
         let again = store.get(&source.resolved(), &origin).await.expect_err("no versions");
-        assert_eq!((chain(&again), source.fetches()), (chain(&refused), files));
+        assert_eq!((chain(&again), source.fetches()), (chain(&refused), 1));
         time::advance(Duration::from_hours(2)).await;
         store.get(&source.resolved(), &origin).await.expect_err("no versions");
         // Without digests somebody on the way may have said something else than the source.
-        let expected = if promise == Promise::Nothing { 2 * files } else { files };
+        let expected = if promise == Promise::Nothing { 2 } else { 1 };
         assert_eq!(source.fetches(), expected, "{promise:?}");
 
         let good = ScriptedSource::new(promise);
@@ -302,8 +307,8 @@ async fn download_that_stands_still_ends_when_the_time_for_its_bytes_is_over() {
         let root = TempDir::new().unwrap();
         let store = store(root.path()).await;
         let source = ScriptedSource::new(Promise::Everything);
-        source.put("a-first", &vec![0; 5 << 20]);
-        source.fails("a-first", Fault::StallAfter(bytes));
+        source.put("images.bin", &vec![0; 5 << 20]);
+        source.fails("images.bin", Fault::StallAfter(bytes));
         let (waiting, resolved, origin) = (store.clone(), source.resolved(), source.origin());
         let need = task::spawn(async move { waiting.get(&resolved, &origin).await });
         source.is_waited_for().await;
@@ -379,8 +384,8 @@ async fn slow_downloads_give_their_places_to_quick_ones() {
     let mut slow = Vec::new();
     for version in 2..18 {
         let source = ScriptedSource::of(&format!("docker-harbor-1-34-v{version}"), Promise::Everything);
-        source.put("a-first", &vec![0; 1 << 20]);
-        source.fails("a-first", Fault::StallAfter(1 << 19));
+        source.put("images.bin", &vec![0; 1 << 20]);
+        source.fails("images.bin", Fault::StallAfter(1 << 19));
         slow.push(get(&source, &format!("slow {}", version / 2)));
         source.is_waited_for().await;
     }
@@ -410,8 +415,8 @@ async fn slow_downloads_give_their_places_to_quick_ones() {
 
     // Their places are free again.
     let last = ScriptedSource::of("docker-harbor-1-34-v18", Promise::Everything);
-    last.put("a-first", &vec![0; 1 << 20]);
-    last.fails("a-first", Fault::StallAfter(1 << 19));
+    last.put("images.bin", &vec![0; 1 << 20]);
+    last.fails("images.bin", Fault::StallAfter(1 << 19));
     let download = get(&last, "slow 1");
     last.is_waited_for().await;
     time::advance(Duration::from_secs(61)).await;
@@ -426,13 +431,8 @@ async fn progress_is_seen_while_a_download_runs() {
     let store = store(root.path()).await;
     for promise in [Promise::Everything, Promise::Nothing] {
         let source = ScriptedSource::new(promise);
-        source.fails("metadata.yaml", Fault::StallAfter(7));
-        let before: usize = source
-            .files()
-            .range(..="metadata.yaml".to_owned())
-            .map(|(_, content)| content.len())
-            .sum();
-        let expected = (before - source.files()["metadata.yaml"].len() + 7) as u64;
+        source.fails(LAST, Fault::StallAfter(7));
+        let expected = source.size() - source.files()[LAST].len() as u64 + 7;
         let (waiting, resolved, origin) = (store.clone(), source.resolved(), source.named(&format!("{promise:?}")));
         let need = task::spawn(async move { waiting.get(&resolved, &origin).await });
         source.is_waited_for().await;
@@ -451,23 +451,135 @@ async fn progress_is_seen_while_a_download_runs() {
     }
 }
 
-#[tokio::test]
-async fn bytes_that_change_on_the_disk_before_they_are_understood_are_not_used() {
-    let root = TempDir::new().unwrap();
-    let store = store(root.path()).await;
-    let source = ScriptedSource::new(Promise::Everything);
-    source.fails("metadata.yaml", Fault::Gate);
+/// Does something to a file that is written and synced, while the release waits for its last one.
+async fn meanwhile(
+    store: &Store,
+    root: &Path,
+    source: &Arc<ScriptedSource>,
+    does: impl FnOnce(&Path),
+) -> Result<Digest, StoreError> {
+    source.fails(LAST, Fault::Gate);
     let (waiting, resolved, origin) = (store.clone(), source.resolved(), source.origin());
     let need = task::spawn(async move { waiting.get(&resolved, &origin).await });
     source.is_waited_for().await;
-    // The file that waits is the last one: all others are synced.
-    let partial = || unfinished(root.path()).pop().unwrap_or_default();
-    comes_true(|| partial().join("metadata.yaml").exists()).await;
-    fs::write(partial().join("cluster-addon-values.yaml"), "other: |\n").unwrap();
+    let partial = unfinished(root).pop().unwrap();
+    does(&partial.join(CLASS));
     source.open_gate();
-    let error = need.await.unwrap().expect_err("somebody else wrote");
+    Ok(need.await.unwrap()?.digest)
+}
+
+#[tokio::test]
+async fn bytes_that_change_on_the_disk_before_the_release_is_whole_are_not_used() {
+    let root = TempDir::new().unwrap();
+    let store = store(root.path()).await;
+    let source = ScriptedSource::new(Promise::Everything);
+    let damage = |file: &Path| {
+        let mut bytes = fs::read(file).unwrap();
+        bytes[20] ^= 1;
+        fs::write(file, bytes).unwrap();
+    };
+    let error = meanwhile(&store, root.path(), &source, damage)
+        .await
+        .expect_err("somebody else wrote");
     assert!(matches!(error, StoreError::WrittenOtherwise { .. }), "{error:?}");
-    assert!(there(root.path()).is_empty());
+    assert_eq!(error.class(), ErrorClass::Transient);
+    assert!(there(root.path()).is_empty() && unfinished(root.path()).is_empty());
+}
+
+#[tokio::test]
+async fn release_on_a_disk_that_notes_its_times_late_is_used() {
+    let root = TempDir::new().unwrap();
+    let store = store(root.path()).await;
+    let source = ScriptedSource::new(Promise::Everything);
+    let note = |file: &Path| {
+        let late = SystemTime::now() + Duration::from_secs(1);
+        fs::File::options()
+            .append(true)
+            .open(file)
+            .unwrap()
+            .set_modified(late)
+            .unwrap();
+    };
+    let digest = meanwhile(&store, root.path(), &source, note).await.unwrap();
+    assert_eq!(digest, source.digest());
+    assert_eq!(there(root.path()), BTreeMap::from([(digest.hex(), source.files())]));
+}
+
+/// An archive that takes many pieces, with one entry that no chart may have before all the others, if so.
+fn large_archive(linked: bool) -> Vec<u8> {
+    let noise: Vec<u8> = (0..(1_u32 << 20) / 32)
+        .flat_map(|number| Digest::of(&number.to_le_bytes()).as_ref().to_vec())
+        .collect();
+    let archive = Archive::chart("docker-harbor-1-34-cluster-addon");
+    let link = |archive: Archive| {
+        archive.entry(
+            EntryType::Symlink,
+            "docker-harbor-1-34-cluster-addon/link",
+            Some("/etc"),
+            b"",
+        )
+    };
+    let archive = if linked { link(archive) } else { archive };
+    archive.file("docker-harbor-1-34-cluster-addon/noise", &noise).bytes()
+}
+
+#[tokio::test]
+async fn archive_is_held_against_its_digest_before_it_is_believed_to_be_bad() {
+    let mut broken = large_archive(false);
+    let middle = broken.len() / 2;
+    broken[middle] ^= 1;
+    for (archive, words) in [
+        (large_archive(true), "neither a file nor a directory"),
+        (broken, "is not a complete gzip-compressed tar archive"),
+    ] {
+        for (fault, is_final, words) in [
+            (None, true, words),
+            (Some(Fault::OtherBytes), false, "and gives sha256:"),
+            (Some(Fault::EndAfter(middle + 1)), false, "bytes and gives less"),
+            (Some(Fault::Endless), false, "bytes and gives more"),
+            (Some(Fault::ResetAfter(middle + 1)), false, "the download broke off"),
+        ] {
+            let root = TempDir::new().unwrap();
+            let store = store(root.path()).await;
+            let source = ScriptedSource::new(Promise::Everything);
+            source.put(ADDON, &archive);
+            if let Some(fault) = fault {
+                source.fails(ADDON, fault);
+            }
+            let error = store.get(&source.resolved(), &source.origin()).await.expect_err(words);
+            assert!(chain(&error).contains(words), "{fault:?}: {}", chain(&error));
+            assert_eq!(error.class() == ErrorClass::Terminal, is_final, "{fault:?}: {error:?}");
+            assert!(there(root.path()).is_empty() && unfinished(root.path()).is_empty());
+            assert_eq!(store.usage().bytes, 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn download_that_is_given_up_within_an_archive_leaves_neither_files_nor_a_thread() {
+    let root = TempDir::new().unwrap();
+    let options = StoreOptions {
+        downloads: 1,
+        ..StoreOptions::new(root.path().to_owned(), GIBIBYTE)
+    };
+    let store = Store::open(options).await.unwrap();
+    let source = ScriptedSource::new(Promise::Everything);
+    let archive = large_archive(false);
+    source.put(ADDON, &archive);
+    source.fails(ADDON, Fault::StallAfter(archive.len() / 2));
+    let (waiting, resolved, origin) = (store.clone(), source.resolved(), source.origin());
+    let need = task::spawn(async move { waiting.get(&resolved, &origin).await });
+    source.is_waited_for().await;
+    need.abort();
+    comes_true(|| store.usage().downloads.is_empty() && unfinished(root.path()).is_empty()).await;
+    // The thread has the only place for as long as it runs.
+    source.mend();
+    let kept = time::timeout(SOON, store.get(&source.resolved(), &source.origin())).await;
+    let kept = kept.expect("the place is free").unwrap();
+    assert_eq!(
+        there(root.path()),
+        BTreeMap::from([(kept.digest.hex(), source.files())])
+    );
 }
 
 #[tokio::test]
