@@ -145,9 +145,9 @@ impl Sources {
             keys,
             options,
             cancel,
+            verdicts: Verdicts::new(changes.clone()),
             changes,
             notifications: Notifications::default(),
-            verdicts: Verdicts::default(),
             followers: Mutex::default(),
         };
         (sources, receiver)

@@ -1,23 +1,29 @@
 //! Verdicts on signatures that were made before: on the same release with the same evidence and the same trust the verdict is the same, and of
-//! hostile signatures with many keys it takes a good part of a second.
+//! hostile signatures with many keys it takes a good part of a second. Only a signature whose time is to come is good later: its release is told of
+//! again then.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crds::names::ReleaseTag;
+use jiff::Timestamp;
 use release::{Digest, Evidence, Release, Trust, Unverified, Verdict, verify};
+use tokio::sync::mpsc;
 use tokio::task;
-use tokio::time::Instant;
+use tokio::time::{self, Instant};
 
-use super::lock;
+use super::{SourceChange, lock};
 use crate::turns::Turns;
 
 /// How many are remembered; an operator of a thousand releases has room for each under four policies.
 const MOST: usize = 4096;
 /// How many are made at once: threads that compute are taken from the disk.
 const AT_ONCE: usize = 2;
-/// How long a bad one counts. What lies in the future of the machine's clock is refused, and clocks are set right.
+/// How long a bad one counts at most. What lies in the future of the machine's clock is refused, and clocks are set right.
 const BAD_FOR: Duration = Duration::from_mins(10);
+/// Two clocks of one machine are not the same.
+const A_LITTLE: Duration = Duration::from_secs(1);
 
 /// What a verdict follows from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,21 +35,22 @@ struct Question {
 
 /// The verdicts of the process.
 pub(super) struct Verdicts {
-    made: Mutex<HashMap<Question, (Verdict, Instant)>>,
+    /// Each with when it counts no more, if it ever does.
+    made: Mutex<HashMap<Question, (Verdict, Option<Instant>)>>,
     /// In a line for each namespace.
     work: Turns,
-}
-
-impl Default for Verdicts {
-    fn default() -> Self {
-        Self {
-            made: Mutex::default(),
-            work: Turns::new(AT_ONCE),
-        }
-    }
+    changes: mpsc::UnboundedSender<SourceChange>,
 }
 
 impl Verdicts {
+    pub(super) fn new(changes: mpsc::UnboundedSender<SourceChange>) -> Self {
+        Self {
+            made: Mutex::default(),
+            work: Turns::new(AT_ONCE),
+            changes,
+        }
+    }
+
     /// Whether somebody who is trusted signed the release, for somebody in this namespace.
     pub(super) async fn on(
         &self,
@@ -59,13 +66,15 @@ impl Verdicts {
         };
         let (release, evidence) = (Arc::clone(release), Arc::clone(evidence));
         let span = tracing::info_span!("verify", release = %release.tag);
+        let tag = release.tag.clone();
         let make = move || span.in_scope(|| verify(&release, &trust, &evidence));
-        self.answered(namespace, question, make).await
+        self.answered(namespace, &tag, question, make).await
     }
 
     async fn answered(
         &self,
         namespace: &str,
+        tag: &ReleaseTag,
         question: Question,
         make: impl FnOnce() -> Verdict + Send + 'static,
     ) -> Verdict {
@@ -86,20 +95,48 @@ impl Verdicts {
         if known.len() >= MOST {
             known.clear();
         }
-        known.insert(question, (verdict.clone(), Instant::now()));
+        let until = verdict.as_ref().err().map(|bad| self.bad_until(tag, bad));
+        known.insert(question, (verdict.clone(), until));
         verdict
+    }
+
+    /// Until when a bad verdict counts. The release of one that may be good after that is told of.
+    fn bad_until(&self, tag: &ReleaseTag, bad: &Unverified) -> Instant {
+        let latest = Instant::now() + BAD_FOR;
+        let Some(good_from) = bad.good_from() else {
+            return latest;
+        };
+        let wait = good_from.duration_since(Timestamp::now()).unsigned_abs() + A_LITTLE;
+        let until = latest.min(Instant::now() + wait);
+        let (changes, change) = (self.changes.clone(), SourceChange::of_tag(tag));
+        tokio::spawn(async move {
+            time::sleep_until(until).await;
+            // A closed channel means that the process is about to end.
+            let _ = changes.send(change);
+        });
+        until
     }
 
     fn known(&self, question: Question) -> Option<Verdict> {
         let made = lock(&self.made);
-        let (verdict, at) = made.get(&question)?;
-        (verdict.is_ok() || at.elapsed() < BAD_FOR).then(|| verdict.clone())
+        let (verdict, until) = made.get(&question)?;
+        let counts = until.is_none_or(|until| Instant::now() < until);
+        counts.then(|| verdict.clone())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use release::bundle::BundleError;
+
     use super::*;
+    use crate::sources::tests::tag;
+
+    impl Default for Verdicts {
+        fn default() -> Self {
+            Self::new(mpsc::unbounded_channel().0)
+        }
+    }
 
     fn question(name: &str) -> Question {
         let digest = Digest::of(name.as_bytes());
@@ -112,7 +149,7 @@ mod tests {
 
     async fn answer(verdicts: &Verdicts, question: Question, made: Unverified) -> Unverified {
         verdicts
-            .answered("fleet", question, move || Err(made))
+            .answered("fleet", &tag(), question, move || Err(made))
             .await
             .unwrap_err()
     }
@@ -146,11 +183,35 @@ mod tests {
             );
         }
         // A clock that was wrong may be right by now.
-        tokio::time::sleep(BAD_FOR).await;
+        time::sleep(BAD_FOR).await;
         assert_eq!(
             answer(&verdicts, first, Unverified::NoBundle).await,
             Unverified::NoBundle
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn signature_whose_time_is_to_come_is_looked_at_again_when_it_has_come() {
+        let (sender, mut changes) = mpsc::unbounded_channel();
+        let verdicts = Verdicts::new(sender);
+        let begun = Instant::now();
+        let at = Timestamp::now() + Duration::from_secs(20);
+        let early = || Unverified::Bundle(BundleError::InTheFuture { at });
+        assert_eq!(answer(&verdicts, question("early"), early()).await, early());
+        assert_eq!(
+            answer(&verdicts, question("early"), Unverified::NotSigned).await,
+            early()
+        );
+        let told = time::timeout(BAD_FOR / 2, changes.recv()).await;
+        let told = told.expect("it is told of when its time has come").unwrap();
+        assert_eq!(told.tags.into_iter().collect::<Vec<_>>(), [tag()]);
+        let waited = begun.elapsed();
+        assert!(
+            waited > Duration::from_secs(18) && waited < Duration::from_secs(30),
+            "{waited:?}"
+        );
+        let now = answer(&verdicts, question("early"), Unverified::NotSigned).await;
+        assert_eq!(now, Unverified::NotSigned, "the clock is asked again");
     }
 
     #[tokio::test]
@@ -166,7 +227,7 @@ mod tests {
     async fn verdicts_of_one_namespace_do_not_hold_up_those_of_another() {
         const MANY: usize = 20;
         let verdicts = Arc::new(Verdicts::default());
-        let (made, mut order) = tokio::sync::mpsc::unbounded_channel();
+        let (made, mut order) = mpsc::unbounded_channel();
         let (open, gate) = std::sync::mpsc::channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
         let ask = |namespace: &'static str, number: usize| {
@@ -178,7 +239,7 @@ mod tests {
                     Err(Unverified::NotSigned)
                 };
                 verdicts
-                    .answered(namespace, question(&format!("{namespace} {number}")), judge)
+                    .answered(namespace, &tag(), question(&format!("{namespace} {number}")), judge)
                     .await
             }
         };

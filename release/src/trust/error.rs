@@ -78,6 +78,14 @@ impl Unverified {
         }
     }
 
+    /// When the same signatures may be good, where that is only a matter of time.
+    pub fn good_from(&self) -> Option<jiff::Timestamp> {
+        match self {
+            Self::Bundle(BundleError::InTheFuture { at }) => Some(*at),
+            _ => None,
+        }
+    }
+
     /// The kind of the problem as one word, for metrics and logs.
     pub fn reason(&self) -> &'static str {
         match self {

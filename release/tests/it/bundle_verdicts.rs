@@ -6,7 +6,7 @@ use rcgen::{
     KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256, PublicKeyData, RsaKeySize,
 };
 use release::{
-    Digest, Keys, Signer, Trust,
+    Digest, ErrorClass, Keys, Signer, Trust,
     bundle::{BundleError, Keyless, TrustRoot, verify_bundle},
 };
 use serde_json::{Value, json};
@@ -331,6 +331,27 @@ async fn keyless_verdict_is_that_of_cosign_and_names_the_reason() {
         assert_eq!(good, verdict.is_ok(), "{harm}: {verdict:?}, but cosign: {words}");
         assert_eq!(reason(verdict), expected, "{harm}");
     }
+}
+
+#[test]
+fn signature_that_a_log_saw_some_seconds_ahead_of_our_clock_is_good_when_they_have_passed() {
+    let ours = Sigstore::named("ours");
+    let now = jiff::Timestamp::now().as_second();
+    let bundle = bytes(&ours.sign(&Signing {
+        certified_at: now,
+        logged_at: now + 3,
+        ..Signing::of(ARTIFACT)
+    }));
+    let verdict = || verify_bundle(&bundle, ARTIFACT, &keyless(&ours));
+    let Err(early @ BundleError::InTheFuture { at }) = verdict() else {
+        panic!("{:?}", verdict());
+    };
+    assert_eq!((early.class(), at.as_second()), (ErrorClass::Waiting, now + 3));
+    assert!(early.to_string().contains(&at.to_string()), "{early}");
+    while jiff::Timestamp::now() <= at {
+        std::thread::yield_now();
+    }
+    assert_eq!(reason(verdict()), "good");
 }
 
 fn bundles_by_key(cosign: &Cosign) -> Vec<Row> {

@@ -81,6 +81,15 @@ pub enum BundleError {
         /// Until when.
         not_after: jiff::Timestamp,
     },
+    /// A log saw the signature later than it is now.
+    #[error(
+        "the log saw the signature at {at}, and the clock of this machine says that this is still to come; it is looked at again then. Set the \
+         clock right if it is behind"
+    )]
+    InTheFuture {
+        /// When.
+        at: jiff::Timestamp,
+    },
     /// Somebody else vouches for the identity.
     #[error("the issuer of the identity that signed is {actual:?}, but {expected:?} is trusted")]
     OtherIssuer {
@@ -128,9 +137,10 @@ pub enum BundleError {
 }
 
 impl BundleError {
-    /// What can end the problem: the same bundle is never good later, but beside that of a stranger there may be a good one.
+    /// What can end the problem: the same bundle is not good later, unless its time is to come, but beside that of a stranger there may be a good
+    /// one.
     pub fn class(&self) -> ErrorClass {
-        if self.is_by_a_stranger() {
+        if self.is_by_a_stranger() || matches!(self, Self::InTheFuture { .. }) {
             ErrorClass::Waiting
         } else {
             ErrorClass::Terminal
@@ -140,6 +150,8 @@ impl BundleError {
     /// How much it says, held against the other reasons why a release is [not verified](crate::Unverified).
     pub(in crate::trust) fn weight(&self) -> u8 {
         match self {
+            // It is the only one that may be good later.
+            Self::InTheFuture { .. } => 5,
             Self::OtherStatement { .. } => 4,
             stranger if stranger.is_by_a_stranger() => 2,
             _ => 3,
@@ -176,6 +188,7 @@ impl BundleError {
             Self::UntrustedCertificate { .. } => "UntrustedCertificate",
             Self::UnloggedCertificate { .. } => "UnloggedCertificate",
             Self::OutsideValidity { .. } => "CertificateOutsideValidity",
+            Self::InTheFuture { .. } => "SignatureInTheFuture",
             Self::OtherIssuer { .. } => "OtherIssuer",
             Self::OtherIdentity { .. } => "OtherIdentity",
             Self::NoProofOfLog => "NoProofOfLog",

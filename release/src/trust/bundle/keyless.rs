@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use sigstore_verify::{
-    CertificateError, Error, VerificationPolicy,
+    CertificateError, Error, TransparencyLogError, VerificationPolicy,
     crypto::parse_certificate_info,
     tsa::verify_timestamp_for_authority,
     types::{Bundle, SignatureContent, TransparencyLogEntry, bundle::VerificationMaterialContent},
@@ -44,8 +44,9 @@ pub(super) fn verify(bundle: &Bundle, artifact: &[u8], keyless: &Keyless) -> Res
     if !root.has_certificate_logs() {
         policy = policy.skip_sct();
     }
+    let begun = jiff::Timestamp::now();
     let verdict = root.verifier().verify(artifact, bundle, &policy);
-    let result = verdict.map_err(|error| refusal(error, bundle, artifact, root))?;
+    let result = verdict.map_err(|error| refusal(error, bundle, artifact, root, begun))?;
     content::is_of(&bundle.content, artifact)?;
     // The library's word for each part that the policy wants, so that a part that it leaves out one day is missed here.
     let complete = result.certificate_verified()
@@ -102,7 +103,7 @@ fn check_shape(bundle: &Bundle, root: &TrustRoot) -> Result<(), BundleError> {
 }
 
 /// Why the library refuses, where it says less than it knows.
-fn refusal(error: Error, bundle: &Bundle, artifact: &[u8], root: &TrustRoot) -> BundleError {
+fn refusal(error: Error, bundle: &Bundle, artifact: &[u8], root: &TrustRoot, begun: jiff::Timestamp) -> BundleError {
     match error {
         // The same word for the artifact of the signature and that of the log's entry.
         Error::ArtifactMismatch(detail) => content::is_of(&bundle.content, artifact)
@@ -111,8 +112,22 @@ fn refusal(error: Error, bundle: &Bundle, artifact: &[u8], root: &TrustRoot) -> 
         Error::Certificate(error) => {
             outside_validity(&error, bundle, root).unwrap_or_else(|| BundleError::from(Error::Certificate(error)))
         }
+        Error::TransparencyLog(TransparencyLogError::IntegratedTime(detail)) => match promised(bundle).max() {
+            // The promise of the log was checked before; the clock of this machine may be behind that of the log.
+            Some(at) if at > begun => BundleError::InTheFuture { at },
+            _ => BundleError::InvalidProof {
+                detail: excerpt(&detail),
+            },
+        },
         error => BundleError::from(error),
     }
+}
+
+/// When logs say that they had the signature, where they have signed that.
+fn promised(bundle: &Bundle) -> impl Iterator<Item = jiff::Timestamp> {
+    let entries = bundle.verification_material.tlog_entries.iter();
+    let promised = entries.filter(|entry| entry.inclusion_promise.is_some());
+    promised.filter_map(|entry| entry.integrated_time)
 }
 
 /// The library does not tell a certificate that was not valid when something was signed from one by somebody else. At this point it has
@@ -144,10 +159,6 @@ fn times(bundle: &Bundle, root: &TrustRoot) -> Vec<jiff::Timestamp> {
         SignatureContent::DsseEnvelope(envelope) => &envelope.signature.sig,
         _ => return Vec::new(),
     };
-    let promised = material
-        .tlog_entries
-        .iter()
-        .filter(|entry| entry.inclusion_promise.is_some());
     let authorities = root.timestamp_authorities();
     let stamped = material
         .timestamp_verification_data
@@ -157,8 +168,5 @@ fn times(bundle: &Bundle, root: &TrustRoot) -> Vec<jiff::Timestamp> {
             let by = |authority| verify_timestamp_for_authority(&stamp.signed_timestamp, signature, authority).ok();
             authorities.iter().find_map(by)
         });
-    promised
-        .filter_map(|entry| entry.integrated_time)
-        .chain(stamped)
-        .collect()
+    promised(bundle).chain(stamped).collect()
 }
