@@ -12,7 +12,6 @@ mod trouble;
 
 use std::collections::{BTreeSet, HashMap};
 use std::future::pending;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ use jiff::Timestamp;
 use planning::outage::Outage;
 use planning::polling::next_poll;
 use planning::stack::Listing;
-use release::source::Listing as Listed;
+use release::source::{ListedRelease, Listing as Listed, ReleaseSource};
 use release::store::Origin;
 use release::{Digest, ErrorClass, Release};
 use tokio::sync::{Notify, Semaphore, mpsc};
@@ -58,7 +57,7 @@ pub(crate) struct Wish {
 /// Follows one source.
 pub(crate) struct RemoteFollower {
     connect: Box<dyn Connect>,
-    connection: tokio::sync::Mutex<Option<Connection>>,
+    connected: tokio::sync::Mutex<Connected>,
     cache: Arc<Cache>,
     changes: mpsc::UnboundedSender<SourceChange>,
     tasks: Tasks,
@@ -67,14 +66,24 @@ pub(crate) struct RemoteFollower {
     answered_at: Mutex<Option<Timestamp>>,
     memory: Mutex<Memory>,
     wishes: Mutex<HashMap<String, (Wish, Instant)>>,
-    is_requested: AtomicBool,
-    comparing: tokio::sync::Mutex<()>,
+    /// The last list, until the tags in it are compared.
+    to_compare: Mutex<Option<Vec<ListedRelease>>>,
+    /// There is one.
+    is_listed: Notify,
     /// The searches for signatures that may be under way.
     searches: Semaphore,
     /// Somebody wants the source asked now.
     asked: Notify,
     /// The source has answered: what could not be had may be there by now.
     answered: Notify,
+}
+
+/// The source as it is asked.
+#[derive(Default)]
+struct Connected {
+    source: Option<Arc<dyn ReleaseSource>>,
+    /// What it was made of last, also when that is gone.
+    fingerprint: Option<Digest>,
 }
 
 impl RemoteFollower {
@@ -87,7 +96,7 @@ impl RemoteFollower {
     ) -> Arc<Self> {
         Arc::new(Self {
             connect,
-            connection: tokio::sync::Mutex::default(),
+            connected: tokio::sync::Mutex::default(),
             cache,
             changes,
             tasks,
@@ -96,8 +105,8 @@ impl RemoteFollower {
             answered_at: Mutex::default(),
             memory: Mutex::default(),
             wishes: Mutex::default(),
-            is_requested: AtomicBool::new(false),
-            comparing: tokio::sync::Mutex::default(),
+            to_compare: Mutex::default(),
+            is_listed: Notify::new(),
             searches: Semaphore::new(SEARCHES),
             asked: Notify::new(),
             answered: Notify::new(),
@@ -130,7 +139,6 @@ impl RemoteFollower {
         wishes.insert(stack.to_owned(), (wish, Instant::now()));
         drop(wishes);
         if is_new_request {
-            self.is_requested.store(true, Ordering::Relaxed);
             lock(&self.memory).request_all();
         }
         if is_new_request || is_shorter {
@@ -327,8 +335,13 @@ impl RemoteFollower {
         }
     }
 
-    /// Asks at once, and then as often as the stacks want, slower and slower while there is no answer.
+    /// Asks for the list and compares the tags in it: beside each other, so that no list waits for a tag.
     pub(super) async fn follow(self: Arc<Self>) {
+        tokio::join!(self.poll(), self.compare_listed());
+    }
+
+    /// Asks at once, and then as often as the stacks want, slower and slower while there is no answer.
+    async fn poll(&self) {
         let mut outage: Option<Outage> = None;
         for turn in 0_u32.. {
             let span = tracing::info_span!("poll", source = %self.connect.described());
@@ -347,7 +360,8 @@ impl RemoteFollower {
                     let releases = listed.releases.clone();
                     self.publish(known(listed));
                     self.answered.notify_waiters();
-                    self.begin_comparison(releases);
+                    *lock(&self.to_compare) = Some(releases);
+                    self.is_listed.notify_one();
                 }
                 Err(trouble) => {
                     let now = Timestamp::now();
@@ -368,18 +382,10 @@ impl RemoteFollower {
     }
 
     async fn ask(&self) -> Result<Listed, Trouble> {
-        let listed = match self.origin().await {
-            Ok(origin) => {
-                let listed = origin.source.list().await;
-                listed.map_err(|error| Trouble::of_source(&error, origin.source.as_ref()))
-            }
-            Err(trouble) => Err(trouble),
-        };
-        if listed.is_err() {
-            // Its Secrets may be others by now.
-            self.renew().await;
-        }
-        listed
+        self.renew().await?;
+        let source = self.origin().await?.source;
+        let listed = source.list().await;
+        listed.map_err(|error| Trouble::of_source(&error, source.as_ref()))
     }
 
     fn publish(&self, listing: Listing) {
@@ -394,37 +400,46 @@ impl RemoteFollower {
 
     /// The source, connected to when it is needed for the first time.
     async fn origin(&self) -> Result<Origin, Trouble> {
-        let mut connection = self.connection.lock().await;
-        if connection.is_none() {
-            *connection = Some(self.connect.connect().await?);
-        }
-        let source = connection.as_ref().map(|connection| Arc::clone(&connection.source));
-        drop(connection);
-        source.map_or(Err(Trouble::stopped()), |source| {
-            Ok(Origin {
-                id: self.connect.id(),
-                name: self.connect.described(),
-                source,
-            })
+        let mut connected = self.connected.lock().await;
+        let source = match &connected.source {
+            Some(source) => Arc::clone(source),
+            None => self.connect_to(&mut connected, self.connect.connect().await?),
+        };
+        drop(connected);
+        Ok(Origin {
+            id: self.connect.id(),
+            name: self.connect.described(),
+            source,
         })
     }
 
-    /// Connects anew if what it takes is not what it was.
-    async fn renew(&self) {
-        let mut connection = self.connection.lock().await;
-        match self.connect.connect().await {
-            Ok(renewed)
-                if connection
-                    .as_ref()
-                    .is_some_and(|before| before.fingerprint == renewed.fingerprint) => {}
-            Ok(renewed) => {
-                *connection = Some(renewed);
-                self.asked.notify_one();
-            }
+    /// Looks at the Secrets as they are now: the list may be open to everybody, and a release that it names not, so that no answer of the
+    /// source tells that they are right.
+    async fn renew(&self) -> Result<(), Trouble> {
+        let renewed = self.connect.connect().await;
+        let mut connected = self.connected.lock().await;
+        match renewed {
+            Ok(renewed) if connected.source.is_some() && connected.fingerprint == Some(renewed.fingerprint) => {}
+            Ok(renewed) => drop(self.connect_to(&mut connected, renewed)),
             // What cannot be read now says nothing of what was read before.
-            Err(error) if error.class() == ErrorClass::Transient => {}
-            Err(_) => *connection = None,
+            Err(error) if error.class() == ErrorClass::Transient && connected.source.is_some() => {}
+            Err(error) => {
+                connected.source = None;
+                return Err(error.into());
+            }
         }
+        Ok(())
+    }
+
+    /// Takes a connection. Whoever corrects a Secret wants to see what becomes of it: that is a request for all releases.
+    fn connect_to(&self, connected: &mut Connected, connection: Connection) -> Arc<dyn ReleaseSource> {
+        let Connection { fingerprint, source } = connection;
+        let before = connected.fingerprint.replace(fingerprint);
+        connected.source = Some(Arc::clone(&source));
+        if before.is_some_and(|before| before != fingerprint) {
+            lock(&self.memory).request_all();
+        }
+        source
     }
 
     fn interval(&self) -> Duration {

@@ -32,8 +32,13 @@ pub(super) fn root() -> TempDir {
 
 /// Writes the release into a directory of releases.
 pub(super) fn pack(releases: &Path) {
+    pack_as(releases, &tag());
+}
+
+/// Writes it as another release.
+pub(super) fn pack_as(releases: &Path, tag: &ReleaseTag) {
     let stack = Path::new(env!("CARGO_MANIFEST_DIR")).join("../e2e/stacks/docker-harbor/v1");
-    let versioning = Versioning::Given(tag().version().clone());
+    let versioning = Versioning::Given(tag.version().clone());
     pack::create(&stack, releases, &versioning).unwrap();
 }
 

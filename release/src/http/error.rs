@@ -296,6 +296,22 @@ impl HttpError {
         }
     }
 
+    /// Whether nobody answered, or will for now, whatever is asked for.
+    pub fn is_silence(&self) -> bool {
+        matches!(
+            self,
+            Self::Resolve { .. }
+                | Self::Connect { .. }
+                | Self::Tls { .. }
+                | Self::TimedOut { .. }
+                | Self::TooManySlow { .. }
+                | Self::Exchange { .. }
+                | Self::Body { .. }
+                | Self::BackingOff { .. }
+                | Self::Busy { .. }
+        )
+    }
+
     /// How long it is of no use to try again, where that is known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

@@ -311,6 +311,16 @@ impl SourceError {
         }
     }
 
+    /// Whether nobody answered, or will for now: this says nothing of what was asked for, and would be said of anything else too.
+    pub fn is_silence(&self) -> bool {
+        match self {
+            Self::RateLimited { .. } | Self::TimedOut { .. } | Self::Stopped => true,
+            Self::Http(source) => source.is_silence(),
+            Self::Oci(source) => source.is_silence(),
+            _ => false,
+        }
+    }
+
     /// How long it is of no use to ask again, where that is known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

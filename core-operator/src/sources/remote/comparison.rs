@@ -1,13 +1,10 @@
 //! Finds tags that were moved: what the list says of a release is held against what is known of it, and the source is asked only where they
 //! differ, where its list says nothing of files, or where its signatures are not good enough.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
 use crds::names::ReleaseTag;
-use release::source::{ListedRelease, Resolved};
+use release::Digest;
+use release::source::{Resolved, SourceError};
 use release::store::Origin;
-use release::{Digest, ErrorClass};
 
 use super::memory::Questions;
 use super::{RemoteFollower, SourceChange, lock};
@@ -21,42 +18,49 @@ const AT_ONE_POLL: Questions = Questions {
 };
 
 impl RemoteFollower {
-    /// Finds releases that are here and have something else under their tags by now. Beside the polls, which do not wait for it.
-    pub(super) fn begin_comparison(self: &Arc<Self>, listed: Vec<ListedRelease>) {
-        let comparison = Arc::clone(self).compare(listed);
-        tokio::spawn(self.end.clone().run_until_cancelled_owned(comparison));
+    /// Finds releases that are here and have something else under their tags by now, in the last list that came. Beside the polls, which do not
+    /// wait for it.
+    pub(super) async fn compare_listed(&self) {
+        loop {
+            self.is_listed.notified().await;
+            let listed = lock(&self.to_compare).take();
+            let questions = lock(&self.memory).questions(&listed.unwrap_or_default(), AT_ONE_POLL);
+            self.compare(questions).await;
+        }
     }
 
-    async fn compare(self: Arc<Self>, listed: Vec<ListedRelease>) {
-        let Ok(_one_at_a_time) = self.comparing.try_lock() else {
-            return;
-        };
-        // Whoever asks for a look means all of it.
-        let is_requested = self.is_requested.swap(false, Ordering::Relaxed);
-        let questions = if is_requested {
-            lock(&self.memory).questions_of_all(&listed)
-        } else {
-            lock(&self.memory).questions(&listed, AT_ONE_POLL)
-        };
-        if questions.is_empty() {
-            return;
-        }
-        let Ok(origin) = self.origin().await else { return };
-        for tag in questions {
-            let resolved = match origin.source.resolve(&tag).await {
-                Ok(resolved) => resolved,
-                // A source that does not answer is told by the next poll.
-                Err(error) if error.class() == ErrorClass::Transient => return,
-                Err(_) => continue,
+    /// Each tag stands for itself: what the source says of one is no reason not to ask for the next.
+    async fn compare(&self, tags: Vec<ReleaseTag>) {
+        for tag in tags {
+            let is_requested = lock(&self.memory).begin_comparison(&tag);
+            let is_silent = match self.origin().await {
+                Ok(origin) => self
+                    .compare_one(&tag, &origin)
+                    .await
+                    .is_err_and(|error| error.is_silence()),
+                Err(_) => true,
             };
-            let Some(offered) = self.digest_of(&tag, &resolved, &origin).await else {
-                continue;
-            };
-            let is_news = lock(&self.memory).offer(&tag, offered);
-            if self.has_other_signatures(&tag, offered, &resolved, &origin).await || is_news {
-                self.tell(SourceChange::of_tag(&tag));
+            // A source that is silent is told by the next poll, after which the others have their turns before this one.
+            if is_silent {
+                if is_requested {
+                    lock(&self.memory).request_comparison(&tag);
+                }
+                return;
             }
         }
+    }
+
+    async fn compare_one(&self, tag: &ReleaseTag, origin: &Origin) -> Result<(), SourceError> {
+        let resolved = origin.source.resolve(tag).await?;
+        let Some(offered) = self.digest_of(tag, &resolved, origin).await else {
+            return Ok(());
+        };
+        let is_news = lock(&self.memory).offer(tag, offered);
+        let has_other_signatures = self.has_other_signatures(tag, offered, &resolved, origin).await;
+        if is_news || matches!(has_other_signatures, Ok(true)) {
+            self.tell(SourceChange::of_tag(tag));
+        }
+        has_other_signatures.map(drop)
     }
 
     /// The digest of what a tag was resolved to. Where the source does not tell, another identity has to be downloaded to know.

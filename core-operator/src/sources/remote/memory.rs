@@ -62,6 +62,8 @@ struct Entry {
     search: Option<Search>,
     /// The turn in which it was last held against what the source has.
     compared: u64,
+    /// Whether somebody wants that done now.
+    is_requested: bool,
 }
 
 impl Entry {
@@ -74,6 +76,7 @@ impl Entry {
             shown: BTreeMap::new(),
             search: None,
             compared: 0,
+            is_requested: false,
         }
     }
 
@@ -238,20 +241,27 @@ impl Memory {
         self.entries.get(tag).into_iter().for_each(Entry::request);
     }
 
-    /// The same for all releases.
-    pub(super) fn request_all(&self) {
-        self.entries.values().for_each(Entry::request);
+    /// The same for all releases, and for what the source has under their tags by now.
+    pub(super) fn request_all(&mut self) {
+        for entry in self.entries.values_mut() {
+            entry.request();
+            entry.is_requested = true;
+        }
     }
 
     /// The tags that the source has to be asked for, to know whether they were moved: those of which something is here and the list says that
-    /// it is another or does not say, and those whose signatures are not good enough, each in its turn. They count as compared now.
+    /// it is another or does not say, and those whose signatures are not good enough, each in its turn; and all that somebody requested.
     pub(super) fn questions(&mut self, listed: &[ListedRelease], most: Questions) -> Vec<ReleaseTag> {
         let (mut differing, mut untold, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+        let mut requested = Vec::new();
         for (tag, entry) in &mut self.entries {
             if entry.here.is_empty() {
                 continue;
             }
             let Some(listed) = find(listed, tag) else { continue };
+            if entry.is_requested {
+                requested.push((entry.compared, tag.clone()));
+            }
             if entry.is_refused() {
                 refused.push((entry.compared, tag.clone()));
             }
@@ -278,27 +288,26 @@ impl Memory {
             in_turn(differing, most.differing),
             in_turn(untold, most.untold),
             in_turn(refused, most.refused),
+            requested,
         ];
         let chosen: BTreeSet<_> = chosen.into_iter().flatten().collect();
-        self.compared(chosen.into_iter().map(|(_, tag)| tag).collect())
+        chosen.into_iter().map(|(_, tag)| tag).collect()
     }
 
-    /// All listed tags of which something is here. They count as compared now.
-    pub(super) fn questions_of_all(&mut self, listed: &[ListedRelease]) -> Vec<ReleaseTag> {
-        let here = self.entries.iter().filter(|(_, entry)| !entry.here.is_empty());
-        let tags = here.map(|(tag, _)| tag).filter(|tag| find(listed, tag).is_some());
-        let tags = tags.cloned().collect();
-        self.compared(tags)
-    }
-
-    fn compared(&mut self, tags: Vec<ReleaseTag>) -> Vec<ReleaseTag> {
+    /// The source is being asked for a tag, which was its turn; whether that was requested. A request that comes from now on is another one.
+    pub(super) fn begin_comparison(&mut self, tag: &ReleaseTag) -> bool {
         self.turn += 1;
-        for tag in &tags {
-            if let Some(entry) = self.entries.get_mut(tag) {
-                entry.compared = self.turn;
-            }
+        self.entries.get_mut(tag).is_some_and(|entry| {
+            entry.compared = self.turn;
+            std::mem::take(&mut entry.is_requested)
+        })
+    }
+
+    /// A request for a tag was not answered: it stands.
+    pub(super) fn request_comparison(&mut self, tag: &ReleaseTag) {
+        if let Some(entry) = self.entries.get_mut(tag) {
+            entry.is_requested = true;
         }
-        tags
     }
 
     /// Notes what the source has under a tag; whether that is news.

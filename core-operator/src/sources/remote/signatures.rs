@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crds::names::ReleaseTag;
 use planning::polling::next_poll;
-use release::source::Resolved;
+use release::source::{Resolved, SourceError};
 use release::store::Origin;
 use release::{Digest, Evidence};
 use tokio::sync::Notify;
@@ -55,15 +55,12 @@ impl RemoteFollower {
         digest: Digest,
         resolved: &Resolved,
         origin: &Origin,
-    ) -> bool {
+    ) -> Result<bool, SourceError> {
         if !lock(&self.memory).is_refused(tag, digest) {
-            return false;
+            return Ok(false);
         }
-        match origin.source.evidence(resolved).await {
-            Ok(evidence) => self.show(tag, digest, evidence, origin).await,
-            // The next poll looks again.
-            Err(_) => false,
-        }
+        let evidence = origin.source.evidence(resolved).await?;
+        Ok(self.show(tag, digest, evidence, origin).await)
     }
 
     /// Begins to look for signatures, unless that is being done; gives what is in the way.

@@ -3,15 +3,12 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::SignedDuration;
-use release::source::{
-    Content, DirectorySource, ListedRelease, RELEASES_DIRECTORY, ReleaseSource, RemoteFile, Resolved, SourceError,
-    SourceFuture,
-};
+use release::source::{Content, DirectorySource, RELEASES_DIRECTORY, RemoteFile, Resolved, SourceError, SourceFuture};
 use release::{Evidence, SUMS, SUMS_SIGNATURE};
 use tempfile::TempDir;
 use tokio::sync::RwLock;
@@ -20,7 +17,7 @@ use super::super::connect::ConnectError;
 use super::super::place::Place;
 use super::memory::Questions;
 use super::*;
-use crate::sources::tests::{pack, root, tag};
+use crate::sources::tests::{pack_as, root, tag};
 
 /// A directory that is asked as if it were far away.
 struct Faraway {
@@ -40,6 +37,12 @@ struct Faraway {
     gate: RwLock<()>,
     /// What its Secret holds.
     secret: AtomicU64,
+    /// What it wants to be told before it gives more than its list.
+    password: AtomicU64,
+    /// The release that nobody may have.
+    denied: Mutex<Option<ReleaseTag>>,
+    /// How many of the next questions for a release get no answer.
+    silence: AtomicU64,
     /// Whether its list says which files its releases have.
     tells: AtomicBool,
     /// Whether it refuses everything, and repeats what it was told in confidence.
@@ -61,6 +64,9 @@ impl Faraway {
             begun: Semaphore::new(0),
             gate: RwLock::default(),
             secret: AtomicU64::new(0),
+            password: AtomicU64::new(0),
+            denied: Mutex::default(),
+            silence: AtomicU64::new(0),
             tells: AtomicBool::new(false),
             repeats: AtomicBool::new(false),
             panics: AtomicU64::new(0),
@@ -81,10 +87,24 @@ impl Faraway {
             });
         }
         if self.repeats.load(Ordering::Relaxed) {
-            return Err(SourceError::Denied {
-                place: "faraway".to_owned(),
-                message: "no access for the canary".to_owned(),
-            });
+            return Err(denied());
+        }
+        Ok(())
+    }
+
+    /// What becomes of a question for a release.
+    fn answer_for(&self, tag: &ReleaseTag) -> Result<(), SourceError> {
+        self.answer()?;
+        let less = |count: u64| count.checked_sub(1);
+        if self
+            .silence
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+            .is_ok()
+        {
+            return Err(SourceError::Stopped);
+        }
+        if lock(&self.denied).as_ref() == Some(tag) {
+            return Err(denied());
         }
         Ok(())
     }
@@ -115,6 +135,13 @@ impl Faraway {
     }
 }
 
+fn denied() -> SourceError {
+    SourceError::Denied {
+        place: "faraway".to_owned(),
+        message: "no access for the canary".to_owned(),
+    }
+}
+
 impl ReleaseSource for Faraway {
     fn list(&self) -> SourceFuture<'_, Listed> {
         self.lists.fetch_add(1, Ordering::Relaxed);
@@ -128,7 +155,7 @@ impl ReleaseSource for Faraway {
         self.resolves.fetch_add(1, Ordering::Relaxed);
         *lock(&self.resolved_at) = Some(Instant::now());
         Box::pin(async {
-            self.answer()?;
+            self.answer_for(tag)?;
             self.resolved(tag).await
         })
     }
@@ -160,6 +187,44 @@ impl ReleaseSource for Faraway {
     }
 }
 
+/// It, as it is asked by somebody with a password.
+struct Acquainted {
+    faraway: Arc<Faraway>,
+    password: u64,
+}
+
+impl Acquainted {
+    fn is_let_in(&self) -> Result<(), SourceError> {
+        let wanted = self.faraway.password.load(Ordering::Relaxed);
+        (self.password == wanted).then_some(()).ok_or_else(denied)
+    }
+}
+
+impl ReleaseSource for Acquainted {
+    fn list(&self) -> SourceFuture<'_, Listed> {
+        self.faraway.list()
+    }
+
+    fn resolve<'a>(&'a self, tag: &'a ReleaseTag) -> SourceFuture<'a, Resolved> {
+        Box::pin(async {
+            let resolved = self.faraway.resolve(tag).await?;
+            self.is_let_in().map(|()| resolved)
+        })
+    }
+
+    fn without_secrets(&self, words: &str) -> String {
+        self.faraway.without_secrets(words)
+    }
+
+    fn evidence<'a>(&'a self, resolved: &'a Resolved) -> SourceFuture<'a, Evidence> {
+        self.faraway.evidence(resolved)
+    }
+
+    fn fetch<'a>(&'a self, file: &'a RemoteFile) -> SourceFuture<'a, Content> {
+        self.faraway.fetch(file)
+    }
+}
+
 impl Connect for Arc<Faraway> {
     fn id(&self) -> Digest {
         Digest::of(b"faraway")
@@ -175,10 +240,14 @@ impl Connect for Arc<Faraway> {
     }
 
     fn connect(&self) -> BoxFuture<'_, Result<Connection, ConnectError>> {
-        let secret = self.secret.load(Ordering::Relaxed);
+        let password = self.secret.load(Ordering::Relaxed);
+        let acquainted = Acquainted {
+            faraway: Self::clone(self),
+            password,
+        };
         let connection = Connection {
-            fingerprint: Digest::of(&secret.to_be_bytes()),
-            source: Self::clone(self) as Arc<dyn ReleaseSource>,
+            fingerprint: Digest::of(&password.to_be_bytes()),
+            source: Arc::new(acquainted),
         };
         async { Ok(connection) }.boxed()
     }
@@ -292,12 +361,16 @@ fn moved_to(opened: &Opened<Found>) -> Option<&str> {
 
 /// Puts other bytes under the tag.
 fn replace(root: &TempDir) {
+    replace_as(root, &tag());
+}
+
+fn replace_as(root: &TempDir, tag: &ReleaseTag) {
     let other = TempDir::new().unwrap();
-    pack(other.path());
-    fs::write(other.path().join(tag().to_string()).join("notes.md"), "Other bytes").unwrap();
-    let place = root.path().join(RELEASES_DIRECTORY).join(tag().to_string());
+    pack_as(other.path(), tag);
+    fs::write(other.path().join(tag.to_string()).join("notes.md"), "Other bytes").unwrap();
+    let place = root.path().join(RELEASES_DIRECTORY).join(tag.to_string());
     fs::rename(&place, root.path().join("old")).unwrap();
-    fs::rename(other.path().join(tag().to_string()), &place).unwrap();
+    fs::rename(other.path().join(tag.to_string()), &place).unwrap();
 }
 
 fn wish(interval: Duration, requested: Option<&str>) -> Wish {
@@ -588,31 +661,151 @@ async fn source_is_asked_as_often_as_the_most_impatient_stack_wants() {
     assert!((9..=10).contains(&rarely), "{rarely}");
 }
 
+/// To know what is under a tag by now it has to be downloaded. The clock runs ahead of the disk by less than that.
+const DOWNLOADED: Duration = UNWISHED.saturating_mul(20_000);
+/// Not yet half of the longest wait after a failure. The clock runs ahead of the disk by less than that.
+const SOON: Duration = UNWISHED.saturating_mul(2);
+
 #[tokio::test(start_paused = true)]
-async fn new_secret_is_used_when_the_old_one_was_refused() {
+async fn corrected_secret_is_used_by_the_next_poll_for_a_download_that_was_denied_although_the_list_is_open() {
     let (root, cache) = (root(), TempDir::new().unwrap());
     let faraway = Faraway::new(root.path());
-    faraway.is_down.store(true, Ordering::Relaxed);
+    faraway.password.store(1, Ordering::Relaxed);
     let mut process = Process::start(&faraway, cache.path());
-    process
-        .until_listing(|listing| matches!(listing, Listing::Unavailable { .. }))
-        .await;
-    let before = process.follower.connection.lock().await.as_ref().unwrap().fingerprint;
+    let has_long_wait =
+        |opened: &Opened<Found>| matches!(opened, Opened::Missing { outage: Some(outage), .. } if outage.attempts > 8);
+    process.until(None, has_long_wait).await;
+    assert!(matches!(process.follower.listing(), Listing::Known { .. }));
     faraway.secret.store(1, Ordering::Relaxed);
-    faraway.is_down.store(false, Ordering::Relaxed);
-    faraway.lists.store(0, Ordering::Relaxed);
-    process
-        .until_listing(|listing| matches!(listing, Listing::Known { .. }))
-        .await;
-    // A source that is down says nothing of its Secret: the next question is asked with the old one, and goes well here.
-    let after = process.follower.connection.lock().await.as_ref().unwrap().fingerprint;
-    assert_eq!(before, after);
-    faraway.is_down.store(true, Ordering::Relaxed);
-    process
-        .until_listing(|listing| matches!(listing, Listing::Unavailable { .. }))
-        .await;
-    let renewed = process.follower.connection.lock().await.as_ref().unwrap().fingerprint;
-    assert_ne!(before, renewed);
+    let asked = time::timeout(SOON, next_resolve(&faraway)).await;
+    asked.expect("it is asked again by the next poll");
+    process.until_here(None).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn corrected_secret_is_used_where_only_the_comparison_was_denied() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    let mut process = Process::start(&faraway, cache.path());
+    let pinned = process.until_here(None).await;
+    faraway.password.store(1, Ordering::Relaxed);
+    replace(&root);
+    process.polls(&faraway, 3).await;
+    let opened = process.follower.open(&tag(), Some(pinned), false).await;
+    assert_eq!(moved_to(&opened), None, "nobody may know");
+    faraway.secret.store(1, Ordering::Relaxed);
+    let is_moved = |opened: &Opened<Found>| moved_to(opened).is_some();
+    let moved = time::timeout(DOWNLOADED, process.until(Some(pinned), is_moved)).await;
+    moved.expect("the new Secret is used");
+}
+
+#[tokio::test(start_paused = true)]
+async fn corrected_secret_is_used_by_the_next_poll_for_signatures_that_were_denied() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    sign(&root);
+    let faraway = Faraway::new(root.path());
+    let pinned = Process::start(&faraway, cache.path()).until_here(None).await;
+    faraway.password.store(1, Ordering::Relaxed);
+    let mut process = Process::verifying(&faraway, cache.path());
+    process.follower.open(&tag(), Some(pinned), true).await;
+    // By now it is tried every quarter of an hour.
+    time::sleep(12 * UNWISHED).await;
+    next_resolve(&faraway).await;
+    faraway.secret.store(1, Ordering::Relaxed);
+    let asked = time::timeout(SOON, next_resolve(&faraway)).await;
+    asked.expect("it is asked again by the next poll");
+    process.until_signatures(Some(pinned), true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn secret_that_is_as_it_was_has_nothing_asked_for_again() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    faraway.tells.store(true, Ordering::Relaxed);
+    let mut process = Process::start(&faraway, cache.path());
+    process.until_here(None).await;
+    process.polls(&faraway, 2).await;
+    faraway.resolves.store(0, Ordering::Relaxed);
+    process.polls(&faraway, 5).await;
+    assert_eq!(faraway.resolves.load(Ordering::Relaxed), 0);
+    // Whoever may see more may see something else.
+    faraway.secret.store(1, Ordering::Relaxed);
+    faraway.password.store(1, Ordering::Relaxed);
+    next_resolve(&faraway).await;
+}
+
+/// The tag behind the usual one.
+fn neighbour() -> ReleaseTag {
+    "docker-harbor-1-34-v2".parse().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn tag_that_its_source_refuses_hides_none_of_its_neighbours() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    pack_as(&root.path().join(RELEASES_DIRECTORY), &neighbour());
+    let faraway = Faraway::new(root.path());
+    let mut process = Process::start(&faraway, cache.path());
+    process.until_here(None).await;
+    let pinned = loop {
+        if let Some(digest) = digest(&process.follower.open(&neighbour(), None, false).await) {
+            break digest;
+        }
+        process.changes.recv().await.unwrap();
+    };
+    *lock(&faraway.denied) = Some(tag());
+    replace_as(&root, &neighbour());
+    let is_told = async {
+        while moved_to(&process.follower.open(&neighbour(), Some(pinned), false).await).is_none() {
+            process.changes.recv().await.unwrap();
+        }
+    };
+    time::timeout(DOWNLOADED, is_told).await.expect("it is compared");
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_that_a_silent_source_did_not_answer_is_asked_by_the_next_poll_and_then_answered() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    // So that no poll has a reason of its own.
+    faraway.tells.store(true, Ordering::Relaxed);
+    let mut process = Process::start(&faraway, cache.path());
+    process.until_here(None).await;
+    process.polls(&faraway, 2).await;
+    faraway.silence.store(1, Ordering::Relaxed);
+    process.follower.wish("fleet/harbor", wish(UNWISHED, Some("now")));
+    next_resolve(&faraway).await;
+    next_resolve(&faraway).await;
+    assert_eq!(faraway.silence.load(Ordering::Relaxed), 0);
+    faraway.resolves.store(0, Ordering::Relaxed);
+    process.polls(&faraway, 5).await;
+    assert_eq!(faraway.resolves.load(Ordering::Relaxed), 0, "it was answered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_that_comes_while_tags_are_compared_is_answered_when_that_ends() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    let mut process = Process::verifying(&faraway, cache.path());
+    let pinned = process.until_signatures(None, false).await;
+    process.follower.refused(&tag(), pinned, "fleet");
+    let closed = faraway.gate.write().await;
+    while faraway.begun.try_acquire().is_ok_and(|begun| {
+        begun.forget();
+        true
+    }) {}
+    faraway.begun.acquire().await.unwrap().forget();
+    // The comparison waits for signatures.
+    let polls = faraway.lists.load(Ordering::Relaxed);
+    process.follower.wish("fleet/harbor", wish(UNWISHED, Some("now")));
+    process.polls(&faraway, 1).await;
+    assert!(faraway.lists.load(Ordering::Relaxed) > polls, "no list waits for it");
+    let resolves = faraway.resolves.load(Ordering::Relaxed);
+    drop(closed);
+    let opened = Instant::now();
+    while faraway.resolves.load(Ordering::Relaxed) == resolves {
+        time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(opened.elapsed() < UNWISHED / 2, "{:?}", opened.elapsed());
 }
 
 #[tokio::test]

@@ -40,15 +40,6 @@ impl Trouble {
         }
     }
 
-    pub(super) fn stopped() -> Self {
-        Self {
-            class: ErrorClass::Transient,
-            message: "the operator ends".to_owned(),
-            retry_after: None,
-            is_configuration: false,
-        }
-    }
-
     /// What is known of the source meanwhile.
     pub(super) fn listing(self, outage: Outage) -> Listing {
         let Self { message, .. } = self;

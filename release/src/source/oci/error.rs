@@ -265,6 +265,15 @@ impl OciError {
         }
     }
 
+    /// Whether nobody answered, or will for now, whatever is asked for.
+    pub fn is_silence(&self) -> bool {
+        match self {
+            Self::Request { source, .. } | Self::TokenRequest { source, .. } => source.is_silence(),
+            Self::RateLimited { .. } => true,
+            _ => false,
+        }
+    }
+
     /// How long it is of no use to try again, where that is known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
