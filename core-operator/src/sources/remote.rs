@@ -72,6 +72,8 @@ pub(crate) struct RemoteFollower {
     is_listed: Notify,
     /// The searches for signatures that may be under way.
     searches: Semaphore,
+    /// What is shown is added to what was kept.
+    showing: tokio::sync::Mutex<()>,
     /// Somebody wants the source asked now.
     asked: Notify,
     /// The source has answered: what could not be had may be there by now.
@@ -108,6 +110,7 @@ impl RemoteFollower {
             to_compare: Mutex::default(),
             is_listed: Notify::new(),
             searches: Semaphore::new(SEARCHES),
+            showing: tokio::sync::Mutex::default(),
             asked: Notify::new(),
             answered: Notify::new(),
         })

@@ -1,6 +1,8 @@
 //! What origins had to show for the releases that are here, so that they can be verified without them. Blocks; believes nothing.
 
-use super::contents::Contents;
+use std::io::{Error, ErrorKind};
+
+use super::{contents::Contents, error::StoreError};
 use crate::{Digest, Evidence, trust::MAX_WRITTEN};
 
 impl Contents {
@@ -11,15 +13,13 @@ impl Contents {
     }
 
     /// Writes down what an origin has to show for a release that is here.
-    pub(super) fn vouch(&self, release: Digest, origin: Digest, evidence: &Evidence) {
+    pub(super) fn vouch(&self, release: Digest, origin: Digest, evidence: &Evidence) -> Result<(), StoreError> {
         let Some(before) = self.evidence_counted(release) else {
-            return;
+            return Err(self.unreadable(Error::new(ErrorKind::NotFound, "the release is not there any more")));
         };
-        let written = serde_json::to_vec(evidence).map_err(std::io::Error::from);
+        let written = serde_json::to_vec(evidence).map_err(Error::from);
         let written = written.and_then(|written| self.disk.vouch(release, origin, &written));
-        if let Err(error) = written {
-            tracing::warn!(%release, %error, "unable to note the signatures of a release; a restart asks for them again");
-        }
         self.count_evidence(release, before);
+        written.map_err(|error| self.write_error(error))
     }
 }

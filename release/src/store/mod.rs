@@ -154,11 +154,10 @@ impl Store {
         self.blocking(move |contents| contents.evidence(release, origin)).await
     }
 
-    /// Notes what an origin has to show for a release that is here, so that it can be verified when the origin is away. Where that cannot be
-    /// written down, a restart has to ask for it again.
+    /// Keeps what an origin has to show for a release that is here, so that it can be verified, also when the origin is away.
     pub async fn vouch(&self, release: Digest, origin: Digest, evidence: Arc<Evidence>) -> Result<(), StoreError> {
         self.blocking(move |contents| contents.vouch(release, origin, &evidence))
-            .await
+            .await?
     }
 
     /// Says what releases need from now on, by digest: it is never evicted. Until this was called once, nothing is. Call it when all needs are

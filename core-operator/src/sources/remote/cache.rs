@@ -64,17 +64,24 @@ impl Cache {
         self.store.get().map(Store::usage)
     }
 
-    /// What an origin had to show for a release, if that is noted.
-    pub(super) async fn evidence(self: &Arc<Self>, digest: Digest, origin: Digest) -> Option<Evidence> {
-        let store = self.store().await.ok()?;
-        store.evidence(digest, origin).await.ok().flatten()
+    /// What an origin had to show for a release, if that was kept and can be read.
+    pub(super) async fn evidence(
+        self: &Arc<Self>,
+        digest: Digest,
+        origin: Digest,
+    ) -> Result<Option<Evidence>, StoreError> {
+        self.store().await?.evidence(digest, origin).await
     }
 
-    /// Notes what an origin has to show for a release. Where that is not possible, a restart asks again.
-    pub(super) async fn vouch(self: &Arc<Self>, digest: Digest, origin: Digest, evidence: &Arc<Evidence>) {
-        if let Ok(store) = self.store().await {
-            let _ = store.vouch(digest, origin, Arc::clone(evidence)).await;
-        }
+    /// Keeps what an origin has to show for a release.
+    pub(super) async fn vouch(
+        self: &Arc<Self>,
+        digest: Digest,
+        origin: Digest,
+        evidence: Evidence,
+    ) -> Result<(), StoreError> {
+        let store = self.store().await?;
+        store.vouch(digest, origin, Arc::new(evidence)).await
     }
 
     pub(super) fn doubt(&self, digest: Digest) {

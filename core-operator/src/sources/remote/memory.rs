@@ -165,27 +165,29 @@ impl Memory {
         }
     }
 
-    /// What the source has shown for a release, as far as it is known.
-    pub(super) fn shown(&self, tag: &ReleaseTag, digest: Digest) -> Option<Arc<Evidence>> {
-        let shown = self.entries.get(tag)?.shown.get(&digest)?;
-        Some(Arc::clone(&shown.evidence))
+    /// Whether the source has shown that it has nothing for a release.
+    pub(super) fn is_shown_nothing(&self, tag: &ReleaseTag, digest: Digest) -> bool {
+        let shown = self.entries.get(tag).and_then(|entry| entry.shown.get(&digest));
+        shown.is_some_and(|shown| shown.is_nothing)
     }
 
-    /// Notes what the source shows for a release, now or before the process started; gives what counts from now on, if that is news.
-    pub(super) fn show(
-        &mut self,
+    /// What counts when the source shows this, besides what was kept, if that is news.
+    pub(super) fn united(
+        &self,
         tag: &ReleaseTag,
         digest: Digest,
-        evidence: &Arc<Evidence>,
-        is_fresh: bool,
-    ) -> Option<Arc<Evidence>> {
-        let entry = self.entries.get_mut(tag)?;
-        if let Some(before) = entry.shown.get_mut(&digest) {
-            return before.add(evidence, is_fresh);
+        kept: &Evidence,
+        shown: &Evidence,
+    ) -> Option<Evidence> {
+        let before = self.entries.get(tag)?.shown.get(&digest);
+        before.unwrap_or(&Showing::default()).united(kept, shown)
+    }
+
+    /// Notes that the source has shown something for a release, or nothing, now or before the process started.
+    pub(super) fn show(&mut self, tag: &ReleaseTag, digest: Digest, is_nothing: bool, is_fresh: bool) {
+        if let Some(entry) = self.entries.get_mut(tag) {
+            entry.shown.entry(digest).or_default().note(is_nothing, is_fresh);
         }
-        let showing = Showing::new(Arc::clone(evidence), is_fresh);
-        entry.shown.insert(digest, showing);
-        Some(Arc::clone(evidence))
     }
 
     /// Notes what a namespace thinks of what was shown; whether it is a refusal of what the source may have better by now.

@@ -1,16 +1,18 @@
-//! What a source has shown for a release, and who is content with it.
+//! Whether a source has shown something for a release, and who is content with it. What it has shown is in the store alone: a release may have a
+//! megabyte of signatures, and everybody's releases are remembered.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use release::Evidence;
 use tokio::time::Instant;
 
 use super::super::is_recent;
 
-/// What a source has shown for a release.
+/// That a source has shown what it has for a release.
+#[derive(Default)]
 pub(super) struct Showing {
-    pub(super) evidence: Arc<Evidence>,
+    /// Whether that was nothing, so far.
+    pub(super) is_nothing: bool,
     /// Whether the source said so since the process started; otherwise it is what was kept.
     is_fresh: bool,
     /// What namespaces think of it: each has its own policy.
@@ -24,31 +26,24 @@ struct Opinion {
 }
 
 impl Showing {
-    pub(super) fn new(evidence: Arc<Evidence>, is_fresh: bool) -> Self {
-        Self {
-            evidence,
-            is_fresh,
-            opinions: HashMap::new(),
-        }
+    /// Notes that it has shown something, or nothing; now, or before the process started.
+    pub(super) fn note(&mut self, is_nothing: bool, is_fresh: bool) {
+        self.is_nothing = is_nothing;
+        self.is_fresh |= is_fresh;
     }
 
-    /// Adds what the source shows now, and gives all of it if that is news. A signature holds although somebody has taken it away, or it was not to
-    /// be had: what somebody is content with goes before what is new, and that before what nobody wants.
-    pub(super) fn add(&mut self, shown: &Evidence, is_fresh: bool) -> Option<Arc<Evidence>> {
-        self.is_fresh |= is_fresh;
-        if shown.is_empty() && !self.evidence.is_empty() {
+    /// Adds what the source shows now to what was kept, and gives all of it if that is news. A signature holds although somebody has taken it away, or
+    /// it was not to be had: what somebody is content with goes before what is new, and that before what nobody wants.
+    pub(super) fn united(&self, kept: &Evidence, shown: &Evidence) -> Option<Evidence> {
+        if shown.is_empty() {
             return None;
         }
         let is_of_use = self.opinions.values().any(|opinion| !opinion.is_refusal);
-        let mut united = self.evidence.united(shown);
+        let mut united = kept.united(shown);
         if !is_of_use && !united.has_all_of(shown) {
-            united = shown.united(&self.evidence);
+            united = shown.united(kept);
         }
-        if united == *self.evidence {
-            return None;
-        }
-        self.evidence = Arc::new(united);
-        Some(Arc::clone(&self.evidence))
+        (united != *kept).then_some(united)
     }
 
     /// Notes what a namespace thinks of it; whether it is a refusal of what the source may have better by now.
@@ -79,31 +74,31 @@ mod tests {
     use super::*;
 
     /// These signatures of a list of sums.
-    fn signed(signatures: impl IntoIterator<Item = usize>) -> Arc<Evidence> {
+    fn signed(signatures: impl IntoIterator<Item = usize>) -> Evidence {
         let signed = |number: usize| json!({ "of": "Sums", "proof": { "Detached": number.to_string() } });
         let signatures: Vec<Value> = signatures.into_iter().map(signed).collect();
         let evidence = json!({ "manifest": null, "sums": "c3Vtcw==", "signatures": signatures, "is_cut": false });
-        Arc::new(serde_json::from_value(evidence).unwrap())
+        serde_json::from_value(evidence).unwrap()
     }
 
     #[tokio::test]
     async fn signatures_that_nobody_wants_keep_no_new_one_out_and_one_that_somebody_wants_stays() {
         let (full, new) = (signed(0..32), signed([100]));
-        let mut showing = Showing::new(Arc::clone(&full), true);
+        let mut showing = Showing::default();
         showing.judge("refuses", true);
-        let news = showing.add(&new, true).expect("it is news");
-        assert!(news.has_all_of(&new));
-        assert_eq!(showing.add(&new, true), None, "it is known by now");
+        let kept = showing.united(&full, &new).expect("it is news");
+        assert!(kept.has_all_of(&new));
+        assert_eq!(showing.united(&kept, &new), None, "it is known by now");
         showing.judge("is content", false);
-        showing.add(&signed(200..232), true);
-        assert!(showing.evidence.has_all_of(&new));
+        let later = showing.united(&kept, &signed(200..232));
+        assert!(later.unwrap_or(kept.clone()).has_all_of(&new));
         // What is not to be had is not missed.
-        assert_eq!(showing.add(&Evidence::default(), true), None);
+        assert_eq!(showing.united(&kept, &Evidence::default()), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn namespaces_refuse_for_themselves_until_they_are_content_or_gone() {
-        let mut showing = Showing::new(signed([1]), false);
+        let mut showing = Showing::default();
         assert!(showing.judge("a", true), "the source was not asked yet");
         showing.judge("b", true);
         showing.judge("a", false);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crds::names::ReleaseTag;
 use planning::polling::next_poll;
 use release::source::{Resolved, SourceError};
-use release::store::Origin;
+use release::store::{Origin, StoreError};
 use release::{Digest, Evidence};
 use tokio::sync::Notify;
 use tracing::Instrument;
@@ -19,14 +19,13 @@ use super::{RemoteFollower, Trouble, spread};
 impl RemoteFollower {
     /// The signatures of a release that is here. Those that are not known are looked for, and the release is told of again when they are.
     pub(super) async fn signatures(self: &Arc<Self>, tag: &ReleaseTag, digest: Digest) -> Signatures {
-        let known = lock(&self.memory).shown(tag, digest);
-        if let Some(evidence) = known {
-            return Signatures::Shown(evidence);
+        if lock(&self.memory).is_shown_nothing(tag, digest) {
+            return Signatures::Shown(Arc::default());
         }
-        if let Some(kept) = self.cache.evidence(digest, self.connect.id()).await {
-            let kept = Arc::new(kept);
-            lock(&self.memory).show(tag, digest, &kept, false);
-            return Signatures::Shown(kept);
+        // Trouble with the disk is told by the search that comes next.
+        if let Ok(Some(kept)) = self.cache.evidence(digest, self.connect.id()).await {
+            lock(&self.memory).show(tag, digest, kept.is_empty(), false);
+            return Signatures::Shown(Arc::new(kept));
         }
         let message = match self.searched(tag, digest) {
             None => "its signatures are being looked for".to_owned(),
@@ -60,7 +59,8 @@ impl RemoteFollower {
             return Ok(false);
         }
         let evidence = origin.source.evidence(resolved).await?;
-        Ok(self.show(tag, digest, evidence, origin).await)
+        // What cannot be kept is looked for again by the next poll.
+        Ok(self.show(tag, digest, evidence, origin).await.unwrap_or_default())
     }
 
     /// Begins to look for signatures, unless that is being done; gives what is in the way.
@@ -110,16 +110,26 @@ impl RemoteFollower {
             // What is under the tag now says nothing of what was there when this release was pinned.
             Evidence::default()
         };
-        self.show(tag, digest, evidence, &origin).await;
+        self.show(tag, digest, evidence, &origin).await?;
         Ok(())
     }
 
-    /// Notes what the source shows; whether that is news. That it shows nothing (any more), or not all, is no reason to forget what it showed.
-    async fn show(&self, tag: &ReleaseTag, digest: Digest, evidence: Evidence, origin: &Origin) -> bool {
-        let news = lock(&self.memory).show(tag, digest, &Arc::new(evidence), true);
-        if let Some(evidence) = news.as_ref().filter(|evidence| !evidence.is_empty()) {
-            self.cache.vouch(digest, origin.id, evidence).await;
+    /// Keeps what the source shows; whether that is news. That it shows nothing (any more), or not all, is no reason to forget what it showed.
+    async fn show(
+        &self,
+        tag: &ReleaseTag,
+        digest: Digest,
+        shown: Evidence,
+        origin: &Origin,
+    ) -> Result<bool, StoreError> {
+        let _one_at_a_time = self.showing.lock().await;
+        let kept = self.cache.evidence(digest, origin.id).await?.unwrap_or_default();
+        let news = lock(&self.memory).united(tag, digest, &kept, &shown);
+        let (is_news, is_nothing) = (news.is_some(), kept.is_empty() && shown.is_empty());
+        if let Some(news) = news {
+            self.cache.vouch(digest, origin.id, news).await?;
         }
-        news.is_some()
+        lock(&self.memory).show(tag, digest, is_nothing, true);
+        Ok(is_news)
     }
 }

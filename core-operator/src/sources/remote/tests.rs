@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures::FutureExt;
@@ -937,6 +937,68 @@ async fn signatures_are_there_after_a_restart_while_the_source_is_down() {
     assert_eq!(process.until_signatures(Some(pinned), true).await, pinned);
     // Not good enough for whom it is now: what is in the way is told, and nothing is taken away.
     process.follower.refused(&tag(), pinned, "fleet");
+    process.until_signatures(Some(pinned), true).await;
+}
+
+/// The folder in which the store keeps signatures.
+fn evidence_folder(cache: &TempDir) -> PathBuf {
+    cache.path().join("evidence")
+}
+
+#[tokio::test]
+async fn signatures_are_held_by_nobody_who_does_not_look_at_them() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    sign(&root);
+    let faraway = Faraway::new(root.path());
+    let mut process = Process::verifying(&faraway, cache.path());
+    let opened = process.until(None, |opened| evidence(opened).is_some()).await;
+    let shown = Arc::downgrade(&evidence(&opened).unwrap());
+    assert!(shown.upgrade().is_some_and(|shown| !shown.is_empty()));
+    drop(opened);
+    assert!(shown.upgrade().is_none(), "it is held besides in the store");
+}
+
+#[tokio::test]
+async fn evidence_that_could_not_be_read_is_asked_for_again() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    sign(&root);
+    let faraway = Faraway::new(root.path());
+    let mut process = Process::verifying(&faraway, cache.path());
+    let pinned = process.until_signatures(None, true).await;
+    for kept in fs::read_dir(evidence_folder(&cache)).unwrap() {
+        fs::write(kept.unwrap().path(), "rot").unwrap();
+    }
+    let looks = faraway.looks.load(Ordering::Relaxed);
+    process.until_signatures(Some(pinned), true).await;
+    assert_eq!(faraway.looks.load(Ordering::Relaxed), looks + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn signatures_that_cannot_be_kept_are_looked_for_ever_more_seldom_and_that_is_told() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    sign(&root);
+    let faraway = Faraway::new(root.path());
+    let pinned = Process::start(&faraway, cache.path()).until_here(None).await;
+    fs::remove_dir_all(evidence_folder(&cache)).unwrap();
+    fs::write(evidence_folder(&cache), "").unwrap();
+    let mut process = Process::verifying(&faraway, cache.path());
+    let told = |opened: &Opened<Found>| match opened {
+        Opened::Ready { files, .. } => match &files.signatures {
+            Signatures::Awaited { message } => message.contains("unable to write below"),
+            _ => false,
+        },
+        _ => false,
+    };
+    process.until(Some(pinned), told).await;
+    let looks = faraway.looks.load(Ordering::Relaxed);
+    for _ in 0..100 {
+        time::sleep(UNWISHED).await;
+        process.follower.open(&tag(), Some(pinned), true).await;
+    }
+    let looks = faraway.looks.load(Ordering::Relaxed) - looks;
+    assert!((10..=100).contains(&looks), "{looks} times in 500 minutes");
+    fs::remove_file(evidence_folder(&cache)).unwrap();
+    fs::create_dir(evidence_folder(&cache)).unwrap();
     process.until_signatures(Some(pinned), true).await;
 }
 
