@@ -12,6 +12,7 @@ mod trouble;
 
 use std::collections::{BTreeSet, HashMap};
 use std::future::pending;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -58,6 +59,8 @@ pub(crate) struct Wish {
 pub(crate) struct RemoteFollower {
     connect: Box<dyn Connect>,
     connected: tokio::sync::Mutex<Connected>,
+    /// Something was not had from the source since its Secrets were read: they may be wrong, or others by now.
+    is_in_doubt: AtomicBool,
     cache: Arc<Cache>,
     changes: mpsc::UnboundedSender<SourceChange>,
     tasks: Tasks,
@@ -99,6 +102,7 @@ impl RemoteFollower {
         Arc::new(Self {
             connect,
             connected: tokio::sync::Mutex::default(),
+            is_in_doubt: AtomicBool::new(false),
             cache,
             changes,
             tasks,
@@ -269,6 +273,7 @@ impl RemoteFollower {
                 }
                 Err(trouble) => trouble,
             };
+            self.doubt_secrets();
             let spread = spread(&tag.to_string(), failures);
             failures = failures.saturating_add(1);
             let wait = next_poll(self.interval(), failures, trouble.retry_after, spread);
@@ -367,6 +372,7 @@ impl RemoteFollower {
                     self.is_listed.notify_one();
                 }
                 Err(trouble) => {
+                    self.doubt_secrets();
                     let now = Timestamp::now();
                     let current = Outage {
                         since: outage.map_or(now, |outage| outage.since),
@@ -385,7 +391,9 @@ impl RemoteFollower {
     }
 
     async fn ask(&self) -> Result<Listed, Trouble> {
-        self.renew().await?;
+        if self.is_in_doubt.swap(false, Ordering::Relaxed) {
+            self.renew().await?;
+        }
         let source = self.origin().await?.source;
         let listed = source.list().await;
         listed.map_err(|error| Trouble::of_source(&error, source.as_ref()))
@@ -416,8 +424,13 @@ impl RemoteFollower {
         })
     }
 
-    /// Looks at the Secrets as they are now: the list may be open to everybody, and a release that it names not, so that no answer of the
-    /// source tells that they are right.
+    /// Has the next poll read the Secrets again. Whatever failed: a list may be open to everybody and a release in it not, and who may not see
+    /// something is told by some servers that it is not there.
+    fn doubt_secrets(&self) {
+        self.is_in_doubt.store(true, Ordering::Relaxed);
+    }
+
+    /// Looks at the Secrets as they are now.
     async fn renew(&self) -> Result<(), Trouble> {
         let renewed = self.connect.connect().await;
         let mut connected = self.connected.lock().await;

@@ -34,10 +34,13 @@ impl RemoteFollower {
         for tag in tags {
             let is_requested = lock(&self.memory).begin_comparison(&tag);
             let is_silent = match self.origin().await {
-                Ok(origin) => self
-                    .compare_one(&tag, &origin)
-                    .await
-                    .is_err_and(|error| error.is_silence()),
+                Ok(origin) => {
+                    let compared = self.compare_one(&tag, &origin).await;
+                    if compared.is_err() {
+                        self.doubt_secrets();
+                    }
+                    compared.is_err_and(|error| error.is_silence())
+                }
                 Err(_) => true,
             };
             // A source that is silent is told by the next poll, after which the others have their turns before this one.

@@ -89,6 +89,7 @@ impl RemoteFollower {
                 }
                 Err(trouble) => trouble,
             };
+            self.doubt_secrets();
             let spread = spread(&format!("{tag} signatures"), failures);
             let wait = next_poll(self.interval(), failures, trouble.retry_after, spread);
             lock(&self.memory).trouble_search(&tag, trouble.message.clone());
