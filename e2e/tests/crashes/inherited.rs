@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use crds::{ClusterStackRelease, labels};
 use e2e::{
-    Journey, Point,
+    Journey, Operator, Point,
     journey::status,
     predecessor::{left_by_the_predecessor, owners},
     storm::Voyage,
 };
 use kube::{ResourceExt, api::DynamicObject};
 
-use crate::{crash_and_start_again, crash_at_some};
+use crate::{JOURNEY_DEADLINE, crash_at_some};
 
 /// Objects of the release.
 const OBJECTS: usize = 7;
@@ -32,8 +32,12 @@ async fn disturbed(journey: &mut Journey, n: usize, point: Point) -> Result<()> 
     ensure!(left.len() == OBJECTS, "{:?}", left.keys());
     let voyage = Voyage::begin(journey).await?;
     let strike = voyage.proxy.strike_at(n, point);
+    // It may write before it has read all that it watches, and from then on it is kept from reading: it need not get ready.
+    let first = Operator::start(journey.lab(), &journey.options)?;
+    let stopped = strike.wait(JOURNEY_DEADLINE).await?;
+    first.kill().await?;
+    drop(stopped);
     journey.operate().await?;
-    crash_and_start_again(journey, strike).await?;
     let ours = |release: &ClusterStackRelease| {
         status(release).ready && status(release).resources.iter().all(|row| !row.digest.is_empty())
     };
