@@ -1,4 +1,5 @@
-//! What a source is given, by Secrets or by the operator: read when the source is connected to and by the poll after something failed, never kept in a cache, never shown.
+//! What a source is given, by Secrets or by the operator: read when the source is connected to and by the poll after something failed, never kept
+//! in a cache, never shown.
 
 use crds::source::Source;
 use kube::Client;
