@@ -365,10 +365,13 @@ pub(super) fn activity(
     waiting: &[Waiting],
     ready: bool,
 ) -> Option<Finding> {
+    let approval = awaited_approval(waiting);
     let stalled = waiting.iter().find_map(|item| stall(item, objects, observed.deleting));
     if let Some((reason, message)) = stalled
         && !ready
     {
+        // Nothing else tells what else somebody may do.
+        let message = approval.map_or(message.clone(), |approval| format!("{message}; {approval}"));
         return Some(Finding::holds_because(ConditionType::Stalled, reason, message));
     }
     if observed.deleting {
@@ -383,14 +386,7 @@ pub(super) fn activity(
             deleting_message(observed, objects),
         ));
     }
-    if let Some(Waiting::PruneApproval { digest, objects }) = waiting
-        .iter()
-        .find(|item| matches!(item, Waiting::PruneApproval { .. }))
-    {
-        let message = format!(
-            "{objects} objects that left the release would be deleted, more than pruneLimit allows; to allow it set the annotation {}: {digest}",
-            crds::labels::APPROVE_PRUNE
-        );
+    if let Some(message) = approval {
         return Some(Finding::holds_because(
             ConditionType::Reconciling,
             Reason::PruneNotApproved,
@@ -398,6 +394,17 @@ pub(super) fn activity(
         ));
     }
     (!ready).then(|| Finding::holds_because(ConditionType::Reconciling, Reason::Progressing, progress(waiting)))
+}
+
+/// What somebody has to say before so many objects go.
+fn awaited_approval(waiting: &[Waiting]) -> Option<String> {
+    waiting.iter().find_map(|item| match item {
+        Waiting::PruneApproval { digest, objects } => Some(format!(
+            "{objects} objects that left the release would be deleted, more than pruneLimit allows; to allow it set the annotation {}: {digest}",
+            crds::labels::APPROVE_PRUNE
+        )),
+        _ => None,
+    })
 }
 
 fn stall(waiting: &Waiting, objects: &Objects, deleting: bool) -> Option<(Reason, String)> {

@@ -173,6 +173,12 @@ pub(super) fn failed_look(object: &ObjectObserved, now: Timestamp) -> Option<Syn
     (failure.tried == Attempt::Look).then(|| Sync::until(state, retry_at))
 }
 
+/// Whether looks at the object have failed so often that the next one is not waited for.
+pub(super) fn is_unreadable(object: &ObjectObserved) -> bool {
+    let failure = object.memory.failure.as_ref();
+    failure.is_some_and(|failure| failure.tried == Attempt::Look && failure.attempts >= TOLD_LOOKS)
+}
+
 /// When what failed may be tried again; `None` when it may be by now.
 pub(super) fn retry_at(failure: &Failure, now: Timestamp) -> Option<Timestamp> {
     let delay = SignedDuration::from_secs(retry_delay_seconds(failure.attempts));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crds::resource::Health;
 use serde::{Deserialize, Serialize};
 
-use super::object::SyncState;
+use super::object::{SyncState, is_unreadable};
 use super::objects::{Objects, moved_from};
 use super::observed::{Assets, Provider, ReleaseObserved, Rendering};
 use super::prune::{Fate, prune_digest};
@@ -105,7 +105,7 @@ pub(super) fn waiting(observed: &ReleaseObserved, objects: &Objects) -> Vec<Wait
         );
     } else {
         waiting.extend(waiting_for_inputs(observed));
-        if !objects.held.is_empty() && settled(objects) && !is_open(objects) {
+        if !objects.held.is_empty() && settled(objects) && !is_open(observed, objects) {
             let digest = prune_digest(&objects.held);
             waiting.insert(Waiting::PruneApproval {
                 digest,
@@ -156,9 +156,12 @@ fn waiting_for_health(observed: &ReleaseObserved, key: &ObjectKey) -> Option<Wai
     })
 }
 
-/// Whether how many would be deleted may still change.
-fn is_open(objects: &Objects) -> bool {
-    objects.leftovers.values().any(Fate::is_open)
+/// Whether how many would be deleted may still change soon. An object that nobody can read again and again holds no approval of the others up: an approval
+/// is of those that it names.
+fn is_open(observed: &ReleaseObserved, objects: &Objects) -> bool {
+    let is_unreadable = |key| observed.objects.get(key).is_some_and(is_unreadable);
+    let mut leftovers = objects.leftovers.iter();
+    leftovers.any(|(key, fate)| fate.is_open() && !is_unreadable(key))
 }
 
 fn settled(objects: &Objects) -> bool {

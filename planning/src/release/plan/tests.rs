@@ -374,6 +374,23 @@ fn leftovers_whose_look_fails_count_for_the_prune_limit() {
 }
 
 #[test]
+fn a_leftover_that_cannot_be_read_for_long_hides_no_approval_of_the_others() {
+    let mut observed = with_leftovers(11, 1);
+    for object in observed.objects.values_mut() {
+        object.memory.failure.as_mut().map(|failure| failure.attempts = 3);
+    }
+    for waited in [0, 3600] {
+        let later = now() + SignedDuration::from_secs(waited);
+        let readable = observed.objects.iter().filter(|(_, object)| object.memory.failure.is_none());
+        let digest = prune_digest(&readable.map(|(key, _)| key.clone()).collect());
+        let held = plan(&observed, later);
+        assert_eq!(deletions(&held), 0);
+        let conditions = format!("{:?}", held.status.conditions);
+        assert!(conditions.contains(&digest), "after {waited} s: {conditions}");
+    }
+}
+
+#[test]
 fn approved_leftovers_go_though_the_look_at_another_fails() {
     let mut observed = with_leftovers(11, 0);
     let keys = observed.objects.keys().cloned().collect();
