@@ -10,6 +10,7 @@ mod hidden;
 mod hostile;
 mod nested;
 mod provider;
+mod returning;
 mod secrets;
 mod server;
 mod shared;

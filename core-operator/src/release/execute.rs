@@ -292,6 +292,9 @@ impl Pass<'_> {
         let object = memory.objects.entry(key.clone()).or_default();
         object.read = None;
         object.failure = None;
+        // What it was like is told of an object that others delete: if the release wants this one again, it makes it anew.
+        object.verified = None;
+        object.drifted = None;
         Ok(())
     }
 }

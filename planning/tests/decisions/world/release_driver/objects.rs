@@ -200,6 +200,8 @@ impl World {
                 let Remembered { memory, .. } = self.process.objects.entry((tag.to_owned(), key.clone())).or_default();
                 memory.failure = None;
                 memory.read = None;
+                memory.verified = None;
+                memory.drifted = None;
                 Outcome::Done(())
             }
             Outcome::Crashed => Outcome::Crashed,
