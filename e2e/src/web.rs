@@ -302,21 +302,27 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct IndexServer {
     /// What was asked of it.
     pub server: WebServer,
-    releases: Arc<Mutex<BTreeMap<String, BTreeMap<String, Bytes>>>>,
+    releases: Arc<Mutex<BTreeMap<String, Published>>>,
+}
+
+/// The files of a release, and what the index says of them: found out once, because whoever asks for a file would wait for all digests of an index.
+#[derive(Debug)]
+struct Published {
+    files: BTreeMap<String, Bytes>,
+    entry: Value,
 }
 
 impl IndexServer {
     /// Starts one without releases.
     pub async fn start() -> Result<Self> {
-        let releases = Arc::<Mutex<BTreeMap<String, BTreeMap<String, Bytes>>>>::default();
+        let releases = Arc::<Mutex<BTreeMap<String, Published>>>::default();
         let shown = Arc::clone(&releases);
         let server = WebServer::start(move |request| {
             let releases = lock(&shown);
             let mut path = request.uri().path().split('/').skip(2);
             match (path.next(), path.next()) {
                 (Some("index.json"), None) => conditional(request, &[], index(&releases).to_string()),
-                (Some(tag), Some(file)) => match releases.get(tag).and_then(|files| files.get(file)) {
-                    // Whoever wants a file knows its digest, and nobody waits until a large one is digested here.
+                (Some(tag), Some(file)) => match releases.get(tag).and_then(|release| release.files.get(file)) {
                     Some(content) => answer(StatusCode::OK, &[], content.clone()),
                     None => answer(StatusCode::NOT_FOUND, &[], "no such file"),
                 },
@@ -330,8 +336,9 @@ impl IndexServer {
     /// Puts the files of a folder there and into the index, under the name of the folder.
     pub fn publish(&self, release: &Path) -> Result<()> {
         let tag = release.file_name().context("a release has a name")?;
-        let files = files_of(release)?;
-        lock(&self.releases).insert(tag.to_string_lossy().into_owned(), files);
+        let (tag, files) = (tag.to_string_lossy().into_owned(), files_of(release)?);
+        let entry = entry(&tag, &files);
+        lock(&self.releases).insert(tag, Published { files, entry });
         Ok(())
     }
 
@@ -346,13 +353,14 @@ impl IndexServer {
     }
 }
 
-fn index(releases: &BTreeMap<String, BTreeMap<String, Bytes>>) -> Value {
+fn index(releases: &BTreeMap<String, Published>) -> Value {
+    let releases: Vec<&Value> = releases.values().map(|release| &release.entry).collect();
+    json!({ "apiVersion": "index.clusterstack.x-k8s.io/v1alpha1", "releases": releases })
+}
+
+fn entry(tag: &str, files: &BTreeMap<String, Bytes>) -> Value {
     let file =
         |(name, content): (&String, &Bytes)| json!({ "name": name, "size": content.len(), "sha256": sha256(content) });
-    let releases = releases.iter().map(|(tag, files)| {
-        let files: Vec<Value> = files.iter().map(file).collect();
-        json!({ "tag": tag, "files": files })
-    });
-    let releases: Vec<Value> = releases.collect();
-    json!({ "apiVersion": "index.clusterstack.x-k8s.io/v1alpha1", "releases": releases })
+    let files: Vec<Value> = files.iter().map(file).collect();
+    json!({ "tag": tag, "files": files })
 }
