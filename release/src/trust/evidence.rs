@@ -15,7 +15,7 @@ pub(crate) const MAX_PAYLOAD: usize = 64 << 10;
 pub(crate) const MAX_SIGNATURE: usize = 4 << 10;
 /// Most bytes of all that is kept for one release.
 const MAX_BYTES: usize = 1 << 20;
-/// Most bytes of it as it is written down.
+/// Most bytes of it as it is written down: bytes in base64, texts as they are counted, and a few more around each signature.
 pub(crate) const MAX_WRITTEN: usize = 2 * MAX_BYTES;
 
 /// What a source has to show for one release: what is signed, and signatures, at most 32 of them and 1 MiB in all.
@@ -66,17 +66,23 @@ pub(crate) struct Bytes(pub(crate) Vec<u8>);
 impl Evidence {
     /// Reads what was written down; none where it is no evidence, or more than may be.
     pub(crate) fn read(written: &[u8]) -> Option<Self> {
+        if written.len() > MAX_WRITTEN {
+            return None;
+        }
         let evidence: Self = serde_json::from_slice(written).ok()?;
         (evidence.count() <= MAX_SIGNATURES && evidence.bytes() <= MAX_BYTES).then_some(evidence)
     }
 
-    /// Notes what is signed.
+    /// Notes what is signed, which no signature is of use without: the last ones make room for it.
     pub(crate) fn state(&mut self, statement: Statement, bytes: Vec<u8>) {
         let place = match statement {
             Statement::Manifest => &mut self.manifest,
             Statement::Sums => &mut self.sums,
         };
         *place = Some(Bytes(bytes));
+        while self.bytes() > MAX_BYTES && self.signatures.pop().is_some() {
+            self.is_cut = true;
+        }
     }
 
     /// Notes a signature, if there is room for it; whether there was.
@@ -178,11 +184,21 @@ impl Evidence {
 impl Proof {
     fn bytes(&self) -> usize {
         match self {
-            Self::SimpleSigning { payload, signature } => payload.0.len() + signature.len(),
-            Self::Detached(signature) => signature.len(),
+            Self::SimpleSigning { payload, signature } => payload.0.len() + written(signature),
+            Self::Detached(signature) => written(signature),
             Self::Bundle(Bytes(bytes)) => bytes.len(),
         }
     }
+}
+
+/// Bytes of a text as it is written down: strangers may fill one with what takes six times as much there.
+fn written(text: &str) -> usize {
+    let bytes = text.bytes().map(|byte| match byte {
+        b'"' | b'\\' => 2,
+        byte if byte.is_ascii_control() => 6,
+        _ => 1,
+    });
+    bytes.sum()
 }
 
 impl Serialize for Bytes {
@@ -277,5 +293,42 @@ mod tests {
         }
         assert_eq!((large.count(), large.is_cut()), (MAX_BYTES / MAX_BUNDLE_BYTES, true));
         assert!(serde_json::to_vec(&large).unwrap().len() <= MAX_WRITTEN);
+    }
+
+    /// Whether it is the same after it was written down.
+    fn is_kept(evidence: &Evidence) -> bool {
+        Evidence::read(&serde_json::to_vec(evidence).unwrap()).as_ref() == Some(evidence)
+    }
+
+    #[test]
+    fn what_is_signed_has_its_room_also_when_it_comes_after_as_many_signatures_as_fit() {
+        let mut evidence = Evidence::default();
+        for number in 0..4 {
+            assert!(evidence.add(
+                Statement::Manifest,
+                Proof::Bundle(Bytes(vec![number; MAX_BUNDLE_BYTES]))
+            ));
+        }
+        let first = evidence.signatures()[0].clone();
+        evidence.state(Statement::Manifest, b"manifest".to_vec());
+        assert!(is_kept(&evidence));
+        assert_eq!((evidence.count(), evidence.is_cut()), (3, true));
+        assert_eq!(evidence.signatures()[0], first);
+        // Also in the place of a shorter one.
+        evidence.state(Statement::Manifest, vec![0; MAX_BUNDLE_BYTES + 1]);
+        assert_eq!(evidence.count(), 2);
+        assert!(is_kept(&evidence));
+    }
+
+    #[test]
+    fn texts_that_are_longer_when_they_are_written_down_are_bounded_as_they_are_there() {
+        for stranger in ["\u{1}", "\"", "\\", "\u{7f}", "\u{fffd}", "a"] {
+            let mut kept = Evidence::default();
+            for number in 0..MAX_SIGNATURES {
+                let text = format!("{number}{}", stranger.repeat(MAX_STATEMENT / stranger.len() - 2));
+                kept = kept.united(&shown("sums", [text]));
+            }
+            assert!(is_kept(&kept), "{stranger:?}");
+        }
     }
 }

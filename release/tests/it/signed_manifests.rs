@@ -345,7 +345,7 @@ async fn release_is_verified_from_what_was_kept_when_the_registry_is_gone() {
         let kept = store.get(&resolved, &origin).await.unwrap();
         let bytes = store.usage().bytes;
         let evidence = Arc::new(source.evidence(&resolved).await.unwrap());
-        store.vouch(kept.digest, origin.id, evidence).await.unwrap();
+        store.vouch(&kept.tag, kept.digest, origin.id, evidence).await.unwrap();
         assert!(store.usage().bytes > bytes, "what is kept is counted");
         (kept.digest, store.usage().bytes)
     };
