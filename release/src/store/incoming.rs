@@ -49,7 +49,7 @@ pub(super) fn receive(contents: &Contents, resolved: &Resolved, sender: Sender) 
     let received = Incoming::begin(contents, resolved, sender).and_then(Incoming::take);
     contents.tried(received.as_ref().err());
     if matches!(received, Err(StoreError::DiskFull { .. })) {
-        contents.relieve(promised(resolved).unwrap_or_default());
+        contents.relieve(promised(resolved).unwrap_or_default(), None);
     }
     received
 }
@@ -63,7 +63,8 @@ pub(super) fn promised(resolved: &Resolved) -> Option<u64> {
 struct Incoming<'a> {
     contents: &'a Contents,
     resolved: &'a Resolved,
-    sender: Sender,
+    /// None when all has come: from then on it is the disk that takes its time, and nobody calls the source slow for that.
+    sender: Option<Sender>,
     reservation: Reservation<'a>,
     partial: Partial,
     /// What has come.
@@ -81,7 +82,7 @@ impl<'a> Incoming<'a> {
         Ok(Self {
             contents,
             resolved,
-            sender,
+            sender: Some(sender),
             reservation,
             partial,
             files: BTreeMap::new(),
@@ -200,7 +201,8 @@ impl<'a, 'b> Coming<'a, 'b> {
     fn begin(release: &'a mut Incoming<'b>, file: &'b RemoteFile) -> Result<Self, StoreError> {
         let created = release.partial.create(&file.name);
         let writer = created.map_err(|error| release.contents.write_error(error))?;
-        let asked = release.sender.wanted.blocking_send(file.clone());
+        let sender = release.sender.as_ref().ok_or(StoreError::Stopped)?;
+        let asked = sender.wanted.blocking_send(file.clone());
         asked.map_err(|_| StoreError::Stopped)?;
         Ok(Self {
             release,
@@ -214,7 +216,8 @@ impl<'a, 'b> Coming<'a, 'b> {
 
     /// Takes the next piece in.
     fn advance(&mut self) -> Result<(), StoreError> {
-        match self.release.sender.pieces.blocking_recv() {
+        let sender = self.release.sender.as_mut();
+        match sender.and_then(|sender| sender.pieces.blocking_recv()) {
             Some(Piece::Bytes(bytes)) => {
                 let more = bytes.len() as u64;
                 self.release.bound(self.file, self.writer.count() + more, more)?;
@@ -238,6 +241,9 @@ impl<'a, 'b> Coming<'a, 'b> {
         let Self {
             release, file, writer, ..
         } = self;
+        if release.files.len() + 1 == release.resolved.files().len() {
+            release.sender = None;
+        }
         let finished = disk::finish(writer);
         let (sha256, size, stamp) = finished.map_err(|error| release.contents.write_error(error))?;
         if let Some(promised) = file.size.filter(|promised| *promised != size) {
