@@ -7,6 +7,7 @@ mod directory;
 mod file;
 mod followed;
 mod keys;
+mod needs;
 mod opened;
 mod place;
 mod remote;
@@ -251,13 +252,6 @@ impl Sources {
                 follower.doubt(tag, digest);
             }
         }
-    }
-
-    /// Keeps in the store what any of these releases needs, whoever looks after it: processes may share a folder, and shards change hands.
-    pub(crate) fn keep_for(&self, releases: &[Arc<ClusterStackRelease>]) {
-        self.options
-            .cache
-            .keep(releases.iter().filter_map(|release| pinned(release)).collect());
     }
 
     /// Ends what nobody needs any more: the followers of other sources, and what they remember of other releases. The usual source stays.

@@ -164,6 +164,13 @@ impl RemoteFollower {
         lock(&self.wishes).retain(|stack, (_, since)| wishes.contains_key(stack) || is_recent(*since));
     }
 
+    /// What somebody who has pinned this, or nothing, is given in place of it.
+    pub(super) fn awaited(&self, tag: &ReleaseTag, pinned: Option<Digest>) -> Option<Digest> {
+        let memory = lock(&self.memory);
+        let is_here = pinned.is_some_and(|pinned| memory.here(tag, pinned).is_some());
+        memory.offered(tag).filter(|_| !is_here)
+    }
+
     /// Has a release read again that somebody could not read.
     pub(super) fn doubt(&self, tag: &ReleaseTag, digest: Digest) {
         if lock(&self.memory).forget(tag, digest) {

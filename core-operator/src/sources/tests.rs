@@ -58,7 +58,7 @@ fn nothing() -> Client {
     server(404, &status)
 }
 
-fn sources(root: &Path) -> (Sources, mpsc::UnboundedReceiver<SourceChange>) {
+pub(super) fn sources(root: &Path) -> (Sources, mpsc::UnboundedReceiver<SourceChange>) {
     sources_with(root, nothing())
 }
 

@@ -4,7 +4,7 @@
 //! that nothing is handed out before a look at the disk.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs,
     io::{self, ErrorKind},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -14,7 +14,7 @@ use std::{
 use crds::names::ReleaseTag;
 
 use super::{
-    StoreError,
+    Needs, StoreError,
     disk::{Disk, Partial},
     identities::Identities,
     inspection::{Inspected, Opened, Place, inspect, place, size},
@@ -214,10 +214,8 @@ impl Contents {
     fn used(&self, digest: Digest, stamps: &Stamps) {
         let now = SystemTime::now();
         let mut state = self.state();
-        let entry = state.space.entries.entry(digest).or_insert_with(|| Entry {
-            bytes: size(stamps),
-            last_used: SystemTime::UNIX_EPOCH,
-        });
+        let found = || Entry::new(size(stamps), SystemTime::UNIX_EPOCH);
+        let entry = state.space.entries.entry(digest).or_insert_with(found);
         // A clock that was put back makes the note old, not young for ever.
         let is_noted = now.duration_since(entry.last_used).is_ok_and(|age| age < TOUCHED_EVERY);
         if !is_noted {
@@ -242,53 +240,35 @@ impl Contents {
         }
     }
 
-    /// Bytes of what there is to show for a release, before that is changed; none if the release is not there.
-    pub(super) fn evidence_counted(&self, release: Digest) -> Option<u64> {
-        let is_there = self.state().space.entries.contains_key(&release);
-        is_there.then(|| self.disk.evidence_bytes(release))
-    }
-
-    /// Counts it anew after it was changed; what was evicted meanwhile leaves nothing behind.
-    pub(super) fn count_evidence(&self, release: Digest, before: u64) {
-        let after = self.disk.evidence_bytes(release);
-        let mut state = self.state();
-        if let Some(entry) = state.space.entries.get_mut(&release) {
-            entry.bytes = (entry.bytes + after).saturating_sub(before);
-        } else {
-            drop(state);
-            self.disk.forget_evidence(|gone| gone == release);
-        }
-    }
-
     /// Reads a release from the disk before it is given to anybody again.
     pub(super) fn doubt(&self, digest: Digest) {
         self.state().verified.remove(&digest);
     }
 
     /// What releases need from now on. Makes room if there is more than the bound allows.
-    pub(super) fn keep(&self, needed: BTreeSet<Digest>) -> Result<(), StoreError> {
-        self.state().space.needed = Some(needed);
+    pub(super) fn keep(&self, needs: Needs) -> Result<(), StoreError> {
+        self.state().space.needed = Some(needs);
         let _one = lock(&self.making_room);
         self.scan()?;
         loop {
-            let room = self.state().space.room(0);
+            let room = self.state().space.room(0, None);
             let Room::Evict(digest) = room else { return Ok(()) };
             self.evict(digest)?;
         }
     }
 
-    /// Evicts as much as a download needs that met a full disk, so that the next one can end.
-    pub(super) fn relieve(&self, bytes: u64) {
+    /// Evicts as much as somebody needs who met a full disk, so that the next one can end; but not the release that it was for.
+    pub(super) fn relieve(&self, bytes: u64, stays: Option<Digest>) {
         let _one = lock(&self.making_room);
         let mut relieved = 0;
         while relieved < bytes {
-            let Some((digest, entry)) = self.state().space.oldest_unneeded() else {
+            let Some((digest, entry)) = self.state().space.oldest_unneeded(stays) else {
                 return;
             };
             if self.evict(digest).is_err() {
                 return;
             }
-            relieved += entry.bytes;
+            relieved += entry.bytes();
         }
     }
 
@@ -308,9 +288,9 @@ impl Contents {
                 Ok(()) => {
                     let release = Arc::new(release.moved_to(self.disk.content(digest)));
                     self.remember_opened(&tag, digest, stamps, Ok(Arc::clone(&release)));
-                    let last_used = SystemTime::now();
+                    let entry = Entry::new(bytes, SystemTime::now());
                     let mut state = self.state();
-                    state.space.entries.insert(digest, Entry { bytes, last_used });
+                    state.space.entries.insert(digest, entry);
                     reservation.end(&mut state.space);
                     return Ok(release);
                 }
@@ -371,7 +351,7 @@ impl Contents {
     }
 
     /// Drops what is remembered of a release that is not there.
-    fn forget(&self, digest: Digest) {
+    pub(super) fn forget(&self, digest: Digest) {
         let mut state = self.state();
         state.space.entries.remove(&digest);
         state.verified.remove(&digest);
@@ -384,13 +364,21 @@ impl Contents {
         self.disk.forget_evidence(|gone| gone == digest);
     }
 
-    /// Looks again at what is there: another process may have brought, used or evicted something.
+    /// Looks again at what is there: another process may have brought, used or evicted something. One at a time, because what is found is
+    /// counted: whoever calls this makes room.
     pub(super) fn scan(&self) -> Result<(), StoreError> {
+        // What lands from now on is not among the known, and may be missing in what the disk says.
+        let known = self.state().space.entries.clone();
         let mut there = self.disk.contents().map_err(|error| self.unreadable(error))?;
-        let known: Vec<Digest> = self.state().space.entries.keys().copied().collect();
-        for digest in known {
+        for (digest, before) in known {
             match there.remove(&digest) {
-                None => self.forget(digest),
+                None => {
+                    // Or it went, came again, and was seen since.
+                    let is_as_before = self.state().space.entries.get(&digest) == Some(&before);
+                    if is_as_before {
+                        self.forget(digest);
+                    }
+                }
                 Some(used) => {
                     if let Some(entry) = self.state().space.entries.get_mut(&digest) {
                         entry.last_used = entry.last_used.max(used);
@@ -401,14 +389,15 @@ impl Contents {
         for (digest, last_used) in there {
             match place(&self.disk.content(digest)) {
                 Place::Files(stamps) => {
-                    let bytes = size(&stamps) + self.disk.evidence_bytes(digest);
-                    self.state().space.entries.insert(digest, Entry { bytes, last_used });
+                    let entry = Entry::new(size(&stamps), last_used);
+                    self.state().space.entries.entry(digest).or_insert(entry);
                 }
                 Place::Nothing => {}
                 Place::Unreadable(error) => return Err(self.unreadable(error)),
                 Place::Foreign => self.set_aside(digest, None),
             }
         }
+        self.count_evidence();
         Ok(())
     }
 

@@ -51,6 +51,14 @@ struct Workspace {
     _lock: File,
 }
 
+/// What one origin had to show for a release, as it is written down.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) origin: Digest,
+    pub(super) bytes: u64,
+    pub(super) since: SystemTime,
+}
+
 /// A release that is being written. What is dropped is removed.
 #[derive(Debug)]
 pub(super) struct Partial {
@@ -178,29 +186,50 @@ impl Disk {
         Ok(written)
     }
 
-    /// Bytes of what there is to show for a release.
-    pub(super) fn evidence_bytes(&self, release: Digest) -> u64 {
-        let paths = self.evidence_paths(|named| named == release);
-        let sizes = paths.iter().filter_map(|path| fs::metadata(path).ok());
-        sizes.map(|status| status.len()).sum()
+    /// What there is to show, by release.
+    pub(super) fn all_evidence(&self) -> BTreeMap<Digest, Vec<Written>> {
+        let mut all = BTreeMap::<_, Vec<_>>::new();
+        for (release, origin) in self.evidence_names() {
+            let status = fs::symlink_metadata(self.evidence_path(release, origin));
+            // What is gone meanwhile is not there.
+            let written = status.and_then(|status| Ok((status.len(), status.modified()?)));
+            if let Ok((bytes, since)) = written {
+                all.entry(release).or_default().push(Written { origin, bytes, since });
+            }
+        }
+        all
+    }
+
+    /// Bytes of what an origin had to show for a release.
+    pub(super) fn evidence_bytes(&self, release: Digest, origin: Digest) -> u64 {
+        let status = fs::symlink_metadata(self.evidence_path(release, origin));
+        status.map_or(0, |status| status.len())
+    }
+
+    /// Removes what an origin had to show for a release.
+    pub(super) fn withdraw(&self, release: Digest, origin: Digest) -> io::Result<()> {
+        step();
+        fs::remove_file(self.evidence_path(release, origin))
     }
 
     /// Removes what there was to show for releases that are not there any more.
     pub(super) fn forget_evidence(&self, is_gone: impl Fn(Digest) -> bool) {
-        for path in self.evidence_paths(is_gone) {
-            step();
-            // What stays is found again by the next start.
-            let _ = fs::remove_file(path);
+        for (release, origin) in self.evidence_names() {
+            if is_gone(release) {
+                // What stays is found again by the next start.
+                let _ = self.withdraw(release, origin);
+            }
         }
     }
 
-    fn evidence_paths(&self, of: impl Fn(Digest) -> bool) -> Vec<PathBuf> {
-        let directory = self.directory.join(EVIDENCE);
+    fn evidence_names(&self) -> Vec<(Digest, Digest)> {
         // Of a folder that cannot be listed nothing can be removed either.
-        let names = names(&directory).unwrap_or_default();
-        let release = |name: &str| digest_of_name(name.split('-').next()?);
-        let wanted = names.iter().filter(|name| release(name).is_some_and(&of));
-        wanted.map(|name| directory.join(name)).collect()
+        let names = names(&self.directory.join(EVIDENCE)).unwrap_or_default();
+        let digests = names.iter().filter_map(|name| {
+            let (release, origin) = name.split_once('-')?;
+            Some((digest_of_name(release)?, digest_of_name(origin)?))
+        });
+        digests.collect()
     }
 
     fn evidence_path(&self, release: Digest, origin: Digest) -> PathBuf {
@@ -211,14 +240,15 @@ impl Disk {
     /// Puts a small file, whole and synced, in the place of what was there.
     fn put(&self, place: &Path, content: &[u8]) -> io::Result<()> {
         let path = self.fresh()?;
-        step();
-        let mut file = File::create_new(&path)?;
-        step();
-        file.write_all(content)?;
-        step();
-        file.sync_all()?;
-        step();
-        fs::rename(&path, place)?;
+        let put = write_whole(&path, content).and_then(|()| {
+            step();
+            fs::rename(&path, place)
+        });
+        if put.is_err() {
+            // A disk that is full has no room for halves that nobody misses.
+            let _ = fs::remove_file(&path);
+        }
+        put?;
         step();
         place.parent().map_or(Ok(()), sync)
     }
@@ -241,12 +271,15 @@ impl Disk {
 
     fn workspace(&self) -> io::Result<PathBuf> {
         let mut workspace = self.workspace.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever tidies up may take one of them and leave the others.
+        for part in [CONTENTS, IDENTITIES, EVIDENCE].map(|part| self.directory.join(part)) {
+            if !part.is_dir() {
+                step();
+                fs::create_dir_all(part)?;
+            }
+        }
         if let Some(workspace) = workspace.as_ref().filter(|workspace| workspace.path.is_dir()) {
             return Ok(workspace.path.clone());
-        }
-        for part in [CONTENTS, IDENTITIES, EVIDENCE] {
-            step();
-            fs::create_dir_all(self.directory.join(part))?;
         }
         let created = workspace.insert(self.create_workspace()?);
         Ok(created.path.clone())
@@ -296,6 +329,16 @@ fn clean_workspace(directory: &Path, name: &str) -> io::Result<()> {
     step();
     fs::rename(&path, &dead)?;
     remove(&dead)
+}
+
+/// Writes a small file, synced.
+fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    step();
+    let mut file = File::create_new(path)?;
+    step();
+    file.write_all(content)?;
+    step();
+    file.sync_all()
 }
 
 /// Adds to a file.

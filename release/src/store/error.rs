@@ -201,6 +201,25 @@ pub enum StoreError {
         /// The directory of the store.
         path: PathBuf,
     },
+    /// The files of a release are not there any more.
+    #[error("{tag}: its files are not below {path:?} any more, the directory of --cache-dir; they are brought again")]
+    Gone {
+        /// The release.
+        tag: Box<ReleaseTag>,
+        /// The directory of the store.
+        path: PathBuf,
+    },
+    /// Signatures that would not be there when somebody looks at them.
+    #[error(
+        "{tag}: its signatures could not be read again after they were written below {path:?}; see whether somebody \
+         removes them there; it is tried again"
+    )]
+    NotKept {
+        /// The release.
+        tag: Box<ReleaseTag>,
+        /// The directory of the store.
+        path: PathBuf,
+    },
     /// The release came whole and cannot be used. It is not downloaded again until the source has another one.
     #[error("unable to use the release {tag}")]
     Refused {
@@ -241,8 +260,10 @@ impl StoreError {
             | Self::TooSlow { .. }
             | Self::TooManySlow { .. }
             | Self::WrittenOtherwise { .. }
+            | Self::NotKept { .. }
             | Self::TimedOut { .. }
             | Self::Stopped => ErrorClass::Transient,
+            Self::Gone { .. } => ErrorClass::Waiting,
             Self::TooLarge { .. } => ErrorClass::Terminal,
             Self::Fetch { source, .. } => source.class(),
             Self::Refused { source, .. } => source.class(),
@@ -262,7 +283,8 @@ impl StoreError {
             Self::Fetch { source, .. } => source.reason(),
             Self::Interrupted { .. } => "DownloadInterrupted",
             Self::TooSlow { .. } | Self::TooManySlow { .. } => "DownloadTooSlow",
-            Self::WrittenOtherwise { .. } => "StoreBroken",
+            Self::WrittenOtherwise { .. } | Self::NotKept { .. } => "StoreBroken",
+            Self::Gone { .. } => "ReleaseGone",
             Self::Refused { source, .. } => source.reason(),
             Self::TimedOut { .. } => "StoreTimedOut",
             Self::Stopped => "DownloadStopped",

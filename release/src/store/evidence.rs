@@ -1,25 +1,125 @@
-//! What origins had to show for the releases that are here, so that they can be verified without them. Blocks; believes nothing.
+//! What origins had to show for the releases that are here, so that they can be verified without them: kept, counted, and bounded. Blocks; believes
+//! nothing.
 
-use std::io::{Error, ErrorKind};
+use std::time::SystemTime;
 
-use super::{contents::Contents, error::StoreError};
+use crds::names::ReleaseTag;
+
+use super::{
+    contents::{Contents, lock},
+    disk::Written,
+    error::StoreError,
+    inspection::{Place, place, size},
+    space::Entry,
+};
 use crate::{Digest, Evidence, trust::MAX_WRITTEN};
+
+/// Of how many origins from which nobody has a release now it is still kept what they had to show for it: somebody may have it from one of them again,
+/// or has it already and that is not known yet. What somebody needs is not among them, so that nobody who names one source after the other takes
+/// anything from others.
+const SPARE: usize = 4;
 
 impl Contents {
     /// What is written down. What cannot be read, or is none, is not there: it can be asked for again.
     pub(super) fn evidence(&self, release: Digest, origin: Digest) -> Option<Evidence> {
-        let written = self.disk.evidence(release, origin, MAX_WRITTEN as u64).ok()?;
+        // One byte more than there may be is one too many.
+        let written = self.disk.evidence(release, origin, MAX_WRITTEN as u64 + 1).ok()?;
         Evidence::read(&written)
     }
 
     /// Writes down what an origin has to show for a release that is here.
-    pub(super) fn vouch(&self, release: Digest, origin: Digest, evidence: &Evidence) -> Result<(), StoreError> {
-        let Some(before) = self.evidence_counted(release) else {
-            return Err(self.unreadable(Error::new(ErrorKind::NotFound, "the release is not there any more")));
+    pub(super) fn vouch(
+        &self,
+        tag: &ReleaseTag,
+        release: Digest,
+        origin: Digest,
+        evidence: &Evidence,
+    ) -> Result<(), StoreError> {
+        self.is_here(tag, release)?;
+        let written = serde_json::to_vec(evidence).map_err(|error| self.write_error(error.into()))?;
+        let not_kept = || StoreError::NotKept {
+            tag: tag.clone().into(),
+            path: self.disk.directory().to_owned(),
         };
-        let written = serde_json::to_vec(evidence).map_err(Error::from);
-        let written = written.and_then(|written| self.disk.vouch(release, origin, &written));
-        self.count_evidence(release, before);
-        written.map_err(|error| self.write_error(error))
+        // It would take the place of what can be read.
+        Evidence::read(&written).ok_or_else(not_kept)?;
+        let bytes = written.len() as u64;
+        let more = bytes.saturating_sub(self.disk.evidence_bytes(release, origin));
+        let reservation = self.room_for(tag, release, more)?;
+        let put = self.disk.vouch(release, origin, &written);
+        {
+            let _one = lock(&self.making_room);
+            self.count_evidence();
+            reservation.end(&mut self.state().space);
+        }
+        if let Err(error) = put.map_err(|error| self.write_error(error)) {
+            if matches!(error, StoreError::DiskFull { .. }) {
+                self.relieve(bytes, Some(release));
+            }
+            return Err(error);
+        }
+        // What went meanwhile leaves nothing behind.
+        self.is_here(tag, release)?;
+        // Whoever looks for it next asks the source again if it is not there.
+        self.evidence(release, origin).map(drop).ok_or_else(not_kept)
+    }
+
+    /// Makes sure that the files of a release are here, whatever is remembered of them: somebody may have tidied up, or another process brought them.
+    fn is_here(&self, tag: &ReleaseTag, release: Digest) -> Result<(), StoreError> {
+        match place(&self.disk.content(release)) {
+            Place::Files(stamps) => {
+                let found = || Entry::new(size(&stamps), SystemTime::now());
+                self.state().space.entries.entry(release).or_insert_with(found);
+                Ok(())
+            }
+            Place::Unreadable(error) => Err(self.unreadable(error)),
+            Place::Nothing | Place::Foreign => {
+                self.forget(release);
+                Err(StoreError::Gone {
+                    tag: tag.clone().into(),
+                    path: self.disk.directory().to_owned(),
+                })
+            }
+        }
+    }
+
+    /// Counts what there is to show, and removes what of it is too much. One at a time, so that what is counted is what there is: whoever calls this
+    /// makes room.
+    pub(super) fn count_evidence(&self) {
+        let mut written = self.disk.all_evidence();
+        for (release, files) in &mut written {
+            self.remove_surplus(*release, files);
+        }
+        let mut state = self.state();
+        for (release, entry) in &mut state.space.entries {
+            let files = written.get(release).into_iter().flatten();
+            entry.evidence = files.map(|file| file.bytes).sum();
+        }
+    }
+
+    /// Removes the oldest of what nobody needs. Until it is known what is needed, all of it may be.
+    fn remove_surplus(&self, release: Digest, written: &mut Vec<Written>) {
+        if written.len() <= SPARE {
+            return;
+        }
+        let needs = self
+            .state()
+            .space
+            .needed
+            .as_ref()
+            .map(|needs| needs.get(&release).cloned());
+        let Some(origins) = needs.map(Option::unwrap_or_default) else {
+            return;
+        };
+        let spare = written.iter().filter(|file| !origins.contains(&file.origin));
+        let mut spare: Vec<_> = spare.map(|file| (file.since, file.origin)).collect();
+        spare.sort_unstable();
+        let surplus = spare.len().saturating_sub(SPARE);
+        for (_, origin) in spare.into_iter().take(surplus) {
+            // What cannot be removed is there, and counts.
+            if self.disk.withdraw(release, origin).is_ok() {
+                written.retain(|file| file.origin != origin);
+            }
+        }
     }
 }

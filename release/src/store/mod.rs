@@ -29,7 +29,7 @@ mod tests;
 mod usage;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     path::PathBuf,
     sync::{Arc, atomic::Ordering},
@@ -53,6 +53,9 @@ use crate::{
 const DEADLINE: Duration = Duration::from_mins(1);
 /// Releases held against their digest at the same time: that is work for the processor, and more at once only needs more memory.
 const CONCURRENT_READINGS: usize = 2;
+
+/// What releases need, by digest, each with the [ids](Origin::id) of the origins whose evidence counts for somebody.
+pub type Needs = BTreeMap<Digest, BTreeSet<Digest>>;
 
 /// How a store is to be.
 #[derive(Clone, Debug)]
@@ -154,16 +157,25 @@ impl Store {
         self.blocking(move |contents| contents.evidence(release, origin)).await
     }
 
-    /// Keeps what an origin has to show for a release that is here, so that it can be verified, also when the origin is away.
-    pub async fn vouch(&self, release: Digest, origin: Digest, evidence: Arc<Evidence>) -> Result<(), StoreError> {
-        self.blocking(move |contents| contents.vouch(release, origin, &evidence))
+    /// Keeps what an origin has to show for a release, so that it can be verified, also when the origin is away. What comes back without an
+    /// error is what [`Self::evidence`] gives. Of origins that nobody [needs](Self::keep) the last few are kept for each release. The error is
+    /// [`StoreError::Gone`] where the release is not here any more.
+    pub async fn vouch(
+        &self,
+        tag: &ReleaseTag,
+        release: Digest,
+        origin: Digest,
+        evidence: Arc<Evidence>,
+    ) -> Result<(), StoreError> {
+        let tag = tag.clone();
+        self.blocking(move |contents| contents.vouch(&tag, release, origin, &evidence))
             .await?
     }
 
-    /// Says what releases need from now on, by digest: it is never evicted. Until this was called once, nothing is. Call it when all needs are
-    /// known, and whenever they change.
-    pub async fn keep(&self, needed: BTreeSet<Digest>) -> Result<(), StoreError> {
-        self.blocking(move |contents| contents.keep(needed)).await?
+    /// Says what releases need from now on: it is never evicted. Until this was called once, nothing is. Call it when all needs are known, and
+    /// whenever they change.
+    pub async fn keep(&self, needs: Needs) -> Result<(), StoreError> {
+        self.blocking(move |contents| contents.keep(needs)).await?
     }
 
     /// Has a release read again and held against its digest before it is handed out again: for whoever could not read what was handed out.

@@ -7,11 +7,12 @@ use super::{
     contents::{Contents, lock},
     space::{Room, Space},
 };
+use crate::Digest;
 
 /// Room is made for so many bytes at a time.
 const STEP: u64 = 1 << 20;
 
-/// Bytes that a download has taken, or takes in its next step. Given back when it is dropped.
+/// Bytes that a download has taken, or takes in its next step, or what is to be shown for a release. Given back when it is dropped.
 #[derive(Debug)]
 pub(super) struct Reservation<'contents> {
     contents: &'contents Contents,
@@ -19,6 +20,8 @@ pub(super) struct Reservation<'contents> {
     bytes: u64,
     /// How many there will be, where the source tells.
     promised: Option<u64>,
+    /// The release that is here and that they are for: it does not make room for itself.
+    stays: Option<Digest>,
 }
 
 impl Contents {
@@ -29,6 +32,7 @@ impl Contents {
             tag: tag.clone(),
             bytes: 0,
             promised,
+            stays: None,
         };
         let _one = lock(&self.making_room);
         self.scan()?;
@@ -40,6 +44,24 @@ impl Contents {
             Room::NeedsUnknown => return Err(reservation.unknown(&state.space)),
         }
         drop(state);
+        Ok(reservation)
+    }
+
+    /// Room for so many bytes more of a release that is here.
+    pub(super) fn room_for(
+        &self,
+        tag: &ReleaseTag,
+        release: Digest,
+        bytes: u64,
+    ) -> Result<Reservation<'_>, StoreError> {
+        let mut reservation = Reservation {
+            contents: self,
+            tag: tag.clone(),
+            bytes: 0,
+            promised: Some(bytes),
+            stays: Some(release),
+        };
+        reservation.cover(bytes)?;
         Ok(reservation)
     }
 }
@@ -62,7 +84,7 @@ impl Reservation<'_> {
         loop {
             let unneeded = {
                 let mut state = self.contents.state();
-                match state.space.room(more) {
+                match state.space.room(more, self.stays) {
                     Room::Enough => {
                         state.space.reserved += more;
                         self.bytes = bytes;

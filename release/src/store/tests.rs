@@ -1,4 +1,4 @@
-//! Processes that are killed at each of their effects on the disk, one after the other.
+//! Processes that are killed at each of their effects on the disk, one after the other; and a disk that takes its time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,17 +11,21 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     thread,
+    time::{Duration, Instant},
 };
 
 use crds::names::ReleaseTag;
 use rustix::process::{Signal, getpid, kill_process};
 use tempfile::TempDir;
+use tokio::{sync::Semaphore, task, time};
 
-use super::{Origin, Store, StoreOptions};
+use super::{Needs, Origin, Store, StoreOptions};
 use crate::{
     Digest, Evidence, Release,
     pack::{self, Versioning},
-    source::{DirectorySource, RELEASES_DIRECTORY, RemoteFile, Resolved},
+    source::{
+        Content, DirectorySource, Listing, RELEASES_DIRECTORY, ReleaseSource, RemoteFile, Resolved, SourceFuture,
+    },
     trust::{Proof, Statement},
 };
 
@@ -82,7 +86,10 @@ async fn live(life: Life, root: &Path, directory: &Path) {
         let untold = files.into_iter().map(|file| RemoteFile { sha256: None, ..file });
         Resolved::new(tag(version), untold).unwrap()
     };
-    store.keep(BTreeSet::from([releases[&2].digest])).await.unwrap();
+    store
+        .keep(Needs::from([(releases[&2].digest, BTreeSet::new())]))
+        .await
+        .unwrap();
     let needs = match life {
         Life::Growth => vec![unpinned(1).await, pinned(2).await, unpinned(3).await],
         Life::Repair => vec![pinned(2).await],
@@ -90,7 +97,8 @@ async fn live(life: Life, root: &Path, directory: &Path) {
     for resolved in needs {
         let kept = store.get(&resolved, &origin).await.unwrap();
         assert!(whole(directory, None).contains(&kept.digest), "{}", kept.tag);
-        store.vouch(kept.digest, origin.id, Arc::new(shown())).await.unwrap();
+        let vouched = store.vouch(&kept.tag, kept.digest, origin.id, Arc::new(shown())).await;
+        vouched.unwrap();
     }
 }
 
@@ -241,4 +249,78 @@ async fn process_killed_at_any_write_of_a_repair_leaves_the_rest_to_the_next_one
         step += 1;
     }
     assert!(step > 20, "{step} are not all effects of this life on the disk");
+}
+
+/// A directory that keeps one file back until somebody has it go on.
+struct Gated {
+    directory: DirectorySource,
+    file: &'static str,
+    asked: Semaphore,
+    gate: Semaphore,
+}
+
+impl ReleaseSource for Gated {
+    fn list(&self) -> SourceFuture<'_, Listing> {
+        self.directory.list()
+    }
+
+    fn resolve<'a>(&'a self, tag: &'a ReleaseTag) -> SourceFuture<'a, Resolved> {
+        self.directory.resolve(tag)
+    }
+
+    fn fetch<'a>(&'a self, file: &'a RemoteFile) -> SourceFuture<'a, Content> {
+        Box::pin(async move {
+            if file.name == self.file {
+                self.asked.add_permits(1);
+                // Never closed.
+                let _ = self.gate.acquire().await;
+            }
+            self.directory.fetch(file).await
+        })
+    }
+}
+
+#[tokio::test]
+#[expect(clippy::await_holding_lock, reason = "it is the disk's side that is to wait for it")]
+async fn release_that_came_whole_is_not_too_slow_because_the_disk_is() {
+    let root = prepare();
+    let store = Store::open(StoreOptions::new(root.path().join("store"), 1 << 30))
+        .await
+        .unwrap();
+    let expected = &releases(root.path())[&1];
+    let source = Arc::new(Gated {
+        directory: DirectorySource::new(root.path()),
+        file: "clusteraddon.yaml",
+        asked: Semaphore::new(0),
+        gate: Semaphore::new(0),
+    });
+    let origin = Origin {
+        id: Digest::of(b"gated"),
+        name: "gated".to_owned(),
+        source: Arc::clone(&source) as Arc<dyn ReleaseSource>,
+    };
+    let resolved = source.resolve(&tag(1)).await.unwrap();
+    time::pause();
+    let waiting = store.clone();
+    let need = task::spawn(async move { waiting.get(&resolved, &origin).await });
+    // From its first byte on there is room for all of it, so that nobody needs this lock before the release lands.
+    source.asked.acquire().await.unwrap().forget();
+    let disk = store.contents.state();
+    source.gate.add_permits(1);
+    let landed = root.path().join("store/sha256").join(expected.digest.hex());
+    let start = Instant::now();
+    while !landed.is_dir() {
+        assert!(start.elapsed() < Duration::from_mins(1), "it does not land");
+        task::yield_now().await;
+    }
+    // What sent it has to hear that it is done.
+    for _ in 0..9 {
+        task::yield_now().await;
+    }
+    time::advance(Duration::from_mins(1) + Duration::from_secs(10)).await;
+    for _ in 0..9 {
+        task::yield_now().await;
+    }
+    drop(disk);
+    assert_eq!(need.await.unwrap().unwrap().digest, expected.digest);
 }

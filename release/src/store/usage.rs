@@ -9,7 +9,7 @@ use super::StoreError;
 /// What a store holds and does.
 #[derive(Clone, Debug)]
 pub struct Usage {
-    /// Bytes of the releases that are there.
+    /// Bytes of the releases that are there, with what there is to show for them.
     pub bytes: u64,
     /// Most bytes that releases and downloads may take together.
     pub limit: u64,

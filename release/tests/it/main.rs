@@ -59,6 +59,8 @@ mod source_contract;
 #[cfg(test)]
 mod store_downloads;
 #[cfg(test)]
+mod store_evidence;
+#[cfg(test)]
 mod store_lives;
 #[cfg(test)]
 mod store_processes;

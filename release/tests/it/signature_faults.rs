@@ -9,6 +9,7 @@ use release::{
     Digest, ErrorClass, Evidence, Release, Trust, Unverified,
     bundle::BundleError,
     source::{ReleaseSource, SourceError},
+    store::Origin,
     verify,
 };
 use serde_json::{Value, json};
@@ -19,6 +20,7 @@ use crate::{
     fixture::{TAG, chain, good_release, tag},
     oci_stub::{Content, MANIFEST, NAME, source_of},
     scripted_source::{Fault, Promise, ScriptedSource},
+    store_downloads::store,
     stub::{Asked, Reply, Stub, network},
 };
 
@@ -272,4 +274,43 @@ async fn good_signature_is_found_beside_others_that_are_damaged_or_gone() {
     let written = serde_json::to_value(&evidence).unwrap();
     assert_eq!(written["signatures"].as_array().unwrap().len(), 1);
     assert!(evidence.is_cut());
+}
+
+#[tokio::test]
+async fn as_many_signatures_as_fit_are_found_with_what_they_are_of_and_can_be_kept() {
+    let mut world = World::new();
+    let mut layers = Vec::new();
+    for number in 0..4_u8 {
+        let largest = vec![number; 256 << 10];
+        let digest = Digest::of(&largest).to_string();
+        layers.push(json!({ "mediaType": BUNDLE, "digest": digest, "size": largest.len() }));
+        world.content.blobs.insert(digest, largest);
+    }
+    let manifest = json!({ "schemaVersion": 2, "mediaType": MANIFEST, "layers": layers }).to_string();
+    let classic = format!("sha256-{}.sig", world.manifest.hex());
+    world.content.manifests.insert(classic, manifest);
+    let stub = Stub::new({
+        let content = world.content.clone();
+        move |asked| content.answer(asked)
+    })
+    .await;
+    let source = Arc::new(source_of(&stub, &network(), None));
+    let resolved = source.resolve(&tag(TAG)).await.unwrap();
+    let evidence = Arc::new(source.evidence(&resolved).await.unwrap());
+    assert!(evidence.is_cut());
+
+    let root = TempDir::new().unwrap();
+    let store = store(root.path()).await;
+    let origin = Origin {
+        id: Digest::of(b"registry"),
+        name: "registry".to_owned(),
+        source,
+    };
+    let release = store.get(&resolved, &origin).await.unwrap();
+    let vouched = store.vouch(&release.tag, release.digest, origin.id, Arc::clone(&evidence));
+    vouched.await.unwrap();
+    let kept = store.evidence(release.digest, origin.id).await.unwrap();
+    assert_eq!(kept, Some(evidence.as_ref().clone()));
+    let written = serde_json::to_value(&kept).unwrap();
+    assert_eq!(written["signatures"].as_array().unwrap().len(), 3);
 }

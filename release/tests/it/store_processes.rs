@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use release::store::{Store, StoreOptions};
+use release::store::{Needs, Store, StoreOptions};
 use tempfile::TempDir;
 
 use crate::{
@@ -114,7 +114,7 @@ async fn other_process() {
             }
             "evict" => {
                 let small = StoreOptions::new(PathBuf::from(env::var_os(DIRECTORY).unwrap()), 1);
-                Store::open(small).await.unwrap().keep(BTreeSet::new()).await.unwrap();
+                Store::open(small).await.unwrap().keep(Needs::new()).await.unwrap();
             }
             _ => panic!("{order}"),
         }
@@ -189,7 +189,7 @@ async fn release_that_another_process_evicts_is_missed_and_downloaded_again() {
     let store = store(root.path()).await;
     let source = release(1);
     let kept = store.get(&source.resolved(), &source.origin()).await.unwrap();
-    store.keep(BTreeSet::from([kept.digest])).await.unwrap();
+    store.keep(Needs::from([(kept.digest, BTreeSet::new())])).await.unwrap();
     let mut other = Other::start(root.path());
     other.does("evict 1");
     assert!(there(root.path()).is_empty());

@@ -12,7 +12,7 @@ use std::{
 
 use release::{
     Digest, ErrorClass,
-    store::{Store, StoreError, StoreOptions},
+    store::{Needs, Store, StoreError, StoreOptions},
 };
 use tempfile::TempDir;
 use tokio::task;
@@ -46,12 +46,14 @@ async fn get(store: &Store, source: &Arc<ScriptedSource>) -> Result<Digest, Stor
     Ok(store.get(&source.resolved(), &source.origin()).await?.digest)
 }
 
-fn digests<'a>(sources: impl IntoIterator<Item = &'a Arc<ScriptedSource>>) -> BTreeSet<Digest> {
-    sources.into_iter().map(|source| source.digest()).collect()
+/// As what is needed.
+fn needs<'a>(sources: impl IntoIterator<Item = &'a Arc<ScriptedSource>>) -> Needs {
+    let digests = sources.into_iter().map(|source| source.digest());
+    digests.map(|digest| (digest, BTreeSet::new())).collect()
 }
 
 fn names<'a>(sources: impl IntoIterator<Item = &'a Arc<ScriptedSource>>) -> BTreeSet<String> {
-    digests(sources).into_iter().map(|digest| digest.hex()).collect()
+    sources.into_iter().map(|source| source.digest().hex()).collect()
 }
 
 fn names_there(directory: &Path) -> BTreeSet<String> {
@@ -83,7 +85,7 @@ async fn least_recently_used_goes_also_after_a_restart_and_needed_ones_never() {
     drop(between);
 
     let after = store(root.path(), 3).await;
-    after.keep(digests([first])).await.unwrap();
+    after.keep(needs([first])).await.unwrap();
     get(&after, fourth).await.unwrap();
     assert_eq!(names_there(root.path()), names([first, second, fourth]));
     assert_eq!(after.usage().evictions, 1);
@@ -99,7 +101,7 @@ async fn release_that_cannot_fit_is_refused_before_a_byte_is_asked_for() {
     let root = TempDir::new().unwrap();
     let store = store(root.path(), 2).await;
     let kept = [release(1), release(2)];
-    store.keep(digests(&kept)).await.unwrap();
+    store.keep(needs(&kept)).await.unwrap();
     for source in &kept {
         get(&store, source).await.unwrap();
     }
@@ -112,7 +114,7 @@ async fn release_that_cannot_fit_is_refused_before_a_byte_is_asked_for() {
     assert_eq!(names_there(root.path()), names(&kept));
 
     // A need that ended makes room.
-    store.keep(digests([&kept[1]])).await.unwrap();
+    store.keep(needs([&kept[1]])).await.unwrap();
     get(&store, &third).await.unwrap();
     assert_eq!(names_there(root.path()), names([&kept[1], &third]));
 }
@@ -160,7 +162,7 @@ async fn nothing_is_evicted_before_it_is_known_what_is_needed() {
     let error = get(&store, &release(2)).await.expect_err("nobody said what is needed");
     assert!(matches!(error, StoreError::NeedsUnknown { .. }), "{error:?}");
     assert_eq!(names_there(root.path()), names([&release(1)]));
-    store.keep(BTreeSet::new()).await.unwrap();
+    store.keep(Needs::new()).await.unwrap();
     get(&store, &release(2)).await.unwrap();
     assert_eq!(names_there(root.path()), names([&release(2)]));
 }
@@ -175,7 +177,7 @@ async fn release_of_unknown_size_is_bounded_while_it_comes() {
     );
     get(&store, &small).await.unwrap();
     get(&store, &needed).await.unwrap();
-    store.keep(digests([&needed])).await.unwrap();
+    store.keep(needs([&needed])).await.unwrap();
     let error = get(&store, &large(3, 3 * MEBIBYTE, Promise::Nothing))
         .await
         .expect_err("it does not fit");
@@ -200,12 +202,12 @@ async fn bound_that_was_lowered_is_kept_as_soon_as_needs_are_known() {
     drop(before);
     let store = store(root.path(), 1).await;
     assert_eq!(names_there(root.path()), names(&all));
-    store.keep(digests([&all[2]])).await.unwrap();
+    store.keep(needs([&all[2]])).await.unwrap();
     assert_eq!(names_there(root.path()), names([&all[2]]));
     // What is needed stays, also above the bound.
     drop(store);
     let store = Store::open(StoreOptions::new(root.path().to_owned(), 1)).await.unwrap();
-    store.keep(digests([&all[2]])).await.unwrap();
+    store.keep(needs([&all[2]])).await.unwrap();
     assert_eq!(names_there(root.path()), names([&all[2]]));
 }
 
@@ -250,7 +252,7 @@ async fn on_a_disk_of_four_mebibytes() {
     // A bound above the size of the disk: the mistake that the error speaks of.
     let store = store(&directory, 100).await;
     let (first, second, third) = (release(1), release(2), large(3, 3 * MEBIBYTE, Promise::Everything));
-    store.keep(digests([&first])).await.unwrap();
+    store.keep(needs([&first])).await.unwrap();
     get(&store, &first).await.unwrap();
     get(&store, &second).await.unwrap();
     for source in [
@@ -284,7 +286,7 @@ async fn on_a_disk_of_four_mebibytes() {
         .await
         .expect_err("one MiB is needed, and three are not there");
     assert_eq!(names_there(&directory), names([&first]));
-    store.keep(BTreeSet::new()).await.unwrap();
+    store.keep(Needs::new()).await.unwrap();
     get(&store, &third)
         .await
         .expect_err("room is made by whoever does not find it");

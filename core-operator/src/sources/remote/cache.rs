@@ -1,12 +1,11 @@
 //! The store of releases, opened when it is needed for the first time: an operator of directories needs none.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use crds::names::ReleaseTag;
 use operator_kit::failure::chain;
-use release::store::{Store, StoreError, StoreOptions, Usage};
+use release::store::{Needs, Store, StoreError, StoreOptions, Usage};
 use release::{Digest, Evidence, Release};
 use tokio::sync::OnceCell;
 
@@ -26,7 +25,7 @@ pub(crate) struct Cache {
     options: CacheOptions,
     store: OnceCell<Store>,
     /// What was needed last, once that was known.
-    needed: Mutex<Option<BTreeSet<Digest>>>,
+    needed: Mutex<Option<Needs>>,
     passing_on: tokio::sync::Mutex<()>,
 }
 
@@ -76,12 +75,13 @@ impl Cache {
     /// Keeps what an origin has to show for a release.
     pub(super) async fn vouch(
         self: &Arc<Self>,
+        tag: &ReleaseTag,
         digest: Digest,
         origin: Digest,
         evidence: Evidence,
     ) -> Result<(), StoreError> {
         let store = self.store().await?;
-        store.vouch(digest, origin, Arc::new(evidence)).await
+        store.vouch(tag, digest, origin, Arc::new(evidence)).await
     }
 
     pub(super) fn doubt(&self, digest: Digest) {
@@ -91,8 +91,8 @@ impl Cache {
     }
 
     /// Says what releases need from now on. The store hears of it later: a disk that hangs keeps nobody.
-    pub(crate) fn keep(self: &Arc<Self>, needed: BTreeSet<Digest>) {
-        let differs = lock(&self.needed).replace(needed.clone()) != Some(needed);
+    pub(crate) fn keep(self: &Arc<Self>, needs: Needs) {
+        let differs = lock(&self.needed).replace(needs.clone()) != Some(needs);
         if differs {
             tokio::spawn(Arc::clone(self).pass_on());
         }

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crds::names::ReleaseTag;
+use operator_kit::failure::chain;
 use planning::polling::next_poll;
 use release::source::{Resolved, SourceError};
 use release::store::{Origin, StoreError};
@@ -59,8 +60,12 @@ impl RemoteFollower {
             return Ok(false);
         }
         let evidence = origin.source.evidence(resolved).await?;
-        // What cannot be kept is looked for again by the next poll.
-        Ok(self.show(tag, digest, evidence, origin).await.unwrap_or_default())
+        let shown = self.show(tag, digest, evidence, origin).await;
+        Ok(shown.unwrap_or_else(|error| {
+            tracing::warn!(release = %tag, error = chain(&error), "signatures that came could not be kept");
+            // What is in the way is news too.
+            true
+        }))
     }
 
     /// Begins to look for signatures, unless that is being done; gives what is in the way.
@@ -116,6 +121,7 @@ impl RemoteFollower {
     }
 
     /// Keeps what the source shows; whether that is news. That it shows nothing (any more), or not all, is no reason to forget what it showed.
+    /// Whoever is told of an error tells the release.
     async fn show(
         &self,
         tag: &ReleaseTag,
@@ -128,9 +134,21 @@ impl RemoteFollower {
         let news = lock(&self.memory).united(tag, digest, &kept, &shown);
         let (is_news, is_nothing) = (news.is_some(), kept.is_empty() && shown.is_empty());
         if let Some(news) = news {
-            self.cache.vouch(digest, origin.id, news).await?;
+            let vouched = self.cache.vouch(tag, digest, origin.id, news).await;
+            vouched.inspect_err(|error| self.miss(tag, digest, error))?;
         }
         lock(&self.memory).show(tag, digest, is_nothing, true);
         Ok(is_news)
+    }
+
+    /// Takes that signatures of a release could not be kept. Nobody says any more that it has none; and if its files are what is missing, nobody says
+    /// that they are here, so that they are brought again.
+    fn miss(&self, tag: &ReleaseTag, digest: Digest, error: &StoreError) {
+        let mut memory = lock(&self.memory);
+        memory.doubt_nothing(tag, digest);
+        if matches!(error, StoreError::Gone { .. }) {
+            memory.forget(tag, digest);
+            self.cache.doubt(digest);
+        }
     }
 }

@@ -1,0 +1,236 @@
+//! What the store keeps of signatures: for what is here only, only what can be read again, and no more than there may be.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    sync::Arc,
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use release::{
+    Digest, ErrorClass, Evidence, Release,
+    store::{Needs, Store, StoreError, StoreOptions},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+use crate::{
+    fixture::TAG,
+    scripted_source::{Promise, ScriptedSource},
+    store_downloads::{store, there, unfinished},
+};
+
+const OTHER: &str = "docker-harbor-1-34-v2";
+
+fn id(name: impl ToString) -> Digest {
+    Digest::of(name.to_string().as_bytes())
+}
+
+/// A list of sums and its signature, which need not be good here.
+fn evidence(signature: &str) -> Arc<Evidence> {
+    let signature = json!({ "of": "Sums", "proof": { "Detached": signature } });
+    of(&json!({ "manifest": null, "sums": "c3Vtcw==", "signatures": [signature], "is_cut": false }))
+}
+
+fn of(written: &Value) -> Arc<Evidence> {
+    Arc::new(serde_json::from_value(written.clone()).unwrap())
+}
+
+/// As it is written down of so many bytes in all.
+fn evidence_of(bytes: usize) -> Arc<Evidence> {
+    let written = |filling: usize| serde_json::to_vec(&evidence(&"A".repeat(filling))).unwrap().len();
+    evidence(&"A".repeat(bytes - written(0)))
+}
+
+/// A bundle as large as one may be, and more of them than have room beside what they are of.
+fn too_much() -> Arc<Evidence> {
+    let signature =
+        |number: u8| json!({ "of": "Manifest", "proof": { "Bundle": STANDARD.encode(vec![number; 256 << 10]) } });
+    let signatures: Vec<_> = (0..4).map(signature).collect();
+    of(&json!({ "manifest": "e30=", "sums": null, "signatures": signatures, "is_cut": false }))
+}
+
+async fn vouch(store: &Store, release: &Release, origin: Digest, shown: Arc<Evidence>) -> Result<(), StoreError> {
+    store.vouch(&release.tag, release.digest, origin, shown).await
+}
+
+async fn get(store: &Store, source: &Arc<ScriptedSource>) -> Arc<Release> {
+    store.get(&source.resolved(), &source.origin()).await.unwrap()
+}
+
+/// Bytes of what there is to show, by the names of the files.
+fn kept(directory: &Path) -> BTreeMap<String, u64> {
+    let entries = fs::read_dir(directory.join("evidence")).unwrap();
+    let sizes = entries.map(|entry| {
+        let entry = entry.unwrap();
+        (
+            entry.file_name().to_string_lossy().into_owned(),
+            entry.metadata().unwrap().len(),
+        )
+    });
+    sizes.collect()
+}
+
+/// Bytes of everything that counts.
+fn bytes(directory: &Path) -> u64 {
+    let releases = there(directory).into_values().flat_map(BTreeMap::into_values);
+    let files: u64 = releases.map(|content| content.len() as u64).sum();
+    files + kept(directory).into_values().sum::<u64>()
+}
+
+#[tokio::test]
+async fn signatures_of_a_release_that_is_gone_are_not_kept_and_that_is_told() {
+    let root = TempDir::new().unwrap();
+    let store = store(root.path()).await;
+    let release = get(&store, &ScriptedSource::new(Promise::Everything)).await;
+    fs::remove_dir_all(root.path().join("sha256").join(release.digest.hex())).unwrap();
+    let error = vouch(&store, &release, id("origin"), evidence("AAAA"))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, StoreError::Gone { .. }), "{error:?}");
+    assert_eq!(error.class(), ErrorClass::Waiting);
+    assert!(error.to_string().starts_with(&format!("{TAG}: ")), "{error}");
+    assert_eq!(kept(root.path()), BTreeMap::new());
+    assert_eq!((store.usage().releases, store.usage().bytes), (0, 0));
+}
+
+#[tokio::test]
+async fn signatures_of_what_another_process_brought_are_kept_and_counted() {
+    let root = TempDir::new().unwrap();
+    let (ours, theirs) = (store(root.path()).await, store(root.path()).await);
+    let release = get(&theirs, &ScriptedSource::new(Promise::Everything)).await;
+    vouch(&ours, &release, id("origin"), evidence("AAAA")).await.unwrap();
+    let kept = ours.evidence(release.digest, id("origin")).await.unwrap();
+    assert_eq!(kept, Some(evidence("AAAA").as_ref().clone()));
+    assert_eq!((ours.usage().releases, ours.usage().bytes), (1, bytes(root.path())));
+}
+
+#[tokio::test]
+async fn what_could_not_be_read_again_takes_not_the_place_of_what_can() {
+    let root = TempDir::new().unwrap();
+    let store = store(root.path()).await;
+    let release = get(&store, &ScriptedSource::new(Promise::Everything)).await;
+    vouch(&store, &release, id("origin"), evidence("AAAA")).await.unwrap();
+    let error = vouch(&store, &release, id("origin"), too_much()).await.unwrap_err();
+    assert!(matches!(error, StoreError::NotKept { .. }), "{error:?}");
+    let kept = store.evidence(release.digest, id("origin")).await.unwrap();
+    assert_eq!(kept, Some(evidence("AAAA").as_ref().clone()));
+}
+
+#[tokio::test]
+async fn who_names_one_source_after_the_other_fills_no_disk_and_takes_no_signature_from_others() {
+    let root = TempDir::new().unwrap();
+    let store = store(root.path()).await;
+    let release = get(&store, &ScriptedSource::new(Promise::Everything)).await;
+    let others = [id("theirs"), id("also theirs")];
+    store
+        .keep(Needs::from([(release.digest, BTreeSet::from(others))]))
+        .await
+        .unwrap();
+    for other in others {
+        vouch(&store, &release, other, evidence("AAAA")).await.unwrap();
+    }
+    for number in 0..50 {
+        vouch(&store, &release, id(number), evidence("BBBB")).await.unwrap();
+        let is_kept = store.evidence(release.digest, id(number)).await.unwrap().is_some();
+        assert!(is_kept, "the last one is always there: {number}");
+        assert!(kept(root.path()).len() <= others.len() + 4, "{:?}", kept(root.path()));
+    }
+    for other in others {
+        let kept = store.evidence(release.digest, other).await.unwrap();
+        assert_eq!(kept, Some(evidence("AAAA").as_ref().clone()));
+    }
+    assert_eq!(store.usage().bytes, bytes(root.path()));
+}
+
+#[tokio::test]
+async fn what_came_before_needs_were_known_is_bounded_when_they_are() {
+    let root = TempDir::new().unwrap();
+    let store = store(root.path()).await;
+    let release = get(&store, &ScriptedSource::new(Promise::Everything)).await;
+    for number in 0..20 {
+        vouch(&store, &release, id(number), evidence("AAAA")).await.unwrap();
+    }
+    assert_eq!(kept(root.path()).len(), 20, "each of them may be needed");
+    let first = BTreeSet::from([id(0)]);
+    store.keep(Needs::from([(release.digest, first)])).await.unwrap();
+    assert_eq!(kept(root.path()).len(), 5);
+    assert!(store.evidence(release.digest, id(0)).await.unwrap().is_some());
+    assert_eq!(store.usage().bytes, bytes(root.path()));
+}
+
+#[tokio::test]
+async fn signatures_that_come_at_once_are_counted_once() {
+    let root = TempDir::new().unwrap();
+    let store = store(root.path()).await;
+    let release = get(&store, &ScriptedSource::new(Promise::Everything)).await;
+    for round in 0..20_usize {
+        let mut all = JoinSet::new();
+        for origin in 0..4 {
+            let (store, release) = (store.clone(), Arc::clone(&release));
+            let shown = evidence(&"A".repeat(100 * (1 + (round + origin) % 4)));
+            all.spawn(async move { vouch(&store, &release, id(origin), shown).await });
+        }
+        while let Some(vouched) = all.join_next().await {
+            vouched.unwrap().unwrap();
+        }
+        assert_eq!(store.usage().bytes, bytes(root.path()), "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn signatures_take_room_as_releases_do_and_evict_what_nobody_needs_but_not_their_own_release() {
+    let root = TempDir::new().unwrap();
+    let [source, unneeded] = [TAG, OTHER].map(|text| ScriptedSource::of(text, Promise::Everything));
+    unneeded.put("images.bin", &[1; 4096]);
+    let limit = source.size() + unneeded.size();
+    let store = Store::open(StoreOptions::new(root.path().to_owned(), limit))
+        .await
+        .unwrap();
+    store.keep(Needs::new()).await.unwrap();
+    // The one that is used longest ago goes first, if it may.
+    let release = get(&store, &source).await;
+    get(&store, &unneeded).await;
+    let fits = usize::try_from(unneeded.size()).unwrap();
+    vouch(&store, &release, id("origin"), evidence_of(fits)).await.unwrap();
+    assert_eq!(
+        there(root.path()).into_keys().collect::<Vec<_>>(),
+        [release.digest.hex()]
+    );
+    assert_eq!((store.usage().bytes, store.usage().evictions), (limit, 1));
+    // In the place of what is there as much has room as before, and no more.
+    vouch(&store, &release, id("origin"), evidence_of(fits)).await.unwrap();
+    for (origin, size) in [(id("origin"), fits + 1), (id("other"), 200)] {
+        let error = vouch(&store, &release, origin, evidence_of(size)).await.unwrap_err();
+        assert!(matches!(error, StoreError::NoRoom { .. }), "{error:?}");
+        assert!(error.to_string().ends_with("raise --cache-max-bytes"), "{error}");
+    }
+    let kept = store.evidence(release.digest, id("origin")).await.unwrap();
+    assert_eq!(kept, Some(evidence_of(fits).as_ref().clone()));
+    assert_eq!(store.usage().bytes, limit);
+    assert!(unfinished(root.path()).is_empty());
+}
+
+#[tokio::test]
+async fn any_part_of_the_folder_may_be_removed_while_it_is_used() {
+    for part in ["sha256", "identities", "evidence", ""] {
+        let root = TempDir::new().unwrap();
+        let directory = root.path().join("store");
+        let store = store(&directory).await;
+        let source = ScriptedSource::new(Promise::Nothing);
+        let release = get(&store, &source).await;
+        vouch(&store, &release, id("origin"), evidence("AAAA")).await.unwrap();
+        fs::remove_dir_all(directory.join(part)).unwrap();
+        let again = get(&store, &source).await;
+        vouch(&store, &again, id("origin"), evidence("BBBB")).await.unwrap();
+        assert_eq!(
+            there(&directory).into_keys().collect::<Vec<_>>(),
+            [release.digest.hex()]
+        );
+        let kept = store.evidence(release.digest, id("origin")).await.unwrap();
+        assert_eq!(kept, Some(evidence("BBBB").as_ref().clone()), "{part}");
+        assert_eq!(store.usage().bytes, bytes(&directory), "{part}");
+    }
+}
