@@ -3,10 +3,10 @@
 use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::Time};
 use kube::{CustomResource, core::Rule};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    conditions::{Condition, known_time},
+    conditions::{Condition, known_time, known_time_or_none},
     resource::Resource,
     schema::atomic_object_reference,
 };
@@ -130,11 +130,6 @@ pub struct HookProgress {
         deserialize_with = "known_time_or_none"
     )]
     pub deadline: Option<Time>,
-}
-
-fn known_time_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::Error> {
-    let text = Option::<String>::deserialize(deserializer)?;
-    Ok(text.and_then(|text| text.parse().ok()).map(Time))
 }
 
 /// How far one stage is.

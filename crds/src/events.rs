@@ -26,6 +26,20 @@ pub enum Happening {
     ObjectsLeftAlone,
     /// The provider's object could not be taken under control.
     ProviderNotControlled,
+    /// A record of an image was made in a cloud.
+    ImageCreated,
+    /// An image was found to be what it must be.
+    ImageVerified,
+    /// An image, or the record of a failed attempt, was deleted from a cloud.
+    ImageDiscarded,
+    /// An image of somebody else is used.
+    ImageAdopted,
+    /// An object went without its image.
+    ImageLeftBehind,
+    /// A cloud has an image of ours that no object is for.
+    OrphanFound,
+    /// Such an image was deleted.
+    OrphanDeleted,
 }
 
 /// The reason of an event: what took place, or why a condition is as it is. There are no others, so that the reference explains each.

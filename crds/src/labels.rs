@@ -30,6 +30,15 @@ pub const SOURCE: &str = "clusterstack.x-k8s.io/source";
 pub const DIGEST: &str = "clusterstack.x-k8s.io/digest";
 /// Annotation on a provider's release object: digest of all that was applied to it, so that what is no longer wanted is found and taken away.
 pub const APPLIED_DIGEST: &str = "clusterstack.x-k8s.io/applied-digest";
+/// Annotation on an object of an image: which installation the image in the cloud belongs to. Written before anything is made there; it moves along with
+/// the object to another management cluster, so that the image is still known as ours.
+pub const IMAGE_OWNER: &str = "clusterstack.x-k8s.io/image-owner";
+/// Annotation on an object of an image, by which a user has it use the image of the cloud with this id.
+pub const ADOPT_IMAGE: &str = "clusterstack.x-k8s.io/adopt-image";
+/// Label on the Jobs that do the work for an image, and on their Pods: which object it is for.
+pub const JOB_OF: &str = "clusterstack.x-k8s.io/image";
+/// Annotation on the Pods of such Jobs: what they are to do.
+pub const PLAN: &str = "clusterstack.x-k8s.io/plan";
 /// Annotation on the Lease that replicas which share shards hold together: the list of them.
 pub const MEMBERS: &str = "clusterstack.x-k8s.io/members";
 /// Annotation of the Go operator on a `ClusterAddon`: `created` or `upgraded`, written once.
@@ -43,6 +52,8 @@ pub const WATCH_FILTER: &str = "cluster.x-k8s.io/watch-filter";
 pub const PROVIDER: &str = "cluster.x-k8s.io/provider";
 /// The value of [`PROVIDER`] on our CRDs; that of the Go operator, which `clusterctl` may have installed.
 pub const PROVIDER_CLUSTER_STACK_OPERATOR: &str = "cluster-stack-operator";
+/// Label on the CRDs of a provider of node images: which of their versions speak our contract v1alpha1.
+pub const CONTRACT_V1ALPHA1: &str = "clusterstack.x-k8s.io/v1alpha1";
 /// Label on CRDs: which of their versions speak the contract v1beta1 of Cluster API.
 pub const CONTRACT_V1BETA1: &str = "cluster.x-k8s.io/v1beta1";
 /// Label by which `clusterctl` finds CRDs.
@@ -61,11 +72,17 @@ pub const RESOURCE_POLICY_KEEP: &str = "keep";
 pub const RELEASE_FINALIZER: &str = "clusterstackrelease.clusterstack.x-k8s.io";
 /// Finalizer of `ClusterAddon`.
 pub const ADDON_FINALIZER: &str = "clusteraddon.clusterstack.x-k8s.io";
+/// Finalizer of a provider's release objects, whichever provider's.
+pub const PROVIDER_RELEASE_FINALIZER: &str = "providerrelease.infrastructure.clusterstack.x-k8s.io";
+/// Finalizer of a provider's image objects, whichever provider's.
+pub const NODE_IMAGE_FINALIZER: &str = "nodeimagerelease.infrastructure.clusterstack.x-k8s.io";
 
 /// Field manager of everything we apply.
 pub const FIELD_MANAGER: &str = "stackwright";
 /// Field manager of the status of our own objects.
 pub const STATUS_FIELD_MANAGER: &str = "stackwright-status";
+/// Field manager of `status.transfer` of an image object, which whoever transfers the image writes while it does.
+pub const PROGRESS_FIELD_MANAGER: &str = "stackwright-progress";
 /// Field manager under which the Go operator applied objects.
 pub const PREDECESSOR_FIELD_MANAGER: &str = "kubectl";
 /// Field manager under which the Go operator wrote its own objects and their status.

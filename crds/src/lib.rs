@@ -14,6 +14,7 @@ pub mod manifests;
 pub mod names;
 pub mod object_name;
 pub mod policy;
+pub mod providers;
 pub mod redaction;
 pub mod release_files;
 pub mod resource;

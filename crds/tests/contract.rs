@@ -1,12 +1,10 @@
 //! The generated CRDs against the contract, field by field: what an object of the Go operator may say, and what its users see.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+mod schema;
 
-use crds::manifests::custom_resource_definitions;
 use serde_json::{Value, json};
 
-/// `(path below the schema, what is written about it)`. A path ends in `[]` where the items of a list are meant.
-type Table<'table> = &'table [(&'table str, Value)];
+use schema::{columns, crd, fields, holds, is_bounded, is_described, required};
 
 #[test]
 fn cluster_stack_has_every_field_of_the_contract() {
@@ -279,16 +277,7 @@ fn columns_stand_in_the_order_of_the_contract() {
         ("clusterstackreleases", &release[..]),
         ("clusteraddons", &addon[..]),
     ] {
-        let crd = crd(plural);
-        let columns = crd["spec"]["versions"][0]["additionalPrinterColumns"]
-            .as_array()
-            .expect("columns")
-            .clone();
-        let columns: Vec<(&str, &str, &str)> = columns
-            .iter()
-            .map(|column| (text(&column["name"]), text(&column["type"]), text(&column["jsonPath"])))
-            .collect();
-        assert_eq!(columns, expected, "{plural}");
+        assert_eq!(columns(plural), expected, "{plural}");
     }
 }
 
@@ -329,103 +318,18 @@ fn kinds_are_named_labelled_and_served_as_the_contract_says() {
 #[test]
 fn every_field_is_described_and_none_is_nullable() {
     for plural in ["clusterstacks", "clusterstackreleases", "clusteraddons"] {
-        let mut fields = BTreeMap::new();
-        collect(
-            &crd(plural)["spec"]["versions"][0]["schema"]["openAPIV3Schema"],
-            "",
-            &mut fields,
+        assert!(
+            fields(plural).len() > 30,
+            "{plural} has only {} fields",
+            fields(plural).len()
         );
-        assert!(fields.len() > 30, "{plural} has only {} fields", fields.len());
-        for (path, field) in fields {
-            assert!(
-                field["description"]
-                    .as_str()
-                    .is_some_and(|words| words.ends_with('.') || words.contains("http")),
-                "{plural}{path}"
-            );
-            assert_eq!(field["nullable"], Value::Null, "{plural}{path}");
-        }
+        is_described(plural);
     }
 }
 
-/// The API server refuses rules whose cost it cannot bound.
 #[test]
 fn every_text_and_list_under_a_rule_is_bounded() {
     for plural in ["clusterstacks", "clusterstackreleases", "clusteraddons"] {
-        let mut fields = BTreeMap::new();
-        collect(
-            &crd(plural)["spec"]["versions"][0]["schema"]["openAPIV3Schema"],
-            "",
-            &mut fields,
-        );
-        for (path, field) in fields {
-            let rules = field["x-kubernetes-validations"].as_array().map_or(0, Vec::len)
-                + field["items"]["x-kubernetes-validations"]
-                    .as_array()
-                    .map_or(0, Vec::len);
-            if rules == 0 {
-                continue;
-            }
-            match field["type"].as_str() {
-                Some("string") => assert!(field["maxLength"].is_number(), "{plural}{path}"),
-                Some("array") => {
-                    assert!(field["maxItems"].is_number(), "{plural}{path}");
-                    assert!(field["items"]["maxLength"].is_number(), "{plural}{path}");
-                }
-                _ => {}
-            }
-        }
+        is_bounded(plural);
     }
-}
-
-fn collect(schema: &Value, path: &str, fields: &mut BTreeMap<String, Value>) {
-    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        let path = format!("{path}.{name}");
-        collect(property, &path, fields);
-        collect(&property["items"], &format!("{path}[]"), fields);
-        fields.insert(path, property.clone());
-    }
-}
-
-fn holds(plural: &str, table: Table<'_>) {
-    for (path, expected) in table {
-        let field = field(plural, path);
-        for (key, value) in expected.as_object().expect("a table of objects") {
-            assert_eq!(&field[key], value, "{plural} {path}: {key}");
-        }
-    }
-}
-
-fn required(plural: &str, path: &str) -> Vec<String> {
-    serde_json::from_value(field(plural, path)["required"].clone()).unwrap_or_default()
-}
-
-fn field(plural: &str, path: &str) -> Value {
-    let (path, rule) = match path.split_once(".x-kubernetes-validations.") {
-        Some((path, rule)) => (path, Some(rule.parse::<usize>().expect("a number"))),
-        None => (path, None),
-    };
-    let mut schema = crd(plural)["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone();
-    for part in path.split('.') {
-        let name = part.trim_end_matches("[]");
-        schema = schema["properties"][name].clone();
-        assert!(schema.is_object(), "{plural} has no {path}");
-        if part.ends_with("[]") {
-            schema = schema["items"].clone();
-        }
-    }
-    rule.map_or(schema.clone(), |rule| schema["x-kubernetes-validations"][rule].clone())
-}
-
-fn crd(plural: &str) -> &'static Value {
-    static CRDS: LazyLock<Value> =
-        LazyLock::new(|| serde_json::to_value(custom_resource_definitions()).expect("CRDs are JSON"));
-    let crds = CRDS.as_array().expect("three of them");
-    crds.iter()
-        .find(|crd| crd["spec"]["names"]["plural"] == plural)
-        .expect("one of ours")
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().expect("a string")
 }

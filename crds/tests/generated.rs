@@ -1,4 +1,4 @@
-//! The files in `crds/yaml`, `crds/webhooks` and `crds/cert-manager` are what `crds::manifests` makes.
+//! The files in `crds/yaml`, `crds/providers`, `crds/webhooks` and `crds/cert-manager` are what `crds::manifests` makes.
 
 use std::{env, fs, path::PathBuf};
 
@@ -30,7 +30,7 @@ fn committed_manifests_are_the_generated_ones() {
 #[test]
 fn no_committed_manifest_is_left_over() {
     let generated: Vec<String> = manifests().into_iter().map(|(name, _)| name).collect();
-    for folder in ["yaml", "webhooks", "cert-manager"] {
+    for folder in Part::iter().map(folder) {
         for entry in fs::read_dir(directory().join(folder)).expect("the folder is there") {
             let name = entry
                 .expect("the folder can be read")
@@ -148,15 +148,25 @@ fn directory() -> PathBuf {
 /// By path in the folder of the crate.
 fn manifests() -> Vec<(String, String)> {
     let files = Part::iter().flat_map(|part| {
-        let folder = match part {
-            Part::Definitions | Part::Roles => "yaml",
-            Part::Webhooks => "webhooks",
-            Part::Certificates => "cert-manager",
-        };
         let files = part.files(NAMESPACE).expect("manifests can be written").into_iter();
-        files.map(move |(name, text)| (format!("{folder}/{name}.yaml"), format!("{HEADER}{text}")))
+        files.map(move |(name, text)| {
+            let folder = folder(part);
+            (format!("{folder}/{name}.yaml"), format!("{HEADER}{text}"))
+        })
     });
     files.collect()
+}
+
+/// Where its files are, seen from the folder of the crate. `kubectl apply -f` of one folder installs what is of use together.
+fn folder(part: Part) -> &'static str {
+    match part {
+        Part::Definitions | Part::Roles => "yaml",
+        Part::Webhooks => "webhooks",
+        Part::Certificates => "cert-manager",
+        Part::OpenStack => "providers/openstack",
+        Part::FileStore => "providers/filestore",
+        Part::Docker => "providers/docker",
+    }
 }
 
 const HEADER: &str = "# Generated from the crate crds; do not edit.\n";

@@ -3,7 +3,14 @@
 use std::{env, fs, io::Write, path::PathBuf};
 
 use crds::{
-    ClusterAddon, ClusterStack, ClusterStackRelease, cluster_stack::ReleasePhase, conditions::Severity,
+    ClusterAddon, ClusterStack, ClusterStackRelease,
+    cluster_stack::ReleasePhase,
+    conditions::Severity,
+    providers::{
+        docker::{DockerClusterStackRelease, DockerClusterStackReleaseTemplate, DockerNodeImageRelease},
+        filestore::{FileStoreClusterStackRelease, FileStoreClusterStackReleaseTemplate, FileStoreNodeImageRelease},
+        openstack::{OpenStackClusterStackRelease, OpenStackClusterStackReleaseTemplate, OpenStackNodeImageRelease},
+    },
     resource::SyncStatus,
 };
 use jiff::Timestamp;
@@ -153,6 +160,15 @@ fn read(object: &Value) -> Result<Value, serde_json::Error> {
         Some("ClusterStack") => through::<ClusterStack>(object),
         Some("ClusterStackRelease") => through::<ClusterStackRelease>(object),
         Some("ClusterAddon") => through::<ClusterAddon>(object),
+        Some("OpenStackClusterStackRelease") => through::<OpenStackClusterStackRelease>(object),
+        Some("OpenStackClusterStackReleaseTemplate") => through::<OpenStackClusterStackReleaseTemplate>(object),
+        Some("OpenStackNodeImageRelease") => through::<OpenStackNodeImageRelease>(object),
+        Some("FileStoreClusterStackRelease") => through::<FileStoreClusterStackRelease>(object),
+        Some("FileStoreClusterStackReleaseTemplate") => through::<FileStoreClusterStackReleaseTemplate>(object),
+        Some("FileStoreNodeImageRelease") => through::<FileStoreNodeImageRelease>(object),
+        Some("DockerClusterStackRelease") => through::<DockerClusterStackRelease>(object),
+        Some("DockerClusterStackReleaseTemplate") => through::<DockerClusterStackReleaseTemplate>(object),
+        Some("DockerNodeImageRelease") => through::<DockerNodeImageRelease>(object),
         kind => Err(serde::de::Error::custom(format!("{kind:?} is none of ours"))),
     }
 }

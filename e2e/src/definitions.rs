@@ -10,6 +10,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use crds::{
+    manifests::{custom_resource_definitions, provider_definitions},
+    providers::DEFINITIONS,
+};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
@@ -45,11 +49,12 @@ pub fn all(lab: &Lab) -> Result<Vec<Value>> {
     Ok([ours()?, foreign(lab)?].concat())
 }
 
-/// Our own.
+/// Our own, with those of our providers.
 pub fn ours() -> Result<Vec<Value>> {
-    let definitions = crds::manifests::custom_resource_definitions();
+    let of_providers = DEFINITIONS.map(|definition| provider_definitions(definition.provider));
+    let definitions = custom_resource_definitions().into_iter();
     definitions
-        .iter()
+        .chain(of_providers.into_iter().flatten())
         .map(|definition| serde_json::to_value(definition).context("failed to write a CRD"))
         .collect()
 }

@@ -99,6 +99,12 @@ pub(crate) fn known_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<T
     Ok(Time(text.parse().unwrap_or(Timestamp::UNIX_EPOCH)))
 }
 
+/// The same for a time that need not be there: a text that is none counts as absent.
+pub(crate) fn known_time_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    Ok(text.and_then(|text| text.parse().ok()).map(Time))
+}
+
 /// What a planner found out: a condition without its time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -40,6 +40,13 @@ fn the_vocabulary_contains_the_words_of_the_contract() {
         "AssetsClientAPIAvailable",
         "ReleasesSynced",
         "Ready",
+        // The Go provider for OpenStack.
+        "ClusterStackReleaseAssetsReady",
+        "OpenStackNodeImageReleasesReady",
+        "CloudAvailable",
+        "OpenStackImageServiceClientAvailable",
+        "OpenStackImageImportStarted",
+        "OpenStackImageActive",
     ] {
         assert_eq!(type_.parse::<ConditionType>().expect(type_).as_str(), type_);
     }
@@ -66,6 +73,15 @@ fn the_vocabulary_contains_the_words_of_the_contract() {
         "FailedToSync",
         "ReleaseOwnedByOtherStack",
         "Contested",
+        // The Go provider for OpenStack.
+        "CloudNotSet",
+        "SecretNotFound",
+        "OpenStackImageServiceClientNotSet",
+        "OpenStackImageImportNotStartReason",
+        "OpenStackImageNotCreateYet",
+        "OpenStackImageNotImportedYet",
+        "OpenStackImageImportTimeOutReason",
+        "IssueWithOpenStackImage",
     ] {
         assert_eq!(reason.parse::<Reason>().expect(reason).as_str(), reason);
     }

@@ -59,6 +59,26 @@ pub enum ConditionType {
     EvaluatedCEL,
     /// Cluster API has called the lifecycle hook that was expected.
     HookServerReady,
+    /// The provider has the files of the release. Core's own word for it is another.
+    ClusterStackReleaseAssetsReady,
+    /// All images of the release are in the OpenStack cloud.
+    OpenStackNodeImageReleasesReady,
+    /// All images of the release are where they shall be, with providers other than that for OpenStack.
+    NodeImageReleasesReady,
+    /// The cloud answers, and lets us in.
+    CloudAvailable,
+    /// The image service of the OpenStack cloud answers.
+    OpenStackImageServiceClientAvailable,
+    /// The OpenStack cloud has begun to take the image in.
+    OpenStackImageImportStarted,
+    /// The OpenStack cloud has the whole image.
+    OpenStackImageActive,
+    /// The bytes of the image can be had.
+    SourceAvailable,
+    /// The bytes of the image are in the cloud.
+    ImageTransferred,
+    /// They are what they must be.
+    Verified,
 }
 
 impl ConditionType {
@@ -189,6 +209,90 @@ pub enum Reason {
     Paused,
     /// Nothing has been found out yet.
     NotObservedYet,
+
+    // Words of the Go provider for OpenStack, by the type of condition they belong to.
+    /// `CloudAvailable`: the Secret does not say which cloud.
+    CloudNotSet,
+    /// `CloudAvailable`: the Secret is not there.
+    SecretNotFound,
+    /// `OpenStackImageServiceClientAvailable`: the image service cannot be reached.
+    OpenStackImageServiceClientNotSet,
+    /// `OpenStackImageImportStarted`: nothing was sent yet.
+    OpenStackImageImportNotStartReason,
+    /// `OpenStackImageActive`: the cloud has no record of the image.
+    OpenStackImageNotCreateYet,
+    /// `OpenStackImageActive`: the cloud has a record, and not the whole image.
+    OpenStackImageNotImportedYet,
+    /// `OpenStackImageActive`: taking the image in took too long.
+    OpenStackImageImportTimeOutReason,
+    /// `OpenStackImageActive`: something is wrong with the image.
+    IssueWithOpenStackImage,
+
+    // Ours, of node images.
+    /// The cloud does not answer.
+    CloudUnavailable,
+    /// The cloud does not accept the credentials.
+    CredentialsRejected,
+    /// The cloud does not permit what is needed.
+    PermissionDenied,
+    /// The project may not have so much.
+    QuotaExceeded,
+    /// The cloud asks for patience.
+    Throttled,
+    /// The cloud refuses the image as it is asked for.
+    ImageRefused,
+    /// The bytes are not where they should be.
+    SourceNotFound,
+    /// The source broke off too often.
+    SourceBroken,
+    /// The bytes have another digest than they must.
+    SourceMismatch,
+    /// What the source sends is no image.
+    SourceNotAnImage,
+    /// The source has other bytes than when the transfer began.
+    SourceChanged,
+    /// The file of digests does not have the image.
+    DigestUnknown,
+    /// Other transfers to the cloud come first.
+    TransferQueued,
+    /// Bytes are being sent.
+    Transferring,
+    /// No byte moved for too long.
+    TransferStalled,
+    /// The cloud takes the image in by itself.
+    Importing,
+    /// The cloud could not take the image in.
+    ImportFailed,
+    /// The image is being built.
+    Building,
+    /// The image could not be built.
+    BuildFailed,
+    /// The image is being compared with what it must be.
+    Verifying,
+    /// The cloud tells nothing that the image could be compared by.
+    Unverifiable,
+    /// The cloud has other bytes than were sent.
+    ImageMismatch,
+    /// The project has an image of the name that is not ours.
+    ImageNameTaken,
+    /// Several images could be meant.
+    ImageAmbiguous,
+    /// The image that is to be adopted is not there.
+    ImageNotFound,
+    /// Somebody deactivated the image.
+    ImageDeactivated,
+    /// The image was there and is gone.
+    ImageGone,
+    /// The cloud does not delete the image while it is used.
+    ImageInUse,
+    /// Options of the image are otherwise in the cloud.
+    ImageDiffers,
+    /// Two releases have other bytes under the same version of the image.
+    NodeImageDiffers,
+    /// The work needs a Job, and there are none.
+    JobsUnavailable,
+    /// Nothing says what the bytes must be; the cloud has what was sent.
+    TransferOnly,
 }
 
 impl Reason {

@@ -2,11 +2,13 @@
 //! `docs/reference/reasons.md` is made of it; a test holds that no word is left out.
 
 mod conditions;
+mod images;
 mod objects;
 mod reasons;
 
 pub use self::{
     conditions::{CONDITIONS, CONDITIONS_OF_LATER_VERSIONS},
+    images::{IMAGE_CONDITIONS, IMAGE_HAPPENINGS, IMAGE_REASONS},
     objects::{HAPPENINGS, HEALTH, PHASES, SYNC},
     reasons::{REASONS, REASONS_OF_LATER_VERSIONS},
 };

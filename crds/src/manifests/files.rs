@@ -1,18 +1,19 @@
 //! Everything that is installed as YAML, for one namespace of the operator.
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde::Serialize;
 use serde_json::Value;
 use thiserror::Error;
 
 use super::certificates::webhook_certificates;
 use super::webhooks::{validating_webhook_configuration, webhook_service};
-use super::{cluster_roles, core_operator_roles, custom_resource_definitions};
-use crate::GROUP;
+use super::{cluster_roles, core_operator_roles, custom_resource_definitions, provider_definitions};
+use crate::providers::Provider;
 
 /// What is installed together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumIter)]
 pub enum Part {
-    /// The CRDs.
+    /// The CRDs of stacks, releases and add-ons.
     Definitions,
     /// The roles of people and of the operator.
     Roles,
@@ -20,6 +21,12 @@ pub enum Part {
     Webhooks,
     /// The certificate of the webhooks, where cert-manager runs.
     Certificates,
+    /// The CRDs of the provider for OpenStack.
+    OpenStack,
+    /// The CRDs of the provider that has images as files.
+    FileStore,
+    /// The CRDs of the provider that looks for images in registries.
+    Docker,
 }
 
 /// A manifest cannot be written.
@@ -50,14 +57,10 @@ impl Part {
     /// YAML 1.1 such as kubectl understand alike. What is in a namespace is in this one.
     pub fn files(self, namespace: &str) -> Result<Vec<(String, String)>, ManifestError> {
         let manifests = match self {
-            Self::Definitions => {
-                let definitions = custom_resource_definitions();
-                let named = definitions.iter().map(|definition| {
-                    let name = format!("{GROUP}_{}", definition.spec.names.plural);
-                    Ok((name.clone(), value(&name, definition)?))
-                });
-                named.collect::<Result<Vec<_>, _>>()?
-            }
+            Self::Definitions => of_definitions(&custom_resource_definitions())?,
+            Self::OpenStack => of_definitions(&provider_definitions(Provider::OpenStack))?,
+            Self::FileStore => of_definitions(&provider_definitions(Provider::FileStore))?,
+            Self::Docker => of_definitions(&provider_definitions(Provider::Docker))?,
             Self::Roles => {
                 let roles = cluster_roles().into_iter().chain(core_operator_roles());
                 let named = roles.map(|role| {
@@ -93,6 +96,14 @@ impl Part {
             })
             .collect()
     }
+}
+
+fn of_definitions(definitions: &[CustomResourceDefinition]) -> Result<Vec<(String, Value)>, ManifestError> {
+    let named = definitions.iter().map(|definition| {
+        let name = format!("{}_{}", definition.spec.group, definition.spec.names.plural);
+        Ok((name.clone(), value(&name, definition)?))
+    });
+    named.collect()
 }
 
 fn value(name: &str, manifest: &impl Serialize) -> Result<Value, ManifestError> {

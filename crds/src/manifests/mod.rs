@@ -1,11 +1,13 @@
 //! What is installed into a management cluster: the CRDs, the `ClusterRole`s of people and of the core operator, the webhooks.
 //!
 //! Use these CRDs and not `ClusterStack::crd()`: labels and the finish of the schema are added here. `crds/yaml` holds the same as files,
-//! `crds/webhooks` what is of use only where the operator serves webhooks, `crds/cert-manager` their certificate.
+//! `crds/providers` the kinds of providers of node images, `crds/webhooks` what is of use only where the operator serves webhooks,
+//! `crds/cert-manager` their certificate.
 
 mod certificates;
 mod files;
 mod operator;
+mod providers;
 mod roles;
 mod webhooks;
 
@@ -16,6 +18,7 @@ use kube::{CustomResourceExt, Resource};
 
 pub use self::files::{ManifestError, Part};
 pub use self::operator::{OPERATOR_RIGHTS, OperatorRight, OperatorRole, VERBS_OF_OBJECTS, core_operator_roles};
+pub use self::providers::provider_definitions;
 pub use self::roles::cluster_roles;
 pub use self::webhooks::{validating_webhook_configuration, webhook_service};
 use crate::{ClusterAddon, ClusterStack, ClusterStackRelease, labels};
@@ -25,15 +28,19 @@ pub const NAMESPACE: &str = "cso-system";
 
 /// The CRDs of the three kinds, in the order ClusterStack, ClusterStackRelease, ClusterAddon.
 pub fn custom_resource_definitions() -> [CustomResourceDefinition; 3] {
-    [ClusterStack::crd(), ClusterStackRelease::crd(), ClusterAddon::crd()].map(finished)
+    [ClusterStack::crd(), ClusterStackRelease::crd(), ClusterAddon::crd()].map(|crd| {
+        let acts = crd.spec.names.kind != ClusterAddon::kind(&());
+        finished(crd, labels::PROVIDER_CLUSTER_STACK_OPERATOR, acts)
+    })
 }
 
 /// Of a kind that nobody acts on.
-const NO_ADDONS: &str = " Not in this version: nobody acts on it.";
+const NOBODY_ACTS: &str = " Not in this version: nobody acts on it.";
 
-fn finished(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+/// With the labels and the finish that all of our CRDs have; `acts`: whether this version acts on the kind.
+fn finished(mut crd: CustomResourceDefinition, provider: &str, acts: bool) -> CustomResourceDefinition {
     let labels = [
-        (labels::PROVIDER, labels::PROVIDER_CLUSTER_STACK_OPERATOR),
+        (labels::PROVIDER, provider),
         (labels::CONTRACT_V1BETA1, "v1beta1"),
         (labels::CLUSTERCTL, ""),
         (labels::CLUSTERCTL_MOVE_HIERARCHY, ""),
@@ -48,9 +55,8 @@ fn finished(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
             .and_then(|schema| schema.open_api_v3_schema.as_mut())
         {
             finish_schema(schema);
-            if crd.spec.names.kind == ClusterAddon::kind(&()) {
-                let description = schema.description.get_or_insert_default();
-                description.push_str(NO_ADDONS);
+            if !acts {
+                schema.description.get_or_insert_default().push_str(NOBODY_ACTS);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The small files of a release, from bytes to types: metadata.yaml, clusteraddon.yaml, node-images.yaml and hashes.json.
 //!
 //! Nothing here limits the size of the input; whoever reads the bytes does. Whether files agree with each other or with the tag is judged by whoever has
-//! all of them. Unknown keys are accepted everywhere, as the formats have grown and will.
+//! all of them. Unknown keys are accepted, as the formats have grown and will; where that is otherwise, the file says so.
 
 mod cluster_addon_config;
 mod metadata;
@@ -13,7 +13,7 @@ use thiserror::Error;
 pub use self::{
     cluster_addon_config::{AddonStage, ClusterAddonConfig, WaitForCondition, WatchedObject},
     metadata::Metadata,
-    node_images::{NodeImage, NodeImages},
+    node_images::{NodeImage, NodeImageError, NodeImages, docker_images, filestore_images, openstack_images},
 };
 use crate::names::NameError;
 
