@@ -28,7 +28,7 @@ mod wanted;
 
 pub use after::after;
 pub use decide::{AMEND_AGAIN, LOOK_READY, LOOK_WAITING, SHORT_DEED, STOPPING, decide, look_ready};
-pub use deletion::{GOING, IN_USE};
+pub use deletion::GOING;
 pub use execution::{ExecutionReason, executed_as};
 pub use failure::{Failure, FailureClass, Quota};
 pub use judge::{Verdict, judge, pinned};
@@ -40,7 +40,7 @@ pub use retry::{look_again, settle};
 pub use seen::{
     Abilities, Amended, Cloud, Drift, ForeignSeen, JobsSight, ReadBack, RecordSeen, RecordState, Seen, Sight, Source,
 };
-pub use sending::{IMPORTS_AT_MOST, PROBE_HOLDS, Path};
+pub use sending::{IMPORTS_AT_MOST, PROBE_HOLDS};
 pub use step::{AttemptReason, Halt, HaltReason, Intent, Settlement, Step};
 pub use wait::{Since, Wait, WaitReason};
 pub use wanted::{Algorithm, DeletionPolicy, Execution, ImagePolicy, Now, Pinned, Via, Wanted};

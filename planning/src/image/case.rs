@@ -29,7 +29,9 @@ impl<'a> Case<'a> {
             Sight::Seen { value, at, fresh: true } => Ok((value, *at)),
             Sight::Unseen | Sight::Seen { fresh: false, .. } => Err(look()),
             Sight::Failed { next, .. } if self.now.steady >= *next => Err(look()),
-            Sight::Failed { failure, since, next, .. } => Err(Step::Await(Wait {
+            Sight::Failed {
+                failure, since, next, ..
+            } => Err(Step::Await(Wait {
                 reason: reason_of(failure.class),
                 since: Since::Steady(*since),
                 deadline: None,
@@ -56,24 +58,6 @@ impl<'a> Case<'a> {
         self.now.steady.saturating_add(left.unsigned_abs())
     }
 
-    /// Waits for something that only another look shows.
-    pub(super) fn until_seen(
-        &self,
-        reason: WaitReason,
-        since: Duration,
-        deadline: Option<Duration>,
-        look: Duration,
-        message: &str,
-    ) -> Step {
-        Step::Await(Wait {
-            reason,
-            since: Since::Steady(since),
-            deadline: deadline.map(Since::Steady),
-            look: Some(look),
-            message: message.to_owned(),
-        })
-    }
-
     /// Waits for the next try.
     pub(super) fn until_retry(&self, retry: &Retry) -> Step {
         let reason = match (reason_of(retry.class), retry.class) {
@@ -89,6 +73,23 @@ impl<'a> Case<'a> {
             message: retry.message.clone(),
         })
     }
+}
+
+/// Waits for something that only another look shows.
+pub(super) fn until_seen(
+    reason: WaitReason,
+    since: Duration,
+    deadline: Option<Duration>,
+    look: Duration,
+    message: &str,
+) -> Step {
+    Step::Await(Wait {
+        reason,
+        since: Since::Steady(since),
+        deadline: deadline.map(Since::Steady),
+        look: Some(look),
+        message: message.to_owned(),
+    })
 }
 
 /// What is waited for after a failure.

@@ -31,8 +31,10 @@ pub struct Kept {
     pub halted: Option<Halted>,
     /// Imports by the cloud that failed in a row.
     pub imports_failed: u32,
-    /// Images in a row that were whole and could not be shown.
-    pub unsound: u32,
+    /// Images in a row that were whole and were not what they should be.
+    pub mismatches: u32,
+    /// Images in a row that were whole and could not be compared with anything.
+    pub unverifiable: u32,
 }
 
 /// An image in the cloud that is had.

@@ -74,6 +74,8 @@ pub enum Deed {
         id: String,
         /// Of which attempt.
         attempt: u32,
+        /// Whether they go to a stage, from which the cloud imports them.
+        staged: bool,
     },
     /// Lets the cloud fetch the bytes; ends when it has begun to.
     Import {
