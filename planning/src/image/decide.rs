@@ -19,7 +19,7 @@ pub const LOOK_READY: Duration = Duration::from_mins(10);
 /// How old a look may be on which something is done.
 pub const LOOK_WAITING: Duration = Duration::from_secs(30);
 /// How long one answer of a cloud may take.
-pub const SHORT_DEED: Duration = Duration::from_secs(60);
+pub const SHORT_DEED: Duration = Duration::from_mins(1);
 /// How long what is told to end may take to; whoever runs it ends it by force then.
 pub const STOPPING: Duration = Duration::from_secs(5);
 /// How long the same options are left alone that could not be brought in line.
@@ -213,9 +213,13 @@ fn renewed(case: &Case<'_>, step: Step) -> Step {
             let asks = matches!(deed.name(), DeedName::Look | DeedName::Probe);
             !asks && now.saturating_sub(*at) > LOOK_WAITING
         }
-        Step::Record(Intent::Forget | Intent::Anew) => false,
-        Step::Record(_) | Step::Finish { .. } => now.saturating_sub(*at) > LOOK_WAITING,
-        Step::Await(_) | Step::Stop(_) | Step::Settle(_) | Step::Claim => false,
+        Step::Record(Intent::Attempt { .. } | Intent::Publishing { .. } | Intent::Image { .. })
+        | Step::Finish { .. } => now.saturating_sub(*at) > LOOK_WAITING,
+        Step::Record(Intent::Forget | Intent::Anew)
+        | Step::Await(_)
+        | Step::Stop(_)
+        | Step::Settle(_)
+        | Step::Claim => false,
     };
     if is_due { look() } else { step }
 }

@@ -17,6 +17,10 @@ pub struct Now {
 
 /// One image as it is to be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says something of its own, as users wrote it"
+)]
 pub struct Wanted {
     /// What the bytes are, whose they are, and what cannot be changed later: see [`content_key`](super::content_key).
     pub key: String,
