@@ -81,6 +81,15 @@ fn adopted(case: &Case<'_>, cloud: &Cloud, other: &ForeignSeen, at: Duration) ->
             .map(ToString::to_string),
         adopted: true,
     };
+    let made = cloud.records.iter().map(|record| record.attempt).max();
+    if let (0, Some(number)) = (case.kept.attempt, made) {
+        // Status must say that something was made, or nobody would look for it once the object is deleted.
+        return Step::Record(Intent::Attempt {
+            number,
+            key: case.wanted.key.clone(),
+            why: AttemptReason::EarlierLife,
+        });
+    }
     if case.kept.image.as_ref() != Some(&image) || case.kept.key.as_ref() != Some(&case.wanted.key) {
         return Step::Record(Intent::Image { image });
     }

@@ -4,4 +4,6 @@
 
 mod properties;
 mod scenarios;
+mod sweep;
+mod table;
 mod world;

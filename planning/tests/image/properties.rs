@@ -213,6 +213,9 @@ fn wrong_end(world: &World, history: &[String], asked_again: bool) -> Option<Str
         return is_left.then(|| format!("the object is gone and {left:?} are there"));
     }
     let kept = &world.object.kept;
+    if said(history, "delete") {
+        return Some(format!("the object does not go, having {ours:?} and {kept:?}"));
+    }
     match world.last.as_ref() {
         Some(Step::Rest { .. }) => {
             let image = kept.image.as_ref().and_then(|image| world.cloud.images.get(&image.id));
@@ -291,9 +294,6 @@ proptest! {
         let delete = std::iter::once("delete".to_owned());
         let history: Vec<String> = before.into_iter().chain(delete).chain(after).collect();
         story(&spec, sha512, &history, None).map_err(TestCaseError::fail)?;
-        let mut world = live(&spec, sha512, &history, None);
-        heal(&mut world);
-        prop_assert!(world.object.gone);
     }
 }
 
@@ -328,7 +328,7 @@ fn the_model_notices_each_planted_fault() {
             "only what status gave up is deleted",
         ),
         (Planted::PublishesBeforeItIsWritten, "only what status names is shown"),
-        (Planted::PublishesWhatDiffers, "only what status names is shown"),
+        (Planted::PublishesWhatDiffers, "what is verified is what was promised"),
         (Planted::CreatesBeforeItIsWritten, "only what status names is created"),
         (Planted::SendsToSpoiltRecords, "it ends with"),
         (Planted::TakesImagesByName, "what is not ours stays as it is"),

@@ -6,7 +6,7 @@ mod invariants;
 pub(crate) mod object;
 mod operator;
 mod perform;
-mod script;
+pub(crate) mod script;
 
 use std::time::Duration;
 

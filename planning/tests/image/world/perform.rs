@@ -84,7 +84,11 @@ impl World {
         let outcome = match deed {
             Deed::Look => {
                 self.looks += 1;
-                self.operators[who].look(&self.cloud, now).map(|()| Done::Looked)
+                let looked = self.operators[who].look(&self.cloud, now);
+                if self.planted == Some(Planted::SendsToSpoiltRecords) {
+                    self.look_past_spoilt(who);
+                }
+                looked.map(|()| Done::Looked)
             }
             Deed::Probe => self.probe(who),
             Deed::ReadBack { id, .. } => self.read_back(who, id),
@@ -199,8 +203,8 @@ impl World {
     /// What a planted fault does besides or beforehand.
     fn misbehave(&mut self, who: usize, step: &Step) {
         let Some(planted) = self.planted else { return };
-        let sender = self.operators[who].cached.clone();
-        let kept = &sender.kept;
+        let mut sender = self.operators[who].cached.clone();
+        let kept = sender.kept.clone();
         let deed = match (planted, step) {
             (
                 Planted::DiscardsBeforeItIsWritten,
@@ -237,8 +241,11 @@ impl World {
                 let (Some(key), Some(pinned)) = (&kept.key, sender.spec.pinned()) else {
                     return;
                 };
+                let id = super::cloud::id_of(key, kept.attempt);
+                // As if it had been written before.
+                sender.kept.publishing = Some(id.clone());
                 Deed::Publish {
-                    id: super::cloud::id_of(key, kept.attempt),
+                    id,
                     attempt: kept.attempt,
                     verified: pinned.to_string(),
                 }
@@ -251,7 +258,6 @@ impl World {
                 self.write(who, |object| (object.finalizer, object.gone) = (false, true));
                 return;
             }
-            (Planted::SendsToSpoiltRecords, _) => return self.look_past_spoilt(who),
             (Planted::TakesImagesByName, _) => return self.look_by_name(who),
             _ => return,
         };

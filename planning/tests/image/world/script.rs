@@ -209,21 +209,8 @@ impl World {
     /// Adds a step to the log.
     pub(super) fn tell(&mut self, who: usize, step: &Step) {
         let text = match step {
-            Step::Record(Intent::Attempt { number, key, why }) => format!("writes attempt {number} of {key}: {why:?}"),
-            Step::Record(Intent::Publishing { id, .. }) => format!("writes that {id} is to be shown"),
-            Step::Record(Intent::Image { image }) if image.adopted => format!("writes that {} is used", image.id),
-            Step::Record(Intent::Image { image }) => format!("writes that {} is had", image.id),
-            Step::Record(Intent::Forget) => "forgets the other content".to_owned(),
-            Step::Record(Intent::Anew) => "begins anew".to_owned(),
-            Step::Do { deed, .. } => told(deed),
-            Step::Stop(why) => format!("stops it: {why:?}"),
             Step::Settle(settlement) => self.settled(who, settlement),
-            Step::Claim => "claims the object".to_owned(),
-            Step::Finish { left_behind } if left_behind.is_empty() => "lets the object go".to_owned(),
-            Step::Finish { left_behind } => format!("lets the object go and leaves {}", left_behind.join(", ")),
-            Step::Await(wait) => format!("waits: {:?}, {}", wait.reason, wait.message),
-            Step::Rest { .. } => "rests".to_owned(),
-            Step::Hold(halt) => format!("holds: {:?}, {}", halt.reason, halt.message),
+            step => described(step),
         };
         self.log.push(format!("    {}: {text}", ["one", "two"][who]));
     }
@@ -247,6 +234,27 @@ impl World {
             Settlement::ImportFailed => ", bytes are sent if it fails again".to_owned(),
         };
         format!("notes {outcome}{then}")
+    }
+}
+
+/// A step in words.
+pub(crate) fn described(step: &Step) -> String {
+    match step {
+        Step::Record(Intent::Attempt { number, key, why }) => format!("writes attempt {number} of {key}: {why:?}"),
+        Step::Record(Intent::Publishing { id, .. }) => format!("writes that {id} is to be shown"),
+        Step::Record(Intent::Image { image }) if image.adopted => format!("writes that {} is used", image.id),
+        Step::Record(Intent::Image { image }) => format!("writes that {} is had", image.id),
+        Step::Record(Intent::Forget) => "forgets the other content".to_owned(),
+        Step::Record(Intent::Anew) => "begins anew".to_owned(),
+        Step::Do { deed, .. } => told(deed),
+        Step::Stop(why) => format!("stops it: {why:?}"),
+        Step::Settle(settlement) => format!("notes {settlement:?}"),
+        Step::Claim => "claims the object".to_owned(),
+        Step::Finish { left_behind } if left_behind.is_empty() => "lets the object go".to_owned(),
+        Step::Finish { left_behind } => format!("lets the object go and leaves {}", left_behind.join(", ")),
+        Step::Await(wait) => format!("waits: {:?}, {}", wait.reason, wait.message),
+        Step::Rest { .. } => "rests".to_owned(),
+        Step::Hold(halt) => format!("holds: {:?}, {}", halt.reason, halt.message),
     }
 }
 
