@@ -310,7 +310,11 @@ fn noticed(planted: Planted) -> Option<String> {
         history.insert(history.len() / 2, "delete".to_owned());
         history
     });
-    let histories = prop_oneof![history(4, 5, 3), history(4, 5, 3), deletes];
+    let replaced = history(4, 5, 1).prop_map(|mut history| {
+        history.insert(0, "source replaced".to_owned());
+        history
+    });
+    let histories = prop_oneof![history(4, 5, 3), history(4, 5, 3), deletes, replaced];
     let found = runner.run(&(spec(), any::<bool>(), histories), |(spec, sha512, history)| {
         story(&spec, sha512, &history, Some(planted)).map_err(TestCaseError::fail)
     });

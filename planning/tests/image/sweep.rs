@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use planning::image::{
-    Cloud, Deed, Done, Failure, FailureClass, ImagePolicy, Op, OpState, RecordSeen, RecordState, Sight, Step,
-    StopReason, Verdict, WaitReason, after, decide, judge,
+    Cloud, Deed, Done, FailureClass, ImagePolicy, Op, OpState, RecordSeen, RecordState, Sight, Step, StopReason,
+    Verdict, WaitReason, after, decide, judge,
 };
 
 use crate::table::{Input, NOW, before, ended, failure, had, op, record, running, sealed, transfer, wall};
@@ -92,9 +92,7 @@ fn sights(record: Option<&RecordSeen>) -> [Sight<Cloud>; 5] {
         others: Vec::new(),
     };
     let failed = |next| Sight::Failed {
-        failure: Failure {
-            ..failure(FailureClass::Unavailable)
-        },
+        failure: failure(FailureClass::Unavailable),
         since: before(100),
         count: 2,
         next,

@@ -335,7 +335,9 @@ impl World {
                 Step::Hold(halt) => halt.look,
                 _ => None,
             };
-            let is_under_way = self.operators[self.leader].op.is_some();
+            let leader = &self.operators[self.leader];
+            // A watch that lags wakes whoever waits for it in the end.
+            let is_under_way = leader.op.is_some() || leader.cached != self.object;
             let wake = match wake {
                 Some(look) => look.max(self.steady + Duration::from_secs(1)),
                 None if is_under_way => self.steady + Duration::from_secs(5),
