@@ -18,7 +18,7 @@ pub struct Failure {
     /// When the cloud says to come again.
     pub retry_after: Option<Duration>,
     /// Which limit was reached.
-    pub quota: Option<Quota>,
+    pub quota: Option<Box<Quota>>,
 }
 
 /// A limit of a project.

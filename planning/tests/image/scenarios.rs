@@ -8,6 +8,29 @@ use std::path::{Path, PathBuf};
 use crate::world::World;
 use crate::world::object::Spec;
 
+/// Without the looks that change nothing: what is waited for is said once.
+fn without_repetition(told: &[String]) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut looks = Vec::new();
+    let mut waits_for = "";
+    for line in told {
+        let (_, what) = line.trim_start().split_once(": ").unwrap_or_default();
+        match what {
+            "looks" => looks.push(line.as_str()),
+            "notes Looked" => {}
+            _ if line == waits_for => looks.clear(),
+            _ => {
+                lines.append(&mut looks);
+                lines.push(line);
+                let is_idle = ["waits", "rests", "holds"].iter().any(|word| what.starts_with(word));
+                waits_for = if is_idle { line } else { "" };
+            }
+        }
+    }
+    lines.append(&mut looks);
+    lines
+}
+
 fn play(script: &str) -> String {
     let mut world: Option<World> = None;
     let mut text = String::new();
@@ -27,8 +50,9 @@ fn play(script: &str) -> String {
         }
         let world = world.as_mut().expect("an object first");
         world.command(line);
-        for told in world.log.drain(..) {
-            text.extend([told.as_str(), "\n"]);
+        let told: Vec<String> = world.log.drain(..).collect();
+        for line in without_repetition(&told) {
+            text.extend([line, "\n"]);
         }
         assert_eq!(world.violations, Vec::<String>::new(), "after\n{text}");
     }

@@ -13,6 +13,8 @@ use super::{
     waits_for, writes_attempt,
 };
 
+type Change = fn(&mut Input);
+
 fn discard(id: &str, attempt: u32, why: DiscardReason) -> Deed {
     let id = id.to_owned();
     Deed::Discard { id, attempt, why }
@@ -111,7 +113,7 @@ fn r24_a_verified_image_is_left_alone_for_ten_minutes() {
     assert_eq!(ready(&[verified(2)]).step(), Step::Rest { look });
     let records = vec![verified(2)];
     let due = ready(&[]).changed(|input| {
-        let at = NOW - look_ready(KEY);
+        let at = NOW.saturating_sub(look_ready(KEY));
         let others = Vec::new();
         input.seen.cloud = looked(Cloud { records, others }, at);
     });
@@ -213,7 +215,6 @@ fn r29_the_cloud_fetches_what_it_can_and_what_can_be_verified() {
         attempt: 2,
     };
     is_done(&input.step(), &import);
-    type Change = fn(&mut Input);
     let changes: [Change; 5] = [
         |input| input.wanted.digest = None,
         |input| input.wanted.compressed = true,
@@ -361,7 +362,8 @@ fn r37_what_nobody_can_tell_about_is_made_anew() {
         read_back: Some(ReadBack::Refused),
         ..record(2, RecordState::Whole)
     };
-    let refused = Input::with(&[record.clone()]).changed(|input| input.wanted.digest = pinned(Algorithm::Sha256, "bb"));
+    let refused = Input::with(std::slice::from_ref(&record))
+        .changed(|input| input.wanted.digest = pinned(Algorithm::Sha256, "bb"));
     writes_attempt(&refused.step(), 3, AttemptReason::Unverifiable);
     let without_seal = Input::with(&[RecordSeen {
         read_back: None,

@@ -29,6 +29,7 @@ pub(crate) struct Mark {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "a cloud keeps each of them by itself")]
 pub(crate) struct Image {
     pub(crate) mark: Option<Mark>,
     pub(crate) named_as_ours: bool,

@@ -59,6 +59,11 @@ impl World {
     pub(crate) fn check(&mut self) {
         let mut verified: BTreeMap<String, u32> = BTreeMap::new();
         let mut found = Vec::new();
+        for (id, stranger) in &self.strangers {
+            if self.cloud.images.get(id) != Some(stranger) {
+                found.push(("what is not ours stays as it is", id.clone()));
+            }
+        }
         for (id, image) in &self.cloud.images {
             let Some(mark) = &image.mark else { continue };
             if image.shown && image.verified.is_none() {
@@ -79,11 +84,6 @@ impl World {
         for (key, images) in verified {
             if images > 1 {
                 found.push(("one image of a content is verified", key));
-            }
-        }
-        for (id, stranger) in &self.strangers {
-            if self.cloud.images.get(id) != Some(stranger) {
-                found.push(("what is not ours stays as it is", id.clone()));
             }
         }
         let kept = &self.object.kept;

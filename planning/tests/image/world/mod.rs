@@ -306,6 +306,7 @@ impl World {
         self.watch_step(who, &step);
         self.tell(who, &step);
         self.perform(who, &step, kept, mishap);
+        self.check();
         self.last = Some(step.clone());
         step
     }

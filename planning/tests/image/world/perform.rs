@@ -84,6 +84,9 @@ impl World {
         let outcome = match deed {
             Deed::Look => {
                 self.looks += 1;
+                if self.planted == Some(Planted::TakesImagesByName) {
+                    self.mark_by_name(who);
+                }
                 let looked = self.operators[who].look(&self.cloud, now);
                 if self.planted == Some(Planted::SendsToSpoiltRecords) {
                     self.look_past_spoilt(who);
@@ -258,7 +261,6 @@ impl World {
                 self.write(who, |object| (object.finalizer, object.gone) = (false, true));
                 return;
             }
-            (Planted::TakesImagesByName, _) => return self.look_by_name(who),
             _ => return,
         };
         // A fault of ours has no answer that anybody waits for.
@@ -276,7 +278,7 @@ impl World {
     }
 
     /// Whatever has the name is marked as ours.
-    fn look_by_name(&mut self, who: usize) {
+    fn mark_by_name(&mut self, who: usize) {
         let attempt = self.operators[who].cached.kept.attempt;
         let key = self.operators[who].cached.spec.key();
         for image in self.cloud.images.values_mut() {
@@ -287,6 +289,5 @@ impl World {
                 });
             }
         }
-        self.operators[who].outdate_cloud();
     }
 }
