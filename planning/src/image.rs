@@ -1,7 +1,7 @@
 //! What is done next about one node image: a state machine without a memory of its own.
 //!
-//! [`decide`] is told what is wanted, what status says, what was seen in the cloud and at the image's source, and what is under way, and answers with
-//! one [`Step`]. It asks no cloud, waits for nothing and knows no provider. What status says after a step is [`after`]'s answer, so that whoever
+//! [`decide()`] is told what is wanted, what status says, what was seen in the cloud and at the image's source, and what is under way, and answers with
+//! one [`Step`]. It asks no cloud, waits for nothing and knows no provider. What status says after a step is [`after()`]'s answer, so that whoever
 //! performs steps decides nothing.
 //!
 //! What keeps images safe: an attempt is written to status before its record is created, and the next attempt before the record of the last one is

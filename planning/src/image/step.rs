@@ -11,7 +11,7 @@ use super::wait::Wait;
 /// One step. Whoever performs it looks again afterwards.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
-    /// Write what [`after`](super::after) says to status, with the resourceVersion that was read, before the effect that follows from it.
+    /// Write what [`after`](super::after()) says to status, with the resourceVersion that was read, before the effect that follows from it.
     Record(Intent),
     /// Begin a deed.
     Do {
@@ -22,7 +22,7 @@ pub enum Step {
     },
     /// Tell what is under way to end.
     Stop(StopReason),
-    /// Write what [`after`](super::after) says of what has ended to status, then forget that it was under way.
+    /// Write what [`after`](super::after()) says of what has ended to status, then forget that it was under way.
     Settle(Settlement),
     /// Put finalizer and owner annotation on the object, before anything else.
     Claim,

@@ -257,14 +257,18 @@ impl World {
                 attempt: *number,
                 id: None,
             },
-            (Planted::FinishesWithoutLooking, _) if sender.deleting.is_some() && sender.finalizer => {
-                self.write(who, |object| (object.finalizer, object.gone) = (false, true));
-                return;
-            }
+            (Planted::FinishesWithoutLooking, _) => return self.finish_early(who),
             _ => return,
         };
         // A fault of ours has no answer that anybody waits for.
         let _answer = self.answer(&deed, &sender);
+    }
+
+    fn finish_early(&mut self, who: usize) {
+        let cached = &self.operators[who].cached;
+        if cached.deleting.is_some() && cached.finalizer {
+            self.write(who, |object| (object.finalizer, object.gone) = (false, true));
+        }
     }
 
     fn look_past_spoilt(&mut self, who: usize) {
