@@ -9,6 +9,7 @@ mod contest;
 pub mod digest;
 pub mod election;
 pub mod health;
+pub mod image;
 pub mod next;
 pub mod object_key;
 pub mod outage;

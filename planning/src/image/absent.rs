@@ -1,0 +1,141 @@
+//! What is done when the cloud has no image of ours: another one is used, or one of our own is begun.
+
+use std::time::Duration;
+
+use super::case::{Case, hold, in_process, until_seen};
+use super::decide::{LOOK_READY, look_ready};
+use super::kept::CloudImage;
+use super::op::Deed;
+use super::records;
+use super::seen::{Cloud, ForeignSeen};
+use super::sending::prepared;
+use super::step::{AttemptReason, HaltReason, Intent, Step};
+use super::wait::WaitReason;
+use super::wanted::{Algorithm, ImagePolicy};
+
+/// How often an image is looked for that somebody else makes.
+const LOOK_FOR_OTHERS: Duration = Duration::from_mins(1);
+
+pub(super) fn ladder(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Step {
+    adoption(case, cloud, at)
+        .or_else(|| name_taken(case, cloud, at))
+        .or_else(|| prepared(case).err())
+        .unwrap_or_else(|| begun(case))
+}
+
+fn adoption(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Option<Step> {
+    let wanted = case.wanted;
+    let insists = wanted.adopts();
+    if !insists && wanted.policy != ImagePolicy::IfMissing {
+        return None;
+    }
+    let is_meant = |other: &&ForeignSeen| other.usable && wanted.adopt.as_ref().is_none_or(|id| *id == other.id);
+    let candidates: Vec<&ForeignSeen> = cloud.others.iter().filter(is_meant).collect();
+    match candidates.as_slice() {
+        [one] if differs(case, one) == Some(true) => insists.then(|| {
+            let message = format!(
+                "the image {} has other bytes than the spec's digest says; correct the digest, or name another image",
+                one.id
+            );
+            hold(HaltReason::SourceMismatch, &message, Some(at + LOOK_READY))
+        }),
+        [one] => Some(adopted(case, cloud, one, at)),
+        [] => insists.then(|| {
+            let message = match &wanted.adopt {
+                Some(id) => format!("no image with the id {id} can be used in this project yet"),
+                None => format!("no image named {} can be used in this project yet", wanted.name),
+            };
+            until_seen(WaitReason::ImageNotFound, at, None, at + LOOK_FOR_OTHERS, &message)
+        }),
+        several => insists.then(|| {
+            let message = format!(
+                "several images are named {}: {}; say with the annotation {} which one is meant",
+                wanted.name,
+                ids(several),
+                "clusterstack.x-k8s.io/adopt-image",
+            );
+            hold(HaltReason::Ambiguous, &message, Some(at + LOOK_READY))
+        }),
+    }
+}
+
+/// Whether an image is another one than the spec's digest says; `None` when that cannot be compared.
+fn differs(case: &Case<'_>, other: &ForeignSeen) -> Option<bool> {
+    let promised = case.wanted.digest.as_ref().filter(|_| !case.wanted.compressed)?;
+    let found = other.sha512.as_ref()?;
+    (promised.algorithm == Algorithm::Sha512).then(|| *found != promised.hex)
+}
+
+fn adopted(case: &Case<'_>, cloud: &Cloud, other: &ForeignSeen, at: Duration) -> Step {
+    let is_as_promised = differs(case, other) == Some(false);
+    let image = CloudImage {
+        id: other.id.clone(),
+        name: case.wanted.name.clone(),
+        size_bytes: other.size,
+        sha512: other.sha512.clone(),
+        source_digest: case
+            .wanted
+            .digest
+            .as_ref()
+            .filter(|_| is_as_promised)
+            .map(ToString::to_string),
+        adopted: true,
+    };
+    let made = cloud.records.iter().map(|record| record.attempt).max();
+    if let (0, Some(number)) = (case.kept.attempt, made) {
+        // Status must say that something was made, or nobody would look for it once the object is deleted.
+        return Step::Record(Intent::Attempt {
+            number,
+            key: case.wanted.key.clone(),
+            why: AttemptReason::EarlierLife,
+        });
+    }
+    if case.kept.image.as_ref() != Some(&image) || case.kept.key.as_ref() != Some(&case.wanted.key) {
+        return Step::Record(Intent::Image { image });
+    }
+    records::superseded(case, cloud).unwrap_or(Step::Rest {
+        look: at + look_ready(&case.wanted.key),
+    })
+}
+
+/// A second image of the name would make it mean nothing to everybody who looks by name.
+fn name_taken(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Option<Step> {
+    let is_in_the_way = |other: &&ForeignSeen| other.usable && other.of_our_project;
+    let takers: Vec<&ForeignSeen> = cloud.others.iter().filter(is_in_the_way).collect();
+    if takers.is_empty() {
+        return None;
+    }
+    let message = format!(
+        "the project has an image named {} that is not ours: {}; take it over with policy Adopt or the annotation {}, \
+         choose another name, or delete it",
+        case.wanted.name,
+        ids(&takers),
+        "clusterstack.x-k8s.io/adopt-image",
+    );
+    Some(hold(HaltReason::NameTaken, &message, Some(at + LOOK_READY)))
+}
+
+fn ids(others: &[&ForeignSeen]) -> String {
+    let ids: Vec<&str> = others.iter().map(|other| other.id.as_str()).collect();
+    ids.join(", ")
+}
+
+/// The attempt is written, then its record made.
+fn begun(case: &Case<'_>) -> Step {
+    let (kept, wanted) = (case.kept, case.wanted);
+    let why = match (kept.attempt, &kept.key) {
+        (0, _) => AttemptReason::First,
+        (_, Some(key)) if *key == wanted.key => {
+            return in_process(Deed::Create {
+                attempt: kept.attempt,
+                id: wanted.chosen_id.clone().filter(|_| kept.attempt == 1),
+            });
+        }
+        _ => AttemptReason::OtherContent,
+    };
+    Step::Record(Intent::Attempt {
+        number: kept.attempt.saturating_add(1),
+        key: wanted.key.clone(),
+        why,
+    })
+}

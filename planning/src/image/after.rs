@@ -1,0 +1,177 @@
+//! What status says after a step. Writes nothing itself.
+
+use super::kept::{CloudImage, Halted, Kept, Retry};
+use super::op::{Deed, DeedName, Done, Op, OpState};
+use super::retry::{given_up, is_over};
+use super::seen::{Seen, Sight};
+use super::sending::IMPORTS_AT_MOST;
+use super::step::{AttemptReason, HaltReason, Intent, Settlement, Step};
+use super::wanted::{Now, Wanted};
+
+/// Images that are not what they should be, in a row, before it is not bad luck.
+const MISMATCHES_AT_MOST: u32 = 2;
+/// Images that cannot be compared, in a row: the first may have been fetched by the cloud, the second have lost its seal.
+const UNVERIFIABLE_AT_MOST: u32 = 3;
+
+/// What is kept after a step. The same as before where the step says nothing about it: then there is nothing to write.
+pub fn after(step: &Step, wanted: &Wanted, kept: &Kept, seen: &Seen, op: Option<&Op>, now: Now) -> Kept {
+    let kept = kept.clone();
+    match step {
+        Step::Record(intent) => recorded(intent, wanted, kept, now),
+        Step::Settle(settlement) => settled(settlement, wanted, kept, seen, op),
+        Step::Do { .. }
+        | Step::Stop(_)
+        | Step::Claim
+        | Step::Finish { .. }
+        | Step::Await(_)
+        | Step::Rest { .. }
+        | Step::Hold(_) => kept,
+    }
+}
+
+fn recorded(intent: &Intent, wanted: &Wanted, kept: Kept, now: Now) -> Kept {
+    match intent {
+        Intent::Attempt { number, key, why } => attempted(*number, key, *why, wanted, kept, now),
+        Intent::Publishing { id, attempt: _ } => Kept {
+            publishing: Some(id.clone()),
+            ..kept
+        },
+        Intent::Image { image } => had(image.clone(), wanted, kept),
+        Intent::Forget => Kept {
+            attempt: kept.attempt,
+            sealed: kept.sealed,
+            ..Kept::default()
+        },
+        Intent::Anew => Kept {
+            halted: None,
+            retry: None,
+            imports_failed: 0,
+            mismatches: 0,
+            unverifiable: 0,
+            ..kept
+        },
+    }
+}
+
+/// An image is had: whatever stood in its way does not any more.
+fn had(image: CloudImage, wanted: &Wanted, kept: Kept) -> Kept {
+    Kept {
+        key: Some(wanted.key.clone()),
+        image: Some(image),
+        publishing: None,
+        halted: None,
+        retry: kept.retry.filter(Retry::is_of_tidying),
+        imports_failed: 0,
+        mismatches: 0,
+        unverifiable: 0,
+        attempt: kept.attempt,
+        sealed: kept.sealed,
+    }
+}
+
+fn attempted(number: u32, key: &str, why: AttemptReason, wanted: &Wanted, mut kept: Kept, now: Now) -> Kept {
+    let slower = |deed, message: &str| Some(given_up(deed, message, wanted, &kept, now));
+    let halt = |reason, message| Some(Halted::now(reason, message, wanted));
+    match why {
+        AttemptReason::First
+        | AttemptReason::OtherContent
+        | AttemptReason::EarlierLife
+        | AttemptReason::Lingers
+        | AttemptReason::Supersede => {}
+        AttemptReason::Spoilt => {
+            kept.retry = slower(DeedName::Transfer, "the record in the cloud takes no bytes any more");
+        }
+        AttemptReason::Stalled => {
+            kept.retry = slower(DeedName::Transfer, "nothing was heard of whoever sent the image");
+        }
+        AttemptReason::ImportFailed | AttemptReason::ImportStalled => {
+            kept.retry = slower(DeedName::Transfer, "the cloud could not fetch the image");
+            kept.imports_failed = kept.imports_failed.saturating_add(1);
+        }
+        AttemptReason::Mismatch => {
+            kept.mismatches = kept.mismatches.saturating_add(1);
+            if kept.mismatches >= MISMATCHES_AT_MOST {
+                let message = "what the cloud has is not what the source was said to give, twice in a row; \
+                               see whether the digest or the source is wrong";
+                kept.halted = halt(HaltReason::SourceMismatch, message);
+            }
+        }
+        AttemptReason::Unverifiable => {
+            // The next one is sent, and sealed.
+            kept.imports_failed = kept.imports_failed.max(IMPORTS_AT_MOST);
+            kept.unverifiable = kept.unverifiable.saturating_add(1);
+            if kept.unverifiable >= UNVERIFIABLE_AT_MOST {
+                let message = "nobody can tell what the cloud has: it makes no sha512 and does not let us read; \
+                               ask the cloud's operator";
+                kept.halted = halt(HaltReason::Unverifiable, message);
+            }
+        }
+    }
+    Kept {
+        attempt: kept.attempt.max(number),
+        key: Some(key.to_owned()),
+        publishing: None,
+        ..kept
+    }
+}
+
+fn settled(settlement: &Settlement, wanted: &Wanted, kept: Kept, seen: &Seen, op: Option<&Op>) -> Kept {
+    match settlement {
+        Settlement::Nothing => kept,
+        Settlement::Retry(retry) => Kept {
+            retry: Some(retry.clone()),
+            ..kept
+        },
+        Settlement::Halt(halted) => Kept {
+            halted: Some(halted.clone()),
+            retry: None,
+            ..kept
+        },
+        Settlement::Burned { attempt } => Kept {
+            attempt: kept.attempt.max(*attempt),
+            ..kept
+        },
+        Settlement::ImportFailed => Kept {
+            imports_failed: kept.imports_failed.saturating_add(1),
+            ..kept
+        },
+        Settlement::Progressed => progressed(wanted, kept, seen, op),
+    }
+}
+
+fn progressed(wanted: &Wanted, kept: Kept, seen: &Seen, op: Option<&Op>) -> Kept {
+    let Some(op) = op.filter(|op| matches!(op.state, OpState::Ended { outcome: Ok(_), .. })) else {
+        return kept;
+    };
+    let done = op.deed.name();
+    let retry = kept.retry.clone().filter(|retry| !is_over(done, retry.deed));
+    match (&op.deed, &op.state) {
+        (
+            Deed::Publish { id, verified, .. },
+            OpState::Ended {
+                outcome: Ok(Done::Published),
+                ..
+            },
+        ) => {
+            let image = published(id, verified, wanted, seen);
+            let kept = Kept { retry, ..kept };
+            had(image, wanted, kept)
+        }
+        _ => Kept { retry, ..kept },
+    }
+}
+
+fn published(id: &str, verified: &str, wanted: &Wanted, seen: &Seen) -> CloudImage {
+    let record = match &seen.cloud {
+        Sight::Seen { value, .. } => value.records.iter().find(|record| record.id == id),
+        Sight::Unseen | Sight::Failed { .. } => None,
+    };
+    CloudImage {
+        id: id.to_owned(),
+        name: wanted.name.clone(),
+        size_bytes: record.and_then(|record| record.size),
+        sha512: record.and_then(|record| record.sha512.clone()),
+        source_digest: Some(verified.to_owned()),
+        adopted: false,
+    }
+}

@@ -1,0 +1,236 @@
+//! The ladder: the first rule that fits decides. What concerns the object comes before what is under way, and that before what the cloud has.
+
+use std::time::Duration;
+
+use super::absent;
+use super::case::{Case, hold, look};
+use super::deletion;
+use super::kept::Kept;
+use super::op::{DeedName, Op, OpState, StopReason};
+use super::records;
+use super::retry::settle;
+use super::seen::{Seen, Sight};
+use super::step::{HaltReason, Intent, Step};
+use super::wait::{Since, Wait, WaitReason};
+use super::wanted::{Now, Wanted};
+
+/// How often an image is looked at that is as wanted, in the middle: see [`look_ready`].
+pub const LOOK_READY: Duration = Duration::from_mins(10);
+/// How old a look may be on which something is done.
+pub const LOOK_WAITING: Duration = Duration::from_secs(30);
+/// How long one answer of a cloud may take.
+pub const SHORT_DEED: Duration = Duration::from_mins(1);
+/// How long what is told to end may take to; whoever runs it ends it by force then.
+pub const STOPPING: Duration = Duration::from_secs(5);
+/// How long the same options are left alone that could not be brought in line.
+pub const AMEND_AGAIN: Duration = Duration::from_mins(10);
+/// A build's Job also sends what was built.
+const BUILD_SENDS: Duration = Duration::from_hours(2);
+
+/// How long an image that is as wanted is left alone: ten minutes, a tenth more or less by its key, so that not all are looked at at once.
+pub fn look_ready(key: &str) -> Duration {
+    let mixed = key.bytes().fold(0_u64, |mixed, byte| {
+        mixed.wrapping_mul(31).wrapping_add(u64::from(byte))
+    });
+    let tenth = LOOK_READY.as_secs() / 10;
+    Duration::from_secs(LOOK_READY.as_secs() - tenth + mixed % (2 * tenth + 1))
+}
+
+/// What is done next. Total: every input has an answer, and the same input the same one.
+pub fn decide(wanted: &Wanted, kept: &Kept, seen: &Seen, op: Option<&Op>, now: Now) -> Step {
+    let case = Case {
+        wanted,
+        kept,
+        seen,
+        op,
+        now,
+    };
+    let step = paused(&case)
+        .or_else(|| ended(&case))
+        .or_else(|| deletion::ladder(&case))
+        .or_else(|| unclaimed(&case))
+        .or_else(|| invalid(&case))
+        .or_else(|| of_another_content(&case))
+        .or_else(|| under_way(&case))
+        .or_else(|| forgotten(&case))
+        .or_else(|| halted(&case))
+        .or_else(|| without_secret(&case))
+        .or_else(|| resting(&case))
+        .unwrap_or_else(|| in_cloud(&case));
+    renewed(&case, step)
+}
+
+fn is_active(op: &Op) -> bool {
+    matches!(op.state, OpState::Queued { .. } | OpState::Running { .. })
+}
+
+fn paused(case: &Case<'_>) -> Option<Step> {
+    if !case.wanted.paused {
+        return None;
+    }
+    if case.op.is_some_and(is_active) {
+        return Some(Step::Stop(StopReason::Paused));
+    }
+    Some(waiting(case, WaitReason::Paused, "the work on it is paused"))
+}
+
+/// What is over is noted, and what is about to be is waited for.
+fn ended(case: &Case<'_>) -> Option<Step> {
+    let op = case.op?;
+    match &op.state {
+        OpState::Ended { outcome, .. } => {
+            let settlement = settle(op, outcome, case.wanted, case.kept, case.now);
+            Some(Step::Settle(settlement))
+        }
+        OpState::Stopping { since, .. } => Some(Step::Await(Wait {
+            reason: WaitReason::Stopping,
+            since: Since::Steady(*since),
+            deadline: Some(Since::Steady(*since + STOPPING)),
+            look: None,
+            message: "what is under way is told to end".to_owned(),
+        })),
+        OpState::Queued { .. } | OpState::Running { .. } => None,
+    }
+}
+
+fn unclaimed(case: &Case<'_>) -> Option<Step> {
+    let is_ours = case.wanted.finalizer && case.wanted.owner_noted;
+    (!is_ours).then_some(Step::Claim)
+}
+
+fn invalid(case: &Case<'_>) -> Option<Step> {
+    let message = case.wanted.invalid.as_ref()?;
+    Some(match case.op {
+        Some(op) if is_active(op) => Step::Stop(StopReason::Changed),
+        _ => hold(HaltReason::InvalidSpec, message, None),
+    })
+}
+
+fn of_another_content(case: &Case<'_>) -> Option<Step> {
+    let op = case.op.filter(|op| is_active(op) && op.key != case.wanted.key)?;
+    let clears = matches!(op.deed.name(), DeedName::Discard | DeedName::Relinquish);
+    (!clears).then_some(Step::Stop(StopReason::Changed))
+}
+
+/// What is under way is waited for as long as it moves.
+pub(super) fn under_way(case: &Case<'_>) -> Option<Step> {
+    let op = case.op?;
+    match op.state {
+        OpState::Queued { since, ahead } => Some(Step::Await(Wait {
+            reason: WaitReason::Queued,
+            since: Since::Steady(since),
+            deadline: None,
+            // Whoever runs it wakes the driver.
+            look: None,
+            message: match ahead {
+                0 => "it is next in line".to_owned(),
+                1 => "1 other is before it in line".to_owned(),
+                ahead => format!("{ahead} others are before it in line"),
+            },
+        })),
+        OpState::Running { since, moved, .. } => Some(running(case, op.deed.name(), since, moved)),
+        OpState::Stopping { .. } | OpState::Ended { .. } => None,
+    }
+}
+
+fn running(case: &Case<'_>, deed: DeedName, since: Duration, moved: Duration) -> Step {
+    let deadline = match deed {
+        DeedName::Build => since + case.wanted.build.unwrap_or_default() + BUILD_SENDS,
+        deed if deed.is_long() => moved + case.seen.stall,
+        _ => since + SHORT_DEED,
+    };
+    if case.now.steady > deadline {
+        return Step::Stop(StopReason::Stalled);
+    }
+    let (reason, message) = match deed {
+        DeedName::Build => (WaitReason::Building, "the image is built"),
+        DeedName::Transfer => (WaitReason::Transferring, "the image is sent"),
+        DeedName::ReadBack => (WaitReason::Transferring, "the image is read back to be verified"),
+        DeedName::Import => (WaitReason::Importing, "the cloud is told to fetch the image"),
+        _ => (WaitReason::Working, "the cloud's answer is awaited"),
+    };
+    Step::Await(Wait {
+        reason,
+        since: Since::Steady(since),
+        deadline: Some(Since::Steady(deadline)),
+        look: None,
+        message: message.to_owned(),
+    })
+}
+
+fn forgotten(case: &Case<'_>) -> Option<Step> {
+    let is_other = case.kept.key.as_ref().is_some_and(|key| *key != case.wanted.key);
+    is_other.then_some(Step::Record(Intent::Forget))
+}
+
+/// Nothing is done until somebody changes something, but what is in nobody's interest is cleared away first.
+fn halted(case: &Case<'_>) -> Option<Step> {
+    let halted = case.kept.halted.as_ref()?;
+    if !halted.holds(case.wanted) {
+        return Some(Step::Record(Intent::Anew));
+    }
+    let stands = |look| hold(halted.reason, &halted.message, look);
+    if case.wanted.identity.is_none() {
+        return Some(stands(None));
+    }
+    match case.cloud() {
+        Ok((cloud, _)) if records::has_best(case, cloud) => None,
+        Ok((cloud, _)) => Some(records::tidy(case, cloud).unwrap_or_else(|| stands(None))),
+        Err(Step::Await(wait)) => Some(stands(wait.look)),
+        Err(look) => Some(look),
+    }
+}
+
+fn without_secret(case: &Case<'_>) -> Option<Step> {
+    let message = "the Secret that is to be used is not there; create it";
+    let is_missing = case.wanted.identity.is_none();
+    is_missing.then(|| waiting(case, WaitReason::Secret, message))
+}
+
+/// Something is tried again later. What could not be cleared away holds up nothing else.
+fn resting(case: &Case<'_>) -> Option<Step> {
+    let retry = case.retry().filter(|retry| !retry.is_of_tidying())?;
+    Some(case.until_retry(retry))
+}
+
+fn in_cloud(case: &Case<'_>) -> Step {
+    match case.cloud() {
+        Ok((cloud, at)) => records::ladder(case, cloud, at).unwrap_or_else(|| absent::ladder(case, cloud, at)),
+        Err(step) => step,
+    }
+}
+
+/// Another look first, where the time for it has come or the last is too old to act on.
+fn renewed(case: &Case<'_>, step: Step) -> Step {
+    let Sight::Seen { at, fresh: true, .. } = &case.seen.cloud else {
+        return step;
+    };
+    let now = case.now.steady;
+    let is_due = match &step {
+        Step::Await(Wait { look: Some(look), .. }) | Step::Rest { look } => now >= *look,
+        Step::Hold(halt) => halt.look.is_some_and(|look| now >= look),
+        Step::Do { deed, .. } => {
+            let asks = matches!(deed.name(), DeedName::Look | DeedName::Probe);
+            !asks && now.saturating_sub(*at) > LOOK_WAITING
+        }
+        Step::Record(Intent::Attempt { .. } | Intent::Publishing { .. } | Intent::Image { .. })
+        | Step::Finish { .. } => now.saturating_sub(*at) > LOOK_WAITING,
+        Step::Record(Intent::Forget | Intent::Anew)
+        | Step::Await(_)
+        | Step::Stop(_)
+        | Step::Settle(_)
+        | Step::Claim => false,
+    };
+    if is_due { look() } else { step }
+}
+
+/// Waits for what only a watch tells of.
+fn waiting(case: &Case<'_>, reason: WaitReason, message: &str) -> Step {
+    Step::Await(Wait {
+        reason,
+        since: Since::Steady(case.now.steady),
+        deadline: None,
+        look: None,
+        message: message.to_owned(),
+    })
+}

@@ -1,0 +1,132 @@
+//! What is done before an object may go: nothing of it stays in the cloud, unless its user says so or nobody answers for too long.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::case::{Case, in_process};
+use super::decide::{LOOK_READY, under_way};
+use super::failure::FailureClass;
+use super::op::{Deed, DeedName, DiscardReason, OpState, StopReason};
+use super::records::{lingers, until_gone};
+use super::seen::{Cloud, RecordSeen, RecordState, Sight};
+use super::step::Step;
+use super::wait::{Since, Wait, WaitReason};
+use super::wanted::DeletionPolicy;
+
+/// How long a cloud may take to delete a record before nobody waits for it.
+pub const GOING: Duration = Duration::from_mins(5);
+
+/// `None` when the object is not being deleted.
+pub(super) fn ladder(case: &Case<'_>) -> Option<Step> {
+    let since = case.wanted.deleting?;
+    if !case.wanted.finalizer {
+        let look = case.now.steady + LOOK_READY;
+        return Some(Step::Rest { look });
+    }
+    Some(
+        stopped(case)
+            .or_else(|| under_way(case))
+            .or_else(|| never_made(case))
+            .unwrap_or_else(|| in_cloud(case, since)),
+    )
+}
+
+/// Nothing that makes an image goes on.
+fn stopped(case: &Case<'_>) -> Option<Step> {
+    let op = case.op?;
+    let is_active = matches!(op.state, OpState::Queued { .. } | OpState::Running { .. });
+    let clears = matches!(
+        op.deed.name(),
+        DeedName::Look | DeedName::Discard | DeedName::Relinquish
+    );
+    (is_active && !clears).then_some(Step::Stop(StopReason::Deleted))
+}
+
+/// Somebody else's image was used, and none was ever begun.
+fn never_made(case: &Case<'_>) -> Option<Step> {
+    let adopted = case.kept.image.as_ref().is_some_and(|image| image.adopted);
+    let nothing = Vec::new();
+    (adopted && case.kept.attempt == 0).then_some(Step::Finish { left_behind: nothing })
+}
+
+fn in_cloud(case: &Case<'_>, since: Timestamp) -> Step {
+    let deadline = SignedDuration::try_from(case.seen.force_after)
+        .ok()
+        .and_then(|patience| since.checked_add(patience).ok())
+        .unwrap_or(Timestamp::MAX);
+    let is_late = case.now.wall >= deadline;
+    if case.wanted.identity.is_none() {
+        let wait = Wait {
+            reason: WaitReason::Secret,
+            since: Since::Wall(since),
+            deadline: Some(Since::Wall(deadline)),
+            look: Some(case.steady_of(deadline)),
+            message: "the Secret is not there, and without it the image cannot be deleted".to_owned(),
+        };
+        return given_up_or(is_late, case, Step::Await(wait));
+    }
+    match case.cloud() {
+        Ok((cloud, at)) => cleared(case, cloud, at, deadline, is_late),
+        Err(Step::Await(wait)) => {
+            let look = wait.look.map(|look| look.min(case.steady_of(deadline)));
+            let wait = Wait {
+                deadline: Some(Since::Wall(deadline)),
+                look,
+                ..wait
+            };
+            given_up_or(is_late, case, Step::Await(wait))
+        }
+        // One look at least is made, however late it is.
+        Err(look) => given_up_or(is_late && matches!(case.seen.cloud, Sight::Failed { .. }), case, look),
+    }
+}
+
+/// The cloud does not answer: what status knows of is named.
+fn given_up_or(is_late: bool, case: &Case<'_>, step: Step) -> Step {
+    if !is_late {
+        return step;
+    }
+    let image = case.kept.image.as_ref().filter(|image| !image.adopted);
+    let ids = image.map(|image| image.id.clone()).into_iter();
+    let mut left_behind: Vec<String> = ids.chain(case.kept.publishing.clone()).collect();
+    left_behind.dedup();
+    Step::Finish { left_behind }
+}
+
+fn cleared(case: &Case<'_>, cloud: &Cloud, at: Duration, deadline: Timestamp, is_late: bool) -> Step {
+    let mut left: Vec<&RecordSeen> = cloud.records.iter().filter(|record| !lingers(case, record)).collect();
+    left.sort_by_key(|record| (record.state == RecordState::Going, record.attempt));
+    let Some(record) = left.first() else {
+        return Step::Finish {
+            left_behind: Vec::new(),
+        };
+    };
+    if record.state == RecordState::Going {
+        return until_gone(record, at);
+    }
+    if let Some(retry) = case.tidying_rests() {
+        let may_go = retry.class != FailureClass::InUse || case.wanted.force_finalize;
+        return match case.until_retry(retry) {
+            _ if may_go && is_late => Step::Finish {
+                left_behind: left.iter().map(|record| record.id.clone()).collect(),
+            },
+            Step::Await(wait) if may_go => Step::Await(Wait {
+                deadline: Some(Since::Wall(deadline)),
+                look: wait.look.map(|look| look.min(case.steady_of(deadline))),
+                ..wait
+            }),
+            step => step,
+        };
+    }
+    let is_finished = matches!(record.state, RecordState::Whole | RecordState::Withdrawn) && record.verified.is_some();
+    in_process(if case.wanted.deletion == DeletionPolicy::Retain && is_finished {
+        Deed::Relinquish { id: record.id.clone() }
+    } else {
+        Deed::Discard {
+            id: record.id.clone(),
+            attempt: record.attempt,
+            why: DiscardReason::Deleted,
+        }
+    })
+}

@@ -1,0 +1,92 @@
+//! How a deed can fail, as decisions tell it apart. Says nothing about what follows.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::op::StopReason;
+
+/// A deed that did not do what it should.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// How.
+    pub class: FailureClass,
+    /// In the words of whoever refused it; never with a secret.
+    pub message: String,
+    /// What the cloud calls the request.
+    pub request_id: Option<String>,
+    /// When the cloud says to come again.
+    pub retry_after: Option<Duration>,
+    /// Which limit was reached.
+    pub quota: Option<Box<Quota>>,
+}
+
+/// A limit of a project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quota {
+    /// What is limited.
+    pub resource: String,
+    /// How much there may be.
+    pub limit: Option<u64>,
+    /// How much there is.
+    pub used: Option<u64>,
+    /// How much more was asked for.
+    pub requested: Option<u64>,
+}
+
+/// How a deed failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FailureClass {
+    /// The cloud does not answer, or not sensibly.
+    Unavailable,
+    /// The cloud asks for patience.
+    Throttled,
+    /// A limit of the project is reached.
+    Quota,
+    /// The cloud does too much of this at once.
+    Busy,
+    /// The cloud does not know who asks.
+    Credentials,
+    /// The cloud does not let us.
+    Permission,
+    /// The cloud will never take this.
+    Invalid,
+    /// The image was in another state than thought.
+    State,
+    /// The image was not there.
+    Gone,
+    /// The connection ended without an answer.
+    Unknown,
+    /// Machines hold on to the image.
+    InUse,
+    /// The image does not carry our mark.
+    NotOurs,
+    /// This cloud cannot do that.
+    Unsupported,
+    /// Nothing is at the source, or it may not be read.
+    SourceGone,
+    /// The source breaks off.
+    SourceBroken,
+    /// The bytes at the source are not the ones that were promised.
+    SourceMismatch,
+    /// What is at the source is no image.
+    SourceNotAnImage,
+    /// The source gave other bytes while it was read.
+    SourceChanged,
+    /// The file of sums does not name the image.
+    DigestUnknown,
+    /// What was sent could not be noted in status.
+    Sealing,
+    /// The user's program ended with this exit code.
+    BuildFailed {
+        /// As the program or the kernel gave it.
+        exit: i32,
+    },
+    /// The Job was not there any more, or said nothing that can be read.
+    JobVanished,
+    /// We stopped it.
+    Stopped {
+        /// What for.
+        why: StopReason,
+    },
+}

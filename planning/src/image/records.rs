@@ -1,0 +1,288 @@
+//! What is done about images of ours: one is verified and shown, the others go, and what stands still is given up.
+
+use std::time::Duration;
+
+use super::case::{Case, in_process, until_seen};
+use super::decide::{AMEND_AGAIN, LOOK_WAITING, look_ready};
+use super::deletion::GOING;
+use super::judge::{Verdict, can_be_read_back, judge, mark_counts};
+use super::kept::CloudImage;
+use super::op::{Deed, DiscardReason};
+use super::seen::{Cloud, Drift, RecordSeen, RecordState, Sight};
+use super::sending::{Path, path, send};
+use super::step::{AttemptReason, Intent, Step};
+use super::wait::WaitReason;
+use super::wanted::DeletionPolicy;
+
+/// How long an import may take at least: a cloud may begin late.
+pub const IMPORT_BASE: Duration = Duration::from_mins(15);
+/// Bytes in a second that a cloud should fetch.
+pub const IMPORT_RATE: u64 = 2 * 1024 * 1024;
+/// How often one looks at what may change any moment.
+const LOOK_OFTEN: Duration = Duration::from_secs(5);
+
+pub(super) fn ladder(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Option<Step> {
+    let mine = mine(case, cloud);
+    if mine.is_empty() {
+        return None;
+    }
+    noted(case, &mine)
+        .or_else(|| best(case, &mine).map(|best| verified(case, cloud, &mine, best, at)))
+        .or_else(|| withdrawn(&mine, at))
+        .or_else(|| instead_of_ours(case, &mine))
+        .or_else(|| lower(case, &mine, at))
+        .or_else(|| current(case, &mine).map(|record| in_state(case, record, at)))
+}
+
+/// What is cleared away also while nothing else is done.
+pub(super) fn tidy(case: &Case<'_>, cloud: &Cloud) -> Option<Step> {
+    let mine = mine(case, cloud);
+    if mine.is_empty() {
+        return None;
+    }
+    let spoilt = || {
+        let record = current(case, &mine)?;
+        matches!(record.state, RecordState::Spoilt | RecordState::Dead)
+            .then(|| next(case, record.attempt, AttemptReason::Spoilt))
+    };
+    let lower = || {
+        let record = lowest(case, &mine).filter(|record| record.state != RecordState::Going)?;
+        let rests = case.tidying_rests().is_some();
+        (!rests).then(|| discard(record, DiscardReason::LowerAttempt))
+    };
+    noted(case, &mine).or_else(spoilt).or_else(lower)
+}
+
+/// Whether an image is there that needs nothing but to be kept.
+pub(super) fn has_best(case: &Case<'_>, cloud: &Cloud) -> bool {
+    best(case, &mine(case, cloud)).is_some()
+}
+
+/// Records of the wanted content, by attempt.
+fn mine<'a>(case: &Case<'_>, cloud: &'a Cloud) -> Vec<&'a RecordSeen> {
+    let records = cloud.records.iter();
+    let mut mine: Vec<_> = records.filter(|record| record.key == case.wanted.key).collect();
+    mine.sort_by_key(|record| record.attempt);
+    mine
+}
+
+/// The latest image that is verified.
+fn best<'a>(case: &Case<'_>, mine: &[&'a RecordSeen]) -> Option<&'a RecordSeen> {
+    let counts =
+        |record: &&&RecordSeen| record.state == RecordState::Whole && mark_counts(record, case.wanted, case.kept);
+    mine.iter().rev().find(counts).copied()
+}
+
+/// Status must know of everything that is there before anything is done about it.
+fn noted(case: &Case<'_>, mine: &[&RecordSeen]) -> Option<Step> {
+    let newest = mine.last()?.attempt;
+    let kept = case.kept;
+    let is_known = kept.key.as_ref() == Some(&case.wanted.key);
+    if is_known && newest <= kept.attempt {
+        return None;
+    }
+    // An attempt of another content may have left a seal with this number.
+    let number = if newest < kept.attempt {
+        kept.attempt.saturating_add(1)
+    } else {
+        newest
+    };
+    Some(Step::Record(Intent::Attempt {
+        number,
+        key: case.wanted.key.clone(),
+        why: AttemptReason::EarlierLife,
+    }))
+}
+
+fn verified(case: &Case<'_>, cloud: &Cloud, mine: &[&RecordSeen], best: &RecordSeen, at: Duration) -> Step {
+    let image = CloudImage {
+        id: best.id.clone(),
+        name: case.wanted.name.clone(),
+        size_bytes: best.size,
+        sha512: best.sha512.clone(),
+        source_digest: best.verified.clone(),
+        adopted: false,
+    };
+    if case.kept.image.as_ref() != Some(&image) || case.kept.halted.is_some() {
+        return Step::Record(Intent::Image { image });
+    }
+    let rest = case.tidying_rests();
+    let look = at + look_ready(&case.wanted.key);
+    let look = rest.map_or(look, |retry| look.min(case.steady_of(retry.until)));
+    rival(case, mine, best)
+        .or_else(|| superseded(case, cloud))
+        .or_else(|| amendment(case, best))
+        .unwrap_or(Step::Rest { look })
+}
+
+/// Another image of the same content than the best.
+fn rival(case: &Case<'_>, mine: &[&RecordSeen], best: &RecordSeen) -> Option<Step> {
+    let is_rival = |record: &&&RecordSeen| record.id != best.id && record.state != RecordState::Going;
+    let rival = mine.iter().find(is_rival)?;
+    if rival.attempt >= case.kept.attempt {
+        return Some(next(case, rival.attempt, AttemptReason::Supersede));
+    }
+    let rests = case.tidying_rests().is_some();
+    (!rests).then(|| discard(rival, DiscardReason::Superseded))
+}
+
+/// An image of another content, once the wanted one is there.
+pub(super) fn superseded(case: &Case<'_>, cloud: &Cloud) -> Option<Step> {
+    let is_old = |record: &&RecordSeen| record.key != case.wanted.key && record.state != RecordState::Going;
+    let old = cloud
+        .records
+        .iter()
+        .filter(is_old)
+        .min_by_key(|record| record.attempt)?;
+    if case.tidying_rests().is_some() {
+        return None;
+    }
+    let stays = case.wanted.deletion == DeletionPolicy::Retain && old.verified.is_some();
+    Some(if stays {
+        in_process(Deed::Relinquish { id: old.id.clone() })
+    } else {
+        discard(old, DiscardReason::Superseded)
+    })
+}
+
+fn amendment(case: &Case<'_>, best: &RecordSeen) -> Option<Step> {
+    let is_tried = case.seen.amended.as_ref().is_some_and(|amended| {
+        let age = case.now.steady.saturating_sub(amended.at);
+        same_drift(&amended.drift, &best.drift) && age < AMEND_AGAIN
+    });
+    let differs = !best.drift.is_empty() && !is_tried;
+    differs.then(|| in_process(Deed::Amend { id: best.id.clone() }))
+}
+
+fn same_drift(one: &[Drift], other: &[Drift]) -> bool {
+    one.len() == other.len() && one.iter().all(|drift| other.contains(drift))
+}
+
+/// A verified image that an admin lets nobody use is the admin's to decide about.
+fn withdrawn(mine: &[&RecordSeen], at: Duration) -> Option<Step> {
+    let is_withdrawn = |record: &&&RecordSeen| record.state == RecordState::Withdrawn && record.verified.is_some();
+    let record = mine.iter().rev().find(is_withdrawn)?;
+    Some(until_reactivated(record, at))
+}
+
+fn until_reactivated(record: &RecordSeen, at: Duration) -> Step {
+    let message = "an admin of the cloud deactivated the image; ask for it to be reactivated";
+    let reason = WaitReason::Deactivated;
+    until_seen(reason, record.first_seen, None, at + LOOK_WAITING, message)
+}
+
+/// The user asks for somebody else's image, and ours is not finished.
+fn instead_of_ours(case: &Case<'_>, mine: &[&RecordSeen]) -> Option<Step> {
+    let record = current(case, mine).filter(|_| case.wanted.adopts())?;
+    Some(next(case, record.attempt, AttemptReason::Supersede))
+}
+
+fn lowest<'a>(case: &Case<'_>, mine: &[&'a RecordSeen]) -> Option<&'a RecordSeen> {
+    let is_lower = |record: &&&RecordSeen| record.attempt < case.kept.attempt && !lingers(case, record);
+    mine.iter().find(is_lower).copied()
+}
+
+fn lower(case: &Case<'_>, mine: &[&RecordSeen], at: Duration) -> Option<Step> {
+    let record = lowest(case, mine)?;
+    if record.state == RecordState::Going {
+        return Some(until_gone(record, at));
+    }
+    Some(match case.tidying_rests() {
+        Some(retry) => case.until_retry(retry),
+        None => discard(record, DiscardReason::LowerAttempt),
+    })
+}
+
+/// A record that is being deleted for so long is in nobody's way any more.
+pub(super) fn lingers(case: &Case<'_>, record: &RecordSeen) -> bool {
+    record.state == RecordState::Going && case.now.steady > record.first_seen + GOING
+}
+
+pub(super) fn until_gone(record: &RecordSeen, at: Duration) -> Step {
+    let deadline = Some(record.first_seen + GOING);
+    let message = "the cloud is deleting an earlier image";
+    until_seen(WaitReason::Going, record.first_seen, deadline, at + LOOK_OFTEN, message)
+}
+
+fn current<'a>(case: &Case<'_>, mine: &[&'a RecordSeen]) -> Option<&'a RecordSeen> {
+    let is_current = |record: &&&RecordSeen| record.attempt >= case.kept.attempt;
+    mine.iter().rev().find(is_current).copied()
+}
+
+/// The one image of the present attempt, which is not verified.
+fn in_state(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
+    let now = case.now.steady;
+    match record.state {
+        RecordState::Empty => send(case, record),
+        RecordState::Spoilt | RecordState::Dead => {
+            let was_sent = case.kept.sealed.as_ref().map(|sealed| sealed.attempt) == Some(record.attempt);
+            let why = if path(case) == Path::Import && !was_sent {
+                AttemptReason::ImportFailed
+            } else {
+                AttemptReason::Spoilt
+            };
+            next(case, record.attempt, why)
+        }
+        RecordState::Going if lingers(case, record) => next(case, record.attempt, AttemptReason::Lingers),
+        RecordState::Going => until_gone(record, at),
+        RecordState::Receiving => {
+            let deadline = record.moved + case.seen.stall;
+            if now > deadline {
+                return next(case, record.attempt, AttemptReason::Stalled);
+            }
+            let message = "another process sends the image, or the cloud has not noticed its end";
+            let look = at + LOOK_OFTEN;
+            until_seen(WaitReason::ForeignTransfer, record.moved, Some(deadline), look, message)
+        }
+        RecordState::Importing => importing(case, record, at),
+        RecordState::Whole => whole(case, record),
+        RecordState::Withdrawn => until_reactivated(record, at),
+    }
+}
+
+fn importing(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
+    let of_source = match &case.seen.source {
+        Sight::Seen { value, .. } => value.size,
+        Sight::Unseen | Sight::Failed { .. } => None,
+    };
+    let bytes = case.wanted.bytes.or(of_source).or(record.size).unwrap_or_default();
+    let deadline = record.first_seen + IMPORT_BASE + Duration::from_secs(bytes / IMPORT_RATE);
+    if case.now.steady > deadline {
+        return next(case, record.attempt, AttemptReason::ImportStalled);
+    }
+    // Small images are there in seconds; of large ones nobody must know at once.
+    let age = at.saturating_sub(record.first_seen);
+    let look = at + age.clamp(LOOK_OFTEN, LOOK_WAITING);
+    let message = "the cloud fetches the image";
+    until_seen(WaitReason::Importing, record.first_seen, Some(deadline), look, message)
+}
+
+fn whole(case: &Case<'_>, record: &RecordSeen) -> Step {
+    let (id, attempt) = (record.id.clone(), record.attempt);
+    match judge(record, case.wanted, case.kept, case.seen) {
+        Verdict::Matches(verified) if case.kept.publishing.as_ref() == Some(&id) => {
+            in_process(Deed::Publish { id, attempt, verified })
+        }
+        Verdict::Matches(_) => Step::Record(Intent::Publishing { id, attempt }),
+        Verdict::Differs => next(case, attempt, AttemptReason::Mismatch),
+        Verdict::CannotTell if can_be_read_back(record, case) => in_process(Deed::ReadBack { id, attempt }),
+        Verdict::CannotTell => next(case, attempt, AttemptReason::Unverifiable),
+    }
+}
+
+/// The attempt after this one and after everything that status knows of.
+fn next(case: &Case<'_>, attempt: u32, why: AttemptReason) -> Step {
+    Step::Record(Intent::Attempt {
+        number: attempt.max(case.kept.attempt).saturating_add(1),
+        key: case.wanted.key.clone(),
+        why,
+    })
+}
+
+fn discard(record: &RecordSeen, why: DiscardReason) -> Step {
+    in_process(Deed::Discard {
+        id: record.id.clone(),
+        attempt: record.attempt,
+        why,
+    })
+}

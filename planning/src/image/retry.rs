@@ -1,0 +1,238 @@
+//! What follows from a deed that has ended: when it is tried again, or that it is not.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::failure::{Failure, FailureClass};
+use super::kept::{Halted, Kept, Retry};
+use super::op::{Deed, DeedName, Done, Op, StopReason};
+use super::step::{HaltReason, Settlement};
+use super::wanted::{Now, Wanted};
+
+/// Longest time between two tries of what may come back any moment.
+const LONGEST: Duration = Duration::from_mins(5);
+/// Longest time that a cloud may ask us to wait.
+const LONGEST_ASKED: Duration = Duration::from_hours(1);
+/// The cloud does too much at once: an upload takes minutes, so seconds would be in vain.
+const BUSY: Duration = Duration::from_secs(30);
+/// Somebody must delete something or ask for more, which takes people minutes at least.
+const QUOTA: Duration = Duration::from_mins(5);
+/// A cloud may be late to know of new credentials; another version of the Secret ends the wait at once.
+const CREDENTIALS: Duration = Duration::from_mins(5);
+/// Somebody must give us a role.
+const PERMISSION: Duration = Duration::from_mins(30);
+/// Machines live for days.
+const IN_USE: Duration = Duration::from_hours(1);
+/// A race with something of ours is over at the next look; three in a row are none.
+const RACES: u32 = 3;
+/// A release may be seen before its files are there: three tries over so long say that they are not.
+const SOURCE_TRIED: SignedDuration = SignedDuration::from_mins(4);
+/// Tries that lie further apart than this say nothing together.
+const SOURCE_WINDOW: SignedDuration = SignedDuration::from_mins(10);
+
+/// What follows from an op that has ended so. Of another content than the wanted one nothing follows, and neither from anything but clearing away
+/// once the object is being deleted.
+pub fn settle(op: &Op, outcome: &Result<Done, Failure>, wanted: &Wanted, kept: &Kept, now: Now) -> Settlement {
+    let name = op.deed.name();
+    let tidies = matches!(name, DeedName::Discard | DeedName::Relinquish);
+    let concerns = tidies || (op.key == wanted.key && wanted.deleting.is_none());
+    match outcome {
+        _ if !concerns => Settlement::Nothing,
+        Ok(Done::Looked | Done::Probed | Done::ReadBack | Done::Amended) => Settlement::Nothing,
+        Ok(Done::Taken) => burned(&op.deed, kept),
+        Ok(
+            Done::Created { .. }
+            | Done::Ours { .. }
+            | Done::Sent
+            | Done::ImportBegun
+            | Done::Published
+            | Done::Discarded
+            | Done::Relinquished,
+        ) => Settlement::Progressed,
+        Err(failure) => failed(name, failure, wanted, kept, now),
+    }
+}
+
+fn burned(deed: &Deed, kept: &Kept) -> Settlement {
+    match deed {
+        Deed::Create { attempt, .. } if *attempt >= kept.attempt => Settlement::Burned {
+            attempt: attempt.saturating_add(1),
+        },
+        _ => Settlement::Nothing,
+    }
+}
+
+fn failed(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: Now) -> Settlement {
+    let halt = |reason| Settlement::Halt(Halted::now(reason, &failure.message, wanted));
+    let again = |delay: Duration| Settlement::Retry(again(deed, failure, wanted, kept, now, delay));
+    let count = count(deed, failure.class, kept, now);
+    match (failure.class, deed) {
+        // Looks are in memory, options that cannot be brought in line are told, and an image that cannot be read back is judged without.
+        (_, DeedName::Look | DeedName::Amend) => Settlement::Nothing,
+        (FailureClass::Unsupported | FailureClass::Permission | FailureClass::Invalid, DeedName::ReadBack) => {
+            Settlement::Nothing
+        }
+        (FailureClass::Unsupported | FailureClass::Invalid, DeedName::Import) => Settlement::ImportFailed,
+        (FailureClass::Stopped { why }, _) if why != StopReason::Stalled => Settlement::Nothing,
+        (FailureClass::Unavailable | FailureClass::Throttled, _) => again(patience(failure, count)),
+        (FailureClass::Busy, _) => again(BUSY),
+        (FailureClass::Quota, _) => again(QUOTA),
+        (FailureClass::Credentials, _) => again(CREDENTIALS),
+        (FailureClass::Permission, _) => again(PERMISSION),
+        (FailureClass::InUse, _) => again(IN_USE),
+        (FailureClass::Invalid | FailureClass::Unsupported, DeedName::Discard | DeedName::Relinquish) => {
+            again(PERMISSION)
+        }
+        (FailureClass::Invalid, _) => halt(HaltReason::Refused),
+        (FailureClass::Unsupported, _) => halt(HaltReason::Unsupported),
+        (FailureClass::SourceNotAnImage, _) => halt(HaltReason::SourceNotAnImage),
+        (FailureClass::DigestUnknown, _) => halt(HaltReason::DigestUnknown),
+        (FailureClass::SourceGone, _) => source_gone(deed, failure, wanted, kept, now),
+        (FailureClass::SourceBroken | FailureClass::SourceChanged, _) => again(broken(count)),
+        (FailureClass::SourceMismatch, _) if count == 1 => again(Duration::ZERO),
+        (FailureClass::SourceMismatch, _) => mismatch(failure, wanted, kept),
+        (FailureClass::BuildFailed { exit: 65 | 66 | 77 }, _) => halt(HaltReason::BuildFailed),
+        (FailureClass::BuildFailed { .. }, _) => match count {
+            1 => again(Duration::from_mins(1)),
+            2 => again(LONGEST),
+            _ => halt(HaltReason::BuildFailed),
+        },
+        (
+            FailureClass::State
+            | FailureClass::Gone
+            | FailureClass::Unknown
+            | FailureClass::NotOurs
+            | FailureClass::Sealing
+            | FailureClass::JobVanished
+            | FailureClass::Stopped { .. },
+            _,
+        ) => again(race(count)),
+    }
+}
+
+/// The bytes were others twice, and downloaded anew between: what came first is in the message of the first failure.
+fn mismatch(failure: &Failure, wanted: &Wanted, kept: &Kept) -> Settlement {
+    let first = kept.retry.as_ref().map_or("", |retry| retry.message.as_str());
+    let message = if first == failure.message {
+        format!("twice in a row: {first}")
+    } else {
+        format!("{}; the time before: {first}", failure.message)
+    };
+    Settlement::Halt(Halted::now(HaltReason::SourceMismatch, &message, wanted))
+}
+
+fn source_gone(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: Now) -> Settlement {
+    let minutes = |minutes| {
+        let delay = Duration::from_mins(minutes);
+        Settlement::Retry(again(deed, failure, wanted, kept, now, delay))
+    };
+    match count(deed, failure.class, kept, now) {
+        1 => minutes(1),
+        2 => minutes(3),
+        _ => {
+            let first = kept.retry.as_ref().map_or(now.wall, |retry| retry.first_time);
+            if now.wall.duration_since(first) >= SOURCE_TRIED {
+                Settlement::Halt(Halted::now(HaltReason::SourceNotFound, &failure.message, wanted))
+            } else {
+                minutes(1)
+            }
+        }
+    }
+}
+
+/// How often in a row it has failed so, with this time.
+fn count(deed: DeedName, class: FailureClass, kept: &Kept, now: Now) -> u32 {
+    match same(deed, class, kept, now) {
+        Some(before) => before.count.saturating_add(1),
+        None => 1,
+    }
+}
+
+/// The failure before, if this one continues it.
+fn same(deed: DeedName, class: FailureClass, kept: &Kept, now: Now) -> Option<&Retry> {
+    let is_of_source = class == FailureClass::SourceGone;
+    kept.retry.as_ref().filter(|before| {
+        let since = now.wall.duration_since(before.first_time);
+        // What is missing when the source is asked is missing when it is read.
+        let is_same = before.class == class && (before.deed == deed || is_of_source);
+        is_same && !(is_of_source && since > SOURCE_WINDOW)
+    })
+}
+
+fn again(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: Now, delay: Duration) -> Retry {
+    let before = same(deed, failure.class, kept, now);
+    Retry {
+        deed,
+        class: failure.class,
+        message: failure.message.clone(),
+        count: count(deed, failure.class, kept, now),
+        first_time: before.map_or(now.wall, |before| before.first_time.min(now.wall)),
+        until: later(now.wall, delay),
+        identity: wanted.identity.clone(),
+        request: wanted.request.clone(),
+    }
+}
+
+/// A record that had to be given up, counted like a deed that failed, so that giving up slows down.
+pub(super) fn given_up(deed: DeedName, message: &str, wanted: &Wanted, kept: &Kept, now: Now) -> Retry {
+    let failure = Failure {
+        class: FailureClass::Unknown,
+        message: message.to_owned(),
+        request_id: None,
+        retry_after: None,
+        quota: None,
+    };
+    let delay = race(count(deed, failure.class, kept, now));
+    again(deed, &failure, wanted, kept, now, delay)
+}
+
+/// Whether the success of one deed says that another one's failure is over: it comes later on the way of an image.
+pub(super) fn is_over(done: DeedName, failed: DeedName) -> bool {
+    let tidies = |deed| matches!(deed, DeedName::Discard | DeedName::Relinquish);
+    tidies(done) == tidies(failed) && (tidies(done) || failed <= done)
+}
+
+/// How long after so many failed looks in a row the next one is.
+pub fn look_again(failure: &Failure, count: u32) -> Duration {
+    match failure.class {
+        FailureClass::Credentials => CREDENTIALS,
+        FailureClass::Permission | FailureClass::Invalid | FailureClass::Unsupported => PERMISSION,
+        _ => patience(failure, count),
+    }
+}
+
+/// As the cloud says, else 1, 2, 4, … seconds.
+fn patience(failure: &Failure, count: u32) -> Duration {
+    let told = failure.retry_after.map(|told| told.min(LONGEST_ASKED));
+    told.unwrap_or_else(|| doubled(count))
+}
+
+fn doubled(count: u32) -> Duration {
+    let seconds = 1_u64 << count.saturating_sub(1).min(9);
+    Duration::from_secs(seconds).min(LONGEST)
+}
+
+fn race(count: u32) -> Duration {
+    if count <= RACES {
+        Duration::ZERO
+    } else {
+        doubled(count - RACES)
+    }
+}
+
+/// A source that breaks has been tried by the transfer itself for some minutes before.
+fn broken(count: u32) -> Duration {
+    match count {
+        0 | 1 => Duration::from_secs(10),
+        2 => Duration::from_secs(30),
+        _ => Duration::from_mins(u64::from(count) - 2).min(LONGEST),
+    }
+}
+
+fn later(wall: Timestamp, delay: Duration) -> Timestamp {
+    SignedDuration::try_from(delay)
+        .ok()
+        .and_then(|delay| wall.checked_add(delay).ok())
+        .unwrap_or(Timestamp::MAX)
+}

@@ -1,0 +1,100 @@
+//! How the bytes get into an empty record: what must be known before, which way they go and where that runs.
+
+use std::time::Duration;
+
+use super::case::{Case, hold, in_process};
+use super::execution::executed_as;
+use super::judge::pinned;
+use super::op::{Deed, Form};
+use super::seen::{RecordSeen, Sight, Source};
+use super::step::{Halt, Step};
+use super::wait::{Since, Wait, WaitReason};
+use super::wanted::Via;
+
+/// How long what a source said is believed: longer than it takes to make a record, shorter than a release is edited.
+pub const PROBE_HOLDS: Duration = Duration::from_mins(10);
+/// Imports that fail in a row before bytes are sent instead: one may be bad luck.
+pub const IMPORTS_AT_MOST: u32 = 2;
+
+/// Which way the bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Path {
+    /// They are sent.
+    Upload,
+    /// They are sent to a stage.
+    Staged,
+    /// The cloud fetches them.
+    Import,
+}
+
+/// The way that is asked for, where it can be gone and its end be verified; else they are sent.
+pub(super) fn path(case: &Case<'_>) -> Path {
+    let abilities = case.seen.abilities.clone().unwrap_or_default();
+    let wanted = case.wanted;
+    match wanted.via {
+        // Without a digest nobody could tell what the cloud has fetched.
+        Via::ServerSide
+            if abilities.server_side
+                && wanted.fetchable
+                && !wanted.compressed
+                && pinned(wanted, case.seen).is_some()
+                && case.kept.imports_failed < IMPORTS_AT_MOST =>
+        {
+            Path::Import
+        }
+        Via::Staged if abilities.staged && case.kept.imports_failed == 0 => Path::Staged,
+        Via::Auto | Via::Upload | Via::ServerSide | Via::Staged => Path::Upload,
+    }
+}
+
+/// What is still to be found out before a record is made or filled; `Ok` when nothing is.
+pub(super) fn prepared(case: &Case<'_>) -> Result<Form, Step> {
+    let halt = |Halt { reason, message, look }| hold(reason, &message, look);
+    let (form, _) = executed_as(case.wanted, &case.seen.jobs).map_err(halt)?;
+    if case.wanted.build.is_none() {
+        source(case)?;
+    }
+    Ok(form)
+}
+
+fn source<'a>(case: &Case<'a>) -> Result<&'a Source, Step> {
+    let now = case.now.steady;
+    match &case.seen.source {
+        Sight::Seen { value, at, fresh: true } if now.saturating_sub(*at) <= PROBE_HOLDS => Ok(value),
+        Sight::Failed {
+            failure, since, next, ..
+        } if now < *next => Err(Step::Await(Wait {
+            reason: WaitReason::Source,
+            since: Since::Steady(*since),
+            deadline: None,
+            look: Some(*next),
+            message: failure.message.clone(),
+        })),
+        Sight::Unseen | Sight::Failed { .. } | Sight::Seen { .. } => Err(in_process(Deed::Probe)),
+    }
+}
+
+/// Fills an empty record.
+pub(super) fn send(case: &Case<'_>, record: &RecordSeen) -> Step {
+    let form = match prepared(case) {
+        Ok(form) => form,
+        Err(step) => return step,
+    };
+    let (id, attempt) = (record.id.clone(), record.attempt);
+    if case.wanted.build.is_some() {
+        let deed = Deed::Build { id, attempt };
+        return Step::Do { deed, form };
+    }
+    match path(case) {
+        // The cloud does the work.
+        Path::Import => in_process(Deed::Import { id, attempt }),
+        path @ (Path::Upload | Path::Staged) => Step::Do {
+            deed: Deed::Transfer {
+                id,
+                attempt,
+                staged: path == Path::Staged,
+            },
+            form,
+        },
+    }
+}

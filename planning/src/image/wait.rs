@@ -1,0 +1,75 @@
+//! What is waited for, since when and until when. Decides nothing.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Something that is waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    /// For what.
+    pub reason: WaitReason,
+    /// Since when.
+    pub since: Since,
+    /// When it is over without having come; something else is decided then.
+    pub deadline: Option<Since>,
+    /// The steady time of the next look, unless something wakes the driver before.
+    pub look: Option<Duration>,
+    /// What is waited for, in words, without a time that moves.
+    pub message: String,
+}
+
+/// A moment on one of the two clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Since {
+    /// Of this process.
+    Steady(Duration),
+    /// Of the world.
+    Wall(Timestamp),
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WaitReason {
+    /// That somebody lets the work go on.
+    Paused,
+    /// The Secret.
+    Secret,
+    /// The cloud's answer.
+    CloudUnavailable,
+    /// Other credentials, or that the cloud takes these.
+    Credentials,
+    /// The time that the cloud asked for.
+    Throttled,
+    /// Room in the project.
+    Quota,
+    /// That the cloud does less at once.
+    Busy,
+    /// The source.
+    Source,
+    /// That others are done.
+    Queued,
+    /// Our bytes.
+    Transferring,
+    /// Bytes that somebody else sends, an earlier life of ours perhaps.
+    ForeignTransfer,
+    /// That the cloud has fetched the bytes.
+    Importing,
+    /// The user's program.
+    Building,
+    /// The answer to something short.
+    Working,
+    /// The end of what was told to end.
+    Stopping,
+    /// The next try.
+    Retry,
+    /// An image that somebody else makes.
+    ImageNotFound,
+    /// That an admin lets the image be used again.
+    Deactivated,
+    /// That a record is gone.
+    Going,
+    /// That no machine holds on to the image.
+    InUse,
+}

@@ -1,0 +1,166 @@
+//! What is wanted of an image, as decisions see it: the spec, what annotations ask for, and the clock. Reads nothing.
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The time of one decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Now {
+    /// What is stored is measured with this; it may be set back.
+    pub wall: Timestamp,
+    /// Since the process began. Never goes back, and means nothing to another process.
+    pub steady: Duration,
+}
+
+/// One image as it is to be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says something of its own, as users wrote it"
+)]
+pub struct Wanted {
+    /// What the bytes are, whose they are, and what cannot be changed later: see [`content_key`](super::content_key).
+    pub key: String,
+    /// The image's name in the cloud.
+    pub name: String,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// Uid and resourceVersion of the Secret; `None` when it is not there.
+    pub identity: Option<String>,
+    /// The value of the annotation that asks for another look.
+    pub request: Option<String>,
+    /// Whose image it may be.
+    pub policy: ImagePolicy,
+    /// The id of the image that the user says to take over.
+    pub adopt: Option<String>,
+    /// The id that the user chose; for the first attempt alone, because an id is never free again.
+    pub chosen_id: Option<String>,
+    /// What becomes of the image when the object is deleted.
+    pub deletion: DeletionPolicy,
+    /// How the bytes get into the cloud.
+    pub via: Via,
+    /// Whether the cloud could fetch the bytes itself: http or https, and without a Secret.
+    pub fetchable: bool,
+    /// How long the build may take; `None` when nothing is built.
+    pub build: Option<Duration>,
+    /// The digest of the file at the source.
+    pub digest: Option<Pinned>,
+    /// Whether the bytes at the source are not those that are sent.
+    pub compressed: bool,
+    /// Bytes of the image, where the release says so.
+    pub bytes: Option<u64>,
+    /// Where transfers run.
+    pub execution: Execution,
+    /// What is wrong with the spec, in words.
+    pub invalid: Option<String>,
+    /// Whether somebody stopped the work on it.
+    pub paused: bool,
+    /// Since when it is being deleted.
+    pub deleting: Option<Timestamp>,
+    /// Whether our finalizer is there.
+    pub finalizer: bool,
+    /// Whether the object says under which owner its images are marked in the cloud.
+    pub owner_noted: bool,
+    /// Whether the user says that the object may go though its image is in use.
+    pub force_finalize: bool,
+}
+
+impl Wanted {
+    /// Whether an image that is there already is asked for, and none may be made.
+    pub(super) fn adopts(&self) -> bool {
+        self.policy == ImagePolicy::Adopt || self.adopt.is_some()
+    }
+}
+
+/// Whose image it may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ImagePolicy {
+    /// One of our own is made.
+    #[default]
+    Create,
+    /// One that is there is used; none is made.
+    Adopt,
+    /// One that is there is used, else one is made.
+    IfMissing,
+}
+
+/// What becomes of an image of ours when the object is deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DeletionPolicy {
+    /// It goes too.
+    #[default]
+    Delete,
+    /// It stays, without our marks.
+    Retain,
+}
+
+/// How the bytes get into the cloud.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Via {
+    /// As [`Via::Upload`].
+    #[default]
+    Auto,
+    /// They are sent.
+    Upload,
+    /// The cloud fetches them.
+    ServerSide,
+    /// They are sent to where the cloud imports them from.
+    Staged,
+}
+
+/// Where transfers run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Execution {
+    /// In the operator, and builds in a Job.
+    #[default]
+    Auto,
+    /// In the operator.
+    InProcess,
+    /// In a Job.
+    Job,
+}
+
+/// A digest that is known before the bytes are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pinned {
+    /// How it is made.
+    pub algorithm: Algorithm,
+    /// The digest in lower-case hexadecimal digits.
+    pub hex: String,
+}
+
+/// How a digest is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Algorithm {
+    /// 64 digits.
+    Sha256,
+    /// 128 digits.
+    Sha512,
+}
+
+impl Algorithm {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Sha256 => "sha256",
+            Self::Sha512 => "sha512",
+        }
+    }
+}
+
+impl Pinned {
+    /// Whether a digest in the form `sha256:<hex>` is another one of the same kind. Digests of two kinds say nothing about each other.
+    pub fn contradicts(&self, digest: &str) -> bool {
+        digest
+            .split_once(':')
+            .is_some_and(|(algorithm, hex)| algorithm == self.algorithm.name() && hex != self.hex)
+    }
+}
+
+impl fmt::Display for Pinned {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.algorithm.name(), self.hex)
+    }
+}

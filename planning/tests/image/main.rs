@@ -1,0 +1,13 @@
+//! One node image in a modelled cloud: the table of rules, every input at once, golden scenarios, and properties of every history.
+
+#![expect(clippy::panic, reason = "a script with a mistake and a broken rule end the test")]
+#![expect(
+    clippy::unnecessary_wraps,
+    reason = "what goes into an option is made as one, so that a case stays a line"
+)]
+
+mod properties;
+mod scenarios;
+mod sweep;
+mod table;
+mod world;

@@ -1,0 +1,152 @@
+//! Rules 39 to 45: none of ours is there.
+
+use std::time::Duration;
+
+use planning::image::{
+    Algorithm, AttemptReason, Deed, FailureClass, ForeignSeen, HaltReason, ImagePolicy, Intent, Kept, Pinned, Sight,
+    Step, WaitReason,
+};
+
+use super::{Input, NOW, OTHER, before, failure, foreign, holds_for, input, is_done, waits_for, writes_attempt};
+
+fn adopting(others: &[ForeignSeen]) -> Input {
+    Input::among(others).changed(|input| {
+        input.wanted.policy = ImagePolicy::Adopt;
+        input.kept = Kept::default();
+    })
+}
+
+fn sha512(hex: &str) -> Option<Pinned> {
+    Some(Pinned {
+        algorithm: Algorithm::Sha512,
+        hex: hex.to_owned(),
+    })
+}
+
+#[test]
+fn r39_an_image_that_is_asked_for_and_not_there_is_looked_for_each_minute() {
+    let wait = waits_for(&adopting(&[]).step(), WaitReason::ImageNotFound);
+    assert_eq!(wait.look, Some(before(1) + Duration::from_mins(1)));
+}
+
+#[test]
+fn r39_several_images_of_a_name_are_told_apart_by_the_user_alone() {
+    let several = adopting(&[foreign("one"), foreign("two")]);
+    holds_for(&several.step(), HaltReason::Ambiguous);
+    let asked = several.changed(|input| input.wanted.adopt = Some("two".to_owned()));
+    assert!(matches!(asked.step(), Step::Record(Intent::Image { image }) if image.id == "two"));
+}
+
+#[test]
+fn r39_an_image_with_other_bytes_than_promised_is_not_used() {
+    let differs = adopting(&[foreign("one")]).changed(|input| input.wanted.digest = sha512("ff"));
+    holds_for(&differs.step(), HaltReason::SourceMismatch);
+}
+
+#[test]
+fn r39_an_adopted_image_is_written_once_and_left_alone() {
+    let input = adopting(&[foreign("one")]);
+    let step = input.step();
+    assert!(
+        matches!(&step, Step::Record(Intent::Image { image }) if image.adopted),
+        "{step:?}"
+    );
+    let kept = planning::image::after(&step, &input.wanted, &input.kept, &input.seen, None, Input::now());
+    let written = input.changed(|input| input.kept = kept);
+    assert!(matches!(written.step(), Step::Rest { .. }));
+}
+
+#[test]
+fn r40_an_image_that_is_missing_is_made() {
+    let if_missing =
+        |others: &[ForeignSeen]| Input::among(others).changed(|input| input.wanted.policy = ImagePolicy::IfMissing);
+    assert!(matches!(
+        if_missing(&[foreign("one")]).step(),
+        Step::Record(Intent::Image { .. })
+    ));
+    assert!(matches!(
+        if_missing(&[]).step(),
+        Step::Do {
+            deed: Deed::Create { .. },
+            ..
+        }
+    ));
+    let elsewhere = ForeignSeen {
+        of_our_project: false,
+        ..foreign("one")
+    };
+    let differs = if_missing(&[elsewhere]).changed(|input| input.wanted.digest = sha512("ff"));
+    assert!(matches!(
+        differs.step(),
+        Step::Do {
+            deed: Deed::Create { .. },
+            ..
+        }
+    ));
+}
+
+#[test]
+fn r41_nothing_is_put_beside_an_image_of_the_name() {
+    let taken = Input::among(&[foreign("theirs")]);
+    holds_for(&taken.step(), HaltReason::NameTaken);
+    let elsewhere = ForeignSeen {
+        of_our_project: false,
+        ..foreign("theirs")
+    };
+    let unfinished = ForeignSeen {
+        usable: false,
+        ..foreign("theirs")
+    };
+    for other in [elsewhere, unfinished] {
+        assert!(matches!(Input::among(&[other]).step(), Step::Do { .. }));
+    }
+}
+
+#[test]
+fn r42_the_source_is_asked_before_anything_is_created_unless_it_is_built() {
+    let unseen = input().changed(|input| input.seen.source = Sight::Unseen);
+    is_done(&unseen.step(), &Deed::Probe);
+    let built = unseen.changed(|input| input.wanted.build = Some(Duration::from_hours(1)));
+    assert!(matches!(
+        built.step(),
+        Step::Do {
+            deed: Deed::Create { .. },
+            ..
+        }
+    ));
+}
+
+#[test]
+fn r43_nothing_is_created_while_the_source_does_not_answer() {
+    let input = input().changed(|input| {
+        input.seen.source = Sight::Failed {
+            failure: failure(FailureClass::SourceGone),
+            since: before(10),
+            count: 1,
+            next: NOW + Duration::from_secs(9),
+        };
+    });
+    waits_for(&input.step(), WaitReason::Source);
+}
+
+#[test]
+fn r44_the_first_attempt_and_that_of_another_content_are_written() {
+    let first = input().changed(|input| input.kept = Kept::default());
+    writes_attempt(&first.step(), 1, AttemptReason::First);
+    let other = input().changed(|input| input.kept.key = None);
+    writes_attempt(&other.step(), 3, AttemptReason::OtherContent);
+    let edited = other.changed(|input| input.kept.key = Some(OTHER.to_owned()));
+    assert_eq!(edited.step(), Step::Record(Intent::Forget));
+}
+
+#[test]
+fn r45_the_attempt_of_status_is_created_with_the_chosen_id_in_the_first() {
+    let create = |attempt, id: Option<&str>| {
+        let id = id.map(str::to_owned);
+        Deed::Create { attempt, id }
+    };
+    let chosen = input().changed(|input| input.wanted.chosen_id = Some("mine".to_owned()));
+    is_done(&chosen.step(), &create(2, None));
+    let first = chosen.changed(|input| input.kept.attempt = 1);
+    is_done(&first.step(), &create(1, Some("mine")));
+}

@@ -1,0 +1,160 @@
+//! Rules D1 to D8: the object is being deleted.
+
+use std::time::Duration;
+
+use planning::image::{
+    CloudImage, Deed, DeedName, DeletionPolicy, DiscardReason, FailureClass, Kept, RecordSeen, RecordState, Sight,
+    Step, StopReason, WaitReason,
+};
+
+use super::{
+    Input, NOW, OTHER, before, earlier, failure, had, is_done, record, retry, running, transfer, verified, waits_for,
+};
+
+/// Deleted so many seconds ago.
+fn deleted(seconds: i64, records: &[RecordSeen]) -> Input {
+    Input::with(records).changed(|input| {
+        input.wanted.deleting = Some(earlier(seconds));
+        had(input, 2);
+    })
+}
+
+fn finish(left_behind: &[&str]) -> Step {
+    Step::Finish {
+        left_behind: left_behind.iter().map(|&id| id.to_owned()).collect(),
+    }
+}
+
+fn discard(id: &str, attempt: u32) -> Deed {
+    Deed::Discard {
+        id: id.to_owned(),
+        attempt,
+        why: DiscardReason::Deleted,
+    }
+}
+
+#[test]
+fn d1_without_our_finalizer_nothing_is_ours() {
+    let input = deleted(1, &[verified(2)]).changed(|input| input.wanted.finalizer = false);
+    assert!(matches!(input.step(), Step::Rest { .. }));
+}
+
+#[test]
+fn d2_what_makes_an_image_ends_at_once() {
+    let input = deleted(1, &[]).changed(|input| input.op = running(transfer(2), 1));
+    assert_eq!(input.step(), Step::Stop(StopReason::Deleted));
+}
+
+#[test]
+fn d3_what_clears_away_is_waited_for() {
+    let input = deleted(1, &[]).changed(|input| input.op = running(discard("wanted-2", 2), 1));
+    waits_for(&input.step(), WaitReason::Working);
+}
+
+#[test]
+fn d4_an_adopted_image_is_let_go_without_asking_the_cloud() {
+    let input = deleted(1, &[]).changed(|input| {
+        input.kept = Kept {
+            image: input
+                .kept
+                .image
+                .take()
+                .map(|image| CloudImage { adopted: true, ..image }),
+            ..Kept::default()
+        };
+        input.seen.cloud = Sight::Unseen;
+    });
+    assert_eq!(input.step(), finish(&[]));
+}
+
+#[test]
+fn d5_the_cloud_is_looked_at_first() {
+    let input = deleted(9000, &[]).changed(|input| input.seen.cloud = Sight::Unseen);
+    is_done(&input.step(), &Deed::Look);
+}
+
+#[test]
+fn d5_a_cloud_that_does_not_answer_for_an_hour_is_left_with_what_is_known() {
+    let away = |seconds| {
+        deleted(seconds, &[]).changed(|input| {
+            input.seen.cloud = Sight::Failed {
+                failure: failure(FailureClass::Unavailable),
+                since: before(100),
+                count: 9,
+                next: NOW + Duration::from_secs(5),
+            };
+        })
+    };
+    assert!(
+        waits_for(&away(3599).step(), WaitReason::CloudUnavailable)
+            .deadline
+            .is_some()
+    );
+    assert_eq!(away(3600).step(), finish(&["wanted-2"]));
+    let secret = |seconds| deleted(seconds, &[]).changed(|input| input.wanted.identity = None);
+    waits_for(&secret(3599).step(), WaitReason::Secret);
+    assert_eq!(secret(3600).step(), finish(&["wanted-2"]));
+}
+
+#[test]
+fn d6_a_retained_image_stays_without_our_marks_and_what_is_unfinished_goes() {
+    let retained =
+        |records: &[RecordSeen]| deleted(1, records).changed(|input| input.wanted.deletion = DeletionPolicy::Retain);
+    let id = "wanted-2".to_owned();
+    is_done(&retained(&[verified(2)]).step(), &Deed::Relinquish { id });
+    is_done(
+        &retained(&[record(2, RecordState::Whole)]).step(),
+        &discard("wanted-2", 2),
+    );
+}
+
+#[test]
+fn d7_every_record_goes_the_highest_attempt_last() {
+    let old = RecordSeen {
+        id: "other-3".to_owned(),
+        key: OTHER.to_owned(),
+        ..verified(3)
+    };
+    let records = [old, verified(2), record(1, RecordState::Receiving)];
+    is_done(&deleted(1, &records).step(), &discard("wanted-1", 1));
+    is_done(&deleted(1, &records[..2]).step(), &discard("wanted-2", 2));
+    is_done(&deleted(1, &records[..1]).step(), &discard("other-3", 3));
+}
+
+#[test]
+fn d7_an_image_in_use_is_waited_for_unless_the_user_lets_it_go() {
+    let in_use = |seconds| {
+        deleted(seconds, &[verified(2)])
+            .changed(|input| input.kept.retry = retry(DeedName::Discard, FailureClass::InUse, 600))
+    };
+    assert_eq!(waits_for(&in_use(9000).step(), WaitReason::InUse).deadline, None);
+    let forced = |seconds| in_use(seconds).changed(|input| input.wanted.force_finalize = true);
+    waits_for(&forced(3599).step(), WaitReason::InUse);
+    assert_eq!(forced(3600).step(), finish(&["wanted-2"]));
+}
+
+#[test]
+fn d7_a_cloud_that_lets_us_delete_nothing_is_left_after_an_hour() {
+    let refused = |seconds| {
+        deleted(seconds, &[verified(2)])
+            .changed(|input| input.kept.retry = retry(DeedName::Discard, FailureClass::Permission, 600))
+    };
+    assert!(
+        waits_for(&refused(3599).step(), WaitReason::Credentials)
+            .deadline
+            .is_some()
+    );
+    assert_eq!(refused(3600).step(), finish(&["wanted-2"]));
+}
+
+#[test]
+fn d8_the_object_goes_when_a_look_shows_nothing() {
+    assert_eq!(deleted(1, &[]).step(), finish(&[]));
+    let lingers = RecordSeen {
+        first_seen: before(301),
+        ..record(2, RecordState::Going)
+    };
+    assert_eq!(deleted(1, &[lingers]).step(), finish(&[]));
+    let going = record(2, RecordState::Going);
+    waits_for(&deleted(1, &[going]).step(), WaitReason::Going);
+}

@@ -1,0 +1,253 @@
+//! What follows from a deed that has ended.
+
+use std::time::Duration;
+
+use planning::image::{
+    Deed, DeedName, DiscardReason, Done, Failure, FailureClass, HaltReason, Retry, Settlement, Step, StopReason,
+    look_again,
+};
+
+use super::{Input, OTHER, earlier, ended, failure, input, retry, transfer, wall};
+
+fn outcome(deed: Deed, outcome: Result<Done, Failure>, before: Option<Retry>) -> Settlement {
+    let input = input().changed(|input| {
+        input.kept.retry = before;
+        input.op = Some(ended(deed, outcome));
+    });
+    match input.step() {
+        Step::Settle(settlement) => settlement,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn failed(class: FailureClass, before: Option<Retry>) -> Settlement {
+    outcome(transfer(2), Err(failure(class)), before)
+}
+
+/// Seconds until the next try.
+#[track_caller]
+fn delay(settlement: &Settlement) -> i64 {
+    match settlement {
+        Settlement::Retry(retry) => retry.until.duration_since(wall()).as_secs(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The delays after so many failures in a row.
+fn delays(class: FailureClass, times: usize) -> Vec<i64> {
+    let mut before = None;
+    let mut delays = Vec::new();
+    for _ in 0..times {
+        let settlement = failed(class, before);
+        delays.push(delay(&settlement));
+        before = match settlement {
+            Settlement::Retry(retry) => Some(retry),
+            _ => None,
+        };
+    }
+    delays
+}
+
+#[track_caller]
+fn halts(settlement: &Settlement, reason: HaltReason) -> String {
+    match settlement {
+        Settlement::Halt(halted) if halted.reason == reason => halted.message.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_cloud_that_does_not_answer_is_tried_ever_more_slowly() {
+    assert_eq!(
+        delays(FailureClass::Unavailable, 11),
+        [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+    );
+}
+
+#[test]
+fn a_race_is_looked_at_again_at_once_three_times() {
+    for class in [
+        FailureClass::State,
+        FailureClass::Gone,
+        FailureClass::Unknown,
+        FailureClass::Sealing,
+        FailureClass::JobVanished,
+        FailureClass::Stopped {
+            why: StopReason::Stalled,
+        },
+    ] {
+        assert_eq!(delays(class, 6), [0, 0, 0, 1, 2, 4], "{class:?}");
+    }
+}
+
+#[test]
+fn what_we_stopped_ourselves_says_nothing() {
+    for why in [
+        StopReason::Deleted,
+        StopReason::Changed,
+        StopReason::Paused,
+        StopReason::Fenced,
+    ] {
+        assert_eq!(failed(FailureClass::Stopped { why }, None), Settlement::Nothing);
+    }
+}
+
+#[test]
+fn a_cloud_that_asks_for_patience_gets_it_for_an_hour_at_most() {
+    let asks = |seconds| {
+        let failure = Failure {
+            retry_after: Some(Duration::from_secs(seconds)),
+            ..failure(FailureClass::Throttled)
+        };
+        delay(&outcome(transfer(2), Err(failure), None))
+    };
+    assert_eq!([asks(17), asks(9000)], [17, 3600]);
+}
+
+#[test]
+fn what_people_must_do_is_waited_for_in_minutes() {
+    for (class, seconds) in [
+        (FailureClass::Busy, 30),
+        (FailureClass::Quota, 300),
+        (FailureClass::Credentials, 300),
+        (FailureClass::Permission, 1800),
+        (FailureClass::InUse, 3600),
+    ] {
+        assert_eq!(delays(class, 2), [seconds, seconds], "{class:?}");
+    }
+}
+
+#[test]
+fn what_will_never_be_taken_halts() {
+    for (class, reason) in [
+        (FailureClass::Invalid, HaltReason::Refused),
+        (FailureClass::Unsupported, HaltReason::Unsupported),
+        (FailureClass::SourceNotAnImage, HaltReason::SourceNotAnImage),
+        (FailureClass::DigestUnknown, HaltReason::DigestUnknown),
+        (FailureClass::BuildFailed { exit: 65 }, HaltReason::BuildFailed),
+    ] {
+        halts(&failed(class, None), reason);
+    }
+}
+
+#[test]
+fn a_source_that_is_not_there_for_four_minutes_halts() {
+    let gone = |count, first_seconds_ago| {
+        let before = retry(DeedName::Probe, FailureClass::SourceGone, 0).map(|before| Retry {
+            count,
+            first_time: earlier(first_seconds_ago),
+            ..before
+        });
+        failed(FailureClass::SourceGone, before)
+    };
+    assert_eq!(delay(&failed(FailureClass::SourceGone, None)), 60);
+    assert_eq!(delay(&gone(1, 60)), 180);
+    assert_eq!(delay(&gone(2, 100)), 60, "three tries in less than four minutes");
+    halts(&gone(2, 240), HaltReason::SourceNotFound);
+    assert_eq!(delay(&gone(2, 601)), 60, "the count begins anew");
+}
+
+#[test]
+fn a_source_that_breaks_is_tried_ever_more_slowly() {
+    assert_eq!(
+        delays(FailureClass::SourceBroken, 8),
+        [10, 30, 60, 120, 180, 240, 300, 300]
+    );
+}
+
+#[test]
+fn other_bytes_are_downloaded_once_more_before_they_are_believed() {
+    let first = failed(FailureClass::SourceMismatch, None);
+    assert_eq!(delay(&first), 0);
+    let before = retry(DeedName::Transfer, FailureClass::SourceMismatch, 0).map(|before| Retry {
+        message: "it gave sha256:aa".to_owned(),
+        ..before
+    });
+    let message = halts(
+        &failed(FailureClass::SourceMismatch, before),
+        HaltReason::SourceMismatch,
+    );
+    assert_eq!(message, "it did not work; the time before: it gave sha256:aa");
+}
+
+#[test]
+fn a_build_is_tried_three_times() {
+    let class = FailureClass::BuildFailed { exit: 1 };
+    let build = Deed::Build {
+        id: "x".to_owned(),
+        attempt: 2,
+    };
+    let tried = |count| {
+        let before = retry(DeedName::Build, class, 0).map(|before| Retry { count, ..before });
+        outcome(build.clone(), Err(failure(class)), before)
+    };
+    assert_eq!(delay(&tried(0)), 60);
+    assert_eq!(delay(&tried(1)), 300);
+    halts(&tried(2), HaltReason::BuildFailed);
+}
+
+#[test]
+fn an_import_that_the_cloud_refuses_is_no_end() {
+    let import = Deed::Import {
+        id: "x".to_owned(),
+        attempt: 2,
+    };
+    let refused = outcome(import, Err(failure(FailureClass::Invalid)), None);
+    assert_eq!(refused, Settlement::ImportFailed);
+}
+
+#[test]
+fn a_failed_look_and_a_failed_amendment_are_not_written() {
+    let amend = Deed::Amend { id: "x".to_owned() };
+    for deed in [Deed::Look, amend] {
+        for class in [
+            FailureClass::Unavailable,
+            FailureClass::Permission,
+            FailureClass::Invalid,
+        ] {
+            assert_eq!(outcome(deed.clone(), Err(failure(class)), None), Settlement::Nothing);
+        }
+    }
+}
+
+#[test]
+fn a_taken_id_burns_its_attempt() {
+    let create = |attempt| Deed::Create { attempt, id: None };
+    assert_eq!(
+        outcome(create(2), Ok(Done::Taken), None),
+        Settlement::Burned { attempt: 3 }
+    );
+    assert_eq!(outcome(create(1), Ok(Done::Taken), None), Settlement::Nothing);
+}
+
+#[test]
+fn what_ended_for_another_content_or_a_deleted_object_says_nothing() {
+    let mut op = ended(transfer(2), Err(failure(FailureClass::Invalid)));
+    let deleted = input().changed(|input| {
+        input.wanted.deleting = Some(wall());
+        input.op = Some(op.clone());
+    });
+    OTHER.clone_into(&mut op.key);
+    let edited = input().changed(|input| input.op = Some(op));
+    for input in [deleted, edited] {
+        assert_eq!(input.step(), Step::Settle(Settlement::Nothing));
+    }
+    let discard = Deed::Discard {
+        id: "x".to_owned(),
+        attempt: 1,
+        why: DiscardReason::Deleted,
+    };
+    let in_use = Input::with(&[]).changed(|input| {
+        input.wanted.deleting = Some(wall());
+        input.op = Some(ended(discard, Err(failure(FailureClass::InUse))));
+    });
+    assert!(matches!(in_use.step(), Step::Settle(Settlement::Retry(_))));
+}
+
+#[test]
+fn looks_wait_for_people_longer_than_for_clouds() {
+    let after = |class, count| look_again(&failure(class), count).as_secs();
+    assert_eq!(after(FailureClass::Unavailable, 3), 4);
+    assert_eq!(after(FailureClass::Credentials, 1), 300);
+    assert_eq!(after(FailureClass::Permission, 1), 1800);
+}

@@ -1,0 +1,384 @@
+//! Rules 20 to 38: images of ours.
+
+use std::time::Duration;
+
+use planning::image::{
+    Abilities, Algorithm, Amended, AttemptReason, Cloud, Deed, DeedName, DeletionPolicy, DiscardReason, Drift,
+    Execution, FailureClass, Form, HaltReason, Intent, JobsSight, Pinned, ReadBack, RecordSeen, RecordState, Sight,
+    Step, Via, WaitReason, look_ready,
+};
+
+use super::{
+    Input, KEY, NOW, OTHER, before, had, holds_for, is_done, looked, record, retry, sealed, transfer, verified,
+    waits_for, writes_attempt,
+};
+
+type Change = fn(&mut Input);
+
+fn discard(id: &str, attempt: u32, why: DiscardReason) -> Deed {
+    let id = id.to_owned();
+    Deed::Discard { id, attempt, why }
+}
+
+fn old(attempt: u32) -> RecordSeen {
+    RecordSeen {
+        id: format!("{OTHER}-{attempt}"),
+        key: OTHER.to_owned(),
+        ..verified(attempt)
+    }
+}
+
+fn ready(records: &[RecordSeen]) -> Input {
+    Input::with(records).changed(|input| had(input, 2))
+}
+
+fn pinned(algorithm: Algorithm, hex: &str) -> Option<Pinned> {
+    Some(Pinned {
+        algorithm,
+        hex: hex.to_owned(),
+    })
+}
+
+#[test]
+fn r20_a_record_that_status_does_not_know_of_is_written_first() {
+    let input = Input::with(&[record(5, RecordState::Empty)]);
+    writes_attempt(&input.step(), 5, AttemptReason::EarlierLife);
+    let lost = Input::with(&[verified(1)]).changed(|input| input.kept = planning::image::Kept::default());
+    writes_attempt(&lost.step(), 1, AttemptReason::EarlierLife);
+}
+
+#[test]
+fn r20_a_content_that_comes_back_gets_a_number_of_its_own() {
+    let input = Input::with(&[verified(1)]).changed(|input| input.kept.key = None);
+    writes_attempt(&input.step(), 3, AttemptReason::EarlierLife);
+}
+
+#[test]
+fn r21_beside_a_verified_image_no_other_of_its_content_stays() {
+    let lower = ready(&[record(1, RecordState::Empty), verified(2)]);
+    is_done(&lower.step(), &discard("wanted-1", 1, DiscardReason::Superseded));
+    let later = ready(&[verified(2), record(3, RecordState::Empty)]).changed(|input| input.kept.attempt = 3);
+    writes_attempt(&later.step(), 4, AttemptReason::Supersede);
+}
+
+#[test]
+fn r22_the_image_of_another_content_goes_when_the_wanted_one_is_there() {
+    let input = ready(&[old(1), verified(2)]);
+    is_done(&input.step(), &discard("other-1", 1, DiscardReason::Superseded));
+    let retained = input
+        .clone()
+        .changed(|input| input.wanted.deletion = DeletionPolicy::Retain);
+    is_done(
+        &retained.step(),
+        &Deed::Relinquish {
+            id: "other-1".to_owned(),
+        },
+    );
+    let waits = Input::with(&[old(1), record(2, RecordState::Empty)]);
+    is_done(&waits.step(), &transfer(2));
+    let in_use = input.changed(|input| input.kept.retry = retry(DeedName::Discard, FailureClass::InUse, 30));
+    let soon = NOW + Duration::from_secs(30);
+    assert_eq!(in_use.step(), Step::Rest { look: soon });
+}
+
+#[test]
+fn r23_options_that_differ_are_brought_in_line_once_in_ten_minutes() {
+    let drift = vec![Drift {
+        field: "min_disk".to_owned(),
+        found: "0".to_owned(),
+        wanted: "4".to_owned(),
+    }];
+    let input = ready(&[RecordSeen {
+        drift: drift.clone(),
+        ..verified(2)
+    }]);
+    let amend = Deed::Amend {
+        id: "wanted-2".to_owned(),
+    };
+    is_done(&input.step(), &amend);
+    let amended = |seconds| {
+        let drift = drift.clone();
+        input.clone().changed(|input| {
+            let at = before(seconds);
+            input.seen.amended = Some(Amended { drift, at });
+        })
+    };
+    assert!(matches!(amended(599).step(), Step::Rest { .. }));
+    is_done(&amended(600).step(), &amend);
+}
+
+#[test]
+fn r24_a_verified_image_is_left_alone_for_ten_minutes() {
+    let look = before(1) + look_ready(KEY);
+    assert_eq!(ready(&[verified(2)]).step(), Step::Rest { look });
+    let records = vec![verified(2)];
+    let due = ready(&[]).changed(|input| {
+        let at = NOW.saturating_sub(look_ready(KEY));
+        let others = Vec::new();
+        input.seen.cloud = looked(Cloud { records, others }, at);
+    });
+    is_done(&due.step(), &Deed::Look);
+    for key in ["a", "b", "c", "image"] {
+        let look = look_ready(key).as_secs();
+        assert!((540..=660).contains(&look), "{look}");
+    }
+}
+
+#[test]
+fn r24_a_mark_that_contradicts_the_digest_does_not_count() {
+    let input = ready(&[verified(2)]).changed(|input| {
+        input.wanted.digest = pinned(Algorithm::Sha256, "cc");
+        input.kept.sealed = sealed(2, "aa");
+    });
+    writes_attempt(&input.step(), 3, AttemptReason::Mismatch);
+}
+
+#[test]
+fn r24_a_mark_that_contradicts_the_first_use_does_not_count() {
+    let mut changed = verified(2);
+    changed.verified = Some("sha256:dd".to_owned());
+    let step = ready(&[changed]).step();
+    writes_attempt(&step, 3, AttemptReason::Unverifiable);
+}
+
+#[test]
+fn r25_a_lower_attempt_goes_before_the_next_is_created() {
+    let input = Input::with(&[record(1, RecordState::Spoilt)]);
+    is_done(&input.step(), &discard("wanted-1", 1, DiscardReason::LowerAttempt));
+    let rests = input.changed(|input| input.kept.retry = retry(DeedName::Discard, FailureClass::InUse, 30));
+    waits_for(&rests.step(), WaitReason::InUse);
+}
+
+#[test]
+fn r26_the_source_is_asked_before_anything_is_sent() {
+    let input = Input::with(&[record(2, RecordState::Empty)]).changed(|input| input.seen.source = Sight::Unseen);
+    is_done(&input.step(), &Deed::Probe);
+}
+
+#[test]
+fn r27_a_source_that_does_not_answer_is_waited_for() {
+    let input = Input::with(&[record(2, RecordState::Empty)]).changed(|input| {
+        input.seen.source = Sight::Failed {
+            failure: super::failure(FailureClass::SourceBroken),
+            since: before(10),
+            count: 1,
+            next: NOW + Duration::from_secs(9),
+        };
+    });
+    waits_for(&input.step(), WaitReason::Source);
+}
+
+#[test]
+fn r28_an_image_is_built_in_a_job_and_nowhere_else() {
+    let input = Input::with(&[record(2, RecordState::Empty)]).changed(|input| {
+        input.wanted.build = Some(Duration::from_hours(2));
+        input.seen.source = Sight::Unseen;
+    });
+    assert!(matches!(
+        input.step(),
+        Step::Do {
+            deed: Deed::Build { .. },
+            form: Form::Job
+        }
+    ));
+    let in_process = input
+        .clone()
+        .changed(|input| input.wanted.execution = Execution::InProcess);
+    holds_for(&in_process.step(), HaltReason::InvalidSpec);
+    let off = input.changed(|input| {
+        let why = "start the operator with --jobs".to_owned();
+        input.seen.jobs = JobsSight::Off { why };
+    });
+    holds_for(&off.step(), HaltReason::JobsUnavailable);
+}
+
+#[test]
+fn r29_an_empty_record_is_sent_the_bytes_again() {
+    let input = Input::with(&[record(2, RecordState::Empty)]);
+    is_done(&input.step(), &transfer(2));
+    let job = input.changed(|input| input.wanted.execution = Execution::Job);
+    assert!(matches!(job.step(), Step::Do { form: Form::Job, .. }));
+}
+
+#[test]
+fn r29_the_cloud_fetches_what_it_can_and_what_can_be_verified() {
+    let input = Input::with(&[record(2, RecordState::Empty)]).changed(|input| {
+        input.wanted.via = Via::ServerSide;
+        input.wanted.digest = pinned(Algorithm::Sha512, "aa");
+        input.seen.abilities = Some(Abilities {
+            server_side: true,
+            staged: true,
+        });
+    });
+    let import = Deed::Import {
+        id: "wanted-2".to_owned(),
+        attempt: 2,
+    };
+    is_done(&input.step(), &import);
+    let changes: [Change; 5] = [
+        |input| input.wanted.digest = None,
+        |input| input.wanted.compressed = true,
+        |input| input.wanted.fetchable = false,
+        |input| input.seen.abilities = None,
+        |input| input.kept.imports_failed = 2,
+    ];
+    for change in changes {
+        is_done(&input.clone().changed(change).step(), &transfer(2));
+    }
+    let staged = input.changed(|input| input.wanted.via = Via::Staged);
+    assert!(matches!(
+        staged.step(),
+        Step::Do {
+            deed: Deed::Transfer { staged: true, .. },
+            ..
+        }
+    ));
+    let failed = staged.changed(|input| input.kept.imports_failed = 1);
+    is_done(&failed.step(), &transfer(2));
+}
+
+#[test]
+fn r30_a_spoilt_record_gets_the_next_attempt_written_before_it_is_discarded() {
+    for state in [RecordState::Spoilt, RecordState::Dead] {
+        writes_attempt(&Input::with(&[record(2, state)]).step(), 3, AttemptReason::Spoilt);
+    }
+}
+
+#[test]
+fn r31_a_record_that_does_not_go_is_passed_over_after_five_minutes() {
+    let going = |seconds| RecordSeen {
+        first_seen: before(seconds),
+        ..record(2, RecordState::Going)
+    };
+    waits_for(&Input::with(&[going(300)]).step(), WaitReason::Going);
+    writes_attempt(&Input::with(&[going(301)]).step(), 3, AttemptReason::Lingers);
+    let lower = Input::with(&[going(301)]).changed(|input| input.kept.attempt = 3);
+    assert!(matches!(
+        lower.step(),
+        Step::Do {
+            deed: Deed::Create { attempt: 3, .. },
+            ..
+        }
+    ));
+}
+
+#[test]
+fn r32_bytes_of_somebody_else_are_waited_for_a_minute() {
+    let receiving = |seconds| RecordSeen {
+        moved: before(seconds),
+        ..record(2, RecordState::Receiving)
+    };
+    let wait = waits_for(&Input::with(&[receiving(60)]).step(), WaitReason::ForeignTransfer);
+    assert!(wait.deadline.is_some() && wait.look.is_some());
+    writes_attempt(&Input::with(&[receiving(61)]).step(), 3, AttemptReason::Stalled);
+}
+
+#[test]
+fn r33_an_import_has_a_quarter_of_an_hour_and_the_time_its_size_takes() {
+    let importing = |seconds, bytes| {
+        let record = RecordSeen {
+            first_seen: before(seconds),
+            ..record(2, RecordState::Importing)
+        };
+        Input::with(&[record]).changed(|input| input.wanted.bytes = Some(bytes))
+    };
+    waits_for(&importing(900, 0).step(), WaitReason::Importing);
+    writes_attempt(&importing(901, 0).step(), 3, AttemptReason::ImportStalled);
+    waits_for(&importing(901, 200 * 1024 * 1024).step(), WaitReason::Importing);
+}
+
+#[test]
+fn r34_what_is_shown_is_written_first() {
+    let input = Input::with(&[record(2, RecordState::Whole)]).changed(|input| input.kept.sealed = sealed(2, "aa"));
+    let id = "wanted-2".to_owned();
+    assert_eq!(
+        input.step(),
+        Step::Record(Intent::Publishing {
+            id: id.clone(),
+            attempt: 2
+        })
+    );
+    let written = input.changed(|input| input.kept.publishing = Some(id.clone()));
+    let verified = "sha256:bb".to_owned();
+    is_done(
+        &written.step(),
+        &Deed::Publish {
+            id,
+            attempt: 2,
+            verified,
+        },
+    );
+}
+
+#[test]
+fn r34_an_image_that_the_cloud_fetched_is_compared_with_the_pinned_sha512() {
+    let input = Input::with(&[record(2, RecordState::Whole)])
+        .changed(|input| input.wanted.digest = pinned(Algorithm::Sha512, "aa"));
+    assert!(matches!(input.step(), Step::Record(Intent::Publishing { .. })));
+}
+
+#[test]
+fn r35_an_image_that_differs_is_never_shown() {
+    let input = Input::with(&[record(2, RecordState::Whole)]).changed(|input| {
+        input.kept.sealed = sealed(2, "ee");
+        input.kept.publishing = Some("wanted-2".to_owned());
+    });
+    writes_attempt(&input.step(), 3, AttemptReason::Mismatch);
+    let longer = input.changed(|input| {
+        input.kept.sealed = sealed(2, "aa").map(|sealed| planning::image::Sealed { bytes: 101, ..sealed });
+    });
+    writes_attempt(&longer.step(), 3, AttemptReason::Mismatch);
+}
+
+#[test]
+fn r36_what_cannot_be_compared_is_read_back() {
+    let whole = record(2, RecordState::Whole);
+    let with = |read_back| {
+        let record = RecordSeen {
+            read_back,
+            ..whole.clone()
+        };
+        Input::with(&[record]).changed(|input| input.wanted.digest = pinned(Algorithm::Sha256, "bb"))
+    };
+    let deed = Deed::ReadBack {
+        id: "wanted-2".to_owned(),
+        attempt: 2,
+    };
+    is_done(&with(None).step(), &deed);
+    let found = |sha256: &str| {
+        with(Some(ReadBack::Found {
+            sha256: sha256.to_owned(),
+            sha512: "aa".to_owned(),
+            bytes: 100,
+        }))
+    };
+    assert!(matches!(found("bb").step(), Step::Record(Intent::Publishing { .. })));
+    writes_attempt(&found("cc").step(), 3, AttemptReason::Mismatch);
+}
+
+#[test]
+fn r37_what_nobody_can_tell_about_is_made_anew() {
+    let record = RecordSeen {
+        read_back: Some(ReadBack::Refused),
+        ..record(2, RecordState::Whole)
+    };
+    let refused = Input::with(std::slice::from_ref(&record))
+        .changed(|input| input.wanted.digest = pinned(Algorithm::Sha256, "bb"));
+    writes_attempt(&refused.step(), 3, AttemptReason::Unverifiable);
+    let without_seal = Input::with(&[RecordSeen {
+        read_back: None,
+        ..record
+    }]);
+    writes_attempt(&without_seal.step(), 3, AttemptReason::Unverifiable);
+}
+
+#[test]
+fn r38_an_image_that_an_admin_withdrew_is_left_to_the_admin() {
+    let current = Input::with(&[record(2, RecordState::Withdrawn)]);
+    assert!(waits_for(&current.step(), WaitReason::Deactivated).look.is_some());
+    let lower = RecordSeen {
+        state: RecordState::Withdrawn,
+        ..verified(1)
+    };
+    waits_for(&Input::with(&[lower]).step(), WaitReason::Deactivated);
+}

@@ -1,0 +1,139 @@
+//! What status says after a step.
+
+use planning::image::{
+    AttemptReason, Deed, DeedName, Done, FailureClass, HaltReason, Intent, Kept, Settlement, Step, after,
+};
+
+use super::{Input, KEY, ended, failure, had, input, retry, sealed, transfer};
+
+fn attempt(number: u32, why: AttemptReason) -> Step {
+    Step::Record(Intent::Attempt {
+        number,
+        key: KEY.to_owned(),
+        why,
+    })
+}
+
+fn written(input: &Input, step: &Step) -> Kept {
+    after(
+        step,
+        &input.wanted,
+        &input.kept,
+        &input.seen,
+        input.op.as_ref(),
+        Input::now(),
+    )
+}
+
+#[test]
+fn an_attempt_never_falls() {
+    let kept = written(&input(), &attempt(1, AttemptReason::EarlierLife));
+    assert_eq!(kept.attempt, 2);
+}
+
+#[test]
+fn giving_up_again_and_again_slows_down() {
+    let mut input = input();
+    let mut delays = Vec::new();
+    for _ in 0..6 {
+        input.kept = written(&input, &attempt(3, AttemptReason::Stalled));
+        let until = input.kept.retry.as_ref().expect("it is counted").until;
+        delays.push(until.duration_since(super::wall()).as_secs());
+    }
+    assert_eq!(delays, [0, 0, 0, 1, 2, 4]);
+}
+
+#[test]
+fn two_images_that_differ_halt_and_three_that_nobody_can_tell_about() {
+    let mut input = input();
+    input.kept = written(&input, &attempt(3, AttemptReason::Mismatch));
+    assert_eq!(input.kept.halted, None);
+    let twice = written(&input, &attempt(4, AttemptReason::Mismatch));
+    assert_eq!(
+        twice.halted.map(|halted| halted.reason),
+        Some(HaltReason::SourceMismatch)
+    );
+    for number in 4..6 {
+        input.kept = written(&input, &attempt(number, AttemptReason::Unverifiable));
+        assert_eq!(input.kept.halted, None);
+    }
+    let thrice = written(&input, &attempt(6, AttemptReason::Unverifiable));
+    assert_eq!(
+        thrice.halted.map(|halted| halted.reason),
+        Some(HaltReason::Unverifiable)
+    );
+}
+
+#[test]
+fn what_nobody_could_tell_about_is_sent_the_next_time() {
+    let kept = written(&input(), &attempt(3, AttemptReason::Unverifiable));
+    assert_eq!(kept.imports_failed, planning::image::IMPORTS_AT_MOST);
+}
+
+#[test]
+fn another_content_keeps_the_number_and_nothing_else() {
+    let input = input().changed(|input| {
+        had(input, 2);
+        input.kept.sealed = sealed(2, "aa");
+        input.kept.retry = retry(DeedName::Transfer, FailureClass::Quota, 30);
+        input.kept.imports_failed = 1;
+    });
+    let expected = Kept {
+        attempt: 2,
+        sealed: sealed(2, "aa"),
+        ..Kept::default()
+    };
+    assert_eq!(written(&input, &Step::Record(Intent::Forget)), expected);
+}
+
+#[test]
+fn an_image_that_is_shown_ends_all_that_was_counted() {
+    let publish = Deed::Publish {
+        id: "wanted-2".to_owned(),
+        attempt: 2,
+        verified: "sha256:bb".to_owned(),
+    };
+    let input = Input::with(&[super::record(2, planning::image::RecordState::Whole)]).changed(|input| {
+        input.kept.publishing = Some("wanted-2".to_owned());
+        input.kept.retry = retry(DeedName::Transfer, FailureClass::Unknown, 0);
+        input.kept.imports_failed = 2;
+        input.kept.mismatches = 1;
+        input.op = Some(ended(publish, Ok(Done::Published)));
+    });
+    let expected = input.clone().changed(|input| had(input, 2)).changed(|input| {
+        input.kept = Kept {
+            publishing: None,
+            retry: None,
+            imports_failed: 0,
+            mismatches: 0,
+            ..input.kept.clone()
+        };
+    });
+    assert_eq!(written(&input, &Step::Settle(Settlement::Progressed)), expected.kept);
+}
+
+#[test]
+fn success_ends_the_failures_of_what_comes_before_it_alone() {
+    let noted = |deed: Deed, done: Done, of: DeedName| {
+        let input = input().changed(|input| {
+            input.kept.retry = retry(of, FailureClass::Unknown, 0);
+            input.op = Some(ended(deed, Ok(done)));
+        });
+        written(&input, &Step::Settle(Settlement::Progressed)).retry.is_none()
+    };
+    let create = || Deed::Create { attempt: 2, id: None };
+    let created = || Done::Created { id: "x".to_owned() };
+    assert!(noted(create(), created(), DeedName::Probe));
+    assert!(noted(create(), created(), DeedName::Create));
+    assert!(!noted(create(), created(), DeedName::Transfer));
+    assert!(noted(transfer(2), Done::Sent, DeedName::Transfer));
+    assert!(!noted(transfer(2), Done::Sent, DeedName::Discard));
+}
+
+#[test]
+fn nothing_is_written_after_nothing() {
+    let input = input().changed(|input| {
+        input.op = Some(ended(Deed::Look, Err(failure(FailureClass::Unavailable))));
+    });
+    assert_eq!(written(&input, &input.step()), input.kept);
+}

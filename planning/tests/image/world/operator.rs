@@ -1,0 +1,191 @@
+//! One process of the operator: what it has seen, what it has under way and what it thinks the object says.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use planning::image::{
+    Abilities, Amended, Cloud as CloudSeen, Drift, Failure, ForeignSeen, JobsSight, Op, ReadBack, RecordSeen,
+    RecordState, Seen, Sight, Source, look_again,
+};
+
+use super::cloud::{Cloud, Image, Status, sha512};
+use super::object::Object;
+
+/// What was known of one record.
+#[derive(Clone, Debug)]
+struct Memory {
+    state: RecordState,
+    first_seen: Duration,
+    marker: u64,
+    moved: Duration,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Operator {
+    pub(crate) cached: Object,
+    pub(crate) op: Option<Op>,
+    /// The connection of a transfer that is under way, and when it began.
+    pub(crate) connection: Option<(u64, Duration)>,
+    pub(crate) cloud: Sight<CloudSeen>,
+    pub(crate) source: Sight<Source>,
+    pub(crate) amended: Option<Amended>,
+    pub(crate) read_back: BTreeMap<String, ReadBack>,
+    /// Its watch is slow.
+    pub(crate) lags: bool,
+    records: BTreeMap<String, Memory>,
+    asked: Option<(i64, u32, u32)>,
+}
+
+impl Operator {
+    pub(crate) fn new(object: &Object) -> Self {
+        Self {
+            cached: object.clone(),
+            op: None,
+            connection: None,
+            cloud: Sight::Unseen,
+            source: Sight::Unseen,
+            amended: None,
+            read_back: BTreeMap::new(),
+            lags: false,
+            records: BTreeMap::new(),
+            asked: None,
+        }
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        Seen {
+            cloud: self.cloud.clone(),
+            source: self.source.clone(),
+            jobs: JobsSight::Off {
+                why: "this operator makes no Jobs".to_owned(),
+            },
+            abilities: Some(Abilities {
+                server_side: true,
+                staged: false,
+            }),
+            amended: self.amended.clone(),
+            force_after: Duration::from_hours(1),
+            stall: Duration::from_mins(1),
+        }
+    }
+
+    /// What was seen says nothing any more once something else is asked for.
+    pub(crate) fn notice_what_is_asked(&mut self) {
+        let cached = &self.cached;
+        let asked = (cached.generation, cached.spec.request, cached.secret);
+        if self.asked != Some(asked) {
+            self.asked = Some(asked);
+            self.cloud = outdated(self.cloud.clone());
+            self.source = Sight::Unseen;
+        }
+    }
+
+    pub(crate) fn outdate_cloud(&mut self) {
+        self.cloud = outdated(self.cloud.clone());
+    }
+
+    pub(crate) fn look(&mut self, cloud: &Cloud, now: Duration) -> Result<(), Failure> {
+        if !cloud.up || self.cached.secret == 0 {
+            let failure = super::cloud::failure(planning::image::FailureClass::Unavailable);
+            self.cloud = failed(&self.cloud, &failure, now);
+            return Err(failure);
+        }
+        let mut value = CloudSeen::default();
+        for (id, image) in &cloud.images {
+            if let Some(record) = self.record(id, image, cloud.makes_sha512, now) {
+                value.records.push(record);
+            } else if image.named_as_ours || self.cached.spec.adopt.as_ref() == Some(id) {
+                value.others.push(ForeignSeen {
+                    id: id.clone(),
+                    of_our_project: true,
+                    usable: image.status == Status::Active,
+                    size: image.content.map(u64::from),
+                    sha512: image.content.map(sha512).filter(|_| cloud.makes_sha512),
+                    description: id.clone(),
+                });
+            }
+        }
+        let is_there = |id: &String, _: &mut Memory| cloud.images.contains_key(id);
+        self.records.retain(is_there);
+        self.cloud = Sight::Seen {
+            value,
+            at: now,
+            fresh: true,
+        };
+        Ok(())
+    }
+
+    fn record(&mut self, id: &str, image: &Image, makes_sha512: bool, now: Duration) -> Option<RecordSeen> {
+        let mark = image.mark.as_ref()?;
+        let state = match image.status {
+            Status::Queued if image.spoilt => RecordState::Spoilt,
+            Status::Queued => RecordState::Empty,
+            Status::Saving(_) => RecordState::Receiving,
+            Status::Importing(_) => RecordState::Importing,
+            Status::Active => RecordState::Whole,
+            Status::Deactivated => RecordState::Withdrawn,
+            Status::Killed => RecordState::Dead,
+        };
+        let before = self.records.get(id).cloned();
+        let memory = Memory {
+            state,
+            marker: image.marker,
+            first_seen: before
+                .as_ref()
+                .filter(|before| before.state == state)
+                .map_or(now, |before| before.first_seen),
+            moved: before
+                .filter(|before| before.marker == image.marker)
+                .map_or(now, |before| before.moved),
+        };
+        self.records.insert(id.to_owned(), memory.clone());
+        let wanted = self.cached.spec.option;
+        let drift = Drift {
+            field: "min_disk".to_owned(),
+            found: image.option.to_string(),
+            wanted: wanted.to_string(),
+        };
+        Some(RecordSeen {
+            id: id.to_owned(),
+            key: mark.key.clone(),
+            attempt: mark.attempt,
+            state,
+            size: image.content.map(u64::from),
+            sha512: image.content.map(sha512).filter(|_| makes_sha512),
+            verified: image.verified.clone(),
+            shown: image.shown,
+            drift: if image.option == wanted {
+                Vec::new()
+            } else {
+                vec![drift]
+            },
+            first_seen: memory.first_seen,
+            moved: memory.moved,
+            read_back: self.read_back.get(id).cloned(),
+        })
+    }
+}
+
+fn outdated<T>(sight: Sight<T>) -> Sight<T> {
+    match sight {
+        Sight::Seen { value, at, fresh: _ } => Sight::Seen {
+            value,
+            at,
+            fresh: false,
+        },
+        Sight::Unseen | Sight::Failed { .. } => Sight::Unseen,
+    }
+}
+
+pub(crate) fn failed<T>(before: &Sight<T>, failure: &Failure, now: Duration) -> Sight<T> {
+    let (since, count) = match before {
+        Sight::Failed { since, count, .. } => (*since, count + 1),
+        Sight::Unseen | Sight::Seen { .. } => (now, 1),
+    };
+    Sight::Failed {
+        failure: failure.clone(),
+        since,
+        count,
+        next: now + look_again(failure, count),
+    }
+}
