@@ -1,16 +1,30 @@
 //! The bytes of an image on their way: read from a source that breaks, checked, unpacked, digested twice in one pass, and the last of them
 //! held back until everything is known to be right and written down. Decides nothing about what comes after a failure.
 
+mod checked;
+mod known;
+mod sending;
+
 use std::{
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, OnceLock,
+        atomic::AtomicU32,
+    },
 };
 
-use bytes::Bytes;
-use futures::Stream;
+use bytes::{Bytes, BytesMut};
+use futures::{Stream, StreamExt, stream};
 
-use crate::{Attempt, Compression, ContentError, Format, ImageSource, Pinned, Probe, Report};
+pub use self::known::{Sums, SumsHandle, Turn};
+use self::{checked::Checking, sending::Sending};
+use crate::{
+    Attempt, ByteStream, Compression, ContentError, ErrorClass, Format, ImageSource, Pinned, Probe, Report, SourceError,
+    compression::{self, Limits},
+    resume::Resuming,
+    sniff,
+};
 
 /// Bytes of an image as they are sent. After an error nothing more comes, and what came before is not an image.
 pub type ContentStream = Pin<Box<dyn Stream<Item = Result<Bytes, ContentError>> + Send>>;
@@ -30,32 +44,24 @@ pub struct ContentPlan {
     pub format: Option<Format>,
 }
 
-/// What the bytes of one image turned out to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sums {
-    /// Digest of the bytes at the source, in the algorithm of the pinned one, else of the remembered one, else sha256.
-    pub source: Pinned,
-    /// SHA-512 of what was sent: 128 lower-case hex digits.
-    pub sha512: String,
-    /// Bytes that were sent.
-    pub bytes: u64,
-}
-
-/// Whose turn it is, when nothing moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// More was asked for, and the source (or the seal) has not answered yet.
-    Source,
-    /// What was given has not been taken yet.
-    Cloud,
-}
-
 /// One image on its way. Made for one transfer, and read once.
 pub struct Content {
     source: Arc<dyn ImageSource>,
     probe: Probe,
     plan: ContentPlan,
     report: Arc<dyn Report>,
+}
+
+/// A content that was opened: its first bytes are here, and what can be told by them is known.
+pub struct Body {
+    /// Bytes of all that is sent. `None` where it is unpacked on the way, because nobody knows before.
+    pub length: Option<u64>,
+    /// What [`Content::origin`] says, where a part that is kept is of use. `None` also where what is sent is not what lies at the source.
+    pub origin: Option<String>,
+    /// The bytes, at most 1 MiB at once. Reading them is what makes them come: little is read ahead, and dropping ends all of it.
+    pub stream: ContentStream,
+    /// What is known meanwhile.
+    pub sums: SumsHandle,
 }
 
 impl Content {
@@ -67,6 +73,155 @@ impl Content {
             plan,
             report,
         }
+    }
+
+    /// Bytes of the file at the source, where it says so.
+    pub fn size(&self) -> Option<u64> {
+        self.probe.size
+    }
+
+    /// By what the same bytes at the source are known another time: for who keeps a part of what was sent, and goes on with it when this is
+    /// the same. `None` where nothing tells it, or where the source cannot be read from the middle.
+    pub fn origin(&self) -> Option<String> {
+        let size = self.probe.size.filter(|_| self.probe.ranges)?;
+        let tag = self.probe.tag.as_ref().map(|tag| format!("tag {tag}"));
+        let digest = self.digest().map(Pinned::to_string);
+        Some(format!("{}, {size} bytes", digest.or(tag)?))
+    }
+
+    /// Reads the first bytes. What is no image at all is found here, before anything is sent.
+    pub async fn open(self) -> Result<Body, ContentError> {
+        let resumes = Arc::default();
+        let bytes = self.from_source(0, &resumes);
+        self.begin(bytes, 0, resumes).await
+    }
+
+    /// The same for who has the first `length` bytes already, from a body of the same [`Body::origin`]: `held` is read again, so that all of
+    /// the image is digested, and the stream begins with the byte after it.
+    ///
+    /// There has to be something left to send, so `length` is less than the size at the source.
+    pub async fn open_after(self, held: ByteStream, length: u64) -> Result<Body, ContentError> {
+        if self.probe.size.is_none_or(|size| length >= size) {
+            return Err(no_part("nothing is missing from what is there"));
+        }
+        let resumes = Arc::default();
+        let bytes = exactly(held, length).chain(self.from_source(length, &resumes));
+        self.begin(bytes.boxed(), length, resumes).await
+    }
+
+    /// The digest that counts.
+    fn digest(&self) -> Option<&Pinned> {
+        self.plan.pinned.as_ref().or(self.plan.remembered.as_ref())
+    }
+
+    fn from_source(&self, from: u64, resumes: &Arc<AtomicU32>) -> ByteStream {
+        let resuming = Resuming {
+            source: Arc::clone(&self.source),
+            probe: self.probe.clone(),
+            from,
+            is_checked: self.digest().is_some(),
+            resumes: Arc::clone(resumes),
+        };
+        resuming.stream()
+    }
+
+    /// `bytes`: all of the file, of which the first `held` are not sent.
+    async fn begin(self, bytes: ByteStream, held: u64, resumes: Arc<AtomicU32>) -> Result<Body, ContentError> {
+        let source = Arc::new(OnceLock::new());
+        let checking = Checking {
+            place: self.source.place().to_owned(),
+            pinned: self.plan.pinned.clone(),
+            remembered: self.plan.remembered.clone(),
+            found: Arc::clone(&source),
+        };
+        let bytes = bytes.map(|item| item.map_err(ContentError::from)).boxed();
+        let (first, mut bytes) = beginning(checking.stream(bytes)).await?;
+        let content_type = self.probe.content_type.as_deref();
+        let packed = match self.plan.compression {
+            Compression::Auto => sniff::packed(&first),
+            Compression::None => None,
+            kind => Some(kind),
+        };
+        if let Some(kind) = packed {
+            if held > 0 {
+                return Err(no_part("what lies at the source is packed"));
+            }
+            sniff::check(&first, content_type, None)?;
+            let (first, unpacked) = beginning(compression::unpack(kind, bytes, Limits::default())).await?;
+            sniff::check(&first, None, self.plan.format.as_ref())?;
+            bytes = unpacked;
+        } else {
+            sniff::check(&first, content_type, self.plan.format.as_ref())?;
+        }
+        let is_as_it_lies = packed.is_none();
+        let (length, origin) = (self.probe.size.filter(|_| is_as_it_lies), self.origin());
+        let sending = Sending {
+            bytes,
+            held,
+            length,
+            attempt: self.plan.attempt,
+            source,
+            resumes,
+            report: self.report,
+        };
+        let (stream, sums) = sending.stream();
+        Ok(Body {
+            length,
+            origin: origin.filter(|_| is_as_it_lies),
+            stream,
+            sums,
+        })
+    }
+}
+
+/// The first bytes, as many as are looked at where there are so many; and all bytes, these again.
+async fn beginning(mut bytes: ContentStream) -> Result<(Bytes, ContentStream), ContentError> {
+    let mut first = BytesMut::new();
+    while first.len() < sniff::ENOUGH
+        && let Some(more) = bytes.next().await
+    {
+        first.extend_from_slice(&more?);
+    }
+    let first = first.freeze();
+    let all = stream::iter((!first.is_empty()).then(|| Ok(first.clone()))).chain(bytes);
+    Ok((first.slice(..first.len().min(sniff::ENOUGH)), all.boxed()))
+}
+
+/// The first `length` bytes of what is held, or an error when there are less.
+fn exactly(held: ByteStream, length: u64) -> ByteStream {
+    stream::unfold((held, length), |(mut held, missing)| async move {
+        if missing == 0 {
+            return None;
+        }
+        let item = match held.next().await {
+            Some(Ok(mut bytes)) => {
+                bytes.truncate(usize::try_from(missing).unwrap_or(usize::MAX));
+                Ok(bytes)
+            }
+            Some(Err(error)) => Err(error),
+            None => Err(SourceError::new(
+                ErrorClass::State,
+                format!("{missing} bytes are missing from the part that is there"),
+            )),
+        };
+        let missing = item.as_ref().map_or(0, |bytes| missing - bytes.len() as u64);
+        Some((item, (held, missing)))
+    })
+    .boxed()
+}
+
+fn no_part(why: &str) -> ContentError {
+    ContentError::new(ErrorClass::State, format!("a part cannot be gone on with, because {why}"))
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Body")
+            .field("length", &self.length)
+            .field("origin", &self.origin)
+            .field("sums", &self.sums)
+            .finish_non_exhaustive()
     }
 }
 
@@ -81,52 +236,5 @@ impl fmt::Debug for Content {
     }
 }
 
-/// A content that was opened: its first bytes are here, and what can be told by them is known.
-pub struct Body {
-    /// Bytes of all that is sent. `None` where it is unpacked on the way, because nobody knows before.
-    pub length: Option<u64>,
-    /// By which the same bytes are known another time, for who keeps a part and goes on with it ([`Content::origin`]). `None` where a part is
-    /// of no use: what is sent is not what lies at the source, or nothing tells whether it is still the same there.
-    pub origin: Option<String>,
-    /// The bytes. Reading them is what makes them come: nothing is read ahead but a little, and dropping ends all of it.
-    pub stream: ContentStream,
-    /// What is known meanwhile.
-    pub sums: SumsHandle,
-}
-
-/// What is known of a content while, and after, its stream is read by somebody else.
-#[derive(Clone, Debug)]
-pub struct SumsHandle(Arc<Mutex<Known>>);
-
-#[derive(Debug)]
-struct Known {
-    turn: Turn,
-    sent: u64,
-    end: Option<Result<Sums, ContentError>>,
-}
-
-impl SumsHandle {
-    /// The digests, once the last byte was given.
-    pub fn sums(&self) -> Option<Sums> {
-        self.known(|known| known.end.as_ref()?.as_ref().ok().cloned())
-    }
-
-    /// Why the stream ended with an error, if it did.
-    pub fn failure(&self) -> Option<ContentError> {
-        self.known(|known| known.end.as_ref()?.as_ref().err().cloned())
-    }
-
-    /// Whose turn it is.
-    pub fn turn(&self) -> Turn {
-        self.known(|known| known.turn)
-    }
-
-    /// Bytes of the image that were taken, with those that were there before.
-    pub fn sent(&self) -> u64 {
-        self.known(|known| known.sent)
-    }
-
-    fn known<T>(&self, read: impl FnOnce(&mut Known) -> T) -> T {
-        read(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -27,11 +27,15 @@ mod content;
 mod digest;
 mod error;
 mod image;
+mod resume;
+mod sniff;
 mod observed;
 mod registry;
 mod report;
 mod source;
 mod store;
+#[cfg(any(test, feature = "suite"))]
+pub mod suite;
 
 pub use self::addresses::Addresses;
 pub use self::compression::Compression;

@@ -104,3 +104,58 @@ fn of_digits(digits: &str) -> Option<Pinned> {
         .into_iter()
         .find_map(|algorithm| Pinned::new(algorithm, &digits))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    const OTHER: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+    fn long() -> String {
+        SHORT.repeat(2)
+    }
+
+    #[test]
+    fn every_usual_form_is_understood() {
+        for text in [
+            format!("{SHORT}\n"),
+            format!("{SHORT}"),
+            format!("{SHORT}  node.img\n"),
+            format!("{SHORT} *node.img\r\n{OTHER} *other.img\r\n"),
+            format!("# sums of the day\n{OTHER}  other.img\n{SHORT}  ./node.img\n"),
+            format!("SHA256 (node.img) = {SHORT}\nSHA256 (other.img) = {OTHER}\n"),
+            format!("{}  node.img\n", SHORT.to_uppercase()),
+            format!("{SHORT}  node.img\n{SHORT}  node.img\n"),
+            format!("d41d8cd98f00b204e9800998ecf8427e  node.img\n{SHORT}  node.img\n"),
+        ] {
+            let found = find(&text, "node.img").unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(found.to_string(), format!("sha256:{SHORT}"), "{text}");
+        }
+        let both = format!("{SHORT}  node.img\n{}  node.img\n", long());
+        assert_eq!(find(&both, "node.img").unwrap().to_string(), format!("sha512:{}", long()));
+        let spaces = format!("{SHORT}  a node.img\nSHA256 (b (1).img) = {OTHER}\n");
+        assert_eq!(find(&spaces, "a node.img").unwrap().hex(), SHORT);
+        assert_eq!(find(&spaces, "b (1).img").unwrap().hex(), OTHER);
+    }
+
+    #[test]
+    fn what_is_not_said_clearly_is_not_guessed() {
+        let name = || "node.img".to_owned();
+        for text in [
+            String::new(),
+            format!("{OTHER}  other.img\n"),
+            format!("{OTHER}  dir/node.img\n"),
+            format!("{SHORT}\n{OTHER}\n"),
+            "<html>not found</html>".to_owned(),
+        ] {
+            assert_eq!(find(&text, "node.img"), Err(SumsError::NotNamed { name: name() }), "{text}");
+        }
+        let two = format!("{SHORT}  node.img\n{OTHER} *node.img\n");
+        assert_eq!(find(&two, "node.img"), Err(SumsError::TwoDigests { name: name() }));
+        for weak in ["d41d8cd98f00b204e9800998ecf8427e  node.img", "d41d8cd98f00b204e9800998ecf8427e"] {
+            assert_eq!(find(weak, "node.img"), Err(SumsError::OtherAlgorithm { name: name() }));
+        }
+        assert_eq!(find(&" ".repeat(LARGEST + 1), "node.img"), Err(SumsError::TooLarge));
+    }
+}
