@@ -163,9 +163,9 @@ impl Records {
         }
         let state = State {
             verified: Some(verified.to_owned()),
-            ..sight.state
+            ..sight.state.clone()
         };
-        if !sight.is_shown || state.verified != sight.verified {
+        if sight.verified() != Some(verified) {
             self.put_state(stem, &state)?;
         }
         // The digest comes first: who reads in between finds that it does not fit, and not an image without one.
