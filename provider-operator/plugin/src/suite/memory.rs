@@ -402,12 +402,12 @@ impl Harness for Memory {
             chosen_id: None,
             stores: Vec::new(),
         };
-        let bytes = (0..3 * 1024 * 1024 + 3).map(|at: u32| u8::try_from(at * 31 % 251).unwrap_or_default());
+        let bytes = (0..300_003).map(|at: u32| u8::try_from(at * 31 % 251).unwrap_or_default());
         (image, bytes.collect())
     }
 
     fn bad_image(&self) -> Option<Vec<u8>> {
-        Some([&b"\0bad"[..], &vec![7; 3 * 1024 * 1024]].concat())
+        Some([&b"\0bad"[..], &vec![7; 300_000]].concat())
     }
 
     fn amended(&self, image: &ImageSpec) -> Option<ImageSpec> {
