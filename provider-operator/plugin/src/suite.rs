@@ -1,6 +1,6 @@
 //! What holds for every provider, as tests: one statement a function, against a cloud that the provider's own tests give.
 //!
-//! ```ignore
+//! ```text
 //! provider_plugin::provider_suite!(TheHarness::new());
 //! ```
 //!
