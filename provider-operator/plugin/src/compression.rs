@@ -92,37 +92,54 @@ struct Unpacking {
     thread: JoinHandle<()>,
 }
 
+/// What happened first.
+enum Next {
+    Unpacked(Option<Result<Bytes, ContentError>>),
+    /// The thread has what waited, or reads no more; what it has to say about that is waiting.
+    Given(bool),
+    Read(Option<Result<Bytes, ContentError>>),
+}
+
 impl Unpacking {
     async fn next(&mut self) -> Option<Result<Bytes, ContentError>> {
         loop {
-            let Self { input, is_read, waiting, to_thread, unpacked, .. } = self;
-            tokio::select! {
-                biased;
-                item = unpacked.recv() => match item {
-                    Some(item) => return Some(item),
-                    None => return self.ended().await,
-                },
-                place = place(to_thread.as_ref()), if waiting.is_some() => match (place, waiting.take()) {
-                    (Some(place), Some(bytes)) => place.send(bytes),
-                    // The thread reads no more; what it has to say about that is waiting.
-                    _ => *to_thread = None,
-                },
-                item = input.next(), if waiting.is_none() && !*is_read => match item {
-                    Some(Ok(bytes)) => *waiting = Some(bytes),
-                    Some(Err(error)) => return Some(Err(error)),
-                    None => {
-                        *is_read = true;
-                        *to_thread = None;
-                    }
-                },
+            match self.first().await {
+                Next::Unpacked(Some(item)) => return Some(item),
+                Next::Unpacked(None) => return self.ended().await,
+                Next::Read(Some(Ok(bytes))) => self.waiting = Some(bytes),
+                Next::Read(Some(Err(error))) => return Some(Err(error)),
+                Next::Given(true) => {}
+                Next::Given(false) => self.to_thread = None,
+                Next::Read(None) => {
+                    self.is_read = true;
+                    self.to_thread = None;
+                }
             }
+        }
+    }
+
+    async fn first(&mut self) -> Next {
+        let Self { waiting, to_thread, .. } = self;
+        tokio::select! {
+            biased;
+            item = self.unpacked.recv() => Next::Unpacked(item),
+            place = place(to_thread.as_ref()), if waiting.is_some() => {
+                let given = place.zip(waiting.take()).map(|(place, bytes)| place.send(bytes));
+                Next::Given(given.is_some())
+            }
+            item = self.input.next(), if waiting.is_none() && !self.is_read => Next::Read(item),
         }
     }
 
     /// The thread gives no more: because all is done, or because it was stopped by what it met.
     async fn ended(&mut self) -> Option<Result<Bytes, ContentError>> {
         let is_done = (&mut self.thread).await.is_ok() && self.is_read;
-        let stopped = || ContentError::new(ErrorClass::SourceNotAnImage, "the file stops what unpacks it; pack it anew");
+        let stopped = || {
+            ContentError::new(
+                ErrorClass::SourceNotAnImage,
+                "the file stops what unpacks it; pack it anew",
+            )
+        };
         (!is_done).then(|| Err(stopped()))
     }
 }

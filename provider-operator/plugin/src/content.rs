@@ -8,10 +8,7 @@ mod sending;
 use std::{
     fmt,
     pin::Pin,
-    sync::{
-        Arc, OnceLock,
-        atomic::AtomicU32,
-    },
+    sync::{Arc, OnceLock, atomic::AtomicU32},
 };
 
 use bytes::{Bytes, BytesMut};
@@ -20,7 +17,8 @@ use futures::{Stream, StreamExt, stream};
 pub use self::known::{Sums, SumsHandle, Turn};
 use self::{checked::Checking, sending::Sending};
 use crate::{
-    Attempt, ByteStream, Compression, ContentError, ErrorClass, Format, ImageSource, Pinned, Probe, Report, SourceError,
+    Attempt, ByteStream, Compression, ContentError, ErrorClass, Format, ImageSource, Pinned, Probe, Report,
+    SourceError,
     compression::{self, Limits},
     resume::Resuming,
     sniff,
@@ -92,7 +90,7 @@ impl Content {
     /// Reads the first bytes. What is no image at all is found here, before anything is sent.
     pub async fn open(self) -> Result<Body, ContentError> {
         let resumes = Arc::default();
-        let bytes = self.from_source(0, &resumes);
+        let bytes = self.read_source(0, &resumes);
         self.begin(bytes, 0, resumes).await
     }
 
@@ -105,7 +103,7 @@ impl Content {
             return Err(no_part("nothing is missing from what is there"));
         }
         let resumes = Arc::default();
-        let bytes = exactly(held, length).chain(self.from_source(length, &resumes));
+        let bytes = exactly(held, length).chain(self.read_source(length, &resumes));
         self.begin(bytes.boxed(), length, resumes).await
     }
 
@@ -114,7 +112,7 @@ impl Content {
         self.plan.pinned.as_ref().or(self.plan.remembered.as_ref())
     }
 
-    fn from_source(&self, from: u64, resumes: &Arc<AtomicU32>) -> ByteStream {
+    fn read_source(&self, from: u64, resumes: &Arc<AtomicU32>) -> ByteStream {
         let resuming = Resuming {
             source: Arc::clone(&self.source),
             probe: self.probe.clone(),
@@ -211,7 +209,10 @@ fn exactly(held: ByteStream, length: u64) -> ByteStream {
 }
 
 fn no_part(why: &str) -> ContentError {
-    ContentError::new(ErrorClass::State, format!("a part cannot be gone on with, because {why}"))
+    ContentError::new(
+        ErrorClass::State,
+        format!("a part cannot be gone on with, because {why}"),
+    )
 }
 
 impl fmt::Debug for Body {

@@ -83,7 +83,7 @@ pub struct CloudError {
     /// How long the cloud asks to be left alone.
     pub retry_after: Option<Duration>,
     /// The bound that would be passed, for [`ErrorClass::Quota`].
-    pub quota: Option<Quota>,
+    pub quota: Option<Box<Quota>>,
     /// What lies below.
     #[source]
     pub source: Option<Box<dyn Error + Send + Sync>>,

@@ -178,13 +178,13 @@ pub enum Format {
     Raw,
     /// QEMU's, versions 2 and 3.
     Qcow2,
-    /// VMware's.
+    /// Of `VMware`.
     Vmdk,
     /// The older one of Virtual PC and Hyper-V, also called `vpc`.
     Vhd,
     /// The newer one of Hyper-V.
     Vhdx,
-    /// VirtualBox's.
+    /// Of `VirtualBox`.
     Vdi,
     /// A CD.
     Iso,

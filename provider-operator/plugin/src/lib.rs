@@ -27,11 +27,11 @@ mod content;
 mod digest;
 mod error;
 mod image;
-mod resume;
-mod sniff;
 mod observed;
 mod registry;
 mod report;
+mod resume;
+mod sniff;
 mod source;
 mod store;
 #[cfg(any(test, feature = "suite"))]

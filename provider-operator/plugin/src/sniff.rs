@@ -28,11 +28,7 @@ const PACKED: [(&[u8], Compression); 4] = [
 /// where there are no more. `content_type`: what the source called it.
 ///
 /// A raw disk may begin with anything, so it is refused only where it begins like something else that is known.
-pub(crate) fn check(
-    first: &[u8],
-    content_type: Option<&str>,
-    promised: Option<&Format>,
-) -> Result<(), ContentError> {
+pub(crate) fn check(first: &[u8], content_type: Option<&str>, promised: Option<&Format>) -> Result<(), ContentError> {
     if first.is_empty() {
         return Err(refusal("the file is empty"));
     }
@@ -105,7 +101,11 @@ fn page(first: &[u8], content_type: Option<&str>) -> Option<&'static str> {
     if !is_text(first) {
         return None;
     }
-    Some(if matches!(text.first(), Some(b'{' | b'[')) { "JSON" } else { "text" })
+    Some(if matches!(text.first(), Some(b'{' | b'[')) {
+        "JSON"
+    } else {
+        "text"
+    })
 }
 
 /// Whether it is nothing but text: UTF-8 (cut anywhere) without control characters.
@@ -175,7 +175,10 @@ mod tests {
             assert_eq!(refused(&first, None, Some(format)), None, "{format}");
             assert_eq!(refused(&first, None, None), None, "{format}");
             let words = refused(&first, None, Some(&Format::Raw)).unwrap();
-            assert!(words.contains(&format!("shall be raw, and the file is {format};")), "{words}");
+            assert!(
+                words.contains(&format!("shall be raw, and the file is {format};")),
+                "{words}"
+            );
             if *format != Format::Vhd {
                 let words = refused(&raw, None, Some(format)).unwrap();
                 assert!(words.contains("the file is something unknown"), "{words}");

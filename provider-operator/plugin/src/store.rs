@@ -69,6 +69,10 @@ pub trait ImageStore: Send + Sync + Debug {
 
 /// What a cloud can do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and all combinations exist"
+)]
 pub struct Capabilities {
     /// Fetches images from an address itself ([`ImageStore::import`]).
     pub server_side: bool,

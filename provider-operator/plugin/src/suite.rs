@@ -31,7 +31,7 @@ pub use self::{
     report::Notes,
     source::{ScriptedSource, SharedSource},
 };
-use crate::{CloudError, ContentError, ContentKey, Algorithm, Hasher, ImageSpec, ImageStore, OwnerId, Subject};
+use crate::{Algorithm, CloudError, ContentError, ContentKey, Hasher, ImageSpec, ImageStore, OwnerId, Subject};
 
 /// A cloud of which the suite makes images, and which has none of the suite's before.
 #[async_trait]
@@ -139,6 +139,12 @@ pub fn facts<H: Harness>() -> Vec<(&'static str, Fact<H>)> {
     crate::provider_suite!(@each listed H)
 }
 
+fn boxed<H: Harness>(
+    fact: impl for<'a> Fn(&'a H) -> BoxFuture<'a, Result<Held, Broken>> + Send + Sync + 'static,
+) -> Fact<H> {
+    Box::new(fact)
+}
+
 /// One test for each statement about this harness.
 #[macro_export]
 macro_rules! provider_suite {
@@ -186,9 +192,7 @@ macro_rules! provider_suite {
     (@listed $harness:ident; $($group:ident::$name:ident),* $(,)?) => {
         vec![$((
             stringify!($name),
-            Box::new(|harness: &$harness| -> BoxFuture<'_, Result<Held, Broken>> {
-                Box::pin($group::$name(harness))
-            }) as Fact<$harness>,
+            boxed::<$harness>(|harness| Box::pin($group::$name(harness))),
         )),*]
     };
 }

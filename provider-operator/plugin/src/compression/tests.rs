@@ -27,7 +27,10 @@ fn disk() -> Vec<u8> {
 }
 
 fn in_pieces(bytes: &[u8], size: usize) -> ContentStream {
-    let pieces: Vec<_> = bytes.chunks(size).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+    let pieces: Vec<_> = bytes
+        .chunks(size)
+        .map(|piece| Ok(Bytes::copy_from_slice(piece)))
+        .collect();
     stream::iter(pieces).boxed()
 }
 
@@ -47,9 +50,14 @@ async fn what_the_usual_programs_packed_becomes_what_it_was() {
     let disk = disk();
     for (kind, packed) in PACKED {
         assert_eq!(crate::sniff::packed(packed), Some(kind));
-        assert!(unpacked(kind, packed, Limits::default()).await.unwrap() == disk, "{kind}");
+        assert!(
+            unpacked(kind, packed, Limits::default()).await.unwrap() == disk,
+            "{kind}"
+        );
         // Files that were packed one after another are one.
-        let twice = unpacked(kind, &[packed, packed].concat(), Limits::default()).await.unwrap();
+        let twice = unpacked(kind, &[packed, packed].concat(), Limits::default())
+            .await
+            .unwrap();
         assert!(twice == [&disk[..], &disk[..]].concat(), "{kind}");
     }
 }
@@ -131,7 +139,9 @@ async fn what_grows_beyond_measure_is_refused() {
 async fn an_error_of_the_source_is_told_as_it_is() {
     let (kind, packed) = PACKED[0];
     let broken = ContentError::new(ErrorClass::SourceBroken, "the source broke");
-    let input = in_pieces(&packed[..1000], 100).chain(stream::iter([Err(broken)])).boxed();
+    let input = in_pieces(&packed[..1000], 100)
+        .chain(stream::iter([Err(broken)]))
+        .boxed();
     let unpacked: Result<Vec<Bytes>, _> = unpack(kind, input, Limits::default()).try_collect().await;
     assert_eq!(unpacked.unwrap_err().class, ErrorClass::SourceBroken);
 }

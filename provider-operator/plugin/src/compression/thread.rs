@@ -90,7 +90,9 @@ fn piece(decoder: &mut impl Read) -> io::Result<Bytes> {
 fn broken(error: &io::Error) -> ContentError {
     let words = match error.kind() {
         io::ErrorKind::UnexpectedEof => "the packed file ends too early; publish it whole".to_owned(),
-        io::ErrorKind::OutOfMemory => "the packed file asks for too much memory; pack it with a window of at most 128 MiB".to_owned(),
+        io::ErrorKind::OutOfMemory => {
+            "the packed file asks for too much memory; pack it with a window of at most 128 MiB".to_owned()
+        }
         _ => format!("the file cannot be unpacked ({error}); correct the compression, or pack it anew"),
     };
     ContentError::new(ErrorClass::SourceNotAnImage, words)
@@ -165,7 +167,7 @@ impl Frames {
             let mut magic = [0; 4];
             self.input.read_exact(&mut magic)?;
             if !matches!(u32::from_le_bytes(magic), 0x184d_2a50..=0x184d_2a5f) {
-                let frame = (&magic[..]).chain(&mut self.input);
+                let frame = Read::chain(&magic[..], &mut self.input);
                 self.decoder.reset(frame).map_err(io::Error::other)?;
                 return Ok(true);
             }

@@ -78,7 +78,11 @@ async fn all(mut stream: ContentStream) -> (Vec<u8>, Option<ContentError>) {
 #[tokio::test]
 async fn an_image_is_given_whole_and_digested_twice() {
     let disk = disk(5 * MIB + 3);
-    for pinned in [None, Some(digest(Algorithm::Sha256, &disk)), Some(digest(Algorithm::Sha512, &disk))] {
+    for pinned in [
+        None,
+        Some(digest(Algorithm::Sha256, &disk)),
+        Some(digest(Algorithm::Sha512, &disk)),
+    ] {
         let lab = Lab::of(ScriptedSource::of(disk.clone()));
         let plan = ContentPlan {
             pinned: pinned.clone(),
@@ -102,7 +106,10 @@ async fn an_image_is_given_whole_and_digested_twice() {
         };
         assert_eq!(lab.notes.seals(), [seal]);
         let last = lab.notes.progress().pop().unwrap();
-        assert_eq!((last.sent, last.total, last.stage), (sums.bytes, Some(sums.bytes), Stage::Sending));
+        assert_eq!(
+            (last.sent, last.total, last.stage),
+            (sums.bytes, Some(sums.bytes), Stage::Sending)
+        );
     }
 }
 
@@ -170,7 +177,10 @@ async fn the_last_piece_waits_for_the_seal() {
     let lab = Lab::told_to(ScriptedSource::of(disk.clone()), Notes::refusing());
     let (given, error, sums) = lab.read(plan()).await;
     let error = error.expect("no seal");
-    assert_eq!((error.class, error.message.as_str()), (ErrorClass::Sealing, "the API server is away"));
+    assert_eq!(
+        (error.class, error.message.as_str()),
+        (ErrorClass::Sealing, "the API server is away")
+    );
     assert!(given.len() < disk.len());
     assert_eq!(sums.sums(), None);
 
@@ -192,7 +202,10 @@ async fn the_last_piece_waits_for_the_seal() {
 async fn an_image_of_one_byte_waits_too() {
     let lab = Lab::told_to(ScriptedSource::of(vec![0]), Notes::refusing());
     let (given, error, _) = lab.read(plan()).await;
-    assert_eq!((given, error.map(|error| error.class)), (vec![], Some(ErrorClass::Sealing)));
+    assert_eq!(
+        (given, error.map(|error| error.class)),
+        (vec![], Some(ErrorClass::Sealing))
+    );
     let lab = Lab::of(ScriptedSource::of(vec![0]));
     let (given, error, _) = lab.read(plan()).await;
     assert_eq!((given, error.is_none()), (vec![0], true));
@@ -218,11 +231,22 @@ async fn what_is_no_image_is_found_before_anything_is_sent() {
         format: Some(Format::Qcow2),
         ..plan()
     };
-    for raw in [disk(MIB), Bytes::from_static(include_bytes!("../compression/packed/disk.gz"))] {
-        let error = Lab::of(ScriptedSource::of(raw)).content(plan.clone()).open().await.unwrap_err();
+    for raw in [
+        disk(MIB),
+        Bytes::from_static(include_bytes!("../compression/packed/disk.gz")),
+    ] {
+        let error = Lab::of(ScriptedSource::of(raw))
+            .content(plan.clone())
+            .open()
+            .await
+            .unwrap_err();
         assert!(error.message.contains("shall be qcow2"), "{error}");
     }
-    let empty = Lab::of(ScriptedSource::of("")).content(self::plan()).open().await.unwrap_err();
+    let empty = Lab::of(ScriptedSource::of(""))
+        .content(self::plan())
+        .open()
+        .await
+        .unwrap_err();
     assert_eq!(empty.message, "the file is empty");
 }
 
@@ -264,7 +288,10 @@ async fn dropping_ends_the_reading() {
 }
 
 fn part(bytes: &[u8]) -> ByteStream {
-    let pieces: Vec<_> = bytes.chunks(100_000).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+    let pieces: Vec<_> = bytes
+        .chunks(100_000)
+        .map(|piece| Ok(Bytes::copy_from_slice(piece)))
+        .collect();
     stream::iter(pieces).boxed()
 }
 
@@ -279,7 +306,10 @@ async fn a_part_is_gone_on_with_and_digested_with_the_rest() {
         assert!(given == disk[held..] && error.is_none(), "{error:?}");
         assert_eq!(lab.source.opened(), [held as u64]);
         let sums = body.sums.sums().unwrap();
-        assert_eq!((sums.sha512.as_str(), sums.bytes), (digest(Algorithm::Sha512, &disk).hex(), 5 * MIB as u64));
+        assert_eq!(
+            (sums.sha512.as_str(), sums.bytes),
+            (digest(Algorithm::Sha512, &disk).hex(), 5 * MIB as u64)
+        );
         assert_eq!(sums.source, digest(Algorithm::Sha256, &disk));
         let progress = lab.notes.progress();
         assert_eq!(progress[0].stage, Stage::Reading);
@@ -298,19 +328,38 @@ async fn a_spoilt_part_is_noticed() {
         ..plan()
     };
     let lab = Lab::of(ScriptedSource::of(disk.clone()));
-    let body = lab.content(plan.clone()).open_after(part(&spoilt), MIB as u64).await.unwrap();
+    let body = lab
+        .content(plan.clone())
+        .open_after(part(&spoilt), MIB as u64)
+        .await
+        .unwrap();
     let (_, error) = all(body.stream).await;
     assert_eq!(error.unwrap().class, ErrorClass::SourceMismatch);
 
-    let short = lab.content(plan.clone()).open_after(part(&disk[..MIB - 1]), MIB as u64).await.unwrap();
+    let short = lab
+        .content(plan.clone())
+        .open_after(part(&disk[..MIB - 1]), MIB as u64)
+        .await
+        .unwrap();
     let (_, error) = all(short.stream).await;
-    assert_eq!(error.unwrap().message, "1 bytes are missing from the part that is there");
+    assert_eq!(
+        error.unwrap().message,
+        "1 bytes are missing from the part that is there"
+    );
 
-    let whole = lab.content(plan).open_after(part(&disk), 3 * MIB as u64).await.unwrap_err();
+    let whole = lab
+        .content(plan)
+        .open_after(part(&disk), 3 * MIB as u64)
+        .await
+        .unwrap_err();
     assert_eq!(whole.class, ErrorClass::State);
     let packed = Lab::of(ScriptedSource::of(&include_bytes!("../compression/packed/disk.gz")[..]));
     let packed_part = part(include_bytes!("../compression/packed/disk.gz"));
-    let error = packed.content(self::plan()).open_after(packed_part, 5000).await.unwrap_err();
+    let error = packed
+        .content(self::plan())
+        .open_after(packed_part, 5000)
+        .await
+        .unwrap_err();
     assert_eq!(error.class, ErrorClass::State);
 }
 
@@ -324,10 +373,19 @@ fn the_same_bytes_are_known_again_by_digest_or_tag() {
         ..plan()
     };
     let by_digest = origin(source(), pinned.clone()).unwrap();
-    assert!(by_digest.starts_with("sha256:e3b0c442") && by_digest.ends_with(", 1000 bytes"), "{by_digest}");
-    assert_eq!(origin(source().saying(|probe| probe.tag = None), pinned.clone()), Some(by_digest));
+    assert!(
+        by_digest.starts_with("sha256:e3b0c442") && by_digest.ends_with(", 1000 bytes"),
+        "{by_digest}"
+    );
+    assert_eq!(
+        origin(source().saying(|probe| probe.tag = None), pinned.clone()),
+        Some(by_digest)
+    );
     assert_eq!(origin(source().saying(|probe| probe.tag = None), plan()), None);
-    assert_eq!(origin(source().saying(|probe| probe.ranges = false), pinned.clone()), None);
+    assert_eq!(
+        origin(source().saying(|probe| probe.ranges = false), pinned.clone()),
+        None
+    );
     assert_eq!(origin(source().saying(|probe| probe.size = None), pinned), None);
 }
 

@@ -120,7 +120,7 @@ mod tests {
     fn every_usual_form_is_understood() {
         for text in [
             format!("{SHORT}\n"),
-            format!("{SHORT}"),
+            SHORT.to_owned(),
             format!("{SHORT}  node.img\n"),
             format!("{SHORT} *node.img\r\n{OTHER} *other.img\r\n"),
             format!("# sums of the day\n{OTHER}  other.img\n{SHORT}  ./node.img\n"),
@@ -133,7 +133,10 @@ mod tests {
             assert_eq!(found.to_string(), format!("sha256:{SHORT}"), "{text}");
         }
         let both = format!("{SHORT}  node.img\n{}  node.img\n", long());
-        assert_eq!(find(&both, "node.img").unwrap().to_string(), format!("sha512:{}", long()));
+        assert_eq!(
+            find(&both, "node.img").unwrap().to_string(),
+            format!("sha512:{}", long())
+        );
         let spaces = format!("{SHORT}  a node.img\nSHA256 (b (1).img) = {OTHER}\n");
         assert_eq!(find(&spaces, "a node.img").unwrap().hex(), SHORT);
         assert_eq!(find(&spaces, "b (1).img").unwrap().hex(), OTHER);
@@ -149,11 +152,18 @@ mod tests {
             format!("{SHORT}\n{OTHER}\n"),
             "<html>not found</html>".to_owned(),
         ] {
-            assert_eq!(find(&text, "node.img"), Err(SumsError::NotNamed { name: name() }), "{text}");
+            assert_eq!(
+                find(&text, "node.img"),
+                Err(SumsError::NotNamed { name: name() }),
+                "{text}"
+            );
         }
         let two = format!("{SHORT}  node.img\n{OTHER} *node.img\n");
         assert_eq!(find(&two, "node.img"), Err(SumsError::TwoDigests { name: name() }));
-        for weak in ["d41d8cd98f00b204e9800998ecf8427e  node.img", "d41d8cd98f00b204e9800998ecf8427e"] {
+        for weak in [
+            "d41d8cd98f00b204e9800998ecf8427e  node.img",
+            "d41d8cd98f00b204e9800998ecf8427e",
+        ] {
             assert_eq!(find(weak, "node.img"), Err(SumsError::OtherAlgorithm { name: name() }));
         }
         assert_eq!(find(&" ".repeat(LARGEST + 1), "node.img"), Err(SumsError::TooLarge));

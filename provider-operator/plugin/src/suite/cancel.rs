@@ -49,7 +49,9 @@ async fn dropped<H: Harness>(harness: &H, name: &str, at: fn(u64) -> u64) -> Res
         }
     };
     if let Some(ended) = ended {
-        return Err(Broken::new(format!("a transfer ended while its source hung: {ended:?}")));
+        return Err(Broken::new(format!(
+            "a transfer ended while its source hung: {ended:?}"
+        )));
     }
     let record = lab.rests(&id).await?;
     ensure!(

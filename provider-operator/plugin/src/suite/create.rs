@@ -30,7 +30,10 @@ pub async fn create_is_once<H: Harness>(harness: &H) -> Result<Held, Broken> {
         Created::Taken => None,
     });
     let first = ids.next().flatten();
-    ensure!(first.is_some() && ids.all(|id| id == first), "not all have the same id: {created:?}");
+    ensure!(
+        first.is_some() && ids.all(|id| id == first),
+        "not all have the same id: {created:?}"
+    );
     let records = lab.observe().await?.records;
     ensure!(records.len() == 1, "one record was made, and there are {records:?}");
     let record = &records[0];

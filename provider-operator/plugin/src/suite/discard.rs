@@ -51,10 +51,22 @@ pub async fn discard_of_a_stranger<H: Harness>(harness: &H) -> Result<Held, Brok
     let id = lab.create(1).await?;
     lab.send(&id).await?;
     let stranger = OwnerId::parse("a-stranger").ok_or_else(|| Broken::new("a word is an owner"))?;
-    let refused = class(lab.store.discard(&id, &stranger).await, "a deletion of a stranger's image")?;
-    ensure!(refused == ErrorClass::NotOurs, "a deletion of a stranger's image is {refused}");
-    let refused = class(lab.store.relinquish(&id, &stranger).await, "giving away a stranger's image")?;
-    ensure!(refused == ErrorClass::NotOurs, "giving away a stranger's image is {refused}");
+    let refused = class(
+        lab.store.discard(&id, &stranger).await,
+        "a deletion of a stranger's image",
+    )?;
+    ensure!(
+        refused == ErrorClass::NotOurs,
+        "a deletion of a stranger's image is {refused}"
+    );
+    let refused = class(
+        lab.store.relinquish(&id, &stranger).await,
+        "giving away a stranger's image",
+    )?;
+    ensure!(
+        refused == ErrorClass::NotOurs,
+        "giving away a stranger's image is {refused}"
+    );
     lab.is_published(&id).await?;
     lab.leaves_nothing().await
 }

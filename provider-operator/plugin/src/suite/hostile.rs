@@ -11,7 +11,7 @@ use super::{
 use crate::{CloudError, ContentPlan, ErrorClass, ImageId, ImageStore};
 
 /// A call ends within so long.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_mins(1);
 
 /// Errors of every call, for an image that is not there.
 async fn errors<H: Harness>(lab: &Lab<H>) -> Vec<(&'static str, Option<CloudError>)> {
@@ -21,7 +21,10 @@ async fn errors<H: Harness>(lab: &Lab<H>) -> Vec<(&'static str, Option<CloudErro
     let (store, image) = (&lab.store, &lab.image);
     vec![
         ("transfer", store.transfer(&id, image, content, &*notes).await.err()),
-        ("import", store.import(&id, image, "https://images.example/node.img").await.err()),
+        (
+            "import",
+            store.import(&id, image, "https://images.example/node.img").await.err(),
+        ),
         ("read back", store.read_back(&id).await.err()),
         ("publish", store.publish(&id, image, "sha512:00").await.err()),
         ("amend", store.amend(&id, image).await.err()),
@@ -59,7 +62,12 @@ pub async fn calls_end<H: Harness>(harness: &H) -> Result<Held, Broken> {
     let lab = Lab::new(harness, "calls-end").await;
     let errors = time::timeout(LONGEST, errors(&lab)).await;
     let errors = errors.map_err(|_| Broken::new("calls for an image that is not there do not end"))?;
-    let expected = [ErrorClass::Gone, ErrorClass::Unsupported, ErrorClass::NotOurs, ErrorClass::State];
+    let expected = [
+        ErrorClass::Gone,
+        ErrorClass::Unsupported,
+        ErrorClass::NotOurs,
+        ErrorClass::State,
+    ];
     for (call, error) in errors {
         let class = error.map(|error| error.class);
         let is_told = class.is_some_and(|class| expected.contains(&class));

@@ -1,9 +1,6 @@
 //! What statements do with a cloud: images made, sent, looked at and taken away again, with words for what is not as it should be.
 
-use std::{
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::TryStreamExt;
@@ -11,8 +8,8 @@ use tokio::time::{self, Instant};
 
 use super::{Broken, Harness, Held, Notes, ScriptedSource, SharedSource};
 use crate::{
-    Attempt, CloudError, Content, ContentPlan, Created, Discarded, ErrorClass, ImageId, ImageSpec, ImageStore, Observed,
-    OwnerId, Record, RecordState, Sent,
+    Attempt, CloudError, Content, ContentPlan, Created, Discarded, ErrorClass, ImageId, ImageSpec, ImageStore,
+    Observed, OwnerId, Record, RecordState, Sent,
 };
 
 /// A cloud may take so long until what was begun is seen.
@@ -71,8 +68,15 @@ impl<H: Harness> Lab<H> {
 
     /// Sends everything, from a source without faults.
     pub(super) async fn send(&self, id: &ImageId) -> Result<Sent, Broken> {
-        let sent = self.transfer(id, self.source(), ContentPlan::default(), Notes::default()).await?;
-        ensure!(sent.bytes == self.bytes.len() as u64, "{} bytes were sent of {}", sent.bytes, self.bytes.len());
+        let sent = self
+            .transfer(id, self.source(), ContentPlan::default(), Notes::default())
+            .await?;
+        ensure!(
+            sent.bytes == self.bytes.len() as u64,
+            "{} bytes were sent of {}",
+            sent.bytes,
+            self.bytes.len()
+        );
         Ok(sent)
     }
 
@@ -94,7 +98,12 @@ impl<H: Harness> Lab<H> {
 
     /// The record of this id, if it is there.
     pub(super) async fn find(&self, id: &ImageId) -> Result<Option<Record>, Broken> {
-        Ok(self.observe().await?.records.into_iter().find(|record| record.id == *id))
+        Ok(self
+            .observe()
+            .await?
+            .records
+            .into_iter()
+            .find(|record| record.id == *id))
     }
 
     pub(super) async fn record(&self, id: &ImageId) -> Result<Record, Broken> {
@@ -123,13 +132,17 @@ impl<H: Harness> Lab<H> {
     /// The record when nobody sends into it any more.
     pub(super) async fn rests(&self, id: &ImageId) -> Result<Record, Broken> {
         let rests = |record: &Record| record.state != RecordState::Receiving;
-        self.becomes(id, rests, "a transfer that was dropped does not end").await
+        self.becomes(id, rests, "a transfer that was dropped does not end")
+            .await
     }
 
     /// After a failure: nothing of it is whole or shown, and the image comes into being with what the operator does next.
     pub(super) async fn comes_into_being_after(&self, id: &ImageId) -> Result<Held, Broken> {
         let record = self.rests(id).await?;
-        ensure!(!record.shown && record.verified.is_none(), "what failed is shown: {record:?}");
+        ensure!(
+            !record.shown && record.verified.is_none(),
+            "what failed is shown: {record:?}"
+        );
         let id = match record.state {
             RecordState::Empty => id.clone(),
             RecordState::Spoilt { .. } | RecordState::Dead => {
@@ -146,8 +159,17 @@ impl<H: Harness> Lab<H> {
 
     /// Publishes, and looks whether it is shown and has the right bytes.
     pub(super) async fn is_published(&self, id: &ImageId) -> Result<(), Broken> {
-        let whole = self.becomes(id, |record| record.state == RecordState::Whole, "what was sent is not whole").await?;
-        ensure!(!whole.shown && whole.verified.is_none(), "it is shown before it was published: {whole:?}");
+        let whole = self
+            .becomes(
+                id,
+                |record| record.state == RecordState::Whole,
+                "what was sent is not whole",
+            )
+            .await?;
+        ensure!(
+            !whole.shown && whole.verified.is_none(),
+            "it is shown before it was published: {whole:?}"
+        );
         ensure!(
             whole.size == Some(self.bytes.len() as u64),
             "{} bytes were sent, and the cloud says {:?}",
@@ -179,10 +201,16 @@ impl<H: Harness> Lab<H> {
     /// Deletes it and waits until it is gone.
     pub(super) async fn discard(&self, id: &ImageId) -> Result<(), Broken> {
         let discarded = self.store.discard(id, self.owner()).await?;
-        ensure!(discarded != Discarded::WasGone, "the record {id} was gone before it was deleted");
+        ensure!(
+            discarded != Discarded::WasGone,
+            "the record {id} was gone before it was deleted"
+        );
         let deadline = Instant::now() + PATIENCE;
         while self.find(id).await?.is_some() {
-            ensure!(Instant::now() < deadline, "the record {id} was deleted and is still there");
+            ensure!(
+                Instant::now() < deadline,
+                "the record {id} was deleted and is still there"
+            );
             time::sleep(PAUSE).await;
         }
         Ok(())

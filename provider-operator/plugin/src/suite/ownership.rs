@@ -23,7 +23,10 @@ pub async fn relinquish_then_not_owned<H: Harness>(harness: &H) -> Result<Held, 
         Ok(Discarded::WasGone) => {}
         answer => {
             let refused = class(answer, "a deletion of what was given away")?;
-            ensure!(refused == ErrorClass::NotOurs, "a deletion of what was given away is {refused}");
+            ensure!(
+                refused == ErrorClass::NotOurs,
+                "a deletion of what was given away is {refused}"
+            );
         }
     }
     lab.image.subject.look_for_others = true;
@@ -47,7 +50,13 @@ pub async fn owned_is_exact<H: Harness>(harness: &H) -> Result<Held, Broken> {
     let mut wanted = Vec::new();
     for (lab, attempt) in [(&lab, 1), (&lab, 2), (&second, 1)] {
         let id = lab.create(attempt).await?;
-        wanted.push((lab.image.subject.object.clone(), lab.image.subject.key.clone(), attempt, id, false));
+        wanted.push((
+            lab.image.subject.object.clone(),
+            lab.image.subject.key.clone(),
+            attempt,
+            id,
+            false,
+        ));
     }
     let theirs = strange.create(1).await?;
     let last = wanted.len() - 1;
@@ -57,7 +66,8 @@ pub async fn owned_is_exact<H: Harness>(harness: &H) -> Result<Held, Broken> {
     wanted.sort();
     let listed = |owned: Vec<crate::Owned>| {
         let rows = owned.into_iter();
-        rows.map(|owned| (owned.object, owned.key, owned.attempt, owned.id, owned.verified)).collect::<Vec<_>>()
+        rows.map(|owned| (owned.object, owned.key, owned.attempt, owned.id, owned.verified))
+            .collect::<Vec<_>>()
     };
     let owned = listed(lab.store.owned(lab.owner()).await?);
     ensure!(owned == wanted, "{wanted:?} are owned, and listed {owned:?}");
@@ -77,7 +87,10 @@ pub async fn observe_writes_nothing<H: Harness>(harness: &H) -> Result<Held, Bro
         let before = lab.observe().await?;
         let after = lab.observe().await?;
         ensure!(before == after, "looked at twice it was {before:?} and then {after:?}");
-        ensure!(before.records.is_empty(), "before anything was made there is {before:?}");
+        ensure!(
+            before.records.is_empty(),
+            "before anything was made there is {before:?}"
+        );
     }
     if let Some(skipped) = skipped {
         return Ok(skipped);
@@ -89,12 +102,18 @@ pub async fn observe_writes_nothing<H: Harness>(harness: &H) -> Result<Held, Bro
     lab.is_published(&id).await?;
     let mut whole = [lab.observe().await?, lab.observe().await?];
     ensure!(whole[0] == whole[1], "looked at twice it was {whole:?}");
-    ensure!(empty[0].records[0].marker != whole[0].records[0].marker, "nothing shows that it moved: {whole:?}");
+    ensure!(
+        empty[0].records[0].marker != whole[0].records[0].marker,
+        "nothing shows that it moved: {whole:?}"
+    );
     // The hint which record it is may be wrong, and says nothing else.
     for recorded in [id, ImageId("00000000-0000-0000-0000-000000000000".to_owned())] {
         lab.image.subject.recorded = Some(recorded);
         whole[1] = lab.observe().await?;
-        ensure!(whole[0].records == whole[1].records, "a hint made another thing of it: {whole:?}");
+        ensure!(
+            whole[0].records == whole[1].records,
+            "a hint made another thing of it: {whole:?}"
+        );
     }
     lab.leaves_nothing().await
 }
@@ -112,7 +131,8 @@ pub async fn observe_other_keys<H: Harness>(harness: &H) -> Result<Held, Broken>
     let records = lab.observe().await?.records;
     let is_sorted = records.is_sorted_by_key(|record| (record.key.clone(), record.attempt));
     let mut found: Vec<ImageId> = records.iter().map(|record| record.id.clone()).collect();
-    (ids.sort(), found.sort());
+    ids.sort();
+    found.sort();
     ensure!(found == ids && is_sorted, "{ids:?} were made, and seen {records:?}");
     // Another object has none of them.
     let (mut image, _) = harness.image("other-keys");
@@ -129,7 +149,9 @@ pub async fn drift_is_seen_and_amended<H: Harness>(harness: &H) -> Result<Held, 
         return Ok(skipped);
     }
     let Some(amended) = harness.amended(&lab.image) else {
-        return Ok(Held::Skipped("images of this provider have nothing that can be amended"));
+        return Ok(Held::Skipped(
+            "images of this provider have nothing that can be amended",
+        ));
     };
     let id = lab.create(1).await?;
     lab.send(&id).await?;
@@ -138,9 +160,15 @@ pub async fn drift_is_seen_and_amended<H: Harness>(harness: &H) -> Result<Held, 
     ensure!(drift.is_empty(), "what was just made drifts: {drift:?}");
     lab.image = amended;
     let drift = lab.record(&id).await?.drift;
-    ensure!(!drift.is_empty() && drift.is_sorted(), "what was amended shows {drift:?}");
+    ensure!(
+        !drift.is_empty() && drift.is_sorted(),
+        "what was amended shows {drift:?}"
+    );
     lab.store.amend(&id, &lab.image).await?;
     let record = lab.record(&id).await?;
-    ensure!(record.drift.is_empty() && record.shown, "after it was amended it is {record:?}");
+    ensure!(
+        record.drift.is_empty() && record.shown,
+        "after it was amended it is {record:?}"
+    );
     lab.leaves_nothing().await
 }

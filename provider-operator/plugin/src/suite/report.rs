@@ -20,7 +20,9 @@ pub struct Notes {
 
 impl Notes {
     /// Does this when a seal comes, and answers so.
-    pub fn sealing(at_seal: impl Fn(&Seal) -> BoxFuture<'static, Result<(), SealError>> + Send + Sync + 'static) -> Self {
+    pub fn sealing(
+        at_seal: impl Fn(&Seal) -> BoxFuture<'static, Result<(), SealError>> + Send + Sync + 'static,
+    ) -> Self {
         Self {
             at_seal: Some(Box::new(at_seal)),
             ..Self::default()
@@ -49,11 +51,17 @@ impl Notes {
 #[async_trait]
 impl Report for Notes {
     fn progress(&self, progress: Progress) {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).push(progress);
+        self.progress
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(progress);
     }
 
     async fn seal(&self, seal: &Seal) -> Result<(), SealError> {
-        self.seals.lock().unwrap_or_else(PoisonError::into_inner).push(seal.clone());
+        self.seals
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(seal.clone());
         match &self.at_seal {
             Some(at_seal) => at_seal(seal).await,
             None => Ok(()),

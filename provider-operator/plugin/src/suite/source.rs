@@ -192,6 +192,10 @@ impl ImageSource for SharedSource {
             Some((piece, next.map(|next| (source, next))))
         })
         .boxed();
-        Ok(if probe.ranges { Opened::At(stream) } else { Opened::FromStart(stream) })
+        Ok(if probe.ranges {
+            Opened::At(stream)
+        } else {
+            Opened::FromStart(stream)
+        })
     }
 }

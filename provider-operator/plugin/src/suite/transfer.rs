@@ -21,7 +21,11 @@ pub async fn transfer_then_publish<H: Harness>(harness: &H) -> Result<Held, Brok
     let mut hasher = Hasher::new(Algorithm::Sha512);
     hasher.update(&lab.bytes);
     let sha512 = hasher.finish().hex().to_owned();
-    ensure!(sent.sums.sha512 == sha512, "{} was sent and {sha512} read", sent.sums.sha512);
+    ensure!(
+        sent.sums.sha512 == sha512,
+        "{} was sent and {sha512} read",
+        sent.sums.sha512
+    );
     lab.is_published(&id).await?;
     let published = lab.record(&id).await?;
     ensure!(
@@ -30,9 +34,13 @@ pub async fn transfer_then_publish<H: Harness>(harness: &H) -> Result<Held, Brok
     );
     lab.store.publish(&id, &lab.image, "sha512:00").await?;
     let again = lab.record(&id).await?;
-    ensure!(again.shown && again.verified == published.verified, "publishing again left {again:?}");
+    ensure!(
+        again.shown && again.verified == published.verified,
+        "publishing again left {again:?}"
+    );
     let second = class(
-        lab.transfer(&id, lab.source(), ContentPlan::default(), Notes::default()).await,
+        lab.transfer(&id, lab.source(), ContentPlan::default(), Notes::default())
+            .await,
         "a transfer into a whole image",
     )?;
     ensure!(second == ErrorClass::State, "a transfer into a whole image is {second}");
@@ -49,7 +57,12 @@ pub async fn hidden_until_published<H: Harness>(harness: &H) -> Result<Held, Bro
     let half = lab.bytes.len() as u64 / 2;
     let source = Arc::new(lab.source().hanging_at(half));
     let notes = Arc::<Notes>::default();
-    let sending = lab.store.transfer(&id, &lab.image, content(&source, ContentPlan::default(), &notes), &*notes);
+    let sending = lab.store.transfer(
+        &id,
+        &lab.image,
+        content(&source, ContentPlan::default(), &notes),
+        &*notes,
+    );
     let looking = async {
         source.hangs().await;
         let coming = lab.record(&id).await;
@@ -77,13 +90,25 @@ pub async fn second_writer_is_state<H: Harness>(harness: &H) -> Result<Held, Bro
     let id = lab.create(1).await?;
     let source = Arc::new(lab.source().hanging_at(lab.bytes.len() as u64 - 1));
     let notes = Arc::<Notes>::default();
-    let first = lab.store.transfer(&id, &lab.image, content(&source, ContentPlan::default(), &notes), &*notes);
+    let first = lab.store.transfer(
+        &id,
+        &lab.image,
+        content(&source, ContentPlan::default(), &notes),
+        &*notes,
+    );
     let second = async {
         source.hangs().await;
-        lab.becomes(&id, |record| record.state == RecordState::Receiving, "what is being sent is not seen")
-            .await?;
+        lab.becomes(
+            &id,
+            |record| record.state == RecordState::Receiving,
+            "what is being sent is not seen",
+        )
+        .await?;
         let faultless = content(&Arc::new(lab.source()), ContentPlan::default(), &notes);
-        let refused = class(other.transfer(&id, &lab.image, faultless, &*notes).await, "a second writer")?;
+        let refused = class(
+            other.transfer(&id, &lab.image, faultless, &*notes).await,
+            "a second writer",
+        )?;
         ensure!(refused == ErrorClass::State, "a second writer is {refused}");
         source.let_go();
         Ok(())

@@ -25,9 +25,14 @@ pub async fn wrong_length<H: Harness>(harness: &H) -> Result<Held, Broken> {
     let id = lab.create(1).await?;
     let short = lab.bytes.len() as u64 - 5;
     let source = lab.source().saying(|probe| probe.size = Some(short));
-    let failed = lab.transfer(&id, source, ContentPlan::default(), Notes::default()).await;
+    let failed = lab
+        .transfer(&id, source, ContentPlan::default(), Notes::default())
+        .await;
     let class = class(failed, "a transfer of the wrong length")?;
-    ensure!(class == ErrorClass::SourceChanged, "a source of the wrong length is {class}");
+    ensure!(
+        class == ErrorClass::SourceChanged,
+        "a source of the wrong length is {class}"
+    );
     lab.comes_into_being_after(&id).await
 }
 
@@ -55,7 +60,9 @@ pub async fn refused_seal_is_not_whole<H: Harness>(harness: &H) -> Result<Held, 
         return Ok(skipped);
     }
     let id = lab.create(1).await?;
-    let failed = lab.transfer(&id, lab.source(), ContentPlan::default(), Notes::refusing()).await;
+    let failed = lab
+        .transfer(&id, lab.source(), ContentPlan::default(), Notes::refusing())
+        .await;
     let class = class(failed, "a transfer without a seal")?;
     ensure!(class == ErrorClass::Sealing, "a transfer without a seal is {class}");
     lab.comes_into_being_after(&id).await
@@ -76,7 +83,9 @@ pub async fn seal_before_last_byte<H: Harness>(harness: &H) -> Result<Held, Brok
             // Whoever looks at the seal is part of the same test.
             let _ = sealing.send(());
             let answered = answers.lock().await.recv().await;
-            answered.ok_or_else(|| SealError { message: "nobody looked at the seal".to_owned() })
+            answered.ok_or_else(|| SealError {
+                message: "nobody looked at the seal".to_owned(),
+            })
         }
         .boxed()
     }));
@@ -90,7 +99,10 @@ pub async fn seal_before_last_byte<H: Harness>(harness: &H) -> Result<Held, Brok
     };
     let (sent, unsealed) = futures::future::join(sending, looking).await;
     let (sent, unsealed) = (sent?, unsealed?);
-    ensure!(unsealed.state != RecordState::Whole, "before it was sealed it is {unsealed:?}");
+    ensure!(
+        unsealed.state != RecordState::Whole,
+        "before it was sealed it is {unsealed:?}"
+    );
     let seals = notes.seals();
     let is_sealed = seals.len() == 1 && seals[0].sha512 == sent.sums.sha512 && seals[0].bytes == sent.bytes;
     ensure!(is_sealed, "{sent:?} was sent, and sealed {seals:?}");
@@ -98,7 +110,10 @@ pub async fn seal_before_last_byte<H: Harness>(harness: &H) -> Result<Held, Brok
     lab.leaves_nothing().await
 }
 
-fn async_channel() -> (mpsc::UnboundedSender<()>, Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<()>>>) {
+fn async_channel() -> (
+    mpsc::UnboundedSender<()>,
+    Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<()>>>,
+) {
     let (sender, receiver) = mpsc::unbounded_channel();
     (sender, Arc::new(tokio::sync::Mutex::new(receiver)))
 }
@@ -118,10 +133,15 @@ pub async fn spoilt_stays_spoilt<H: Harness>(harness: &H) -> Result<Held, Broken
     class(failed, "a transfer of no image")?;
     let record = lab.rests(&id).await?;
     if let RecordState::Spoilt { .. } = record.state {
-        let again = lab.transfer(&id, lab.source(), ContentPlan::default(), Notes::default()).await;
+        let again = lab
+            .transfer(&id, lab.source(), ContentPlan::default(), Notes::default())
+            .await;
         class(again, "a transfer into a spoilt record")?;
         let record = lab.rests(&id).await?;
-        ensure!(matches!(record.state, RecordState::Spoilt { .. }), "a spoilt record became {record:?}");
+        ensure!(
+            matches!(record.state, RecordState::Spoilt { .. }),
+            "a spoilt record became {record:?}"
+        );
     }
     lab.comes_into_being_after(&id).await
 }
