@@ -43,11 +43,11 @@ pub fn qcow2_of(seed: u64, size: u64, data: u64) -> Vec<u8> {
         disk.extend(1_u16.to_be_bytes());
     }
     pad(&mut disk, 3);
-    disk.extend((4 * CLUSTER | COPIED).to_be_bytes());
+    disk.extend(((4 * CLUSTER) | COPIED).to_be_bytes());
     pad(&mut disk, 4);
     for cluster in 0..size / CLUSTER {
         let entry = match cluster.checked_sub(first) {
-            Some(number) if number < held => (TABLES + number) * CLUSTER | COPIED,
+            Some(number) if number < held => ((TABLES + number) * CLUSTER) | COPIED,
             _ => 0,
         };
         disk.extend(entry.to_be_bytes());

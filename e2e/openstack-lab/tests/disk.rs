@@ -2,6 +2,7 @@
 
 use openstack_lab::disk;
 
+#[cfg(test)]
 fn number(disk: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(disk[at..at + 8].try_into().unwrap())
 }

@@ -9,6 +9,7 @@ use openstack_lab::{
 };
 
 /// Asks all facts, in both orders: none may live on what another one left.
+#[cfg(test)]
 async fn ask_all(site: &Site) {
     let visitor = Visitor::new(site).await.unwrap();
     let mut all = facts();
@@ -27,6 +28,7 @@ async fn ask_all(site: &Site) {
 }
 
 /// A Python with openstacksdk, where this machine has one.
+#[cfg(test)]
 fn python() -> Option<PathBuf> {
     std::env::var_os("STACKWRIGHT_OPENSTACK_PYTHON").map(PathBuf::from)
 }

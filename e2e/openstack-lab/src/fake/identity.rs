@@ -151,7 +151,7 @@ fn log_in(shared: &Shared, body: &Value) -> Result<Answer, Refusal> {
         }
     };
     let session = match scoped {
-        Some(scope) => in_scope(user, scope)?,
+        Some(scope) => in_scope(&user, scope)?,
         None if method == Some("password") => Session { project: None, ..user },
         None => user,
     };
@@ -204,13 +204,13 @@ fn by_credential(shared: &Shared, credential: &Value) -> Result<Session, Refusal
     demo.map(fresh).ok_or_else(unauthorized)
 }
 
-fn in_scope(session: Session, scope: &Value) -> Result<Session, Refusal> {
+fn in_scope(session: &Session, scope: &Value) -> Result<Session, Refusal> {
     if scope["system"]["all"] == true {
         let is_admin = session.role == Role::Admin;
         return is_admin
             .then_some(Session {
                 project: None,
-                ..session
+                ..session.clone()
             })
             .ok_or_else(unauthorized);
     }
@@ -224,7 +224,7 @@ fn in_scope(session: Session, scope: &Value) -> Result<Session, Refusal> {
     let project = project.ok_or_else(unauthorized)?;
     Ok(Session {
         project: Some(project),
-        ..session
+        ..session.clone()
     })
 }
 

@@ -40,27 +40,7 @@ pub(super) fn begin(call: &Call<'_>, id: &str, body: &Value) -> Result<Answer, R
     };
     let stores = chosen_stores(body)?;
     let mut state = call.shared.state();
-    let image = visible(&state, id, call.project)?;
-    let wanted = if web.is_some() {
-        Status::Queued
-    } else {
-        Status::Uploading
-    };
-    if image.import.is_some() {
-        return Err(Refusal::conflict("Image has active task"));
-    }
-    if image.fields.disk_format.is_none() || image.fields.container_format.is_none() {
-        return Err(Refusal::conflict(
-            "'disk_format' and 'container_format' need to be set before import",
-        ));
-    }
-    if image.status != wanted {
-        let words = format!(
-            "Image needs to be in '{}' state to use '{method}' method",
-            wanted.word()
-        );
-        return Err(Refusal::conflict(words));
-    }
+    may_begin(visible(&state, id, call.project)?, method, web.is_some())?;
     if web.is_some() {
         quota::upload(call.shared, &state, call.project, Place::File, None)?;
     }
@@ -91,6 +71,27 @@ pub(super) fn begin(call: &Call<'_>, id: &str, body: &Value) -> Result<Answer, R
     };
     tokio::spawn(work.done(source));
     Ok(empty(StatusCode::ACCEPTED))
+}
+
+/// Whether an image is in the state for an import from the web, or of what is staged.
+fn may_begin(image: &Image, method: &str, is_from_web: bool) -> Result<(), Refusal> {
+    let wanted = if is_from_web { Status::Queued } else { Status::Uploading };
+    let fields = &image.fields;
+    if image.import.is_some() {
+        return Err(Refusal::conflict("Image has active task"));
+    }
+    if fields.disk_format.is_none() || fields.container_format.is_none() {
+        let words = "'disk_format' and 'container_format' need to be set before import";
+        return Err(Refusal::conflict(words));
+    }
+    if image.status != wanted {
+        let words = format!(
+            "Image needs to be in '{}' state to use '{method}' method",
+            wanted.word()
+        );
+        return Err(Refusal::conflict(words));
+    }
+    Ok(())
 }
 
 /// Refuses at once what may not be fetched.
@@ -143,12 +144,12 @@ impl Work {
         });
         self.shared.until_imports_go_on().await;
         self.change(|image, task| {
-            let stored = received
+            let outcome = received
                 .filter(|_| !image.is_spoilt)
                 .map(|received| image.store(received));
             image.import = None;
             let stores = image.importing_to.replace(String::new()).unwrap_or_default();
-            if let Some(Ok(())) = stored {
+            if let Some(Ok(())) = outcome {
                 task.status = "success";
                 return;
             }
