@@ -173,7 +173,9 @@ impl Content {
 }
 
 /// The first bytes, as many as are looked at where there are so many; and all bytes, these again.
-async fn beginning(mut bytes: ContentStream) -> Result<(Bytes, ContentStream), ContentError> {
+async fn beginning(bytes: ContentStream) -> Result<(Bytes, ContentStream), ContentError> {
+    // Of a small file the end is seen here, and asked for once more.
+    let mut bytes = bytes.fuse();
     let mut first = BytesMut::new();
     while first.len() < sniff::ENOUGH
         && let Some(more) = bytes.next().await

@@ -53,7 +53,8 @@ pub(crate) fn check(first: &[u8], content_type: Option<&str>, promised: Option<&
         return Ok(());
     }
     let found = found.map(|format| format.to_string());
-    let found = found.or_else(|| packed(first).map(|packed| format!("packed with {packed}")));
+    let found =
+        found.or_else(|| packed(first).map(|packed| format!("packed with {}", packed.to_string().to_lowercase())));
     let found = found.as_deref().unwrap_or("something unknown");
     Err(refusal(format!(
         "the format of the image shall be {promised}, and the file is {found}; correct the format, or the address"

@@ -1,6 +1,6 @@
 //! What holds for every provider, as tests: one statement a function, against a cloud that the provider's own tests give.
 //!
-//! ```ignore
+//! ```text
 //! provider_plugin::provider_suite!(TheHarness::new());
 //! ```
 //!
@@ -42,7 +42,7 @@ pub trait Harness: Send + Sync {
     /// The cloud, connected anew: as another life of the operator would.
     async fn store(&self) -> Self::Store;
 
-    /// An image of this name that the cloud takes, and its bytes: at least 3 MiB, no text, unpacked. [`subject`] makes what is not the
+    /// An image of this name that the cloud takes, and its bytes: at least 256 KiB, no text, unpacked. [`subject`] makes what is not the
     /// provider's own.
     fn image(&self, name: &str) -> (ImageSpec, Vec<u8>);
 

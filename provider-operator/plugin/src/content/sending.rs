@@ -60,7 +60,7 @@ impl Sending {
             stream,
             handle: handle.clone(),
         };
-        (watched.boxed(), handle)
+        (watched.fuse().boxed(), handle)
     }
 }
 

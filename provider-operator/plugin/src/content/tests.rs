@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use futures::{FutureExt, TryStreamExt};
-use tokio::task;
+use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
+use tokio::{runtime::Builder, task};
 
 use super::*;
 use crate::{
@@ -403,4 +404,33 @@ async fn large_pieces_of_a_source_are_given_in_small_ones() {
     };
     let pieces: Vec<Bytes> = sending.stream().0.try_collect().await.unwrap();
     assert_eq!(pieces.iter().map(Bytes::len).collect::<Vec<_>>(), [MIB; 5]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// However often the source breaks, and however much of the image is there already: what is given is the rest, and all is digested.
+    #[test]
+    fn any_way_to_the_end_is_the_same_image(count in 2..300_000_usize, held in 0..300_000_usize, every in 40_000..400_000_u64) {
+        let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let disk = disk(count);
+            let held = held % count;
+            let lab = Lab::of(ScriptedSource::of(disk.clone()).breaking_every(every));
+            let content = lab.content(plan());
+            let body = match held {
+                0 => content.open().await,
+                held => content.open_after(part(&disk), held as u64).await,
+            };
+            let body = body.unwrap();
+            let (given, error) = all(body.stream).await;
+            prop_assert!(error.is_none(), "{:?}", error);
+            prop_assert!(given == disk[held..]);
+            let sums = body.sums.sums().unwrap();
+            prop_assert_eq!(sums.source, digest(Algorithm::Sha256, &disk));
+            prop_assert_eq!(lab.notes.seals()[0].sha512.clone(), sums.sha512);
+            prop_assert_eq!(lab.source.given(), (count - held) as u64);
+            Ok(())
+        })?;
+    }
 }

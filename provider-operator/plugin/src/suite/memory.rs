@@ -251,11 +251,19 @@ impl ImageStore for Memory {
                 Ok(())
             }
             RecordState::Receiving if self.is(Wrong::SecondWriterIsTaken) => Ok(()),
-            RecordState::Spoilt { .. } if self.is(Wrong::SpoiltIsMended) => Ok(()),
+            RecordState::Spoilt { .. } if self.is(Wrong::SpoiltIsMended) => {
+                image.bytes.clear();
+                image.state = RecordState::Receiving;
+                Ok(())
+            }
             _ => Err(self.error(ErrorClass::State)),
         })?;
         let receiving = Receiving { store: self, id };
-        let sent = self.receive(id, content).await?;
+        let received = self.receive(id, content).await;
+        if received.is_err() && self.is(Wrong::DeletedComesBack) && !self.images().contains_key(id) {
+            self.create(wanted, 1).await?;
+        }
+        let sent = received?;
         let (shown, is_lost) = (self.is(Wrong::ShownWhenWhole), self.is(Wrong::LastByteIsLost));
         let taken = self.change(id, |image| {
             image.shown |= shown;
@@ -275,9 +283,6 @@ impl ImageStore for Memory {
                 Ok(())
             }
         });
-        if self.is(Wrong::DeletedComesBack) && taken.is_err() && self.images().is_empty() {
-            self.create(wanted, 1).await?;
-        }
         drop(receiving);
         taken.map(|()| sent)
     }
@@ -402,12 +407,12 @@ impl Harness for Memory {
             chosen_id: None,
             stores: Vec::new(),
         };
-        let bytes = (0..3 * 1024 * 1024 + 3).map(|at: u32| u8::try_from(at * 31 % 251).unwrap_or_default());
+        let bytes = (0..300_003).map(|at: u32| u8::try_from(at * 31 % 251).unwrap_or_default());
         (image, bytes.collect())
     }
 
     fn bad_image(&self) -> Option<Vec<u8>> {
-        Some([&b"\0bad"[..], &vec![7; 3 * 1024 * 1024]].concat())
+        Some([&b"\0bad"[..], &vec![7; 300_000]].concat())
     }
 
     fn amended(&self, image: &ImageSpec) -> Option<ImageSpec> {

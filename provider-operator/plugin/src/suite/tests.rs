@@ -21,13 +21,11 @@ async fn every_statement_is_tried_on_a_cloud_that_has_everything() {
 async fn each_thing_that_a_store_can_do_wrong_is_noticed() {
     let mut unnoticed = Vec::new();
     for wrong in Wrong::iter() {
-        let mut broken = Vec::new();
-        for (name, fact) in facts::<Memory>() {
-            if fact(&Memory::new(Some(wrong))).await.is_err() {
-                broken.push(name);
-            }
+        let mut is_noticed = false;
+        for (_, fact) in facts::<Memory>() {
+            is_noticed = is_noticed || fact(&Memory::new(Some(wrong))).await.is_err();
         }
-        if broken.is_empty() {
+        if !is_noticed {
             unnoticed.push(wrong);
         }
     }

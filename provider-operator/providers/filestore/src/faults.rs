@@ -47,11 +47,9 @@ impl Faults {
         };
         let broken = || Err(io::Error::from(ErrorKind::Other));
         match fault {
-            Fault::Fails if call == at => broken(),
             Fault::Halves | Fault::Tears if call == at && count > 0 => Ok(count / 2),
-            Fault::Halves if call == at => broken(),
-            Fault::Crashes if call >= at => broken(),
-            Fault::Tears if call >= at => broken(),
+            Fault::Fails | Fault::Halves if call == at => broken(),
+            Fault::Crashes | Fault::Tears if call >= at => broken(),
             _ => Ok(count),
         }
     }

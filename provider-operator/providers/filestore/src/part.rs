@@ -188,8 +188,11 @@ impl Writing<'_> {
     async fn write(&mut self, piece: Bytes) -> Result<(), CloudError> {
         let (part, at) = (Arc::clone(&self.part), self.at);
         let count = piece.len() as u64;
-        let write = move |records: &Records| Ok(records.disk.write_at(&part.file, at, &piece)?);
-        self.store.with(OPERATION, write).await?;
+        self.store
+            .with(OPERATION, move |records| {
+                Ok(records.disk.write_at(&part.file, at, &piece)?)
+            })
+            .await?;
         self.at += count;
         if self.at - self.state.synced >= self.store.sync_every {
             self.keep().await?;
@@ -231,7 +234,7 @@ impl Writing<'_> {
         let mut at = 0;
         while at < self.at {
             let (part, until) = (Arc::clone(&self.part), self.at.min(at + STRETCH));
-            let read = move |_: &Records| {
+            let read = move |_: &Records| -> Result<_, RecordError> {
                 while at < until {
                     let piece = disk::read_at(&part.file, at, size(PIECE.min(until - at)))?;
                     if piece.is_empty() {

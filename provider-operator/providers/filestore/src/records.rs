@@ -132,7 +132,7 @@ impl Records {
     pub(crate) fn owned(&self, owner: &OwnerId) -> Result<Vec<Owned>, RecordError> {
         let all = self.all()?.into_iter();
         let ours = all.filter(|sight| sight.marks.owner == *owner);
-        let mut owned: Vec<Owned> = ours
+        let mut listed: Vec<Owned> = ours
             .map(|sight| Owned {
                 id: sight.stem.id(),
                 verified: sight.verified().is_some(),
@@ -143,10 +143,10 @@ impl Records {
                 created: sight.marks.created,
             })
             .collect();
-        owned.sort_by(|left, right| {
+        listed.sort_by(|left, right| {
             (&left.object, &left.key, left.attempt).cmp(&(&right.object, &right.key, right.attempt))
         });
-        Ok(owned)
+        Ok(listed)
     }
 
     pub(crate) fn publish(&self, id: &ImageId, owner: &OwnerId, verified: &str) -> Result<(), RecordError> {
@@ -163,9 +163,9 @@ impl Records {
         }
         let state = State {
             verified: Some(verified.to_owned()),
-            ..sight.state
+            ..sight.state.clone()
         };
-        if !sight.is_shown || state.verified != sight.verified {
+        if sight.verified() != Some(verified) {
             self.put_state(stem, &state)?;
         }
         // The digest comes first: who reads in between finds that it does not fit, and not an image without one.

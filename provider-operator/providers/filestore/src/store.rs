@@ -12,6 +12,7 @@ use storage::BlockingWork;
 
 use crate::{
     disk::Disk,
+    error::RecordError,
     layout::{self, Layout},
     part::Store,
     records::Records,
@@ -79,7 +80,9 @@ impl ImageStore for FileStore {
 
     async fn preflight(&self, image: &ImageSpec, bytes: Option<u64>) -> Result<Preflight, CloudError> {
         check(image)?;
-        let room = |records: &Records| Ok(statvfs(records.layout.directory()).map_err(io::Error::from)?);
+        let room = |records: &Records| -> Result<_, RecordError> {
+            Ok(statvfs(records.layout.directory()).map_err(io::Error::from)?)
+        };
         let room = self.0.with("look for room", room).await?;
         let free = room.f_bavail.saturating_mul(room.f_frsize);
         if let Some(wanted) = bytes.filter(|bytes| *bytes > free) {

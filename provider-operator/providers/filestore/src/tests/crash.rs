@@ -38,6 +38,7 @@ async fn an_image_comes_into_being_whatever_call_fails() {
             faults.plan(call, fault);
             let store = lab.breaking(&faults);
             let ended = operate(&store, &image, &source).await;
+            let is_over = faults.calls() < call;
             shows_all_or_nothing(&lab, &at);
             // A process that only saw a call fail lives on; one that was killed does not.
             let next = if matches!(fault, Fault::Fails | Fault::Halves) {
@@ -48,9 +49,9 @@ async fn an_image_comes_into_being_whatever_call_fails() {
             let finished = operate(&next, &image, &source).await;
             assert!(finished.is_ok(), "{at}: after {ended:?} {finished:?}");
             lab.has_published(NAME);
-            tidy(&next, &image.subject.owner).await.unwrap();
+            tidy(&lab.open(), &image.subject.owner).await.unwrap();
             is_empty(&lab, &at);
-            if faults.calls() < call {
+            if is_over {
                 break;
             }
             call += 1;

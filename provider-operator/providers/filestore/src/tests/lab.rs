@@ -44,7 +44,10 @@ impl Lab {
     /// With this image, and a disk that confirms after so many bytes.
     pub(super) fn with(bytes: Bytes, sync_every: u64) -> Self {
         Self {
-            folder: tempfile::tempdir().unwrap(),
+            // In memory where there is such a place: thousands of times it is waited until the disk confirms.
+            folder: tempfile::tempdir_in("/dev/shm")
+                .or_else(|_| tempfile::tempdir())
+                .unwrap(),
             bytes,
             sync_every,
         }
@@ -167,8 +170,8 @@ pub(super) async fn operate(
 /// Takes everything away, as often as it takes.
 pub(super) async fn tidy(store: &FileStore, owner: &OwnerId) -> Result<(), CloudError> {
     loop {
-        let owned = store.owned(owner).await?;
-        let Some(first) = owned.first() else { return Ok(()) };
+        let left = store.owned(owner).await?;
+        let Some(first) = left.first() else { return Ok(()) };
         store.discard(&first.id, owner).await?;
     }
 }
