@@ -1,1 +1,84 @@
 //! Node images in an OpenStack cloud, through a client of our own for Keystone v3 and Glance v2.
+//!
+//! An image is ours by its marks (`cs_owner`, `cs_object`, `cs_key`, `cs_attempt`), and its id follows from them, so that only one of many can
+//! make it. It is hidden until it is published. What clouds say is turned into the words of the plugin where it is met: answers in
+//! [`answer`], images in [`record`]. No file and no environment is read here: all that is known of a user's cloud is in his Secret.
+
+mod addresses;
+pub mod answer;
+pub mod auth;
+pub mod catalogue;
+pub mod clouds;
+mod confidence;
+pub mod glance;
+pub mod identity;
+pub mod options;
+pub mod record;
+pub mod session;
+mod store;
+pub mod transport;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use provider_plugin::{Addresses, CloudError, CloudName, ErrorClass, Identity, ImageSpec, ImageStore, Provider};
+use secrecy::{ExposeSecret, SecretString};
+
+pub use self::{addresses::CloudAddresses, store::OpenStackStore};
+use self::{
+    clouds::{Beside, Cloud},
+    options::Options,
+    session::Session,
+    transport::Transport,
+};
+
+/// The keys of the Secret that are read, the first of which has to be there.
+pub const SECRET_KEYS: [&str; 4] = ["clouds.yaml", "cacert", "cert", "key"];
+
+/// Clouds of OpenStack.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenStack;
+
+#[async_trait]
+impl Provider for OpenStack {
+    fn name(&self) -> &'static str {
+        "openstack"
+    }
+
+    async fn connect(
+        &self,
+        identity: &Identity,
+        addresses: Arc<dyn Addresses>,
+    ) -> Result<Arc<dyn ImageStore>, CloudError> {
+        let cloud = cloud(identity)?;
+        let transport = Transport::new(&cloud.tls, addresses)?;
+        let session = Arc::new(Session::new(cloud, transport));
+        Ok(Arc::new(OpenStackStore::new(session)))
+    }
+
+    fn cloud_of(&self, identity: &Identity) -> Result<CloudName, CloudError> {
+        let url = cloud(identity)?.auth_url;
+        let host = url.host_str().unwrap_or_default();
+        Ok(CloudName(match url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        }))
+    }
+
+    fn check(&self, image: &ImageSpec) -> Result<(), CloudError> {
+        Options::read(image).map(drop)
+    }
+}
+
+fn cloud(identity: &Identity) -> Result<Cloud, CloudError> {
+    let refused = |words: String| CloudError::new(ErrorClass::Invalid, "read the Secret of the cloud", words);
+    let of = |key: &str| identity.data.get(key);
+    let text = |key: &str| of(key).map(SecretString::expose_secret);
+    let yaml = text("clouds.yaml").ok_or_else(|| refused("it has no key clouds.yaml".to_owned()))?;
+    let beside = Beside {
+        cacert: text("cacert"),
+        cert: text("cert"),
+        key: of("key"),
+    };
+    clouds::cloud(yaml.as_bytes(), &identity.name, beside).map_err(|error| refused(error.to_string()))
+}

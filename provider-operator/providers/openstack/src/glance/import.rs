@@ -1,0 +1,40 @@
+//! Imports: images that the cloud fetches itself.
+
+use http::Method;
+use provider_plugin::{CloudError, ImageId};
+use serde_json::{Value, json};
+
+use super::{Glance, JSON, Question};
+
+/// Fetches an image from a URL.
+pub const WEB_DOWNLOAD: &str = "web-download";
+
+impl Glance {
+    /// The import methods that the cloud announces. That it does something by them is not said.
+    pub async fn methods(&self) -> Result<Vec<String>, CloudError> {
+        let question = Question::new("read the import methods", Method::GET, &["info", "import"]);
+        let info = self.info(&question).await?.unwrap_or_default();
+        let methods = info["import-methods"]["value"].as_array().into_iter().flatten();
+        Ok(methods.filter_map(|method| Some(method.as_str()?.to_owned())).collect())
+    }
+
+    /// Has the cloud fetch an image; answers when it has taken that on.
+    pub async fn web_download(&self, id: &ImageId, uri: &str, stores: &[String]) -> Result<(), CloudError> {
+        let mut import = json!({ "method": { "name": WEB_DOWNLOAD, "uri": uri } });
+        if !stores.is_empty() {
+            import["stores"] = stores.into();
+        }
+        let path = ["images", &id.0, "import"];
+        let question = Question::new("import the image", Method::POST, &path).with(JSON, &import);
+        let answer = self.ask(&question).await?;
+        self.done(&question, &answer)
+    }
+
+    /// What is said of the last import of an image; none where the cloud says nothing of imports.
+    pub async fn last_task(&self, id: &ImageId) -> Result<Option<Value>, CloudError> {
+        let path = ["images", &id.0, "tasks"];
+        let question = Question::new("look at the import", Method::GET, &path);
+        let tasks = self.info(&question).await?.unwrap_or_default();
+        Ok(tasks["tasks"].as_array().and_then(|tasks| tasks.last()).cloned())
+    }
+}

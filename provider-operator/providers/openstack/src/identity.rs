@@ -1,0 +1,124 @@
+//! Which images are ours: the id that follows from what an image is of, and the marks on it. Pure.
+
+use std::sync::LazyLock;
+
+use provider_plugin::{Attempt, ContentKey, ImageId, ImageSpec, OwnerId};
+use serde_json::Value;
+use uuid::Uuid;
+
+/// What the image is of.
+pub const KEY: &str = "cs_key";
+/// Which installation owns it.
+pub const OWNER: &str = "cs_owner";
+/// The object that it belongs to.
+pub const OBJECT: &str = "cs_object";
+/// Its number among those of the object.
+pub const ATTEMPT: &str = "cs_attempt";
+/// The digest at the source, for people.
+pub const SOURCE_DIGEST: &str = "cs_source_digest";
+/// The digest that it was found to have.
+pub const VERIFIED: &str = "cs_verified";
+/// An import was begun. Old clouds show nothing else of it.
+pub const IMPORT: &str = "cs_import";
+/// By which people find all of ours.
+pub const TAG: &str = "stackwright";
+
+/// All marks, as they are taken off.
+pub const MARKS: [&str; 7] = [KEY, OWNER, OBJECT, ATTEMPT, SOURCE_DIGEST, VERIFIED, IMPORT];
+
+/// Of ids that follow from marks. It must never change: an earlier version would not find its images.
+static NAMESPACE: LazyLock<Uuid> = LazyLock::new(|| Uuid::new_v5(&Uuid::NAMESPACE_DNS, b"image.clusterstack.x-k8s.io"));
+
+/// The id of an attempt: the same for whoever asks for the same, so that making it is what only one can do.
+pub fn image_id(project: &str, owner: &OwnerId, key: &ContentKey, attempt: Attempt) -> ImageId {
+    let name = format!("{project}\n{owner}\n{key}\n{attempt}");
+    ImageId(Uuid::new_v5(&NAMESPACE, name.as_bytes()).to_string())
+}
+
+/// The marks of an attempt.
+pub fn marks(image: &ImageSpec, attempt: Attempt) -> Vec<(&'static str, String)> {
+    let subject = &image.subject;
+    let digest = image.source_digest.as_ref();
+    let digest = digest.map(|digest| (SOURCE_DIGEST, digest.to_string()));
+    let marks = [
+        (KEY, subject.key.to_string()),
+        (OWNER, subject.owner.to_string()),
+        (OBJECT, subject.object.clone()),
+        (ATTEMPT, attempt.to_string()),
+    ];
+    marks.into_iter().chain(digest).collect()
+}
+
+/// What an image says of itself by its marks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marks {
+    /// Which installation owns it.
+    pub owner: OwnerId,
+    /// The object that it belongs to.
+    pub object: String,
+    /// What it is of.
+    pub key: ContentKey,
+    /// Its number.
+    pub attempt: Attempt,
+}
+
+impl Marks {
+    /// The marks of an image; none where they are not whole.
+    pub fn of(image: &Value) -> Option<Self> {
+        let text = |mark: &str| image[mark].as_str();
+        Some(Self {
+            owner: OwnerId::parse(text(OWNER)?)?,
+            object: text(OBJECT)?.to_owned(),
+            key: ContentKey::parse(text(KEY)?)?,
+            attempt: text(ATTEMPT)?.parse().ok()?,
+        })
+    }
+}
+
+/// Whether an image carries this owner, whatever else is wrong with its marks.
+pub fn is_owned(image: &Value, owner: &OwnerId) -> bool {
+    image[OWNER] == owner.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(digit: &str) -> ContentKey {
+        ContentKey::parse(&digit.repeat(64)).unwrap()
+    }
+
+    #[test]
+    fn ids_follow_from_project_owner_key_and_attempt_and_never_change() {
+        let owner = OwnerId::parse("mine").unwrap();
+        let id = image_id("p", &owner, &key("a"), 1);
+        assert_eq!(id, image_id("p", &owner, &key("a"), 1));
+        let other = OwnerId::parse("other").unwrap();
+        let others = [
+            image_id("q", &owner, &key("a"), 1),
+            image_id("p", &other, &key("a"), 1),
+            image_id("p", &owner, &key("b"), 1),
+            image_id("p", &owner, &key("a"), 2),
+        ];
+        assert!(!others.contains(&id), "{others:?}");
+        assert_eq!(Uuid::parse_str(&id.0).unwrap().get_version_num(), 5);
+    }
+
+    #[test]
+    fn marks_that_are_not_whole_are_none() {
+        let whole = serde_json::json!({
+            "cs_owner": "mine", "cs_object": "fleet/one", "cs_key": "a".repeat(64), "cs_attempt": "3",
+        });
+        let marks = Marks::of(&whole).unwrap();
+        assert_eq!((marks.object.as_str(), marks.attempt), ("fleet/one", 3));
+        for (mark, value) in [(OWNER, "no owner!"), (KEY, "short"), (ATTEMPT, "-1"), (ATTEMPT, "many")] {
+            let mut broken = whole.clone();
+            broken[mark] = value.into();
+            assert_eq!(Marks::of(&broken), None, "{mark}");
+            broken.as_object_mut().unwrap().remove(mark);
+            assert_eq!(Marks::of(&broken), None, "{mark}");
+        }
+        assert!(is_owned(&whole, &OwnerId::parse("mine").unwrap()));
+        assert!(!is_owned(&whole, &OwnerId::parse("min").unwrap()));
+    }
+}

@@ -1,0 +1,153 @@
+//! What an image of Glance's means for us: its state, and whether it is ours. Pure.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use provider_plugin::{Foreign, ImageId, Owned, OwnerId, Record, RecordState, Subject};
+use serde_json::Value;
+
+use crate::{
+    identity::{self, Marks},
+    options::Options,
+};
+
+/// How long an old cloud may take to begin an import of which it shows nothing.
+const SILENT_IMPORT: Duration = Duration::from_mins(2);
+
+/// An image that is ours and of this object. `task` is its last import, where that is known; `now` is the time by the cloud's clock, or ours.
+pub fn record(
+    image: &Value,
+    subject: &Subject,
+    options: &Options,
+    task: Option<&Value>,
+    now: Timestamp,
+) -> Option<Record> {
+    let marks = Marks::of(image)?;
+    if marks.owner != subject.owner || marks.object != subject.object {
+        return None;
+    }
+    let verified = image[identity::VERIFIED].as_str().map(str::to_owned);
+    let task_says = task.map(|task| task["message"].as_str().unwrap_or_default());
+    let drift = options.differences(image).into_iter().map(|(drift, _)| drift);
+    Some(Record {
+        id: id(image)?,
+        key: marks.key,
+        attempt: marks.attempt,
+        state: state(image, task_says, now),
+        size: image["size"].as_u64(),
+        sha512: sha512(image),
+        format: image["disk_format"].as_str().map(str::to_owned),
+        // A cloud that does not know hidden images shows all of them, and what it shows is told by the mark.
+        shown: verified.is_some() && image["os_hidden"] != true,
+        verified,
+        drift: drift.collect(),
+        marker: marker(image, task),
+    })
+}
+
+/// The id of an image.
+pub fn id(image: &Value) -> Option<ImageId> {
+    image["id"].as_str().map(|id| ImageId(id.to_owned()))
+}
+
+/// Whether the cloud works on an import of this image.
+pub fn is_importing(image: &Value) -> bool {
+    image["status"] == "importing" || text(image, "os_glance_import_task").is_some()
+}
+
+fn text<'a>(image: &'a Value, field: &str) -> Option<&'a str> {
+    image[field].as_str().filter(|text| !text.is_empty())
+}
+
+fn state(image: &Value, task_says: Option<&str>, now: Timestamp) -> RecordState {
+    let message = task_says.unwrap_or_default().to_owned();
+    match image["status"].as_str().unwrap_or_default() {
+        "queued" if is_importing(image) => RecordState::Importing { message },
+        "queued" => queued(image, now),
+        "saving" | "uploading" => RecordState::Receiving,
+        "importing" => RecordState::Importing { message },
+        "active" => RecordState::Whole,
+        "deactivated" => RecordState::Withdrawn,
+        "pending_delete" | "deleted" => RecordState::Going,
+        // `killed`, and whatever else a cloud may call what nobody can use.
+        _ => RecordState::Dead,
+    }
+}
+
+/// An image that waits for its bytes, or for nothing any more.
+fn queued(image: &Value, now: Timestamp) -> RecordState {
+    let spoilt = |why: &str| RecordState::Spoilt { why: why.to_owned() };
+    if let Some(stores) = text(image, "os_glance_failed_import") {
+        return spoilt(&format!("the cloud could not import it into {stores}"));
+    }
+    if image["checksum"].is_string() || image["os_hash_value"].is_string() {
+        return spoilt("the cloud refused its bytes, and still holds them");
+    }
+    let is_silent = image[identity::IMPORT].is_string() && image["os_glance_failed_import"].is_null();
+    if !is_silent {
+        return RecordState::Empty;
+    }
+    let updated = image["updated_at"]
+        .as_str()
+        .and_then(|updated| updated.parse::<Timestamp>().ok());
+    let waited = updated.map(|updated| now.duration_since(updated));
+    match waited.and_then(|waited| Duration::try_from(waited).ok()) {
+        Some(waited) if waited > SILENT_IMPORT => spoilt("the cloud began no import of it within two minutes"),
+        _ => RecordState::Importing {
+            message: "the cloud has not begun yet".to_owned(),
+        },
+    }
+}
+
+/// The hash that the cloud made, if it is of the kind that can be compared.
+fn sha512(image: &Value) -> Option<String> {
+    let hash = image["os_hash_value"]
+        .as_str()
+        .filter(|_| image["os_hash_algo"] == "sha512")?;
+    Some(hash.to_ascii_lowercase())
+}
+
+/// Other, whenever something moved.
+fn marker(image: &Value, task: Option<&Value>) -> String {
+    let parts = [&image["status"], &image["updated_at"], &image["size"]];
+    let parts = parts.map(ToString::to_string);
+    let task = task.map(|task| format!("{} {} {}", task["status"], task["message"], task["updated_at"]));
+    format!("{} {}", parts.join(" "), task.unwrap_or_default())
+}
+
+/// An image of somebody else, or of another object of ours.
+pub fn foreign(image: &Value, subject: &Subject, project: &str) -> Option<Foreign> {
+    let is_ours = |marks: Marks| marks.owner == subject.owner && marks.object == subject.object;
+    if Marks::of(image).is_some_and(is_ours) {
+        return None;
+    }
+    let word = |field: &str| image[field].as_str().unwrap_or("unknown");
+    Some(Foreign {
+        id: id(image)?,
+        is_of_our_project: image["owner"] == project,
+        is_usable: image["status"] == "active",
+        size: image["size"].as_u64(),
+        sha512: sha512(image),
+        description: format!(
+            "{:?}, {}, {}, of project {}",
+            word("name"),
+            word("status"),
+            word("visibility"),
+            word("owner")
+        ),
+    })
+}
+
+/// An image that carries this owner.
+pub fn owned(image: &Value, owner: &OwnerId) -> Option<Owned> {
+    let marks = Marks::of(image).filter(|marks| marks.owner == *owner)?;
+    Some(Owned {
+        id: id(image)?,
+        key: marks.key,
+        object: marks.object,
+        attempt: marks.attempt,
+        created: image["created_at"].as_str()?.parse().ok()?,
+        verified: image[identity::VERIFIED].is_string(),
+        size: image["size"].as_u64(),
+    })
+}

@@ -1,0 +1,340 @@
+//! The images of one cloud, as the plugin asks for them. It decides what is ours by marks, and what a call of Glance means for a record; the
+//! rest is what the cloud says.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use provider_plugin::{
+    Attempt, ByteStream, Capabilities, CloudError, Content, Created, Discarded, ErrorClass, Foreign, ImageId,
+    ImageSpec, ImageStore, Observed, Owned, OwnerId, Preflight, Quota, Record, Report, Sent, Subject,
+};
+use serde_json::Value;
+
+use crate::{
+    glance::{Change, Creation, Glance, Query, Usage, WEB_DOWNLOAD},
+    identity::{self, Marks, image_id, is_owned},
+    options::Options,
+    record,
+    session::Session,
+};
+
+const MIB: u64 = 1 << 20;
+
+/// The images of one cloud.
+#[derive(Debug)]
+pub struct OpenStackStore {
+    glance: Glance,
+    /// Found out when the first image was made: the cloud knows no hidden images.
+    knows_no_hidden: AtomicBool,
+}
+
+impl OpenStackStore {
+    /// Asks nobody yet.
+    pub fn new(session: Arc<Session>) -> Self {
+        Self {
+            glance: Glance::new(session),
+            knows_no_hidden: AtomicBool::new(false),
+        }
+    }
+
+    /// The client of its image service.
+    pub fn glance(&self) -> &Glance {
+        &self.glance
+    }
+
+    /// Images that are hidden and images that are not: a list has either.
+    async fn list_both(&self, query: &Query) -> Result<Vec<Value>, CloudError> {
+        let mut images = Vec::new();
+        for hidden in ["true", "false"] {
+            images.extend(self.glance.list(&query.clone().with("os_hidden", hidden)).await?);
+        }
+        // A cloud that does not know hidden images may list all of them twice.
+        images.sort_by(|one, other| one["id"].as_str().cmp(&other["id"].as_str()));
+        images.dedup_by(|one, other| one["id"] == other["id"]);
+        Ok(images)
+    }
+
+    async fn of_object(&self, subject: &Subject, project: &str) -> Result<Vec<Value>, CloudError> {
+        let query = Query::default()
+            .with("owner", project)
+            .with(identity::OWNER, subject.owner.as_str())
+            .with(identity::OBJECT, &subject.object);
+        let mut images = self.list_both(&query).await?;
+        // Clouds that only look like OpenStack may not list by marks.
+        if let Some(recorded) = &subject.recorded
+            && images.iter().all(|image| image["id"] != recorded.0.as_str())
+        {
+            images.extend(self.glance.get(recorded).await?);
+        }
+        Ok(images)
+    }
+
+    async fn records(&self, subject: &Subject, options: &Options, project: &str) -> Result<Vec<Record>, CloudError> {
+        let mut records = Vec::new();
+        for image in self.of_object(subject, project).await? {
+            let mut task = None;
+            if record::is_importing(&image)
+                && let Some(id) = record::id(&image)
+            {
+                task = self.glance.last_task(&id).await?;
+            }
+            records.extend(record::record(
+                &image,
+                subject,
+                options,
+                task.as_ref(),
+                Timestamp::now(),
+            ));
+        }
+        records.sort_by(|one, other| (&one.key, one.attempt).cmp(&(&other.key, other.attempt)));
+        Ok(records)
+    }
+
+    async fn others(&self, subject: &Subject, project: &str) -> Result<Vec<Foreign>, CloudError> {
+        let mut images = Vec::new();
+        if subject.look_for_others {
+            let named = self.glance.list(&Query::default().with("name", &subject.name)).await?;
+            // A name can look like a list of names.
+            images.extend(named.into_iter().filter(|image| image["name"] == subject.name.as_str()));
+        }
+        if let Some(adopt) = &subject.adopt
+            && images.iter().all(|image| image["id"] != adopt.0.as_str())
+        {
+            images.extend(self.glance.get(adopt).await?);
+        }
+        let others = images
+            .iter()
+            .filter_map(|image| record::foreign(image, subject, project));
+        let mut others: Vec<Foreign> = others.collect();
+        others.sort_by(|one, other| one.id.cmp(&other.id));
+        Ok(others)
+    }
+
+    /// One of ours, or the reason why not.
+    async fn ours(&self, operation: &'static str, id: &ImageId, owner: &OwnerId) -> Result<Option<Value>, CloudError> {
+        let image = self.glance.get(id).await?;
+        match image {
+            Some(image) if !is_owned(&image, owner) => {
+                let words = format!("the image {id} does not carry our mark; it is left alone");
+                Err(CloudError::new(ErrorClass::NotOurs, operation, words))
+            }
+            image => Ok(image),
+        }
+    }
+
+    async fn our_record(&self, operation: &'static str, id: &ImageId, owner: &OwnerId) -> Result<Value, CloudError> {
+        let image = self.ours(operation, id, owner).await?;
+        image.ok_or_else(|| {
+            let words = format!("the image {id} is not there");
+            CloudError::new(ErrorClass::Gone, operation, words)
+        })
+    }
+
+    async fn make(&self, image: &ImageSpec, attempt: Attempt, id: &ImageId) -> Result<Creation, CloudError> {
+        let options = Options::read(image)?;
+        let is_hidden = !self.knows_no_hidden.load(Ordering::Relaxed);
+        let made = self.glance.create(&options.body(image, attempt, id, is_hidden)).await;
+        match made {
+            Err(error) if is_hidden && error.class == ErrorClass::Invalid && error.message.contains("os_hidden") => {
+                self.knows_no_hidden.store(true, Ordering::Relaxed);
+                self.glance.create(&options.body(image, attempt, id, false)).await
+            }
+            made => made,
+        }
+    }
+
+    async fn check_stores(&self, image: &ImageSpec) -> Result<(), CloudError> {
+        if image.stores.is_empty() {
+            return Ok(());
+        }
+        let known = self.glance.stores().await?;
+        match image.stores.iter().find(|store| !known.contains(store)) {
+            None => Ok(()),
+            Some(store) => {
+                let words = match known.as_slice() {
+                    [] => format!("the cloud has but one store, and none to choose by the name {store:?}"),
+                    known => format!("the cloud has no store {store:?}; it has {}", known.join(", ")),
+                };
+                Err(CloudError::new(ErrorClass::Invalid, "prepare the image", words))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl ImageStore for OpenStackStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            server_side: true,
+            transfers: true,
+            ..Capabilities::default()
+        }
+    }
+
+    async fn observe(&self, subject: &Subject, image: &ImageSpec) -> Result<Observed, CloudError> {
+        let options = Options::read(image)?;
+        let project = self.glance.session().project().await?;
+        Ok(Observed {
+            records: self.records(subject, &options, &project).await?,
+            others: self.others(subject, &project).await?,
+        })
+    }
+
+    async fn preflight(&self, image: &ImageSpec, bytes: Option<u64>) -> Result<Preflight, CloudError> {
+        Options::read(image)?;
+        self.check_stores(image).await?;
+        let usage = self.glance.usage("image_size_total").await?;
+        let free = usage.and_then(Usage::free);
+        let requested = bytes.map(|bytes| bytes / MIB);
+        if let (Some(usage), Some(free), Some(requested)) = (usage, free, requested)
+            && requested > free
+        {
+            let words = format!("it has {requested} MiB, and the project has room for {free} MiB of images");
+            let error = CloudError::new(ErrorClass::Quota, "prepare the image", words);
+            return Err(CloudError {
+                quota: Some(Box::new(Quota {
+                    resource: "image_size_total".to_owned(),
+                    limit: usage.limit,
+                    used: Some(usage.used),
+                    requested: Some(requested),
+                })),
+                ..error
+            });
+        }
+        let no_hidden =
+            "this cloud knows no hidden images: the image can be seen, under its name, before it is verified";
+        let no_hidden = self
+            .knows_no_hidden
+            .load(Ordering::Relaxed)
+            .then(|| no_hidden.to_owned());
+        Ok(Preflight {
+            free_bytes: free.map(|free| free.saturating_mul(MIB)),
+            methods: self.glance.methods().await?,
+            warnings: no_hidden.into_iter().collect(),
+        })
+    }
+
+    async fn create(&self, image: &ImageSpec, attempt: Attempt) -> Result<Created, CloudError> {
+        let subject = &image.subject;
+        let project = self.glance.session().project().await?;
+        let chosen = image.chosen_id.clone().filter(|_| attempt == 1);
+        let id = chosen.unwrap_or_else(|| image_id(&project, &subject.owner, &subject.key, attempt));
+        match self.make(image, attempt, &id).await? {
+            // Clouds that only look like OpenStack may not let us choose.
+            Creation::Made(made) => Ok(Created::New(record::id(&made).unwrap_or(id))),
+            Creation::Taken => {
+                let there = self.glance.get(&id).await?.and_then(|there| Marks::of(&there));
+                let is_ours = there.is_some_and(|marks| {
+                    (&marks.owner, &marks.object, &marks.key) == (&subject.owner, &subject.object, &subject.key)
+                        && marks.attempt == attempt
+                });
+                Ok(if is_ours { Created::Ours(id) } else { Created::Taken })
+            }
+        }
+    }
+
+    async fn transfer(
+        &self,
+        id: &ImageId,
+        image: &ImageSpec,
+        content: Content,
+        _report: &dyn Report,
+    ) -> Result<Sent, CloudError> {
+        let opened = content.open().await;
+        let body = opened.map_err(|error| CloudError::of_content("read the image at its source", error))?;
+        let store = image.stores.first().map(String::as_str);
+        self.glance.upload(id, store, body).await
+    }
+
+    async fn import(&self, id: &ImageId, image: &ImageSpec, uri: &str) -> Result<(), CloudError> {
+        let methods = self.glance.methods().await?;
+        if !methods.iter().any(|method| method == WEB_DOWNLOAD) {
+            let words = "the cloud does not fetch images itself: web-download is not among its import methods";
+            return Err(CloudError::new(ErrorClass::Unsupported, "import the image", words));
+        }
+        self.our_record("import the image", id, &image.subject.owner).await?;
+        self.glance.patch(id, &[Change::set(identity::IMPORT, "begun")]).await?;
+        self.glance.web_download(id, uri, &image.stores).await
+    }
+
+    async fn read_back(&self, id: &ImageId) -> Result<ByteStream, CloudError> {
+        self.glance.read(id).await
+    }
+
+    async fn publish(&self, id: &ImageId, image: &ImageSpec, verified: &str) -> Result<(), CloudError> {
+        let operation = "publish the image";
+        let options = Options::read(image)?;
+        let found = self.our_record(operation, id, &image.subject.owner).await?;
+        if found["status"] != "active" {
+            let words = format!("the image {id} is {}, and not active", found["status"]);
+            return Err(CloudError::new(ErrorClass::State, operation, words));
+        }
+        let mut changes = vec![(identity::VERIFIED, Value::from(verified))];
+        if !found["os_hidden"].is_null() {
+            changes.push(("os_hidden", options.hidden.into()));
+        }
+        changes.extend(options.protected.map(|protected| ("protected", protected.into())));
+        changes.retain(|(field, wanted)| found[*field] != *wanted);
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let changes: Vec<Change> = changes
+            .into_iter()
+            .map(|(field, wanted)| Change::set(field, wanted))
+            .collect();
+        self.glance.patch(id, &changes).await.map(drop)
+    }
+
+    async fn amend(&self, id: &ImageId, image: &ImageSpec) -> Result<(), CloudError> {
+        let options = Options::read(image)?;
+        let found = self.our_record("amend the image", id, &image.subject.owner).await?;
+        let changes: Vec<Change> = options
+            .differences(&found)
+            .into_iter()
+            .map(|(_, change)| change)
+            .collect();
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.glance.patch(id, &changes).await.map(drop)
+    }
+
+    async fn discard(&self, id: &ImageId, owner: &OwnerId) -> Result<Discarded, CloudError> {
+        let Some(image) = self.ours("delete the image", id, owner).await? else {
+            return Ok(Discarded::WasGone);
+        };
+        if image["status"] == "pending_delete" {
+            return Ok(Discarded::Going);
+        }
+        if image["protected"] == true {
+            self.glance.patch(id, &[Change::set("protected", false)]).await?;
+        }
+        let was_there = self.glance.delete(id).await?;
+        Ok(if was_there { Discarded::Gone } else { Discarded::WasGone })
+    }
+
+    async fn relinquish(&self, id: &ImageId, owner: &OwnerId) -> Result<(), CloudError> {
+        let image = self.our_record("let go of the image", id, owner).await?;
+        let marks = identity::MARKS.iter().filter(|mark| image[**mark].is_string());
+        let mut changes: Vec<Change> = marks.map(|mark| Change::Remove((*mark).to_owned())).collect();
+        let tags = image["tags"].as_array().into_iter().flatten();
+        let tags: Vec<Value> = tags.filter(|tag| *tag != identity::TAG).cloned().collect();
+        changes.push(Change::set("tags", tags));
+        self.glance.patch(id, &changes).await.map(drop)
+    }
+
+    async fn owned(&self, owner: &OwnerId) -> Result<Vec<Owned>, CloudError> {
+        let project = self.glance.session().project().await?;
+        let query = Query::default()
+            .with("owner", &project)
+            .with(identity::OWNER, owner.as_str());
+        let images = self.list_both(&query).await?;
+        let mut all: Vec<Owned> = images.iter().filter_map(|image| record::owned(image, owner)).collect();
+        all.sort_by(|one, other| (&one.object, &one.key, one.attempt).cmp(&(&other.object, &other.key, other.attempt)));
+        Ok(all)
+    }
+}
