@@ -13,6 +13,7 @@ use futures::future::try_join_all;
 use kube::{
     Api, Client, Discovery, ResourceExt,
     api::{DynamicObject, ListParams, Patch, PatchParams},
+    core::Status,
     discovery::{Scope, verbs},
 };
 use serde_json::{Value, json};
@@ -168,7 +169,10 @@ pub async fn orphans(client: &Client, namespaces: &BTreeSet<String>) -> Result<V
         let list = Api::<DynamicObject>::all_with(client.clone(), &kind)
             .list_metadata(&ListParams::default())
             .await;
-        let list = list.with_context(|| format!("failed to list {}", kind.plural))?;
+        let list = match list {
+            Err(kube::Error::Api(status)) if is_beginning(&status) => continue,
+            list => list.with_context(|| format!("failed to list {}", kind.plural))?,
+        };
         let left = list.items.iter().filter(|object| {
             object
                 .namespace()
@@ -187,11 +191,18 @@ pub async fn orphans(client: &Client, namespaces: &BTreeSet<String>) -> Result<V
     Ok(orphans)
 }
 
+/// Whether the API server has not begun to serve the kind: another journey of the same control plane installs it, and whoever has objects of it has
+/// waited for that.
+fn is_beginning(status: &Status) -> bool {
+    status.code == 429 && status.message.contains("initializing")
+}
+
 pub(crate) async fn objects(journey: &Journey) -> Result<Vec<(String, DynamicObject)>> {
     let lists = KINDS.map(async |(api_version, kind)| {
         let list = match journey.objects(api_version, kind).list(&ListParams::default()).await {
             // No journey of this control plane has installed the kind, and nobody serves its group.
             Err(kube::Error::Api(status)) if kind == provider::KIND && status.code == 404 => return Ok(Vec::new()),
+            Err(kube::Error::Api(status)) if is_beginning(&status) => return Ok(Vec::new()),
             list => list.with_context(|| format!("failed to list {kind}"))?,
         };
         let keyed = list
