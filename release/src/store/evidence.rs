@@ -1,5 +1,5 @@
-//! What origins had to show for the releases that are here, so that they can be verified without them: kept, counted, and bounded. Blocks; believes
-//! nothing.
+//! What origins had to show for the releases that are here, so that they can be verified without them: kept, counted, and bounded. Blocks;
+//! believes nothing.
 
 use std::time::SystemTime;
 
@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{Digest, Evidence, trust::MAX_WRITTEN};
 
-/// Of how many origins from which nobody has a release now it is still kept what they had to show for it: somebody may have it from one of them again,
-/// or has it already and that is not known yet. What somebody needs is not among them, so that nobody who names one source after the other takes
-/// anything from others.
+/// Of how many origins from which nobody has a release now it is still kept what they had to show for it: somebody may have it from one of
+/// them again, or has it already and that is not known yet. What somebody needs is not among them, so that nobody who names one source after
+/// the other takes anything from others.
 const SPARE: usize = 4;
 
 impl Contents {
@@ -64,7 +64,8 @@ impl Contents {
         self.evidence(release, origin).map(drop).ok_or_else(not_kept)
     }
 
-    /// Makes sure that the files of a release are here, whatever is remembered of them: somebody may have tidied up, or another process brought them.
+    /// Makes sure that the files of a release are here, whatever is remembered of them: somebody may have tidied up, or another process brought
+    /// them.
     fn is_here(&self, tag: &ReleaseTag, release: Digest) -> Result<(), StoreError> {
         match place(&self.disk.content(release)) {
             Place::Files(stamps) => {
@@ -83,8 +84,8 @@ impl Contents {
         }
     }
 
-    /// Counts what there is to show, and removes what of it is too much. One at a time, so that what is counted is what there is: whoever calls this
-    /// makes room.
+    /// Counts what there is to show, and removes what of it is too much. One at a time, so that what is counted is what there is: whoever calls
+    /// this makes room.
     pub(super) fn count_evidence(&self) {
         let mut written = self.disk.all_evidence();
         for (release, files) in &mut written {

@@ -24,8 +24,12 @@ use crate::{
 
 const OTHER: &str = "docker-harbor-1-34-v2";
 
-fn id(name: impl ToString) -> Digest {
-    Digest::of(name.to_string().as_bytes())
+fn id(name: &str) -> Digest {
+    Digest::of(name.as_bytes())
+}
+
+fn numbered(number: usize) -> Digest {
+    id(&number.to_string())
 }
 
 /// A list of sums and its signature, which need not be good here.
@@ -39,7 +43,7 @@ fn of(written: &Value) -> Arc<Evidence> {
 }
 
 /// As it is written down of so many bytes in all.
-fn evidence_of(bytes: usize) -> Arc<Evidence> {
+pub(crate) fn evidence_of(bytes: usize) -> Arc<Evidence> {
     let written = |filling: usize| serde_json::to_vec(&evidence(&"A".repeat(filling))).unwrap().len();
     evidence(&"A".repeat(bytes - written(0)))
 }
@@ -133,8 +137,14 @@ async fn who_names_one_source_after_the_other_fills_no_disk_and_takes_no_signatu
         vouch(&store, &release, other, evidence("AAAA")).await.unwrap();
     }
     for number in 0..50 {
-        vouch(&store, &release, id(number), evidence("BBBB")).await.unwrap();
-        let is_kept = store.evidence(release.digest, id(number)).await.unwrap().is_some();
+        vouch(&store, &release, numbered(number), evidence("BBBB"))
+            .await
+            .unwrap();
+        let is_kept = store
+            .evidence(release.digest, numbered(number))
+            .await
+            .unwrap()
+            .is_some();
         assert!(is_kept, "the last one is always there: {number}");
         assert!(kept(root.path()).len() <= others.len() + 4, "{:?}", kept(root.path()));
     }
@@ -151,13 +161,15 @@ async fn what_came_before_needs_were_known_is_bounded_when_they_are() {
     let store = store(root.path()).await;
     let release = get(&store, &ScriptedSource::new(Promise::Everything)).await;
     for number in 0..20 {
-        vouch(&store, &release, id(number), evidence("AAAA")).await.unwrap();
+        vouch(&store, &release, numbered(number), evidence("AAAA"))
+            .await
+            .unwrap();
     }
     assert_eq!(kept(root.path()).len(), 20, "each of them may be needed");
-    let first = BTreeSet::from([id(0)]);
+    let first = BTreeSet::from([numbered(0)]);
     store.keep(Needs::from([(release.digest, first)])).await.unwrap();
     assert_eq!(kept(root.path()).len(), 5);
-    assert!(store.evidence(release.digest, id(0)).await.unwrap().is_some());
+    assert!(store.evidence(release.digest, numbered(0)).await.unwrap().is_some());
     assert_eq!(store.usage().bytes, bytes(root.path()));
 }
 
@@ -171,7 +183,7 @@ async fn signatures_that_come_at_once_are_counted_once() {
         for origin in 0..4 {
             let (store, release) = (store.clone(), Arc::clone(&release));
             let shown = evidence(&"A".repeat(100 * (1 + (round + origin) % 4)));
-            all.spawn(async move { vouch(&store, &release, id(origin), shown).await });
+            all.spawn(async move { vouch(&store, &release, numbered(origin), shown).await });
         }
         while let Some(vouched) = all.join_next().await {
             vouched.unwrap().unwrap();

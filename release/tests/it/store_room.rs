@@ -21,6 +21,7 @@ use crate::{
     fixture::tag,
     scripted_source::{Fault, Promise, ScriptedSource},
     store_downloads::{there, unfinished},
+    store_evidence::evidence_of,
 };
 
 const MEBIBYTE: usize = 1 << 20;
@@ -295,6 +296,33 @@ async fn on_a_disk_of_four_mebibytes() {
         there(&directory),
         BTreeMap::from([(third.digest().hex(), third.files())])
     );
+}
+
+#[test]
+fn full_disk_is_told_of_signatures_too_and_relieved_but_not_of_their_release() {
+    on_own_disk("on_a_disk_that_signatures_fill", 4);
+}
+
+#[tokio::test]
+#[ignore = "is started on a disk of its own"]
+async fn on_a_disk_that_signatures_fill() {
+    let directory = own_disk();
+    let store = store(&directory, 100).await;
+    store.keep(Needs::new()).await.unwrap();
+    let (theirs, other) = (release(1), release(2));
+    // Used longest ago, and needed by nobody either.
+    get(&store, &theirs).await.unwrap();
+    get(&store, &other).await.unwrap();
+    let vouch = async |number: u8| {
+        let (origin, shown) = (Digest::of(&[number]), evidence_of(MEBIBYTE));
+        store.vouch(&theirs.tag, theirs.digest(), origin, shown).await
+    };
+    vouch(1).await.unwrap();
+    let error = vouch(2).await.expect_err("the disk is full");
+    assert!(matches!(error, StoreError::DiskFull { .. }), "{error:?}");
+    assert_eq!(unfinished(&directory), Vec::<PathBuf>::new());
+    assert_eq!(names_there(&directory), names([&theirs]));
+    vouch(2).await.unwrap();
 }
 
 #[test]

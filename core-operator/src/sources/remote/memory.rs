@@ -192,8 +192,9 @@ impl Memory {
 
     /// Nobody knows any more that the source has nothing for a release: what it shows could not be kept.
     pub(super) fn doubt_nothing(&mut self, tag: &ReleaseTag, digest: Digest) {
-        let shown = self.entries.get_mut(tag).and_then(|entry| entry.shown.get_mut(&digest));
-        shown.into_iter().for_each(|shown| shown.is_nothing = false);
+        if let Some(shown) = self.entries.get_mut(tag).and_then(|entry| entry.shown.get_mut(&digest)) {
+            shown.is_nothing = false;
+        }
     }
 
     /// Notes what a namespace thinks of what was shown; whether it is a refusal of what the source may have better by now.

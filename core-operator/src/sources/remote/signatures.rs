@@ -141,8 +141,8 @@ impl RemoteFollower {
         Ok(is_news)
     }
 
-    /// Takes that signatures of a release could not be kept. Nobody says any more that it has none; and if its files are what is missing, nobody says
-    /// that they are here, so that they are brought again.
+    /// Takes that signatures of a release could not be kept. Nobody says any more that it has none; and if its files are what is missing, nobody
+    /// says that they are here, so that they are brought again.
     fn miss(&self, tag: &ReleaseTag, digest: Digest, error: &StoreError) {
         let mut memory = lock(&self.memory);
         memory.doubt_nothing(tag, digest);
