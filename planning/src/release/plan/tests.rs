@@ -381,7 +381,10 @@ fn a_leftover_that_cannot_be_read_for_long_hides_no_approval_of_the_others() {
     }
     for waited in [0, 3600] {
         let later = now() + SignedDuration::from_secs(waited);
-        let readable = observed.objects.iter().filter(|(_, object)| object.memory.failure.is_none());
+        let readable = observed
+            .objects
+            .iter()
+            .filter(|(_, object)| object.memory.failure.is_none());
         let digest = prune_digest(&readable.map(|(key, _)| key.clone()).collect());
         let held = plan(&observed, later);
         assert_eq!(deletions(&held), 0);
