@@ -377,7 +377,9 @@ fn leftovers_whose_look_fails_count_for_the_prune_limit() {
 fn a_leftover_that_cannot_be_read_for_long_hides_no_approval_of_the_others() {
     let mut observed = with_leftovers(11, 1);
     for object in observed.objects.values_mut() {
-        object.memory.failure.as_mut().map(|failure| failure.attempts = 3);
+        if let Some(failure) = &mut object.memory.failure {
+            failure.attempts = 3;
+        }
     }
     for waited in [0, 3600] {
         let later = now() + SignedDuration::from_secs(waited);
