@@ -1,0 +1,3 @@
+//! The provider operator: node images into a cloud.
+
+fn main() {}
