@@ -85,11 +85,10 @@ fn print(packed: &Packed, class: &Class, out: &mut impl Write) -> io::Result<()>
     for FileRef { name, size, sha256 } in files {
         writeln!(out, "{name:width$}  {size:>9}  {}", sha256.hex())?;
     }
+    let all = files.iter().map(|file| file.size).sum::<u64>();
     writeln!(
         out,
-        "{:width$}  {:>9}  {}",
-        "(release)",
-        files.iter().map(|file| file.size).sum::<u64>(),
+        "{all} bytes in all; the digest of the release is sha256:{}",
         digest.hex()
     )
 }

@@ -3,7 +3,10 @@
 //! `cargo xtask` compiles this file too: it shows help and refuses mistakes before it builds anything. So there is nothing here but clap,
 //! and what is looked at is there before any build.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -24,6 +27,19 @@ pub(crate) enum ControlPlaneCommand {
     Down(Place),
     /// Print the path of its kubeconfig: export KUBECONFIG=$(cargo xtask control-plane kubeconfig)
     Kubeconfig(Place),
+    /// Ask it with the kubectl that was built with it: cargo xtask control-plane kubectl get namespaces
+    Kubectl {
+        #[command(flatten)]
+        place: Place,
+        /// What kubectl is to do
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            required = true,
+            value_name = "ARGUMENT"
+        )]
+        arguments: Vec<OsString>,
+    },
     /// Run one in the foreground until SIGTERM or Ctrl-C
     Serve {
         #[command(flatten)]

@@ -28,6 +28,9 @@ pub(crate) const BINARIES: [&str; 7] = [
     "--bins",
 ];
 
+/// What starts and ends a control plane: whoever wants one need not wait for an operator.
+const CONTROL_PLANE: [&str; 4] = ["--package", "e2e", "--bin", "lab"];
+
 /// What measures an operator that is built already.
 const LAB: [&str; 5] = ["--package", "cli", "--package", "e2e", "--bins"];
 
@@ -84,6 +87,18 @@ pub(crate) fn become_lab(workspace: &Workspace, parts: Parts, profile: Profile) 
             become_program(workspace, "the lab", &LAB, profile, "lab")
         }
     }
+}
+
+/// The same for what needs a control plane and no operator.
+pub(crate) fn become_control_plane(workspace: &Workspace) -> anyhow::Result<ExitCode> {
+    setup::run(workspace, Parts::ControlPlane)?;
+    become_program(
+        workspace,
+        "the control plane's program",
+        &CONTROL_PLANE,
+        Profile::Debug,
+        "lab",
+    )
 }
 
 /// The same with an operator in which bugs can be planted, beside the one without.

@@ -127,9 +127,8 @@ fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
         Chore::Test(arguments) => test::run(&workspace, arguments),
         Chore::Check => check::run(&workspace),
         Chore::Storm(StormArguments { mutant: Some(_), .. }) => lab::become_lab_with_mutants(&workspace),
-        Chore::Demo(_) | Chore::Storm(_) | Chore::ControlPlane(_) => {
-            lab::become_lab(&workspace, Parts::ControlPlane, Profile::Debug)
-        }
+        Chore::Demo(_) | Chore::Storm(_) => lab::become_lab(&workspace, Parts::ControlPlane, Profile::Debug),
+        Chore::ControlPlane(_) => lab::become_control_plane(&workspace),
         // Its releases come from a real registry too.
         Chore::Bench(Bench::Lab(BenchCommand::Operator(_) | BenchCommand::Memory(_))) => {
             lab::become_lab(&workspace, Parts::All, Profile::Release)

@@ -4,11 +4,12 @@
 //! That one runs is known by the lock on its folder, never by a process id alone.
 
 use std::{
+    ffi::OsString,
     fs::{self, File},
     future::ready,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     time::Duration,
 };
 
@@ -41,6 +42,15 @@ impl Place {
         self.dir.join(READY)
     }
 
+    fn ensure_in_use(&self) -> Result<()> {
+        ensure!(
+            Folder::is_in_use(&self.dir)?,
+            "no control plane runs in {}: start one with `cargo xtask control-plane up --crds`",
+            self.dir.display()
+        );
+        Ok(())
+    }
+
     fn kubeconfig(&self) -> Result<PathBuf> {
         self.dir
             .join("kubeconfig")
@@ -59,16 +69,24 @@ pub(crate) async fn run(command: ControlPlaneCommand) -> Result<()> {
         ControlPlaneCommand::Up { place, furnishing } => up(&place, furnishing).await,
         ControlPlaneCommand::Down(place) => down(&place).await,
         ControlPlaneCommand::Kubeconfig(place) => {
-            ensure!(
-                Folder::is_in_use(&place.dir)?,
-                "no control plane runs in {}: start one with `cargo xtask control-plane up --crds`",
-                place.dir.display()
-            );
+            place.ensure_in_use()?;
             say(&place.kubeconfig()?.display().to_string());
             Ok(())
         }
+        ControlPlaneCommand::Kubectl { place, arguments } => kubectl(&place, &arguments),
         ControlPlaneCommand::Serve { place, furnishing } => serve(&place, furnishing).await,
     }
+}
+
+/// Becomes kubectl, so that its terminal, signals and exit code are the caller's.
+fn kubectl(place: &Place, arguments: &[OsString]) -> Result<()> {
+    place.ensure_in_use()?;
+    let mut command = Command::new(Lab::load()?.controlplane);
+    command
+        .arg("kubectl")
+        .args(arguments)
+        .env("KUBECONFIG", place.kubeconfig()?);
+    Err(command.exec()).context("failed to start kubectl")
 }
 
 async fn up(place: &Place, furnishing: Furnishing) -> Result<()> {
@@ -133,7 +151,7 @@ fn start_serving(place: &Place, furnishing: Furnishing) -> Result<Child> {
     }
     let log = File::create(place.log()).with_context(|| format!("failed to write {}", place.log().display()))?;
     let program = std::env::current_exe().context("failed to find this program")?;
-    let mut command = std::process::Command::new(program);
+    let mut command = Command::new(program);
     command.args(["control-plane", "serve", "--dir"]).arg(&place.dir);
     let Furnishing {
         crds,

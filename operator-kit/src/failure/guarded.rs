@@ -55,6 +55,8 @@ fn told_of_kubeconfig(error: &KubeconfigError) -> Option<String> {
                 None => format!("unable to read the YAML ({kind})"),
             }
         }
+        // Whoever calls names the file already.
+        KubeconfigError::ReadConfig(..) => "unable to read the file".to_owned(),
         KubeconfigError::ParseCertificates(_) => "the certificates are not PEM".to_owned(),
         KubeconfigError::LoadCertificateAuthority(LoadDataError::DecodeBase64(_)) => {
             not_base64("certificate-authority-data")
@@ -126,6 +128,15 @@ mod tests {
                 assert!(words.contains(" at line "), "{words}");
             }
         }
+    }
+
+    #[test]
+    fn a_kubeconfig_that_is_missing_is_not_named_again() {
+        let error = Kubeconfig::read_from("/nowhere/config").unwrap_err();
+        assert_eq!(
+            chain(&error),
+            "unable to read the file: No such file or directory (os error 2)"
+        );
     }
 
     #[test]
