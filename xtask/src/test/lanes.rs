@@ -1,4 +1,4 @@
-//! Runs test programs a few at a time. Decides which runs when and collects what it prints; what the output means is decided in [`super::results`].
+//! Runs test programs two at a time. Decides which runs when and collects what it prints; what the output means is decided in [`super::results`].
 
 use std::{
     collections::VecDeque,
@@ -16,10 +16,6 @@ use std::{
 use anyhow::Context;
 
 use super::programs::Program;
-
-/// How many programs run at a time. One more than the two processors that tests are planned for: journeys wait for control planes and operators as often as
-/// they compute.
-const LANES: usize = 3;
 
 /// How often somebody who watches may see something new.
 const POLL: Duration = Duration::from_millis(250);
@@ -42,7 +38,7 @@ pub(super) enum News<'a> {
 /// What the lanes share.
 struct Lanes<'a> {
     waiting: Mutex<VecDeque<Program>>,
-    running: [Mutex<Option<Running>>; LANES],
+    running: [Mutex<Option<Running>>; 2],
     words: &'a [String],
     calls: Option<&'a Path>,
 }
@@ -65,7 +61,7 @@ pub(super) fn run(
 ) -> anyhow::Result<()> {
     let lanes = Lanes {
         waiting: Mutex::new(programs.into()),
-        running: [const { Mutex::new(None) }; LANES],
+        running: [const { Mutex::new(None) }; 2],
         words,
         calls,
     };

@@ -15,7 +15,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The programs that take a minute and more: begun last, one of them would run alone while the other lanes have nothing left. Those that keep
+/// The programs that take a minute and more: begun last, one of them would run alone while the other lane has nothing left. Those that keep
 /// both processors busy by themselves do not stand beside each other.
 const LONG: [&str; 7] = [
     "e2e --test crashes",
