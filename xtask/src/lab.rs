@@ -77,7 +77,13 @@ pub(crate) enum Profile {
 pub(crate) fn become_lab(workspace: &Workspace, parts: Parts, profile: Profile) -> anyhow::Result<ExitCode> {
     setup::run(workspace, parts)?;
     match profile {
-        Profile::Debug => become_program(workspace, "the lab and the operator", &BINARIES, profile, "lab"),
+        Profile::Debug => become_program(
+            workspace,
+            "the operator and the programs around it",
+            &BINARIES,
+            profile,
+            "lab",
+        ),
         Profile::Release => {
             let mut cargo = workspace.cargo();
             cargo.args(CORE_OPERATOR);
@@ -106,7 +112,13 @@ pub(crate) fn become_lab_with_mutants(workspace: &Workspace) -> anyhow::Result<E
     setup::run(workspace, Parts::ControlPlane)?;
     let [crates @ .., _] = &BINARIES;
     build_mutants(workspace, crates)?;
-    become_program(workspace, "the lab and the operator", &BINARIES, Profile::Debug, "lab")
+    become_program(
+        workspace,
+        "the operator and the programs around it",
+        &BINARIES,
+        Profile::Debug,
+        "lab",
+    )
 }
 
 /// Builds the operator in which bugs can be planted. Cargo knows one name for it and for the one without, so that it moves aside; whoever calls this

@@ -69,7 +69,7 @@ impl Play<'_> {
         let took = self.until_usable(first, &[first], since).await?;
         let objects = count(self.picture.inventory(first).len(), "object");
         self.screen.good(&format!(
-            "{} is usable after {}: {objects} from one.",
+            "{} is usable after {}: {objects} from the one that was applied.",
             first.version(),
             short(took)
         ));
@@ -148,15 +148,19 @@ impl Play<'_> {
         let going = self.picture.versions_of(first).len();
         let untouched = self.picture.versions_of(second);
         self.screen.say(&format!(
-            "The stack no longer lists {}. No cluster uses it, so it goes, and its {} with it.",
+            "The stack lists the new release and no longer {}. No cluster uses that one, so it goes, and its {} with it.",
             first.version(),
             count(going, "object")
         ));
-        self.screen.quote(&format!(
-            "versions: [{}, {}]  →  [{1}]",
-            first.version(),
-            second.version()
-        ));
+        // Who follows the channel did not have to list the second one until now.
+        let listed: &[&ReleaseTag] = if self.cast.is_ordered() {
+            &[first]
+        } else {
+            &[first, second]
+        };
+        let listed: Vec<_> = listed.iter().map(|tag| tag.version().to_string()).collect();
+        self.screen
+            .quote(&format!("versions: [{}]  →  [{}]", listed.join(", "), second.version()));
         self.linger().await?;
         let since = self.apply(&self.stack(&[second])).await?;
         let gone = |picture: &Picture| picture.is_gone(first) && picture.usable_are(&[second]);

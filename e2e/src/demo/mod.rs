@@ -76,7 +76,9 @@ async fn play(
 ) -> Result<(), Stop> {
     let started = Instant::now();
     screen.heading("Stackwright: the life of one ClusterStack on a real Kubernetes API server");
-    screen.say("It takes less than a minute. Ctrl-C ends it at any moment and leaves nothing behind.");
+    screen.say(
+        "It takes less than a minute where little else runs. Ctrl-C ends it at any moment and leaves nothing behind.",
+    );
     let cast = signals.unless_asked(set_up(arguments, stage, screen)).await?;
     let pause = if screen.is_live() {
         Duration::from_secs(arguments.pause)

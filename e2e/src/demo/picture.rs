@@ -114,11 +114,13 @@ impl Picture {
             What::Object(kind, metadata) => self.take_object(kind, *metadata, at),
             What::ObjectGone(kind, name) => {
                 let id = (kind, name);
-                if self.objects.remove(&id).is_some() {
-                    self.tally.removed += 1;
-                }
-                if let Some(damage) = self.damage.get_mut(&id) {
-                    *damage = Damage::Deleted(at);
+                let was_there = self.objects.remove(&id).is_some();
+                match self.damage.get_mut(&id) {
+                    // Somebody else's doing: it is counted when it is repaired.
+                    Some(damage @ (Damage::Expected | Damage::Edited(_) | Damage::Deleted(_))) => {
+                        *damage = Damage::Deleted(at);
+                    }
+                    Some(Damage::Repaired { .. }) | None => self.tally.removed += usize::from(was_there),
                 }
             }
         }
@@ -127,7 +129,8 @@ impl Picture {
     fn take_object(&mut self, kind: String, metadata: ObjectMeta, at: Instant) {
         let id = (kind, metadata.name.clone().unwrap_or_default());
         let live = self.live(metadata);
-        if self.objects.get(&id).is_none_or(|before| before.uid != live.uid) {
+        let is_new = self.objects.get(&id).is_none_or(|before| before.uid != live.uid);
+        if is_new && !matches!(self.damage.get(&id), Some(Damage::Deleted(_))) {
             self.tally.applied += 1;
         }
         if let Some(damage) = self.damage.get_mut(&id) {

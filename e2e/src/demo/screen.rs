@@ -290,8 +290,13 @@ impl Live {
         });
         let spinner = SPINNER[self.frames % SPINNER.len()];
         let activity = self.activity.as_ref().map(|(what, since)| {
-            let text = format!("{INDENT}{spinner} {what} {}", short(since.elapsed()));
-            Line(vec![(Ink::Faint, cut(&text, columns))])
+            // Whoever waits looks at the seconds: a long text must not push them out.
+            let since = short(since.elapsed());
+            let text = cut(
+                &format!("{INDENT}{spinner} {what}"),
+                columns.saturating_sub(since.len() + 1),
+            );
+            Line(vec![(Ink::Faint, format!("{text} {since}"))])
         });
         let frame: Vec<_> = rule.into_iter().chain(tree).chain(activity).collect();
         self.drawn = frame.iter().map(Line::width).collect();

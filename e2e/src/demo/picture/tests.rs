@@ -247,9 +247,9 @@ fn damage_is_shown_until_it_is_repaired_and_then_how_long_it_lasted() {
     assert_eq!(
         play.picture.tally(),
         Tally {
-            applied: 5,
+            applied: 4,
             repaired: 2,
-            removed: 1
+            removed: 0
         }
     );
 
