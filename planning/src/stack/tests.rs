@@ -417,17 +417,3 @@ fn an_approved_deletion_goes_on_after_an_interruption_and_allows_nothing_else() 
     }
     assert_eq!(plan(&observed, now()).status.approved_prune, None, "it is done");
 }
-
-#[test]
-fn an_approval_whose_last_release_is_gone_deletes_none_that_leaves_the_source_again() {
-    let mut observed = approved(deserted(1..=14));
-    assert_eq!(prune(&plan(&observed, now())).0.len(), 14);
-    let releases = std::mem::take(&mut observed.releases);
-    observed.status = plan(&observed, now()).status;
-    assert_eq!(observed.status.approved_prune, None, "it is done");
-    // The source had them again, and then one faulty list has not; the annotation is where somebody left it.
-    observed.releases = releases;
-    let again = plan(&observed, now());
-    assert!(prune(&again).1.is_some(), "nobody has approved that: {:?}", again.waiting);
-    assert_eq!(again.status.approved_prune, None);
-}
