@@ -9,7 +9,7 @@ use operator_kit::failure::chain;
 use planning::polling::next_poll;
 use release::source::{Resolved, SourceError};
 use release::store::{Origin, StoreError};
-use release::{Digest, Evidence};
+use release::{Digest, ErrorClass, Evidence};
 use tokio::sync::Notify;
 use tracing::Instrument;
 
@@ -109,8 +109,17 @@ impl RemoteFollower {
         let origin = self.origin().await?;
         let trouble = |error| Trouble::of_source(&error, origin.source.as_ref());
         let resolved = origin.source.resolve(tag).await.map_err(trouble)?;
-        let offered = self.digest_of(tag, &resolved, &origin).await;
-        let evidence = if offered == Some(digest) {
+        let is_offered = match self.digest_of(tag, &resolved, &origin).await {
+            Ok(offered) => offered == digest,
+            // It came whole and is no release: so it is another.
+            Err(error @ (StoreError::Refused { .. } | StoreError::TooLarge { .. }))
+                if error.class() == ErrorClass::Terminal =>
+            {
+                false
+            }
+            Err(error) => return Err(Trouble::of_download(error, origin.source.as_ref())),
+        };
+        let evidence = if is_offered {
             origin.source.evidence(&resolved).await.map_err(trouble)?
         } else {
             // What is under the tag now says nothing of what was there when this release was pinned.

@@ -1226,7 +1226,11 @@ async fn signed_release_is_not_called_unsigned_because_what_is_under_its_tag_cou
         _ => false,
     };
     let opened = process.until(Some(pinned), is_decided).await;
-    assert_eq!(evidence(&opened), None, "nobody has looked: it is said to have no signature");
+    assert_eq!(
+        evidence(&opened),
+        None,
+        "nobody has looked: it is said to have no signature"
+    );
     faraway.gives_nothing.store(false, Ordering::Relaxed);
     process.until_signatures(Some(pinned), true).await;
 }
