@@ -272,9 +272,10 @@ impl Sources {
                 self.place(release.spec.source.as_ref(), &namespace),
                 release.name_any().parse(),
             ) {
-                let namespaces = named.entry(place).or_default().entry(tag).or_default();
+                let wanted = named.entry(place).or_default().entry(tag).or_default();
+                wanted.pinned.extend(pinned(release));
                 if verification::policy(release).is_some() {
-                    namespaces.insert(namespace);
+                    wanted.verifying.insert(namespace);
                 }
             }
         }

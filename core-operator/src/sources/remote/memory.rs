@@ -17,8 +17,17 @@ use super::showing::Showing;
 /// How many identities of a tag are remembered: a source may say another one each time, for the same files.
 const IDENTITIES: usize = 4;
 
-/// The releases that somebody wants, each with the namespaces that want it verified.
-pub(in crate::sources) type Wanted = HashMap<ReleaseTag, HashSet<String>>;
+/// The releases that somebody wants.
+pub(in crate::sources) type Wanted = HashMap<ReleaseTag, Wants>;
+
+/// What somebody wants of a release.
+#[derive(Debug, Default)]
+pub(in crate::sources) struct Wants {
+    /// The digests that it was pinned to.
+    pub(in crate::sources) pinned: HashSet<Digest>,
+    /// The namespaces that want it verified.
+    pub(in crate::sources) verifying: HashSet<String>,
+}
 
 /// What is in the way of a release.
 #[derive(Clone, Debug)]
@@ -333,14 +342,22 @@ impl Memory {
         entry.is_some_and(|entry| entry.here.remove(&digest).is_some())
     }
 
-    /// Forgets all other releases; their downloads end. Of the others it forgets what other namespaces than these think.
+    /// Forgets all other releases, but for those that somebody wanted lately; their downloads end. Of these it forgets what other namespaces
+    /// think, and what was under the tag before and is pinned by nobody: a source may move a tag as often as it likes.
     pub(super) fn retain(&mut self, tags: &Wanted) {
         self.entries
             .retain(|tag, entry| tags.contains_key(tag) || is_recent(entry.since));
         for (tag, entry) in &mut self.entries {
-            if let Some(namespaces) = tags.get(tag) {
-                entry.shown.values_mut().for_each(|shown| shown.retain(namespaces));
-            }
+            let Some(wants) = tags.get(tag) else { continue };
+            let offered = entry.offered;
+            // What was pinned since is found in the store.
+            let is_of_use = |digest: &Digest| offered == Some(*digest) || wants.pinned.contains(digest);
+            entry.here.retain(|digest, _| is_of_use(digest));
+            entry.shown.retain(|digest, _| is_of_use(digest));
+            entry
+                .shown
+                .values_mut()
+                .for_each(|shown| shown.retain(&wants.verifying));
         }
         let entries = &self.entries;
         self.identified.retain(|tag, _| entries.contains_key(tag));

@@ -17,7 +17,7 @@ use tokio::sync::RwLock;
 
 use super::super::connect::ConnectError;
 use super::super::place::Place;
-use super::memory::Questions;
+use super::memory::{Questions, Wants};
 use super::*;
 use crate::sources::tests::{pack_as, root, tag};
 
@@ -1244,7 +1244,11 @@ async fn source_that_moves_a_tag_again_and_again_while_its_signature_is_awaited_
     let mut last = process.until_signatures(None, false).await;
     process.follower.refused(&tag(), last, "fleet");
     let mut all = vec![last];
-    let notes = root.path().join(RELEASES_DIRECTORY).join(tag().to_string()).join("notes.md");
+    let notes = root
+        .path()
+        .join(RELEASES_DIRECTORY)
+        .join(tag().to_string())
+        .join("notes.md");
     for number in 0..MOVES {
         fs::write(&notes, format!("Other bytes {number}")).unwrap();
         let is_other = |opened: &Opened<Found>| digest(opened).is_some_and(|digest| digest != last);
@@ -1252,12 +1256,23 @@ async fn source_that_moves_a_tag_again_and_again_while_its_signature_is_awaited_
         last = process.until_signatures(None, false).await;
         process.follower.refused(&tag(), last, "fleet");
         all.push(last);
-        let wanted = Wanted::from([(tag(), HashSet::from(["fleet".to_owned()]))]);
+        let wants = Wants {
+            pinned: HashSet::new(),
+            verifying: HashSet::from(["fleet".to_owned()]),
+        };
+        let wanted = Wanted::from([(tag(), wants)]);
         process.follower.retain(&wanted, &HashMap::new());
     }
     let memory = lock(&process.follower.memory);
-    let kept = all.iter().filter(|digest| memory.here(&tag(), **digest).is_some()).count();
-    assert!(kept <= 4, "{kept} of {} releases under one tag are remembered", all.len());
+    let kept = all
+        .iter()
+        .filter(|digest| memory.here(&tag(), **digest).is_some())
+        .count();
+    assert!(
+        kept <= 4,
+        "{kept} of {} releases under one tag are remembered",
+        all.len()
+    );
 }
 
 #[tokio::test(start_paused = true)]
