@@ -140,6 +140,7 @@ impl Sources {
             options.connector.client(),
             options.trusted_root.clone(),
             changes.clone(),
+            options.tasks.clone(),
             cancel.child_token(),
         );
         let sources = Self {

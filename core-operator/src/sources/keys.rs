@@ -25,6 +25,7 @@ use super::file::{FileError, NamedFile};
 use super::roots::Roots;
 use super::secret::{Read, SecretError};
 use super::{SourceChange, is_recent, lock};
+use crate::tasks::{Task, Tasks};
 
 /// Where public keys are, unless another key of the Secret is named; as `cosign generate-key-pair` calls it.
 const PUBLIC_KEY: &str = "cosign.pub";
@@ -109,6 +110,7 @@ pub(super) struct KeyRing {
     own_root: Option<NamedFile>,
     roots: Roots,
     changes: mpsc::UnboundedSender<SourceChange>,
+    tasks: Tasks,
     cancel: CancellationToken,
     known: Mutex<HashMap<KeyPlace, Known>>,
     /// Whose turn it is to read them for the first time; the others wait for what comes of it.
@@ -135,6 +137,7 @@ impl KeyRing {
         client: Client,
         own_root: Option<PathBuf>,
         changes: mpsc::UnboundedSender<SourceChange>,
+        tasks: Tasks,
         cancel: CancellationToken,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -142,6 +145,7 @@ impl KeyRing {
             own_root: own_root.map(|path| NamedFile::new(TRUST_ROOT_FLAG, path, MAX_ROOT_BYTES)),
             roots: Roots::default(),
             changes,
+            tasks,
             cancel,
             known: Mutex::default(),
             turns: Mutex::default(),
@@ -172,8 +176,9 @@ impl KeyRing {
         };
         lock(&self.known).insert(place.clone(), known);
         lock(&self.turns).remove(place);
-        let task = Arc::clone(self).follow(place.clone(), pause);
-        tokio::spawn(end.run_until_cancelled_owned(task));
+        let (ring, place) = (Arc::clone(self), place.clone());
+        self.tasks
+            .start(Task::Keys, end, move || Arc::clone(&ring).follow(place.clone(), pause));
         keys
     }
 

@@ -71,7 +71,13 @@ impl World {
         let answer = Arc::new(Mutex::new(answer));
         let (sender, changes) = mpsc::unbounded_channel();
         let asked = Arc::default();
-        let ring = KeyRing::new(server(&answer, &asked), own_root, sender, CancellationToken::new());
+        let ring = KeyRing::new(
+            server(&answer, &asked),
+            own_root,
+            sender,
+            Tasks::default(),
+            CancellationToken::new(),
+        );
         Self {
             answer,
             asked,

@@ -16,6 +16,7 @@ use tracing::Instrument;
 use super::super::opened::Signatures;
 use super::super::{SourceChange, lock};
 use super::{RemoteFollower, Trouble, spread};
+use crate::tasks::Task;
 
 impl RemoteFollower {
     /// The signatures of a release that is here. Those that are not known are looked for, and the release is told of again when they are.
@@ -76,8 +77,10 @@ impl RemoteFollower {
         }
         let end = self.end.child_token();
         let requested = Arc::<Notify>::default();
-        let search = Arc::clone(self).search(tag.clone(), digest, Arc::clone(&requested));
-        tokio::spawn(end.clone().run_until_cancelled_owned(search));
+        let (follower, wanted, heard) = (Arc::clone(self), tag.clone(), Arc::clone(&requested));
+        self.tasks.start(Task::Search, end.clone(), move || {
+            Arc::clone(&follower).search(wanted.clone(), digest, Arc::clone(&heard))
+        });
         memory.begin_search(tag, requested, end.drop_guard());
         None
     }
