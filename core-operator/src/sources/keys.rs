@@ -119,8 +119,6 @@ pub(super) struct KeyRing {
 
 /// Keys, or why there are none, and who asked.
 struct Known {
-    /// Since when they are read.
-    since: Instant,
     keys: Result<Trust, Unverified>,
     /// Who asked, and when last.
     tags: HashMap<ReleaseTag, Instant>,
@@ -167,7 +165,6 @@ impl KeyRing {
         let keys = read.map_err(|error| not_checked(&error));
         let end = self.cancel.child_token();
         let known = Known {
-            since: Instant::now(),
             keys: keys.clone(),
             tags: HashMap::from([(tag.clone(), Instant::now())]),
             requests: HashMap::new(),
@@ -199,15 +196,15 @@ impl KeyRing {
         }
     }
 
-    /// Ends the reading of what no release names any more. Who asked lately may be missing in `needed`, which was listed before.
+    /// Ends the reading of what no release names any more. Who asked lately, also for what others asked for long ago, may be missing in `needed`,
+    /// which was listed before.
     pub(super) fn retain(&self, needed: &HashMap<KeyPlace, HashSet<ReleaseTag>>) {
         let nobody = HashSet::new();
         lock(&self.known).retain(|place, known| {
-            let tags = needed.get(place);
-            let is_needed = tags.is_some() || is_recent(known.since);
-            let tags = tags.unwrap_or(&nobody);
+            let named = needed.get(place);
+            let tags = named.unwrap_or(&nobody);
             known.tags.retain(|tag, asked| tags.contains(tag) || is_recent(*asked));
-            is_needed
+            named.is_some() || !known.tags.is_empty()
         });
     }
 

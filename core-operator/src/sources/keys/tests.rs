@@ -230,6 +230,11 @@ async fn list_of_releases_that_is_older_than_a_key_place_does_not_end_it() {
     world.answers(secret(&[("cosign.pub", OTHER)]));
     world.changed().await;
     assert_eq!(world.keys().await, Ok(keys(&[OTHER])));
+    // However old it is: somebody uses it now.
+    time::sleep(2 * AGAIN).await;
+    assert_eq!(world.keys().await, Ok(keys(&[OTHER])));
+    world.ring.retain(&HashMap::new());
+    assert!(!lock(&world.ring.known).is_empty());
     // What nobody names for long is not read any more.
     time::sleep(2 * AGAIN).await;
     world.ring.retain(&HashMap::new());
