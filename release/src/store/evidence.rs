@@ -1,7 +1,7 @@
 //! What origins had to show for the releases that are here, so that they can be verified without them: kept, counted, and bounded. Blocks;
 //! believes nothing.
 
-use std::time::SystemTime;
+use std::{io::ErrorKind, time::SystemTime};
 
 use crds::names::ReleaseTag;
 
@@ -10,7 +10,7 @@ use super::{
     disk::Written,
     error::StoreError,
     inspection::{Place, place, size},
-    space::Entry,
+    space::{Entry, Shown, Space, Spare},
 };
 use crate::{Digest, Evidence, trust::MAX_WRITTEN};
 
@@ -45,7 +45,8 @@ impl Contents {
         Evidence::read(&written).ok_or_else(not_kept)?;
         let bytes = written.len() as u64;
         let more = bytes.saturating_sub(self.disk.evidence_bytes(release, origin));
-        let reservation = self.room_for(tag, release, more)?;
+        let shown = Shown { release, origin };
+        let reservation = self.room_for(tag, shown, more)?;
         let put = self.disk.vouch(release, origin, &written);
         {
             let _one = lock(&self.making_room);
@@ -54,7 +55,7 @@ impl Contents {
         }
         if let Err(error) = put.map_err(|error| self.write_error(error)) {
             if matches!(error, StoreError::DiskFull { .. }) {
-                self.relieve(bytes, Some(release));
+                self.relieve(bytes, Some(shown));
             }
             return Err(error);
         }
@@ -84,6 +85,18 @@ impl Contents {
         }
     }
 
+    /// Takes away what nobody needs of what there is to show. Whoever calls this makes room.
+    pub(super) fn withdraw(&self, shown: Shown) -> Result<(), StoreError> {
+        // Another process may have been faster.
+        if let Err(error) = self.disk.withdraw(shown)
+            && error.kind() != ErrorKind::NotFound
+        {
+            return Err(self.write_error(error));
+        }
+        self.state().space.spare.retain(|spare| spare.shown != shown);
+        Ok(())
+    }
+
     /// Counts what there is to show, and removes what of it is too much. One at a time, so that what is counted is what there is: whoever calls
     /// this makes room.
     pub(super) fn count_evidence(&self) {
@@ -92,10 +105,28 @@ impl Contents {
             self.remove_surplus(*release, files);
         }
         let mut state = self.state();
-        for (release, entry) in &mut state.space.entries {
-            let files = written.get(release).into_iter().flatten();
-            entry.evidence = files.map(|file| file.bytes).sum();
+        let Space {
+            entries, spare, needed, ..
+        } = &mut state.space;
+        spare.clear();
+        for (release, entry) in entries {
+            let origins = needed.as_ref().and_then(|needed| needed.get(release));
+            entry.evidence = 0;
+            for file in written.remove(release).into_iter().flatten() {
+                let Written { origin, bytes, since } = file;
+                // Of a release that nobody needs all goes together.
+                if origins.is_some_and(|origins| !origins.contains(&origin)) {
+                    let shown = Shown {
+                        release: *release,
+                        origin,
+                    };
+                    spare.push(Spare { shown, bytes, since });
+                } else {
+                    entry.evidence += bytes;
+                }
+            }
         }
+        spare.sort_unstable_by_key(|spare| (spare.since, spare.shown));
     }
 
     /// Removes the oldest of what nobody needs. Until it is known what is needed, all of it may be.
@@ -113,13 +144,17 @@ impl Contents {
             return;
         };
         let spare = written.iter().filter(|file| !origins.contains(&file.origin));
-        let mut spare: Vec<_> = spare.map(|file| (file.since, file.origin)).collect();
+        let in_order = |file: &Written| {
+            let origin = file.origin;
+            (file.since, Shown { release, origin })
+        };
+        let mut spare: Vec<_> = spare.map(in_order).collect();
         spare.sort_unstable();
         let surplus = spare.len().saturating_sub(SPARE);
-        for (_, origin) in spare.into_iter().take(surplus) {
+        for (_, shown) in spare.into_iter().take(surplus) {
             // What cannot be removed is there, and counts.
-            if self.disk.withdraw(release, origin).is_ok() {
-                written.retain(|file| file.origin != origin);
+            if self.disk.withdraw(shown).is_ok() {
+                written.retain(|file| file.origin != shown.origin);
             }
         }
     }

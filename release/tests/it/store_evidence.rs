@@ -255,7 +255,9 @@ async fn signatures_that_come_after_the_clock_was_put_back_are_kept() {
     let release = get(&store, &ScriptedSource::new(Promise::Everything)).await;
     store.keep(Needs::new()).await.unwrap();
     for number in 0..4 {
-        vouch(&store, &release, numbered(number), evidence("AAAA")).await.unwrap();
+        vouch(&store, &release, numbered(number), evidence("AAAA"))
+            .await
+            .unwrap();
     }
     let later = SystemTime::now() + Duration::from_hours(1);
     for entry in fs::read_dir(root.path().join("evidence")).unwrap() {
@@ -289,7 +291,11 @@ async fn signatures_that_somebody_needs_outlive_files_that_rotted() {
     let origins = BTreeSet::from([id("origin")]);
     store.keep(Needs::from([(release.digest, origins)])).await.unwrap();
     vouch(&store, &release, id("origin"), evidence("AAAA")).await.unwrap();
-    let chart = root.path().join("sha256").join(release.digest.hex()).join("metadata.yaml");
+    let chart = root
+        .path()
+        .join("sha256")
+        .join(release.digest.hex())
+        .join("metadata.yaml");
     fs::write(chart, "rotten").unwrap();
     let again = get(&store, &source).await;
     assert_eq!(again.digest, release.digest);
@@ -308,9 +314,14 @@ async fn signatures_that_nobody_needs_make_room_for_a_release_that_somebody_does
         .unwrap();
     let release = get(&store, &source).await;
     // Somebody has it from a source whose signatures nobody wants.
-    store.keep(Needs::from([(release.digest, BTreeSet::new())])).await.unwrap();
+    store
+        .keep(Needs::from([(release.digest, BTreeSet::new())]))
+        .await
+        .unwrap();
     for number in 0..4 {
-        vouch(&store, &release, numbered(number), evidence_of(300)).await.unwrap();
+        vouch(&store, &release, numbered(number), evidence_of(300))
+            .await
+            .unwrap();
     }
     get(&store, &other).await;
 }
