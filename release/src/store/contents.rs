@@ -417,7 +417,7 @@ impl Contents {
                 Place::Foreign => self.set_aside(digest, None),
             }
         }
-        self.count_evidence();
+        self.count_evidence(None);
         Ok(())
     }
 

@@ -50,7 +50,7 @@ impl Contents {
         let put = self.disk.vouch(release, origin, &written);
         {
             let _one = lock(&self.making_room);
-            self.count_evidence();
+            self.count_evidence(Some(shown));
             reservation.end(&mut self.state().space);
         }
         if let Err(error) = put.map_err(|error| self.write_error(error)) {
@@ -97,12 +97,12 @@ impl Contents {
         Ok(())
     }
 
-    /// Counts what there is to show, and removes what of it is too much. One at a time, so that what is counted is what there is: whoever calls
-    /// this makes room.
-    pub(super) fn count_evidence(&self) {
+    /// Counts what there is to show, and removes what of it is too much, but not what was just written. One at a time, so that what is counted is
+    /// what there is: whoever calls this makes room.
+    pub(super) fn count_evidence(&self, new: Option<Shown>) {
         let mut written = self.disk.all_evidence();
         for (release, files) in &mut written {
-            self.remove_surplus(*release, files);
+            self.remove_surplus(*release, files, new);
         }
         let mut state = self.state();
         let Space {
@@ -130,7 +130,7 @@ impl Contents {
     }
 
     /// Removes the oldest of what nobody needs. Until it is known what is needed, all of it may be.
-    fn remove_surplus(&self, release: Digest, written: &mut Vec<Written>) {
+    fn remove_surplus(&self, release: Digest, written: &mut Vec<Written>, new: Option<Shown>) {
         if written.len() <= SPARE {
             return;
         }
@@ -146,12 +146,14 @@ impl Contents {
         let spare = written.iter().filter(|file| !origins.contains(&file.origin));
         let in_order = |file: &Written| {
             let origin = file.origin;
-            (file.since, Shown { release, origin })
+            let shown = Shown { release, origin };
+            // Whatever the clock says, which may have been put back, or be a coarse one.
+            (new == Some(shown), file.since, shown)
         };
         let mut spare: Vec<_> = spare.map(in_order).collect();
         spare.sort_unstable();
         let surplus = spare.len().saturating_sub(SPARE);
-        for (_, shown) in spare.into_iter().take(surplus) {
+        for (_, _, shown) in spare.into_iter().take(surplus) {
             // What cannot be removed is there, and counts.
             if self.disk.withdraw(shown).is_ok() {
                 written.retain(|file| file.origin != shown.origin);
