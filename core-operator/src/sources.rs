@@ -111,7 +111,8 @@ pub(crate) struct Sources {
 /// A follower, and what ends it together with this value.
 struct Following {
     follower: Follower,
-    since: Instant,
+    /// When somebody asked for it last.
+    used: Instant,
     _end: DropGuard,
 }
 
@@ -140,6 +141,7 @@ impl Sources {
             options.connector.client(),
             options.trusted_root.clone(),
             changes.clone(),
+            options.tasks.clone(),
             cancel.child_token(),
         );
         let sources = Self {
@@ -272,16 +274,17 @@ impl Sources {
                 self.place(release.spec.source.as_ref(), &namespace),
                 release.name_any().parse(),
             ) {
-                let namespaces = named.entry(place).or_default().entry(tag).or_default();
+                let wanted = named.entry(place).or_default().entry(tag).or_default();
+                wanted.pinned.extend(pinned(release));
                 if verification::policy(release).is_some() {
-                    namespaces.insert(namespace);
+                    wanted.verifying.insert(namespace);
                 }
             }
         }
         let nobody = HashMap::new();
         lock(&self.followers).retain(|place, following| {
             let Some(tags) = named.get(place) else {
-                return is_recent(following.since);
+                return is_recent(following.used);
             };
             match &following.follower {
                 Follower::Directory(follower) => follower.retain(tags),
@@ -318,8 +321,9 @@ impl Sources {
     fn follower(&self, source: Option<&Source>, namespace: &str) -> Result<Follower, String> {
         let place = self.place(source, namespace)?;
         let mut followers = lock(&self.followers);
-        if let Some(Following { follower, .. }) = followers.get(&place) {
-            return Ok(follower.clone());
+        if let Some(following) = followers.get_mut(&place) {
+            following.used = Instant::now();
+            return Ok(following.follower.clone());
         }
         let end = self.cancel.child_token();
         let follower = match &place {
@@ -349,7 +353,7 @@ impl Sources {
         };
         let following = Following {
             follower: follower.clone(),
-            since: Instant::now(),
+            used: Instant::now(),
             _end: end.drop_guard(),
         };
         followers.insert(place, following);

@@ -25,17 +25,23 @@ pub(crate) enum Task {
     Source,
     /// Bringing one release.
     Download,
+    /// Looking for the signatures of one release.
+    Search,
+    /// Reading public keys or a trust root again.
+    Keys,
     /// Turning news into looks.
     Triggers,
 }
 
 impl Task {
-    const ALL: [Self; 3] = [Self::Source, Self::Download, Self::Triggers];
+    const ALL: [Self; 5] = [Self::Source, Self::Download, Self::Search, Self::Keys, Self::Triggers];
 
     fn name(self) -> &'static str {
         match self {
             Self::Source => "source",
             Self::Download => "download",
+            Self::Search => "search",
+            Self::Keys => "keys",
             Self::Triggers => "triggers",
         }
     }

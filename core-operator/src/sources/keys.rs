@@ -25,6 +25,7 @@ use super::file::{FileError, NamedFile};
 use super::roots::Roots;
 use super::secret::{Read, SecretError};
 use super::{SourceChange, is_recent, lock};
+use crate::tasks::{Task, Tasks};
 
 /// Where public keys are, unless another key of the Secret is named; as `cosign generate-key-pair` calls it.
 const PUBLIC_KEY: &str = "cosign.pub";
@@ -109,6 +110,7 @@ pub(super) struct KeyRing {
     own_root: Option<NamedFile>,
     roots: Roots,
     changes: mpsc::UnboundedSender<SourceChange>,
+    tasks: Tasks,
     cancel: CancellationToken,
     known: Mutex<HashMap<KeyPlace, Known>>,
     /// Whose turn it is to read them for the first time; the others wait for what comes of it.
@@ -117,8 +119,6 @@ pub(super) struct KeyRing {
 
 /// Keys, or why there are none, and who asked.
 struct Known {
-    /// Since when they are read.
-    since: Instant,
     keys: Result<Trust, Unverified>,
     /// Who asked, and when last.
     tags: HashMap<ReleaseTag, Instant>,
@@ -135,6 +135,7 @@ impl KeyRing {
         client: Client,
         own_root: Option<PathBuf>,
         changes: mpsc::UnboundedSender<SourceChange>,
+        tasks: Tasks,
         cancel: CancellationToken,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -142,6 +143,7 @@ impl KeyRing {
             own_root: own_root.map(|path| NamedFile::new(TRUST_ROOT_FLAG, path, MAX_ROOT_BYTES)),
             roots: Roots::default(),
             changes,
+            tasks,
             cancel,
             known: Mutex::default(),
             turns: Mutex::default(),
@@ -163,7 +165,6 @@ impl KeyRing {
         let keys = read.map_err(|error| not_checked(&error));
         let end = self.cancel.child_token();
         let known = Known {
-            since: Instant::now(),
             keys: keys.clone(),
             tags: HashMap::from([(tag.clone(), Instant::now())]),
             requests: HashMap::new(),
@@ -172,8 +173,9 @@ impl KeyRing {
         };
         lock(&self.known).insert(place.clone(), known);
         lock(&self.turns).remove(place);
-        let task = Arc::clone(self).follow(place.clone(), pause);
-        tokio::spawn(end.run_until_cancelled_owned(task));
+        let (ring, place) = (Arc::clone(self), place.clone());
+        self.tasks
+            .start(Task::Keys, end, move || Arc::clone(&ring).follow(place.clone(), pause));
         keys
     }
 
@@ -194,15 +196,15 @@ impl KeyRing {
         }
     }
 
-    /// Ends the reading of what no release names any more. Who asked lately may be missing in `needed`, which was listed before.
+    /// Ends the reading of what no release names any more. Who asked lately, also for what others asked for long ago, may be missing in `needed`,
+    /// which was listed before.
     pub(super) fn retain(&self, needed: &HashMap<KeyPlace, HashSet<ReleaseTag>>) {
         let nobody = HashSet::new();
         lock(&self.known).retain(|place, known| {
-            let tags = needed.get(place);
-            let is_needed = tags.is_some() || is_recent(known.since);
-            let tags = tags.unwrap_or(&nobody);
+            let named = needed.get(place);
+            let tags = named.unwrap_or(&nobody);
             known.tags.retain(|tag, asked| tags.contains(tag) || is_recent(*asked));
-            is_needed
+            named.is_some() || !known.tags.is_empty()
         });
     }
 

@@ -187,7 +187,7 @@ impl RemoteFollower {
         pinned: Option<Digest>,
         is_to_be_verified: bool,
     ) -> Opened<Found> {
-        let offered = lock(&self.memory).offered(tag);
+        let offered = lock(&self.memory).want(tag);
         for digest in [pinned, offered].into_iter().flatten() {
             if let Some(release) = self.found(tag, digest).await {
                 let signatures = if is_to_be_verified {

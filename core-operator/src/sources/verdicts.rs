@@ -22,6 +22,8 @@ const MOST: usize = 4096;
 const AT_ONCE: usize = 2;
 /// How long a bad one counts at most. What lies in the future of the machine's clock is refused, and clocks are set right.
 const BAD_FOR: Duration = Duration::from_mins(10);
+/// What is told of a verdict that nobody can make.
+const FAULT: &str = "the operator has a fault that these signatures show; please report it";
 /// Two clocks of one machine are not the same.
 const A_LITTLE: Duration = Duration::from_secs(1);
 
@@ -86,10 +88,12 @@ impl Verdicts {
         if let Some(verdict) = self.known(question) {
             return verdict;
         }
-        let Ok(verdict) = task::spawn_blocking(make).await else {
-            return Err(Unverified::NotChecked {
-                why: "the operator ends".to_owned(),
-            });
+        let verdict = match task::spawn_blocking(make).await {
+            Ok(verdict) => verdict,
+            Err(error) => {
+                let why = if error.is_panic() { FAULT } else { "the operator ends" };
+                return Err(Unverified::NotChecked { why: why.to_owned() });
+            }
         };
         let mut known = lock(&self.made);
         if known.len() >= MOST {
@@ -212,6 +216,17 @@ mod tests {
         );
         let now = answer(&verdicts, question("early"), Unverified::NotSigned).await;
         assert_eq!(now, Unverified::NotSigned, "the clock is asked again");
+    }
+
+    #[tokio::test]
+    async fn fault_of_the_operator_is_not_called_its_end() {
+        let verdicts = Verdicts::default();
+        let fault = || panic!("planned for this test");
+        let answered = verdicts.answered("fleet", &tag(), question("bad"), fault).await;
+        let told = answered.unwrap_err().to_string();
+        assert!(told.contains("the operator has a fault"), "{told}");
+        let again = answer(&verdicts, question("bad"), Unverified::NotSigned).await;
+        assert_eq!(again, Unverified::NotSigned, "it is no verdict");
     }
 
     #[tokio::test]

@@ -19,7 +19,7 @@ use super::{
     identities::Identities,
     inspection::{Inspected, Opened, Place, inspect, place, size},
     reservation::Reservation,
-    space::{Entry, Room, Space},
+    space::{Entry, Room, Shown, Space},
     usage::{Counters, count},
 };
 use crate::{Digest, Release, files::Stamps};
@@ -96,8 +96,6 @@ impl Contents {
             tracing::warn!(directory = %path.display(), %error, "unable to remove what another process left");
         }
         self.scan()?;
-        let is_gone = |release| !self.state().space.entries.contains_key(&release);
-        self.disk.forget_evidence(is_gone);
         let identities = self.disk.identities().map_err(|error| self.unreadable(error))?;
         for (identity, digest) in identities {
             let mut state = self.state();
@@ -250,18 +248,30 @@ impl Contents {
         self.state().space.needed = Some(needs);
         let _one = lock(&self.making_room);
         self.scan()?;
+        // What was kept for releases that were to come again and are not needed any more, or what somebody left who was killed.
+        self.disk.forget_evidence(|shown| self.is_of_nothing(shown));
         loop {
             let room = self.state().space.room(0, None);
-            let Room::Evict(digest) = room else { return Ok(()) };
-            self.evict(digest)?;
+            if !matches!(room, Room::Withdraw(_) | Room::Evict(_)) {
+                return Ok(());
+            }
+            self.take_away(room)?;
         }
     }
 
-    /// Evicts as much as somebody needs who met a full disk, so that the next one can end; but not the release that it was for.
-    pub(super) fn relieve(&self, bytes: u64, stays: Option<Digest>) {
+    /// Takes away as much as somebody needs who met a full disk, so that the next one can end; but not what it was for.
+    pub(super) fn relieve(&self, bytes: u64, stays: Option<Shown>) {
         let _one = lock(&self.making_room);
         let mut relieved = 0;
         while relieved < bytes {
+            let spare = self.state().space.oldest_spare(stays);
+            if let Some(spare) = spare {
+                if self.withdraw(spare.shown).is_err() {
+                    return;
+                }
+                relieved += spare.bytes;
+                continue;
+            }
             let Some((digest, entry)) = self.state().space.oldest_unneeded(stays) else {
                 return;
             };
@@ -326,7 +336,16 @@ impl Contents {
         )
     }
 
-    pub(super) fn evict(&self, digest: Digest) -> Result<(), StoreError> {
+    /// Takes away what is in the way.
+    pub(super) fn take_away(&self, room: Room) -> Result<(), StoreError> {
+        match room {
+            Room::Withdraw(shown) => self.withdraw(shown),
+            Room::Evict(digest) => self.evict(digest),
+            Room::Enough | Room::None { .. } | Room::NeedsUnknown => Ok(()),
+        }
+    }
+
+    fn evict(&self, digest: Digest) -> Result<(), StoreError> {
         self.disk.discard(digest).map_err(|error| self.write_error(error))?;
         count(&self.counters.evictions);
         self.forget(digest);
@@ -350,10 +369,12 @@ impl Contents {
         }
     }
 
-    /// Drops what is remembered of a release that is not there.
+    /// Drops what is remembered of a release that is not there. What somebody needs of what there is to show for it stays: the files come again,
+    /// and their origin may have lost it by then.
     pub(super) fn forget(&self, digest: Digest) {
         let mut state = self.state();
         state.space.entries.remove(&digest);
+        state.space.spare.retain(|spare| spare.shown.release != digest);
         state.verified.remove(&digest);
         state.rotten.remove(&digest);
         let outdated = state.identities.forget(digest);
@@ -361,7 +382,8 @@ impl Contents {
         for identity in outdated {
             let _ = self.disk.forget(identity);
         }
-        self.disk.forget_evidence(|gone| gone == digest);
+        self.disk
+            .forget_evidence(|shown| shown.release == digest && !self.may_be_needed(shown));
     }
 
     /// Looks again at what is there: another process may have brought, used or evicted something. One at a time, because what is found is
@@ -397,7 +419,7 @@ impl Contents {
                 Place::Foreign => self.set_aside(digest, None),
             }
         }
-        self.count_evidence();
+        self.count_evidence(None);
         Ok(())
     }
 

@@ -15,6 +15,7 @@ use std::{
     time::SystemTime,
 };
 
+use super::space::Shown;
 #[cfg(test)]
 use super::tests::step;
 use crate::{Digest, digest::HashingWriter, files::Stamp};
@@ -207,17 +208,18 @@ impl Disk {
     }
 
     /// Removes what an origin had to show for a release.
-    pub(super) fn withdraw(&self, release: Digest, origin: Digest) -> io::Result<()> {
+    pub(super) fn withdraw(&self, shown: Shown) -> io::Result<()> {
         step();
-        fs::remove_file(self.evidence_path(release, origin))
+        fs::remove_file(self.evidence_path(shown.release, shown.origin))
     }
 
-    /// Removes what there was to show for releases that are not there any more.
-    pub(super) fn forget_evidence(&self, is_gone: impl Fn(Digest) -> bool) {
+    /// Removes what there was to show that is of no use any more. What is asked about each is asked after it was seen.
+    pub(super) fn forget_evidence(&self, is_useless: impl Fn(Shown) -> bool) {
         for (release, origin) in self.evidence_names() {
-            if is_gone(release) {
+            let shown = Shown { release, origin };
+            if is_useless(shown) {
                 // What stays is found again by the next start.
-                let _ = self.withdraw(release, origin);
+                let _ = self.withdraw(shown);
             }
         }
     }

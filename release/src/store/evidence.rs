@@ -1,7 +1,7 @@
 //! What origins had to show for the releases that are here, so that they can be verified without them: kept, counted, and bounded. Blocks;
 //! believes nothing.
 
-use std::time::SystemTime;
+use std::{io::ErrorKind, time::SystemTime};
 
 use crds::names::ReleaseTag;
 
@@ -10,7 +10,7 @@ use super::{
     disk::Written,
     error::StoreError,
     inspection::{Place, place, size},
-    space::Entry,
+    space::{Entry, Shown, Space, Spare},
 };
 use crate::{Digest, Evidence, trust::MAX_WRITTEN};
 
@@ -45,20 +45,23 @@ impl Contents {
         Evidence::read(&written).ok_or_else(not_kept)?;
         let bytes = written.len() as u64;
         let more = bytes.saturating_sub(self.disk.evidence_bytes(release, origin));
-        let reservation = self.room_for(tag, release, more)?;
+        let shown = Shown { release, origin };
+        let reservation = self.room_for(tag, shown, more)?;
         let put = self.disk.vouch(release, origin, &written);
         {
             let _one = lock(&self.making_room);
-            self.count_evidence();
+            self.count_evidence(Some(shown));
             reservation.end(&mut self.state().space);
         }
-        if let Err(error) = put.map_err(|error| self.write_error(error)) {
+        let put = put.map_err(|error| self.write_error(error));
+        self.tried(put.as_ref().err());
+        if let Err(error) = put {
             if matches!(error, StoreError::DiskFull { .. }) {
-                self.relieve(bytes, Some(release));
+                self.relieve(bytes, Some(shown));
             }
             return Err(error);
         }
-        // What went meanwhile leaves nothing behind.
+        // What went meanwhile leaves nothing behind but what somebody needs when it comes again.
         self.is_here(tag, release)?;
         // Whoever looks for it next asks the source again if it is not there.
         self.evidence(release, origin).map(drop).ok_or_else(not_kept)
@@ -84,22 +87,66 @@ impl Contents {
         }
     }
 
-    /// Counts what there is to show, and removes what of it is too much. One at a time, so that what is counted is what there is: whoever calls
-    /// this makes room.
-    pub(super) fn count_evidence(&self) {
+    /// Whether what there is to show is for a release that is not there, whoever brings and takes away, and nobody needs it when that comes again.
+    pub(super) fn is_of_nothing(&self, shown: Shown) -> bool {
+        let state = self.state();
+        let is_of_use = state.space.entries.contains_key(&shown.release) || state.space.is_shown_to_somebody(shown);
+        drop(state);
+        !is_of_use && matches!(place(&self.disk.content(shown.release)), Place::Nothing)
+    }
+
+    /// Whether somebody needs what there is to show, or nobody has said so far what is needed.
+    pub(super) fn may_be_needed(&self, shown: Shown) -> bool {
+        let state = self.state();
+        state.space.needed.is_none() || state.space.is_shown_to_somebody(shown)
+    }
+
+    /// Takes away what nobody needs of what there is to show. Whoever calls this makes room.
+    pub(super) fn withdraw(&self, shown: Shown) -> Result<(), StoreError> {
+        // Another process may have been faster.
+        if let Err(error) = self.disk.withdraw(shown)
+            && error.kind() != ErrorKind::NotFound
+        {
+            return Err(self.write_error(error));
+        }
+        self.state().space.spare.retain(|spare| spare.shown != shown);
+        Ok(())
+    }
+
+    /// Counts what there is to show, and removes what of it is too much, but not what was just written. One at a time, so that what is counted is
+    /// what there is: whoever calls this makes room.
+    pub(super) fn count_evidence(&self, new: Option<Shown>) {
         let mut written = self.disk.all_evidence();
         for (release, files) in &mut written {
-            self.remove_surplus(*release, files);
+            self.remove_surplus(*release, files, new);
         }
         let mut state = self.state();
-        for (release, entry) in &mut state.space.entries {
-            let files = written.get(release).into_iter().flatten();
-            entry.evidence = files.map(|file| file.bytes).sum();
+        let Space {
+            entries, spare, needed, ..
+        } = &mut state.space;
+        spare.clear();
+        for (release, entry) in entries {
+            let origins = needed.as_ref().and_then(|needed| needed.get(release));
+            entry.evidence = 0;
+            for file in written.remove(release).into_iter().flatten() {
+                let Written { origin, bytes, since } = file;
+                // Of a release that nobody needs all goes together.
+                if origins.is_some_and(|origins| !origins.contains(&origin)) {
+                    let shown = Shown {
+                        release: *release,
+                        origin,
+                    };
+                    spare.push(Spare { shown, bytes, since });
+                } else {
+                    entry.evidence += bytes;
+                }
+            }
         }
+        spare.sort_unstable_by_key(|spare| (spare.since, spare.shown));
     }
 
     /// Removes the oldest of what nobody needs. Until it is known what is needed, all of it may be.
-    fn remove_surplus(&self, release: Digest, written: &mut Vec<Written>) {
+    fn remove_surplus(&self, release: Digest, written: &mut Vec<Written>, new: Option<Shown>) {
         if written.len() <= SPARE {
             return;
         }
@@ -113,13 +160,19 @@ impl Contents {
             return;
         };
         let spare = written.iter().filter(|file| !origins.contains(&file.origin));
-        let mut spare: Vec<_> = spare.map(|file| (file.since, file.origin)).collect();
+        let in_order = |file: &Written| {
+            let origin = file.origin;
+            let shown = Shown { release, origin };
+            // Whatever the clock says, which may have been put back, or be a coarse one.
+            (new == Some(shown), file.since, shown)
+        };
+        let mut spare: Vec<_> = spare.map(in_order).collect();
         spare.sort_unstable();
         let surplus = spare.len().saturating_sub(SPARE);
-        for (_, origin) in spare.into_iter().take(surplus) {
+        for (_, _, shown) in spare.into_iter().take(surplus) {
             // What cannot be removed is there, and counts.
-            if self.disk.withdraw(release, origin).is_ok() {
-                written.retain(|file| file.origin != origin);
+            if self.disk.withdraw(shown).is_ok() {
+                written.retain(|file| file.origin != shown.origin);
             }
         }
     }

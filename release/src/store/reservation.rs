@@ -5,10 +5,8 @@ use crds::names::ReleaseTag;
 use super::{
     StoreError,
     contents::{Contents, lock},
-    space::{Room, Space},
+    space::{Room, Shown, Space},
 };
-use crate::Digest;
-
 /// Room is made for so many bytes at a time.
 const STEP: u64 = 1 << 20;
 
@@ -20,8 +18,8 @@ pub(super) struct Reservation<'contents> {
     bytes: u64,
     /// How many there will be, where the source tells.
     promised: Option<u64>,
-    /// The release that is here and that they are for: it does not make room for itself.
-    stays: Option<Digest>,
+    /// What is to be shown, if they are for that: neither it nor its release, which is here, makes room for itself.
+    stays: Option<Shown>,
 }
 
 impl Contents {
@@ -39,7 +37,7 @@ impl Contents {
         let promised = promised.unwrap_or_default();
         let state = self.state();
         match state.space.room_in_the_end(promised) {
-            Room::Enough | Room::Evict(_) => {}
+            Room::Enough | Room::Withdraw(_) | Room::Evict(_) => {}
             Room::None { needed } => return Err(reservation.refused(&state.space, needed, promised)),
             Room::NeedsUnknown => return Err(reservation.unknown(&state.space)),
         }
@@ -47,19 +45,14 @@ impl Contents {
         Ok(reservation)
     }
 
-    /// Room for so many bytes more of a release that is here.
-    pub(super) fn room_for(
-        &self,
-        tag: &ReleaseTag,
-        release: Digest,
-        bytes: u64,
-    ) -> Result<Reservation<'_>, StoreError> {
+    /// Room for so many bytes more of what is to be shown for a release that is here.
+    pub(super) fn room_for(&self, tag: &ReleaseTag, shown: Shown, bytes: u64) -> Result<Reservation<'_>, StoreError> {
         let mut reservation = Reservation {
             contents: self,
             tag: tag.clone(),
             bytes: 0,
             promised: Some(bytes),
-            stays: Some(release),
+            stays: Some(shown),
         };
         reservation.cover(bytes)?;
         Ok(reservation)
@@ -67,7 +60,7 @@ impl Contents {
 }
 
 impl Reservation<'_> {
-    /// Makes sure that so many bytes in all are covered, by evicting what nobody needs.
+    /// Makes sure that so many bytes in all are covered, by taking away what nobody needs.
     pub(super) fn cover(&mut self, bytes: u64) -> Result<(), StoreError> {
         if bytes <= self.bytes {
             return Ok(());
@@ -82,20 +75,21 @@ impl Reservation<'_> {
         let _one = lock(&self.contents.making_room);
         self.contents.scan()?;
         loop {
-            let unneeded = {
+            let room = {
                 let mut state = self.contents.state();
-                match state.space.room(more, self.stays) {
+                let room = state.space.room(more, self.stays);
+                match room {
                     Room::Enough => {
                         state.space.reserved += more;
                         self.bytes = bytes;
                         return Ok(());
                     }
-                    Room::Evict(unneeded) => unneeded,
+                    Room::Withdraw(_) | Room::Evict(_) => room,
                     Room::None { needed } => return Err(self.refused(&state.space, needed, bytes)),
                     Room::NeedsUnknown => return Err(self.unknown(&state.space)),
                 }
             };
-            self.contents.evict(unneeded)?;
+            self.contents.take_away(room)?;
         }
     }
 

@@ -87,7 +87,7 @@ async fn live(life: Life, root: &Path, directory: &Path) {
         Resolved::new(tag(version), untold).unwrap()
     };
     store
-        .keep(Needs::from([(releases[&2].digest, BTreeSet::new())]))
+        .keep(Needs::from([(releases[&2].digest, BTreeSet::from([origin.id]))]))
         .await
         .unwrap();
     let needs = match life {

@@ -5,6 +5,7 @@ use std::{
     fs,
     path::Path,
     sync::Arc,
+    time::{Duration, SystemTime},
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -245,4 +246,112 @@ async fn any_part_of_the_folder_may_be_removed_while_it_is_used() {
         assert_eq!(kept, Some(evidence("BBBB").as_ref().clone()), "{part}");
         assert_eq!(store.usage().bytes, bytes(&directory), "{part}");
     }
+}
+
+#[tokio::test]
+async fn signatures_that_come_after_the_clock_was_put_back_are_kept() {
+    let root = TempDir::new().unwrap();
+    let store = store(root.path()).await;
+    let release = get(&store, &ScriptedSource::new(Promise::Everything)).await;
+    store.keep(Needs::new()).await.unwrap();
+    for number in 0..4 {
+        vouch(&store, &release, numbered(number), evidence("AAAA"))
+            .await
+            .unwrap();
+    }
+    let later = SystemTime::now() + Duration::from_hours(1);
+    for entry in fs::read_dir(root.path().join("evidence")).unwrap() {
+        let file = fs::File::options().append(true).open(entry.unwrap().path()).unwrap();
+        file.set_modified(later).unwrap();
+    }
+    vouch(&store, &release, id("now"), evidence("BBBB")).await.unwrap();
+    let kept = store.evidence(release.digest, id("now")).await.unwrap();
+    assert_eq!(kept, Some(evidence("BBBB").as_ref().clone()));
+}
+
+#[tokio::test]
+async fn signatures_that_come_in_one_tick_of_the_clock_of_the_disk_are_kept() {
+    let memory = Path::new("/dev/shm");
+    let root = TempDir::new_in(memory).unwrap();
+    let store = store(root.path()).await;
+    let release = get(&store, &ScriptedSource::new(Promise::Everything)).await;
+    store.keep(Needs::new()).await.unwrap();
+    for number in 0..500 {
+        let vouched = vouch(&store, &release, numbered(number), evidence("AAAA")).await;
+        vouched.unwrap_or_else(|error| panic!("the {number}. is gone at once: {error}"));
+    }
+}
+
+#[tokio::test]
+async fn signatures_that_somebody_needs_outlive_files_that_rotted() {
+    let root = TempDir::new().unwrap();
+    let store = store(root.path()).await;
+    let source = ScriptedSource::new(Promise::Everything);
+    let release = get(&store, &source).await;
+    let origins = BTreeSet::from([id("origin")]);
+    store.keep(Needs::from([(release.digest, origins)])).await.unwrap();
+    vouch(&store, &release, id("origin"), evidence("AAAA")).await.unwrap();
+    let chart = root
+        .path()
+        .join("sha256")
+        .join(release.digest.hex())
+        .join("metadata.yaml");
+    fs::write(chart, "rotten").unwrap();
+    let again = get(&store, &source).await;
+    assert_eq!(again.digest, release.digest);
+    // The source may have lost them, or be away, by now.
+    let kept = store.evidence(release.digest, id("origin")).await.unwrap();
+    assert_eq!(kept, Some(evidence("AAAA").as_ref().clone()));
+}
+
+#[tokio::test]
+async fn signatures_outlive_files_that_rotted_until_it_is_known_that_nobody_needs_them() {
+    let root = TempDir::new().unwrap();
+    let source = ScriptedSource::new(Promise::Everything);
+    let release = get(&store(root.path()).await, &source).await;
+    let ours = store(root.path()).await;
+    vouch(&ours, &release, id("origin"), evidence("AAAA")).await.unwrap();
+    let files = root.path().join("sha256").join(release.digest.hex());
+    fs::write(files.join("metadata.yaml"), "rotten").unwrap();
+    assert!(ours.find(&release.tag, release.digest).await.unwrap().is_none());
+    drop(ours);
+    // Whoever comes next does not know either, and the files are not there.
+    let next = store(root.path()).await;
+    assert_eq!((kept(root.path()).len(), next.usage().releases), (1, 0));
+    let origins = BTreeSet::from([id("origin")]);
+    next.keep(Needs::from([(release.digest, origins)])).await.unwrap();
+    get(&next, &source).await;
+    next.keep(Needs::new()).await.unwrap();
+    let kept_with_it = next.evidence(release.digest, id("origin")).await.unwrap();
+    assert_eq!(kept_with_it, Some(evidence("AAAA").as_ref().clone()));
+    assert_eq!(next.usage().bytes, bytes(root.path()));
+    // Without its files it is of use only to somebody who needs it.
+    fs::remove_dir_all(files).unwrap();
+    next.keep(Needs::from([(release.digest, BTreeSet::new())]))
+        .await
+        .unwrap();
+    assert_eq!(kept(root.path()), BTreeMap::new());
+    assert_eq!(next.usage().bytes, 0);
+}
+
+#[tokio::test]
+async fn signatures_that_nobody_needs_make_room_for_a_release_that_somebody_does() {
+    let root = TempDir::new().unwrap();
+    let [source, other] = [TAG, OTHER].map(|text| ScriptedSource::of(text, Promise::Everything));
+    let limit = source.size() + other.size() + 1000;
+    let store = Store::open(StoreOptions::new(root.path().to_owned(), limit))
+        .await
+        .unwrap();
+    let release = get(&store, &source).await;
+    // Somebody has it from a source whose signatures nobody wants.
+    store
+        .keep(Needs::from([(release.digest, BTreeSet::new())]))
+        .await
+        .unwrap();
+    for number in 0..4 {
+        vouch(&store, &release, numbered(number), evidence_of(300))
+            .await
+            .unwrap();
+    }
+    get(&store, &other).await;
 }

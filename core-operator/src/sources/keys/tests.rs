@@ -71,7 +71,13 @@ impl World {
         let answer = Arc::new(Mutex::new(answer));
         let (sender, changes) = mpsc::unbounded_channel();
         let asked = Arc::default();
-        let ring = KeyRing::new(server(&answer, &asked), own_root, sender, CancellationToken::new());
+        let ring = KeyRing::new(
+            server(&answer, &asked),
+            own_root,
+            sender,
+            Tasks::default(),
+            CancellationToken::new(),
+        );
         Self {
             answer,
             asked,
@@ -224,6 +230,11 @@ async fn list_of_releases_that_is_older_than_a_key_place_does_not_end_it() {
     world.answers(secret(&[("cosign.pub", OTHER)]));
     world.changed().await;
     assert_eq!(world.keys().await, Ok(keys(&[OTHER])));
+    // However old it is: somebody uses it now.
+    time::sleep(2 * AGAIN).await;
+    assert_eq!(world.keys().await, Ok(keys(&[OTHER])));
+    world.ring.retain(&HashMap::new());
+    assert!(!lock(&world.ring.known).is_empty());
     // What nobody names for long is not read any more.
     time::sleep(2 * AGAIN).await;
     world.ring.retain(&HashMap::new());

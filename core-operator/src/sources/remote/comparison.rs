@@ -4,10 +4,10 @@
 use crds::names::ReleaseTag;
 use release::Digest;
 use release::source::{Resolved, SourceError};
-use release::store::Origin;
+use release::store::{Origin, StoreError};
 
 use super::memory::Questions;
-use super::{RemoteFollower, SourceChange, lock};
+use super::{RemoteFollower, SourceChange, Trouble, lock};
 
 /// Most releases that are asked for at one poll. Who has no token may ask GitHub 60 times an hour, and 12 polls of one list and those of which
 /// it tells nothing are more than half of that; those that differ from the list are few, unless somebody moves all of them.
@@ -55,8 +55,18 @@ impl RemoteFollower {
 
     async fn compare_one(&self, tag: &ReleaseTag, origin: &Origin) -> Result<(), SourceError> {
         let resolved = origin.source.resolve(tag).await?;
-        let Some(offered) = self.digest_of(tag, &resolved, origin).await else {
-            return Ok(());
+        let offered = match self.digest_of(tag, &resolved, origin).await {
+            Ok(offered) => offered,
+            Err(error) => {
+                self.doubt_secrets();
+                let trouble = Trouble::of_download(error, origin.source.as_ref());
+                tracing::warn!(
+                    release = %tag,
+                    error = trouble.message,
+                    "nobody knows whether the tag was moved: what the source has under it could not be downloaded"
+                );
+                return Ok(());
+            }
         };
         let is_news = lock(&self.memory).offer(tag, offered);
         let has_other_signatures = self.has_other_signatures(tag, offered, &resolved, origin).await;
@@ -67,17 +77,21 @@ impl RemoteFollower {
     }
 
     /// The digest of what a tag was resolved to. Where the source does not tell, another identity has to be downloaded to know.
-    pub(super) async fn digest_of(&self, tag: &ReleaseTag, resolved: &Resolved, origin: &Origin) -> Option<Digest> {
+    pub(super) async fn digest_of(
+        &self,
+        tag: &ReleaseTag,
+        resolved: &Resolved,
+        origin: &Origin,
+    ) -> Result<Digest, StoreError> {
         if let Some(digest) = resolved.digest() {
-            return Some(digest);
+            return Ok(digest);
         }
         let identity = resolved.identity();
         if let Some(digest) = lock(&self.memory).identified(tag, identity) {
-            return Some(digest);
+            return Ok(digest);
         }
-        let store = self.cache.store().await.ok()?;
-        let files = store.get(resolved, origin).await.ok()?;
+        let files = self.cache.store().await?.get(resolved, origin).await?;
         lock(&self.memory).identify(tag, identity, files.digest);
-        Some(files.digest)
+        Ok(files.digest)
     }
 }

@@ -17,8 +17,17 @@ use super::showing::Showing;
 /// How many identities of a tag are remembered: a source may say another one each time, for the same files.
 const IDENTITIES: usize = 4;
 
-/// The releases that somebody wants, each with the namespaces that want it verified.
-pub(in crate::sources) type Wanted = HashMap<ReleaseTag, HashSet<String>>;
+/// The releases that somebody wants.
+pub(in crate::sources) type Wanted = HashMap<ReleaseTag, Wants>;
+
+/// What somebody wants of a release.
+#[derive(Debug, Default)]
+pub(in crate::sources) struct Wants {
+    /// The digests that it was pinned to.
+    pub(in crate::sources) pinned: HashSet<Digest>,
+    /// The namespaces that want it verified.
+    pub(in crate::sources) verifying: HashSet<String>,
+}
 
 /// What is in the way of a release.
 #[derive(Clone, Debug)]
@@ -51,8 +60,8 @@ struct Search {
 
 /// One tag. Several ClusterStackReleases can be pinned to several digests of it.
 struct Entry {
-    /// Since when it is remembered.
-    since: Instant,
+    /// When somebody wanted it last.
+    wanted: Instant,
     /// What is in the store.
     here: BTreeMap<Digest, Arc<Release>>,
     /// What the source had under the tag when it was asked last.
@@ -69,7 +78,7 @@ struct Entry {
 impl Entry {
     fn new() -> Self {
         Self {
-            since: Instant::now(),
+            wanted: Instant::now(),
             here: BTreeMap::new(),
             offered: None,
             coming: None,
@@ -119,6 +128,13 @@ impl Memory {
     /// The release of this digest, if it is known to be here.
     pub(super) fn here(&self, tag: &ReleaseTag, digest: Digest) -> Option<Arc<Release>> {
         self.entries.get(tag)?.here.get(&digest).cloned()
+    }
+
+    /// Somebody wants a release; what the source had under the tag when it was asked last.
+    pub(super) fn want(&mut self, tag: &ReleaseTag) -> Option<Digest> {
+        let entry = self.entries.get_mut(tag)?;
+        entry.wanted = Instant::now();
+        entry.offered
     }
 
     /// What the source had under the tag when it was asked last.
@@ -333,14 +349,22 @@ impl Memory {
         entry.is_some_and(|entry| entry.here.remove(&digest).is_some())
     }
 
-    /// Forgets all other releases; their downloads end. Of the others it forgets what other namespaces than these think.
+    /// Forgets all other releases, but for those that somebody wanted lately; their downloads end. Of these it forgets what other namespaces
+    /// think, and what was under the tag before and is pinned by nobody: a source may move a tag as often as it likes.
     pub(super) fn retain(&mut self, tags: &Wanted) {
         self.entries
-            .retain(|tag, entry| tags.contains_key(tag) || is_recent(entry.since));
+            .retain(|tag, entry| tags.contains_key(tag) || is_recent(entry.wanted));
         for (tag, entry) in &mut self.entries {
-            if let Some(namespaces) = tags.get(tag) {
-                entry.shown.values_mut().for_each(|shown| shown.retain(namespaces));
-            }
+            let Some(wants) = tags.get(tag) else { continue };
+            let offered = entry.offered;
+            // What was pinned since is found in the store.
+            let is_of_use = |digest: &Digest| offered == Some(*digest) || wants.pinned.contains(digest);
+            entry.here.retain(|digest, _| is_of_use(digest));
+            entry.shown.retain(|digest, _| is_of_use(digest));
+            entry
+                .shown
+                .values_mut()
+                .for_each(|shown| shown.retain(&wants.verifying));
         }
         let entries = &self.entries;
         self.identified.retain(|tag, _| entries.contains_key(tag));
@@ -373,7 +397,27 @@ fn find<'a>(listed: &'a [ListedRelease], tag: &ReleaseTag) -> Option<&'a ListedR
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::time;
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn download_that_somebody_wanted_lately_goes_on_however_long_ago_it_began() {
+        let (mut memory, end) = (Memory::default(), CancellationToken::new());
+        let tag: ReleaseTag = "docker-harbor-1-34-v1".parse().unwrap();
+        memory.begin(&tag, Arc::default(), end.clone().drop_guard());
+        time::advance(Duration::from_hours(1)).await;
+        memory.want(&tag);
+        // As it was listed before.
+        memory.retain(&Wanted::new());
+        assert!(memory.is_coming(&tag) && !end.is_cancelled());
+        time::advance(Duration::from_hours(1)).await;
+        memory.retain(&Wanted::new());
+        assert!(end.is_cancelled());
+    }
 
     #[test]
     fn of_identities_without_end_the_last_are_remembered() {

@@ -46,11 +46,13 @@ impl Showing {
         (united != *kept).then_some(united)
     }
 
-    /// Notes what a namespace thinks of it; whether it is a refusal of what the source may have better by now.
+    /// Notes what a namespace thinks of it; whether it is a refusal of what the source may have better by now. Of what somebody was content with
+    /// until now nobody has asked for better, however often the source was asked for the rest.
     pub(super) fn judge(&mut self, namespace: &str, is_refusal: bool) -> bool {
         let at = Instant::now();
-        self.opinions.insert(namespace.to_owned(), Opinion { is_refusal, at });
-        is_refusal && !self.is_fresh
+        let before = self.opinions.insert(namespace.to_owned(), Opinion { is_refusal, at });
+        let was_content = before.is_some_and(|before| !before.is_refusal);
+        is_refusal && (was_content || !self.is_fresh)
     }
 
     /// Whether it is not good enough for somebody.
@@ -94,6 +96,17 @@ mod tests {
         assert!(later.unwrap_or(kept.clone()).has_all_of(&new));
         // What is not to be had is not missed.
         assert_eq!(showing.united(&kept, &Evidence::default()), None);
+    }
+
+    #[tokio::test]
+    async fn who_was_content_and_is_not_any_more_has_the_source_asked_once() {
+        let mut showing = Showing::default();
+        showing.note(false, true);
+        assert!(!showing.judge("a", true), "the source has shown what it has");
+        assert!(!showing.judge("a", false));
+        assert!(showing.judge("a", true), "nobody asked for better since");
+        assert!(!showing.judge("a", true), "that is one question");
+        assert!(!showing.judge("b", true), "what others think is not the point");
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,13 +9,14 @@ use operator_kit::failure::chain;
 use planning::polling::next_poll;
 use release::source::{Resolved, SourceError};
 use release::store::{Origin, StoreError};
-use release::{Digest, Evidence};
+use release::{Digest, ErrorClass, Evidence};
 use tokio::sync::Notify;
 use tracing::Instrument;
 
 use super::super::opened::Signatures;
 use super::super::{SourceChange, lock};
 use super::{RemoteFollower, Trouble, spread};
+use crate::tasks::Task;
 
 impl RemoteFollower {
     /// The signatures of a release that is here. Those that are not known are looked for, and the release is told of again when they are.
@@ -76,8 +77,10 @@ impl RemoteFollower {
         }
         let end = self.end.child_token();
         let requested = Arc::<Notify>::default();
-        let search = Arc::clone(self).search(tag.clone(), digest, Arc::clone(&requested));
-        tokio::spawn(end.clone().run_until_cancelled_owned(search));
+        let (follower, wanted, heard) = (Arc::clone(self), tag.clone(), Arc::clone(&requested));
+        self.tasks.start(Task::Search, end.clone(), move || {
+            Arc::clone(&follower).search(wanted.clone(), digest, Arc::clone(&heard))
+        });
         memory.begin_search(tag, requested, end.drop_guard());
         None
     }
@@ -109,8 +112,17 @@ impl RemoteFollower {
         let origin = self.origin().await?;
         let trouble = |error| Trouble::of_source(&error, origin.source.as_ref());
         let resolved = origin.source.resolve(tag).await.map_err(trouble)?;
-        let offered = self.digest_of(tag, &resolved, &origin).await;
-        let evidence = if offered == Some(digest) {
+        let is_offered = match self.digest_of(tag, &resolved, &origin).await {
+            Ok(offered) => offered == digest,
+            // It came whole and is no release: so it is another.
+            Err(error @ (StoreError::Refused { .. } | StoreError::TooLarge { .. }))
+                if error.class() == ErrorClass::Terminal =>
+            {
+                false
+            }
+            Err(error) => return Err(Trouble::of_download(error, origin.source.as_ref())),
+        };
+        let evidence = if is_offered {
             origin.source.evidence(&resolved).await.map_err(trouble)?
         } else {
             // What is under the tag now says nothing of what was there when this release was pinned.

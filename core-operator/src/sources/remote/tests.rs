@@ -17,7 +17,7 @@ use tokio::sync::RwLock;
 
 use super::super::connect::ConnectError;
 use super::super::place::Place;
-use super::memory::Questions;
+use super::memory::{Questions, Wants};
 use super::*;
 use crate::sources::tests::{pack_as, root, tag};
 
@@ -53,6 +53,8 @@ struct Faraway {
     repeats: AtomicBool,
     /// How many of the next lists and of the next questions for a release end in a panic.
     panics: AtomicU64,
+    /// Whether it gives no file of a release, though it says which there are.
+    gives_nothing: AtomicBool,
 }
 
 impl Faraway {
@@ -75,6 +77,7 @@ impl Faraway {
             tells: AtomicBool::new(false),
             repeats: AtomicBool::new(false),
             panics: AtomicU64::new(0),
+            gives_nothing: AtomicBool::new(false),
         })
     }
 
@@ -186,6 +189,9 @@ impl ReleaseSource for Faraway {
     fn fetch<'a>(&'a self, file: &'a RemoteFile) -> SourceFuture<'a, Content> {
         Box::pin(async {
             self.answer()?;
+            if self.gives_nothing.load(Ordering::Relaxed) {
+                return Err(SourceError::Stopped);
+            }
             let location = file.location.split('#').next().unwrap().to_owned();
             let here = RemoteFile {
                 location,
@@ -1174,5 +1180,124 @@ fn sources_of_one_interval_are_asked_at_different_instants_and_each_at_changing_
         }
         let most = each_second.values().max().copied().unwrap();
         assert!(most < 80, "{most} of a thousand in one second of turn {turn}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn search_for_signatures_that_panics_is_begun_again() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    sign(&root);
+    let faraway = Faraway::new(root.path());
+    let pinned = Process::start(&faraway, cache.path()).until_here(None).await;
+    faraway.tells.store(true, Ordering::Relaxed);
+    let mut process = Process::verifying(&faraway, cache.path());
+    process
+        .until_listing(|listing| matches!(listing, Listing::Known { .. }))
+        .await;
+    time::sleep(Duration::from_secs(1)).await;
+    faraway.panics.store(1, Ordering::Relaxed);
+    process.follower.open(&tag(), Some(pinned), true).await;
+    while faraway.panics.load(Ordering::Relaxed) > 0 {
+        time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(process.tasks.panics(Task::Source), 0, "it is the search that panicked");
+    let found = time::timeout(DOWNLOADED, process.until_signatures(Some(pinned), true)).await;
+    assert_eq!(found.expect("it is looked for again"), pinned);
+}
+
+#[tokio::test(start_paused = true)]
+async fn signed_release_is_not_called_unsigned_because_what_is_under_its_tag_could_not_be_downloaded() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    sign(&root);
+    let faraway = Faraway::new(root.path());
+    let pinned = Process::start(&faraway, cache.path()).until_here(None).await;
+    // Nobody knows any more what the source, which tells no digests, has under the tag.
+    for identity in fs::read_dir(cache.path().join("identities")).unwrap() {
+        fs::remove_file(identity.unwrap().path()).unwrap();
+    }
+    faraway.gives_nothing.store(true, Ordering::Relaxed);
+    let mut process = Process::verifying(&faraway, cache.path());
+    let is_decided = |opened: &Opened<Found>| match opened {
+        Opened::Ready { files, .. } => match &files.signatures {
+            Signatures::Awaited { message } => message.contains("could not be looked for"),
+            Signatures::Shown(_) => true,
+            Signatures::Unwanted => false,
+        },
+        _ => false,
+    };
+    let opened = process.until(Some(pinned), is_decided).await;
+    assert_eq!(
+        evidence(&opened),
+        None,
+        "nobody has looked: it is said to have no signature"
+    );
+    faraway.gives_nothing.store(false, Ordering::Relaxed);
+    process.until_signatures(Some(pinned), true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn source_that_moves_a_tag_again_and_again_while_its_signature_is_awaited_fills_no_memory() {
+    const MOVES: usize = 12;
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    let faraway = Faraway::new(root.path());
+    let mut process = Process::verifying(&faraway, cache.path());
+    let mut last = process.until_signatures(None, false).await;
+    process.follower.refused(&tag(), last, "fleet");
+    let mut all = vec![last];
+    let notes = root
+        .path()
+        .join(RELEASES_DIRECTORY)
+        .join(tag().to_string())
+        .join("notes.md");
+    for number in 0..MOVES {
+        fs::write(&notes, format!("Other bytes {number}")).unwrap();
+        let is_other = |opened: &Opened<Found>| digest(opened).is_some_and(|digest| digest != last);
+        process.until(None, is_other).await;
+        last = process.until_signatures(None, false).await;
+        process.follower.refused(&tag(), last, "fleet");
+        all.push(last);
+        let wants = Wants {
+            pinned: HashSet::new(),
+            verifying: HashSet::from(["fleet".to_owned()]),
+        };
+        let wanted = Wanted::from([(tag(), wants)]);
+        process.follower.retain(&wanted, &HashMap::new());
+    }
+    let memory = lock(&process.follower.memory);
+    let kept = all
+        .iter()
+        .filter(|digest| memory.here(&tag(), **digest).is_some())
+        .count();
+    assert!(
+        kept <= 4,
+        "{kept} of {} releases under one tag are remembered",
+        all.len()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn signature_by_a_new_key_is_looked_for_at_once_when_the_old_key_does_not_count_any_more() {
+    let (root, cache) = (root(), TempDir::new().unwrap());
+    sign(&root);
+    let faraway = Faraway::new(root.path());
+    let mut process = Process::verifying(&faraway, cache.path());
+    let opened = process.until(None, |opened| evidence(opened).is_some()).await;
+    let (pinned, first) = (digest(&opened).unwrap(), evidence(&opened).unwrap());
+    process.follower.accepted(&tag(), pinned, "fleet");
+    // As the documentation says: sign what is in use with the new key, wait, and take the old one out.
+    let directory = root.path().join(RELEASES_DIRECTORY).join(tag().to_string());
+    fs::write(directory.join(SUMS_SIGNATURE), "BBBB").unwrap();
+    process.polls(&faraway, 3).await;
+    time::sleep(Duration::from_secs(10)).await;
+    let polls = faraway.lists.load(Ordering::Relaxed);
+    process.follower.refused(&tag(), pinned, "fleet");
+    loop {
+        let opened = process.follower.open(&tag(), Some(pinned), true).await;
+        if evidence(&opened).is_some_and(|evidence| evidence != first) {
+            break;
+        }
+        let waited = faraway.lists.load(Ordering::Relaxed) - polls;
+        assert_eq!(waited, 0, "it waits for a poll, and each looks at two releases");
+        process.changes.recv().await.unwrap();
     }
 }

@@ -128,7 +128,7 @@ fn operator(root: &TempDir, process: &Process) -> (Sources, Digest) {
     let origin = sources.options.connector.connection(&place).id();
     let following = Following {
         follower: Follower::Remote(Arc::clone(&process.follower)),
-        since: time::Instant::now(),
+        used: time::Instant::now(),
         _end: CancellationToken::new().drop_guard(),
     };
     let named: HashMap<Place, Following> = HashMap::from([(place, following)]);
