@@ -441,3 +441,22 @@ fn an_approval_whose_last_object_is_gone_lets_nothing_go_that_leaves_the_release
         [.., Waiting::PruneApproval { objects: 11, .. }]
     ));
 }
+
+#[test]
+fn a_leftover_that_changes_faster_than_it_is_read_hides_no_approval_of_the_others() {
+    let mut observed = with_leftovers(11, 1);
+    for object in observed.objects.values_mut() {
+        if let Some(failure) = &mut object.memory.failure {
+            failure.attempts = 3;
+            failure.tried = Attempt::Deletion;
+        }
+    }
+    for waited in [0, 3600] {
+        let later = now() + SignedDuration::from_secs(waited);
+        let digest = asked(&with_leftovers(11, 0)).expect("a digest");
+        let held = plan(&observed, later);
+        assert_eq!(deletions(&held), 0);
+        let conditions = format!("{:?}", held.status.conditions);
+        assert!(conditions.contains(&digest), "after {waited} s: {conditions}");
+    }
+}
