@@ -143,7 +143,7 @@ pub const REASONS: &[Entry<Reason>] = &[
         word: Reason::FailedToDeleteObjects,
         means: "Objects could not be deleted.",
         reader: "Mend what the API server says; often it is a finalizer of somebody else.",
-        operator: "Tries again after a second, then ever later, at most five minutes apart. The release stays until all is gone.",
+        operator: "Tries again after a second, then ever later, at most five minutes apart. A release that is to go stays until all is gone.",
     },
     // What is wrong with its source.
     Entry {

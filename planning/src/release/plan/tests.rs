@@ -460,3 +460,22 @@ fn a_leftover_that_changes_faster_than_it_is_read_hides_no_approval_of_the_other
         assert!(conditions.contains(&digest), "after {waited} s: {conditions}");
     }
 }
+
+#[test]
+fn a_leftover_that_cannot_go_is_not_said_to_be_applied() {
+    let mut observed = with_leftovers(0, 1);
+    for object in observed.objects.values_mut() {
+        object.memory.failure.as_mut().expect("one").tried = Attempt::Deletion;
+    }
+    let plan = plan(&observed, now());
+    let reasons: Vec<_> = plan
+        .status
+        .conditions
+        .iter()
+        .map(|condition| (&condition.type_, &condition.reason))
+        .collect();
+    assert!(
+        !format!("{reasons:?}").contains("ObjectsApplyingOngoing"),
+        "{reasons:?}"
+    );
+}
