@@ -288,13 +288,11 @@ impl Pass<'_> {
             self.forget(key, &before).await;
         }
         answer.map_err(|error| self.remember_failure(key, Attempt::Deletion, &chain(&error)))?;
+        self.forget_form(key);
         let mut memory = lock(self.memory);
         let object = memory.objects.entry(key.clone()).or_default();
         object.read = None;
         object.failure = None;
-        // What it was like is told of an object that others delete: if the release wants this one again, it makes it anew.
-        object.verified = None;
-        object.drifted = None;
         Ok(())
     }
 }

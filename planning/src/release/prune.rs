@@ -123,7 +123,11 @@ impl Fate {
 fn may_delete(belongs: &Belongs, object: &ObjectObserved, inventoried: Inventoried<'_>) -> bool {
     match belongs {
         Belongs::Us | Belongs::Predecessor => true,
-        Belongs::OtherOwner => object.holder.is_none() && matches!(inventoried, Inventoried::Applied(_)),
+        Belongs::OtherOwner => {
+            // Of one that goes already the inventory no longer says that it was applied.
+            let is_going = inventoried == Inventoried::Named && object.is_going();
+            object.holder.is_none() && (is_going || matches!(inventoried, Inventoried::Applied(_)))
+        }
         Belongs::Stranger | Belongs::Nobody => false,
     }
 }

@@ -161,6 +161,10 @@ impl World {
             at: now,
         });
         let memory = self.memory(tag, key);
+        if matches!(read, Read::Found { deleting: true, .. }) {
+            memory.verified = None;
+            memory.drifted = None;
+        }
         memory.read = Some(read);
         memory.health = live.as_ref().map(|live| health(live, now));
         Outcome::Done(())
