@@ -63,6 +63,37 @@ fn an_object_that_its_release_dropped_and_wants_again_is_made_whatever_the_drift
 }
 
 #[test]
+fn an_object_that_somebody_else_deleted_after_its_release_dropped_it_is_made_when_the_release_wants_it_again() {
+    install_crypto();
+    let server = begin(None);
+    serve_images(&server);
+    operated_with(&server, RELEASES.path(), &[], async |_| {
+        server.apply(&stack("v3.19"));
+        sleep(LONG).await;
+        assert!(!server.find(IMAGE, NODES).is_null());
+        // The operator may not delete it for a while, and a person does.
+        server.refuse(Method::DELETE, IMAGE, Some("not today"));
+        server.apply(&stack("v4.1"));
+        sleep(LONG).await;
+        assert!(!server.find(IMAGE, NODES).is_null());
+        server.delete(IMAGE, NODES);
+        sleep(2 * LONG).await;
+        let release = server.find(RELEASE, TAG);
+        let resources = release["status"]["resources"].to_string();
+        assert!(!resources.contains(NODES), "{release:#}");
+        server.refuse(Method::DELETE, IMAGE, None);
+
+        server.refuse(Method::PATCH, IMAGE, Some("not today"));
+        server.apply(&stack("v3.19"));
+        sleep(LONG).await;
+        assert!(server.find(RELEASE, TAG)["status"].to_string().contains("not today"));
+        server.refuse(Method::PATCH, IMAGE, None);
+        is_made(&server).await;
+    });
+    assert!(server.calls() < MOST, "the operator asks for ever");
+}
+
+#[test]
 fn an_object_that_is_still_going_when_its_release_wants_it_again_is_made_when_it_is_gone() {
     install_crypto();
     for by_somebody_else in [false, true] {

@@ -172,6 +172,7 @@ impl Pass<'_> {
             let bound = without_loss(self.context, release, (key, why), &body, &options).await;
             body = Cow::Owned(bound.map_err(|unchanged| self.unchanged(key, digest, &unchanged))?);
         } else if why == ApplyReason::Create {
+            self.forget_form(key);
             let kept = keep_what_is_there(self.context, release, self.part_of, key, &body).await;
             match kept.map_err(|message| self.refused(key, digest, &message))? {
                 Some(Belongs::OtherOwner) => return Err(Failed(format!("{key}: {FOREIGN}"))),

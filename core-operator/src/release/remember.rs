@@ -40,8 +40,8 @@ impl Pass<'_> {
         object.health = Some(judged(&live, &applied.live, now));
     }
 
-    /// Forgets what an object was like that is going: that is told of one that others take away while it is wanted. If the release wants this one
-    /// again, it makes it anew.
+    /// Forgets what an object was like that is going or is to be made: that is told of one that others take away while it is wanted, and this one is
+    /// made whatever the drift policy.
     pub(super) fn forget_form(&self, key: &ObjectKey) {
         let mut memory = lock(self.memory);
         let object = memory.objects.entry(key.clone()).or_default();

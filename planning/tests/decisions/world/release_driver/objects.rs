@@ -35,6 +35,11 @@ impl World {
         let body = self.body(tag, key);
         let intent = body_digest(&body);
         self.check_application(tag, key, force);
+        if why == ApplyReason::Create {
+            let memory = self.memory(tag, key);
+            memory.verified = None;
+            memory.drifted = None;
+        }
         let full = marked(tag, &body);
         let outcome = self.write(Some(key), |api| {
             let applied = api.apply(key, &full, labels::FIELD_MANAGER, force)?;
