@@ -2,13 +2,23 @@
 //! a stack and for the objects that left a release.
 //!
 //! An approval is written into the status before the first of them goes. From then on it holds for each of them, whatever has become of the others:
-//! the digest names all, and nobody can make it again once some are gone.
+//! the digest names all, and nobody can make it again once some are gone. It names their identities too: what is made again under the same name was
+//! approved by nobody, however long the annotation stays.
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
 use crate::digest::digest;
+
+/// One that would go.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct Doomed<Name> {
+    /// What it is called.
+    pub(crate) name: Name,
+    /// The uid of what is called so now.
+    pub(crate) uid: String,
+}
 
 /// Whether those may go that would.
 pub(crate) enum Permission {
@@ -35,16 +45,17 @@ impl<'a> Approval<'a> {
     }
 
     /// Decides about those that would go, of which so many always may; `is_recorded` tells which of them the status names as approved.
-    pub(crate) fn permission<Item: Serialize>(
+    pub(crate) fn permission<Name: Serialize>(
         &self,
-        going: &BTreeSet<Item>,
+        doomed: &BTreeSet<Doomed<Name>>,
         limit: usize,
-        is_recorded: impl Fn(&Item) -> bool,
+        is_recorded: impl Fn(&Name) -> bool,
     ) -> Permission {
-        if going.len() <= limit || self.recorded().is_some() && going.iter().all(is_recorded) {
+        let is_recorded = |doomed: &Doomed<Name>| is_recorded(&doomed.name);
+        if doomed.len() <= limit || self.recorded().is_some() && doomed.iter().all(is_recorded) {
             return Permission::Given;
         }
-        let digest = digest(going);
+        let digest = digest(doomed);
         if self.annotation == Some(digest.as_str()) {
             Permission::Unrecorded
         } else {

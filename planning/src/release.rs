@@ -34,6 +34,5 @@ pub use observed::{
     ObjectObserved, Provider, ProviderProgress, Read, ReleaseObserved, RenderAttempts, Rendering, Seen, Verified,
 };
 pub use plan::{ReleasePlan, plan};
-pub use prune::prune_digest;
 pub use reach::unreached;
 pub use waiting::Waiting;

@@ -172,6 +172,7 @@ impl Pass<'_> {
             let bound = without_loss(self.context, release, (key, why), &body, &options).await;
             body = Cow::Owned(bound.map_err(|unchanged| self.unchanged(key, digest, &unchanged))?);
         } else if why == ApplyReason::Create {
+            self.forget_form(key);
             let kept = keep_what_is_there(self.context, release, self.part_of, key, &body).await;
             match kept.map_err(|message| self.refused(key, digest, &message))? {
                 Some(Belongs::OtherOwner) => return Err(Failed(format!("{key}: {FOREIGN}"))),
@@ -288,13 +289,11 @@ impl Pass<'_> {
             self.forget(key, &before).await;
         }
         answer.map_err(|error| self.remember_failure(key, Attempt::Deletion, &chain(&error)))?;
+        self.forget_form(key);
         let mut memory = lock(self.memory);
         let object = memory.objects.entry(key.clone()).or_default();
         object.read = None;
         object.failure = None;
-        // What it was like is told of an object that others delete: if the release wants this one again, it makes it anew.
-        object.verified = None;
-        object.drifted = None;
         Ok(())
     }
 }

@@ -40,6 +40,10 @@ impl Pass<'_> {
             Some(live) => self.whose(key, live).await?,
             None => Belongs::Nobody,
         };
+        let is_going = |live: &DynamicObject| live.metadata.deletion_timestamp.is_some();
+        if live.as_ref().is_some_and(is_going) {
+            self.forget_form(key);
+        }
         let now = self.context.now();
         let mut memory = lock(self.memory);
         let object = memory.objects.entry(key.clone()).or_default();
@@ -57,7 +61,7 @@ impl Pass<'_> {
                     belongs,
                     keep: live.annotations().get(labels::RESOURCE_POLICY).map(String::as_str)
                         == Some(labels::RESOURCE_POLICY_KEEP),
-                    deleting: live.metadata.deletion_timestamp.is_some(),
+                    deleting: is_going(&live),
                     at: now,
                 }
             }

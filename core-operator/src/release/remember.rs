@@ -40,6 +40,15 @@ impl Pass<'_> {
         object.health = Some(judged(&live, &applied.live, now));
     }
 
+    /// Forgets what an object was like that is going or is to be made: that is told of one that others take away while it is wanted, and this one is
+    /// made whatever the drift policy.
+    pub(super) fn forget_form(&self, key: &ObjectKey) {
+        let mut memory = lock(self.memory);
+        let object = memory.objects.entry(key.clone()).or_default();
+        object.verified = None;
+        object.drifted = None;
+    }
+
     pub(super) fn reversed(&self, key: &ObjectKey) {
         let now = self.context.now();
         let mut memory = lock(self.memory);

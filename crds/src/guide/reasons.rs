@@ -143,7 +143,7 @@ pub const REASONS: &[Entry<Reason>] = &[
         word: Reason::FailedToDeleteObjects,
         means: "Objects could not be deleted.",
         reader: "Mend what the API server says; often it is a finalizer of somebody else.",
-        operator: "Tries again after a second, then ever later, at most five minutes apart. The release stays until all is gone.",
+        operator: "Tries again after a second, then ever later, at most five minutes apart. A release that is to go stays until all is gone.",
     },
     // What is wrong with its source.
     Entry {
@@ -218,7 +218,7 @@ pub const REASONS: &[Entry<Reason>] = &[
         means: "More would be deleted in one pass than `spec.pruneLimit` allows.",
         reader: "Find out why so much is left out. Then set the annotation that the message names, or publish what is missing.",
         operator: "Deletes none of it before the approval. An approval is of exactly these objects and holds until the last of them is gone, also after a restart: \
-                   when others are left out, it asks again.",
+                   when others are left out, or these were made again since, it asks again.",
     },
     Entry {
         word: Reason::Suspended,

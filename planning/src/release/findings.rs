@@ -185,12 +185,8 @@ fn applied(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> 
         return uncompared(observed, rows);
     }
     if let Some(message) = failing(observed, objects, rows) {
-        return Some(Finding::fails(
-            TYPE,
-            Severity::Warning,
-            applied_reason(objects),
-            message,
-        ));
+        let reason = failing_reason(observed, objects, rows);
+        return Some(Finding::fails(TYPE, Severity::Warning, reason, message));
     }
     if objects.wanted.values().any(|sync| sync.state == SyncState::Pending) {
         return Some(Finding::fails(
@@ -240,15 +236,18 @@ fn failing(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> 
         let sync = objects.wanted.get(key);
         sync.is_some_and(|sync| sync.state == SyncState::KindMissing)
     };
-    let refused = rows
-        .iter()
-        .filter(|row| row.status == Some(SyncStatus::NotSynced) && !row.error.is_empty())
-        .filter(|row| !is_left(observed, row) && !unserved(&key_of(row)))
-        .map(told);
+    let refused = refused(observed, rows).filter(|row| !unserved(&key_of(row))).map(told);
     let refused = Some(refusals(refused)).filter(|words| !words.is_empty());
     let missing = missing_kinds(observed, objects.wanted.keys().filter(|key| unserved(key)));
     let parts: Vec<String> = refused.into_iter().chain(missing).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// The rows of which the API server, or we, say why they are not as wanted.
+fn refused<'a>(observed: &ReleaseObserved, rows: &'a [Resource]) -> impl Iterator<Item = &'a Resource> {
+    rows.iter()
+        .filter(|row| row.status == Some(SyncStatus::NotSynced) && !row.error.is_empty())
+        .filter(|row| !is_left(observed, row))
 }
 
 fn told(row: &Resource) -> (String, &str) {
@@ -298,7 +297,18 @@ fn is_unknown(observed: &ReleaseObserved, key: &ObjectKey, sync: &Sync) -> bool 
     sync.state == SyncState::Unverified && row(observed, key).is_none_or(|row| !stands(observed, row))
 }
 
-/// The most telling reason among the objects that are not in line.
+/// Why what is not as wanted is so. Where none of it is wanted, all of that which fails is to go.
+fn failing_reason(observed: &ReleaseObserved, objects: &Objects, rows: &[Resource]) -> Reason {
+    let is_wanted = |row: &Resource| objects.wanted.contains_key(&key_of(row));
+    let mut refused = refused(observed, rows).peekable();
+    if refused.peek().is_some() && !refused.any(is_wanted) {
+        Reason::FailedToDeleteObjects
+    } else {
+        applied_reason(objects)
+    }
+}
+
+/// The most telling reason among the objects that are wanted and not in line.
 fn applied_reason(objects: &Objects) -> Reason {
     let any = |test: fn(&SyncState) -> bool| objects.wanted.values().any(|sync| test(&sync.state));
     if any(|state| matches!(state, SyncState::Failed { .. })) {
@@ -427,7 +437,7 @@ fn stall(waiting: &Waiting, objects: &Objects, deleting: bool) -> Option<(Reason
         Waiting::Object { key, .. } if deleting && objects.wanted.contains_key(key) => None,
         Waiting::Object { key, .. } if is_contested(objects, key) => None,
         Waiting::Object { key, message } => {
-            let reason = if deleting {
+            let reason = if deleting || !objects.wanted.contains_key(key) {
                 Reason::FailedToDeleteObjects
             } else {
                 applied_reason(objects)

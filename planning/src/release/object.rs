@@ -173,10 +173,14 @@ pub(super) fn failed_look(object: &ObjectObserved, now: Timestamp) -> Option<Syn
     (failure.tried == Attempt::Look).then(|| Sync::until(state, retry_at))
 }
 
-/// Whether looks at the object have failed so often that the next one is not waited for.
+/// Whether it has failed so often to look at the object, or to delete it, that nobody waits until it is known how it is. One that changes faster than it
+/// is read fails as a deletion does.
 pub(super) fn is_unreadable(object: &ObjectObserved) -> bool {
-    let failure = object.memory.failure.as_ref();
-    failure.is_some_and(|failure| failure.tried == Attempt::Look && failure.attempts >= TOLD_LOOKS)
+    let memory = &object.memory;
+    let fails = |failure: &Failure| {
+        matches!(failure.tried, Attempt::Look | Attempt::Deletion) && failure.attempts >= TOLD_LOOKS
+    };
+    memory.read.is_none() && memory.failure.as_ref().is_some_and(fails)
 }
 
 /// When what failed may be tried again; `None` when it may be by now.

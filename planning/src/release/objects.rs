@@ -23,6 +23,8 @@ pub(super) struct Objects {
     pub(super) leftovers: BTreeMap<ObjectKey, Fate>,
     /// Leftovers that stay until somebody approves.
     pub(super) held: BTreeSet<ObjectKey>,
+    /// What `approve-prune` has to say to let them go, where that is all they wait for.
+    pub(super) asked: Option<String>,
     /// Leftovers that somebody has approved to delete, of which the status does not say so yet.
     pub(super) approved: BTreeSet<ObjectKey>,
 }

@@ -270,6 +270,14 @@ pub struct ObjectObserved {
     pub memory: ObjectMemory,
 }
 
+impl ObjectObserved {
+    /// Whether it is there and being deleted.
+    pub(super) fn is_going(&self) -> bool {
+        let seen = self.seen.as_ref().is_some_and(|seen| seen.deleting);
+        seen || matches!(self.memory.read, Some(Read::Found { deleting: true, .. }))
+    }
+}
+
 /// Whether the objects of a kind have namespaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KindScope {

@@ -12,8 +12,7 @@ use super::object::{look_again_at, retry_at};
 use super::objects::Objects;
 use super::observed::{Attempt, Belongs, KindScope, ObjectObserved, Read, ReleaseObserved};
 use super::rows::intent;
-use crate::approval::{Approval, Permission};
-use crate::digest::digest;
+use crate::approval::{Approval, Doomed, Permission};
 use crate::next::Next;
 use crate::object_key::ObjectKey;
 use crate::stored_data::is_definition;
@@ -89,14 +88,15 @@ pub(super) fn fate(key: &ObjectKey, object: &ObjectObserved, inventoried: Invent
 }
 
 impl Fate {
-    fn is_deletion(&self) -> bool {
-        matches!(
-            self,
+    /// The uid of what would be deleted now.
+    fn doomed(&self) -> Option<&String> {
+        match self {
             Self::Going {
-                action: Some(ReleaseAction::Delete { .. }),
+                action: Some(ReleaseAction::Delete { uid, .. }),
                 ..
-            }
-        )
+            } => Some(uid),
+            _ => None,
+        }
     }
 
     /// Whether it would be deleted is not known yet: it has to be looked at first, or that has failed and is tried again.
@@ -123,7 +123,11 @@ impl Fate {
 fn may_delete(belongs: &Belongs, object: &ObjectObserved, inventoried: Inventoried<'_>) -> bool {
     match belongs {
         Belongs::Us | Belongs::Predecessor => true,
-        Belongs::OtherOwner => object.holder.is_none() && matches!(inventoried, Inventoried::Applied(_)),
+        Belongs::OtherOwner => {
+            // Of one that goes already the inventory no longer says that it was applied.
+            let is_going = inventoried == Inventoried::Named && object.is_going();
+            object.holder.is_none() && (is_going || matches!(inventoried, Inventoried::Applied(_)))
+        }
         Belongs::Stranger | Belongs::Nobody => false,
     }
 }
@@ -134,53 +138,60 @@ fn holds_others(key: &ObjectKey) -> bool {
     namespace || is_definition(&key.group_kind())
 }
 
-/// The name of one prune: what `approve-prune` has to say to allow it.
-pub fn prune_digest(keys: &BTreeSet<ObjectKey>) -> String {
-    digest(keys)
-}
-
 /// What becomes of leftovers now, and which of them stay because deleting so many needs an approval that is not there.
 ///
 /// What has not been looked at counts as one more that would be deleted: looks that fail would take as many as the limit allows from one round to the next.
 /// What was approved goes all the same.
 pub(super) fn within_limit(observed: &ReleaseObserved, fates: BTreeMap<ObjectKey, Fate>, limit: PruneLimit) -> Objects {
-    let doomed = fates.iter().filter(|(_, fate)| fate.is_deletion());
-    let doomed: BTreeSet<ObjectKey> = doomed.map(|(key, _)| key.clone()).collect();
+    let doomed = fates.iter().filter_map(|(key, fate)| {
+        Some(Doomed {
+            uid: fate.doomed()?.clone(),
+            name: key.clone(),
+        })
+    });
+    let doomed: BTreeSet<Doomed<ObjectKey>> = doomed.collect();
     let open = fates.values().filter(|fate| fate.is_open()).count();
     let limit = limit.of(observed.objects.len()).saturating_sub(open);
     let is_recorded = |key: &ObjectKey| row(observed, key).is_some_and(|row| row.prune_approved);
     let permission = approval(observed).permission(&doomed, limit, is_recorded);
-    if matches!(permission, Permission::Missing(_)) {
-        let others = fates.into_iter().filter(|(key, _)| !doomed.contains(key));
-        return Objects {
-            leftovers: others.collect(),
-            held: doomed,
+    let doomed: BTreeSet<ObjectKey> = doomed.into_iter().map(|doomed| doomed.name).collect();
+    match permission {
+        Permission::Given => Objects {
+            leftovers: fates,
             ..Objects::default()
-        };
-    }
-    Objects {
-        leftovers: fates,
-        approved: match permission {
-            Permission::Unrecorded => doomed,
-            Permission::Given | Permission::Missing(_) => BTreeSet::new(),
         },
-        ..Objects::default()
+        Permission::Unrecorded => Objects {
+            leftovers: fates,
+            approved: doomed,
+            ..Objects::default()
+        },
+        Permission::Missing(digest) => {
+            let others = fates.into_iter().filter(|(key, _)| !doomed.contains(key));
+            Objects {
+                leftovers: others.collect(),
+                held: doomed,
+                asked: Some(digest),
+                ..Objects::default()
+            }
+        }
     }
 }
 
 /// The digest that the status will call approved, and in its rows the objects that this is about. What the release wants again is none of them.
 pub(super) fn record(observed: &ReleaseObserved, objects: &Objects, rows: &mut [Resource]) -> Option<String> {
     let (digest, goes_on) = if objects.approved.is_empty() {
-        (approval(observed).recorded().map(str::to_owned), true)
+        (approval(observed).recorded(), true)
     } else {
-        (Some(prune_digest(&objects.approved)), false)
+        (observed.approved_prune.as_deref(), false)
     };
     for row in &mut *rows {
         let key = key_of(row);
         let is_named = objects.approved.contains(&key) || goes_on && row.prune_approved;
         row.prune_approved = is_named && digest.is_some() && intent(observed, &key).is_none();
     }
-    digest.filter(|_| rows.iter().any(|row| row.prune_approved))
+    digest
+        .filter(|_| rows.iter().any(|row| row.prune_approved))
+        .map(str::to_owned)
 }
 
 fn approval(observed: &ReleaseObserved) -> Approval<'_> {

@@ -38,8 +38,10 @@ pub(super) fn rows(observed: &ReleaseObserved, objects: &Objects) -> Vec<Resourc
             let object = observed.objects.get(&key);
             match (objects.wanted.get(&key), objects.leftovers.get(&key)) {
                 (Some(sync), _) => wanted_row(observed, &key, sync, object),
-                (None, Some(Fate::Failed { message, .. })) => with_error(kept_row(observed, &key, object), message),
-                _ => kept_row(observed, &key, object),
+                (None, Some(Fate::Failed { message, .. })) => with_error(stale_row(observed, &key, object), message),
+                (None, Some(_)) => stale_row(observed, &key, object),
+                (None, None) if objects.held.contains(&key) => stale_row(observed, &key, object),
+                (None, None) => kept_row(observed, &key, object),
             }
         })
         .collect();
@@ -73,6 +75,19 @@ fn kept_row(observed: &ReleaseObserved, key: &ObjectKey, object: Option<&ObjectO
         status: Some(SyncStatus::NotSynced),
         ..Resource::default()
     })
+}
+
+/// The row of what is not wanted. Once that goes, nothing of it is applied: if the release wants it again, it makes it anew, whatever the drift policy.
+fn stale_row(observed: &ReleaseObserved, key: &ObjectKey, object: Option<&ObjectObserved>) -> Resource {
+    let row = kept_row(observed, key, object);
+    // A release that is to go itself wants nothing again.
+    if observed.deleting || !object.is_some_and(ObjectObserved::is_going) {
+        return row;
+    }
+    Resource {
+        digest: String::new(),
+        ..row
+    }
 }
 
 fn with_error(row: Resource, message: &str) -> Resource {

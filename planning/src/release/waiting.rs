@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::object::{SyncState, is_unreadable};
 use super::objects::{Objects, moved_from};
 use super::observed::{Assets, Provider, ReleaseObserved, Rendering};
-use super::prune::{Fate, prune_digest};
+use super::prune::Fate;
 use super::reach::unseen;
 use super::without_files::is_without_files;
 use crate::object_key::{GroupKind, ObjectKey};
@@ -105,10 +105,11 @@ pub(super) fn waiting(observed: &ReleaseObserved, objects: &Objects) -> Vec<Wait
         );
     } else {
         waiting.extend(waiting_for_inputs(observed));
-        if !objects.held.is_empty() && settled(objects) && !is_open(observed, objects) {
-            let digest = prune_digest(&objects.held);
+        if let Some(digest) = &objects.asked
+            && !is_open(observed, objects)
+        {
             waiting.insert(Waiting::PruneApproval {
-                digest,
+                digest: digest.clone(),
                 objects: objects.held.len(),
             });
         }
@@ -162,10 +163,6 @@ fn is_open(observed: &ReleaseObserved, objects: &Objects) -> bool {
     let is_unreadable = |key| observed.objects.get(key).is_some_and(is_unreadable);
     let mut leftovers = objects.leftovers.iter();
     leftovers.any(|(key, fate)| fate.is_open() && !is_unreadable(key))
-}
-
-fn settled(objects: &Objects) -> bool {
-    objects.wanted.values().all(|sync| sync.state.is_settled())
 }
 
 fn waiting_for_inputs(observed: &ReleaseObserved) -> Vec<Waiting> {

@@ -1,10 +1,12 @@
 //! Words of a stack for which the modelled world of the scenarios has no commands.
 
+use std::collections::BTreeMap;
+
 use crds::conditions::{Condition, ConditionStatus, ConditionType, MESSAGE_BYTES, Severity, find};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Listing, ProviderTemplate, StackObserved, StackPlan, StackWaiting, plan};
+use super::{Listing, ProviderTemplate, ReleaseView, StackObserved, StackPlan, StackWaiting, plan};
 use crate::next::Next;
 use crate::outage::Outage;
 use crate::unlisted::Unlisted;
@@ -416,4 +418,48 @@ fn an_approved_deletion_goes_on_after_an_interruption_and_allows_nothing_else() 
         view.deleting = true;
     }
     assert_eq!(plan(&observed, now()).status.approved_prune, None, "it is done");
+}
+
+#[test]
+fn an_approval_whose_last_release_is_gone_deletes_none_that_leaves_the_source_again() {
+    let mut observed = approved(deserted(1..=14));
+    assert_eq!(prune(&plan(&observed, now())).0.len(), 14);
+    let releases = std::mem::take(&mut observed.releases);
+    observed.status = plan(&observed, now()).status;
+    assert_eq!(observed.status.approved_prune, None, "it is done");
+    // The source had them again, and then one faulty list has not; the annotation is where somebody left it.
+    observed.releases = made_again(releases);
+    let again = plan(&observed, now());
+    assert!(
+        prune(&again).1.is_some(),
+        "nobody has approved that: {:?}",
+        again.waiting
+    );
+    assert_eq!(again.status.approved_prune, None);
+}
+
+#[test]
+fn an_approval_of_which_one_release_is_left_deletes_none_that_leaves_the_source_again() {
+    let mut observed = approved(deserted(1..=14));
+    // The deletion of one is refused, and the source has the others again: they are made anew.
+    let others = observed.releases.split_off(&format!("{TAG}v10"));
+    assert_eq!((observed.releases.len(), others.len()), (1, 13));
+    observed.status = plan(&observed, now()).status;
+    assert!(observed.status.approved_prune.is_some(), "it goes on");
+    observed.releases.extend(made_again(others));
+    let again = plan(&observed, now());
+    assert_eq!(prune(&again).0, Vec::<String>::new());
+    assert!(
+        prune(&again).1.is_some(),
+        "nobody has approved that: {:?}",
+        again.waiting
+    );
+}
+
+/// Other releases of the same names.
+fn made_again(mut releases: BTreeMap<String, ReleaseView>) -> BTreeMap<String, ReleaseView> {
+    for view in releases.values_mut() {
+        view.uid.push_str(" of another");
+    }
+    releases
 }

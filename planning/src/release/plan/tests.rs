@@ -8,7 +8,6 @@ use serde_json::json;
 
 use super::super::inventory::key_of;
 use super::super::observed::{Attempt, Belongs, Controlled, Failure, ObjectObserved, Read, Seen};
-use super::super::prune::prune_digest;
 use super::*;
 use crate::object_key::ObjectRef;
 use crate::unlisted::Unlisted;
@@ -353,6 +352,17 @@ fn with_leftovers(read: usize, failed: usize) -> ReleaseObserved {
     observed
 }
 
+/// What `approve-prune` has to say, by this plan for a release.
+fn asked(observed: &ReleaseObserved) -> Option<String> {
+    plan(observed, now())
+        .waiting
+        .into_iter()
+        .find_map(|waiting| match waiting {
+            Waiting::PruneApproval { digest, .. } => Some(digest),
+            _ => None,
+        })
+}
+
 fn deletions(plan: &ReleasePlan) -> usize {
     let actions = plan.steps.iter().flat_map(|step| &step.actions);
     actions
@@ -383,11 +393,7 @@ fn a_leftover_that_cannot_be_read_for_long_hides_no_approval_of_the_others() {
     }
     for waited in [0, 3600] {
         let later = now() + SignedDuration::from_secs(waited);
-        let readable = observed
-            .objects
-            .iter()
-            .filter(|(_, object)| object.memory.failure.is_none());
-        let digest = prune_digest(&readable.map(|(key, _)| key.clone()).collect());
+        let digest = asked(&with_leftovers(11, 0)).expect("a digest");
         let held = plan(&observed, later);
         assert_eq!(deletions(&held), 0);
         let conditions = format!("{:?}", held.status.conditions);
@@ -398,12 +404,78 @@ fn a_leftover_that_cannot_be_read_for_long_hides_no_approval_of_the_others() {
 #[test]
 fn approved_leftovers_go_though_the_look_at_another_fails() {
     let mut observed = with_leftovers(11, 0);
-    let keys = observed.objects.keys().cloned().collect();
-    observed.approved_prune = Some(prune_digest(&keys));
+    observed.approved_prune = asked(&observed);
     let recording = plan(&observed, now());
     let mut next = with_leftovers(10, 1);
     next.approved_prune = observed.approved_prune;
     assert_eq!(deletions(&plan(&next, now())), 0, "the status does not say it");
     next.status = recording.status;
     assert_eq!(deletions(&plan(&next, now())), 10);
+}
+
+#[test]
+fn an_approval_whose_last_object_is_gone_lets_nothing_go_that_leaves_the_release_again() {
+    let mut observed = with_leftovers(11, 0);
+    observed.approved_prune = asked(&observed);
+    observed.status = plan(&observed, now()).status;
+    assert_eq!(deletions(&plan(&observed, now())), 11);
+    for object in observed.objects.values_mut() {
+        object.seen = None;
+        object.memory.read = Some(Read::Absent);
+    }
+    let done = plan(&observed, now()).status;
+    assert_eq!((done.approved_prune.as_deref(), done.resources.len()), (None, 0));
+    // Months later the release wanted all of them again, and then not; the annotation is where somebody left it.
+    let mut again = with_leftovers(11, 0);
+    for object in again.objects.values_mut() {
+        if let Some(Read::Found { uid, .. }) = &mut object.memory.read {
+            uid.push_str(" of another");
+        }
+    }
+    again.approved_prune = observed.approved_prune;
+    again.status = done;
+    let again = plan(&again, now());
+    assert_eq!(deletions(&again), 0, "nobody has approved that");
+    assert!(matches!(
+        &again.waiting[..],
+        [.., Waiting::PruneApproval { objects: 11, .. }]
+    ));
+}
+
+#[test]
+fn a_leftover_that_changes_faster_than_it_is_read_hides_no_approval_of_the_others() {
+    let mut observed = with_leftovers(11, 1);
+    for object in observed.objects.values_mut() {
+        if let Some(failure) = &mut object.memory.failure {
+            failure.attempts = 3;
+            failure.tried = Attempt::Deletion;
+        }
+    }
+    for waited in [0, 3600] {
+        let later = now() + SignedDuration::from_secs(waited);
+        let digest = asked(&with_leftovers(11, 0)).expect("a digest");
+        let held = plan(&observed, later);
+        assert_eq!(deletions(&held), 0);
+        let conditions = format!("{:?}", held.status.conditions);
+        assert!(conditions.contains(&digest), "after {waited} s: {conditions}");
+    }
+}
+
+#[test]
+fn a_leftover_that_cannot_go_is_not_said_to_be_applied() {
+    let mut observed = with_leftovers(0, 1);
+    for object in observed.objects.values_mut() {
+        object.memory.failure.as_mut().expect("one").tried = Attempt::Deletion;
+    }
+    let plan = plan(&observed, now());
+    let reasons: Vec<_> = plan
+        .status
+        .conditions
+        .iter()
+        .map(|condition| (&condition.type_, &condition.reason))
+        .collect();
+    assert!(
+        !format!("{reasons:?}").contains("ObjectsApplyingOngoing"),
+        "{reasons:?}"
+    );
 }

@@ -35,6 +35,11 @@ impl World {
         let body = self.body(tag, key);
         let intent = body_digest(&body);
         self.check_application(tag, key, force);
+        if why == ApplyReason::Create {
+            let memory = self.memory(tag, key);
+            memory.verified = None;
+            memory.drifted = None;
+        }
         let full = marked(tag, &body);
         let outcome = self.write(Some(key), |api| {
             let applied = api.apply(key, &full, labels::FIELD_MANAGER, force)?;
@@ -161,6 +166,10 @@ impl World {
             at: now,
         });
         let memory = self.memory(tag, key);
+        if matches!(read, Read::Found { deleting: true, .. }) {
+            memory.verified = None;
+            memory.drifted = None;
+        }
         memory.read = Some(read);
         memory.health = live.as_ref().map(|live| health(live, now));
         Outcome::Done(())
