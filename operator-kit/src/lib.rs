@@ -29,6 +29,7 @@ pub mod shallow;
 pub mod status;
 pub mod takeover;
 pub mod telemetry;
+pub mod turns;
 pub mod watch_log;
 pub mod watching;
 
