@@ -12,6 +12,7 @@ pub mod delete;
 pub mod discovery;
 pub mod events;
 pub mod failure;
+pub mod finalizer;
 pub mod https;
 pub mod lease;
 #[cfg(feature = "mutants")]
