@@ -12,11 +12,10 @@ use futures::future::BoxFuture;
 use jiff::SignedDuration;
 use release::source::{Content, DirectorySource, RELEASES_DIRECTORY, RemoteFile, Resolved, SourceError, SourceFuture};
 use release::{Evidence, SUMS, SUMS_SIGNATURE};
+use sourcing::{ConnectError, Place};
 use tempfile::TempDir;
 use tokio::sync::RwLock;
 
-use super::super::connect::ConnectError;
-use super::super::place::Place;
 use super::memory::Questions;
 use super::*;
 use crate::sources::tests::{pack_as, root, tag};
