@@ -1,7 +1,6 @@
-//! Command line and environment: the only place of the operator that reads either.
+//! Command line and environment: beside the flags of sources, which all operators share, the only place of the operator that reads either.
 
 mod later;
-mod usual;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,10 +8,9 @@ use std::time::Duration;
 
 use clap::{ArgAction, Parser, ValueEnum};
 use operator_kit::telemetry::{Collector, check_level};
-use release::http::IpNet;
+use sourcing::{DownloadArgs, UsualArgs};
 
 use self::later::LaterArgs;
-use self::usual::UsualArgs;
 
 /// Turns releases of cluster stacks into usable ClusterClasses, and keeps them so.
 ///
@@ -44,29 +42,12 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) usual: UsualArgs,
 
-    /// Folder of the source directory: releases lie in DIR/cluster-stacks/TAG/.
-    #[arg(long, default_value = "/tmp/downloads", value_name = "DIR")]
-    pub(crate) release_dir: PathBuf,
-
     /// How often the folder is looked at even when the file system reports no change.
     #[arg(long, default_value = "60s", value_parser = duration, value_name = "DURATION")]
     pub(crate) rescan_interval: Duration,
 
-    /// Where releases that were downloaded are kept; put it on a volume, and a restart downloads nothing.
-    #[arg(long, default_value = "/tmp/stackwright", value_name = "DIR")]
-    pub(crate) cache_dir: PathBuf,
-
-    /// Most bytes of downloaded releases, such as 512Mi or 2Gi. What releases need stays, also above it.
-    #[arg(long, default_value = "2Gi", value_parser = bytes, value_name = "BYTES")]
-    pub(crate) cache_max_bytes: u64,
-
-    /// Allow sources without TLS.
-    #[arg(long)]
-    pub(crate) allow_plain_http: bool,
-
-    /// A network with sources that is not public, such as 10.0.0.0/8: private, of the cluster, loopback. May be given several times.
-    #[arg(long, value_delimiter = ',', value_name = "CIDR")]
-    pub(crate) allow_source_network: Vec<IpNet>,
+    #[command(flatten)]
+    pub(crate) download: DownloadArgs,
 
     /// A trust root of sigstore in JSON, for stacks that trust an identity and name no Secret with a trust root. Read anew every minute.
     #[arg(long, value_name = "FILE")]
@@ -159,7 +140,7 @@ pub(crate) struct Args {
 impl Args {
     /// What flags ask for together and cannot be had, in words for whoever set them.
     pub(crate) fn check(&self) -> Result<(), String> {
-        self.usual.source()?;
+        self.usual.source().map_err(|error| error.to_string())?;
         if self.shards > 1 && !self.leader_elect {
             return Err("--shards needs --leader-elect: replicas share shards by Leases".to_owned());
         }
@@ -169,17 +150,6 @@ impl Args {
 
 /// Where the Go operator has its certificate.
 pub(crate) const DEFAULT_WEBHOOK_CERT_DIR: &str = "/tmp/k8s-webhook-server/serving-certs";
-
-/// Where releases come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SourceKind {
-    /// A folder on this machine or volume.
-    Directory,
-    /// Releases of a repository on GitHub.
-    Github,
-    /// Artifacts of a repository in an OCI registry.
-    Oci,
-}
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -200,24 +170,6 @@ fn duration(text: &str) -> Result<Duration, String> {
         .parse()
         .map_err(|_| format!("{text:?} is not a duration; write it like 15s, 500ms or 1m30s"))?;
     Duration::try_from(friendly).map_err(|_| "a duration cannot be negative".to_owned())
-}
-
-/// `1048576`, `512Mi`, `2Gi`, as Kubernetes writes sizes.
-fn bytes(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "" => Some(1),
-        "Ki" => Some(1 << 10),
-        "Mi" => Some(1 << 20),
-        "Gi" => Some(1 << 30),
-        "Ti" => Some(1_u64 << 40),
-        _ => None,
-    };
-    let number: Option<u64> = digits.parse().ok();
-    number
-        .zip(unit)
-        .and_then(|(number, unit)| number.checked_mul(unit))
-        .ok_or_else(|| format!("{text:?} is not a size; write it like 512Mi or 2Gi"))
 }
 
 /// A namespace as the API server takes it, or nothing.
@@ -289,10 +241,12 @@ fn address(text: &str) -> Result<Address, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use clap::CommandFactory;
+    use sourcing::UsualSource;
 
     use super::*;
-    use crate::sources::UsualSource;
 
     #[test]
     fn the_definition_of_the_command_line_is_consistent() {
@@ -346,7 +300,7 @@ mod tests {
         assert_eq!(args.webhook_port, 9443);
         assert_eq!(DEFAULT_WEBHOOK_CERT_DIR, "/tmp/k8s-webhook-server/serving-certs");
         // Its folder of releases, and the Lease by which the two never work at once.
-        assert_eq!(args.release_dir, PathBuf::from("/tmp/downloads"));
+        assert_eq!(args.usual.release_dir(), Path::new("/tmp/downloads"));
         assert_eq!(
             (args.leader_elect, args.leader_elect_name.as_str()),
             (true, "clusterstack.x-k8s.io")
@@ -358,7 +312,7 @@ mod tests {
 
     #[test]
     fn the_reference_of_the_flags_is_the_generated_one() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/core-operator.md");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/core-operator.md");
         let help = Args::command().term_width(100).render_long_help().to_string();
         let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
         let text = format!(
@@ -417,12 +371,6 @@ mod tests {
         };
         assert!(message("--lease-duration=soon").contains("15s, 500ms or 1m30s"));
         assert!(message("--metrics-bind-address=eighty").contains(":8080 or 127.0.0.1:8080"));
-        for flag in [
-            "--cache-max-bytes=2GB",
-            "--cache-max-bytes=much",
-            "--cache-max-bytes=99999999999Ti",
-        ] {
-            assert!(message(flag).contains("512Mi or 2Gi"), "{flag}");
-        }
+        assert!(message("--cache-max-bytes=2GB").contains("512Mi or 2Gi"));
     }
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use crds::ClusterStackRelease;
 use futures::channel::mpsc::UnboundedSender;
 use kube::runtime::reflector::ObjectRef;
+use operator_kit::turns::Turns;
 use rendering::Lane;
 
 use crate::errands::{Errands, Teller};
-use crate::turns::Turns;
 
 /// How many slow charts are rendered at once: each has a thread, and may have a process.
 const AT_WORK: usize = 2;

@@ -28,7 +28,6 @@ mod stack;
 mod surroundings;
 mod tasks;
 mod triggers;
-mod turns;
 mod webhooks;
 
 use std::future::Future;

@@ -23,8 +23,8 @@ use operator_kit::record::{RecordLimits, Recorder};
 use operator_kit::telemetry::{Gate, Readiness};
 use operator_kit::watch_log::WatchLog;
 use operator_kit::watching::watching;
-use release::http::{Network, NetworkOptions};
 use serde::de::DeserializeOwned;
+use sourcing::Connector;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
@@ -41,7 +41,7 @@ use crate::looking::Looking;
 use crate::metrics::{Metrics, Outcome, Supply, Work};
 use crate::providers::Providers;
 use crate::release::{Claims, LiveMarks, Memories};
-use crate::sources::{Cache, CacheOptions, Connector, SourceOptions, Sources};
+use crate::sources::{Cache, CacheOptions, SourceOptions, Sources};
 use crate::stack::StackMemories;
 use crate::surroundings::look_around;
 use crate::tasks::{Task, Tasks};
@@ -245,20 +245,17 @@ fn assemble(
 }
 
 fn source_options(args: &Args, client: &Client, tasks: &Tasks) -> anyhow::Result<SourceOptions> {
-    let network = Network::new(NetworkOptions {
-        plain_http: args.allow_plain_http,
-        networks: args.allow_source_network.clone(),
-        ..NetworkOptions::default()
-    })
-    .context("failed to prepare for remote sources")?;
-    let usual = args.usual.source().map_err(anyhow::Error::msg)?;
+    let network = args
+        .download
+        .network()
+        .context("failed to prepare for remote sources")?;
+    let (usual, root) = (args.usual.source()?, args.usual.release_dir().to_owned());
     Ok(SourceOptions {
-        root: args.release_dir.clone(),
         rescan: args.rescan_interval,
-        connector: Arc::new(Connector::new(client.clone(), network, usual)),
+        connector: Arc::new(Connector::new(client.clone(), network, usual, root)),
         cache: Arc::new(Cache::new(CacheOptions {
-            directory: args.cache_dir.clone(),
-            max_bytes: args.cache_max_bytes,
+            directory: args.download.cache_dir.clone(),
+            max_bytes: args.download.cache_max_bytes,
         })),
         trusted_root: args.trusted_root_file.clone(),
         tasks: tasks.clone(),

@@ -166,7 +166,7 @@ fn introduce(args: &Args) {
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         source = args.usual.source().map(|usual| usual.to_string()).unwrap_or_default(),
-        releases = %args.release_dir.display(),
+        releases = %args.usual.release_dir().display(),
         namespace = or_all(&args.namespace),
         watch_filter = or_all(&args.watch_filter),
         leader_election = args.leader_elect,

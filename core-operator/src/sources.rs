@@ -2,17 +2,13 @@
 //!
 //! A directory is watched and read in place. Everything else is asked from time to time, and what it gives is kept in the store.
 
-mod connect;
 mod directory;
-mod file;
 mod followed;
 mod keys;
 mod needs;
 mod opened;
-mod place;
 mod remote;
 mod roots;
-mod secret;
 #[cfg(test)]
 mod tests;
 mod verdicts;
@@ -32,16 +28,15 @@ use release::Digest;
 use release::http::Statistics;
 use release::source::Notifications;
 use release::store::Usage;
+use sourcing::{Connector, Place, SourceKind};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub(crate) use self::connect::{Connector, UsualSource};
-use self::directory::{DirectoryFollower, described};
-pub(crate) use self::followed::{Followed, SourceKind};
+use self::directory::DirectoryFollower;
+pub(crate) use self::followed::Followed;
 use self::keys::KeyRing;
 pub(crate) use self::opened::Opened;
-pub(crate) use self::place::Place;
 pub(crate) use self::remote::{Cache, CacheOptions};
 use self::remote::{RemoteFollower, Wanted, Wish};
 use self::verdicts::Verdicts;
@@ -83,8 +78,6 @@ impl SourceChange {
 
 /// How sources are followed.
 pub(crate) struct SourceOptions {
-    /// The directory that all directory sources lie in or are.
-    pub(crate) root: PathBuf,
     /// How often a directory is looked at even when the file system reports no change.
     pub(crate) rescan: Duration,
     /// What makes sources of what stacks name.
@@ -195,11 +188,7 @@ impl Sources {
 
     /// What a source is and where, for people.
     pub(crate) fn described(&self, source: Option<&Source>) -> String {
-        match (source, self.place(source, "")) {
-            (_, Ok(Place::Directory(path))) => described(&path),
-            (None, _) => self.options.connector.usual().to_string(),
-            (Some(source), _) => source.to_string(),
-        }
+        self.options.connector.described(source)
     }
 
     /// The files of a release, if its policy admits them.
@@ -361,11 +350,8 @@ impl Sources {
     }
 
     fn place(&self, source: Option<&Source>, namespace: &str) -> Result<Place, String> {
-        match (source, self.options.connector.usual()) {
-            (Some(source), _) => Place::of(&self.options.root, source, namespace),
-            (None, UsualSource::Directory) => Ok(Place::Directory(self.options.root.clone())),
-            (None, UsualSource::Remote { .. }) => Ok(Place::Usual),
-        }
+        let place = self.options.connector.place(source, namespace);
+        place.map_err(|error| error.to_string())
     }
 }
 

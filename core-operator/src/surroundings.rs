@@ -13,8 +13,8 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Looks once.
 pub(crate) async fn look_around(args: Args, client: Client) {
-    if is_missing(&args.release_dir).await {
-        let directory = args.release_dir.display();
+    if is_missing(args.usual.release_dir()).await {
+        let directory = args.usual.release_dir().display();
         tracing::warn!(%directory, "the release directory does not exist; nothing can be installed before it does");
     }
     if args.namespace.is_empty() {

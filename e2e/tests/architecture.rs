@@ -116,15 +116,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "core-operator",
-        rooms: &[
-            "crds",
-            "planning",
-            "rendering",
-            "storage",
-            "release",
-            "operator-kit",
-            "sourcing",
-        ],
+        rooms: &["crds", "planning", "rendering", "release", "operator-kit", "sourcing"],
         without: &[],
         pure: false,
     },

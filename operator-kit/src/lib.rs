@@ -12,6 +12,7 @@ pub mod delete;
 pub mod discovery;
 pub mod events;
 pub mod failure;
+pub mod finalizer;
 pub mod https;
 pub mod lease;
 #[cfg(feature = "mutants")]
@@ -29,6 +30,7 @@ pub mod shallow;
 pub mod status;
 pub mod takeover;
 pub mod telemetry;
+pub mod turns;
 pub mod watch_log;
 pub mod watching;
 

@@ -10,10 +10,11 @@ use prometheus_client::registry::Registry;
 use release::http::Statistics;
 use release::store::{Download, Usage};
 use rendering::Renderings;
+use sourcing::SourceKind;
 
 use super::page::{Page, Series, number, single};
 use crate::context::Context;
-use crate::sources::{Followed, SourceKind};
+use crate::sources::Followed;
 
 /// Tells nothing as long as this process does not work, as a standby does not.
 #[derive(Clone, Default)]

@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 
 use crds::conditions::{ConditionType, is_true, lint};
 use crds::{ClusterStackRelease, labels};
-use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use operator_kit::failure::{chain, words_of};
+use operator_kit::finalizer::{FinalizerError, Marking, mark, remove};
 use operator_kit::object::GroupKind;
 use operator_kit::status::{StatusWrite, replace_status};
 use planning::release::{ReleaseAction, Step};
-use serde_json::{Value, json};
 
 use super::execute::{Failed, Pass};
 use super::refusal::MARK_NOT_KEPT;
@@ -39,52 +38,31 @@ impl Pass<'_> {
         release: &ClusterStackRelease,
         kinds: &BTreeSet<GroupKind>,
     ) -> Result<ClusterStackRelease, Failed> {
-        let mut finalizers = release.finalizers().to_vec();
-        if !finalizers
-            .iter()
-            .any(|finalizer| finalizer == labels::RELEASE_FINALIZER)
-        {
-            finalizers.push(labels::RELEASE_FINALIZER.to_owned());
-        }
         let kinds = labels::format_group_kinds(kinds.iter().map(|kind| (kind.group.as_str(), kind.kind.as_str())));
-        let patch = json!({"metadata": {
-            "resourceVersion": release.resource_version(),
-            "finalizers": finalizers,
-            "annotations": {labels::CONTAINS_GROUP_KINDS: kinds},
-        }});
-        let marked = self.patch(release, &patch).await?;
-        let is_kept = finalizers
-            .iter()
-            .all(|finalizer| marked.finalizers().contains(finalizer))
-            && marked.annotations().get(labels::CONTAINS_GROUP_KINDS) == Some(&kinds);
-        if is_kept {
-            return Ok(marked);
+        let noted = [(labels::CONTAINS_GROUP_KINDS, kinds.as_str())];
+        let api = api(self.context, release);
+        let marked = mark(&api, release, labels::RELEASE_FINALIZER, &noted, labels::FIELD_MANAGER).await;
+        match marked.map_err(unwritten)? {
+            Marking::Kept(marked) => Ok(*marked),
+            Marking::Changed(marked) => {
+                self.context.releases.note(*marked);
+                Err(Failed(MARK_NOT_KEPT.to_owned()))
+            }
         }
-        self.context.releases.note(marked);
-        Err(Failed(MARK_NOT_KEPT.to_owned()))
     }
 
     /// Lets it go.
     pub(super) async fn remove_finalizer(&self, release: &ClusterStackRelease) -> Result<ClusterStackRelease, Failed> {
-        let finalizers: Vec<&String> = release
-            .finalizers()
-            .iter()
-            .filter(|finalizer| *finalizer != labels::RELEASE_FINALIZER)
-            .collect();
-        let patch = json!({"metadata": {"resourceVersion": release.resource_version(), "finalizers": finalizers}});
-        self.patch(release, &patch).await
-    }
-
-    async fn patch(&self, release: &ClusterStackRelease, patch: &Value) -> Result<ClusterStackRelease, Failed> {
-        let params = PatchParams {
-            field_manager: Some(labels::FIELD_MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
         let api = api(self.context, release);
-        api.patch(&release.name_any(), &params, &Patch::Merge(patch))
-            .await
-            .map_err(|error| Failed(words_of(&error)))
+        let left = remove(&api, release, labels::RELEASE_FINALIZER, labels::FIELD_MANAGER).await;
+        left.map_err(unwritten)
     }
+}
+
+/// What the API server says to it.
+fn unwritten(error: FinalizerError) -> Failed {
+    let FinalizerError::Patch { source, .. } = error;
+    Failed(words_of(&source))
 }
 
 /// Whether a step is about the release itself: what follows rests on it.

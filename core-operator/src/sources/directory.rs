@@ -8,12 +8,12 @@ use std::time::Duration;
 use crds::names::ReleaseTag;
 use operator_kit::failure::chain;
 use planning::stack::Listing;
-use release::source::{Change, DirectorySource, DirectoryWatch, Notifications, RELEASES_DIRECTORY, ReleaseSource};
+use release::source::{Change, DirectorySource, DirectoryWatch, Notifications, ReleaseSource};
 use release::{Digest, ErrorClass};
+use sourcing::{Place, described_directory};
 use tokio::sync::mpsc;
 
 use super::opened::{Found, Opened, Signatures};
-use super::place::Place;
 use super::{SourceChange, Wanted, is_without, known, lock};
 use crate::errands::Errands;
 
@@ -42,11 +42,6 @@ struct Memory {
 enum Known {
     Opened(Opened<Found>),
     Forgotten { generation: u64 },
-}
-
-/// Which directory holds the releases of a source, for people.
-pub(super) fn described(root: &Path) -> String {
-    format!("directory {}", root.join(RELEASES_DIRECTORY).display())
 }
 
 impl DirectoryFollower {
@@ -96,7 +91,10 @@ impl DirectoryFollower {
         // What was read of an earlier generation is no answer.
         let opened = self.readings.ask(tag, &generation.to_string(), patience, reading).await;
         opened.unwrap_or_else(|| Opened::Missing {
-            message: format!("{} is slow to answer, and is waited for", described(&self.path)),
+            message: format!(
+                "{} is slow to answer, and is waited for",
+                described_directory(&self.path)
+            ),
             outage: None,
         })
     }
@@ -144,7 +142,7 @@ impl DirectoryFollower {
                     signatures,
                 };
                 let opened = Opened::Ready {
-                    source: Some(described(&self.path)),
+                    source: Some(described_directory(&self.path)),
                     moved_to: None,
                     files,
                 };

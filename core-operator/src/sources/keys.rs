@@ -16,14 +16,13 @@ use kube::Client;
 use operator_kit::failure::chain;
 use release::bundle::{Keyless, MAX_ROOT_BYTES, TrustRoot, TrustRootError};
 use release::{ErrorClass, Keys, KeysError, Trust, Unverified};
+use sourcing::{FileError, NamedFile, NamedSecret, SecretError};
 use thiserror::Error;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{self, Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::file::{FileError, NamedFile};
 use super::roots::Roots;
-use super::secret::{Read, SecretError};
 use super::{SourceChange, is_recent, lock};
 use crate::tasks::{Task, Tasks};
 
@@ -293,7 +292,7 @@ impl KeyRing {
         reference: &SecretReference,
         usual: &str,
     ) -> Result<(String, Vec<u8>), SecretError> {
-        let read = Read::new(&self.client, field, reference, &place.namespace).await?;
+        let read = NamedSecret::read(&self.client, field, reference, &place.namespace).await?;
         let key = reference.key.as_deref().unwrap_or(usual);
         let value = read.value(key).ok_or_else(|| read.missing(&format!("key {key:?}")))?;
         Ok((key.to_owned(), value.to_vec()))

@@ -8,8 +8,9 @@ use crds::ClusterStackRelease;
 use kube::ResourceExt;
 use release::Digest;
 use release::store::Needs;
+use sourcing::Place;
 
-use super::{Follower, Place, Sources, lock, pinned, verification};
+use super::{Follower, Sources, lock, pinned, verification};
 
 impl Sources {
     /// Keeps in the store what any of these releases needs, whoever looks after it: processes may share a folder, and shards change hands.

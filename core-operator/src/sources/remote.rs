@@ -24,6 +24,7 @@ use planning::stack::Listing;
 use release::source::{ListedRelease, Listing as Listed, ReleaseSource};
 use release::store::Origin;
 use release::{Digest, ErrorClass, Release};
+use sourcing::{Connect, Connection};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
@@ -33,7 +34,6 @@ pub(crate) use self::cache::{Cache, CacheOptions};
 pub(super) use self::memory::Wanted;
 use self::memory::{Memory, Obstacle};
 use self::trouble::Trouble;
-use super::connect::{Connect, Connection};
 use super::opened::{Found, Opened, Signatures};
 use super::{SourceChange, is_recent, is_without, known, lock};
 use crate::tasks::{Task, Tasks};
@@ -424,11 +424,7 @@ impl RemoteFollower {
             None => self.connect_to(&mut connected, self.connect.connect().await?),
         };
         drop(connected);
-        Ok(Origin {
-            id: self.connect.id(),
-            name: self.connect.described(),
-            source,
-        })
+        Ok(self.connect.origin(source))
     }
 
     /// Has the next poll read the Secrets again. Whatever failed: a list may be open to everybody and a release in it not, and who may not see

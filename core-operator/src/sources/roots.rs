@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
+use operator_kit::turns::Turns;
 use release::Digest;
 use release::bundle::{TrustRoot, TrustRootError};
 use tokio::task;
 
 use super::lock;
-use crate::turns::Turns;
 
 /// The trust roots of the process.
 pub(super) struct Roots {

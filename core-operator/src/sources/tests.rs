@@ -1,21 +1,17 @@
 //! Sources as stacks name them.
 
+use std::fs;
 use std::path::Path;
-use std::pin::pin;
-use std::{fs, io};
 
-use futures::FutureExt;
-use futures::future::join_all;
 use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
-use operator_kit::failure::chain;
-use release::http::{Lookup, LookupFuture, Network, NetworkOptions, Rate};
+use release::http::{Network, NetworkOptions};
 use release::pack::{self, Versioning};
-use serde_json::{Value, json};
-use tempfile::TempDir;
-
 use release::source::RELEASES_DIRECTORY;
+use serde_json::{Value, json};
+use sourcing::UsualSource;
+use tempfile::TempDir;
 
 use super::*;
 
@@ -66,9 +62,8 @@ fn sources_with(root: &Path, client: Client) -> (Sources, mpsc::UnboundedReceive
     operator_kit::client::install_crypto();
     let network = Network::new(NetworkOptions::default()).unwrap();
     let options = SourceOptions {
-        root: root.to_owned(),
         rescan: Duration::from_hours(1),
-        connector: Arc::new(Connector::new(client, network, UsualSource::Directory)),
+        connector: Arc::new(Connector::new(client, network, UsualSource::Directory, root.to_owned())),
         cache: Arc::new(Cache::new(CacheOptions {
             directory: root.join("cache"),
             max_bytes: 1 << 30,
@@ -218,86 +213,4 @@ async fn secret_of_a_service_account_is_given_to_no_source() {
         panic!("{:?}", sources.listing_for(&stack));
     };
     assert!(message.contains("kubernetes.io/service-account-token"), "{message}");
-}
-
-#[tokio::test]
-async fn what_came_from_one_source_is_not_taken_for_what_another_of_its_name_has() {
-    let root = TempDir::new().unwrap();
-    let (sources, _changes) = sources(root.path());
-    let id = |namespace: &str, source: Value| {
-        let source: Source = serde_json::from_value(source).unwrap();
-        let place = sources.place(Some(&source), namespace).unwrap();
-        sources.options.connector.connection(&place).id()
-    };
-    let github = |more: Value| {
-        let mut source = json!({ "owner": "kaas", "repository": "stacks" });
-        source
-            .as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
-        json!({ "github": source })
-    };
-    let reference = json!({ "name": "token" });
-    let ids = [
-        id("one", github(json!({}))),
-        id("one", github(json!({ "apiUrl": "https://github.example.com/api/v3" }))),
-        id("one", github(json!({ "tokenSecretRef": reference }))),
-        id("two", github(json!({ "tokenSecretRef": reference }))),
-    ];
-    assert_eq!(HashSet::from(ids).len(), ids.len());
-    assert_eq!(id("two", github(json!({}))), ids[0]);
-}
-
-#[tokio::test]
-async fn a_source_is_named_by_what_it_is() {
-    let (sources, _changes) = sources(Path::new("/releases"));
-    let described = |json| {
-        let source: Source = serde_json::from_value(json).unwrap();
-        sources.described(Some(&source))
-    };
-    assert_eq!(sources.described(None), "directory /releases/cluster-stacks");
-    let below = json!({"directory": {"path": "teams/harbor"}});
-    assert_eq!(described(below), "directory /releases/teams/harbor/cluster-stacks");
-    let elsewhere = json!({"github": {"owner": "them", "repository": "stacks"}});
-    assert_eq!(described(elsewhere), "repository them/stacks");
-}
-
-/// Knows no name.
-#[derive(Debug)]
-struct Nowhere;
-
-impl Lookup for Nowhere {
-    fn lookup<'a>(&'a self, _: &'a str) -> LookupFuture<'a> {
-        Box::pin(std::future::ready(Err(io::Error::other("nowhere"))))
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn sources_of_one_namespace_leave_room_before_a_host_for_those_of_another() {
-    operator_kit::client::install_crypto();
-    let rate = Rate {
-        burst: 1,
-        interval: Duration::from_secs(1),
-    };
-    let network = Network::new(NetworkOptions {
-        rate,
-        lookup: Arc::new(Nowhere),
-        ..NetworkOptions::default()
-    });
-    let connector = Arc::new(Connector::new(nothing(), network.unwrap(), UsualSource::Directory));
-    let source = async |namespace: &str| {
-        let place = Place::Remote {
-            source: serde_json::from_value(json!({ "http": { "url": "https://stacks.example.com" } })).unwrap(),
-            namespace: namespace.to_owned(),
-        };
-        connector.connection(&place).connect().await.unwrap().source
-    };
-    let (greedy, other) = (source("greedy").await, source("other").await);
-    let mut crowd = pin!(join_all((0..20).map(|_| greedy.list())));
-    assert!(crowd.as_mut().now_or_never().is_none(), "they wait");
-    let asked = other.list().await.map_err(|error| chain(&error));
-    assert!(
-        asked.as_ref().is_err_and(|error| error.contains("nowhere")),
-        "{asked:?}"
-    );
 }

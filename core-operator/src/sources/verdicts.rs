@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use crds::names::ReleaseTag;
 use jiff::Timestamp;
+use operator_kit::turns::Turns;
 use release::{Digest, Evidence, Release, Trust, Unverified, Verdict, verify};
 use tokio::sync::mpsc;
 use tokio::task;
 use tokio::time::{self, Instant};
 
 use super::{SourceChange, lock};
-use crate::turns::Turns;
 
 /// How many are remembered; an operator of a thousand releases has room for each under four policies.
 const MOST: usize = 4096;

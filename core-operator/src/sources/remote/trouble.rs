@@ -8,8 +8,7 @@ use planning::stack::Listing;
 use release::ErrorClass;
 use release::source::{ReleaseSource, SourceError};
 use release::store::StoreError;
-
-use super::super::connect::ConnectError;
+use sourcing::ConnectError;
 
 /// Why something was not had from a source.
 pub(super) struct Trouble {

@@ -14,6 +14,7 @@ use release::source::RELEASES_DIRECTORY;
 use release::store::Needs;
 use release::{Digest, Evidence, Release};
 use serde_json::json;
+use sourcing::Place;
 use tempfile::TempDir;
 use tokio::{task, time};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +22,6 @@ use tokio_util::sync::CancellationToken;
 use super::super::UNWISHED;
 use super::{DOWNLOADED, Faraway, Process, digest, evidence_folder, neighbour, sign};
 use crate::sources::opened::{Found, Opened, Signatures};
-use crate::sources::place::Place;
 use crate::sources::tests::{pack_as, root, sources, tag};
 use crate::sources::{Follower, Following, Sources, lock};
 

@@ -1,27 +1,84 @@
-//! The source of stacks that name none, as the Go operator was told it: by a flag and its environment.
+//! The source of objects that name none, as the Go operators were told it: by flags and their environment, which nothing else of this room reads.
 
 #![expect(
     clippy::doc_markdown,
     reason = "comments of fields are the text of --help, which has no markdown"
 )]
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use clap::ValueEnum;
 use clap::builder::{StringValueParser, TypedValueParser};
 use crds::source::{GithubSource, OciSource, Source};
 use release::http::{Credentials, ExposeSecret, SecretString};
+use thiserror::Error;
 
-use super::SourceKind;
-use crate::sources::UsualSource;
+/// The source that is used where an object names none.
+#[derive(Clone, Debug)]
+pub enum UsualSource {
+    /// The directory that all directory sources lie in.
+    Directory,
+    /// A remote one, with what the environment of the operator gives for it.
+    Remote {
+        /// Which.
+        source: Box<Source>,
+        /// A token, or name and password.
+        credentials: Option<Credentials>,
+        /// A file with certificates of authorities to trust besides the usual ones, in PEM.
+        certificates: Option<PathBuf>,
+    },
+}
 
-/// What names the usual source. Tokens come from the environment: everybody can read the arguments of a process.
+/// In words for people: what it is, and where. Nothing of the credentials.
+impl fmt::Display for UsualSource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directory => formatter.write_str("the directory of the operator"),
+            Self::Remote { source, .. } => source.fmt(formatter),
+        }
+    }
+}
+
+/// What flags and variables lack, or have too much of, in words for whoever set them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum UsualError {
+    /// Another kind of server than GitHub.
+    #[error("only github is supported as GIT_PROVIDER")]
+    ChooseProvider,
+    /// Which repository on GitHub is not said.
+    #[error("the source github needs {name}; set the variable or the flag of that name")]
+    NameRepository {
+        /// The variable that is missing.
+        name: &'static str,
+    },
+    /// Which repository of a registry is not said.
+    #[error("the source oci needs OCI_REPOSITORY, such as registry.example.com/kaas/cluster-stacks")]
+    NameArtifacts,
+    /// A name without password, or the other way round.
+    #[error("OCI_USERNAME and OCI_PASSWORD belong together; set both, or neither")]
+    PairCredentials,
+}
+
+/// Where releases come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum UsualKind {
+    /// A folder on this machine or volume.
+    Directory,
+    /// Releases of a repository on GitHub.
+    Github,
+    /// Artifacts of a repository in an OCI registry.
+    Oci,
+}
+
+/// What names the usual source, and the folder of all directories. Tokens come from the environment: everybody can read the arguments of a process.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct UsualArgs {
+pub struct UsualArgs {
     /// Where releases come from when a ClusterStack does not say so itself; github when GIT_ORG_NAME is set, else directory.
     #[arg(long, value_enum, value_name = "KIND")]
-    source: Option<SourceKind>,
+    source: Option<UsualKind>,
 
     /// The same as --source directory: releases lie in --release-dir already.
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, default_value_t = false, default_missing_value = "true", value_name = "BOOL")]
@@ -67,38 +124,47 @@ pub(crate) struct UsualArgs {
 
     #[arg(long, env = "OCI_ACCESS_TOKEN", hide = true, hide_env_values = true, value_parser = StringValueParser::new().map(SecretString::from))]
     oci_access_token: Option<SecretString>,
+
+    /// Folder of the source directory: releases lie in DIR/cluster-stacks/TAG/.
+    #[arg(long, default_value = "/tmp/downloads", value_name = "DIR")]
+    release_dir: PathBuf,
 }
 
 impl UsualArgs {
+    /// The folder that all directory sources lie in or are.
+    pub fn release_dir(&self) -> &Path {
+        &self.release_dir
+    }
+
     /// The source; the error names what is missing.
-    pub(crate) fn source(&self) -> Result<UsualSource, String> {
+    pub fn source(&self) -> Result<UsualSource, UsualError> {
         match self.kind() {
-            SourceKind::Directory => Ok(UsualSource::Directory),
-            SourceKind::Github => self.github(),
-            SourceKind::Oci => self.oci(),
+            UsualKind::Directory => Ok(UsualSource::Directory),
+            UsualKind::Github => self.github(),
+            UsualKind::Oci => self.oci(),
         }
     }
 
-    fn kind(&self) -> SourceKind {
+    fn kind(&self) -> UsualKind {
         match self.source {
-            _ if self.local => SourceKind::Directory,
+            _ if self.local => UsualKind::Directory,
             Some(kind) => kind,
-            None if given(self.git_org_name.as_ref()).is_some() => SourceKind::Github,
-            None => SourceKind::Directory,
+            None if given(self.git_org_name.as_ref()).is_some() => UsualKind::Github,
+            None => UsualKind::Directory,
         }
     }
 
-    fn github(&self) -> Result<UsualSource, String> {
+    fn github(&self) -> Result<UsualSource, UsualError> {
         if given(self.git_provider.as_ref()).is_some_and(|provider| provider != "github") {
-            return Err("only github is supported as GIT_PROVIDER".to_owned());
+            return Err(UsualError::ChooseProvider);
         }
-        let missing = |name| format!("the source github needs {name}; set the variable or the flag of that name");
+        let missing = |name| UsualError::NameRepository { name };
         let source = Source::Github(GithubSource {
             owner: given(self.git_org_name.as_ref())
-                .ok_or_else(|| missing("GIT_ORG_NAME"))?
+                .ok_or(missing("GIT_ORG_NAME"))?
                 .to_owned(),
             repository: given(self.git_repository_name.as_ref())
-                .ok_or_else(|| missing("GIT_REPOSITORY_NAME"))?
+                .ok_or(missing("GIT_REPOSITORY_NAME"))?
                 .to_owned(),
             api_url: given(self.git_api_url.as_ref()).map(str::to_owned),
             token_secret_ref: None,
@@ -111,9 +177,8 @@ impl UsualArgs {
         })
     }
 
-    fn oci(&self) -> Result<UsualSource, String> {
-        let repository = given(self.oci_repository.as_ref())
-            .ok_or("the source oci needs OCI_REPOSITORY, such as registry.example.com/kaas/cluster-stacks")?;
+    fn oci(&self) -> Result<UsualSource, UsualError> {
+        let repository = given(self.oci_repository.as_ref()).ok_or(UsualError::NameArtifacts)?;
         let repository = match given(self.oci_registry.as_ref()) {
             Some(registry) if !repository.starts_with(&format!("{registry}/")) => format!("{registry}/{repository}"),
             _ => repository.to_owned(),
@@ -136,7 +201,7 @@ impl UsualArgs {
     }
 
     /// The Go operator encodes the token before it sends it, and who wrote the variable counted on that.
-    fn oci_credentials(&self) -> Result<Option<Credentials>, String> {
+    fn oci_credentials(&self) -> Result<Option<Credentials>, UsualError> {
         if let Some(token) = known(self.oci_access_token.as_ref()) {
             let encoded = BASE64_STANDARD.encode(token.expose_secret());
             return Ok(Some(Credentials::Bearer(encoded.into())));
@@ -147,7 +212,7 @@ impl UsualArgs {
                 password,
             })),
             (None, None) => Ok(None),
-            _ => Err("OCI_USERNAME and OCI_PASSWORD belong together; set both, or neither".to_owned()),
+            _ => Err(UsualError::PairCredentials),
         }
     }
 }
@@ -173,8 +238,8 @@ mod tests {
         usual: UsualArgs,
     }
 
-    fn usual(flags: &[&str]) -> Result<UsualSource, String> {
-        let flags = ["core-operator"].iter().chain(flags);
+    fn usual(flags: &[&str]) -> Result<UsualSource, UsualError> {
+        let flags = ["operator"].iter().chain(flags);
         Command::try_parse_from(flags).unwrap().usual.source()
     }
 
@@ -260,7 +325,7 @@ mod tests {
             ),
         ] {
             let error = usual(flags).map(|usual| usual.to_string()).expect_err(words);
-            assert!(error.contains(words), "{error}");
+            assert!(error.to_string().contains(words), "{error}");
         }
     }
 
@@ -282,7 +347,7 @@ mod tests {
         ];
         let usual = usual(&flags).unwrap();
         assert!(!format!("{usual:?}").contains("hunter2"), "{usual:?}");
-        let flags = ["core-operator", "--oci-password=hunter2", "--oci-access-token=hunter2"];
+        let flags = ["operator", "--oci-password=hunter2", "--oci-access-token=hunter2"];
         let command = Command::try_parse_from(flags).unwrap();
         assert!(!format!("{:?}", command.usual).contains("hunter2"));
     }

@@ -1,5 +1,5 @@
 //! Turns at work that only a few may do at once. Whoever wants much of it stands in a line of his own, and only the first of each line waits among
-//! others: so the lines take turns, however long one of them is.
+//! others: so the lines take turns, however long one of them is. What the work is, and who stands in which line, is decided by whoever asks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,46 +7,52 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 /// The turns at one sort of work.
-pub(crate) struct Turns {
+pub struct Turns {
     work: Semaphore,
     lines: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
 /// The first of a line. The next one is it when this one has its turn, or has gone.
 #[must_use]
-pub(crate) struct First<'a> {
+pub struct First<'a> {
     work: &'a Semaphore,
     _place: Option<OwnedSemaphorePermit>,
 }
 
 /// A turn, for as long as it is kept.
 #[must_use]
-pub(crate) struct Turn<'a> {
+pub struct Turn<'a> {
     _permit: Option<SemaphorePermit<'a>>,
 }
 
 impl Turns {
     /// So many at once.
-    pub(crate) fn new(at_once: usize) -> Self {
+    pub fn new(at_once: usize) -> Self {
         Self {
             work: Semaphore::new(at_once),
             lines: Mutex::default(),
         }
     }
 
-    /// Waits for a turn.
-    pub(crate) async fn take(&self, line: &str) -> Turn<'_> {
+    /// Waits for a turn: in this line (such as a namespace) behind those who stand in it, and then among the first of all lines. Whoever drops the
+    /// future has left the line.
+    pub async fn take(&self, line: &str) -> Turn<'_> {
         self.first(line).await.take().await
     }
 
     /// Waits to be the first of a line.
-    pub(crate) async fn first(&self, line: &str) -> First<'_> {
+    pub async fn first(&self, line: &str) -> First<'_> {
         let line = self.line(line);
         First {
             work: &self.work,
             // Never closed.
             _place: line.acquire_owned().await.ok(),
         }
+    }
+
+    /// How many could be taken at once now.
+    pub fn free(&self) -> usize {
+        self.work.available_permits()
     }
 
     /// A line; those in which nobody stands are forgotten.
@@ -60,18 +66,10 @@ impl Turns {
 
 impl<'a> First<'a> {
     /// Waits for a turn among the first of other lines, behind those who wait already.
-    pub(crate) async fn take(self) -> Turn<'a> {
+    pub async fn take(self) -> Turn<'a> {
         Turn {
             _permit: self.work.acquire().await.ok(),
         }
-    }
-}
-
-#[cfg(test)]
-impl Turns {
-    /// How many could be taken at once now.
-    pub(crate) fn free(&self) -> usize {
-        self.work.available_permits()
     }
 }
 

@@ -1,4 +1,4 @@
-//! One Secret that a stack names: read when it is needed, never kept in a cache, never shown.
+//! One Secret that an object names: read when it is needed, never kept in a cache, never shown.
 
 use crds::source::SecretReference;
 use k8s_openapi::ByteString;
@@ -10,7 +10,7 @@ use thiserror::Error;
 
 /// Why a Secret does not give what is wanted of it.
 #[derive(Debug, Error)]
-pub(crate) enum SecretError {
+pub enum SecretError {
     /// The API server refused or did not answer.
     #[error("failed to read the Secret {namespace}/{name}, which {field} names")]
     Read {
@@ -88,7 +88,7 @@ pub(crate) enum SecretError {
 
 impl SecretError {
     /// What can end the problem.
-    pub(in crate::sources) fn class(&self) -> ErrorClass {
+    pub fn class(&self) -> ErrorClass {
         match self {
             Self::Read { source, .. } => match class_of(source) {
                 Class::Terminal => ErrorClass::Waiting,
@@ -103,16 +103,16 @@ impl SecretError {
     }
 }
 
-/// One Secret.
-pub(super) struct Read<'reference> {
-    pub(super) reference: &'reference SecretReference,
+/// One Secret as it was read.
+pub struct NamedSecret<'reference> {
+    pub(crate) reference: &'reference SecretReference,
     namespace: &'reference str,
     secret: Secret,
 }
 
-impl<'reference> Read<'reference> {
-    /// Reads the Secret that a field names. Only one without a type: others are for others.
-    pub(super) async fn new(
+impl<'reference> NamedSecret<'reference> {
+    /// Reads the Secret of this namespace that a field (such as `spec.source`) names. Only one without a type: others are for others.
+    pub async fn read(
         client: &Client,
         field: &'static str,
         reference: &'reference SecretReference,
@@ -163,7 +163,7 @@ impl<'reference> Read<'reference> {
     }
 
     /// The text of a key, if it has that.
-    pub(super) fn text(&self, key: &str) -> Result<Option<String>, SecretError> {
+    pub fn text(&self, key: &str) -> Result<Option<String>, SecretError> {
         let text = self.value(key).map(|value| String::from_utf8(value.to_vec()));
         text.transpose().map_err(|_| SecretError::NoText {
             namespace: self.namespace.to_owned(),
@@ -173,18 +173,18 @@ impl<'reference> Read<'reference> {
     }
 
     /// The bytes of a key, if it has that.
-    pub(super) fn value(&self, key: &str) -> Option<&[u8]> {
+    pub fn value(&self, key: &str) -> Option<&[u8]> {
         let ByteString(value) = self.secret.data.as_ref()?.get(key)?;
         Some(value)
     }
 
     /// All that is in it, to notice that it has changed.
-    pub(super) fn everything(&self) -> Vec<u8> {
+    pub(crate) fn everything(&self) -> Vec<u8> {
         serde_json::to_vec(&self.secret.data).unwrap_or_default()
     }
 
-    /// That it does not have what was wanted.
-    pub(super) fn missing(&self, wanted: &str) -> SecretError {
+    /// That it does not have what was wanted, such as `key "token"`.
+    pub fn missing(&self, wanted: &str) -> SecretError {
         SecretError::MissingKey {
             namespace: self.namespace.to_owned(),
             name: self.reference.name.clone(),

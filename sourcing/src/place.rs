@@ -1,17 +1,27 @@
-//! Which sources are the same one: stacks that name one place have it asked once.
+//! Which sources are the same one: objects that name one place have it asked once. Touches no disk and no network.
 
 use std::path::{Component, Path, PathBuf};
 
 use crds::source::{SecretReference, Source};
+use release::source::RELEASES_DIRECTORY;
+use thiserror::Error;
 
-use super::SourceKind;
+use crate::SourceKind;
+
+/// Why something that is named is no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum PlaceError {
+    /// The directory is not below the root of directories.
+    #[error("spec.source.directory.path must be a relative path without ..")]
+    LeaveRoot,
+}
 
 /// A source as it is told apart from others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
-    /// A directory of this machine.
+pub enum Place {
+    /// A directory of this machine, which has that of all releases in it.
     Directory(PathBuf),
-    /// What a stack names.
+    /// What an object names.
     Remote {
         /// As it is named.
         source: Source,
@@ -24,7 +34,7 @@ pub(crate) enum Place {
 
 impl Place {
     /// Whose Secrets it is asked with; empty where with nobody's.
-    pub(super) fn namespace(&self) -> &str {
+    pub fn namespace(&self) -> &str {
         match self {
             Self::Remote { namespace, .. } => namespace,
             Self::Directory(_) | Self::Usual => "",
@@ -32,7 +42,7 @@ impl Place {
     }
 
     /// What is asked, where this says so.
-    pub(super) fn kind(&self) -> Option<SourceKind> {
+    pub fn kind(&self) -> Option<SourceKind> {
         match self {
             Self::Directory(_) => Some(SourceKind::Directory),
             Self::Remote { source, .. } => Some(SourceKind::of(source)),
@@ -40,8 +50,8 @@ impl Place {
         }
     }
 
-    /// The place that a stack or release of a namespace names; the error is for people.
-    pub(super) fn of(root: &Path, source: &Source, namespace: &str) -> Result<Self, String> {
+    /// The place that an object of a namespace names; directories lie below `root`.
+    pub(crate) fn of(root: &Path, source: &Source, namespace: &str) -> Result<Self, PlaceError> {
         if let Source::Directory(directory) = source {
             return below(root, Path::new(&directory.path)).map(Self::Directory);
         }
@@ -57,6 +67,11 @@ impl Place {
     }
 }
 
+/// Which directory holds the releases of a source, for people. `root` is that of the source.
+pub fn described_directory(root: &Path) -> String {
+    format!("directory {}", root.join(RELEASES_DIRECTORY).display())
+}
+
 /// The Secrets that a source needs.
 fn secrets(source: &Source) -> impl Iterator<Item = &SecretReference> {
     let [credentials, certificates] = match source {
@@ -69,14 +84,14 @@ fn secrets(source: &Source) -> impl Iterator<Item = &SecretReference> {
 }
 
 /// A relative path without `..`, below the root. The CRD has the same rule; a status may be older than a rule.
-fn below(root: &Path, relative: &Path) -> Result<PathBuf, String> {
+pub(crate) fn below(root: &Path, relative: &Path) -> Result<PathBuf, PlaceError> {
     let plain = relative
         .components()
         .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     if plain {
         Ok(root.join(relative))
     } else {
-        Err("spec.source.directory.path must be a relative path without ..".to_owned())
+        Err(PlaceError::LeaveRoot)
     }
 }
 
@@ -86,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    fn place(source: Value, namespace: &str) -> Result<Place, String> {
+    fn place(source: Value, namespace: &str) -> Result<Place, PlaceError> {
         let source: Source = serde_json::from_value(source).unwrap();
         Place::of(Path::new("/releases"), &source, namespace)
     }
@@ -124,7 +139,7 @@ mod tests {
         let directory = |path: &str| place(json!({ "directory": { "path": path } }), "one");
         assert_eq!(directory("a/b"), Ok(Place::Directory("/releases/a/b".into())));
         for path in ["../etc", "a/../../etc", "/etc"] {
-            assert!(directory(path).is_err(), "{path}");
+            assert_eq!(directory(path), Err(PlaceError::LeaveRoot), "{path}");
         }
     }
 }

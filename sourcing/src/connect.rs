@@ -1,9 +1,8 @@
-//! Makes sources of what stacks name, with what their Secrets hold.
+//! Makes sources of what objects and flags name, with what their Secrets hold. Asks the API server for Secrets, and no source for anything.
 
 mod secrets;
 
-use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crds::source::{GithubSource as Github, HttpSource as Http, OciSource as Oci, Source};
@@ -12,25 +11,37 @@ use futures::future::BoxFuture;
 use kube::Client;
 use release::http::{Credentials, HttpError, Network, SecretString, Statistics};
 use release::source::oci::{InvalidRepository, OciOptions, OciSource};
-use release::source::{GithubOptions, GithubSource, HttpOptions, HttpSource, ReleaseSource, SourceError};
+use release::source::{
+    DirectorySource, GithubOptions, GithubSource, HttpOptions, HttpSource, ReleaseSource, SourceError,
+};
+use release::store::Origin;
 use release::{Digest, ErrorClass};
 use thiserror::Error;
 
 use self::secrets::{MAX_CERTIFICATES, Secrets};
-use super::SourceKind;
-use super::file::{FileError, NamedFile};
-use super::place::Place;
-use super::secret::SecretError;
+use crate::place::below;
+use crate::{FileError, NamedFile, Place, PlaceError, SecretError, SourceKind, UsualSource, described_directory};
 
 /// A source that can be asked.
-pub(super) struct Connection {
-    /// Changes with what it was made of; says nothing of that.
-    pub(super) fingerprint: Digest,
-    pub(super) source: Arc<dyn ReleaseSource>,
+pub struct Connection {
+    /// Changes with what the Secrets or files hold that it was made of; says nothing of that.
+    pub fingerprint: Digest,
+    /// The source.
+    pub source: Arc<dyn ReleaseSource>,
 }
 
-/// How a follower comes to its source.
-pub(super) trait Connect: Send + Sync {
+impl Connection {
+    /// A directory is read with nobody's Secrets.
+    fn to_directory(root: &Path) -> Self {
+        Self {
+            fingerprint: Secrets::default().fingerprint(),
+            source: Arc::new(DirectorySource::new(root)),
+        }
+    }
+}
+
+/// How one comes to a source.
+pub trait Connect: Send + Sync {
     /// What tells the source from every other one, the same after a restart.
     fn id(&self) -> Digest;
 
@@ -42,17 +53,29 @@ pub(super) trait Connect: Send + Sync {
 
     /// Makes the source, with the Secrets as they are now. Asks the API server, and not the source.
     fn connect(&self) -> BoxFuture<'_, Result<Connection, ConnectError>>;
+
+    /// As a store of releases knows what was made here.
+    fn origin(&self, source: Arc<dyn ReleaseSource>) -> Origin {
+        Origin {
+            id: self.id(),
+            name: self.described(),
+            source,
+        }
+    }
 }
 
 /// Why a source cannot be used as it is configured.
 #[derive(Debug, Error)]
-pub(crate) enum ConnectError {
+pub enum ConnectError {
     /// A Secret does not give what the source needs.
     #[error(transparent)]
     Secret(#[from] SecretError),
     /// The certificates of the operator's own source cannot be read.
     #[error(transparent)]
     Certificates(#[from] FileError),
+    /// The directory is none that may be read.
+    #[error(transparent)]
+    Directory(#[from] PlaceError),
     /// The repository of an OCI registry is not written as one.
     #[error(transparent)]
     Repository(#[from] InvalidRepository),
@@ -66,51 +89,29 @@ pub(crate) enum ConnectError {
 
 impl ConnectError {
     /// What can end the problem. Nothing that somebody has to write anew passes by itself.
-    pub(super) fn class(&self) -> ErrorClass {
+    pub fn class(&self) -> ErrorClass {
         match self {
             Self::Secret(error) => error.class(),
             Self::Certificates(error) => error.class(),
-            Self::Repository(_) | Self::Http(_) | Self::Source(_) => ErrorClass::Waiting,
-        }
-    }
-}
-
-/// The source that is used where a stack names none.
-#[derive(Clone, Debug)]
-pub(crate) enum UsualSource {
-    /// The directory that all directory sources lie in.
-    Directory,
-    /// A remote one, with what the environment of the operator gives for it.
-    Remote {
-        /// Which.
-        source: Box<Source>,
-        /// A token, or name and password.
-        credentials: Option<Credentials>,
-        /// A file with certificates of authorities to trust besides the usual ones, in PEM.
-        certificates: Option<PathBuf>,
-    },
-}
-
-impl fmt::Display for UsualSource {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Directory => formatter.write_str("the directory of the operator"),
-            Self::Remote { source, .. } => source.fmt(formatter),
+            Self::Directory(_) | Self::Repository(_) | Self::Http(_) | Self::Source(_) => ErrorClass::Waiting,
         }
     }
 }
 
 /// Makes sources. One for the process, so that all of them share the guards of the network.
-pub(crate) struct Connector {
+pub struct Connector {
     client: Client,
     network: Network,
     usual: UsualSource,
+    /// What all directories of releases lie in or are.
+    root: PathBuf,
     /// Those of the usual source.
     certificates: Option<NamedFile>,
 }
 
 impl Connector {
-    pub(crate) fn new(client: Client, network: Network, usual: UsualSource) -> Self {
+    /// Secrets are read with `client`, sources asked over `network`. Objects that name no source have `usual`, and directories lie below `root`.
+    pub fn new(client: Client, network: Network, usual: UsualSource, root: PathBuf) -> Self {
         let certificates = match &usual {
             UsualSource::Remote { certificates, .. } => certificates.clone(),
             UsualSource::Directory => None,
@@ -119,34 +120,50 @@ impl Connector {
             client,
             network,
             usual,
+            root,
             certificates: certificates.map(|path| NamedFile::new("--source-ca-file", path, MAX_CERTIFICATES)),
         }
     }
 
     /// How the API server is asked.
-    pub(super) fn client(&self) -> Client {
+    pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    pub(super) fn usual(&self) -> &UsualSource {
-        &self.usual
-    }
-
     /// What was asked of sources of this sort.
-    pub(super) fn statistics(&self, kind: SourceKind) -> Statistics {
+    pub fn statistics(&self, kind: SourceKind) -> Statistics {
         self.network.statistics_of(kind.name())
     }
 
+    /// The place that an object of a namespace names, or that of the usual source where it names none. Directories are places of their own, so that
+    /// they can be read where they lie: nothing else is [`Place::Directory`].
+    pub fn place(&self, source: Option<&Source>, namespace: &str) -> Result<Place, PlaceError> {
+        match (source, &self.usual) {
+            (Some(source), _) => Place::of(&self.root, source, namespace),
+            (None, UsualSource::Directory) => Ok(Place::Directory(self.root.clone())),
+            (None, UsualSource::Remote { .. }) => Ok(Place::Usual),
+        }
+    }
+
+    /// What the source of an object is and where, for people.
+    pub fn described(&self, source: Option<&Source>) -> String {
+        match (source, self.place(source, "")) {
+            (_, Ok(Place::Directory(path))) => described_directory(&path),
+            (None, _) => self.usual.to_string(),
+            (Some(source), _) => source.to_string(),
+        }
+    }
+
     /// What is asked at a place.
-    pub(super) fn kind(&self, place: &Place) -> SourceKind {
+    pub fn kind(&self, place: &Place) -> SourceKind {
         place.kind().unwrap_or(match &self.usual {
             UsualSource::Directory => SourceKind::Directory,
             UsualSource::Remote { source, .. } => SourceKind::of(source),
         })
     }
 
-    /// How to come to the source of a place; directories are no affair of this.
-    pub(super) fn connection(self: &Arc<Self>, place: &Place) -> Box<dyn Connect> {
+    /// How to come to the source of a place.
+    pub fn connection(self: &Arc<Self>, place: &Place) -> Box<dyn Connect> {
         Box::new(PlaceConnection {
             connector: Arc::clone(self),
             place: place.clone(),
@@ -160,13 +177,45 @@ struct PlaceConnection {
     place: Place,
 }
 
+/// What is at the end of a way.
+enum End<'a> {
+    Directory(&'a Path),
+    Named {
+        source: &'a Source,
+        namespace: &'a str,
+    },
+    Usual {
+        source: &'a Source,
+        credentials: Option<&'a Credentials>,
+    },
+}
+
+impl PlaceConnection {
+    fn end(&self) -> End<'_> {
+        match (&self.place, &self.connector.usual) {
+            (Place::Directory(path), _) => End::Directory(path),
+            (Place::Remote { source, namespace }, _) => End::Named { source, namespace },
+            (Place::Usual, UsualSource::Directory) => End::Directory(&self.connector.root),
+            (
+                Place::Usual,
+                UsualSource::Remote {
+                    source, credentials, ..
+                },
+            ) => End::Usual {
+                source,
+                credentials: credentials.as_ref(),
+            },
+        }
+    }
+}
+
 impl Connect for PlaceConnection {
     /// All that is configured, and who configured it: with another Secret, or another URL, it is another source.
     fn id(&self) -> Digest {
-        let text = match (&self.place, &self.connector.usual) {
-            (Place::Remote { source, namespace }, _) => serde_json::to_vec(&(namespace, source)),
-            (_, UsualSource::Remote { source, .. }) => serde_json::to_vec(source),
-            (Place::Directory(_) | Place::Usual, UsualSource::Directory) => Ok(Vec::new()),
+        let text = match self.end() {
+            End::Directory(path) => Ok(path.as_os_str().as_encoded_bytes().to_vec()),
+            End::Named { source, namespace } => serde_json::to_vec(&(namespace, source)),
+            End::Usual { source, .. } => serde_json::to_vec(source),
         };
         // What was read as JSON can be written as such.
         Digest::of(&text.unwrap_or_default())
@@ -177,10 +226,9 @@ impl Connect for PlaceConnection {
     }
 
     fn described(&self) -> String {
-        match &self.place {
-            Place::Directory(path) => format!("directory {}", path.display()),
-            Place::Remote { source, .. } => source.to_string(),
-            Place::Usual => self.connector.usual.to_string(),
+        match self.end() {
+            End::Directory(path) => described_directory(path),
+            End::Named { source, .. } | End::Usual { source, .. } => source.to_string(),
         }
     }
 
@@ -189,23 +237,16 @@ impl Connect for PlaceConnection {
             let Connector {
                 client,
                 network,
-                usual,
+                root,
                 certificates,
+                ..
             } = self.connector.as_ref();
-            let (source, given) = match (&self.place, usual) {
-                (Place::Remote { source, namespace }, _) => (source, Secrets::read(client, source, namespace).await?),
-                (
-                    _,
-                    UsualSource::Remote {
-                        source, credentials, ..
-                    },
-                ) => {
-                    let given = Secrets::of_operator(credentials.clone(), certificates.as_ref());
-                    (source.as_ref(), given.await?)
-                }
-                // A directory is not come to in this way.
-                (Place::Directory(_) | Place::Usual, UsualSource::Directory) => {
-                    return Err(ConnectError::Source(SourceError::Stopped));
+            let (source, given) = match self.end() {
+                End::Directory(path) => return Ok(Connection::to_directory(path)),
+                End::Named { source, namespace } => (source, Secrets::read(client, source, namespace).await?),
+                End::Usual { source, credentials } => {
+                    let given = Secrets::of_operator(credentials.cloned(), certificates.as_ref());
+                    (source, given.await?)
                 }
             };
             let fingerprint = given.fingerprint();
@@ -215,7 +256,9 @@ impl Connect for PlaceConnection {
                 Source::Github(source) => github(&network, source, given)?,
                 Source::Http(source) => http(&network, source, given)?,
                 Source::Oci(source) => oci(&network, source, given)?,
-                Source::Directory(_) => return Err(ConnectError::Source(SourceError::Stopped)),
+                Source::Directory(source) => {
+                    return Ok(Connection::to_directory(&below(root, Path::new(&source.path))?));
+                }
             };
             Ok(Connection { fingerprint, source })
         }
@@ -260,3 +303,6 @@ fn http(network: &Network, source: &Http, given: Secrets) -> Result<Arc<dyn Rele
     };
     Ok(Arc::new(HttpSource::new(&options, network)?))
 }
+
+#[cfg(test)]
+mod tests;

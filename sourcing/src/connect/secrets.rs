@@ -6,8 +6,7 @@ use kube::Client;
 use release::Digest;
 use release::http::{Credentials, SecretString};
 
-use super::super::file::{FileError, NamedFile};
-use super::super::secret::{Read, SecretError};
+use crate::{FileError, NamedFile, NamedSecret, SecretError};
 
 /// What names the Secrets.
 const FIELD: &str = "spec.source";
@@ -56,12 +55,12 @@ impl Secrets {
         };
         let mut secrets = Self::default();
         if let Some(reference) = given {
-            let read = Read::new(client, FIELD, reference, namespace).await?;
+            let read = NamedSecret::read(client, FIELD, reference, namespace).await?;
             secrets.credentials = Some(credentials(&read, only_token)?);
             secrets.read.extend(read.everything());
         }
         if let Some(reference) = certificates {
-            let read = Read::new(client, FIELD, reference, namespace).await?;
+            let read = NamedSecret::read(client, FIELD, reference, namespace).await?;
             let key = reference.key.as_deref().unwrap_or(CERTIFICATES);
             let certificates = read.value(key).ok_or_else(|| read.missing(&format!("key {key:?}")))?;
             secrets.certificates = Some(certificates.to_vec());
@@ -77,7 +76,7 @@ impl Secrets {
 }
 
 /// A token, or name and password. A key that is named is that of a token.
-fn credentials(read: &Read<'_>, only_token: bool) -> Result<Credentials, SecretError> {
+fn credentials(read: &NamedSecret<'_>, only_token: bool) -> Result<Credentials, SecretError> {
     let key = read.reference.key.as_deref().unwrap_or(TOKEN);
     if let Some(token) = read.text(key)? {
         return Ok(Credentials::Bearer(token.into()));

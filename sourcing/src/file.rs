@@ -1,4 +1,4 @@
-//! Files that whoever runs the operator names, and no stack: read within bounds of time and memory.
+//! Files that whoever runs the operator names, and no object: read within bounds of time and memory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const READ_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Why a file cannot be used. Nothing of its content is in the words.
 #[derive(Debug, Error)]
-pub(crate) enum FileError {
+pub enum FileError {
     /// It is not there, or may not be read.
     #[error("failed to read {path}, which {flag} names", path = path.display())]
     Read {
@@ -40,7 +40,7 @@ pub(crate) enum FileError {
 
 impl FileError {
     /// What can end the problem. A storage that does not answer takes nothing away; a file that is gone does.
-    pub(super) fn class(&self) -> ErrorClass {
+    pub fn class(&self) -> ErrorClass {
         match self {
             Self::Read { source, .. } => match source.kind() {
                 io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::IsADirectory => {
@@ -55,7 +55,7 @@ impl FileError {
 
 /// A file that a flag names. However often it is asked for, one thread at most waits for it.
 #[derive(Debug)]
-pub(super) struct NamedFile {
+pub struct NamedFile {
     flag: &'static str,
     path: PathBuf,
     limit: usize,
@@ -63,8 +63,8 @@ pub(super) struct NamedFile {
 }
 
 impl NamedFile {
-    /// `limit`: most bytes that it may have.
-    pub(super) fn new(flag: &'static str, path: PathBuf, limit: usize) -> Self {
+    /// The file at `path`, which `flag` names, with at most `limit` bytes.
+    pub fn new(flag: &'static str, path: PathBuf, limit: usize) -> Self {
         let work = BlockingWork::new(1, READ_DEADLINE);
         Self {
             flag,
@@ -74,12 +74,13 @@ impl NamedFile {
         }
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is in it now.
-    pub(super) async fn read(&self) -> Result<Vec<u8>, FileError> {
+    /// What is in it now. Ends within five seconds, also where the storage hangs.
+    pub async fn read(&self) -> Result<Vec<u8>, FileError> {
         let (path, flag) = (self.path.clone(), self.flag);
         let read = self.work.read(self.path.clone(), self.limit).await;
         read.map_err(|error| match error {
