@@ -2,6 +2,7 @@
 //! what it is told to and decides nothing about images; who is served when, it does decide.
 
 mod errand;
+mod gates;
 mod inprocess;
 mod lanes;
 
@@ -104,3 +105,6 @@ impl Steady {
         self.0.elapsed()
     }
 }
+
+#[cfg(test)]
+mod tests;

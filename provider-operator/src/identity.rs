@@ -73,3 +73,6 @@ impl fmt::Debug for Connection {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

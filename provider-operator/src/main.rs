@@ -5,6 +5,8 @@ mod identity;
 mod progress;
 mod registry;
 mod source;
+#[cfg(test)]
+mod stand_ins;
 mod worker;
 
 fn main() {}

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use provider_plugin::ImageSource;
 
-pub(crate) use self::http::{Access, WebFiles};
-pub(crate) use self::release_file::ReleaseFile;
+pub(crate) use self::http::{Asked, WebFiles};
+pub(crate) use self::release_file::ReleaseFiles;
 
 /// The files that an image is made from.
 #[derive(Clone, Debug)]

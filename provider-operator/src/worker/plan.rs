@@ -53,3 +53,13 @@ pub(crate) struct Worked {
     /// What it found.
     pub(crate) found: Found,
 }
+
+impl Worked {
+    /// Failed, and found nothing.
+    pub(crate) fn failed(failed: Failed) -> Self {
+        Self {
+            outcome: Err(failed),
+            found: Found::default(),
+        }
+    }
+}
