@@ -47,7 +47,7 @@ impl Request {
     }
 
     /// With this header, instead of another of its name. `Authorization` takes the place of the client's credentials; like every header but
-    /// `Accept` and `Range` it stays behind when the request leaves the server.
+    /// `Accept`, `Range` and `If-Range` it stays behind when the request leaves the server.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);

@@ -16,8 +16,9 @@ pub(super) const MAX_REDIRECTS: usize = 5;
 /// Longest `Location`: signed URLs of object stores have some 2 KiB.
 const LONGEST_LOCATION: usize = 8 * 1024;
 
-/// Headers that go along when a request leaves its server; everything else may be a secret.
-const HARMLESS: &[HeaderName] = &[header::ACCEPT, header::ACCEPT_ENCODING, header::RANGE];
+/// Headers that go along when a request leaves its server; everything else may be a secret. A part of a file is asked for together with the entity tag
+/// of the whole, which the server gave out itself: without it, a file that is another one by now would be continued as if it were the same.
+const HARMLESS: &[HeaderName] = &[header::ACCEPT, header::ACCEPT_ENCODING, header::RANGE, header::IF_RANGE];
 
 /// Where a request may be sent on to. The host of the request itself always may.
 #[derive(Clone, Debug, Default)]

@@ -356,6 +356,28 @@ async fn redirect_to_another_host_takes_no_credentials_and_no_other_secrets_alon
 }
 
 #[tokio::test]
+async fn part_of_a_file_is_asked_for_with_its_entity_tag_wherever_a_redirect_leads() {
+    let storage = Stub::new(|asked| match (asked.header("range"), asked.header("if-range")) {
+        (Some("bytes=2-"), Some("\"one\"")) => Reply::of(206, &[("content-range", "bytes 2-3/4")], "le"),
+        (Some("bytes=2-"), None) => Reply::of(206, &[("content-range", "bytes 2-3/4")], "of another"),
+        _ => Reply::of(200, &[], "another"),
+    })
+    .await;
+    let to = storage.at("storage.stub.test", "/file");
+    let stub = Stub::new(move |_| Reply::redirect(&to)).await;
+    let client = client(&network(), &stub);
+    for (tag, status, content) in [("\"one\"", 206, "le"), ("\"other\"", 200, "another")] {
+        let request = Request::get(stub.url("/"))
+            .header(header::RANGE, HeaderValue::from_static("bytes=2-"))
+            .header(header::IF_RANGE, HeaderValue::from_static(tag))
+            .redirects(Redirects::To(Arc::new(["storage.stub.test".to_owned()])));
+        let response = client.send(request).await.unwrap();
+        assert_eq!(response.status().as_u16(), status);
+        assert_eq!(response.bytes(100).await.unwrap(), content);
+    }
+}
+
+#[tokio::test]
 async fn credentials_stay_at_the_port_and_stay_away_when_the_request_comes_back() {
     let home = Stub::new(|asked| match asked.target.as_str() {
         "/back" => Reply::of(200, &[], "back"),
