@@ -51,7 +51,7 @@ impl WebFiles {
     pub(crate) fn files(&self, asked: &Asked) -> Files {
         let network = self.network.asked_by(&asked.namespace);
         let certificates = asked.certificates.as_deref();
-        let client = |url: &Url, credentials| Client::new(&network, url.clone(), credentials, certificates);
+        let client = |url: &Url, credentials: Option<&Credentials>| Client::new(&network, url.clone(), credentials, certificates);
         let image = Url::parse(&asked.url);
         let sums = asked.sums.as_ref().map(|(url, name)| {
             let url = Url::parse(url);
@@ -109,7 +109,7 @@ impl WebFile {
         };
         let way = url.map_err(unusable).and_then(|url| {
             let client = client(&url).map_err(|error| {
-                let error = error_of(error);
+                let error = error_of(&error);
                 (error.class, error.message)
             })?;
             Ok(Way { client, url, redirects })
@@ -125,7 +125,7 @@ impl WebFile {
         let way = self.way.as_ref().map_err(|(class, words)| SourceError::new(*class, words))?;
         let request = ask(way.url.clone()).redirects(way.redirects.clone());
         let request = headers.into_iter().fold(request, |request, (name, value)| request.header(name, value));
-        way.client.send(request).await.map_err(error_of)
+        way.client.send(request).await.map_err(|error| error_of(&error))
     }
 
     fn is_other(&self, probe: &Probe, found: &Probe) -> bool {

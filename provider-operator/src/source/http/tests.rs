@@ -2,11 +2,9 @@
 
 mod server;
 
-use std::sync::Mutex;
+use std::time::Duration;
 
-use provider_plugin::{
-    Algorithm, Content, ContentError, ContentPlan, Hasher, Pinned, Progress, Report, Seal, SealError, Sums,
-};
+use provider_plugin::{Algorithm, Content, ContentError, ContentPlan, Hasher, Pinned, Sums};
 use release::http::NetworkOptions;
 
 use self::server::{File, Server};
@@ -195,8 +193,8 @@ async fn what_a_refusal_means_is_told_apart() {
             assert_eq!((error.class, error.status), (class, Some(status)), "{error}");
             let place = server.url("/disk");
             assert!(error.message.contains(&place) && !error.message.contains("secret"), "{error}");
-            let patience = (status == 503 || status == 429).then_some(7);
-            assert_eq!(error.retry_after.map(|wait| wait.as_secs().max(7)), patience);
+            let patience = (class == ErrorClass::Throttled).then_some(Duration::from_secs(7));
+            assert_eq!(error.retry_after, patience);
         }
     }
 }

@@ -140,7 +140,8 @@ fn answer(request: &Request, file: &mut File) -> (String, Vec<u8>) {
     }
     let refusal = if is_head && file.head != 200 { file.head } else { file.status };
     if refusal != 200 {
-        let head = format!("HTTP/1.1 {refusal} No\r\nretry-after: 7\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        let patience = if matches!(refusal, 429 | 503) { "retry-after: 7\r\n" } else { "" };
+        let head = format!("HTTP/1.1 {refusal} No\r\n{patience}content-length: 0\r\nconnection: close\r\n\r\n");
         return (head, Vec::new());
     }
     let is_same = request.header("if-range").is_none_or(|tag| tag == file.tag);
