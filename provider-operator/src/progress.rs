@@ -225,7 +225,9 @@ impl Ledger {
             "status": { "transfer": transfer },
         });
         let params = PatchParams::apply(manager).force();
-        self.api.patch_status(&self.object.name, &params, &Patch::Apply(intent)).await
+        self.api
+            .patch_status(&self.object.name, &params, &Patch::Apply(intent))
+            .await
     }
 
     /// Whoever looks later finds what is in the answer, and nothing else counts.
@@ -234,7 +236,10 @@ impl Ledger {
         if serde_json::to_value(sealed).is_ok_and(|sealed| *found == sealed) {
             return Ok(());
         }
-        Err(unsealed(&format!("the API server does not keep status.transfer.sealed of {}", self.object)))
+        Err(unsealed(&format!(
+            "the API server does not keep status.transfer.sealed of {}",
+            self.object
+        )))
     }
 }
 
