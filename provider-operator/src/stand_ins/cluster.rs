@@ -145,6 +145,9 @@ impl Cluster {
 
 fn refusal(code: u16) -> (u16, Value) {
     let words = format!("answered with {code}, as it was told to");
-    let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": words, "reason": "", "code": code });
+    let reason = if code == 404 { "NotFound" } else { "" };
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": words, "reason": reason, "code": code,
+    });
     (code, status)
 }
