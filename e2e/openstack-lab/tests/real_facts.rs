@@ -74,7 +74,10 @@ async fn a_killed_glance_keeps_what_it_has_and_forgets_what_it_did() {
     let visitor = Visitor::new(&site).await.unwrap();
     let owner = visitor.tenant("openstack").await.unwrap();
     let whole_image = owner.new_image(json!({})).await.unwrap();
-    let sent = owner.put(&whole_image, "file", whole(visitor.disk.clone())).await.unwrap();
+    let sent = owner
+        .put(&whole_image, "file", whole(visitor.disk.clone()))
+        .await
+        .unwrap();
     assert_eq!(sent.status, 204, "{}", sent.text());
     let half_image = owner.new_image(json!({})).await.unwrap();
     let uri = visitor.origin.url("/held");
@@ -102,8 +105,14 @@ async fn projects_do_not_see_each_other() {
     let Some(real) = shared().await else {
         return;
     };
-    let (first, second) = (real.project("first").await.unwrap(), real.project("second").await.unwrap());
-    let (first, second) = (Visitor::new(&first).await.unwrap(), Visitor::new(&second).await.unwrap());
+    let (first, second) = (
+        real.project("first").await.unwrap(),
+        real.project("second").await.unwrap(),
+    );
+    let (first, second) = (
+        Visitor::new(&first).await.unwrap(),
+        Visitor::new(&second).await.unwrap(),
+    );
     let first = first.tenant("openstack").await.unwrap();
     let second = second.tenant("openstack").await.unwrap();
     assert_ne!(first.project, second.project);

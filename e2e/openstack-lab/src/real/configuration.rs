@@ -7,11 +7,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use super::{
-    DEFAULT_STORE, Installed, RealOptions, STORES,
-    secret::fernet_key,
-    seed::Seeded,
-};
+use super::{DEFAULT_STORE, Installed, RealOptions, STORES, secret::fernet_key, seed::Seeded};
 
 /// Largest image, in bytes.
 const LARGEST_IMAGE: u64 = 4 << 30;
@@ -51,7 +47,11 @@ pub(super) struct Configuration {
 impl Configuration {
     pub(super) fn new(installed: &Installed, folder: &Path, options: &RealOptions, [first, second]: [u16; 2]) -> Self {
         let scheme = if options.tls { "https" } else { "http" };
-        let prefixes = if options.prefix { ["/identity", "/image"] } else { ["", ""] };
+        let prefixes = if options.prefix {
+            ["/identity", "/image"]
+        } else {
+            ["", ""]
+        };
         let [keystone, glance] = [(first, prefixes[0]), (second, prefixes[1])]
             .map(|(port, prefix)| format!("{scheme}://127.0.0.1:{port}{prefix}"));
         Self {

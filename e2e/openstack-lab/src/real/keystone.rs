@@ -33,7 +33,9 @@ impl<'a> Session<'a> {
     async fn with(client: &'a Client, keystone: &'a Url, auth: &Value) -> Result<Self> {
         let url = Url::parse(&format!("{keystone}/auth/tokens"))?;
         let headers = [("Content-Type", "application/json")];
-        let reply = client.send(Method::POST, &url, &headers, whole(auth.to_string())).await?;
+        let reply = client
+            .send(Method::POST, &url, &headers, whole(auth.to_string()))
+            .await?;
         ensure!(
             reply.status == 201,
             "Keystone let nobody in: {} {}",
@@ -51,8 +53,15 @@ impl<'a> Session<'a> {
     /// The path begins behind `/v3`. Null where there is nothing to say.
     pub(super) async fn call(&self, method: Method, path: &str, body: &Value) -> Result<Value> {
         let url = Url::parse(&format!("{}{path}", self.keystone))?;
-        let headers = [("X-Auth-Token", self.token.as_str()), ("Content-Type", "application/json")];
-        let body = whole(if body.is_null() { String::new() } else { body.to_string() });
+        let headers = [
+            ("X-Auth-Token", self.token.as_str()),
+            ("Content-Type", "application/json"),
+        ];
+        let body = whole(if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        });
         let reply = self.client.send(method.clone(), &url, &headers, body).await?;
         ensure!(
             reply.status.is_success(),
@@ -60,18 +69,26 @@ impl<'a> Session<'a> {
             reply.status,
             reply.text()
         );
-        if reply.body.is_empty() { Ok(Value::Null) } else { reply.json() }
+        if reply.body.is_empty() {
+            Ok(Value::Null)
+        } else {
+            reply.json()
+        }
     }
 
     /// Makes one of these and returns its id.
     pub(super) async fn create(&self, kinds: &str, kind: &str, fields: &Value) -> Result<String> {
-        let made = self.call(Method::POST, &format!("/{kinds}"), &json!({ kind: fields })).await?;
+        let made = self
+            .call(Method::POST, &format!("/{kinds}"), &json!({ kind: fields }))
+            .await?;
         id_of(&made[kind])
     }
 
     /// The id of the one that is called so.
     pub(super) async fn find(&self, kinds: &str, name: &str) -> Result<String> {
-        let found = self.call(Method::GET, &format!("/{kinds}?name={name}"), &Value::Null).await?;
+        let found = self
+            .call(Method::GET, &format!("/{kinds}?name={name}"), &Value::Null)
+            .await?;
         id_of(&found[kinds][0]).with_context(|| format!("there is no {name:?} among the {kinds}"))
     }
 }

@@ -7,7 +7,9 @@ use rustls::crypto::aws_lc_rs;
 pub(super) fn secret() -> Result<String> {
     let mut bytes = [0; 24];
     let random = aws_lc_rs::default_provider().secure_random;
-    random.fill(&mut bytes).map_err(|_| anyhow!("this machine has no random numbers"))?;
+    random
+        .fill(&mut bytes)
+        .map_err(|_| anyhow!("this machine has no random numbers"))?;
     Ok(hex::encode(bytes))
 }
 

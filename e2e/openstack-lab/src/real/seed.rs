@@ -18,7 +18,7 @@ use crate::{Limits, Login, client::Client};
 pub(super) struct Seeded {
     /// How to log in, by the name of the cloud.
     pub(super) clouds: BTreeMap<String, Login>,
-    /// The user `admin` in his project.
+    /// Who may do everything.
     pub(super) administrator: Login,
     /// The password of Glance's own user.
     pub(super) glance_password: String,
@@ -91,19 +91,24 @@ fn by_password(user: &str, password: &str, project: &str) -> Login {
     }
 }
 
-/// The password of an administrator whose database others have copies of is known to them.
+/// Makes an administrator of our own. The one of the database has a password that others know: he gets one that nobody does, and could not go on
+/// himself, since Keystone then refuses what he logs in with for the rest of that second.
 async fn take_over(client: &Client, keystone: &Url, password: &str) -> Result<Login> {
-    let admin = Session::open(client, keystone, &by_password("admin", password, "admin")).await?;
+    let known = by_password("admin", password, "admin");
+    let admin = Session::open(client, keystone, &known).await?;
     let id = admin.find("users", "admin").await?;
-    let password = secret()?;
-    let change = json!({ "user": { "password": password } });
+    let project = admin.find("projects", "admin").await?;
+    let ours = user(&admin, "administrator", &project, "admin").await?;
+    grant(&admin, &format!("/system/users/{}", ours.id), "admin").await?;
+    let change = json!({ "user": { "password": secret()? } });
     admin.call(Method::PATCH, &format!("/users/{id}"), &change).await?;
-    Ok(by_password("admin", &password, "admin"))
+    Ok(ours.login("admin"))
 }
 
 /// Makes the endpoints of a service, and returns the id of the public one.
 async fn endpoints(admin: &Session<'_>, service: &str, url: &str) -> Result<String> {
-    let endpoint = |interface: &str| json!({ "service_id": service, "interface": interface, "region_id": REGION, "url": url });
+    let endpoint =
+        |interface: &str| json!({ "service_id": service, "interface": interface, "region_id": REGION, "url": url });
     for interface in ["internal", "admin"] {
         admin.create("endpoints", "endpoint", &endpoint(interface)).await?;
     }
@@ -131,7 +136,9 @@ pub(super) async fn user(admin: &Session<'_>, name: &str, project: &str, role: &
 
 async fn grant(admin: &Session<'_>, to: &str, role: &str) -> Result<()> {
     let role = admin.find("roles", role).await?;
-    admin.call(Method::PUT, &format!("{to}/roles/{role}"), &Value::Null).await?;
+    admin
+        .call(Method::PUT, &format!("{to}/roles/{role}"), &Value::Null)
+        .await?;
     Ok(())
 }
 
@@ -142,11 +149,16 @@ pub(super) async fn credential(owner: &Session<'_>, user: &User, name: &str, rul
         fields["access_rules"] = rules;
     }
     let path = format!("/users/{}/application_credentials", user.id);
-    let made = owner.call(Method::POST, &path, &json!({ "application_credential": fields })).await?;
+    let made = owner
+        .call(Method::POST, &path, &json!({ "application_credential": fields }))
+        .await?;
     let made = &made["application_credential"];
     Ok(Login::ApplicationCredential {
         id: id_of(made)?,
-        secret: made["secret"].as_str().context("a credential without a secret")?.to_owned(),
+        secret: made["secret"]
+            .as_str()
+            .context("a credential without a secret")?
+            .to_owned(),
     })
 }
 
@@ -209,6 +221,8 @@ async fn limit(system: &Session<'_>, service: &str, project: &str, limits: Limit
             "resource_name": name, "resource_limit": limit,
         })
     });
-    system.call(Method::POST, "/limits", &json!({ "limits": limits })).await?;
+    system
+        .call(Method::POST, "/limits", &json!({ "limits": limits }))
+        .await?;
     Ok(())
 }

@@ -65,7 +65,9 @@ impl Server {
             time::sleep(LOOK).await;
         }
         let name = self.plan.name;
-        self.child.wait().with_context(|| format!("failed to wait for {name}"))?;
+        self.child
+            .wait()
+            .with_context(|| format!("failed to wait for {name}"))?;
         Ok(())
     }
 
@@ -88,9 +90,16 @@ impl Server {
                 Ok(reply) => format!("it answers {}", reply.status),
                 Err(error) => format!("{error:#}"),
             };
-            let ended = self.child.try_wait().with_context(|| format!("failed to look after {name}"))?;
+            let ended = self
+                .child
+                .try_wait()
+                .with_context(|| format!("failed to look after {name}"))?;
             if let Some(status) = ended {
-                bail!("{name} ended at its start ({status}); see {}:\n{}", logs.display(), self.said());
+                bail!(
+                    "{name} ended at its start ({status}); see {}:\n{}",
+                    logs.display(),
+                    self.said()
+                );
             }
             if Instant::now() > end {
                 bail!("{name} is not ready: {seen}; see {}:\n{}", logs.display(), self.said());
