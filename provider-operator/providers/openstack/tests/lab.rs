@@ -106,7 +106,12 @@ mod by_tls_below_a_prefix_with_short_tokens {
         let source = Arc::new(ScriptedSource::of(bytes.clone()).hanging_at(bytes.len() as u64 / 2));
         let notes = Arc::<Notes>::default();
         let shared = Arc::new(SharedSource(Arc::clone(&source)));
-        let content = Content::new(shared, source.said(), ContentPlan::default(), Arc::<Notes>::clone(&notes));
+        let content = Content::new(
+            shared,
+            source.said(),
+            ContentPlan::default(),
+            Arc::<Notes>::clone(&notes),
+        );
         let sending = store.transfer(&id, &image, content, &*notes);
         let waiting = async {
             source.hangs().await;
