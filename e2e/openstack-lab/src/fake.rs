@@ -29,8 +29,8 @@ use tokio::{sync::watch, task::AbortHandle};
 use url::Url;
 
 pub use self::faults::Asked;
-use self::{faults::Faults, model::State, serving::Authority};
-use crate::{Kind, Limits, Site};
+use self::{faults::Faults, model::State};
+use crate::{Kind, Limits, Site, authority::Authority};
 
 /// The region of the endpoints.
 const REGION: &str = "RegionOne";
@@ -135,7 +135,7 @@ impl Fake {
             held: watch::Sender::new(false),
             lives: watch::Sender::new(0),
         });
-        let tls = authority.map(|authority| authority.acceptor);
+        let tls = authority.as_ref().map(Authority::acceptor).transpose()?;
         let accept = |listening, service| {
             let accepting = serving::accept(listening, tls.clone(), Arc::clone(&shared), service);
             tokio::spawn(accepting).abort_handle()

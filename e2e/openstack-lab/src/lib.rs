@@ -1,13 +1,15 @@
-//! A Keystone and a Glance in this process, and the facts that hold for them and for the real ones alike.
+//! A Keystone and a Glance in this process, the real ones as processes beside it, and the facts that hold for both alike.
 //!
-//! Whoever tests a client of OpenStack starts a [`fake::Fake`] and knows nothing but its [`Site`]. That the fake does what the real services
-//! do is what the [`facts`] are for: they are asked over plain HTTP, through a client of their own, so that no mistake is shared with what
-//! they test.
+//! Whoever tests a client of OpenStack starts a [`fake::Fake`] or a [`real::Real`] and knows nothing but its [`Site`]. That the fake does what
+//! the real services do is what the [`facts`] are for: they are asked over plain HTTP, through a client of their own, so that no mistake is
+//! shared with what they test.
 
+mod authority;
 pub mod client;
 pub mod disk;
 pub mod facts;
 pub mod fake;
+pub mod real;
 mod site;
 
 pub use site::{Kind, Limits, Login, Site};

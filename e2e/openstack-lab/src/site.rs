@@ -40,6 +40,28 @@ pub enum Login {
     },
 }
 
+impl Login {
+    /// What Keystone is sent to log in so.
+    pub(crate) fn auth(&self) -> Value {
+        let auth = match self {
+            Self::Password {
+                user,
+                password,
+                project,
+            } => json!({
+                "identity": { "methods": ["password"], "password": { "user": {
+                    "name": user, "password": password, "domain": { "name": "Default" },
+                } } },
+                "scope": { "project": { "name": project, "domain": { "name": "Default" } } },
+            }),
+            Self::ApplicationCredential { id, secret } => json!({
+                "identity": { "methods": ["application_credential"], "application_credential": { "id": id, "secret": secret } },
+            }),
+        };
+        json!({ "auth": auth })
+    }
+}
+
 impl fmt::Debug for Login {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
@@ -111,22 +133,7 @@ impl Site {
     pub fn auth(&self, cloud: &str) -> Result<Value> {
         let login = self.clouds.get(cloud);
         let login = login.with_context(|| format!("the site has no cloud called {cloud}"))?;
-        let auth = match login {
-            Login::Password {
-                user,
-                password,
-                project,
-            } => json!({
-                "identity": { "methods": ["password"], "password": { "user": {
-                    "name": user, "password": password, "domain": { "name": "Default" },
-                } } },
-                "scope": { "project": { "name": project, "domain": { "name": "Default" } } },
-            }),
-            Login::ApplicationCredential { id, secret } => json!({
-                "identity": { "methods": ["application_credential"], "application_credential": { "id": id, "secret": secret } },
-            }),
-        };
-        Ok(json!({ "auth": auth }))
+        Ok(login.auth())
     }
 
     /// The clouds as users of OpenStack write them down. `cacert` is where the authority lies, for clients that read it from a file.

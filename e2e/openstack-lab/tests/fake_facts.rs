@@ -1,36 +1,22 @@
 //! That the fake is what the facts say of the real services.
 
+#[cfg(test)]
+mod asking;
+
 use std::path::PathBuf;
 
 use openstack_lab::{
-    Site,
-    facts::{Verdict, Visitor, facts},
+    facts::facts,
     fake::{Fake, FakeOptions},
+    real::Installed,
 };
 
-/// Asks all facts, in both orders: none may live on what another one left.
-#[cfg(test)]
-async fn ask_all(site: &Site) {
-    let visitor = Visitor::new(site).await.unwrap();
-    let mut all = facts();
-    let last = all.pop().unwrap();
-    assert_eq!(last.name, "nothing is left behind");
-    let backwards = all.iter().rev().copied();
-    let mut failed = Vec::new();
-    for fact in all.iter().copied().chain([last]).chain(backwards).chain([last]) {
-        match fact.ask(&visitor).await {
-            Verdict::Held => {}
-            Verdict::Failed(error) => failed.push(format!("{}: {error:#}", fact.name)),
-            Verdict::Reduced(why) => println!("reduced: {}: {why}", fact.name),
-        }
-    }
-    assert!(failed.is_empty(), "{failed:#?}");
-}
+use crate::asking::ask_all;
 
 /// A Python with openstacksdk, where this machine has one.
 #[cfg(test)]
 fn python() -> Option<PathBuf> {
-    std::env::var_os("STACKWRIGHT_OPENSTACK_PYTHON").map(PathBuf::from)
+    Installed::find().unwrap().map(|installed| installed.python())
 }
 
 #[tokio::test]
@@ -49,6 +35,7 @@ async fn all_facts_hold_below_a_prefix_and_by_tls() {
     let options = FakeOptions {
         prefix: true,
         tls: true,
+        python: python(),
         ..FakeOptions::default()
     };
     let fake = Fake::start(options).await.unwrap();

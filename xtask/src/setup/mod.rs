@@ -8,6 +8,7 @@ mod crds;
 mod go;
 mod helm;
 mod module;
+mod openstack;
 mod outside;
 mod pypi;
 
@@ -21,7 +22,7 @@ use std::{
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use self::{cache::Cache, go::Go};
+use self::{cache::Cache, go::Go, openstack::OpenStack};
 use crate::workspace::Workspace;
 
 /// What of the lab a chore needs.
@@ -47,6 +48,9 @@ struct Lab {
     /// The folder with the programs of Cluster API and with the stand-in for the Go operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     clusterapi: Option<PathBuf>,
+    /// Keystone and Glance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    openstack: Option<OpenStack>,
     /// The oracle of the renderer's tests, by profile.
     helm: BTreeMap<String, PathBuf>,
     /// Folders of CRD files by the project they come from.
@@ -65,6 +69,9 @@ pub(crate) fn run(workspace: &Workspace, parts: Parts) -> anyhow::Result<Duratio
     }
     if parts != Parts::ControlPlane {
         lab.helm = helm::fetch(workspace, &cache, &go)?;
+    }
+    if parts == Parts::All {
+        lab.openstack = Some(openstack::install(workspace, &cache)?);
     }
     if parts != Parts::Helm {
         lab.controlplane = Some(controlplane::build(workspace, &cache, &go)?);

@@ -6,12 +6,6 @@ use anyhow::{Context, Result};
 use http::Request;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::{
-    ServerConfig,
-    crypto::aws_lc_rs,
-    pki_types::{CertificateDer, PrivateKeyDer},
-};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
@@ -44,35 +38,6 @@ pub(super) async fn listen() -> Result<Listening> {
     let listener = listener.context("failed to open a port")?;
     let port = listener.local_addr().context("failed to read the port")?.port();
     Ok(Listening { listener, port })
-}
-
-/// Who vouches for the services.
-pub(super) struct Authority {
-    /// Its certificate.
-    pub(super) pem: String,
-    pub(super) acceptor: TlsAcceptor,
-}
-
-impl Authority {
-    pub(super) fn new() -> Result<Self> {
-        let key = KeyPair::generate()?;
-        let mut authority = CertificateParams::new(vec![])?;
-        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let pem = authority.self_signed(&key)?.pem();
-        let issuer = Issuer::new(authority, key);
-        let server_key = KeyPair::generate()?;
-        let names = ["127.0.0.1", "localhost"].map(str::to_owned);
-        let server = CertificateParams::new(names)?.signed_by(&server_key, &issuer)?;
-        let chain = vec![CertificateDer::from(server.der().to_vec())];
-        let private = PrivateKeyDer::try_from(server_key.serialize_der());
-        let private = private.map_err(|problem| anyhow::anyhow!("the key of the services: {problem}"))?;
-        let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(chain, private)?;
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        Ok(Self { pem, acceptor })
-    }
 }
 
 pub(super) async fn accept(listening: Listening, tls: Option<TlsAcceptor>, shared: Arc<Shared>, service: Service) {

@@ -158,6 +158,9 @@ impl Transport {
         }
         let request = request
             .header(header::CONTENT_TYPE, "application/octet-stream")
+            // An answer may come before all of the body was read. What then becomes of the rest differs from server to server, and the next
+            // call on this connection would meet it.
+            .header(header::CONNECTION, "close")
             .body(reqwest::Body::wrap_stream(body));
         let unknown = ErrorClass::Unknown;
         let response = request

@@ -1,0 +1,149 @@
+//! Keystone and Glance themselves, as processes of this machine: configured, filled, started, and gone with the process that started them. What
+//! they are made from is what `cargo xtask setup` installed; see [`Installed`]. It decides nothing that they answer.
+//!
+//! A start takes some seconds, so that a program of tests has one for all of them, each in a [project](Real::project) of its own.
+
+mod configuration;
+mod folder;
+mod installed;
+mod keystone;
+mod secret;
+mod seed;
+mod server;
+
+use std::{collections::BTreeMap, fs, path::Path, time::Duration};
+
+use anyhow::{Context, Result};
+use url::Url;
+
+pub use self::installed::Installed;
+use self::{
+    configuration::Configuration,
+    folder::Folder,
+    keystone::Session,
+    server::{Server, free_port},
+};
+use crate::{Kind, Limits, Login, Site, authority::Authority, client::Client};
+
+/// The region of the endpoints.
+const REGION: &str = "RegionOne";
+/// Where images are put when nobody chooses.
+const DEFAULT_STORE: &str = "store-a";
+/// The stores there are.
+const STORES: [&str; 2] = [DEFAULT_STORE, "store-b"];
+
+/// How they are to be.
+#[derive(Clone, Debug)]
+pub struct RealOptions {
+    /// Whether the services are below `/identity` and `/image`.
+    pub prefix: bool,
+    /// Whether they speak TLS, by a certificate of an authority of their own.
+    pub tls: bool,
+    /// How long tokens are good for, in whole seconds.
+    pub token_ttl: Duration,
+}
+
+impl Default for RealOptions {
+    fn default() -> Self {
+        Self {
+            prefix: false,
+            tls: false,
+            token_ttl: Duration::from_hours(1),
+        }
+    }
+}
+
+/// A running Keystone and a running Glance. Dropped, both are killed and all images are gone; they also end with this process, however it ends.
+#[derive(Debug)]
+pub struct Real {
+    site: Site,
+    client: Client,
+    administrator: Login,
+    glance: Server,
+    _keystone: Server,
+    // Last, because the processes work in it.
+    folder: Folder,
+}
+
+impl Real {
+    /// Starts them on two ports of this machine.
+    pub async fn start(installed: &Installed, options: &RealOptions) -> Result<Self> {
+        let folder = Folder::new()?;
+        installed.copy_databases(folder.path())?;
+        let authority = options.tls.then(Authority::new).transpose()?;
+        write_authority(folder.path(), authority.as_ref())?;
+        let configuration = Configuration::new(installed, folder.path(), options, [free_port()?, free_port()?]);
+        let client = Client::new(authority.as_ref().map(|authority| authority.pem.as_str()))?;
+
+        configuration.write_keystone()?;
+        let keystone = Server::start(installed, &configuration.keystone, &client).await?;
+        let url = Url::parse(&configuration.keystone.url).context("the URL of Keystone")?;
+        let seeded = seed::fill(&client, &url, &configuration.glance.url, installed.password()?).await?;
+        configuration.write_glance(&seeded)?;
+        let glance = Server::start(installed, &configuration.glance, &client).await?;
+        let site = Site {
+            kind: Kind::Real,
+            keystone: url,
+            glance: configuration.glance.url.clone(),
+            ca: authority.map(|authority| authority.pem),
+            region: REGION.to_owned(),
+            clouds: seeded.clouds,
+            default_store: DEFAULT_STORE.to_owned(),
+            tiny: Limits::TINY,
+            python: Some(installed.python()),
+        };
+        Ok(Self {
+            site,
+            client,
+            administrator: seeded.administrator,
+            glance,
+            _keystone: keystone,
+            folder,
+        })
+    }
+
+    /// What a test may know about them.
+    pub fn site(&self) -> &Site {
+        &self.site
+    }
+
+    /// The same services for somebody who has a project to himself: his site has the one cloud `openstack`, an application credential of a
+    /// member of that project. Names of projects are unique.
+    pub async fn project(&self, name: &str) -> Result<Site> {
+        let administrator = Session::open(&self.client, &self.site.keystone, &self.administrator).await?;
+        let project = seed::project(&administrator, name).await?;
+        let member = seed::user(&administrator, name, &project, "member").await?;
+        let owner = Session::open(&self.client, &self.site.keystone, &member.login(name)).await?;
+        let credential = seed::credential(&owner, &member, "operator", None).await?;
+        Ok(Site {
+            clouds: BTreeMap::from([("openstack".to_owned(), credential)]),
+            ..self.site.clone()
+        })
+    }
+
+    /// Ends Glance by SIGKILL and returns when nobody listens any more. Whatever it was doing is left as it stands.
+    pub async fn kill_glance(&mut self) -> Result<()> {
+        self.glance.kill().await
+    }
+
+    /// Starts a killed Glance again, on what it left, at the same place.
+    pub async fn restart_glance(&mut self) -> Result<()> {
+        self.glance.start_again(&self.client).await
+    }
+
+    /// Where their logs are, and all else that they write.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+fn write_authority(folder: &Path, authority: Option<&Authority>) -> Result<()> {
+    let Some(Authority { pem, certificate, key }) = authority else {
+        return Ok(());
+    };
+    for (name, text) in [("ca.pem", pem), ("server.pem", certificate), ("server.key", key)] {
+        let path = folder.join(name);
+        fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))?;
+    }
+    Ok(())
+}

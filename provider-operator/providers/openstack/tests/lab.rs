@@ -1,0 +1,132 @@
+//! The suite of the plugin on a real Keystone and a real Glance: as they usually are, and as a client is easily wrong about, which is by TLS, below
+//! a prefix, and with tokens that end all the time.
+
+#[cfg(test)]
+mod on_a_site;
+
+#[cfg(test)]
+mod real {
+    use std::thread;
+
+    use openstack_lab::real::{Installed, Real, RealOptions};
+    use tokio::sync::OnceCell;
+
+    use crate::on_a_site::OnASite;
+
+    /// One for all statements of a program, each of which has a project to itself. It ends with the program.
+    pub(crate) type Shared = OnceCell<Real>;
+
+    /// None where this machine cannot have one, which is said.
+    pub(crate) async fn harness(shared: &'static Shared, options: RealOptions) -> Option<OnASite<&'static Real>> {
+        let installed = Installed::find().unwrap()?;
+        let start = async || Real::start(&installed, &options).await.unwrap();
+        let real = shared.get_or_init(start).await;
+        let statement = thread::current().name().unwrap_or("statement").to_owned();
+        Some(OnASite::new(real.project(&statement).await.unwrap(), real))
+    }
+}
+
+#[cfg(test)]
+mod usual {
+    use openstack_lab::real::{Real, RealOptions};
+
+    use crate::{
+        on_a_site::OnASite,
+        real::{Shared, harness},
+    };
+
+    static SHARED: Shared = Shared::const_new();
+
+    async fn usual() -> Option<OnASite<&'static Real>> {
+        harness(&SHARED, RealOptions::default()).await
+    }
+
+    provider_plugin::provider_suite!(match usual().await {
+        Some(harness) => harness,
+        None => return Ok(()),
+    });
+}
+
+#[cfg(test)]
+mod by_tls_below_a_prefix_with_short_tokens {
+    use std::{sync::Arc, time::Duration};
+
+    use http::StatusCode;
+    use openstack_lab::{
+        facts::Visitor,
+        real::{Real, RealOptions},
+    };
+    use provider_plugin::{
+        Content, ContentPlan, Created, Discarded, ImageStore, RecordState,
+        suite::{Harness, Notes, ScriptedSource, SharedSource},
+    };
+    use tokio::time::{self, Instant};
+
+    use crate::{
+        on_a_site::OnASite,
+        real::{Shared, harness},
+    };
+
+    static SHARED: Shared = Shared::const_new();
+
+    async fn unusual() -> Option<OnASite<&'static Real>> {
+        let options = RealOptions {
+            prefix: true,
+            tls: true,
+            token_ttl: Duration::from_secs(8),
+        };
+        harness(&SHARED, options).await
+    }
+
+    provider_plugin::provider_suite!(match unusual().await {
+        Some(harness) => harness,
+        None => return Ok(()),
+    });
+
+    /// Returns when every token is refused that was good when this was called.
+    async fn tokens_end(on: &OnASite<&'static Real>) {
+        let visitor = Visitor::new(&on.site).await.unwrap();
+        let visitor = visitor.tenant("openstack").await.unwrap();
+        let end = Instant::now() + Duration::from_mins(1);
+        let nothing = "00000000-0000-4000-8000-000000000000";
+        while visitor.image(nothing).await.unwrap()["status"] != StatusCode::UNAUTHORIZED.as_u16() {
+            assert!(Instant::now() < end, "the token does not end");
+            time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn an_image_is_made_that_takes_longer_than_a_token_is_good() {
+        let Some(on) = unusual().await else { return };
+        let (image, bytes) = on.image("long");
+        let store = on.store().await;
+        let Created::New(id) = store.create(&image, 1).await.unwrap() else {
+            panic!("the project is not new");
+        };
+        let source = Arc::new(ScriptedSource::of(bytes.clone()).hanging_at(bytes.len() as u64 / 2));
+        let notes = Arc::<Notes>::default();
+        let shared = Arc::new(SharedSource(Arc::clone(&source)));
+        let content = Content::new(
+            shared,
+            source.said(),
+            ContentPlan::default(),
+            Arc::<Notes>::clone(&notes),
+        );
+        let sending = store.transfer(&id, &image, content, &*notes);
+        let waiting = async {
+            source.hangs().await;
+            tokens_end(&on).await;
+            source.let_go();
+        };
+        let (sent, ()) = futures::future::join(sending, waiting).await;
+        assert_eq!(sent.unwrap().bytes, bytes.len() as u64);
+        store.publish(&id, &image, "sha256:00").await.unwrap();
+        tokens_end(&on).await;
+        let observed = store.observe(&image.subject, &image).await.unwrap();
+        let [record] = observed.records.try_into().unwrap();
+        assert_eq!((record.state, record.shown), (RecordState::Whole, true));
+        let discarded = store.discard(&id, &image.subject.owner).await.unwrap();
+        assert_eq!(discarded, Discarded::Gone);
+        assert_eq!(store.owned(&image.subject.owner).await.unwrap(), []);
+    }
+}
