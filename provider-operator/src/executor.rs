@@ -1,0 +1,110 @@
+//! Where deeds are done: everything that asks a cloud or an image's source goes through an [`Executor`], so that no driver ever waits for one. Runs
+//! what it is told to and decides nothing about images; who is served when, it does decide.
+
+mod errand;
+mod gates;
+mod inprocess;
+mod lanes;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crds::providers::Provider;
+use futures::future::BoxFuture;
+use planning::image::{Op, StopReason};
+use provider_plugin::Progress;
+use tokio::time::Instant;
+
+pub(crate) use self::inprocess::{Bounds, InProcess, Wake};
+use crate::identity::Connection;
+use crate::source::Files;
+use crate::worker::{Found, WorkPlan};
+
+/// Does deeds somewhere, at most one for an object.
+pub(crate) trait Executor: Send + Sync {
+    /// Begins a deed and returns at once. Nothing happens when something of this object is under way, or has ended and is not forgotten yet. Whatever
+    /// becomes of it, [`Executor::look`] tells: also when it could not begin at all.
+    fn begin(&self, order: Order);
+
+    /// How far the object's deed is; never waits. `None`: nothing is known of it, because the process is new, or it was forgotten.
+    fn look(&self, object: &ObjectId) -> Option<OpView>;
+
+    /// Ends what is under way, within a second unless the provider holds a thread. The end is told by [`Executor::look`], and wakes the driver.
+    fn stop(&self, object: &ObjectId, why: StopReason);
+
+    /// The same for all objects: when another process leads, say. Others may begin afterwards.
+    fn stop_all(&self, why: StopReason);
+
+    /// Forgets a deed that has ended, once its end is noted. What is under way stays.
+    fn forget(&self, object: &ObjectId);
+
+    /// Nothing new begins from now on, and what waits for its turn ends. What is under way gets so long to end by itself, then it is stopped. Returns when
+    /// nothing of it is left: every connection that a deed has used is idle or closed.
+    fn drain(&self, patience: Duration) -> BoxFuture<'_, ()>;
+}
+
+/// One image object of the cluster, in this life of it: another one of the same name has another uid.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ObjectId {
+    /// Whose kind it is of.
+    pub(crate) provider: Provider,
+    /// Its namespace.
+    pub(crate) namespace: String,
+    /// Its name.
+    pub(crate) name: String,
+    /// `metadata.uid`.
+    pub(crate) uid: String,
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            provider,
+            namespace,
+            name,
+            uid: _,
+        } = self;
+        write!(formatter, "{} {namespace}/{name}", provider.definition().image_kind)
+    }
+}
+
+/// A deed with everything that it needs.
+pub(crate) struct Order {
+    /// What is done, and for what.
+    pub(crate) plan: WorkPlan,
+    /// In which cloud, as whom. Also says in which lane it waits.
+    pub(crate) connection: Arc<Connection>,
+    /// Where the bytes come from; nothing for deeds that read none.
+    pub(crate) files: Option<Files>,
+}
+
+/// How far a deed is.
+#[derive(Clone, Debug)]
+pub(crate) struct OpView {
+    /// As decisions see it.
+    pub(crate) op: Op,
+    /// What it has found, once it has ended.
+    pub(crate) found: Found,
+    /// How far its bytes are, in all detail.
+    pub(crate) progress: Option<Progress>,
+}
+
+/// The steady clock of this process: decisions, executors and memory have the same one, or they do not understand each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Steady(Instant);
+
+impl Steady {
+    /// Zero is now.
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Since the beginning of the process.
+    pub(crate) fn now(self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+#[cfg(test)]
+mod tests;

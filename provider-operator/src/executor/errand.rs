@@ -1,0 +1,108 @@
+//! One deed on its way through this process: connected, done within its time, and told of also when its provider falls over.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::FutureExt;
+use planning::image::{FailureClass, SHORT_DEED};
+use provider_plugin::{Progress, Report, Seal, SealError};
+use tokio::time;
+
+use super::{Order, Steady};
+use crate::progress::Ledger;
+use crate::worker::{Failed, Whose, Worked, work};
+
+/// How far the bytes of a deed are, in memory.
+#[derive(Debug)]
+pub(super) struct Pace {
+    steady: Steady,
+    last: Mutex<Option<(Progress, Duration)>>,
+}
+
+impl Pace {
+    pub(super) fn new(steady: Steady) -> Arc<Self> {
+        Arc::new(Self {
+            steady,
+            last: Mutex::default(),
+        })
+    }
+
+    /// What was told last, and when bytes moved last.
+    pub(super) fn last(&self) -> Option<(Progress, Duration)> {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, progress: Progress) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let moved = match *last {
+            Some((before, moved)) if (before.sent, before.stage) == (progress.sent, progress.stage) => moved,
+            _ => self.steady.now(),
+        };
+        *last = Some((progress, moved));
+    }
+}
+
+/// Tells memory of every piece, and status now and then.
+struct Told {
+    pace: Arc<Pace>,
+    ledger: Option<Arc<Ledger>>,
+}
+
+#[async_trait]
+impl Report for Told {
+    fn progress(&self, progress: Progress) {
+        self.pace.note(progress);
+        if let Some(ledger) = &self.ledger {
+            ledger.note(progress);
+        }
+    }
+
+    async fn seal(&self, seal: &Seal) -> Result<(), SealError> {
+        match &self.ledger {
+            Some(ledger) => ledger.seal(seal).await,
+            None => Err(SealError {
+                message: "this deed sends no image, so that nothing of it is noted".to_owned(),
+            }),
+        }
+    }
+}
+
+/// Does the deed. Dropping the future ends it.
+pub(super) async fn run(order: &Order, pace: Arc<Pace>, ledger: Option<Ledger>) -> Worked {
+    let ledger = ledger.map(Arc::new);
+    let report = Told {
+        pace,
+        ledger: ledger.clone(),
+    };
+    let guarded = AssertUnwindSafe(in_time(order, Arc::new(report))).catch_unwind();
+    let worked = match &ledger {
+        Some(ledger) => ledger.beside(guarded).await,
+        None => guarded.await,
+    };
+    // What it said is in the log, where the hook of panics puts it.
+    worked.unwrap_or_else(|_| {
+        tracing::error!(object = %order.plan.object, deed = ?order.plan.deed.name(), "a provider fell over");
+        let words = "the provider fell over in the middle of it; its words are in the log of the operator";
+        Worked::failed(Failed::new(FailureClass::Unknown, words, Whose::Cloud))
+    })
+}
+
+async fn in_time(order: &Order, report: Arc<dyn Report>) -> Worked {
+    let done = connected(order, report);
+    if order.plan.deed.name().is_long() {
+        return done.await;
+    }
+    time::timeout(SHORT_DEED, done).await.unwrap_or_else(|_| {
+        let words = format!("{} did not answer within {} seconds", order.connection.cloud(), SHORT_DEED.as_secs());
+        Worked::failed(Failed::new(FailureClass::Unavailable, words, Whose::Cloud))
+    })
+}
+
+async fn connected(order: &Order, report: Arc<dyn Report>) -> Worked {
+    match order.connection.store().await {
+        Ok(store) => work(&order.plan, store.as_ref(), order.files.as_ref(), report).await,
+        Err(error) => Worked::failed(error.into()),
+    }
+}

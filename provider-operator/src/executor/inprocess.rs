@@ -1,0 +1,359 @@
+//! Deeds as tasks of this process. Keeps what is known of each until it is forgotten, gives turns by lanes and asks no cloud while a gate is shut.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use planning::image::{Failure, FailureClass, Form, Op, OpState, StopReason};
+use tokio::time;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::errand::{self, Pace};
+use super::gates::Gates;
+use super::lanes::{Lanes, Ticket};
+use super::{Executor, ObjectId, OpView, Order, Steady};
+use crate::progress::Ledgers;
+use crate::worker::{Failed, Found, Whose, Worked};
+
+/// Told of every object whose deed has begun or ended. Must not wait.
+pub(crate) type Wake = Arc<dyn Fn(&ObjectId) + Send + Sync>;
+
+/// How much is done at once. A bound of 0 is one of 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// Short deeds in one cloud.
+    pub(crate) short: usize,
+    /// Deeds that move all bytes of an image, in one cloud.
+    pub(crate) transfers: usize,
+    /// The same in all clouds together.
+    pub(crate) transfers_total: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            short: 8,
+            transfers: 2,
+            transfers_total: 16,
+        }
+    }
+}
+
+/// Does deeds in this process. Cheap to clone; clones are one executor.
+#[derive(Clone)]
+pub(crate) struct InProcess(Arc<Shared>);
+
+struct Shared {
+    steady: Steady,
+    ledgers: Ledgers,
+    wake: Wake,
+    tasks: TaskTracker,
+    desk: Mutex<Desk>,
+}
+
+struct Desk {
+    lanes: Lanes,
+    gates: Gates,
+    entries: HashMap<ObjectId, Entry>,
+    is_closed: bool,
+}
+
+/// What is known of one object's deed.
+struct Entry {
+    order: Arc<Order>,
+    ticket: Ticket,
+    pace: Arc<Pace>,
+    state: State,
+}
+
+enum State {
+    Queued {
+        since: Duration,
+    },
+    Running {
+        since: Duration,
+        token: CancellationToken,
+        stopping: Option<(Duration, StopReason)>,
+    },
+    Ended {
+        outcome: Result<planning::image::Done, Failure>,
+        found: Found,
+        at: Duration,
+    },
+}
+
+impl InProcess {
+    /// Nothing is under way.
+    pub(crate) fn new(bounds: Bounds, steady: Steady, ledgers: Ledgers, wake: Wake) -> Self {
+        let desk = Desk {
+            lanes: Lanes::new(bounds),
+            gates: Gates::default(),
+            entries: HashMap::new(),
+            is_closed: false,
+        };
+        Self(Arc::new(Shared {
+            steady,
+            ledgers,
+            wake,
+            tasks: TaskTracker::new(),
+            desk: Mutex::new(desk),
+        }))
+    }
+}
+
+impl Executor for InProcess {
+    fn begin(&self, order: Order) {
+        let object = order.plan.object.clone();
+        let now = self.0.steady.now();
+        let mut desk = self.0.desk();
+        if desk.entries.contains_key(&object) {
+            return;
+        }
+        let ticket = Ticket {
+            object: object.clone(),
+            cloud: order.connection.cloud().clone(),
+            is_long: order.plan.deed.name().is_long(),
+        };
+        let entry = Entry {
+            order: Arc::new(order),
+            ticket: ticket.clone(),
+            pace: Pace::new(self.0.steady),
+            state: State::Queued { since: now },
+        };
+        desk.entries.insert(object.clone(), entry);
+        if desk.is_closed {
+            desk.end(&object, Err(stopped(StopReason::Draining)), Found::default(), now);
+            drop(desk);
+            (self.0.wake)(&object);
+        } else {
+            desk.lanes.join(ticket);
+            drop(desk);
+            self.0.dispatch();
+        }
+    }
+
+    fn look(&self, object: &ObjectId) -> Option<OpView> {
+        let desk = self.0.desk();
+        let entry = desk.entries.get(object)?;
+        Some(entry.view(&desk.lanes))
+    }
+
+    fn stop(&self, object: &ObjectId, why: StopReason) {
+        let now = self.0.steady.now();
+        let ended = self.0.desk().stop(object, why, now);
+        if ended {
+            (self.0.wake)(object);
+        }
+    }
+
+    fn stop_all(&self, why: StopReason) {
+        let now = self.0.steady.now();
+        let mut desk = self.0.desk();
+        let mut ended: Vec<ObjectId> = desk.entries.keys().cloned().collect();
+        ended.retain(|object| desk.stop(object, why, now));
+        drop(desk);
+        for object in &ended {
+            (self.0.wake)(object);
+        }
+    }
+
+    fn forget(&self, object: &ObjectId) {
+        let mut desk = self.0.desk();
+        let has_ended = |entry: &Entry| matches!(entry.state, State::Ended { .. });
+        if desk.entries.get(object).is_some_and(has_ended) {
+            desk.entries.remove(object);
+        }
+    }
+
+    fn drain(&self, patience: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let now = self.0.steady.now();
+            let mut desk = self.0.desk();
+            desk.is_closed = true;
+            let is_queued = |entry: &Entry| matches!(entry.state, State::Queued { .. });
+            let queued = desk.entries.iter().filter(|(_, entry)| is_queued(entry));
+            let queued: Vec<ObjectId> = queued.map(|(object, _)| object.clone()).collect();
+            for object in &queued {
+                desk.stop(object, StopReason::Draining, now);
+            }
+            drop(desk);
+            for object in &queued {
+                (self.0.wake)(object);
+            }
+            self.0.tasks.close();
+            if time::timeout(patience, self.0.tasks.wait()).await.is_err() {
+                self.stop_all(StopReason::Draining);
+                self.0.tasks.wait().await;
+            }
+        })
+    }
+}
+
+impl Shared {
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins everything whose turn it is.
+    fn dispatch(self: &Arc<Self>) {
+        let now = self.steady.now();
+        let mut moved = Vec::new();
+        let mut desk = self.desk();
+        while let Some(ticket) = desk.lanes.next() {
+            self.give_turn(&mut desk, &ticket, now);
+            moved.push(ticket.object);
+        }
+        drop(desk);
+        for object in &moved {
+            (self.wake)(object);
+        }
+    }
+
+    fn give_turn(self: &Arc<Self>, desk: &mut Desk, ticket: &Ticket, now: Duration) {
+        let Desk {
+            lanes, gates, entries, ..
+        } = desk;
+        let Some(entry) = entries.get_mut(&ticket.object) else {
+            return lanes.done(ticket);
+        };
+        if let Some(failure) = gates.refusal(&entry.order.connection, now) {
+            lanes.done(ticket);
+            return desk.end(&ticket.object, Err(failure), Found::default(), now);
+        }
+        let token = CancellationToken::new();
+        entry.state = State::Running {
+            since: now,
+            token: token.clone(),
+            stopping: None,
+        };
+        let (shared, order, pace) = (Arc::clone(self), Arc::clone(&entry.order), Arc::clone(&entry.pace));
+        self.tasks.spawn(async move {
+            let ledger = shared.ledgers.open(&order.plan);
+            // Whatever is dropped here is over before anybody is told of the end.
+            let worked = token.run_until_cancelled(errand::run(&order, pace, ledger)).await;
+            shared.ended(&order, worked);
+        });
+    }
+
+    /// `None`: it was stopped.
+    fn ended(self: &Arc<Self>, order: &Order, worked: Option<Worked>) {
+        let now = self.steady.now();
+        let object = &order.plan.object;
+        let mut desk = self.desk();
+        if let Some(worked) = &worked {
+            let outcome = worked.outcome.as_ref().map(drop);
+            desk.gates.learn(&order.connection, outcome, now);
+        }
+        if let Some(ticket) = desk.entries.get(object).map(|entry| entry.ticket.clone()) {
+            desk.lanes.done(&ticket);
+        }
+        let (outcome, found) = match worked {
+            Some(Worked { outcome, found }) => (outcome.map_err(|failed| failed.failure), found),
+            None => (Err(stopped(desk.why(object))), Found::default()),
+        };
+        desk.end(object, outcome, found, now);
+        drop(desk);
+        self.dispatch();
+        (self.wake)(object);
+    }
+}
+
+impl Desk {
+    fn end(&mut self, object: &ObjectId, outcome: Result<planning::image::Done, Failure>, found: Found, at: Duration) {
+        if let Some(entry) = self.entries.get_mut(object) {
+            entry.state = State::Ended { outcome, found, at };
+        }
+    }
+
+    /// Whether it ended right away.
+    fn stop(&mut self, object: &ObjectId, why: StopReason, now: Duration) -> bool {
+        let Self { lanes, entries, .. } = self;
+        let Some(entry) = entries.get_mut(object) else {
+            return false;
+        };
+        match &mut entry.state {
+            State::Queued { .. } => {
+                lanes.leave(&entry.ticket);
+                self.end(object, Err(stopped(why)), Found::default(), now);
+                true
+            }
+            State::Running { token, stopping, .. } => {
+                stopping.get_or_insert((now, why));
+                token.cancel();
+                false
+            }
+            State::Ended { .. } => false,
+        }
+    }
+
+    /// What it was stopped for.
+    fn why(&self, object: &ObjectId) -> StopReason {
+        match self.entries.get(object).map(|entry| &entry.state) {
+            Some(State::Running {
+                stopping: Some((_, why)),
+                ..
+            }) => *why,
+            // Nobody stops anything without saying why.
+            _ => StopReason::Changed,
+        }
+    }
+}
+
+impl Entry {
+    fn view(&self, lanes: &Lanes) -> OpView {
+        let plan = &self.order.plan;
+        let last = self.pace.last();
+        let (state, found) = match &self.state {
+            State::Queued { since } => {
+                let ahead = u32::try_from(lanes.ahead(&self.ticket)).unwrap_or(u32::MAX);
+                (OpState::Queued { since: *since, ahead }, Found::default())
+            }
+            State::Running {
+                stopping: Some((since, why)),
+                ..
+            } => (
+                OpState::Stopping {
+                    since: *since,
+                    why: *why,
+                },
+                Found::default(),
+            ),
+            State::Running { since, .. } => {
+                let state = OpState::Running {
+                    since: *since,
+                    moved: last.map_or(*since, |(_, moved)| moved),
+                    bytes: last.map(|(progress, _)| (progress.sent, progress.total)),
+                };
+                (state, Found::default())
+            }
+            State::Ended { outcome, found, at } => {
+                let outcome = outcome.clone();
+                (OpState::Ended { outcome, at: *at }, found.clone())
+            }
+        };
+        OpView {
+            op: Op {
+                deed: plan.deed.clone(),
+                key: plan.image.subject.key.as_str().to_owned(),
+                form: Form::InProcess,
+                state,
+            },
+            found,
+            progress: last.map(|(progress, _)| progress),
+        }
+    }
+}
+
+fn stopped(why: StopReason) -> Failure {
+    let words = match why {
+        StopReason::Deleted => "it was stopped, because the object is being deleted",
+        StopReason::Changed => "it was stopped, because something else is wanted now",
+        StopReason::Paused => "it was stopped, because the work on it is paused",
+        StopReason::Stalled => "it was stopped, because nothing moved",
+        StopReason::Fenced => "it was stopped, because another process leads",
+        StopReason::Draining => "it was stopped, because this process ends",
+    };
+    Failed::new(FailureClass::Stopped { why }, words, Whose::Cloud).failure
+}

@@ -1,0 +1,115 @@
+//! Reads Secrets, by name and one at a time: the operator may neither list nor watch them. What was read holds for a minute, so that many images of one
+//! Secret do not ask for it one by one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client};
+use provider_plugin::Identity;
+use secrecy::SecretString;
+use thiserror::Error;
+use tokio::time::Instant;
+
+/// How long what was read holds.
+const HOLDS: Duration = Duration::from_mins(1);
+
+/// Where a Secret is.
+type Place = (String, String);
+
+/// Reads Secrets. Never shows what is in them.
+pub(crate) struct Secrets {
+    client: Client,
+    read: Mutex<HashMap<Place, (Instant, Arc<Seen>)>>,
+}
+
+/// A Secret as it was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    /// `uid/resourceVersion`: another one for other contents, also when it was deleted and made anew.
+    pub(crate) version: String,
+    /// Its values that are text, by their keys; others are of no use to anybody here.
+    pub(crate) data: BTreeMap<String, SecretString>,
+}
+
+/// A Secret could not be read.
+#[derive(Debug, Error)]
+pub(crate) enum SecretError {
+    /// The API server refused or did not answer.
+    #[error("unable to read the Secret {namespace}/{name}")]
+    Read {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// Why. Of a read, so it repeats no value.
+        #[source]
+        source: Box<kube::Error>,
+    },
+}
+
+impl Secrets {
+    /// Has read nothing yet.
+    pub(crate) fn new(client: Client) -> Self {
+        Self {
+            client,
+            read: Mutex::default(),
+        }
+    }
+
+    /// The Secret of this name; `None` when there is none, which is not remembered.
+    pub(crate) async fn get(&self, namespace: &str, name: &str) -> Result<Option<Arc<Seen>>, SecretError> {
+        let place = (namespace.to_owned(), name.to_owned());
+        if let Some(seen) = self.remembered(&place) {
+            return Ok(Some(seen));
+        }
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+        let read = api.get_opt(name).await.map_err(|source| SecretError::Read {
+            namespace: place.0.clone(),
+            name: place.1.clone(),
+            source: Box::new(source),
+        })?;
+        let seen = read.map(|secret| Arc::new(Seen::of(secret)));
+        let mut remembered = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        match &seen {
+            Some(seen) => remembered.insert(place, (Instant::now(), Arc::clone(seen))),
+            None => remembered.remove(&place),
+        };
+        Ok(seen)
+    }
+
+    /// The next one who asks for this Secret is given it as it is then: for when a cloud refused what is in it.
+    pub(crate) fn forget(&self, namespace: &str, name: &str) {
+        let mut remembered = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        remembered.remove(&(namespace.to_owned(), name.to_owned()));
+    }
+
+    fn remembered(&self, place: &Place) -> Option<Arc<Seen>> {
+        let mut remembered = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nothing of a Secret is kept longer than it is of use.
+        remembered.retain(|_, (at, _)| at.elapsed() < HOLDS);
+        remembered.get(place).map(|(_, seen)| Arc::clone(seen))
+    }
+}
+
+impl Seen {
+    fn of(secret: Secret) -> Self {
+        let (uid, version) = (secret.metadata.uid, secret.metadata.resource_version);
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).ok().map(SecretString::from);
+        let data = secret.data.unwrap_or_default().into_iter();
+        Self {
+            version: format!("{}/{}", uid.unwrap_or_default(), version.unwrap_or_default()),
+            data: data.filter_map(|(key, value)| Some((key, text(value.0)?))).collect(),
+        }
+    }
+
+    /// Who the operator is in the cloud of this name.
+    pub(crate) fn identity(&self, cloud: &str) -> Identity {
+        Identity {
+            name: cloud.to_owned(),
+            data: self.data.clone(),
+            version: self.version.clone(),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Secrets of an API server that keeps them, and connections to clouds of clay.
+
+use std::time::Duration;
+
+use crds::providers::Provider as Name;
+use serde_json::json;
+use tokio::time;
+
+use super::*;
+use crate::registry::{Given, Registry};
+use crate::stand_ins::{Anywhere, Cluster};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// `one` in base64, and bytes that are no text.
+fn data(value: &str) -> Option<serde_json::Value> {
+    Some(json!({ "clouds.yaml": value, "binary": "/w==" }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_is_read_once_in_a_minute_and_anew_when_it_was_refused() {
+    let cluster = Cluster::new();
+    let secrets = Secrets::new(cluster.client());
+    cluster.put_secret("login", "1", data("b25l"));
+    let read = async || secrets.get("fleet", "login").await.unwrap().unwrap();
+    assert_eq!(read().await.version, "uid-of-login/1");
+    cluster.put_secret("login", "2", data("dHdv"));
+    assert_eq!(read().await.version, "uid-of-login/1");
+    assert_eq!(cluster.reads(), 1);
+    secrets.forget("fleet", "login");
+    assert_eq!(read().await.version, "uid-of-login/2");
+    cluster.put_secret("login", "3", data("b25l"));
+    time::sleep(SECOND * 61).await;
+    assert_eq!(read().await.version, "uid-of-login/3");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_is_not_there_is_looked_for_each_time() {
+    let cluster = Cluster::new();
+    let secrets = Secrets::new(cluster.client());
+    assert!(secrets.get("fleet", "login").await.unwrap().is_none());
+    cluster.put_secret("login", "1", data("b25l"));
+    assert!(secrets.get("fleet", "login").await.unwrap().is_some());
+    cluster.put_secret("login", "1", None);
+    time::sleep(SECOND * 61).await;
+    assert!(secrets.get("fleet", "login").await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn an_identity_has_what_is_text_and_shows_nothing_of_it() {
+    let cluster = Cluster::new();
+    cluster.put_secret("login", "1", data("aHVudGVyMg=="));
+    let seen = Secrets::new(cluster.client()).get("fleet", "login").await.unwrap().unwrap();
+    let identity = seen.identity("demo");
+    assert_eq!((identity.name.as_str(), identity.version.as_str()), ("demo", "uid-of-login/1"));
+    assert_eq!(identity.data.keys().collect::<Vec<_>>(), ["clouds.yaml"]);
+    assert!(!format!("{seen:?} {identity:?}").contains("hunter2"));
+}
+
+#[cfg(feature = "filestore")]
+mod connections {
+    use provider_filestore::FileStores;
+    use provider_plugin::ErrorClass;
+
+    use super::*;
+
+    fn connections(names: &[String]) -> Connections {
+        let given = Given {
+            filestores: FileStores::parse(["default=/images", "other=/others"]).unwrap(),
+        };
+        Connections::new(Registry::of(names, given).unwrap(), Arc::new(Anywhere))
+    }
+
+    fn identity(name: &str, version: &str) -> Identity {
+        Identity {
+            name: name.to_owned(),
+            data: std::collections::BTreeMap::new(),
+            version: version.to_owned(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_shared_by_who_asks_in_the_same_name_and_by_nobody_else() {
+        let connections = connections(&[]);
+        let get = |name, version| connections.get(Name::FileStore, identity(name, version)).unwrap();
+        let one = get("default", "uid/1");
+        assert!(Arc::ptr_eq(&one, &get("default", "uid/1")));
+        for (name, version) in [("default", "uid/2"), ("other", "uid/1")] {
+            assert!(!Arc::ptr_eq(&one, &get(name, version)), "{name} {version}");
+        }
+        assert_eq!(one.cloud().to_string(), "/images");
+        let (first, again) = (one.store().await.unwrap(), one.store().await.unwrap());
+        assert!(Arc::ptr_eq(&first, &again), "it is connected once");
+        time::sleep(SECOND * 3600).await;
+        assert!(!Arc::ptr_eq(&one, &get("default", "uid/1")), "nobody asked for so long");
+    }
+
+    #[test]
+    fn an_identity_that_leads_nowhere_is_told_what_there_is() {
+        let none = connections(&[]).get(Name::FileStore, identity("none", "uid/1")).unwrap_err();
+        assert_eq!(none.class, ErrorClass::Invalid);
+        assert!(none.message.contains("default, other"), "{none}");
+        let unserved = connections(&["filestore".to_owned()]).get(Name::Docker, identity("none", "uid/1"));
+        let error = unserved.unwrap_err();
+        assert!(error.message.contains("--providers=docker"), "{error}");
+    }
+}

@@ -1,0 +1,65 @@
+//! What a deed is told, and what it brings. Plain values.
+
+use planning::image::{Abilities, Deed, Done, ReadBack, Source};
+use provider_plugin::{Compression, ImageSpec, Observed, Pinned};
+
+use super::Failed;
+use crate::executor::ObjectId;
+
+/// A deed and what it is about. What it is done with, a cloud and files, is beside it.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkPlan {
+    /// The object that the image belongs to.
+    pub(crate) object: ObjectId,
+    /// What is done.
+    pub(crate) deed: Deed,
+    /// To which image; its key is that of the op.
+    pub(crate) image: ImageSpec,
+    /// What its bytes are.
+    pub(crate) content: ContentSpec,
+}
+
+/// What holds for the bytes of an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ContentSpec {
+    /// Where they are, for a cloud that fetches them itself; empty where there is no such place.
+    pub(crate) url: String,
+    /// The digest that they must have at their source. Where there is none and a file of sums is given, that is read for each deed that needs one.
+    pub(crate) pinned: Option<Pinned>,
+    /// The digest that they had when they were first used.
+    pub(crate) remembered: Option<Pinned>,
+    /// How they are packed at their source.
+    pub(crate) compression: Compression,
+}
+
+/// What a deed found out, beside whether it went well.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Found {
+    /// What the cloud has, of a look.
+    pub(crate) observed: Option<Observed>,
+    /// What the cloud can do, of whatever reached it.
+    pub(crate) abilities: Option<Abilities>,
+    /// What the source and the cloud said beforehand, of a probe.
+    pub(crate) source: Option<Source>,
+    /// The digests of what was read from the cloud, or that it does not give it.
+    pub(crate) read_back: Option<ReadBack>,
+}
+
+/// A deed that is over.
+#[derive(Debug)]
+pub(crate) struct Worked {
+    /// How it went.
+    pub(crate) outcome: Result<Done, Failed>,
+    /// What it found.
+    pub(crate) found: Found,
+}
+
+impl Worked {
+    /// Failed, and found nothing.
+    pub(crate) fn failed(failed: Failed) -> Self {
+        Self {
+            outcome: Err(failed),
+            found: Found::default(),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! One deed, from what it is told to what it brings: a call of the store, and what belongs before and after it.
+
+use std::sync::Arc;
+
+use planning::image::{Abilities, Algorithm, Deed, Done, FailureClass, Pinned, ReadBack, Source};
+use provider_plugin::{
+    Content, ContentPlan, Created, Discarded, ImageId, ImageSource, ImageSpec, ImageStore, Report, Sent,
+};
+
+use super::{ContentSpec, Failed, Found, Whose, WorkPlan, Worked, read_back, sums};
+use crate::source::Files;
+
+/// Does one deed and says how it went. Dropping the future is the cancel, at any await: the next look shows what is left of it.
+///
+/// It tries nothing again but what breaks off within one transfer, and has no deadline but for silence: whoever calls it sets one for what should be
+/// short. A deed that reads bytes fails as `Invalid` without `files`.
+pub(crate) async fn work(
+    plan: &WorkPlan,
+    store: &dyn ImageStore,
+    files: Option<&Files>,
+    report: Arc<dyn Report>,
+) -> Worked {
+    let mut found = Found::default();
+    let working = Working {
+        plan,
+        store,
+        files,
+        report,
+    };
+    let outcome = working.done(&mut found).await;
+    // Afterwards: what is found out on the way takes away.
+    let able = store.capabilities();
+    found.abilities = Some(Abilities {
+        server_side: able.server_side,
+        staged: able.staged,
+    });
+    Worked { outcome, found }
+}
+
+struct Working<'a> {
+    plan: &'a WorkPlan,
+    store: &'a dyn ImageStore,
+    files: Option<&'a Files>,
+    report: Arc<dyn Report>,
+}
+
+impl Working<'_> {
+    async fn done(&self, found: &mut Found) -> Result<Done, Failed> {
+        let (store, image) = (self.store, &self.plan.image);
+        let owner = &image.subject.owner;
+        match &self.plan.deed {
+            Deed::Look => {
+                found.observed = Some(store.observe(&image.subject, image).await?);
+                Ok(Done::Looked)
+            }
+            Deed::Probe => {
+                found.source = Some(self.probe().await?);
+                Ok(Done::Probed)
+            }
+            Deed::Create { attempt, id } => self.create(*attempt, id.as_deref()).await,
+            Deed::Transfer {
+                id,
+                attempt,
+                staged: false,
+            } => {
+                self.transfer(&image_id(id), *attempt).await?;
+                Ok(Done::Sent)
+            }
+            Deed::Transfer { staged: true, .. } => Err(unsupported("this operator sends no image by a stage")),
+            Deed::Import { id, .. } => {
+                store.import(&image_id(id), image, &self.plan.content.url).await?;
+                Ok(Done::ImportBegun)
+            }
+            Deed::Build { .. } => Err(unsupported("an image is built in a Job, and not in the operator")),
+            Deed::ReadBack { id, .. } => self.read_back(&image_id(id), found).await,
+            Deed::Publish { id, verified, .. } => {
+                store.publish(&image_id(id), image, verified).await?;
+                Ok(Done::Published)
+            }
+            Deed::Amend { id } => {
+                store.amend(&image_id(id), image).await?;
+                Ok(Done::Amended)
+            }
+            Deed::Discard { id, .. } => match store.discard(&image_id(id), owner).await? {
+                Discarded::Gone | Discarded::Going | Discarded::WasGone => Ok(Done::Discarded),
+            },
+            Deed::Relinquish { id } => {
+                store.relinquish(&image_id(id), owner).await?;
+                Ok(Done::Relinquished)
+            }
+        }
+    }
+
+    /// The source first: a cloud is asked for room for something that is there.
+    async fn probe(&self) -> Result<Source, Failed> {
+        let files = self.files()?;
+        let probe = files.image.probe().await?;
+        let content = &self.plan.content;
+        let pinned = sums::pinned(content, files).await?;
+        let preflight = self.store.preflight(&self.plan.image, probe.size).await?;
+        Ok(Source {
+            size: probe.size,
+            ranges: probe.ranges,
+            // What the spec says need not be told again.
+            digest: pinned.filter(|_| content.pinned.is_none()).map(|pinned| of_plugin(&pinned)),
+            warnings: preflight.warnings,
+        })
+    }
+
+    async fn create(&self, attempt: u32, chosen: Option<&str>) -> Result<Done, Failed> {
+        let image = ImageSpec {
+            chosen_id: chosen.map(image_id),
+            ..self.plan.image.clone()
+        };
+        Ok(match self.store.create(&image, attempt).await? {
+            Created::New(ImageId(id)) => Done::Created { id },
+            Created::Ours(ImageId(id)) => Done::Ours { id },
+            Created::Taken => Done::Taken,
+        })
+    }
+
+    async fn transfer(&self, id: &ImageId, attempt: u32) -> Result<Sent, Failed> {
+        let files = self.files()?;
+        let ContentSpec {
+            url: _,
+            pinned: _,
+            remembered,
+            compression,
+        } = &self.plan.content;
+        let pinned = sums::pinned(&self.plan.content, files).await?;
+        let probe = files.image.probe().await?;
+        let plan = ContentPlan {
+            attempt,
+            pinned,
+            remembered: remembered.clone(),
+            compression: *compression,
+            format: self.plan.image.format.clone(),
+        };
+        let source = Arc::clone(&files.image) as Arc<dyn ImageSource>;
+        let content = Content::new(source, probe, plan, Arc::clone(&self.report));
+        let sent = self.store.transfer(id, &self.plan.image, content, self.report.as_ref());
+        Ok(sent.await?)
+    }
+
+    async fn read_back(&self, id: &ImageId, found: &mut Found) -> Result<Done, Failed> {
+        let read = match self.store.read_back(id).await {
+            Ok(bytes) => read_back::read(bytes, self.report.as_ref()).await,
+            Err(error) => Err(error.into()),
+        };
+        match read {
+            Ok(read) => {
+                found.read_back = Some(read);
+                Ok(Done::ReadBack)
+            }
+            Err(failed) => {
+                let is_refused = matches!(
+                    failed.failure.class,
+                    FailureClass::Unsupported | FailureClass::Invalid | FailureClass::Permission
+                );
+                found.read_back = is_refused.then_some(ReadBack::Refused);
+                Err(failed)
+            }
+        }
+    }
+
+    fn files(&self) -> Result<&Files, Failed> {
+        self.files.ok_or_else(|| {
+            let words = "nothing says where the bytes of the image come from; give it a url";
+            Failed::new(FailureClass::Invalid, words, Whose::Source)
+        })
+    }
+}
+
+fn image_id(id: &str) -> ImageId {
+    ImageId(id.to_owned())
+}
+
+fn unsupported(words: &str) -> Failed {
+    Failed::new(FailureClass::Unsupported, words, Whose::Cloud)
+}
+
+fn of_plugin(pinned: &provider_plugin::Pinned) -> Pinned {
+    Pinned {
+        algorithm: match pinned.algorithm() {
+            provider_plugin::Algorithm::Sha256 => Algorithm::Sha256,
+            provider_plugin::Algorithm::Sha512 => Algorithm::Sha512,
+        },
+        hex: pinned.hex().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

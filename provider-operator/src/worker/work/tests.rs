@@ -1,0 +1,255 @@
+//! Every deed with a cloud of clay: what it calls, what it brings, and how it fails.
+
+use std::sync::Arc;
+
+use planning::image::{Algorithm, Deed, DiscardReason, Done, FailureClass, ReadBack, Source};
+use provider_plugin::{Compression, ErrorClass, ImageSource, Pinned, Stage};
+
+use super::*;
+use crate::source::SumsFile;
+use crate::stand_ins::{Act, Clay, Disk, NoDisk, Notes, object, plan};
+
+struct Room {
+    clay: Arc<Clay>,
+    notes: Arc<Notes>,
+    content: ContentSpec,
+}
+
+impl Room {
+    fn new() -> Self {
+        Self {
+            clay: Arc::default(),
+            notes: Arc::default(),
+            content: ContentSpec::default(),
+        }
+    }
+
+    async fn work(&self, deed: Deed, files: Option<&Files>) -> Worked {
+        let mut plan = plan(&object("fleet", "one"), deed);
+        plan.content = self.content.clone();
+        let report: Arc<dyn Report> = Arc::clone(&self.notes) as Arc<dyn Report>;
+        work(&plan, &self.clay.store("east"), files, report).await
+    }
+
+    async fn done(&self, deed: Deed) -> Result<Done, FailureClass> {
+        class(self.work(deed, None).await)
+    }
+}
+
+fn class(worked: Worked) -> Result<Done, FailureClass> {
+    worked.outcome.map_err(|failed| failed.failure.class)
+}
+
+fn id() -> String {
+    "image-1".to_owned()
+}
+
+fn transfer() -> Deed {
+    Deed::Transfer {
+        id: id(),
+        attempt: 1,
+        staged: false,
+    }
+}
+
+fn digest_of(bytes: &[u8]) -> Pinned {
+    let mut hasher = provider_plugin::Hasher::new(provider_plugin::Algorithm::Sha256);
+    hasher.update(bytes);
+    hasher.finish()
+}
+
+fn with_sums(bytes: &'static [u8], sums: impl ImageSource + 'static) -> Files {
+    Files {
+        image: Arc::new(Disk::of(bytes)),
+        sums: Some(SumsFile {
+            file: Arc::new(sums),
+            name: "node.img".to_owned(),
+        }),
+    }
+}
+
+#[tokio::test]
+async fn each_deed_is_one_call_of_the_store() {
+    let room = Room::new();
+    let created = Deed::Create { attempt: 3, id: None };
+    assert_eq!(room.done(created).await, Ok(Done::Created { id: "image-3".to_owned() }));
+    let chosen = Deed::Create {
+        attempt: 1,
+        id: Some("mine".to_owned()),
+    };
+    assert_eq!(room.done(chosen).await, Ok(Done::Created { id: "mine".to_owned() }));
+    assert_eq!(room.done(Deed::Look).await, Ok(Done::Looked));
+    assert_eq!(room.done(Deed::Import { id: id(), attempt: 1 }).await, Ok(Done::ImportBegun));
+    let verified = "sha256:00".to_owned();
+    let publish = Deed::Publish {
+        id: id(),
+        attempt: 1,
+        verified,
+    };
+    assert_eq!(room.done(publish).await, Ok(Done::Published));
+    assert_eq!(room.done(Deed::Amend { id: id() }).await, Ok(Done::Amended));
+    let discard = Deed::Discard {
+        id: id(),
+        attempt: 1,
+        why: DiscardReason::Superseded,
+    };
+    assert_eq!(room.done(discard).await, Ok(Done::Discarded));
+    assert_eq!(room.done(Deed::Relinquish { id: id() }).await, Ok(Done::Relinquished));
+    let calls = [
+        "east create fleet/one",
+        "east create fleet/one",
+        "east observe fleet/one",
+        "east import ",
+        "east publish image-1 as sha256:00",
+        "east amend image-1",
+        "east discard image-1 of mine",
+        "east relinquish image-1 of mine",
+    ];
+    assert_eq!(room.clay.calls(), calls);
+}
+
+#[tokio::test]
+async fn whatever_reaches_a_cloud_says_what_the_cloud_can_do() {
+    let room = Room::new();
+    let worked = room.work(Deed::Look, None).await;
+    assert!(worked.found.observed.is_some());
+    assert!(worked.found.abilities.unwrap().server_side);
+    room.clay.act("east", Act::Fail(ErrorClass::Permission, None));
+    let worked = room.work(Deed::Look, None).await;
+    assert!(worked.found.abilities.is_some());
+    assert_eq!(class(worked), Err(FailureClass::Permission));
+}
+
+#[tokio::test]
+async fn what_only_a_job_or_a_stage_can_do_is_refused_without_asking_anybody() {
+    let room = Room::new();
+    let staged = Deed::Transfer {
+        id: id(),
+        attempt: 1,
+        staged: true,
+    };
+    let build = Deed::Build { id: id(), attempt: 1 };
+    for deed in [staged, build] {
+        assert_eq!(room.done(deed).await, Err(FailureClass::Unsupported));
+    }
+    for deed in [transfer(), Deed::Probe] {
+        assert_eq!(room.done(deed).await, Err(FailureClass::Invalid), "there are no files");
+    }
+    assert!(room.clay.calls().is_empty());
+}
+
+#[tokio::test]
+async fn a_probe_asks_the_source_its_sums_and_then_the_cloud() {
+    let room = Room::new();
+    let digest = digest_of(b"12345");
+    let sums = format!("{}  node.img\n", digest.hex());
+    let files = with_sums(b"12345", Disk::of(sums));
+    let worked = room.work(Deed::Probe, Some(&files)).await;
+    let source = Source {
+        size: Some(5),
+        ranges: true,
+        digest: Some(planning::image::Pinned {
+            algorithm: Algorithm::Sha256,
+            hex: digest.hex().to_owned(),
+        }),
+        warnings: vec!["5 bytes are to come".to_owned()],
+    };
+    assert_eq!(worked.found.source, Some(source));
+    assert_eq!(class(worked), Ok(Done::Probed));
+    let missing = Files {
+        image: Arc::new(NoDisk(ErrorClass::SourceGone)),
+        sums: None,
+    };
+    assert_eq!(class(room.work(Deed::Probe, Some(&missing)).await), Err(FailureClass::SourceGone));
+    assert_eq!(room.clay.calls().len(), 1, "no room is asked for for what is not there");
+}
+
+#[tokio::test]
+async fn sums_that_do_not_help_are_told_apart() {
+    let room = Room::new();
+    let foreign = format!("{}  other.img\n", "0".repeat(64));
+    let huge = vec![b'a'; provider_plugin::sums::LARGEST + 1];
+    let cases = [
+        (with_sums(b"12345", Disk::of(foreign)), FailureClass::DigestUnknown),
+        (with_sums(b"12345", Disk::of(huge)), FailureClass::DigestUnknown),
+        (with_sums(b"12345", NoDisk(ErrorClass::SourceGone)), FailureClass::SourceGone),
+    ];
+    for (files, expected) in cases {
+        for deed in [Deed::Probe, transfer()] {
+            assert_eq!(class(room.work(deed, Some(&files)).await), Err(expected));
+        }
+    }
+    assert!(room.clay.calls().is_empty(), "nothing is sent, and no room asked for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn sums_that_do_not_come_are_waited_for_a_minute() {
+    let room = Room::new();
+    let stuck = Disk {
+        stops_after: 3,
+        ..Disk::of("a file of sums")
+    };
+    let files = with_sums(b"12345", stuck);
+    assert_eq!(class(room.work(transfer(), Some(&files)).await), Err(FailureClass::SourceBroken));
+}
+
+#[tokio::test]
+async fn a_digest_of_the_spec_counts_and_sums_are_not_read_then() {
+    let mut room = Room::new();
+    room.content.pinned = Some(digest_of(b"12345"));
+    let files = with_sums(b"12345", NoDisk(ErrorClass::SourceGone));
+    let worked = room.work(Deed::Probe, Some(&files)).await;
+    assert_eq!(worked.found.source.unwrap().digest, None, "the spec says it already");
+    assert_eq!(class(room.work(transfer(), Some(&files)).await), Ok(Done::Sent));
+}
+
+#[tokio::test]
+async fn what_is_sent_is_sealed_and_other_bytes_are_not() {
+    let mut room = Room::new();
+    let disk = |bytes: &'static [u8]| Disk::of(bytes).files();
+    assert_eq!(class(room.work(transfer(), Some(&disk(b"12345"))).await), Ok(Done::Sent));
+    let seals = room.notes.seals.lock().unwrap().clone();
+    let [seal] = seals.as_slice() else {
+        panic!("there are {} seals", seals.len());
+    };
+    assert_eq!((seal.attempt, seal.bytes), (1, 5));
+    assert_eq!(seal.source_digest, digest_of(b"12345").to_string());
+    room.content = ContentSpec {
+        remembered: Some(digest_of(b"12345")),
+        compression: Compression::None,
+        ..ContentSpec::default()
+    };
+    let mismatch = Err(FailureClass::SourceMismatch);
+    assert_eq!(class(room.work(transfer(), Some(&disk(b"54321"))).await), mismatch);
+    let sums = format!("{}  node.img\n", "0".repeat(64));
+    room.content = ContentSpec::default();
+    let files = with_sums(b"12345", Disk::of(sums));
+    assert_eq!(class(room.work(transfer(), Some(&files)).await), mismatch);
+    assert_eq!(room.notes.seals.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_image_that_is_read_back_is_digested_both_ways() {
+    let room = Room::new();
+    let read = || Deed::ReadBack { id: id(), attempt: 1 };
+    let worked = room.work(read(), None).await;
+    let Some(ReadBack::Found { sha256, sha512, bytes }) = worked.found.read_back else {
+        panic!("nothing was read");
+    };
+    assert_eq!(sha256, digest_of(b"an image").hex());
+    assert_eq!((sha512.len(), bytes), (128, 8));
+    let last = room.notes.last.lock().unwrap().unwrap();
+    assert_eq!((last.sent, last.stage), (8, Stage::ReadingBack));
+    for (refusal, is_refused) in [
+        (ErrorClass::Unsupported, true),
+        (ErrorClass::Permission, true),
+        (ErrorClass::Invalid, true),
+        (ErrorClass::Unavailable, false),
+        (ErrorClass::Gone, false),
+    ] {
+        room.clay.act("east", Act::Fail(refusal, None));
+        let worked = room.work(read(), None).await;
+        assert!(worked.outcome.is_err());
+        assert_eq!(worked.found.read_back == Some(ReadBack::Refused), is_refused, "{refusal}");
+    }
+}
