@@ -14,12 +14,12 @@ use std::time::Duration;
 use crds::providers::Provider;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use planning::image::{Situation, Step, decide, tell};
+use planning::image::{Situation, Step, StopReason, decide, tell};
 
 pub(crate) use self::memory::Memories;
 
 use self::execute::{Pass, Performed};
-use self::memory::{ImageMemory, lock};
+use self::memory::ImageMemory;
 use self::observe::observe;
 use crate::context::{Context, Served};
 use crate::executor::ObjectId;
@@ -65,11 +65,14 @@ pub(crate) fn gone(context: &Context, provider: Provider, namespace: &str, name:
     forget_others(context, &nobody);
 }
 
-/// Another object of the same name is gone, and what is under way for it is nobody's.
+/// Another object of the same name is gone, and what is under way for it is nobody's. It is remembered until that has ended, and its end wakes the driver.
 fn forget_others(context: &Context, id: &ObjectId) {
-    for gone in context.images.forget(id) {
-        context.executor.stop(&gone, planning::image::StopReason::Deleted);
+    for gone in context.images.others(id) {
+        context.executor.stop(&gone, StopReason::Deleted);
         context.executor.forget(&gone);
+        if context.executor.look(&gone).is_none() {
+            context.images.forget(&gone);
+        }
     }
 }
 

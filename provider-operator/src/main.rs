@@ -20,6 +20,8 @@ mod registry;
 mod release;
 mod run;
 mod source;
+#[cfg(test)]
+mod stand_ins;
 mod supply;
 mod worker;
 

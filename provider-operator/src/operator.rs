@@ -250,7 +250,7 @@ fn assemble(
         images: image::Memories::default(),
         releases: release::Memories::default(),
         supply,
-        files: ImageFiles::new(client.clone(), network),
+        files: ImageFiles::new(client.clone(), &network),
         events: Events::start(client.clone(), CONTROLLER, "provider-operator"),
         recorder: recorder(args)?,
         metrics: tidings.metrics.clone(),

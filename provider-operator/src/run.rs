@@ -71,7 +71,7 @@ async fn work(args: &Args, log_level: &LogLevel) -> anyhow::Result<()> {
         lead(args, client, tidings, fence, &stop).await
     } else {
         let fenced = CancellationToken::new();
-        operate(args, client, tidings, Ends { stop, fenced }).await
+        Box::pin(operate(args, client, tidings, Ends { stop, fenced })).await
     };
     servers.cancel();
     outcome
@@ -169,8 +169,7 @@ async fn lead(
         stop: stop.child_token(),
         fenced: CancellationToken::new(),
     };
-    let working = operate(args, client, tidings, ends.clone());
-    tokio::pin!(working);
+    let mut working = Box::pin(operate(args, client, tidings, ends.clone()));
     let outcome = tokio::select! {
         outcome = &mut working => outcome,
         lost = lost(&mut leadership, stop) => {

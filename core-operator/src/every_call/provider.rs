@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::api::PROVIDER_KIND;
-use super::server::{MOST, Server};
+use super::kinds::PROVIDER_KIND;
+use operator_kit::in_memory::{MOST, Server};
 use super::{LONG, begin, operated, stack, template};
 
 const TAG: &str = "docker-harbor-1-34-v1";

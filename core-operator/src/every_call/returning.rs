@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use super::api::KINDS;
-use super::server::MOST;
+use super::kinds::KINDS;
+use operator_kit::in_memory::MOST;
 use super::{LONG, STACK, begin, definition, operated_with, publish};
 
 const TAG: &str = "docker-harbor-1-34-v1";

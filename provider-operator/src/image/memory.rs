@@ -238,16 +238,17 @@ impl Memories {
         Arc::clone(self.lock().entry(object.clone()).or_default())
     }
 
-    /// What is remembered of objects of this place but the one with this uid; of all where there is none. Gives those that were forgotten.
-    pub(crate) fn forget(&self, place: &ObjectId) -> Vec<ObjectId> {
-        let is_other = |known: &ObjectId| {
+    /// The objects of this place that are remembered, but for the one with this uid.
+    pub(super) fn others(&self, place: &ObjectId) -> Vec<ObjectId> {
+        let is_other = |known: &&ObjectId| {
             (known.provider, &known.namespace, &known.name) == (place.provider, &place.namespace, &place.name)
                 && known.uid != place.uid
         };
-        let mut memories = self.lock();
-        let gone: Vec<ObjectId> = memories.keys().filter(|known| is_other(known)).cloned().collect();
-        memories.retain(|known, _| !gone.contains(known));
-        gone
+        self.lock().keys().filter(is_other).cloned().collect()
+    }
+
+    pub(super) fn forget(&self, object: &ObjectId) {
+        self.lock().remove(object);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ObjectId, Arc<Mutex<ImageMemory>>>> {
