@@ -97,6 +97,13 @@ struct Written {
     sent: u64,
 }
 
+/// What is known of a transfer while it is written down.
+struct Course {
+    begun: Instant,
+    meter: Meter,
+    written: Option<Written>,
+}
+
 impl Ledger {
     /// Takes note of how far it is. Never waits; all but the last may be skipped.
     pub(crate) fn note(&self, progress: Progress) {
@@ -135,35 +142,34 @@ impl Ledger {
 
     /// Writes how far it is while `work` does, and a last time when it is over. Nothing is written any more when the future is dropped.
     pub(crate) async fn beside<T>(&self, work: impl Future<Output = T>) -> T {
-        let mut written = None;
-        let mut meter = Meter::new(EVERY);
+        let mut course = Course {
+            begun: Instant::now(),
+            meter: Meter::new(EVERY),
+            written: None,
+        };
         let done = {
             let mut work = pin!(work);
             tokio::select! {
                 biased;
                 done = &mut work => done,
-                never = self.keep(&mut meter, &mut written) => match never {},
+                never = self.keep(&mut course) => match never {},
             }
         };
         // Whoever waits for the end reads in the cloud how it went; this is for people.
-        let _ = time::timeout(LAST, self.end(&mut meter, written)).await;
+        let _ = time::timeout(LAST, self.end(course)).await;
         done
     }
 
-    async fn keep(&self, meter: &mut Meter, written: &mut Option<Written>) -> Infallible {
-        let begun = Instant::now();
+    async fn keep(&self, course: &mut Course) -> Infallible {
         let mut told = self.progress.subscribe();
         loop {
             let progress = *told.borrow_and_update();
-            let next = progress.and_then(|progress| {
-                meter.moved(begun.elapsed(), progress.sent);
-                Some((progress, due(written.as_ref(), &progress)?))
-            });
-            match next {
+            match progress.and_then(|progress| Some((progress, course.due(&progress)?))) {
                 Some((progress, at)) if at <= Instant::now() => {
                     // What is not written now is with the next write.
-                    let _ = self.write(PROGRESS_FIELD_MANAGER, &self.transfer(&progress, meter)).await;
-                    *written = Some(Written {
+                    let transfer = self.transfer(&progress, &course.meter);
+                    let _ = self.write(PROGRESS_FIELD_MANAGER, &transfer).await;
+                    course.written = Some(Written {
                         at: Instant::now(),
                         sent: progress.sent,
                     });
@@ -174,17 +180,18 @@ impl Ledger {
                         () = time::sleep_until(at) => {}
                     }
                 }
-                // The sender is ours, so that there is a next one or nothing more to do.
-                None => drop(told.changed().await),
+                None => {
+                    // The sender is ours, so that this never fails.
+                    let _ = told.changed().await;
+                }
             }
         }
     }
 
-    async fn end(&self, meter: &mut Meter, written: Option<Written>) -> Result<(), Error> {
+    async fn end(&self, mut course: Course) -> Result<(), Error> {
         let progress = *self.progress.borrow();
-        let unwritten = progress.filter(|progress| written.is_none_or(|written| written.sent != progress.sent));
-        if let Some(progress) = unwritten {
-            let transfer = self.transfer(&progress, meter);
+        if let Some(progress) = progress.filter(|progress| course.due(progress).is_some()) {
+            let transfer = self.transfer(&progress, &course.meter);
             self.write(PROGRESS_FIELD_MANAGER, &transfer).await?;
         }
         Ok(())
@@ -218,7 +225,9 @@ impl Ledger {
             "status": { "transfer": transfer },
         });
         let params = PatchParams::apply(manager).force();
-        self.api.patch_status(&self.object.name, &params, &Patch::Apply(intent)).await
+        self.api
+            .patch_status(&self.object.name, &params, &Patch::Apply(intent))
+            .await
     }
 
     /// Whoever looks later finds what is in the answer, and nothing else counts.
@@ -227,21 +236,27 @@ impl Ledger {
         if serde_json::to_value(sealed).is_ok_and(|sealed| *found == sealed) {
             return Ok(());
         }
-        Err(unsealed(&format!("the API server does not keep status.transfer.sealed of {}", self.object)))
+        Err(unsealed(&format!(
+            "the API server does not keep status.transfer.sealed of {}",
+            self.object
+        )))
     }
 }
 
-/// When progress is written next, where it says something new.
-fn due(written: Option<&Written>, progress: &Progress) -> Option<Instant> {
-    let Some(written) = written else {
-        return Some(Instant::now());
-    };
-    if written.sent == progress.sent {
-        return None;
+impl Course {
+    /// Takes the measure of the progress, and says when it is written, where it says something new.
+    fn due(&mut self, progress: &Progress) -> Option<Instant> {
+        self.meter.moved(self.begun.elapsed(), progress.sent);
+        let Some(written) = &self.written else {
+            return Some(Instant::now());
+        };
+        if written.sent == progress.sent {
+            return None;
+        }
+        let moved = progress.sent.abs_diff(written.sent);
+        let is_much = progress.total.is_some_and(|total| moved >= total / PARTS);
+        Some(written.at + if is_much { NOT_BEFORE } else { EVERY })
     }
-    let moved = progress.sent.abs_diff(written.sent);
-    let is_much = progress.total.is_some_and(|total| moved >= total / PARTS);
-    Some(written.at + if is_much { NOT_BEFORE } else { EVERY })
 }
 
 /// Whether trying again is of no use: the object is another one or gone, or the write is refused.

@@ -70,12 +70,16 @@ impl Registry {
     expect(unused_variables, reason = "only a directory is given anything")
 )]
 fn built(given: Given) -> Vec<(Name, Arc<dyn Provider>)> {
-    vec![
+    Vec::from([
         #[cfg(feature = "openstack")]
-        (Name::OpenStack, Arc::new(provider_openstack::OpenStack)),
+        named(Name::OpenStack, provider_openstack::OpenStack),
         #[cfg(feature = "filestore")]
-        (Name::FileStore, Arc::new(given.filestores)),
-    ]
+        named(Name::FileStore, given.filestores),
+    ])
+}
+
+fn named(name: Name, provider: impl Provider + 'static) -> (Name, Arc<dyn Provider>) {
+    (name, Arc::new(provider))
 }
 
 #[cfg(test)]

@@ -248,7 +248,9 @@ impl ImageStore for ClayStore {
     async fn create(&self, image: &ImageSpec, attempt: Attempt) -> Result<Created, CloudError> {
         self.called("create", &image.subject.object).await?;
         let chosen = image.chosen_id.clone();
-        Ok(Created::New(chosen.unwrap_or_else(|| ImageId(format!("image-{attempt}")))))
+        Ok(Created::New(
+            chosen.unwrap_or_else(|| ImageId(format!("image-{attempt}"))),
+        ))
     }
 
     async fn transfer(

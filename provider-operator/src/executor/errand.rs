@@ -95,7 +95,11 @@ async fn in_time(order: &Order, report: Arc<dyn Report>) -> Worked {
         return done.await;
     }
     time::timeout(SHORT_DEED, done).await.unwrap_or_else(|_| {
-        let words = format!("{} did not answer within {} seconds", order.connection.cloud(), SHORT_DEED.as_secs());
+        let words = format!(
+            "{} did not answer within {} seconds",
+            order.connection.cloud(),
+            SHORT_DEED.as_secs()
+        );
         Worked::failed(Failed::new(FailureClass::Unavailable, words, Whose::Cloud))
     })
 }

@@ -34,10 +34,14 @@ pub(super) struct Gates {
 }
 
 impl Gates {
-    /// Takes note of how a deed went at this cloud.
-    pub(super) fn learn(&mut self, connection: &Connection, outcome: Result<(), &Failed>, now: Duration) {
+    /// Takes note of how a deed failed, if it did.
+    pub(super) fn learn(&mut self, connection: &Connection, failed: Option<&Failed>, now: Duration) {
         self.shut.retain(|_, (until, _)| *until > now);
-        let Err(Failed { failure, whose: Whose::Cloud }) = outcome else {
+        let Some(Failed {
+            failure,
+            whose: Whose::Cloud,
+        }) = failed
+        else {
             return;
         };
         let (gate, time) = match failure.class {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use planning::image::{Failure, FailureClass, Form, Op, OpState, StopReason};
+use planning::image::{Done, Failure, FailureClass, Form, Op, OpState, StopReason};
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -78,7 +78,7 @@ enum State {
         stopping: Option<(Duration, StopReason)>,
     },
     Ended {
-        outcome: Result<planning::image::Done, Failure>,
+        outcome: Result<Done, Failure>,
         found: Found,
         at: Duration,
     },
@@ -169,20 +169,7 @@ impl Executor for InProcess {
 
     fn drain(&self, patience: Duration) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            let now = self.0.steady.now();
-            let mut desk = self.0.desk();
-            desk.is_closed = true;
-            let is_queued = |entry: &Entry| matches!(entry.state, State::Queued { .. });
-            let queued = desk.entries.iter().filter(|(_, entry)| is_queued(entry));
-            let queued: Vec<ObjectId> = queued.map(|(object, _)| object.clone()).collect();
-            for object in &queued {
-                desk.stop(object, StopReason::Draining, now);
-            }
-            drop(desk);
-            for object in &queued {
-                (self.0.wake)(object);
-            }
-            self.0.tasks.close();
+            self.0.close();
             if time::timeout(patience, self.0.tasks.wait()).await.is_err() {
                 self.stop_all(StopReason::Draining);
                 self.0.tasks.wait().await;
@@ -194,6 +181,24 @@ impl Executor for InProcess {
 impl Shared {
     fn desk(&self) -> MutexGuard<'_, Desk> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing new begins, and what waits for its turn ends.
+    fn close(&self) {
+        let now = self.steady.now();
+        let mut desk = self.desk();
+        desk.is_closed = true;
+        let entries = desk.entries.values();
+        let queued = entries.filter(|entry| matches!(entry.state, State::Queued { .. }));
+        let queued: Vec<ObjectId> = queued.map(|entry| entry.ticket.object.clone()).collect();
+        for object in &queued {
+            desk.stop(object, StopReason::Draining, now);
+        }
+        drop(desk);
+        for object in &queued {
+            (self.wake)(object);
+        }
+        self.tasks.close();
     }
 
     /// Begins everything whose turn it is.
@@ -242,10 +247,8 @@ impl Shared {
         let now = self.steady.now();
         let object = &order.plan.object;
         let mut desk = self.desk();
-        if let Some(worked) = &worked {
-            let outcome = worked.outcome.as_ref().map(drop);
-            desk.gates.learn(&order.connection, outcome, now);
-        }
+        let failed = worked.as_ref().and_then(|worked| worked.outcome.as_ref().err());
+        desk.gates.learn(&order.connection, failed, now);
         if let Some(ticket) = desk.entries.get(object).map(|entry| entry.ticket.clone()) {
             desk.lanes.done(&ticket);
         }
@@ -261,7 +264,7 @@ impl Shared {
 }
 
 impl Desk {
-    fn end(&mut self, object: &ObjectId, outcome: Result<planning::image::Done, Failure>, found: Found, at: Duration) {
+    fn end(&mut self, object: &ObjectId, outcome: Result<Done, Failure>, found: Found, at: Duration) {
         if let Some(entry) = self.entries.get_mut(object) {
             entry.state = State::Ended { outcome, found, at };
         }

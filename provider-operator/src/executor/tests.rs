@@ -3,5 +3,6 @@
 mod bench;
 mod ends;
 mod gates;
+#[cfg(all(feature = "filestore", feature = "openstack"))]
 mod real;
 mod turns;

@@ -49,7 +49,8 @@ impl Connections {
             return Ok(Arc::clone(connection));
         }
         let known = self.registry.get(provider).ok_or_else(|| {
-            let words = format!("the operator does not serve the provider {provider}; start it with --providers={provider}");
+            let words =
+                format!("the operator does not serve the provider {provider}; start it with --providers={provider}");
             CloudError::new(ErrorClass::Invalid, "find the cloud", words)
         })?;
         let connection = Connection::new(Arc::clone(known), identity, Arc::clone(&self.addresses))?;

@@ -50,9 +50,16 @@ async fn a_secret_that_is_not_there_is_looked_for_each_time() {
 async fn an_identity_has_what_is_text_and_shows_nothing_of_it() {
     let cluster = Cluster::new();
     cluster.put_secret("login", "1", data("aHVudGVyMg=="));
-    let seen = Secrets::new(cluster.client()).get("fleet", "login").await.unwrap().unwrap();
+    let seen = Secrets::new(cluster.client())
+        .get("fleet", "login")
+        .await
+        .unwrap()
+        .unwrap();
     let identity = seen.identity("demo");
-    assert_eq!((identity.name.as_str(), identity.version.as_str()), ("demo", "uid-of-login/1"));
+    assert_eq!(
+        (identity.name.as_str(), identity.version.as_str()),
+        ("demo", "uid-of-login/1")
+    );
     assert_eq!(identity.data.keys().collect::<Vec<_>>(), ["clouds.yaml"]);
     assert!(!format!("{seen:?} {identity:?}").contains("hunter2"));
 }
@@ -97,7 +104,9 @@ mod connections {
 
     #[test]
     fn an_identity_that_leads_nowhere_is_told_what_there_is() {
-        let none = connections(&[]).get(Name::FileStore, identity("none", "uid/1")).unwrap_err();
+        let none = connections(&[])
+            .get(Name::FileStore, identity("none", "uid/1"))
+            .unwrap_err();
         assert_eq!(none.class, ErrorClass::Invalid);
         assert!(none.message.contains("default, other"), "{none}");
         let unserved = connections(&["filestore".to_owned()]).get(Name::Docker, identity("none", "uid/1"));

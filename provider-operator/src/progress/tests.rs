@@ -89,10 +89,17 @@ async fn a_fast_transfer_is_told_of_in_twentieths_and_not_more_than_once_in_a_se
     // 1 % in a tenth of a second.
     ledger.beside(moving(&ledger, MIB, 100, Some(100 * MIB))).await;
     let writes = cluster.writes();
-    let sent: Vec<u64> = writes.iter().map(|write| write.field("sentBytes").as_u64().unwrap() / MIB).collect();
+    let sent: Vec<u64> = writes
+        .iter()
+        .map(|write| write.field("sentBytes").as_u64().unwrap() / MIB)
+        .collect();
     assert_eq!(sent.len(), 11, "{sent:?}");
     let pauses = writes.windows(2).map(|pair| pair[1].at - pair[0].at);
-    assert!(pauses.clone().all(|pause| pause >= SECOND), "{:?}", pauses.collect::<Vec<_>>());
+    assert!(
+        pauses.clone().all(|pause| pause >= SECOND),
+        "{:?}",
+        pauses.collect::<Vec<_>>()
+    );
     // 1 % in a second: a twentieth comes before ten seconds are over.
     let cluster = Cluster::new();
     let ledger = self::ledger(&cluster);
@@ -103,7 +110,11 @@ async fn a_fast_transfer_is_told_of_in_twentieths_and_not_more_than_once_in_a_se
         }
     };
     ledger.beside(slowly).await;
-    let sent: Vec<u64> = cluster.writes().iter().map(|write| write.field("sentBytes").as_u64().unwrap() / MIB).collect();
+    let sent: Vec<u64> = cluster
+        .writes()
+        .iter()
+        .map(|write| write.field("sentBytes").as_u64().unwrap() / MIB)
+        .collect();
     assert_eq!(sent, [1, 6, 11, 16, 20]);
 }
 
@@ -155,7 +166,10 @@ async fn a_seal_is_stored_and_progress_that_comes_later_leaves_it() {
     let [write] = seals.as_slice() else {
         panic!("there are {} seals", seals.len());
     };
-    assert_ne!(write.manager, PROGRESS_FIELD_MANAGER, "what it owns alone it would take away");
+    assert_ne!(
+        write.manager, PROGRESS_FIELD_MANAGER,
+        "what it owns alone it would take away"
+    );
     for field in ["attempt", "via", "sentBytes"] {
         assert!(!write.field(field).is_null(), "{field} is required of every transfer");
     }

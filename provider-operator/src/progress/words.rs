@@ -79,9 +79,15 @@ mod tests {
         );
         assert_eq!(told(0, Some(1000), 0, None), "0 % of 1000 B");
         assert_eq!(told(1536, None, 1024, None), "1.5 KiB, 1.0 KiB/s");
-        assert_eq!(told(1, Some(GIB), mib, Some(3600)), "0 % of 1.0 GiB, 1.0 MiB/s, 60 min left");
+        assert_eq!(
+            told(1, Some(GIB), mib, Some(3600)),
+            "0 % of 1.0 GiB, 1.0 MiB/s, 60 min left"
+        );
         assert_eq!(told(1, Some(GIB), 1, Some(90_000)), "0 % of 1.0 GiB, 1 B/s, 25 h left");
-        assert_eq!(told(GIB - 1, Some(GIB), mib, Some(1)), "99 % of 1.0 GiB, 1.0 MiB/s, 1 s left");
+        assert_eq!(
+            told(GIB - 1, Some(GIB), mib, Some(1)),
+            "99 % of 1.0 GiB, 1.0 MiB/s, 1 s left"
+        );
         assert_eq!(told(GIB, Some(GIB), mib, Some(0)), "100 % of 1.0 GiB");
     }
 }

@@ -51,7 +51,9 @@ impl WebFiles {
     pub(crate) fn files(&self, asked: &Asked) -> Files {
         let network = self.network.asked_by(&asked.namespace);
         let certificates = asked.certificates.as_deref();
-        let client = |url: &Url, credentials| Client::new(&network, url.clone(), credentials, certificates);
+        let client = |url: &Url, credentials: Option<&Credentials>| {
+            Client::new(&network, url.clone(), credentials, certificates)
+        };
         let image = Url::parse(&asked.url);
         let sums = asked.sums.as_ref().map(|(url, name)| {
             let url = Url::parse(url);
@@ -67,7 +69,12 @@ impl WebFiles {
         let redirects = if is_pinned { Redirects::Anywhere } else { self.named() };
         let credentials = asked.credentials.as_ref();
         Files {
-            image: Arc::new(WebFile::new(image, |url| client(url, credentials), is_pinned, redirects)),
+            image: Arc::new(WebFile::new(
+                image,
+                |url| client(url, credentials),
+                is_pinned,
+                redirects,
+            )),
             sums,
         }
     }
@@ -109,7 +116,7 @@ impl WebFile {
         };
         let way = url.map_err(unusable).and_then(|url| {
             let client = client(&url).map_err(|error| {
-                let error = error_of(error);
+                let error = error_of(&error);
                 (error.class, error.message)
             })?;
             Ok(Way { client, url, redirects })
@@ -122,10 +129,15 @@ impl WebFile {
         ask: impl FnOnce(Url) -> Request,
         headers: Vec<(HeaderName, HeaderValue)>,
     ) -> Result<Response, SourceError> {
-        let way = self.way.as_ref().map_err(|(class, words)| SourceError::new(*class, words))?;
+        let way = self
+            .way
+            .as_ref()
+            .map_err(|(class, words)| SourceError::new(*class, words))?;
         let request = ask(way.url.clone()).redirects(way.redirects.clone());
-        let request = headers.into_iter().fold(request, |request, (name, value)| request.header(name, value));
-        way.client.send(request).await.map_err(error_of)
+        let request = headers
+            .into_iter()
+            .fold(request, |request, (name, value)| request.header(name, value));
+        way.client.send(request).await.map_err(|error| error_of(&error))
     }
 
     fn is_other(&self, probe: &Probe, found: &Probe) -> bool {
@@ -149,8 +161,10 @@ impl ImageSource for WebFile {
             if probe.ranges && probe.size.is_some() {
                 return Ok(probe);
             }
-        } else if matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE | StatusCode::TOO_MANY_REQUESTS)
-            || (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED)
+        } else if matches!(
+            status,
+            StatusCode::NOT_FOUND | StatusCode::GONE | StatusCode::TOO_MANY_REQUESTS
+        ) || (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED)
         {
             return Err(refusal_of(&self.place, &head));
         }
@@ -165,10 +179,7 @@ impl ImageSource for WebFile {
                 ..found
             }),
             StatusCode::OK => Ok(Probe { ranges: false, ..found }),
-            StatusCode::RANGE_NOT_SATISFIABLE => Ok(Probe {
-                size: Some(0),
-                ..found
-            }),
+            StatusCode::RANGE_NOT_SATISFIABLE => Ok(Probe { size: Some(0), ..found }),
             _ => Err(refusal_of(&self.place, &answer)),
         }
     }
@@ -189,7 +200,10 @@ impl ImageSource for WebFile {
             StatusCode::PARTIAL_CONTENT if is_part => {
                 let part = part_of(answer.headers());
                 let Some(part) = part.filter(|part| part.from == at) else {
-                    let words = format!("{} gave another part of the file than the one that was asked for", self.place);
+                    let words = format!(
+                        "{} gave another part of the file than the one that was asked for",
+                        self.place
+                    );
                     return Err(SourceError::new(ErrorClass::SourceBroken, words));
                 };
                 let found = Probe {

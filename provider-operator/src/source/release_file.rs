@@ -1,5 +1,6 @@
 //! A file of a release that was verified, as an image: read from the store of releases, and pinned by what it was verified with.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
+use operator_kit::failure::chain;
 use provider_plugin::{Algorithm, ErrorClass, ImageSource, Opened, Pinned, Probe, SourceError};
 use release::{Admitted, FileRef};
 use storage::BlockingWork;
@@ -71,9 +73,9 @@ impl ImageSource for ReleaseFile {
     async fn open(&self, at: u64, _probe: &Probe) -> Result<Opened, SourceError> {
         let (release, file) = (Arc::clone(&self.release), self.file.clone());
         let read = self.work.run(move || release.read(&file)).await;
-        let read = read.map_err(|why| self.unreadable(ErrorClass::Unavailable, why))?;
+        let read = read.map_err(|why| self.unreadable(ErrorClass::Unavailable, &why))?;
         // What is not any more what was verified is downloaded again by whoever keeps the release.
-        let mut bytes = Bytes::from(read.map_err(|why| self.unreadable(ErrorClass::SourceBroken, why))?);
+        let mut bytes = Bytes::from(read.map_err(|why| self.unreadable(ErrorClass::SourceBroken, &why))?);
         let from = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
         let mut rest = bytes.split_off(from);
         let pieces = std::iter::from_fn(move || {
@@ -85,8 +87,8 @@ impl ImageSource for ReleaseFile {
 }
 
 impl ReleaseFile {
-    fn unreadable(&self, class: ErrorClass, why: impl std::error::Error + Send + Sync + 'static) -> SourceError {
-        SourceError::new(class, format!("{} cannot be read: {why}", self.place)).because(why)
+    fn unreadable(&self, class: ErrorClass, why: &(dyn Error + 'static)) -> SourceError {
+        SourceError::new(class, format!("{} cannot be read: {}", self.place, chain(why)))
     }
 }
 

@@ -20,7 +20,11 @@ pub(super) async fn pinned(content: &ContentSpec, files: &Files) -> Result<Optio
         return Ok(content.pinned.clone());
     };
     let text = time::timeout(PATIENCE, read(sums)).await.unwrap_or_else(|_| {
-        let words = format!("{} was not read within {} seconds", sums.file.place(), PATIENCE.as_secs());
+        let words = format!(
+            "{} was not read within {} seconds",
+            sums.file.place(),
+            PATIENCE.as_secs()
+        );
         Err(Failed::new(FailureClass::SourceBroken, words, Whose::Source))
     })?;
     Ok(Some(find(&text, &sums.name)?))

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use planning::image::{Abilities, Algorithm, Deed, Done, FailureClass, Pinned, ReadBack, Source};
-use provider_plugin::{
-    Content, ContentPlan, Created, Discarded, ImageId, ImageSource, ImageSpec, ImageStore, Report, Sent,
-};
+use provider_plugin::{Content, ContentPlan, Created, Discarded, ImageId, ImageSpec, ImageStore, Report, Sent};
 
 use super::{ContentSpec, Failed, Found, Whose, WorkPlan, Worked, read_back, sums};
 use crate::source::Files;
@@ -102,7 +100,9 @@ impl Working<'_> {
             size: probe.size,
             ranges: probe.ranges,
             // What the spec says need not be told again.
-            digest: pinned.filter(|_| content.pinned.is_none()).map(|pinned| of_plugin(&pinned)),
+            digest: pinned
+                .filter(|_| content.pinned.is_none())
+                .map(|pinned| of_plugin(&pinned)),
             warnings: preflight.warnings,
         })
     }
@@ -136,8 +136,7 @@ impl Working<'_> {
             compression: *compression,
             format: self.plan.image.format.clone(),
         };
-        let source = Arc::clone(&files.image) as Arc<dyn ImageSource>;
-        let content = Content::new(source, probe, plan, Arc::clone(&self.report));
+        let content = Content::new(Arc::clone(&files.image), probe, plan, Arc::clone(&self.report));
         let sent = self.store.transfer(id, &self.plan.image, content, self.report.as_ref());
         Ok(sent.await?)
     }

@@ -69,7 +69,12 @@ impl Bench {
 
     /// How often the driver was woken for it.
     pub(super) fn woken(&self, object: &ObjectId) -> usize {
-        self.woken.lock().unwrap().iter().filter(|woken| *woken == object).count()
+        self.woken
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|woken| *woken == object)
+            .count()
     }
 
     /// How it ended, once it has; within two minutes.

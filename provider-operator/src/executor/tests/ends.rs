@@ -56,7 +56,16 @@ async fn the_first_reason_to_stop_is_the_one_that_is_told() {
     let object = bench.begin("fleet/one", "east", long());
     bench.executor.stop(&object, StopReason::Paused);
     let state = bench.state(&object);
-    assert!(matches!(state, OpState::Stopping { why: StopReason::Paused, .. }), "{state:?}");
+    assert!(
+        matches!(
+            state,
+            OpState::Stopping {
+                why: StopReason::Paused,
+                ..
+            }
+        ),
+        "{state:?}"
+    );
     bench.executor.stop(&object, StopReason::Deleted);
     let failure = bench.end(&object).await.unwrap_err();
     let class = FailureClass::Stopped {
@@ -136,7 +145,9 @@ async fn a_drain_of_nothing_is_over_at_once() {
 async fn all_end_when_another_process_leads_and_others_may_begin_afterwards() {
     let bench = Bench::new();
     bench.clay.act("east", Act::Hang);
-    let objects: Vec<_> = (0..5).map(|number| bench.begin(&format!("fleet/{number}"), "east", long())).collect();
+    let objects: Vec<_> = (0..5)
+        .map(|number| bench.begin(&format!("fleet/{number}"), "east", long()))
+        .collect();
     bench.executor.stop_all(StopReason::Fenced);
     for object in &objects {
         let class = FailureClass::Stopped {

@@ -37,7 +37,11 @@ async fn a_cloud_that_asks_for_patience_is_left_alone_for_so_long() {
     time::sleep(patience / 3).await;
     let late = bench.begin("fleet/late", "east", Deed::Look);
     assert_eq!(bench.end(&late).await, Ok(Done::Looked));
-    let asked = ["east observe fleet/first", "west observe fleet/elsewhere", "east observe fleet/late"];
+    let asked = [
+        "east observe fleet/first",
+        "west observe fleet/elsewhere",
+        "east observe fleet/late",
+    ];
     assert_eq!(bench.clay.calls(), asked);
 }
 

@@ -25,7 +25,11 @@ async fn a_cloud_that_hangs_delays_no_other() {
     assert_eq!(bench.end(&look).await, Ok(Done::Looked));
     assert_eq!(bench.end(&read).await, Ok(Done::ReadBack));
     assert!(begun.elapsed() < SECOND, "{:?}", begun.elapsed());
-    assert_eq!(bench.clay.running("east"), 8 + 2, "both lanes of the one that hangs are full");
+    assert_eq!(
+        bench.clay.running("east"),
+        8 + 2,
+        "both lanes of the one that hangs are full"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,7 +51,9 @@ async fn no_more_run_at_once_than_the_bounds_say_and_all_get_their_turn() {
         assert_eq!(bench.clay.most(cloud), 2, "{cloud}");
     }
     assert_eq!(bench.clay.most(""), 5, "all clouds together");
-    let looks: Vec<_> = (0..9).map(|number| bench.begin(&format!("fleet/look{number}"), "east", Deed::Look)).collect();
+    let looks: Vec<_> = (0..9)
+        .map(|number| bench.begin(&format!("fleet/look{number}"), "east", Deed::Look))
+        .collect();
     for look in &looks {
         bench.end(look).await.unwrap();
     }
@@ -61,11 +67,16 @@ async fn namespaces_take_turns_at_a_cloud() {
         ..Bounds::default()
     });
     bench.clay.act("east", Act::Take(SECOND));
-    let crowd: Vec<_> = (0..10).map(|number| bench.begin(&format!("crowd/{number}"), "east", long())).collect();
+    let crowd: Vec<_> = (0..10)
+        .map(|number| bench.begin(&format!("crowd/{number}"), "east", long()))
+        .collect();
     let begun = Instant::now();
     let lonely = bench.begin("lonely/one", "east", long());
     bench.end(&lonely).await.unwrap();
-    assert!(begun.elapsed() < SECOND * 3, "one of the crowd is before it, and one at work");
+    assert!(
+        begun.elapsed() < SECOND * 3,
+        "one of the crowd is before it, and one at work"
+    );
     assert!(!matches!(bench.state(&crowd[9]), OpState::Ended { .. }));
     bench.end(&crowd[9]).await.unwrap();
 }
@@ -77,12 +88,17 @@ async fn who_waits_is_told_how_many_are_before_it_and_woken_when_its_turn_comes(
         ..Bounds::default()
     });
     bench.clay.act("east", Act::Take(SECOND));
-    let objects: Vec<_> = (0..4).map(|number| bench.begin(&format!("fleet/{number}"), "east", long())).collect();
+    let objects: Vec<_> = (0..4)
+        .map(|number| bench.begin(&format!("fleet/{number}"), "east", long()))
+        .collect();
     let ahead = |index: usize| match bench.state(&objects[index]) {
         OpState::Queued { ahead, .. } => Some(ahead),
         _ => None,
     };
-    assert_eq!([ahead(0), ahead(1), ahead(2), ahead(3)], [None, Some(0), Some(1), Some(2)]);
+    assert_eq!(
+        [ahead(0), ahead(1), ahead(2), ahead(3)],
+        [None, Some(0), Some(1), Some(2)]
+    );
     assert_eq!(bench.woken(&objects[3]), 0);
     bench.end(&objects[0]).await.unwrap();
     eventually("the next turn", || ahead(1).is_none()).await;
@@ -102,7 +118,11 @@ async fn an_object_has_at_most_one_deed_and_its_end_stays_until_it_is_forgotten(
     let object = bench.begin("fleet/one", "east", Deed::Look);
     bench.begin("fleet/one", "east", long());
     bench.executor.forget(&object);
-    assert_eq!(bench.view(&object).op.deed, Deed::Look, "what is under way is not forgotten");
+    assert_eq!(
+        bench.view(&object).op.deed,
+        Deed::Look,
+        "what is under way is not forgotten"
+    );
     assert_eq!(bench.end(&object).await, Ok(Done::Looked));
     bench.begin("fleet/one", "east", long());
     time::sleep(SECOND * 5).await;

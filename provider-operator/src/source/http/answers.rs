@@ -6,6 +6,7 @@ use std::task::{Poll, ready};
 use futures::{StreamExt, stream};
 use http::{HeaderMap, HeaderName, StatusCode, header};
 use http_body::Body as _;
+use operator_kit::failure::chain;
 use provider_plugin::{ByteStream, ErrorClass, Probe, SourceError};
 use release::http::{Body, HttpError, Response};
 
@@ -63,7 +64,7 @@ pub(super) fn bytes(body: Body) -> ByteStream {
                 },
                 Some(Err(error)) => {
                     body = None;
-                    return Poll::Ready(Some(Err(error_of(error))));
+                    return Poll::Ready(Some(Err(error_of(&error))));
                 }
                 None => body = None,
             }
@@ -98,8 +99,8 @@ pub(super) fn refusal_of(place: &str, answer: &Response) -> SourceError {
 }
 
 /// No answer, or none that may be used.
-pub(super) fn error_of(error: HttpError) -> SourceError {
-    let class = match &error {
+pub(super) fn error_of(error: &HttpError) -> SourceError {
+    let class = match error {
         HttpError::BackingOff { .. } | HttpError::Busy { .. } => ErrorClass::Throttled,
         HttpError::Exchange { .. } | HttpError::Body { .. } => ErrorClass::SourceBroken,
         error if error.is_silence() => ErrorClass::Unavailable,
@@ -108,9 +109,9 @@ pub(super) fn error_of(error: HttpError) -> SourceError {
     };
     SourceError {
         retry_after: error.retry_after(),
-        ..SourceError::new(class, error.to_string())
+        // With what lies below, which is all that tells a name that is not known from a server that is away.
+        ..SourceError::new(class, chain(error))
     }
-    .because(error)
 }
 
 #[cfg(test)]

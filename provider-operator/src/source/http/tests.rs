@@ -2,11 +2,9 @@
 
 mod server;
 
-use std::sync::Mutex;
+use std::time::Duration;
 
-use provider_plugin::{
-    Algorithm, Content, ContentError, ContentPlan, Hasher, Pinned, Progress, Report, Seal, SealError, Sums,
-};
+use provider_plugin::{Algorithm, Content, ContentError, ContentPlan, Hasher, Pinned, Sums};
 use release::http::NetworkOptions;
 
 use self::server::{File, Server};
@@ -27,7 +25,10 @@ fn web_files_to(hosts: &[&str]) -> WebFiles {
         networks: vec!["127.0.0.0/8".parse().unwrap()],
         ..NetworkOptions::default()
     };
-    WebFiles::new(&Network::new(options).unwrap(), hosts.iter().map(|host| (*host).to_owned()))
+    WebFiles::new(
+        &Network::new(options).unwrap(),
+        hosts.iter().map(|host| (*host).to_owned()),
+    )
 }
 
 fn asked(url: impl Into<String>) -> Asked {
@@ -60,7 +61,9 @@ async fn read(source: Arc<dyn ImageSource>, pinned: Option<Pinned>) -> Result<Su
         pinned,
         ..ContentPlan::default()
     };
-    let mut body = Content::new(source, probe, plan, Arc::new(Notes::default())).open().await?;
+    let mut body = Content::new(source, probe, plan, Arc::new(Notes::default()))
+        .open()
+        .await?;
     while let Some(piece) = futures::StreamExt::next(&mut body.stream).await {
         piece?;
     }
@@ -109,11 +112,16 @@ async fn a_cut_download_goes_on_where_it_was_and_only_of_the_same_file() {
         ..File::of(bytes.clone())
     })
     .await;
-    let sums = read(image_of(&web_files(), &asked(server.url("/disk"))), None).await.unwrap();
+    let sums = read(image_of(&web_files(), &asked(server.url("/disk"))), None)
+        .await
+        .unwrap();
     assert_eq!(sums.source, digest_of(&bytes));
     let asked = server.asked();
     let last = asked.last().unwrap();
-    let from: usize = last.header("range").unwrap()["bytes=".len()..].trim_end_matches('-').parse().unwrap();
+    let from: usize = last.header("range").unwrap()["bytes=".len()..]
+        .trim_end_matches('-')
+        .parse()
+        .unwrap();
     assert!((1..=MIB + 5).contains(&from), "{from}");
     assert_eq!(last.header("if-range"), Some("\"one\""));
 }
@@ -129,7 +137,9 @@ async fn another_file_than_the_one_that_was_begun_is_told_of() {
             ..File::of(file(3 * MIB))
         })
         .await;
-        let error = read(image_of(&web_files(), &asked(server.url("/disk"))), None).await.unwrap_err();
+        let error = read(image_of(&web_files(), &asked(server.url("/disk"))), None)
+            .await
+            .unwrap_err();
         assert_eq!(error.class, ErrorClass::SourceChanged, "{error}");
     }
 }
@@ -148,7 +158,9 @@ async fn the_tag_does_not_matter_where_a_digest_says_which_bytes_are_meant() {
         ..asked(server.url("/disk"))
     };
     let digest = digest_of(&bytes);
-    let sums = read(image_of(&web_files(), &pinned), Some(digest.clone())).await.unwrap();
+    let sums = read(image_of(&web_files(), &pinned), Some(digest.clone()))
+        .await
+        .unwrap();
     assert_eq!(sums.source, digest);
 }
 
@@ -194,9 +206,12 @@ async fn what_a_refusal_means_is_told_apart() {
         for error in [probed, opened] {
             assert_eq!((error.class, error.status), (class, Some(status)), "{error}");
             let place = server.url("/disk");
-            assert!(error.message.contains(&place) && !error.message.contains("secret"), "{error}");
-            let patience = (status == 503 || status == 429).then_some(7);
-            assert_eq!(error.retry_after.map(|wait| wait.as_secs().max(7)), patience);
+            assert!(
+                error.message.contains(&place) && !error.message.contains("secret"),
+                "{error}"
+            );
+            let patience = (class == ErrorClass::Throttled).then_some(Duration::from_secs(7));
+            assert_eq!(error.retry_after, patience);
         }
     }
 }
@@ -236,10 +251,13 @@ async fn a_server_that_is_not_there_is_unavailable() {
 #[tokio::test]
 async fn a_redirect_elsewhere_is_followed_to_named_hosts_or_where_a_digest_is_known() {
     let bytes = file(3 * MIB);
-    let mirror = Server::start_at("127.0.0.2", File {
-        cuts: vec![MIB],
-        ..File::of(bytes.clone())
-    })
+    let mirror = Server::start_at(
+        "127.0.0.2",
+        File {
+            cuts: vec![MIB],
+            ..File::of(bytes.clone())
+        },
+    )
     .await;
     let server = Server::start(File {
         redirect: mirror.url("/mirrored"),
@@ -251,10 +269,16 @@ async fn a_redirect_elsewhere_is_followed_to_named_hosts_or_where_a_digest_is_kn
     assert_eq!(error.class, ErrorClass::SourceGone);
     assert!(error.message.contains("may not go"), "{error}");
     assert!(mirror.asked().is_empty());
-    let sums = read(image_of(&web_files_to(&["127.0.0.2"]), &plain), None).await.unwrap();
+    let sums = read(image_of(&web_files_to(&["127.0.0.2"]), &plain), None)
+        .await
+        .unwrap();
     assert_eq!(sums.source, digest_of(&bytes));
     let last = mirror.asked().pop().unwrap();
-    assert_eq!(last.header("if-range"), Some("\"one\""), "or half of another file could follow");
+    assert_eq!(
+        last.header("if-range"),
+        Some("\"one\""),
+        "or half of another file could follow"
+    );
     let pinned = Asked {
         is_pinned: true,
         ..plain

@@ -19,7 +19,10 @@ fn admitted(storage: &Path) -> (Arc<Admitted>, PathBuf) {
     pack::create(&stack, storage, &versioning).unwrap();
     let directory = storage.join(TAG);
     let release = Release::open(&directory, &TAG.parse().unwrap()).unwrap();
-    (Arc::new(admit(Arc::new(release), Verification::Off).unwrap()), directory)
+    (
+        Arc::new(admit(Arc::new(release), Verification::Off).unwrap()),
+        directory,
+    )
 }
 
 async fn read(source: &dyn ImageSource, at: u64) -> Result<Vec<u8>, SourceError> {
@@ -50,7 +53,11 @@ async fn a_file_of_a_release_is_read_from_any_byte_and_pinned_by_what_it_was_ver
     assert!(read(source.as_ref(), 100).await.unwrap() == file[100..]);
     let end = file.len() as u64;
     assert!(read(source.as_ref(), end).await.unwrap().is_empty());
-    assert!(source.place().contains(&name) && source.place().contains(TAG), "{}", source.place());
+    assert!(
+        source.place().contains(&name) && source.place().contains(TAG),
+        "{}",
+        source.place()
+    );
 }
 
 #[tokio::test]

@@ -72,14 +72,22 @@ fn with_sums(bytes: &'static [u8], sums: impl ImageSource + 'static) -> Files {
 async fn each_deed_is_one_call_of_the_store() {
     let room = Room::new();
     let created = Deed::Create { attempt: 3, id: None };
-    assert_eq!(room.done(created).await, Ok(Done::Created { id: "image-3".to_owned() }));
+    assert_eq!(
+        room.done(created).await,
+        Ok(Done::Created {
+            id: "image-3".to_owned()
+        })
+    );
     let chosen = Deed::Create {
         attempt: 1,
         id: Some("mine".to_owned()),
     };
     assert_eq!(room.done(chosen).await, Ok(Done::Created { id: "mine".to_owned() }));
     assert_eq!(room.done(Deed::Look).await, Ok(Done::Looked));
-    assert_eq!(room.done(Deed::Import { id: id(), attempt: 1 }).await, Ok(Done::ImportBegun));
+    assert_eq!(
+        room.done(Deed::Import { id: id(), attempt: 1 }).await,
+        Ok(Done::ImportBegun)
+    );
     let verified = "sha256:00".to_owned();
     let publish = Deed::Publish {
         id: id(),
@@ -160,7 +168,10 @@ async fn a_probe_asks_the_source_its_sums_and_then_the_cloud() {
         image: Arc::new(NoDisk(ErrorClass::SourceGone)),
         sums: None,
     };
-    assert_eq!(class(room.work(Deed::Probe, Some(&missing)).await), Err(FailureClass::SourceGone));
+    assert_eq!(
+        class(room.work(Deed::Probe, Some(&missing)).await),
+        Err(FailureClass::SourceGone)
+    );
     assert_eq!(room.clay.calls().len(), 1, "no room is asked for for what is not there");
 }
 
@@ -172,7 +183,10 @@ async fn sums_that_do_not_help_are_told_apart() {
     let cases = [
         (with_sums(b"12345", Disk::of(foreign)), FailureClass::DigestUnknown),
         (with_sums(b"12345", Disk::of(huge)), FailureClass::DigestUnknown),
-        (with_sums(b"12345", NoDisk(ErrorClass::SourceGone)), FailureClass::SourceGone),
+        (
+            with_sums(b"12345", NoDisk(ErrorClass::SourceGone)),
+            FailureClass::SourceGone,
+        ),
     ];
     for (files, expected) in cases {
         for deed in [Deed::Probe, transfer()] {
@@ -190,7 +204,10 @@ async fn sums_that_do_not_come_are_waited_for_a_minute() {
         ..Disk::of("a file of sums")
     };
     let files = with_sums(b"12345", stuck);
-    assert_eq!(class(room.work(transfer(), Some(&files)).await), Err(FailureClass::SourceBroken));
+    assert_eq!(
+        class(room.work(transfer(), Some(&files)).await),
+        Err(FailureClass::SourceBroken)
+    );
 }
 
 #[tokio::test]
@@ -207,7 +224,10 @@ async fn a_digest_of_the_spec_counts_and_sums_are_not_read_then() {
 async fn what_is_sent_is_sealed_and_other_bytes_are_not() {
     let mut room = Room::new();
     let disk = |bytes: &'static [u8]| Disk::of(bytes).files();
-    assert_eq!(class(room.work(transfer(), Some(&disk(b"12345"))).await), Ok(Done::Sent));
+    assert_eq!(
+        class(room.work(transfer(), Some(&disk(b"12345"))).await),
+        Ok(Done::Sent)
+    );
     let seals = room.notes.seals.lock().unwrap().clone();
     let [seal] = seals.as_slice() else {
         panic!("there are {} seals", seals.len());
@@ -250,6 +270,10 @@ async fn an_image_that_is_read_back_is_digested_both_ways() {
         room.clay.act("east", Act::Fail(refusal, None));
         let worked = room.work(read(), None).await;
         assert!(worked.outcome.is_err());
-        assert_eq!(worked.found.read_back == Some(ReadBack::Refused), is_refused, "{refusal}");
+        assert_eq!(
+            worked.found.read_back == Some(ReadBack::Refused),
+            is_refused,
+            "{refusal}"
+        );
     }
 }

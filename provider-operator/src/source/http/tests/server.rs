@@ -135,12 +135,24 @@ async fn read(stream: &mut TcpStream) -> Option<Request> {
 fn answer(request: &Request, file: &mut File) -> (String, Vec<u8>) {
     let is_head = request.method == "HEAD";
     if !file.redirect.is_empty() {
-        let head = format!("HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n", file.redirect);
+        let head = format!(
+            "HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+            file.redirect
+        );
         return (head, Vec::new());
     }
-    let refusal = if is_head && file.head != 200 { file.head } else { file.status };
+    let refusal = if is_head && file.head != 200 {
+        file.head
+    } else {
+        file.status
+    };
     if refusal != 200 {
-        let head = format!("HTTP/1.1 {refusal} No\r\nretry-after: 7\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        let patience = if matches!(refusal, 429 | 503) {
+            "retry-after: 7\r\n"
+        } else {
+            ""
+        };
+        let head = format!("HTTP/1.1 {refusal} No\r\n{patience}content-length: 0\r\nconnection: close\r\n\r\n");
         return (head, Vec::new());
     }
     let is_same = request.header("if-range").is_none_or(|tag| tag == file.tag);
@@ -150,7 +162,10 @@ fn answer(request: &Request, file: &mut File) -> (String, Vec<u8>) {
     });
     let length = file.bytes.len();
     let mut head = match from {
-        Some(from) => format!("HTTP/1.1 206 Part\r\ncontent-range: bytes {from}-{}/{length}\r\n", length - 1),
+        Some(from) => format!(
+            "HTTP/1.1 206 Part\r\ncontent-range: bytes {from}-{}/{length}\r\n",
+            length - 1
+        ),
         None => "HTTP/1.1 200 OK\r\n".to_owned(),
     };
     let mut body = file.bytes[from.unwrap_or_default()..].to_vec();
