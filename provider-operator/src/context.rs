@@ -102,7 +102,9 @@ impl Served {
 
     /// A release object is to be looked at.
     pub(crate) fn wake_release(&self, namespace: &str, name: &str) {
-        let _ = self.wakes_releases.unbounded_send(self.releases.reference(namespace, name));
+        let _ = self
+            .wakes_releases
+            .unbounded_send(self.releases.reference(namespace, name));
     }
 
     /// An image object changed: the releases that it is of tell of it.

@@ -80,19 +80,21 @@ where
 }
 
 /// One reconcile, and when to look again.
-async fn counted(
-    metrics: Metrics,
-    kind: String,
-    object: Arc<DynamicObject>,
-    reconcile: Reconcile,
-) -> Option<Duration> {
+async fn counted(metrics: Metrics, kind: String, object: Arc<DynamicObject>, reconcile: Reconcile) -> Option<Duration> {
     let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
     // One object must never take the process down, whatever is in it.
     let done = tokio::spawn(reconcile(namespace.clone(), name.clone())).await;
     match done {
         Ok(Look::NotOurs) => None,
         Ok(Look::Done(again)) => {
-            metrics.reconciled(&kind, if again.is_some() { Outcome::Again } else { Outcome::Settled });
+            metrics.reconciled(
+                &kind,
+                if again.is_some() {
+                    Outcome::Again
+                } else {
+                    Outcome::Settled
+                },
+            );
             again
         }
         Err(error) => {

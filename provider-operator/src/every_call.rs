@@ -158,7 +158,9 @@ fn args(flags: &[&str], store: &Path, cache: &Path) -> Args {
         &cache,
         "--drain=0s",
     ];
-    let args = CommandLine::try_parse_from(args.iter().chain(flags)).expect("arguments").args();
+    let args = CommandLine::try_parse_from(args.iter().chain(flags))
+        .expect("arguments")
+        .args();
     assert_eq!(args.check(), Ok(()));
     args
 }
@@ -186,7 +188,13 @@ fn paused() -> Runtime {
 }
 
 /// What comes of a journey while an operator works.
-fn operated<T>(runtime: &Runtime, server: &Server, store: &Path, flags: &[&str], journey: impl AsyncFnOnce() -> T) -> T {
+fn operated<T>(
+    runtime: &Runtime,
+    server: &Server,
+    store: &Path,
+    flags: &[&str],
+    journey: impl AsyncFnOnce() -> T,
+) -> T {
     let cache = TempDir::new().expect("a folder");
     let args = args(flags, store, cache.path());
     runtime.block_on(async {
@@ -304,23 +312,50 @@ fn assert_is_the_journey(ends: &[End]) {
         let image = image_of(end).expect("an image");
         assert_eq!(image["status"]["ready"], true, "{image:#}");
         let of_name = |end: &End| end.files.iter().find(|(name, _)| name == "ubuntu-v1.raw").cloned();
-        assert_eq!(of_name(end), Some(("ubuntu-v1.raw".to_owned(), size)), "{:?}", end.files);
+        assert_eq!(
+            of_name(end),
+            Some(("ubuntu-v1.raw".to_owned(), size)),
+            "{:?}",
+            end.files
+        );
     }
     let owners = |end: &End| {
         let image = image_of(end).expect("an image");
-        let owners = image["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
-        owners.iter().map(|owner| owner["name"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+        let owners = image["metadata"]["ownerReferences"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        owners
+            .iter()
+            .map(|owner| owner["name"].as_str().unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
     };
     assert!(ready(made, FIRST) && ready(shared, FIRST) && ready(shared, SECOND) && ready(kept, SECOND));
-    assert_eq!((owners(made), owners(shared).len(), owners(kept)), (vec![FIRST.to_owned()], 2, vec![SECOND.to_owned()]));
-    let left: Vec<&Key> = gone.objects.iter().map(|(key, _)| key).filter(|key| !key.1.is_empty()).collect();
+    assert_eq!(
+        (owners(made), owners(shared).len(), owners(kept)),
+        (vec![FIRST.to_owned()], 2, vec![SECOND.to_owned()])
+    );
+    let left: Vec<&Key> = gone
+        .objects
+        .iter()
+        .map(|(key, _)| key)
+        .filter(|key| !key.1.is_empty())
+        .collect();
     assert!(left.is_empty() && gone.files.is_empty(), "{gone:#?}");
 }
 
 fn assert_same(ends: &[End], expected: &[End], when: &str) {
     for (number, (end, expected)) in ends.iter().zip(expected).enumerate() {
-        let missing: Vec<_> = expected.objects.iter().filter(|object| !end.objects.contains(object)).collect();
-        let besides: Vec<_> = end.objects.iter().filter(|object| !expected.objects.contains(object)).collect();
+        let missing: Vec<_> = expected
+            .objects
+            .iter()
+            .filter(|object| !end.objects.contains(object))
+            .collect();
+        let besides: Vec<_> = end
+            .objects
+            .iter()
+            .filter(|object| !expected.objects.contains(object))
+            .collect();
         assert!(
             missing.is_empty() && besides.is_empty(),
             "after part {number}, {when}: {besides:#?} instead of {missing:#?}"

@@ -132,7 +132,9 @@ impl ImageFiles {
         let mut known = false;
         for owner in object.owner_references() {
             let of_release = owner.kind == served.kind.definition().release_kind;
-            let release = of_release.then(|| served.releases.get(&namespace, &owner.name)).flatten();
+            let release = of_release
+                .then(|| served.releases.get(&namespace, &owner.name))
+                .flatten();
             let Some((release, tag)) = release.and_then(|release| Some((release, owner.name.parse().ok()?))) else {
                 continue;
             };
@@ -176,5 +178,7 @@ fn failure(class: FailureClass, message: String) -> Failure {
 
 /// Whether an image may be at such an address.
 pub(crate) fn is_known(url: &str) -> bool {
-    ["https://", "http://", OF_RELEASE].iter().any(|scheme| url.starts_with(scheme))
+    ["https://", "http://", OF_RELEASE]
+        .iter()
+        .any(|scheme| url.starts_with(scheme))
 }

@@ -110,7 +110,11 @@ impl Kind {
             format: text(self.format).map(Format::from),
             container_format: text("container_format"),
             chosen_id: text("id").map(ImageId),
-            options: if self.has_options { options } else { CreateOptions::new() },
+            options: if self.has_options {
+                options
+            } else {
+                CreateOptions::new()
+            },
         }
     }
 }
@@ -157,7 +161,11 @@ mod tests {
             let kind = kind(provider);
             let wish = kind.wish(&object(kind, &spec)).expect("a spec");
             assert_eq!(wish.name(), "ubuntu");
-            (kind.told(&wish), wish.secret().map(str::to_owned), wish.store().map(str::to_owned))
+            (
+                kind.told(&wish),
+                wish.secret().map(str::to_owned),
+                wish.store().map(str::to_owned),
+            )
         };
         let image = json!({ "url": "https://images.example/u.raw", "name": "ubuntu", "format": "raw" });
         let (told, secret, store) = of(Provider::FileStore, json!({ "store": "default", "image": image }));
@@ -168,7 +176,10 @@ mod tests {
         let (told, secret, store) = of(Provider::OpenStack, json!({ "identityRef": reference, "image": image }));
         assert_eq!((secret.as_deref(), store.as_deref()), (Some("cloud"), None));
         assert_eq!(told.options["disk_format"], "qcow2");
-        assert_eq!((told.format, told.chosen_id), (Some(Format::Qcow2), Some(ImageId("abc".to_owned()))));
+        assert_eq!(
+            (told.format, told.chosen_id),
+            (Some(Format::Qcow2), Some(ImageId("abc".to_owned())))
+        );
     }
 
     #[test]

@@ -91,7 +91,10 @@ pub(crate) async fn operate(args: &Args, client: Client, tidings: Tidings, ends:
     let Some(owner) = ends.stop.run_until_cancelled(asking).await.transpose()? else {
         return Ok(());
     };
-    tracing::info!(installation = owner.as_str(), "images are marked with the name of this installation");
+    tracing::info!(
+        installation = owner.as_str(),
+        "images are marked with the name of this installation"
+    );
     let (served, feeds) = served(args)?;
     let context = assemble(args, &client, &tidings, owner, &served)?;
     tidings.metrics.count(&served);
@@ -111,7 +114,10 @@ pub(crate) async fn operate(args: &Args, client: Client, tidings: Tidings, ends:
     // Drivers that still wait for their first list have nothing to finish, and would not notice the end.
     let idle = async {
         ends.stop.cancelled().await;
-        if served.iter().all(|served| served.images.is_listed() && served.releases.is_listed()) {
+        if served
+            .iter()
+            .all(|served| served.images.is_listed() && served.releases.is_listed())
+        {
             std::future::pending::<()>().await;
         }
     };
@@ -155,7 +161,10 @@ async fn owner(args: &Args, client: &Client, readiness: &Readiness) -> anyhow::R
             Err(error) => {
                 let words = chain(&error);
                 gate.close_for(&format!("{words}; allow it, or use --installation"));
-                tracing::warn!(error = words, "unable to learn whose images these are; it is tried again");
+                tracing::warn!(
+                    error = words,
+                    "unable to learn whose images these are; it is tried again"
+                );
                 tokio::time::sleep(OWNER_AGAIN).await;
             }
         }
@@ -227,7 +236,10 @@ fn assemble(
         transfers_total: usize::from(args.clouds.max_transfers_total),
         ..Bounds::default()
     };
-    let network = args.download.network().context("failed to prepare for remote sources")?;
+    let network = args
+        .download
+        .network()
+        .context("failed to prepare for remote sources")?;
     let usual = args.usual.source()?;
     let root = args.usual.release_dir().to_owned();
     let connector = Arc::new(Connector::new(client.clone(), network.clone(), usual, root));

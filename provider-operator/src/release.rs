@@ -74,7 +74,12 @@ async fn work_on(
             Executed::Current(current) => release = current,
             Executed::Gone => {
                 let (namespace, name) = (release.namespace(), release.name_any());
-                tracing::info!(kind = served.releases.resource().kind, namespace, name, "gone, with its images");
+                tracing::info!(
+                    kind = served.releases.resource().kind,
+                    namespace,
+                    name,
+                    "gone, with its images"
+                );
                 return None;
             }
         }
@@ -109,7 +114,13 @@ async fn settle(
         Err(message) => {
             let refusals = lock(memory).refused();
             let (namespace, name) = (release.namespace(), release.name_any());
-            tracing::debug!(namespace, name, error = message, refusals, "a release could not be written");
+            tracing::debug!(
+                namespace,
+                name,
+                error = message,
+                refusals,
+                "a release could not be written"
+            );
             Some(Duration::from_secs(retry_delay_seconds(refusals).unsigned_abs()))
         }
     }

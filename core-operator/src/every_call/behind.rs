@@ -10,8 +10,8 @@ use tokio::time::sleep;
 use operator_kit::in_memory::Write;
 
 use super::kinds::PROVIDER_KIND;
-use operator_kit::in_memory::{MOST, Server};
 use super::{BESIDES, LONG, begin, operated, stack, template, until};
+use operator_kit::in_memory::{MOST, Server};
 
 const TAG: &str = "docker-harbor-1-34-v1";
 const RELEASE: &str = "ClusterStackRelease";

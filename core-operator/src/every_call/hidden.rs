@@ -8,9 +8,9 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::kinds::KINDS;
-use operator_kit::in_memory::Server;
 use super::{LONG, begin, definition, operated, stack, template};
 use crate::clusters::ClusterSight;
+use operator_kit::in_memory::Server;
 
 const GROUP: &str = "cluster.x-k8s.io";
 const TAG: &str = "docker-harbor-1-34-v1";

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::kinds::PROVIDER_KIND;
-use operator_kit::in_memory::{MOST, Server};
 use super::{LONG, begin, operated, stack, template};
+use operator_kit::in_memory::{MOST, Server};
 
 const TAG: &str = "docker-harbor-1-34-v1";
 

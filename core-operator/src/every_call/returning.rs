@@ -9,8 +9,8 @@ use tempfile::TempDir;
 use tokio::time::sleep;
 
 use super::kinds::KINDS;
-use operator_kit::in_memory::MOST;
 use super::{LONG, STACK, begin, definition, operated_with, publish};
+use operator_kit::in_memory::MOST;
 
 const TAG: &str = "docker-harbor-1-34-v1";
 const RELEASE: &str = "ClusterStackRelease";

@@ -13,8 +13,8 @@ use tokio::time::sleep;
 use operator_kit::in_memory::Write;
 
 use super::kinds::KINDS;
-use operator_kit::in_memory::{MOST, Server};
 use super::{LONG, STACK, begin, definition, operated_with, publish, until};
+use operator_kit::in_memory::{MOST, Server};
 
 const IMAGE: &str = "Image";
 const RELEASE: &str = "ClusterStackRelease";

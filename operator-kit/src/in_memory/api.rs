@@ -193,7 +193,11 @@ impl Api {
         );
         metadata.insert("generation".to_owned(), json!(1));
         metadata.insert("creationTimestamp".to_owned(), json!("2026-01-01T00:00:00Z"));
-        if self.kinds.iter().any(|served| served.kind == key.0 && served.ready_at_once) {
+        if self
+            .kinds
+            .iter()
+            .any(|served| served.kind == key.0 && served.ready_at_once)
+        {
             object["status"] = json!({ "ready": true });
         }
         Ok(object)

@@ -65,11 +65,7 @@ impl Scope {
 }
 
 impl Asked {
-    pub(super) fn of(
-        kinds: &'static [Served],
-        head: &http::request::Parts,
-        body: &[u8],
-    ) -> Result<Self, Refusal> {
+    pub(super) fn of(kinds: &'static [Served], head: &http::request::Parts, body: &[u8]) -> Result<Self, Refusal> {
         let text = |name| {
             head.headers
                 .get(name)

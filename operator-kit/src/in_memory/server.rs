@@ -137,7 +137,12 @@ impl Server {
     /// The same, by somebody of this name.
     pub fn apply_as(&self, manager: &str, object: &Value) {
         let (kind, name) = (&object["kind"], object["metadata"]["name"].as_str().expect("a name"));
-        let kind = self.inner().kinds.iter().find(|served| *kind == served.kind).expect("a kind");
+        let kind = self
+            .inner()
+            .kinds
+            .iter()
+            .find(|served| *kind == served.kind)
+            .expect("a kind");
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
         let key = (kind.kind, namespace.to_owned(), name.to_owned());
         let write = Write::Apply {
@@ -242,7 +247,9 @@ impl Server {
     }
 
     fn held(&self, head: &http::request::Parts, body: &[u8]) -> Option<Duration> {
-        let asked = Asked::of(self.inner().kinds, head, body).ok().filter(|asked| !asked.name.is_empty())?;
+        let asked = Asked::of(self.inner().kinds, head, body)
+            .ok()
+            .filter(|asked| !asked.name.is_empty())?;
         self.inner().held.get(&(asked.method, asked.scope.kind.kind)).copied()
     }
 

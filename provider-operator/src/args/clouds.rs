@@ -48,7 +48,9 @@ impl CloudArgs {
     pub(crate) fn check(&self, registry: &Registry) -> Result<(), String> {
         let has_filestore = registry.names().any(|name| name == Provider::FileStore);
         match (has_filestore, self.filestore.is_empty()) {
-            (true, true) => return Err("the provider filestore needs a directory; add --filestore default=DIR".to_owned()),
+            (true, true) => {
+                return Err("the provider filestore needs a directory; add --filestore default=DIR".to_owned());
+            }
             (false, false) => {
                 return Err("--filestore needs the provider filestore; add it to --providers".to_owned());
             }
@@ -89,7 +91,9 @@ impl CloudArgs {
         struct Nowhere;
         impl Addresses for Nowhere {
             fn allows(&self, host: &str, address: std::net::IpAddr) -> Result<(), String> {
-                Err(format!("{host} is at {address}, and this operator connects to no cloud"))
+                Err(format!(
+                    "{host} is at {address}, and this operator connects to no cloud"
+                ))
             }
         }
         Arc::new(Nowhere)

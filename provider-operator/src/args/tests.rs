@@ -86,7 +86,12 @@ fn replicas_that_serve_the_same_have_one_lease() {
 #[test]
 fn help_teaches_by_examples() {
     let help = CommandLine::command().render_long_help().to_string();
-    for words in ["EXAMPLES", "--filestore default=/srv/images", "clouds.yaml", "--providers"] {
+    for words in [
+        "EXAMPLES",
+        "--filestore default=/srv/images",
+        "clouds.yaml",
+        "--providers",
+    ] {
         assert!(help.contains(words), "{words}: {help}");
     }
 }

@@ -148,7 +148,10 @@ fn a_file_that_is_not_there_yet_is_waited_for_and_an_edit_is_followed() {
         web.give(Some(disk()));
         server.apply(&image(&web.url, &[]));
         let size = |image: &Value| image["status"]["image"]["sizeBytes"].as_u64();
-        until(&server, |image| is_ready(image) && size(image) == Some(disk().len() as u64)).await;
+        until(&server, |image| {
+            is_ready(image) && size(image) == Some(disk().len() as u64)
+        })
+        .await;
     });
 }
 

@@ -118,7 +118,9 @@ impl Pass<'_> {
     /// The finalizer and whose the image is, before anything is made.
     async fn claim(&self) -> Performed {
         let object = &self.case.object;
-        let api = self.served.image_api(&self.context.client, &object.namespace().unwrap_or_default());
+        let api = self
+            .served
+            .image_api(&self.context.client, &object.namespace().unwrap_or_default());
         let owner = self.owner();
         let noted = [(labels::IMAGE_OWNER, owner.as_str())];
         let read = object.as_ref();
@@ -145,7 +147,9 @@ impl Pass<'_> {
     /// Lets the object go.
     async fn finish(&self, told: &Told) -> Performed {
         let object = &self.case.object;
-        let api = self.served.image_api(&self.context.client, &object.namespace().unwrap_or_default());
+        let api = self
+            .served
+            .image_api(&self.context.client, &object.namespace().unwrap_or_default());
         let read = object.as_ref();
         match finalizer::remove(&api, read, labels::NODE_IMAGE_FINALIZER, labels::FIELD_MANAGER).await {
             Ok(_) => {

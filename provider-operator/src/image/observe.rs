@@ -7,9 +7,7 @@ use crds::providers::image_status::NodeImageStatus;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use operator_kit::failure::chain;
-use planning::image::{
-    DeedName, Failure, FailureClass, JobsSight, Kept, Now, Op, OpState, Seen, Sight, Step, Wanted,
-};
+use planning::image::{DeedName, Failure, FailureClass, JobsSight, Kept, Now, Op, OpState, Seen, Sight, Step, Wanted};
 use provider_plugin::Identity;
 use secrecy::ExposeSecret;
 use serde_json::json;
@@ -58,11 +56,7 @@ impl Case {
     pub(super) fn record(&self, context: &Context, now: Now, step: &Step) {
         if let Some(recorder) = &context.recorder {
             let Self {
-                wanted,
-                kept,
-                seen,
-                op,
-                ..
+                wanted, kept, seen, op, ..
             } = self;
             let observed = json!({ "wanted": wanted, "kept": kept, "seen": seen, "op": op, "steady": now.steady });
             recorder.record("image", &observed, now.wall, step);
@@ -99,7 +93,9 @@ pub(super) async fn observe(
         Some(provider) => provider.check(image).map_err(|error| words(&error)),
         None => Ok(()),
     };
-    let read = wish.as_ref().map_err(|error| format!("spec cannot be read: {}", words(error)));
+    let read = wish
+        .as_ref()
+        .map_err(|error| format!("spec cannot be read: {}", words(error)));
     let asked = asked(&served.kind, &object, read, &status, beside, check);
     let mut memory = lock(memory);
     memory.hear(basis(&asked.wanted));
@@ -187,7 +183,10 @@ async fn cloud(context: &Context, id: &ObjectId, wish: Option<&ImageWish>, memor
     let identity = match (secret, store) {
         (Some(name), _) => match context.secrets.get(&id.namespace, name).await {
             Ok(Some(secret)) => {
-                let named = secret.data.get(CLOUD_NAME).map(|name| name.expose_secret().trim().to_owned());
+                let named = secret
+                    .data
+                    .get(CLOUD_NAME)
+                    .map(|name| name.expose_secret().trim().to_owned());
                 let named = named.filter(|name| !name.is_empty());
                 secret.identity(named.as_deref().unwrap_or(USUAL_CLOUD))
             }

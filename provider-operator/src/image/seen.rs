@@ -214,7 +214,11 @@ mod tests {
     fn what_was_read_is_known_as_long_as_the_record_is_there() {
         let mut motions = Motions::default();
         motions.read("one", ReadBack::Refused);
-        let mut read = |records| see(&mut motions, records, 1).first().and_then(|record| record.read_back.clone());
+        let mut read = |records| {
+            see(&mut motions, records, 1)
+                .first()
+                .and_then(|record| record.read_back.clone())
+        };
         assert_eq!(read(vec![record("one", Shown::Whole, "1")]), Some(ReadBack::Refused));
         assert_eq!(read(Vec::new()), None);
         assert_eq!(read(vec![record("one", Shown::Whole, "1")]), None);

@@ -43,7 +43,9 @@ pub(super) async fn write(pass: &Pass<'_>, told: &Told) -> Written {
         Ok(status) => set_status(&mut wanted, status),
         Err(error) => return Written::Refused(pass.refused(&error.to_string())),
     }
-    let api = pass.served.image_api(&pass.context.client, &object.namespace().unwrap_or_default());
+    let api = pass
+        .served
+        .image_api(&pass.context.client, &object.namespace().unwrap_or_default());
     match replace_status(&api, object.as_ref(), &wanted, labels::STATUS_FIELD_MANAGER).await {
         Ok(StatusWrite::Written(written)) => {
             lock(pass.memory).refusals = 0;
@@ -61,7 +63,9 @@ pub(super) async fn write(pass: &Pass<'_>, told: &Told) -> Written {
 /// Reads the object, so that the next try knows what somebody else wrote, also where the watch is late.
 async fn again(pass: &Pass<'_>) -> Written {
     let object = &pass.case.object;
-    let api = pass.served.image_api(&pass.context.client, &object.namespace().unwrap_or_default());
+    let api = pass
+        .served
+        .image_api(&pass.context.client, &object.namespace().unwrap_or_default());
     match api.get_opt(&object.name_any()).await {
         Ok(Some(current)) => {
             pass.served.images.note(current);
@@ -82,7 +86,13 @@ fn set_status(object: &mut DynamicObject, status: Value) {
 fn tell_news(pass: &Pass<'_>, status: &NodeImageStatus, notes: &[Note]) {
     let before = &pass.case.status.conditions;
     let kind = pass.served.kind.definition().image_kind;
-    log_readiness(kind, &pass.case.object, before, &status.conditions, pass.context.clock.wall());
+    log_readiness(
+        kind,
+        &pass.case.object,
+        before,
+        &status.conditions,
+        pass.context.clock.wall(),
+    );
     let reference = pass.served.image_reference(&pass.case.object);
     pass.context.warn(&reference, before, &status.conditions);
     publish(pass, notes);

@@ -84,7 +84,11 @@ pub(super) fn basis(wanted: &Wanted) -> Basis {
 }
 
 fn annotation(object: &DynamicObject, name: &str) -> Option<String> {
-    object.annotations().get(name).filter(|value| !value.is_empty()).cloned()
+    object
+        .annotations()
+        .get(name)
+        .filter(|value| !value.is_empty())
+        .cloned()
 }
 
 /// What the metadata say.
@@ -140,11 +144,14 @@ fn refusal(object: &DynamicObject, wish: &ImageWish) -> Option<String> {
     let spec = spec_of(object);
     let kind = spec.pointer("/identityRef/kind").and_then(serde_json::Value::as_str);
     if let Some(kind) = kind.filter(|kind| *kind != "Secret") {
-        return Some(format!("spec.identityRef names a {kind}; only a Secret of this namespace can be used"));
+        return Some(format!(
+            "spec.identityRef names a {kind}; only a Secret of this namespace can be used"
+        ));
     }
     let url = wish.url();
-    (!url.is_empty() && !is_known(url))
-        .then(|| "spec.image.url has an address of another kind; it must begin with https://, http:// or release:".to_owned())
+    (!url.is_empty() && !is_known(url)).then(|| {
+        "spec.image.url has an address of another kind; it must begin with https://, http:// or release:".to_owned()
+    })
 }
 
 fn key_parts(kind: &Kind, object: &DynamicObject, wish: &ImageWish, told: &Told) -> KeyParts {
@@ -259,7 +266,9 @@ mod tests {
     fn object(spec: &Value, annotations: &[(&str, &str)]) -> DynamicObject {
         let kind = Kind::of(Provider::OpenStack).expect("it is compiled in");
         let mut object = DynamicObject::new("ubuntu", &kind.images()).within("fleet");
-        let annotations = annotations.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let annotations = annotations
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         object.metadata.annotations = Some(annotations.collect());
         object.metadata.generation = Some(4);
         object.data(json!({ "spec": spec }))
@@ -274,7 +283,14 @@ mod tests {
             force_finalize: false,
         };
         let wish = kind.wish(object).map_err(|error| error.to_string());
-        asked(kind, object, wish.as_ref().map_err(Clone::clone), status, beside, |_| check)
+        asked(
+            kind,
+            object,
+            wish.as_ref().map_err(Clone::clone),
+            status,
+            beside,
+            |_| check,
+        )
     }
 
     fn spec(url: &str) -> Value {
@@ -289,7 +305,11 @@ mod tests {
     fn an_object_asks_for_what_its_spec_and_annotations_say() {
         let object = object(
             &spec("https://images.example/u.qcow2"),
-            &[(labels::REQUESTED_AT, "now"), (labels::PAUSED, ""), (labels::ADOPT_IMAGE, "theirs")],
+            &[
+                (labels::REQUESTED_AT, "now"),
+                (labels::PAUSED, ""),
+                (labels::ADOPT_IMAGE, "theirs"),
+            ],
         );
         let asked = of(&object, &NodeImageStatus::default(), Ok(()));
         let wanted = &asked.wanted;
@@ -300,14 +320,28 @@ mod tests {
         );
         assert_eq!(
             (wanted.policy, wanted.deletion, wanted.via, wanted.execution),
-            (ImagePolicy::IfMissing, DeletionPolicy::Retain, Via::ServerSide, Execution::Job)
+            (
+                ImagePolicy::IfMissing,
+                DeletionPolicy::Retain,
+                Via::ServerSide,
+                Execution::Job
+            )
         );
         assert!(wanted.fetchable && wanted.paused && !wanted.compressed && !wanted.owner_noted && !wanted.finalizer);
-        assert_eq!((wanted.request.as_deref(), wanted.adopt.as_deref()), (Some("now"), Some("theirs")));
+        assert_eq!(
+            (wanted.request.as_deref(), wanted.adopt.as_deref()),
+            (Some("now"), Some("theirs"))
+        );
         assert_eq!(wanted.chosen_id.as_deref(), Some("chosen"));
         let image = asked.image.expect("an image");
-        assert_eq!((image.subject.object.as_str(), image.subject.owner.as_str()), ("fleet/ubuntu", "here"));
-        assert_eq!((image.stores.as_slice(), image.format), (&["fast".to_owned()][..], Some("qcow2".to_owned().into())));
+        assert_eq!(
+            (image.subject.object.as_str(), image.subject.owner.as_str()),
+            ("fleet/ubuntu", "here")
+        );
+        assert_eq!(
+            (image.stores.as_slice(), image.format),
+            (&["fast".to_owned()][..], Some("qcow2".to_owned().into()))
+        );
         assert_eq!(image.source_digest, asked.content.pinned);
     }
 
@@ -349,7 +383,11 @@ mod tests {
         let unreadable = of(&object(&json!({ "image": 7 }), &[]), &status, Ok(()));
         assert!(unreadable.wanted.invalid.is_some() && unreadable.image.is_none());
         assert_eq!(Some(unreadable.wanted.key), status.content_key);
-        let refused = of(&object(&spec("https://images.example/u"), &[]), &status, Err("no".to_owned()));
+        let refused = of(
+            &object(&spec("https://images.example/u"), &[]),
+            &status,
+            Err("no".to_owned()),
+        );
         assert_eq!(refused.wanted.invalid.as_deref(), Some("no"));
         let mut other = spec("https://images.example/u");
         other["identityRef"]["kind"] = json!("ConfigMap");

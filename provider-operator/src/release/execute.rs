@@ -45,7 +45,11 @@ pub(super) async fn execute(
             tracing::debug!(namespace, name, subject, error, "an action failed");
         }
         let now = context.clock.wall();
-        lock(memory).acted(action.subject(), outcome.as_ref().map(|_| ()).map_err(Clone::clone), now);
+        lock(memory).acted(
+            action.subject(),
+            outcome.as_ref().map(|_| ()).map_err(Clone::clone),
+            now,
+        );
         match outcome {
             Ok(Some(newer)) if matches!(action, ReleaseAction::RemoveFinalizer) => {
                 if newer.finalizers().is_empty() {
@@ -179,7 +183,10 @@ impl Pass<'_> {
             field_manager: Some(labels::FIELD_MANAGER.to_owned()),
         };
         let api = self.served.image_api(&self.context.client, &self.namespace());
-        let written = api.replace(name, &params, &image).await.map_err(|error| words_of(&error))?;
+        let written = api
+            .replace(name, &params, &image)
+            .await
+            .map_err(|error| words_of(&error))?;
         self.served.images.note(written);
         Ok(())
     }

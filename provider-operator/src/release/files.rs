@@ -28,7 +28,10 @@ pub(super) async fn files(context: &Context, served: &Served, release: &DynamicO
     let digest = pinned(release);
     if digest.is_none() && release.annotations().contains_key(labels::DIGEST) {
         return Files::Unusable {
-            message: format!("the annotation {} is no digest of a release; correct it", labels::DIGEST),
+            message: format!(
+                "the annotation {} is no digest of a release; correct it",
+                labels::DIGEST
+            ),
         };
     }
     if let Some(supplied) = digest.and_then(|digest| context.supply.find(&tag, digest)) {
@@ -47,7 +50,11 @@ pub(super) async fn files(context: &Context, served: &Served, release: &DynamicO
 }
 
 /// The release that made the object; `None` where nobody did, as with the provider alone.
-async fn maker(client: &Client, release: &DynamicObject, namespace: &str) -> Result<Option<ClusterStackRelease>, String> {
+async fn maker(
+    client: &Client,
+    release: &DynamicObject,
+    namespace: &str,
+) -> Result<Option<ClusterStackRelease>, String> {
     let owners = release.owner_references();
     let is_maker = |owner: &&k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference| {
         let group = owner.api_version.split('/').next();

@@ -65,15 +65,11 @@ type Place = (Provider, String, String);
 pub(crate) struct Memories(Mutex<HashMap<Place, (String, Arc<Mutex<ReleaseMemory>>)>>);
 
 impl Memories {
-    pub(super) fn of(
-        &self,
-        provider: Provider,
-        namespace: &str,
-        name: &str,
-        uid: &str,
-    ) -> Arc<Mutex<ReleaseMemory>> {
+    pub(super) fn of(&self, provider: Provider, namespace: &str, name: &str, uid: &str) -> Arc<Mutex<ReleaseMemory>> {
         let mut memories = self.entries();
-        let entry = memories.entry((provider, namespace.to_owned(), name.to_owned())).or_default();
+        let entry = memories
+            .entry((provider, namespace.to_owned(), name.to_owned()))
+            .or_default();
         if entry.0 != uid {
             *entry = (uid.to_owned(), Arc::default());
         }
@@ -81,7 +77,8 @@ impl Memories {
     }
 
     pub(super) fn forget(&self, provider: Provider, namespace: &str, name: &str) {
-        self.entries().remove(&(provider, namespace.to_owned(), name.to_owned()));
+        self.entries()
+            .remove(&(provider, namespace.to_owned(), name.to_owned()));
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<Place, (String, Arc<Mutex<ReleaseMemory>>)>> {

@@ -179,4 +179,3 @@ impl From<ConnectError> for Trouble {
         Self::new(why, chain(&error))
     }
 }
-

@@ -105,7 +105,11 @@ fn every_deed_but_looking_makes_another_look_necessary() {
         look(&mut memory, &saw(Vec::new()));
         memory.begin(&Deed::Probe, true);
         // Whatever was begun: it is what ended that counts.
-        memory.end(&ended(deed.clone(), Err(failure(FailureClass::Unknown))), &Found::default(), NOW);
+        memory.end(
+            &ended(deed.clone(), Err(failure(FailureClass::Unknown))),
+            &Found::default(),
+            NOW,
+        );
         assert_eq!(is_fresh(&memory), deed == Deed::Probe, "{deed:?} ends");
     }
 }
