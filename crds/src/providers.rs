@@ -11,15 +11,32 @@ pub mod openstack;
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use self::image_options::{ImageContent, ImageWishes};
-use crate::conditions::ConditionType;
+use crate::{
+    conditions::ConditionType,
+    release_files::{NodeImageError, NodeImages},
+};
 
 /// Whose kinds.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::EnumIter, strum::EnumString,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::EnumIter,
+    strum::EnumString,
 )]
+#[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Provider {
     /// Images in Glance.
@@ -90,6 +107,18 @@ pub const DEFINITIONS: [Definition; 3] = [
         images_ready: ConditionType::NodeImageReleasesReady,
     },
 ];
+
+/// The spec of a release object, whoever's.
+pub trait ProviderRelease: DeserializeOwned {
+    /// The spec of the image objects that belong to it.
+    type Image: ProviderImage + DeserializeOwned + Serialize;
+
+    /// The images that a release needs of the provider, in the order of its node-images.yaml, with what holds for all of them.
+    ///
+    /// # Errors
+    /// An entry cannot be used; the error says which, and which field.
+    fn images(&self, file: &NodeImages) -> Result<Vec<Self::Image>, NodeImageError>;
+}
 
 /// The spec of an image object, whoever's: what a driver reads that serves all providers.
 pub trait ProviderImage {

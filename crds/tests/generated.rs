@@ -2,7 +2,11 @@
 
 use std::{env, fs, path::PathBuf};
 
-use crds::manifests::{NAMESPACE, Part, core_operator_roles, validating_webhook_configuration};
+use crds::manifests::{
+    NAMESPACE, PROVIDER_OPERATOR_RIGHTS, Part, core_operator_roles, provider_operator_roles,
+    validating_webhook_configuration,
+};
+use crds::providers::DEFINITIONS;
 use serde::Serialize;
 use serde_json::Value;
 use strum::IntoEnumIterator;
@@ -32,11 +36,12 @@ fn no_committed_manifest_is_left_over() {
     let generated: Vec<String> = manifests().into_iter().map(|(name, _)| name).collect();
     for folder in Part::iter().map(folder) {
         for entry in fs::read_dir(directory().join(folder)).expect("the folder is there") {
-            let name = entry
-                .expect("the folder can be read")
-                .file_name()
-                .into_string()
-                .expect("a UTF-8 name");
+            let entry = entry.expect("the folder can be read");
+            if entry.file_type().expect("its type is known").is_dir() {
+                // The folder of another part.
+                continue;
+            }
+            let name = entry.file_name().into_string().expect("a UTF-8 name");
             let name = format!("{folder}/{name}");
             assert!(
                 generated.contains(&name),
@@ -65,7 +70,7 @@ fn committed_manifests_mean_the_same_in_yaml_1_1() {
 /// The Go operator reads the Secrets of all tenants, their kubeconfigs among them, and writes every kind of Cluster API.
 #[test]
 fn f39_the_operator_reads_no_secret_that_nobody_gave_it_and_writes_no_kind_that_is_not_named() {
-    for role in core_operator_roles() {
+    for role in core_operator_roles().chain(provider_operator_roles()) {
         let name = role.metadata.name.clone().expect("a name");
         for rule in role.rules.expect("rules") {
             let groups = rule.api_groups.clone().unwrap_or_default();
@@ -78,13 +83,33 @@ fn f39_the_operator_reads_no_secret_that_nobody_gave_it_and_writes_no_kind_that_
             }
             assert!(!has(&groups, "rbac.authorization.k8s.io"), "{rule:?}");
             if has(&resources, "secrets") {
-                assert_eq!(
-                    (name.as_str(), &*rule.verbs),
-                    ("clusterstack-core-operator-secrets", &["get".to_owned()][..])
-                );
+                let of_secrets = [
+                    "clusterstack-core-operator-secrets",
+                    "clusterstack-provider-operator-secrets",
+                ];
+                assert!(of_secrets.contains(&name.as_str()), "{name}");
+                assert_eq!(rule.verbs, ["get"]);
             }
         }
     }
+}
+
+/// Each kind that a provider has is named, and no other of their group: a provider of somebody else is its own operator's business.
+#[test]
+fn the_operator_of_providers_may_work_on_the_kinds_of_providers_alone() {
+    let mut named: Vec<&str> = PROVIDER_OPERATOR_RIGHTS
+        .iter()
+        .filter(|right| right.group == crds::PROVIDER_GROUP)
+        .flat_map(|right| right.resources)
+        .map(|resource| resource.trim_end_matches("/status"))
+        .collect();
+    let of_providers = DEFINITIONS
+        .iter()
+        .map(|definition| [definition.release_plural, definition.image_plural]);
+    let mut expected: Vec<&str> = of_providers.flatten().flat_map(|plural| [plural, plural]).collect();
+    named.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(named, expected);
 }
 
 /// The Go operator's installation speaks for all tenants: hooks for every namespace, and a webhook that every Cluster has to pass.
@@ -166,6 +191,7 @@ fn folder(part: Part) -> &'static str {
         Part::OpenStack => "providers/openstack",
         Part::FileStore => "providers/filestore",
         Part::Docker => "providers/docker",
+        Part::ProviderRoles => "providers",
     }
 }
 

@@ -13,8 +13,8 @@ use crds::{
         IMAGE_REASONS, PHASES, REASONS, REASONS_OF_LATER_VERSIONS, SYNC,
     },
     manifests::{
-        OPERATOR_RIGHTS, OperatorRight, OperatorRole, VERBS_OF_OBJECTS, custom_resource_definitions,
-        provider_definitions,
+        OPERATOR_RIGHTS, OperatorRight, OperatorRole, PROVIDER_OPERATOR_RIGHTS, ProviderOperatorRole, VERBS_OF_OBJECTS,
+        custom_resource_definitions, provider_definitions,
     },
     providers::Provider,
     resource::{Health, SyncStatus},
@@ -151,7 +151,7 @@ fn written_words() -> BTreeSet<String> {
 
 fn page_of_rights() -> String {
     let mut text = format!(
-        "# What the core operator may do\n\n<!-- Generated from the crate crds; do not edit. -->\n\n\
+        "# What the operators may do\n\n<!-- Generated from the crate crds; do not edit. -->\n\n\
          `kubectl apply -f crds/yaml` brings `ClusterRole`s, which do nothing until they are bound to the operator's service account:\n\n\
          - `{work}` everywhere (a ClusterRoleBinding); with `--namespace` in that namespace alone (a RoleBinding): of others the operator then \
          asks only what the next role says\n\
@@ -171,20 +171,38 @@ fn page_of_rights() -> String {
         objects = in_code(VERBS_OF_OBJECTS),
     );
     for role in OperatorRole::iter() {
-        writeln!(
-            text,
-            "\n## {}\n\n| group | resources | verbs | what for |\n|---|---|---|---|",
-            role.name()
-        )
-        .expect("a String takes text");
-        for right in OPERATOR_RIGHTS.iter().filter(|right| right.role == role) {
-            writeln!(text, "{}", row_of_right(right)).expect("a String takes text");
-        }
+        table_of_rights(&mut text, role.name(), OPERATOR_RIGHTS, role);
+    }
+    write!(
+        text,
+        "\n## The operator of the providers\n\n\
+         `kubectl apply -f crds/providers` brings the `ClusterRole`s of the operator that brings node images, to be bound to its service account in \
+         the same way: `{work}` everywhere or in its one namespace, `{everywhere}` everywhere, `{leases}` in its own namespace, and `{secrets}` in \
+         each namespace whose images name Secrets. It may work on the kinds of the providers that it knows, and on no other provider's.\n",
+        work = ProviderOperatorRole::Work.name(),
+        everywhere = ProviderOperatorRole::Everywhere.name(),
+        leases = ProviderOperatorRole::Leases.name(),
+        secrets = ProviderOperatorRole::Secrets.name(),
+    )
+    .expect("a String takes text");
+    for role in ProviderOperatorRole::iter() {
+        table_of_rights(&mut text, role.name(), PROVIDER_OPERATOR_RIGHTS, role);
     }
     text
 }
 
-fn row_of_right(right: &OperatorRight) -> String {
+fn table_of_rights<Role: Copy + PartialEq>(text: &mut String, name: &str, rights: &[OperatorRight<Role>], role: Role) {
+    writeln!(
+        text,
+        "\n## {name}\n\n| group | resources | verbs | what for |\n|---|---|---|---|"
+    )
+    .expect("a String takes text");
+    for right in rights.iter().filter(|right| right.role == role) {
+        writeln!(text, "{}", row_of_right(right)).expect("a String takes text");
+    }
+}
+
+fn row_of_right<Role>(right: &OperatorRight<Role>) -> String {
     let group = if right.group.is_empty() {
         "(core)".to_owned()
     } else {

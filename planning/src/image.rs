@@ -2,7 +2,7 @@
 //!
 //! [`decide()`] is told what is wanted, what status says, what was seen in the cloud and at the image's source, and what is under way, and answers with
 //! one [`Step`]. It asks no cloud, waits for nothing and knows no provider. What status says after a step is [`after()`]'s answer, so that whoever
-//! performs steps decides nothing.
+//! performs steps decides nothing; what people read is [`tell()`]'s.
 //!
 //! What keeps images safe: an attempt is written to status before its record is created, and the next attempt before the record of the last one is
 //! discarded. So whoever acts on what it saw a while ago can create what is found again, and delete what nobody wants any more.
@@ -22,9 +22,13 @@ mod records;
 mod retry;
 mod seen;
 mod sending;
+mod status;
 mod step;
+mod sweep;
+mod tell;
 mod wait;
 mod wanted;
+mod wording;
 
 pub use after::after;
 pub use decide::{AMEND_AGAIN, LOOK_READY, LOOK_WAITING, SHORT_DEED, STOPPING, decide, look_ready};
@@ -42,5 +46,7 @@ pub use seen::{
 };
 pub use sending::{IMPORTS_AT_MOST, PROBE_HOLDS};
 pub use step::{AttemptReason, Halt, HaltReason, Intent, Settlement, Step};
+pub use sweep::{GRACE, OwnedImage, SEEN_APART, Sightings, SweepDeed, Swept, sweep};
+pub use tell::{Situation, Told, tell};
 pub use wait::{Since, Wait, WaitReason};
 pub use wanted::{Algorithm, DeletionPolicy, Execution, ImagePolicy, Now, Pinned, Via, Wanted};

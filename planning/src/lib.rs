@@ -11,6 +11,7 @@ pub mod election;
 pub mod health;
 pub mod image;
 pub mod next;
+pub mod node_image;
 pub mod object_key;
 pub mod outage;
 mod pause;

@@ -15,6 +15,10 @@ pub(crate) enum Pause {
     Suspension,
     /// The annotation, on a ClusterStackRelease.
     Release,
+    /// The annotation, on a provider's release object.
+    ProviderRelease,
+    /// The annotation, on the object of an image.
+    Image,
 }
 
 impl Pause {
@@ -33,6 +37,14 @@ impl Pause {
             }
             Self::Release => {
                 let message = annotation("no object is applied, put back or deleted");
+                paused(stored, Reason::Paused, &message, now)
+            }
+            Self::ProviderRelease => {
+                let message = annotation("no object of an image is created, changed or deleted");
+                paused(stored, Reason::Paused, &message, now)
+            }
+            Self::Image => {
+                let message = annotation("nothing is done about the image");
                 paused(stored, Reason::Paused, &message, now)
             }
         }

@@ -23,7 +23,7 @@ pub fn warnings<'a>(before: &[Condition], after: &'a [Condition]) -> Vec<(Reason
             Reason::Drifted | Reason::DigestChanged | Reason::VerificationFailed
         ) && condition.status == ConditionStatus::True;
         // Its words tell of every try.
-        let is_outage = reason == Reason::FailedToSync;
+        let is_outage = severe && tells_of_tries(reason);
         let is_news = if about_releases || is_left || is_outage {
             !said(reason) && told.iter().all(|(other, _)| *other != reason)
         } else {
@@ -36,9 +36,37 @@ pub fn warnings<'a>(before: &[Condition], after: &'a [Condition]) -> Vec<(Reason
     told
 }
 
+/// Whether the words of a condition change with every try, so that only the beginning is news.
+fn tells_of_tries(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::FailedToSync
+            | Reason::SourceUnavailable
+            | Reason::CloudUnavailable
+            | Reason::CredentialsRejected
+            | Reason::PermissionDenied
+            | Reason::QuotaExceeded
+            | Reason::SourceBroken
+            | Reason::SourceChanged
+            | Reason::TransferStalled
+            | Reason::ImportFailed
+            | Reason::ImageInUse
+    )
+}
+
 fn counts(condition: &Condition) -> bool {
     let type_ = condition.type_.parse::<ConditionType>();
-    type_.is_ok_and(ConditionType::is_summarised)
+    type_.is_ok_and(|type_| type_.is_summarised() && !repeats(type_))
+}
+
+/// The conditions of the Go provider say of an image what ours say.
+fn repeats(type_: ConditionType) -> bool {
+    matches!(
+        type_,
+        ConditionType::OpenStackImageServiceClientAvailable
+            | ConditionType::OpenStackImageImportStarted
+            | ConditionType::OpenStackImageActive
+    )
 }
 
 fn reason_of(condition: &Condition) -> Option<Reason> {
@@ -156,6 +184,31 @@ mod tests {
         assert_eq!(warnings(&one, &two), []);
         let answers = [condition("ReleasesSynced", ConditionStatus::True, None, None)];
         assert_eq!(warnings(&answers, &two), [(Reason::FailedToSync, "tried 2 times")]);
+    }
+
+    #[test]
+    fn a_cloud_that_is_away_is_told_once_and_in_one_word() {
+        let away = |type_, reason, message: &str| Condition {
+            message: Some(message.to_owned()),
+            ..condition(type_, ConditionStatus::False, Some(Severity::Warning), Some(reason))
+        };
+        let both = |message| {
+            let client = ConditionType::OpenStackImageServiceClientAvailable;
+            [
+                away("CloudAvailable", Reason::CloudUnavailable, message),
+                away(client.as_str(), Reason::OpenStackImageServiceClientNotSet, message),
+            ]
+        };
+        let (one, two) = (both("tried once"), both("tried 2 times"));
+        assert_eq!(warnings(&[], &one), [(Reason::CloudUnavailable, "tried once")]);
+        assert_eq!(warnings(&one, &two), []);
+        let stays = [condition(
+            "CloudAvailable",
+            ConditionStatus::True,
+            None,
+            Some(Reason::CloudUnavailable),
+        )];
+        assert_eq!(warnings(&[], &stays), [], "an image that is ready needs nobody");
     }
 
     #[test]

@@ -241,6 +241,8 @@ pub enum Reason {
     Throttled,
     /// The cloud refuses the image as it is asked for.
     ImageRefused,
+    /// The cloud cannot do what is asked for.
+    Unsupported,
     /// The bytes are not where they should be.
     SourceNotFound,
     /// The source broke off too often.

@@ -131,6 +131,12 @@ pub const IMAGE_REASONS: &[Entry<Reason>] = &[
         reader: "Correct what the message names, in the release or in `spec.image`.",
         operator: "Tries nothing more until something of it is another.",
     },
+    Entry {
+        word: Reason::Unsupported,
+        means: "The cloud cannot do what is asked for at all, such as keeping images as large as this one.",
+        reader: "Ask for what it can do, or use another cloud; the message says what it is.",
+        operator: "Tries nothing more until something of it is another.",
+    },
     // The source.
     Entry {
         word: Reason::SourceNotFound,

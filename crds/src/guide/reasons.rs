@@ -171,9 +171,9 @@ pub const REASONS: &[Entry<Reason>] = &[
     },
     Entry {
         word: Reason::SourceUnavailable,
-        means: "On a release that is ready: its files cannot be had now, so that nothing can be repaired.",
+        means: "On a release that is ready: its files cannot be had now, so that nothing can be repaired. On objects of providers: the files of the release, or the bytes of an image, cannot be had now.",
         reader: "See that the operator can [reach the source](sources.md).",
-        operator: "Watches what is applied, and asks the source as for `FailedToSync`.",
+        operator: "Watches what is applied, and asks the source as for `FailedToSync`. Images that are in the cloud stay ready.",
     },
     // What is wrong with its provider, or with the stack.
     Entry {

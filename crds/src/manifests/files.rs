@@ -1,5 +1,6 @@
 //! Everything that is installed as YAML, for one namespace of the operator.
 
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde::Serialize;
 use serde_json::Value;
@@ -7,7 +8,9 @@ use thiserror::Error;
 
 use super::certificates::webhook_certificates;
 use super::webhooks::{validating_webhook_configuration, webhook_service};
-use super::{cluster_roles, core_operator_roles, custom_resource_definitions, provider_definitions};
+use super::{
+    cluster_roles, core_operator_roles, custom_resource_definitions, provider_definitions, provider_operator_roles,
+};
 use crate::providers::Provider;
 
 /// What is installed together.
@@ -27,6 +30,8 @@ pub enum Part {
     FileStore,
     /// The CRDs of the provider that looks for images in registries.
     Docker,
+    /// The roles of the operator of the providers.
+    ProviderRoles,
 }
 
 /// A manifest cannot be written.
@@ -61,14 +66,8 @@ impl Part {
             Self::OpenStack => of_definitions(&provider_definitions(Provider::OpenStack))?,
             Self::FileStore => of_definitions(&provider_definitions(Provider::FileStore))?,
             Self::Docker => of_definitions(&provider_definitions(Provider::Docker))?,
-            Self::Roles => {
-                let roles = cluster_roles().into_iter().chain(core_operator_roles());
-                let named = roles.map(|role| {
-                    let name = format!("role_{}", role.metadata.name.as_deref().unwrap_or_default());
-                    Ok((name.clone(), value(&name, &role)?))
-                });
-                named.collect::<Result<Vec<_>, _>>()?
-            }
+            Self::Roles => of_roles(cluster_roles().into_iter().chain(core_operator_roles()))?,
+            Self::ProviderRoles => of_roles(provider_operator_roles())?,
             Self::Webhooks => {
                 let (service, configuration) = ("service", "validating_webhook_configuration");
                 vec![
@@ -102,6 +101,14 @@ fn of_definitions(definitions: &[CustomResourceDefinition]) -> Result<Vec<(Strin
     let named = definitions.iter().map(|definition| {
         let name = format!("{}_{}", definition.spec.group, definition.spec.names.plural);
         Ok((name.clone(), value(&name, definition)?))
+    });
+    named.collect()
+}
+
+fn of_roles(roles: impl Iterator<Item = ClusterRole>) -> Result<Vec<(String, Value)>, ManifestError> {
+    let named = roles.map(|role| {
+        let name = format!("role_{}", role.metadata.name.as_deref().unwrap_or_default());
+        Ok((name.clone(), value(&name, &role)?))
     });
     named.collect()
 }

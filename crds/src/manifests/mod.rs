@@ -1,12 +1,13 @@
-//! What is installed into a management cluster: the CRDs, the `ClusterRole`s of people and of the core operator, the webhooks.
+//! What is installed into a management cluster: the CRDs, the `ClusterRole`s of people and of the operators, the webhooks.
 //!
 //! Use these CRDs and not `ClusterStack::crd()`: labels and the finish of the schema are added here. `crds/yaml` holds the same as files,
-//! `crds/providers` the kinds of providers of node images, `crds/webhooks` what is of use only where the operator serves webhooks,
+//! `crds/providers` the kinds of providers of node images and the roles of their operator, `crds/webhooks` what is of use only where the operator serves webhooks,
 //! `crds/cert-manager` their certificate.
 
 mod certificates;
 mod files;
 mod operator;
+mod provider_operator;
 mod providers;
 mod roles;
 mod webhooks;
@@ -18,6 +19,7 @@ use kube::{CustomResourceExt, Resource};
 
 pub use self::files::{ManifestError, Part};
 pub use self::operator::{OPERATOR_RIGHTS, OperatorRight, OperatorRole, VERBS_OF_OBJECTS, core_operator_roles};
+pub use self::provider_operator::{PROVIDER_OPERATOR_RIGHTS, ProviderOperatorRole, provider_operator_roles};
 pub use self::providers::provider_definitions;
 pub use self::roles::cluster_roles;
 pub use self::webhooks::{validating_webhook_configuration, webhook_service};

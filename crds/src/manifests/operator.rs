@@ -35,11 +35,11 @@ impl OperatorRole {
     }
 }
 
-/// Something that the core operator may do.
+/// Something that an operator may do: the core operator, unless other roles are named.
 #[derive(Clone, Copy, Debug)]
-pub struct OperatorRight {
+pub struct OperatorRight<Role = OperatorRole> {
     /// Of which role.
-    pub role: OperatorRole,
+    pub role: Role,
     /// The API group; empty for the core group.
     pub group: &'static str,
     /// Plurals, with their subresource; `*` for all of the group.
@@ -203,19 +203,24 @@ pub const OPERATOR_RIGHTS: &[OperatorRight] = &[
 
 /// The roles of the operator, to be bound to its service account.
 pub fn core_operator_roles() -> impl Iterator<Item = ClusterRole> {
-    OperatorRole::iter().map(|role| ClusterRole {
-        metadata: ObjectMeta {
-            name: Some(role.name().to_owned()),
-            ..ObjectMeta::default()
-        },
-        rules: Some(rules(role)),
-        ..ClusterRole::default()
-    })
+    OperatorRole::iter().map(|role| role_of(OPERATOR_RIGHTS, role, role.name()))
 }
 
-fn rules(role: OperatorRole) -> Vec<PolicyRule> {
+/// The role of this name with what the table says of it.
+pub(super) fn role_of<Role: Copy + PartialEq>(rights: &[OperatorRight<Role>], role: Role, name: &str) -> ClusterRole {
+    ClusterRole {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        },
+        rules: Some(rules(rights, role)),
+        ..ClusterRole::default()
+    }
+}
+
+fn rules<Role: Copy + PartialEq>(rights: &[OperatorRight<Role>], role: Role) -> Vec<PolicyRule> {
     let owned = |words: &mut dyn Iterator<Item = &&str>| words.map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let of_role = OPERATOR_RIGHTS.iter().filter(|right| right.role == role);
+    let of_role = rights.iter().filter(|right| right.role == role);
     let rules = of_role.map(|right| {
         let unseen = right.unseen.iter().map(|(verb, _)| verb);
         let mut verbs = owned(&mut right.verbs.iter().chain(unseen));

@@ -8,11 +8,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    Definition, Provider, ProviderImage,
+    Definition, Provider, ProviderImage, ProviderRelease,
     image_options::{Execution, ImageContent, ImagePolicy, ImageWishes},
     image_status::{NodeImageStatus, ProviderReleaseStatus},
 };
-use crate::source::SecretReference;
+use crate::{
+    release_files::{NodeImageError, NodeImages, docker_images},
+    source::SecretReference,
+};
 
 /// Every image is somebody else's.
 static WISHES: ImageWishes = ImageWishes {
@@ -133,6 +136,20 @@ pub struct DockerImage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 71), regex(pattern = "^sha256:[0-9a-f]{64}$"))]
     pub digest: Option<String>,
+}
+
+impl ProviderRelease for DockerClusterStackReleaseSpec {
+    type Image = DockerNodeImageReleaseSpec;
+
+    fn images(&self, file: &NodeImages) -> Result<Vec<Self::Image>, NodeImageError> {
+        let images = docker_images(file)?
+            .into_iter()
+            .map(|image| DockerNodeImageReleaseSpec {
+                pull_secret_ref: self.pull_secret_ref.clone(),
+                image,
+            });
+        Ok(images.collect())
+    }
 }
 
 impl ProviderImage for DockerNodeImageReleaseSpec {

@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    Definition, Provider, ProviderImage,
+    Definition, Provider, ProviderImage, ProviderRelease,
     image_options::{ImageContent, ImageWishes, WishesForAll, of_image},
     image_status::{NodeImageStatus, ProviderReleaseStatus},
 };
+use crate::release_files::{NodeImageError, NodeImages, filestore_images};
 
 /// A label of DNS: what a store may be called.
 const STORE: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
@@ -162,6 +163,21 @@ pub struct FileStoreImage {
     /// What its bytes must be, and how they are come by.
     #[serde(flatten)]
     pub content: ImageContent,
+}
+
+impl ProviderRelease for FileStoreClusterStackReleaseSpec {
+    type Image = FileStoreNodeImageReleaseSpec;
+
+    fn images(&self, file: &NodeImages) -> Result<Vec<Self::Image>, NodeImageError> {
+        let images = filestore_images(file)?
+            .into_iter()
+            .map(|image| FileStoreNodeImageReleaseSpec {
+                store: self.store.clone(),
+                image,
+                wishes: self.for_all.wishes(),
+            });
+        Ok(images.collect())
+    }
 }
 
 impl ProviderImage for FileStoreNodeImageReleaseSpec {

@@ -267,6 +267,25 @@ pub struct WishesForAll {
     pub execution: Option<Execution>,
 }
 
+impl WishesForAll {
+    /// How an image is treated that says nothing itself.
+    pub fn wishes(&self) -> ImageWishes {
+        let Self {
+            transfer,
+            policy,
+            deletion_policy,
+            execution,
+        } = self;
+        ImageWishes {
+            transfer: transfer.clone(),
+            policy: policy.unwrap_or_default(),
+            deletion_policy: *deletion_policy,
+            execution: execution.unwrap_or_default(),
+            job: None,
+        }
+    }
+}
+
 /// How the bytes of an image travel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -151,6 +151,9 @@ pub struct NodeImageStatus {
     /// What is tried again, and when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
+    /// What happened to images so often in a row that the next one is brought otherwise, or not at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setbacks: Option<Setbacks>,
     /// What went wrong last, also when it goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<LastFailure>,
@@ -325,12 +328,21 @@ pub struct Sealed {
     pub size_bytes: i64,
 }
 
-/// What is tried again.
+/// What is tried again. The wait is over before its time when one of the last two is another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Retry {
     /// Why, as one word.
     pub reason: String,
+    /// Why, in words for people.
+    #[serde(default)]
+    pub message: String,
+    /// What failed, such as Create or Transfer.
+    #[serde(default)]
+    pub deed: String,
+    /// How it failed, as the operator tells failures apart; finer than the reason.
+    #[serde(default)]
+    pub class: String,
     /// How often it failed so in a row.
     #[serde(default)]
     pub count: i64,
@@ -340,6 +352,24 @@ pub struct Retry {
     /// When it is tried again.
     #[serde(deserialize_with = "known_time")]
     pub until: Time,
+    /// The version of the Secret that it failed with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+    /// The value of the annotation clusterstack.x-k8s.io/requestedAt that was there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+}
+
+/// What happened to images of the same content in a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Setbacks {
+    /// How often the cloud could not fetch the bytes. After the second time they are sent.
+    pub imports_failed: i64,
+    /// How many images were whole and had other bytes than they must. After the second nothing more is tried.
+    pub mismatches: i64,
+    /// How many images were whole and could not be compared with anything. After the third nothing more is tried.
+    pub unverifiable: i64,
 }
 
 /// What went wrong.
@@ -369,7 +399,7 @@ pub struct LastFailure {
     pub remedy: Option<String>,
 }
 
-/// Why nothing more is tried. It is over when one of the last three is another.
+/// Why nothing more is tried. It is over when one of the last four is another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Halted {
@@ -381,6 +411,9 @@ pub struct Halted {
     /// The contentKey that it is about.
     #[serde(default)]
     pub key: String,
+    /// The generation of the spec that it is about.
+    #[serde(default)]
+    pub generation: i64,
     /// The version of the Secret that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,

@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    Definition, Provider, ProviderImage,
+    Definition, Provider, ProviderImage, ProviderRelease,
     image_options::{ImageContent, ImageWishes, WishesForAll, of_image},
     image_status::{NodeImageStatus, ProviderReleaseStatus},
 };
+use crate::release_files::{NodeImageError, NodeImages, openstack_images};
 
 /// The Secret with the credentials, as Cluster API's provider for OpenStack names it in v1alpha7.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -199,6 +200,21 @@ pub struct OpenStackCreateOptions {
     /// Properties of the image, such as `hw_disk_bus`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub properties: BTreeMap<String, String>,
+}
+
+impl ProviderRelease for OpenStackClusterStackReleaseSpec {
+    type Image = OpenStackNodeImageReleaseSpec;
+
+    fn images(&self, file: &NodeImages) -> Result<Vec<Self::Image>, NodeImageError> {
+        let images = openstack_images(file)?
+            .into_iter()
+            .map(|image| OpenStackNodeImageReleaseSpec {
+                identity_ref: self.identity_ref.clone(),
+                image,
+                wishes: self.for_all.wishes(),
+            });
+        Ok(images.collect())
+    }
 }
 
 impl ProviderImage for OpenStackNodeImageReleaseSpec {

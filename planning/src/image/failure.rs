@@ -21,6 +21,37 @@ pub struct Failure {
     pub quota: Option<Box<Quota>>,
 }
 
+impl Failure {
+    /// The words, and behind them which limit was reached.
+    pub(super) fn told(&self) -> String {
+        match self.quota.as_deref() {
+            Some(quota) => format!("{} ({})", self.message, quota.told()),
+            None => self.message.clone(),
+        }
+    }
+}
+
+impl Quota {
+    /// Such as `image_size_total: limit 10000, used 9000, wanted 4000`.
+    fn told(&self) -> String {
+        let Self {
+            resource,
+            limit,
+            used,
+            requested,
+        } = self;
+        let amounts = [("limit", limit), ("used", used), ("wanted", requested)];
+        let amounts: Vec<String> = amounts
+            .iter()
+            .filter_map(|(name, amount)| amount.map(|amount| format!("{name} {amount}")))
+            .collect();
+        if amounts.is_empty() {
+            return resource.clone();
+        }
+        format!("{resource}: {}", amounts.join(", "))
+    }
+}
+
 /// A limit of a project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quota {

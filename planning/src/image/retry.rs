@@ -165,7 +165,7 @@ fn again(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: N
     Retry {
         deed,
         class: failure.class,
-        message: failure.message.clone(),
+        message: failure.told(),
         count: count(deed, failure.class, kept, now),
         first_time: before.map_or(now.wall, |before| before.first_time.min(now.wall)),
         until: later(now.wall, delay),

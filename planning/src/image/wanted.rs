@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+pub use crds::providers::image_options::{DeletionPolicy, Execution, ImagePolicy, Via};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -75,54 +76,6 @@ impl Wanted {
     }
 }
 
-/// Whose image it may be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ImagePolicy {
-    /// One of our own is made.
-    #[default]
-    Create,
-    /// One that is there is used; none is made.
-    Adopt,
-    /// One that is there is used, else one is made.
-    IfMissing,
-}
-
-/// What becomes of an image of ours when the object is deleted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum DeletionPolicy {
-    /// It goes too.
-    #[default]
-    Delete,
-    /// It stays, without our marks.
-    Retain,
-}
-
-/// How the bytes get into the cloud.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Via {
-    /// As [`Via::Upload`].
-    #[default]
-    Auto,
-    /// They are sent.
-    Upload,
-    /// The cloud fetches them.
-    ServerSide,
-    /// They are sent to where the cloud imports them from.
-    Staged,
-}
-
-/// Where transfers run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Execution {
-    /// In the operator, and builds in a Job.
-    #[default]
-    Auto,
-    /// In the operator.
-    InProcess,
-    /// In a Job.
-    Job,
-}
-
 /// A digest that is known before the bytes are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pinned {
@@ -151,6 +104,18 @@ impl Algorithm {
 }
 
 impl Pinned {
+    /// Reads `sha256:<64 digits>` or `sha512:<128 digits>`, hexadecimal and in lower case; `None` for anything else.
+    pub fn parse(digest: &str) -> Option<Self> {
+        let (name, hex) = digest.split_once(':')?;
+        let algorithms = [(Algorithm::Sha256, 64), (Algorithm::Sha512, 128)];
+        let (algorithm, digits) = algorithms.into_iter().find(|(algorithm, _)| algorithm.name() == name)?;
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        (hex.len() == digits && hex.bytes().all(is_digit)).then(|| Self {
+            algorithm,
+            hex: hex.to_owned(),
+        })
+    }
+
     /// Whether a digest in the form `sha256:<hex>` is another one of the same kind. Digests of two kinds say nothing about each other.
     pub fn contradicts(&self, digest: &str) -> bool {
         digest

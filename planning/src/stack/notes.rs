@@ -11,7 +11,7 @@ use super::observed::StackObserved;
 use super::obstacle::enumerate;
 use super::plan::StackAction;
 
-/// An event on the stack.
+/// An event on the object that is decided about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     /// Whether it is a warning.

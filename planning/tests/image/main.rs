@@ -6,8 +6,11 @@
     reason = "what goes into an option is made as one, so that a case stays a line"
 )]
 
+mod orphans;
 mod properties;
 mod scenarios;
+mod status;
 mod sweep;
 mod table;
+mod told;
 mod world;

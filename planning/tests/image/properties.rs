@@ -199,6 +199,9 @@ fn wrong_end(world: &World, history: &[String], asked_again: bool) -> Option<Str
     if let Some(violation) = world.violations.first() {
         return Some(violation.clone());
     }
+    if let Some(wrong) = world.wrongly_told() {
+        return Some(wrong);
+    }
     let ours: Vec<&String> = world
         .cloud
         .images
@@ -252,12 +255,18 @@ fn story(spec: &str, sha512: bool, history: &[String], planted: Option<Planted>)
     if let Some(wrong) = wrong_end(&world, history, true) {
         return told(&world, wrong);
     }
-    let (writes, looks) = (world.writes, world.looks);
+    let (writes, looks, words) = (world.writes, world.looks, world.told);
     let waits = matches!(&world.last, Some(Step::Await(_)));
     world.settle(DAY);
     world.check();
     if let Some(wrong) = wrong_end(&world, history, true) {
         return told(&world, wrong);
+    }
+    if world.told != words {
+        return told(
+            &world,
+            format!("at rest what is told changes {} times", world.told - words),
+        );
     }
     if world.writes != writes || !waits && world.looks - looks > LOOKS {
         let looks = world.looks - looks;

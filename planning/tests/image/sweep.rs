@@ -24,7 +24,7 @@ const STATES: [RecordState; 8] = [
     RecordState::Going,
 ];
 
-const CLASSES: [FailureClass; 23] = [
+pub(crate) const CLASSES: [FailureClass; 23] = [
     FailureClass::Unavailable,
     FailureClass::Throttled,
     FailureClass::Quota,
@@ -112,7 +112,7 @@ fn sights(record: Option<&RecordSeen>) -> [Sight<Cloud>; 5] {
 }
 
 /// Every combination, one after another.
-fn every(mut look_at: impl FnMut(&Input)) -> u32 {
+pub(crate) fn every(mut look_at: impl FnMut(&Input)) -> u32 {
     let ops = ops();
     let mut count = 0;
     for record in records() {

@@ -7,9 +7,11 @@ pub(crate) mod object;
 mod operator;
 mod perform;
 pub(crate) mod script;
+mod telling;
 
 use std::time::Duration;
 
+use crds::providers::image_status::NodeImageStatus;
 use jiff::{SignedDuration, Timestamp};
 use planning::image::{Deed, Done, FailureClass, Now, OpState, Sealed, Step, StopReason, after, decide};
 
@@ -82,6 +84,10 @@ pub(crate) struct World {
     pub(crate) looks: u32,
     pub(crate) left_behind: Vec<String>,
     pub(crate) last: Option<Step>,
+    /// What people read.
+    pub(crate) status: NodeImageStatus,
+    /// How often that changed.
+    pub(crate) told: u32,
     /// Records that whoever does not lead any more may have made when nobody looked again.
     pub(crate) orphans: Vec<String>,
     arrivals: Vec<Arrival>,
@@ -111,6 +117,8 @@ impl World {
             looks: 0,
             left_behind: Vec::new(),
             last: None,
+            status: NodeImageStatus::default(),
+            told: 0,
             orphans: Vec::new(),
             arrivals: Vec::new(),
             strangers: Vec::new(),
@@ -304,6 +312,7 @@ impl World {
         let step = decide(&wanted, &operator.cached.kept, &seen, operator.op.as_ref(), now);
         let kept = after(&step, &wanted, &operator.cached.kept, &seen, operator.op.as_ref(), now);
         self.watch_step(who, &step);
+        self.tell_people(who, &wanted, &seen, &step, &kept);
         self.tell(who, &step);
         self.perform(who, &step, kept, mishap);
         self.check();

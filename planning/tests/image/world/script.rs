@@ -201,6 +201,7 @@ impl World {
             ["status", "lost"] => {
                 object.kept = planning::image::Kept::default();
                 self.attempt_before = 0;
+                self.status = crds::providers::image_status::NodeImageStatus::default();
             }
             other => panic!("{other:?} is no command"),
         }

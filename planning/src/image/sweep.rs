@@ -1,0 +1,98 @@
+//! Which images of ours in a cloud belong to no object any more, and which of them may go. Deletes nothing.
+//!
+//! An image of a live object is that object's to decide about, whatever its attempt. What is left over is deleted only when it was seen twice, some time
+//! apart, with the list of objects complete: an object that was just made, or that moves from one management cluster to another, must not lose its image.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// How old an image must be at least: whoever began it writes its status in seconds.
+pub const GRACE: Duration = Duration::from_hours(1);
+/// How far two looks must lie apart that both find an image without an object.
+pub const SEEN_APART: Duration = Duration::from_mins(30);
+
+/// An image in the cloud that carries our owner's mark.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnedImage {
+    /// The cloud's id.
+    pub id: String,
+    /// The object that it was made for, as `namespace/name`.
+    pub object: String,
+    /// With which attempt.
+    pub attempt: u32,
+    /// When it was made, by the cloud's clock.
+    pub created: Timestamp,
+    /// Whether it was verified and shown.
+    pub verified: bool,
+    /// How many bytes it has, where that is known.
+    pub size: Option<u64>,
+}
+
+/// When an image was first found without an object, by its id. Only memory: a new process begins anew.
+pub type Sightings = BTreeMap<String, Duration>;
+
+/// What is done about one orphan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SweepDeed {
+    /// The image.
+    pub image: OwnedImage,
+    /// Whether it is to be deleted now; else it is only told of.
+    pub delete: bool,
+    /// Whether it is found for the first time, and to be told in an event.
+    pub is_new: bool,
+}
+
+/// What a sweep comes to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Swept {
+    /// All orphans, by id.
+    pub deeds: Vec<SweepDeed>,
+    /// What the next sweep is to be told.
+    pub sightings: Sightings,
+}
+
+/// What is to be done about the images that a cloud has of ours.
+///
+/// `live`: the objects that exist, as `namespace/name`, whatever cloud they name; `None` while not all of them are known, when nothing is an orphan and
+/// nothing counts as seen. `wall` and `steady` are the same moment on two clocks. Verified images go only where `with_verified` says so.
+pub fn sweep(
+    owned: &[OwnedImage],
+    live: Option<&BTreeSet<String>>,
+    sightings: &Sightings,
+    wall: Timestamp,
+    steady: Duration,
+    with_verified: bool,
+) -> Swept {
+    let Some(live) = live else {
+        return Swept {
+            deeds: Vec::new(),
+            sightings: sightings.clone(),
+        };
+    };
+    let mut swept = Swept::default();
+    let mut orphans: Vec<&OwnedImage> = owned
+        .iter()
+        .filter(|image| !live.contains(&image.object) && is_old(image, wall))
+        .collect();
+    orphans.sort_by(|one, other| one.id.cmp(&other.id));
+    for image in orphans {
+        let before = sightings.get(&image.id);
+        let first = *before.unwrap_or(&steady);
+        let is_settled = steady.saturating_sub(first) >= SEEN_APART;
+        swept.sightings.insert(image.id.clone(), first);
+        swept.deeds.push(SweepDeed {
+            image: image.clone(),
+            delete: is_settled && (with_verified || !image.verified),
+            is_new: before.is_none(),
+        });
+    }
+    swept
+}
+
+/// A clock of the cloud that is ahead only makes it wait.
+fn is_old(image: &OwnedImage, wall: Timestamp) -> bool {
+    SignedDuration::try_from(GRACE).is_ok_and(|grace| wall.duration_since(image.created) >= grace)
+}

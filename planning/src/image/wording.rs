@@ -1,0 +1,150 @@
+//! The words of what is decided about an image: the reasons of the vocabulary, and sentences for people. Decides nothing.
+
+use crds::conditions::Reason;
+
+use super::execution::ExecutionReason;
+use super::failure::FailureClass;
+use super::op::{DiscardReason, StopReason};
+use super::step::HaltReason;
+
+/// All of them, so that a word of a status is found again.
+const HALTS: [HaltReason; 12] = [
+    HaltReason::InvalidSpec,
+    HaltReason::NameTaken,
+    HaltReason::Ambiguous,
+    HaltReason::Refused,
+    HaltReason::SourceNotFound,
+    HaltReason::SourceMismatch,
+    HaltReason::SourceNotAnImage,
+    HaltReason::DigestUnknown,
+    HaltReason::Unverifiable,
+    HaltReason::JobsUnavailable,
+    HaltReason::BuildFailed,
+    HaltReason::Unsupported,
+];
+
+/// Each has a word of its own.
+pub(super) const fn reason_of_halt(halt: HaltReason) -> Reason {
+    match halt {
+        HaltReason::InvalidSpec => Reason::InvalidSpec,
+        HaltReason::NameTaken => Reason::ImageNameTaken,
+        HaltReason::Ambiguous => Reason::ImageAmbiguous,
+        HaltReason::Refused => Reason::ImageRefused,
+        HaltReason::SourceNotFound => Reason::SourceNotFound,
+        HaltReason::SourceMismatch => Reason::SourceMismatch,
+        HaltReason::SourceNotAnImage => Reason::SourceNotAnImage,
+        HaltReason::DigestUnknown => Reason::DigestUnknown,
+        HaltReason::Unverifiable => Reason::Unverifiable,
+        HaltReason::JobsUnavailable => Reason::JobsUnavailable,
+        HaltReason::BuildFailed => Reason::BuildFailed,
+        HaltReason::Unsupported => Reason::Unsupported,
+    }
+}
+
+/// The halt that has this word.
+pub(super) fn halt_reason(word: &str) -> Option<HaltReason> {
+    HALTS.into_iter().find(|halt| reason_of_halt(*halt).as_str() == word)
+}
+
+/// What somebody does about it, in one sentence.
+pub(super) const fn remedy(halt: HaltReason) -> &'static str {
+    match halt {
+        HaltReason::InvalidSpec => "correct the field that the message names",
+        HaltReason::NameTaken => "take the other image over, choose another name, or delete it",
+        HaltReason::Ambiguous => "say by the annotation clusterstack.x-k8s.io/adopt-image which one is meant",
+        HaltReason::Refused => "change what the cloud does not take, in the release or in spec.image",
+        HaltReason::SourceNotFound => "publish the file, or correct its URL",
+        HaltReason::SourceMismatch => "see whether the digest or the source is wrong",
+        HaltReason::SourceNotAnImage => "see what the URL gives, and correct it or the format",
+        HaltReason::DigestUnknown => "correct the file of digests, or the name that is looked for in it",
+        HaltReason::Unverifiable => "set spec.transfer.via to Upload, or ask the cloud's operator",
+        HaltReason::JobsUnavailable => "let the operator run Jobs, or set spec.execution to another word",
+        HaltReason::BuildFailed => "mend the build",
+        HaltReason::Unsupported => "ask for what the cloud can do, or use another one",
+    }
+}
+
+/// Whether the message of such a halt is somebody else's, who did not know what helps here.
+pub(super) const fn needs_a_remedy(halt: HaltReason) -> bool {
+    match halt {
+        HaltReason::Refused
+        | HaltReason::SourceNotFound
+        | HaltReason::SourceMismatch
+        | HaltReason::SourceNotAnImage
+        | HaltReason::DigestUnknown
+        | HaltReason::BuildFailed
+        | HaltReason::Unsupported => true,
+        HaltReason::InvalidSpec
+        | HaltReason::NameTaken
+        | HaltReason::Ambiguous
+        | HaltReason::Unverifiable
+        | HaltReason::JobsUnavailable => false,
+    }
+}
+
+/// What a failure is called.
+pub(super) const fn reason_of_failure(class: FailureClass) -> Reason {
+    match class {
+        FailureClass::Unavailable => Reason::CloudUnavailable,
+        FailureClass::Throttled | FailureClass::Busy => Reason::Throttled,
+        FailureClass::Quota => Reason::QuotaExceeded,
+        FailureClass::Credentials => Reason::CredentialsRejected,
+        FailureClass::Permission => Reason::PermissionDenied,
+        FailureClass::Invalid => Reason::ImageRefused,
+        FailureClass::Unsupported => Reason::Unsupported,
+        FailureClass::InUse => Reason::ImageInUse,
+        FailureClass::SourceGone => Reason::SourceNotFound,
+        FailureClass::SourceBroken => Reason::SourceBroken,
+        FailureClass::SourceMismatch => Reason::SourceMismatch,
+        FailureClass::SourceNotAnImage => Reason::SourceNotAnImage,
+        FailureClass::SourceChanged => Reason::SourceChanged,
+        FailureClass::DigestUnknown => Reason::DigestUnknown,
+        FailureClass::BuildFailed { .. } => Reason::BuildFailed,
+        FailureClass::Stopped {
+            why: StopReason::Stalled,
+        } => Reason::TransferStalled,
+        FailureClass::State
+        | FailureClass::Gone
+        | FailureClass::Unknown
+        | FailureClass::NotOurs
+        | FailureClass::Sealing
+        | FailureClass::JobVanished
+        | FailureClass::Stopped { .. } => Reason::Progressing,
+    }
+}
+
+/// What somebody does about a failure, where somebody has to.
+pub(super) const fn remedy_of_failure(class: FailureClass) -> Option<&'static str> {
+    match class {
+        FailureClass::Quota => Some("delete images that nobody needs, or have the limit raised"),
+        FailureClass::Credentials => Some("put credentials into the Secret that are good"),
+        FailureClass::Permission => Some("give the project or user the right, or ask for less"),
+        FailureClass::Invalid => Some(remedy(HaltReason::Refused)),
+        FailureClass::Unsupported => Some(remedy(HaltReason::Unsupported)),
+        FailureClass::SourceGone => Some(remedy(HaltReason::SourceNotFound)),
+        FailureClass::SourceMismatch => Some(remedy(HaltReason::SourceMismatch)),
+        FailureClass::SourceNotAnImage => Some(remedy(HaltReason::SourceNotAnImage)),
+        FailureClass::DigestUnknown => Some(remedy(HaltReason::DigestUnknown)),
+        FailureClass::BuildFailed { .. } => Some(remedy(HaltReason::BuildFailed)),
+        FailureClass::InUse => Some("delete what is made of the image, or let it be"),
+        _ => None,
+    }
+}
+
+/// Why a record is deleted, behind its id.
+pub(super) const fn discarded(why: DiscardReason) -> &'static str {
+    match why {
+        DiscardReason::LowerAttempt => "a later attempt takes its place",
+        DiscardReason::Superseded => "another image takes its place",
+        DiscardReason::Deleted => "its object is being deleted",
+    }
+}
+
+/// Why work is done where it is, as the status has it.
+pub(super) const fn executed(reason: ExecutionReason) -> &'static str {
+    match reason {
+        ExecutionReason::NothingBuilt => "nothing is built",
+        ExecutionReason::Built => "the image is built",
+        ExecutionReason::Asked => "asked for",
+    }
+}
