@@ -1,18 +1,14 @@
 //! The whole operator before an API server in memory, of whose calls the n-th fails, for every n: discovery, lists, watches, reads and writes alike.
 
-mod answers;
-mod api;
-mod apply;
-mod asked;
 mod behind;
 mod contract;
 mod hidden;
 mod hostile;
+mod kinds;
 mod nested;
 mod provider;
 mod returning;
 mod secrets;
-mod server;
 mod shared;
 mod wakes;
 
@@ -32,8 +28,9 @@ use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use self::api::{KINDS, Key};
-use self::server::{Fault, Server};
+use operator_kit::in_memory::{Fault, Key, Served, Server};
+
+use self::kinds::{KINDS, PROVIDER_KIND};
 use crate::args::Args;
 use crate::census::Census;
 use crate::metrics::{Metrics, Supply};
@@ -167,7 +164,7 @@ fn cluster(class: &str) -> Value {
 }
 
 /// A definition for each kind, as far as the operator looks at it.
-fn definition(kind: &api::Served) -> Value {
+fn definition(kind: &Served) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": { "name": format!("{}.{}", kind.plural, kind.group) },
@@ -264,7 +261,7 @@ fn play(fault: Option<(usize, Fault)>) -> (Vec<Part>, Option<String>, usize) {
 
 /// An API server with definitions of all kinds.
 fn begin(fault: Option<(usize, Fault)>) -> Server {
-    let server = Server::new(fault);
+    let server = Server::new(&KINDS, fault);
     server.apply(&namespace("fleet"));
     for kind in KINDS.iter().filter(|kind| kind.group.contains("x-k8s.io")) {
         server.apply(&definition(kind));
@@ -373,7 +370,7 @@ fn assert_is_the_journey(parts: &[Part]) {
     let (old, new) = ("docker-harbor-1-34-v1", "docker-harbor-1-34-v2");
     let release = find(installed, "ClusterStackRelease", old);
     assert_eq!(release["status"]["ready"], true, "{release:#}");
-    let provider = |end: &End, name: &str| find(end, api::PROVIDER_KIND, name)["spec"]["size"].clone();
+    let provider = |end: &End, name: &str| find(end, PROVIDER_KIND, name)["spec"]["size"].clone();
     assert_eq!(provider(installed, old), "small");
     assert_same(repaired, installed, "after the repair");
     assert_eq!(provider(adjusted, old), "large");
@@ -410,7 +407,7 @@ fn whichever_answer_is_lost_the_end_is_the_same() {
 
 #[tokio::test]
 async fn api_server_in_memory_answers_as_a_real_one() {
-    let server = Server::new(None);
+    let server = Server::new(&KINDS, None);
     server.apply(&namespace("fleet"));
     let answers = contract::answers(&server.client(), "fleet").await.expect("answers");
     let expected = contract::expected().expect("answers of a real API server");

@@ -14,6 +14,8 @@ pub mod events;
 pub mod failure;
 pub mod finalizer;
 pub mod https;
+#[cfg(feature = "in-memory")]
+pub mod in_memory;
 pub mod lease;
 #[cfg(feature = "mutants")]
 pub mod mutants;

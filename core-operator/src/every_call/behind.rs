@@ -7,9 +7,11 @@ use operator_kit::client::install_crypto;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::api::{PROVIDER_KIND, Write};
-use super::server::{MOST, Server};
+use operator_kit::in_memory::Write;
+
+use super::kinds::PROVIDER_KIND;
 use super::{BESIDES, LONG, begin, operated, stack, template, until};
+use operator_kit::in_memory::{MOST, Server};
 
 const TAG: &str = "docker-harbor-1-34-v1";
 const RELEASE: &str = "ClusterStackRelease";

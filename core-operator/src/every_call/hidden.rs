@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::api::KINDS;
-use super::server::Server;
+use super::kinds::KINDS;
 use super::{LONG, begin, definition, operated, stack, template};
 use crate::clusters::ClusterSight;
+use operator_kit::in_memory::Server;
 
 const GROUP: &str = "cluster.x-k8s.io";
 const TAG: &str = "docker-harbor-1-34-v1";
@@ -56,7 +56,7 @@ fn a_release_goes_after_its_objects_though_discovery_leaves_them_out_for_a_while
 
 #[tokio::test(start_paused = true)]
 async fn nobody_says_that_a_release_is_unused_while_discovery_leaves_out_clusters() {
-    let server = Server::new(None);
+    let server = Server::new(&KINDS, None);
     for definition in definitions() {
         server.apply(&definition);
     }

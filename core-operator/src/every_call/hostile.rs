@@ -4,8 +4,8 @@ use crds::labels;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::server::{MOST, Server};
 use super::{LONG, begin, namespace, operated, stack, template};
+use operator_kit::in_memory::{MOST, Server};
 
 const TAG: &str = "docker-harbor-1-34-v1";
 

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::api::KINDS;
-use super::server::Server;
+use super::kinds::KINDS;
 use super::{LONG, begin, cluster, definition, namespace, operated, stack, template};
 use crate::clusters::ClusterSight;
+use operator_kit::in_memory::Server;
 
 const TAG: &str = "docker-harbor-1-34-v1";
 
@@ -28,7 +28,7 @@ fn nested_cluster() -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn who_uses_a_release_is_known_also_of_clusters_that_are_nested_as_deep_as_anybody_likes() {
-    let server = Server::new(None);
+    let server = Server::new(&KINDS, None);
     server.apply(&namespace("fleet"));
     for kind in KINDS.iter().filter(|kind| kind.group == "cluster.x-k8s.io") {
         server.apply(&definition(kind));

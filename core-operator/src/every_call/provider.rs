@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::api::PROVIDER_KIND;
-use super::server::{MOST, Server};
+use super::kinds::PROVIDER_KIND;
 use super::{LONG, begin, operated, stack, template};
+use operator_kit::in_memory::{MOST, Server};
 
 const TAG: &str = "docker-harbor-1-34-v1";
 

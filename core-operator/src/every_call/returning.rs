@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use super::api::KINDS;
-use super::server::{MOST, Server};
+use super::kinds::KINDS;
 use super::{LONG, STACK, begin, definition, operated_with, publish};
+use operator_kit::in_memory::{MOST, Server};
 
 const TAG: &str = "docker-harbor-1-34-v1";
 const RELEASE: &str = "ClusterStackRelease";

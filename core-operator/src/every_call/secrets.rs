@@ -11,8 +11,8 @@ use tracing::dispatcher::set_default;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-use super::server::{MOST, Server};
 use super::{LONG, begin, operated, stack, template};
+use operator_kit::in_memory::{MOST, Server};
 
 const TAG: &str = "docker-harbor-1-34-v3";
 

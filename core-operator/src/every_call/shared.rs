@@ -10,9 +10,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use super::api::{KINDS, Write};
-use super::server::{MOST, Server};
+use operator_kit::in_memory::Write;
+
+use super::kinds::KINDS;
 use super::{LONG, STACK, begin, definition, operated_with, publish, until};
+use operator_kit::in_memory::{MOST, Server};
 
 const IMAGE: &str = "Image";
 const RELEASE: &str = "ClusterStackRelease";

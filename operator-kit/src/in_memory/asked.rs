@@ -3,7 +3,7 @@
 use http::{Method, header};
 use serde_json::{Value, json};
 
-use super::api::{Happened, KINDS, Key, Refusal, Served, Write};
+use super::api::{Happened, Key, Refusal, Served, Write};
 
 /// Which objects somebody asks for, and how.
 #[derive(Clone)]
@@ -65,7 +65,7 @@ impl Scope {
 }
 
 impl Asked {
-    pub(super) fn of(head: &http::request::Parts, body: &[u8]) -> Result<Self, Refusal> {
+    pub(super) fn of(kinds: &'static [Served], head: &http::request::Parts, body: &[u8]) -> Result<Self, Refusal> {
         let text = |name| {
             head.headers
                 .get(name)
@@ -85,7 +85,7 @@ impl Asked {
         }
         let mut parts = parts.into_iter().map(str::to_owned);
         let plural = parts.next().unwrap_or_default();
-        let kind = KINDS.iter().find(|kind| kind.group == group && kind.plural == plural);
+        let kind = kinds.iter().find(|kind| kind.group == group && kind.plural == plural);
         let not_served = || Refusal::new(404, "", format!("{plural} are not served"));
         let query = url::form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes());
         let query: Vec<(String, String)> = query.into_owned().collect();

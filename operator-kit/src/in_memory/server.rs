@@ -19,12 +19,12 @@ use tokio::time::sleep;
 use tower::service_fn;
 
 use super::answers::{discovery, refused, repeated};
-use super::api::{Api, Happened, KINDS, Key, OLDEST, Refusal, Served, Write};
+use super::api::{Api, Happened, Key, OLDEST, Refusal, Served, Write};
 use super::asked::{Asked, Scope};
 
 /// What becomes of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub enum Fault {
     /// Nothing is done.
     Refused,
     /// It is done, and the connection breaks before the answer.
@@ -32,13 +32,13 @@ pub(super) enum Fault {
 }
 
 /// A small API server. Clones share it.
-#[derive(Clone, Default)]
-pub(super) struct Server {
+#[derive(Clone)]
+pub struct Server {
     inner: Arc<Mutex<Inner>>,
 }
 
-#[derive(Default)]
 struct Inner {
+    kinds: &'static [Served],
     api: Api,
     watches: Vec<Watch>,
     calls: usize,
@@ -65,7 +65,7 @@ struct Inner {
 }
 
 /// After so many calls all fail: without a pause between them no time goes by, and they would never end.
-pub(super) const MOST: usize = 2_000;
+pub const MOST: usize = 2_000;
 
 /// Who watches what.
 struct Watch {
@@ -82,17 +82,31 @@ enum Answer {
 }
 
 impl Server {
-    pub(super) fn new(fault: Option<(usize, Fault)>) -> Self {
+    /// Without an object. Serves these kinds, and spoils the call of this number, counted from 1.
+    pub fn new(kinds: &'static [Served], fault: Option<(usize, Fault)>) -> Self {
         let inner = Inner {
+            kinds,
+            api: Api::of(kinds),
+            watches: Vec::new(),
+            calls: 0,
             fault,
-            ..Inner::default()
+            struck: None,
+            stalled: BTreeSet::new(),
+            denied: BTreeMap::new(),
+            unknown: BTreeMap::new(),
+            hidden: None,
+            policy: None,
+            conflicts: HashMap::new(),
+            held: HashMap::new(),
+            holding: 0,
         };
         Self {
             inner: Arc::new(Mutex::new(inner)),
         }
     }
 
-    pub(super) fn client(&self) -> Client {
+    /// Whoever asks it.
+    pub fn client(&self) -> Client {
         let server = self.clone();
         let service = service_fn(move |request: Request<Body>| {
             let server = server.clone();
@@ -116,14 +130,19 @@ impl Server {
     }
 
     /// Writes as somebody else; the n-th call is the operator's.
-    pub(super) fn apply(&self, object: &Value) {
+    pub fn apply(&self, object: &Value) {
         self.apply_as("kubectl", object);
     }
 
     /// The same, by somebody of this name.
-    pub(super) fn apply_as(&self, manager: &str, object: &Value) {
+    pub fn apply_as(&self, manager: &str, object: &Value) {
         let (kind, name) = (&object["kind"], object["metadata"]["name"].as_str().expect("a name"));
-        let kind = KINDS.iter().find(|served| *kind == served.kind).expect("a kind");
+        let kind = self
+            .inner()
+            .kinds
+            .iter()
+            .find(|served| *kind == served.kind)
+            .expect("a kind");
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
         let key = (kind.kind, namespace.to_owned(), name.to_owned());
         let write = Write::Apply {
@@ -138,7 +157,7 @@ impl Server {
     }
 
     /// Deletes as somebody else.
-    pub(super) fn delete(&self, kind: &'static str, name: &str) {
+    pub fn delete(&self, kind: &'static str, name: &str) {
         let mut inner = self.inner();
         let before = inner.api.version;
         let key = (kind, "fleet".to_owned(), name.to_owned());
@@ -147,12 +166,12 @@ impl Server {
     }
 
     /// Changes an object as somebody else, by RFC 7396.
-    pub(super) fn merge(&self, kind: &'static str, name: &str, patch: &Value) {
+    pub fn merge(&self, kind: &'static str, name: &str, patch: &Value) {
         self.write(kind, name, &Write::Merge(patch));
     }
 
     /// Writes an object as somebody else.
-    pub(super) fn write(&self, kind: &'static str, name: &str, write: &Write<'_>) {
+    pub fn write(&self, kind: &'static str, name: &str, write: &Write<'_>) {
         let mut inner = self.inner();
         let before = inner.api.version;
         let key = (kind, "fleet".to_owned(), name.to_owned());
@@ -161,38 +180,38 @@ impl Server {
     }
 
     /// From now on the watches of a kind tell nothing new.
-    pub(super) fn stall(&self, kind: &'static str) {
+    pub fn stall(&self, kind: &'static str) {
         self.inner().stalled.insert(kind);
     }
 
     /// From now on nobody may list a kind.
-    pub(super) fn deny(&self, kind: &'static str) {
+    pub fn deny(&self, kind: &'static str) {
         self.inner().denied.insert(kind, false);
     }
 
     /// From now on nobody may list a kind in all namespaces at once.
-    pub(super) fn deny_everywhere(&self, kind: &'static str) {
+    pub fn deny_everywhere(&self, kind: &'static str) {
         self.inner().denied.insert(kind, true);
     }
 
     /// From now on these fields, named by JSON pointers, are dropped from what is written of a kind.
-    pub(super) fn forget_fields(&self, kind: &'static str, fields: &'static [&'static str]) {
+    pub fn forget_fields(&self, kind: &'static str, fields: &'static [&'static str]) {
         self.inner().unknown.insert(kind, fields);
     }
 
     /// An object; null where there is none.
-    pub(super) fn find(&self, kind: &'static str, name: &str) -> Value {
+    pub fn find(&self, kind: &'static str, name: &str) -> Value {
         let key = (kind, "fleet".to_owned(), name.to_owned());
         self.inner().api.get(&key).cloned().unwrap_or_default()
     }
 
     /// How many calls there were.
-    pub(super) fn calls(&self) -> usize {
+    pub fn calls(&self) -> usize {
         self.inner().calls
     }
 
     /// Stores an object of others as it is, with its managers.
-    pub(super) fn create(&self, kind: &'static str, object: &Value) {
+    pub fn create(&self, kind: &'static str, object: &Value) {
         let mut inner = self.inner();
         let before = inner.api.version;
         let name = object["metadata"]["name"].as_str().expect("a name").to_owned();
@@ -204,12 +223,12 @@ impl Server {
     }
 
     /// From now on a policy refuses requests for Secrets that have this in method, address or content type, and repeats the Secret.
-    pub(super) fn refuse_secrets(&self, part: &'static str) {
+    pub fn refuse_secrets(&self, part: &'static str) {
         self.inner().policy = Some(part);
     }
 
     /// From now on a policy refuses requests of this method for single objects of a kind as conflicts, in these words, or no longer does.
-    pub(super) fn refuse(&self, method: Method, kind: &'static str, words: Option<&'static str>) {
+    pub fn refuse(&self, method: Method, kind: &'static str, words: Option<&'static str>) {
         let mut inner = self.inner();
         match words {
             Some(words) => inner.conflicts.insert((method, kind), words),
@@ -218,39 +237,41 @@ impl Server {
     }
 
     /// From now on what requests of this method for single objects of a kind ask for is done and told at once, and answered after this time.
-    pub(super) fn hold(&self, method: Method, kind: &'static str, time: Duration) {
+    pub fn hold(&self, method: Method, kind: &'static str, time: Duration) {
         self.inner().held.insert((method, kind), time);
     }
 
     /// How many answers are held back now.
-    pub(super) fn holding(&self) -> usize {
+    pub fn holding(&self) -> usize {
         self.inner().holding
     }
 
     fn held(&self, head: &http::request::Parts, body: &[u8]) -> Option<Duration> {
-        let asked = Asked::of(head, body).ok().filter(|asked| !asked.name.is_empty())?;
+        let asked = Asked::of(self.inner().kinds, head, body)
+            .ok()
+            .filter(|asked| !asked.name.is_empty())?;
         self.inner().held.get(&(asked.method, asked.scope.kind.kind)).copied()
     }
 
     /// Discovery leaves out this group from now on.
-    pub(super) fn hide(&self, group: Option<&'static str>) {
+    pub fn hide(&self, group: Option<&'static str>) {
         self.inner().hidden = group;
     }
 
     /// Whether somebody watches the objects of a kind that have a label of this name.
-    pub(super) fn is_watched(&self, kind: &str, label: &str) -> bool {
+    pub fn is_watched(&self, kind: &str, label: &str) -> bool {
         let inner = self.inner();
         let mut open = inner.watches.iter().filter(|watch| !watch.events.is_closed());
         open.any(|watch| watch.scope.kind.kind == kind && watch.scope.selector.contains(label))
     }
 
     /// Everything that is stored.
-    pub(super) fn objects(&self) -> Vec<(Key, Value)> {
+    pub fn objects(&self) -> Vec<(Key, Value)> {
         self.inner().api.objects.clone().into_iter().collect()
     }
 
     /// The call that failed, if it came to it, and how many there were.
-    pub(super) fn struck(&self) -> (Option<String>, usize) {
+    pub fn struck(&self) -> (Option<String>, usize) {
         let inner = self.inner();
         (inner.struck.clone(), inner.calls)
     }
@@ -298,10 +319,10 @@ impl Inner {
         if let path @ ("/api" | "/apis") = head.uri.path() {
             return Ok(Answer::Whole {
                 code: 200,
-                body: discovery(path == "/api", self.hidden),
+                body: discovery(self.kinds, path == "/api", self.hidden),
             });
         }
-        let mut asked = Asked::of(head, body)?;
+        let mut asked = Asked::of(self.kinds, head, body)?;
         let (kind, plural) = (asked.scope.kind.kind, asked.scope.kind.plural);
         let denied = self.denied.get(kind);
         let is_denied = denied.is_some_and(|everywhere| !everywhere || asked.scope.namespace.is_empty());

@@ -3,7 +3,7 @@
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-use super::api::{KINDS, Refusal, Served};
+use super::api::{Refusal, Served};
 
 /// Without a reason no object: of what is not served an API server speaks in plain text.
 pub(super) fn refused(refusal: &Refusal) -> Value {
@@ -24,8 +24,8 @@ pub(super) fn refused(refusal: &Refusal) -> Value {
 }
 
 /// What is served, of the core group or of all others but one.
-pub(super) fn discovery(core: bool, hidden: Option<&str>) -> Value {
-    let shown = KINDS.iter().filter(|kind| Some(kind.group) != hidden);
+pub(super) fn discovery(kinds: &'static [Served], core: bool, hidden: Option<&str>) -> Value {
+    let shown = kinds.iter().filter(|kind| Some(kind.group) != hidden);
     let mut groups: Vec<&Served> = shown.filter(|kind| kind.group.is_empty() == core).collect();
     groups.sort_by_key(|kind| kind.group);
     let groups = groups.chunk_by(|one, other| one.group == other.group).map(|kinds| {

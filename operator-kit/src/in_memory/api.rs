@@ -8,89 +8,55 @@ use super::apply;
 
 /// A kind that is served.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Served {
-    pub(super) group: &'static str,
-    pub(super) version: &'static str,
-    pub(super) kind: &'static str,
-    pub(super) plural: &'static str,
-    pub(super) namespaced: bool,
+pub struct Served {
+    /// Its group; empty for the core group.
+    pub group: &'static str,
+    /// The only version that is served.
+    pub version: &'static str,
+    /// Its name.
+    pub kind: &'static str,
+    /// As addresses have it.
+    pub plural: &'static str,
+    /// Whether its objects have namespaces.
+    pub namespaced: bool,
+    /// Whether its objects are ready as soon as they are there, as if somebody looked after them.
+    pub ready_at_once: bool,
 }
 
-const fn kind(group: &'static str, version: &'static str, kind: &'static str, plural: &'static str) -> Served {
-    Served {
-        group,
-        version,
-        kind,
-        plural,
-        namespaced: true,
+impl Served {
+    /// A kind whose objects have namespaces.
+    pub const fn namespaced(
+        group: &'static str,
+        version: &'static str,
+        kind: &'static str,
+        plural: &'static str,
+    ) -> Self {
+        Self {
+            group,
+            version,
+            kind,
+            plural,
+            namespaced: true,
+            ready_at_once: false,
+        }
+    }
+
+    /// A kind whose objects have none.
+    pub const fn of_the_cluster(
+        group: &'static str,
+        version: &'static str,
+        kind: &'static str,
+        plural: &'static str,
+    ) -> Self {
+        Self {
+            namespaced: false,
+            ..Self::namespaced(group, version, kind, plural)
+        }
     }
 }
 
-const OURS: &str = "clusterstack.x-k8s.io";
-const PROVIDERS: &str = "infrastructure.clusterstack.x-k8s.io";
-const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
-
-/// The provider's objects, which are ready as soon as they are there.
-pub(super) const PROVIDER_KIND: &str = "DockerClusterStackRelease";
-
-/// Everything that is served.
-pub(super) static KINDS: [Served; 15] = [
-    Served {
-        group: "apiextensions.k8s.io",
-        version: "v1",
-        kind: "CustomResourceDefinition",
-        plural: "customresourcedefinitions",
-        namespaced: false,
-    },
-    Served {
-        group: "",
-        version: "v1",
-        kind: "Namespace",
-        plural: "namespaces",
-        namespaced: false,
-    },
-    kind("", "v1", "Secret", "secrets"),
-    kind("events.k8s.io", "v1", "Event", "events"),
-    kind(OURS, "v1alpha1", "ClusterStack", "clusterstacks"),
-    kind(OURS, "v1alpha1", "ClusterStackRelease", "clusterstackreleases"),
-    kind(PROVIDERS, "v1", PROVIDER_KIND, "dockerclusterstackreleases"),
-    kind(
-        PROVIDERS,
-        "v1",
-        "DockerClusterStackReleaseTemplate",
-        "dockerclusterstackreleasetemplates",
-    ),
-    kind("openstack.k-orc.cloud", "v1alpha1", "Image", "images"),
-    kind("cluster.x-k8s.io", "v1beta1", "Cluster", "clusters"),
-    kind("cluster.x-k8s.io", "v1beta1", "ClusterClass", "clusterclasses"),
-    kind(
-        INFRASTRUCTURE,
-        "v1beta1",
-        "DockerClusterTemplate",
-        "dockerclustertemplates",
-    ),
-    kind(
-        INFRASTRUCTURE,
-        "v1beta1",
-        "DockerMachineTemplate",
-        "dockermachinetemplates",
-    ),
-    kind(
-        "bootstrap.cluster.x-k8s.io",
-        "v1beta1",
-        "KubeadmConfigTemplate",
-        "kubeadmconfigtemplates",
-    ),
-    kind(
-        "controlplane.cluster.x-k8s.io",
-        "v1beta1",
-        "KubeadmControlPlaneTemplate",
-        "kubeadmcontrolplanetemplates",
-    ),
-];
-
 /// Kind, namespace, name.
-pub(super) type Key = (&'static str, String, String);
+pub type Key = (&'static str, String, String);
 
 /// What happened to an object.
 #[derive(Clone)]
@@ -126,7 +92,7 @@ impl Refusal {
 }
 
 /// What a write is about.
-pub(super) enum Write<'a> {
+pub enum Write<'a> {
     /// The whole object but its status.
     Replace(&'a Value),
     /// Its status alone.
@@ -135,12 +101,20 @@ pub(super) enum Write<'a> {
     Merge(&'a Value),
     /// Server-side apply by this manager; with force it takes fields from others.
     Apply {
+        /// Who applies.
         manager: &'a str,
+        /// What.
         intent: &'a Value,
+        /// Whether it takes fields from others.
         force: bool,
     },
     /// Who owns its fields, if it is still of this version.
-    Owners { version: &'a Value, entries: &'a Value },
+    Owners {
+        /// The version.
+        version: &'a Value,
+        /// The owners.
+        entries: &'a Value,
+    },
 }
 
 /// An apply names the identity of what is not there: there is nothing of that name, or something else.
@@ -161,6 +135,7 @@ fn another(kind: &'static str, is_there: bool) -> Refusal {
 pub(super) const OLDEST: u64 = 100;
 
 pub(super) struct Api {
+    kinds: &'static [Served],
     pub(super) version: u64,
     pub(super) objects: BTreeMap<Key, Value>,
     pub(super) history: Vec<Happened>,
@@ -168,9 +143,10 @@ pub(super) struct Api {
     made: u64,
 }
 
-impl Default for Api {
-    fn default() -> Self {
+impl Api {
+    pub(super) fn of(kinds: &'static [Served]) -> Self {
         Self {
+            kinds,
             version: OLDEST,
             objects: BTreeMap::new(),
             history: Vec::new(),
@@ -217,7 +193,11 @@ impl Api {
         );
         metadata.insert("generation".to_owned(), json!(1));
         metadata.insert("creationTimestamp".to_owned(), json!("2026-01-01T00:00:00Z"));
-        if key.0 == PROVIDER_KIND {
+        if self
+            .kinds
+            .iter()
+            .any(|served| served.kind == key.0 && served.ready_at_once)
+        {
             object["status"] = json!({ "ready": true });
         }
         Ok(object)

@@ -1,0 +1,193 @@
+//! Command line and environment: the only place of the operator that reads either.
+
+mod clouds;
+mod later;
+mod values;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use sourcing::{DownloadArgs, UsualArgs};
+
+use self::clouds::CloudArgs;
+use self::later::LaterArgs;
+use self::values::{Address, address, duration, label_value, log_level, namespace};
+use crate::registry::{Given, Registry};
+
+/// Brings the node images of cluster stacks into clouds, and keeps them there as they must be.
+///
+/// Watches the release objects of its providers, reads which images a release needs, makes one object for each of them, and brings each image into its
+/// cloud: once, whole, verified, and under its name only then. What it made it removes when nobody needs it. Flags of the Go
+/// cluster-stack-provider-openstack are accepted where they have a meaning here.
+#[derive(Clone, Debug, Parser)]
+#[command(
+    name = "provider-operator",
+    version,
+    args_conflicts_with_subcommands = true,
+    after_help = "EXAMPLES:\n  Images into OpenStack, releases from a directory, outside of a cluster:\n    \
+provider-operator --kubeconfig ~/.kube/config --leader-elect=false --local --release-dir ./releases\n\n  \
+Images into a directory, for which no cloud is needed:\n    \
+provider-operator --providers filestore --filestore default=/srv/images --local --release-dir ./releases\n\n  \
+An object FileStoreNodeImageRelease with `store: default` has its image as /srv/images/NAME then.\n  \
+Which cloud an image of OpenStack comes into says the Secret of its object: clouds.yaml, and cacert if need be."
+)]
+pub(crate) struct CommandLine {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    run: Args,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum Command {
+    /// Work until told to stop. The same as no command.
+    Run(Box<Args>),
+}
+
+impl CommandLine {
+    /// What is to be run.
+    pub(crate) fn args(self) -> Args {
+        match self.command {
+            Some(Command::Run(args)) => *args,
+            None => self.run,
+        }
+    }
+}
+
+/// What the operator works with.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Kubeconfig file; without it $KUBECONFIG or ~/.kube/config, or else the service account of the Pod.
+    #[arg(long, env = "STACKWRIGHT_KUBECONFIG", value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// The providers to serve, such as openstack or filestore,openstack. All replicas need the same ones.
+    #[arg(long, default_value = "openstack", value_delimiter = ',', value_name = "NAMES")]
+    pub(crate) providers: Vec<String>,
+
+    /// Look after one namespace only; all when empty.
+    #[arg(long, default_value = "", value_parser = namespace, value_name = "NAMESPACE")]
+    pub(crate) namespace: String,
+
+    /// Look only after objects whose label cluster.x-k8s.io/watch-filter has this value; all when empty.
+    #[arg(long, default_value = "", value_parser = label_value, value_name = "VALUE")]
+    pub(crate) watch_filter: String,
+
+    #[command(flatten)]
+    pub(crate) usual: UsualArgs,
+
+    #[command(flatten)]
+    pub(crate) download: DownloadArgs,
+
+    #[command(flatten)]
+    pub(crate) clouds: CloudArgs,
+
+    /// How many objects are worked on at once. Waiting for clouds does not count: however slow they are, this need not be more.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
+    pub(crate) concurrency: u16,
+
+    /// Requests a second to the API server, on average; 0 means no limit of ours (the API server has its own).
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) qps: u32,
+
+    /// Requests to the API server that may be made at once before --qps holds them back.
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    pub(crate) burst: u32,
+
+    /// Take part in leader election: of several replicas one works, the others wait.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, default_value_t = true, default_missing_value = "true", value_name = "BOOL")]
+    pub(crate) leader_elect: bool,
+
+    /// Namespace of the Lease; that of the Pod when empty, "default" outside of a cluster.
+    #[arg(long, default_value = "", env = "POD_NAMESPACE", value_parser = namespace, value_name = "NAMESPACE")]
+    pub(crate) leader_elect_namespace: String,
+
+    /// Name of the Lease; PROVIDERS.provider.clusterstack.x-k8s.io when empty.
+    #[arg(long, default_value = "", value_name = "NAME")]
+    pub(crate) leader_elect_name: String,
+
+    /// How long a Lease that is not renewed keeps other replicas from working.
+    #[arg(long, default_value = "15s", value_parser = duration, value_name = "DURATION")]
+    pub(crate) lease_duration: Duration,
+
+    /// How long transfers may go on once the process was asked to stop. What is cut off is gone on with by the next process.
+    #[arg(long, default_value = "20s", value_parser = duration, value_name = "DURATION")]
+    pub(crate) drain: Duration,
+
+    /// Address of /metrics (images by phase, transfers, requests to the API server, memory, processor time); "0" serves none.
+    #[arg(long, default_value = ":8080", value_parser = address, value_name = "ADDRESS")]
+    pub(crate) metrics_bind_address: Address,
+
+    /// Address of /healthz and /readyz; "0" serves none.
+    #[arg(long, default_value = ":9440", value_parser = address, value_name = "ADDRESS")]
+    pub(crate) health_probe_bind_address: Address,
+
+    /// How much is logged: error, warn, info, debug or trace, or a filter such as `info,operator_kit=debug`.
+    #[arg(long, default_value = "info", value_parser = log_level, value_name = "LEVEL")]
+    pub(crate) log_level: String,
+
+    /// How log lines look.
+    #[arg(long, value_enum, default_value_t = LogFormat::Json, value_name = "FORMAT")]
+    pub(crate) log_format: LogFormat,
+
+    #[command(flatten)]
+    pub(crate) later: LaterArgs,
+
+    /// Store every decision about an image (what was observed, when, and the step) as JSON files in this folder, for replay.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) record: Option<PathBuf>,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// One JSON object a line.
+    Json,
+    /// For people.
+    Text,
+}
+
+impl Args {
+    /// What flags ask for together and cannot be had, in words for whoever set them.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.usual.source().map_err(|error| error.to_string())?;
+        let registry = self.registry()?;
+        self.clouds.check(&registry)
+    }
+
+    /// The providers that are to be served.
+    pub(crate) fn registry(&self) -> Result<Registry, String> {
+        if self.providers.iter().all(String::is_empty) {
+            return Err(format!("--providers names none; there are {}", crate::kinds::names()));
+        }
+        let given = Given {
+            #[cfg(feature = "filestore")]
+            filestores: self.clouds.filestores()?,
+        };
+        Registry::of(&self.providers, given).map_err(|error| error.to_string())
+    }
+
+    /// The Lease by which replicas that serve the same providers never work at once.
+    pub(crate) fn lease_name(&self) -> String {
+        if !self.leader_elect_name.is_empty() {
+            return self.leader_elect_name.clone();
+        }
+        let mut providers = self.providers.clone();
+        providers.sort();
+        providers.dedup();
+        format!("{}.provider.clusterstack.x-k8s.io", providers.join("-"))
+    }
+
+    /// Where it is.
+    pub(crate) fn lease_namespace(&self) -> String {
+        if self.leader_elect_namespace.is_empty() {
+            "default".to_owned()
+        } else {
+            self.leader_elect_namespace.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

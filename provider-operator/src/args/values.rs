@@ -1,0 +1,73 @@
+//! How values of flags are written, and what is said of those that are not written so.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use operator_kit::telemetry::check_level;
+
+/// Where to listen; `None` when nothing is to be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address(pub(crate) Option<SocketAddr>);
+
+/// `15s`, `1m30s`, `500ms`.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let friendly: jiff::SignedDuration = text
+        .parse()
+        .map_err(|_| format!("{text:?} is not a duration; write it like 15s, 500ms or 1m30s"))?;
+    Duration::try_from(friendly).map_err(|_| "a duration cannot be negative".to_owned())
+}
+
+/// A namespace as the API server takes it, or nothing.
+pub(super) fn namespace(text: &str) -> Result<String, String> {
+    let outer = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    if is_word(text, outer, b"-") {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "{text:?} is no name of a namespace; write at most {LONGEST_WORD} lower-case letters, digits and dashes, letters or digits at both ends"
+    ))
+}
+
+/// A value of a label as the API server takes it, or nothing.
+pub(super) fn label_value(text: &str) -> Result<String, String> {
+    if is_word(text, |byte| byte.is_ascii_alphanumeric(), b"-_.") {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "{text:?} is no value of a label; write at most {LONGEST_WORD} letters, digits, dashes, underscores and dots, letters or digits at both ends"
+    ))
+}
+
+/// Bytes of a namespace's name and of a label's value (`k8s.io/apimachinery/pkg/util/validation`).
+const LONGEST_WORD: usize = 63;
+
+/// Whether a text is empty, or short enough and made of `outer` bytes with some of `between` in its midst.
+fn is_word(text: &str, outer: impl Fn(u8) -> bool, between: &[u8]) -> bool {
+    let bytes = text.as_bytes();
+    let ends = [bytes.first(), bytes.last()];
+    bytes.len() <= LONGEST_WORD
+        && ends.into_iter().flatten().all(|byte| outer(*byte))
+        && bytes.iter().all(|byte| outer(*byte) || between.contains(byte))
+}
+
+pub(super) fn log_level(text: &str) -> Result<String, String> {
+    match check_level(text) {
+        Ok(()) => Ok(text.to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// `:8080` as Go writes "every address", `127.0.0.1:8080`, or `0` for none.
+pub(super) fn address(text: &str) -> Result<Address, String> {
+    if text == "0" {
+        return Ok(Address(None));
+    }
+    let full = if text.starts_with(':') {
+        format!("[::]{text}")
+    } else {
+        text.to_owned()
+    };
+    full.parse().map(|address| Address(Some(address))).map_err(|_| {
+        format!("{text:?} is not an address; write it like :8080 or 127.0.0.1:8080, or 0 to serve nothing")
+    })
+}

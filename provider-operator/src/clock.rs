@@ -1,0 +1,58 @@
+//! The one clock of the process: what is stored is measured with the world's time, everything else with the steady one, which executors share.
+//! Decides nothing.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use planning::image::Now;
+use planning::next::Next;
+
+use crate::executor::Steady;
+
+/// Tells the time. Clones tell the same; in unit tests all of it goes with the clock of the runtime, which a test may pause and run through.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    steady: Steady,
+    #[cfg(test)]
+    began: Timestamp,
+}
+
+impl Clock {
+    pub(crate) fn start(steady: Steady) -> Self {
+        Self {
+            steady,
+            #[cfg(test)]
+            began: Timestamp::now(),
+        }
+    }
+
+    /// Both times of this moment.
+    pub(crate) fn now(&self) -> Now {
+        Now {
+            wall: self.wall(),
+            steady: self.steady.now(),
+        }
+    }
+
+    /// The world's time.
+    #[cfg(not(test))]
+    #[expect(clippy::unused_self, reason = "the clock is a handle like the others")]
+    pub(crate) fn wall(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    /// The world's time.
+    #[cfg(test)]
+    pub(crate) fn wall(&self) -> Timestamp {
+        self.began.checked_add(self.steady.now()).unwrap_or(self.began)
+    }
+
+    /// How long until a plan wants to be made again, if it does by itself.
+    pub(crate) fn until(&self, next: Next) -> Option<Duration> {
+        match next {
+            Next::Await => None,
+            Next::Now => Some(Duration::ZERO),
+            Next::At(at) => Some(Duration::try_from(at.duration_since(self.wall())).unwrap_or_default()),
+        }
+    }
+}

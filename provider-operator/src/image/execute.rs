@@ -1,0 +1,174 @@
+//! Performs one step about an image. What is written is written before what follows from it, at the version that was read. Decides nothing.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crds::labels;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use operator_kit::failure::chain;
+use operator_kit::finalizer::{self, Marking};
+use planning::image::{Deed, Failure, Form, ImagePolicy, Step, StopReason, Told};
+use provider_plugin::Pinned;
+
+use super::memory::{ImageMemory, lock};
+use super::observe::Case;
+use super::status::{Written, write};
+use crate::context::{Context, Served};
+use crate::executor::{ObjectId, Order};
+use crate::source::Files;
+use crate::worker::{ContentSpec, WorkPlan};
+
+/// One pass over one object.
+pub(super) struct Pass<'a> {
+    pub(super) context: &'a Context,
+    pub(super) served: &'a Served,
+    pub(super) id: &'a ObjectId,
+    pub(super) memory: &'a Mutex<ImageMemory>,
+    pub(super) case: &'a Case,
+}
+
+/// What became of a step.
+pub(super) enum Performed {
+    /// The object is like this now.
+    Current(Arc<DynamicObject>),
+    /// It is gone.
+    Gone,
+    /// It could not be written; it is tried again after this time, unless a watch tells before.
+    Refused(Duration),
+}
+
+impl Pass<'_> {
+    /// Performs the step.
+    pub(super) async fn perform(&self, step: &Step, told: &Told) -> Performed {
+        match step {
+            Step::Claim => return self.claim().await,
+            Step::Finish { .. } => return self.finish(told).await,
+            // Also when nothing can be written: what is under way must end.
+            Step::Stop(why) => self.context.executor.stop(self.id, *why),
+            _ => {}
+        }
+        let current = match write(self, told).await {
+            Written::Current(current) => current,
+            Written::Gone => {
+                self.context.executor.stop(self.id, StopReason::Deleted);
+                return Performed::Gone;
+            }
+            Written::Refused(pause) => return Performed::Refused(pause),
+        };
+        match step {
+            Step::Settle(_) => self.context.executor.forget(self.id),
+            Step::Do { deed, form } => self.begin(deed, *form).await,
+            _ => {}
+        }
+        Performed::Current(current)
+    }
+
+    /// Begins a deed, or notes why it cannot even be asked for.
+    async fn begin(&self, deed: &Deed, form: Form) {
+        debug_assert!(form == Form::InProcess, "there are no Jobs");
+        let now = || self.context.clock.now().steady;
+        let Case {
+            wanted, asked, cloud, ..
+        } = self.case;
+        let connection = match &cloud.connection {
+            Ok(connection) => Arc::clone(connection),
+            Err(failure) => return lock(self.memory).refuse(failure, now()),
+        };
+        let Some(image) = &asked.image else { return };
+        let (files, pinned) = match self.files(deed).await {
+            Ok(files) => files.unzip(),
+            Err(failure) => return lock(self.memory).refuse_source(&failure, now()),
+        };
+        let mut image = image.clone();
+        let mut memory = lock(self.memory);
+        let is_others = wanted.policy != ImagePolicy::Create || wanted.adopt.is_some();
+        image.subject.look_for_others = is_others || memory.looks_for_others();
+        memory.begin(deed, image.subject.look_for_others);
+        drop(memory);
+        let plan = WorkPlan {
+            object: self.id.clone(),
+            deed: deed.clone(),
+            image,
+            content: ContentSpec {
+                pinned: asked.content.pinned.clone().or(pinned.flatten()),
+                ..asked.content.clone()
+            },
+        };
+        tracing::debug!(object = %self.id, deed = ?deed.name(), "begins");
+        self.context.executor.begin(Order {
+            plan,
+            connection,
+            files,
+        });
+    }
+
+    /// The files that a deed reads, if it reads any.
+    async fn files(&self, deed: &Deed) -> Result<Option<(Files, Option<Pinned>)>, Failure> {
+        let Some(wish) = &self.case.wish else {
+            return Ok(None);
+        };
+        if !matches!(deed, Deed::Probe | Deed::Transfer { .. } | Deed::Import { .. }) || wish.url().is_empty() {
+            return Ok(None);
+        }
+        let Context { files, supply, .. } = self.context;
+        files.of(self.served, supply, &self.case.object, wish).await.map(Some)
+    }
+
+    /// The finalizer and whose the image is, before anything is made.
+    async fn claim(&self) -> Performed {
+        let object = &self.case.object;
+        let api = self
+            .served
+            .image_api(&self.context.client, &object.namespace().unwrap_or_default());
+        let owner = self.owner();
+        let noted = [(labels::IMAGE_OWNER, owner.as_str())];
+        let read = object.as_ref();
+        match finalizer::mark(&api, read, labels::NODE_IMAGE_FINALIZER, &noted, labels::FIELD_MANAGER).await {
+            Ok(Marking::Kept(claimed)) => {
+                self.served.images.note(DynamicObject::clone(&claimed));
+                Performed::Current(Arc::from(claimed))
+            }
+            Ok(Marking::Changed(claimed)) => {
+                self.served.images.note(*claimed);
+                Performed::Refused(self.refused("a policy takes the finalizer or the owner away again"))
+            }
+            Err(error) => Performed::Refused(self.refused(&chain(&error))),
+        }
+    }
+
+    /// The owner that is noted already stays.
+    fn owner(&self) -> String {
+        let image = self.case.asked.image.as_ref();
+        let owner = image.map_or(&self.context.owner, |image| &image.subject.owner);
+        owner.as_str().to_owned()
+    }
+
+    /// Lets the object go.
+    async fn finish(&self, told: &Told) -> Performed {
+        let object = &self.case.object;
+        let api = self
+            .served
+            .image_api(&self.context.client, &object.namespace().unwrap_or_default());
+        let read = object.as_ref();
+        match finalizer::remove(&api, read, labels::NODE_IMAGE_FINALIZER, labels::FIELD_MANAGER).await {
+            Ok(_) => {
+                super::status::publish(self, &told.notes);
+                self.served.images.forget(object);
+                self.context.executor.forget(self.id);
+                tracing::info!(object = %self.id, "gone, with its image");
+                Performed::Gone
+            }
+            Err(error) => Performed::Refused(self.refused(&chain(&error))),
+        }
+    }
+
+    /// How long until the next try, after the object could not be written.
+    pub(super) fn refused(&self, message: &str) -> Duration {
+        let mut memory = lock(self.memory);
+        memory.refusals = memory.refusals.saturating_add(1);
+        tracing::debug!(object = %self.id, error = message, refusals = memory.refusals, "could not be written");
+        let pause = planning::next::retry_delay_seconds(memory.refusals);
+        Duration::from_secs(pause.unsigned_abs())
+    }
+}

@@ -1,0 +1,265 @@
+//! What this process remembers of one image object: what it has seen in the cloud and at the source, and whether that still says anything. Nothing of it
+//! survives a restart, and nothing has to. Decides nothing.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use planning::image::{
+    Abilities, Amended, Cloud, Deed, DeedName, Drift, Failure, FailureClass, Op, OpState, RecordState, Sight, Source,
+    look_again,
+};
+
+use super::seen::Motions;
+use crate::executor::ObjectId;
+use crate::worker::Found;
+
+/// What is asked for. What was seen for something else may be otherwise now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Basis {
+    pub(super) generation: i64,
+    pub(super) identity: Option<String>,
+    pub(super) request: Option<String>,
+    pub(super) adopt: Option<String>,
+}
+
+/// A deed that was begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Begun {
+    basis: Basis,
+    /// What it is to bring in line.
+    drift: Vec<Drift>,
+    /// Whether it looks for images of others too.
+    looks_for_others: bool,
+}
+
+/// What is remembered of one object.
+pub(super) struct ImageMemory {
+    pub(super) cloud: Sight<Cloud>,
+    pub(super) source: Sight<Source>,
+    pub(super) abilities: Option<Abilities>,
+    pub(super) amended: Option<Amended>,
+    /// How often in a row its status could not be written.
+    pub(super) refusals: u32,
+    /// When its status was written last.
+    pub(super) written: Option<Timestamp>,
+    motions: Motions,
+    basis: Basis,
+    begun: Option<Begun>,
+}
+
+impl Default for ImageMemory {
+    fn default() -> Self {
+        Self {
+            cloud: Sight::Unseen,
+            source: Sight::Unseen,
+            abilities: None,
+            amended: None,
+            refusals: 0,
+            written: None,
+            motions: Motions::default(),
+            basis: Basis::default(),
+            begun: None,
+        }
+    }
+}
+
+impl ImageMemory {
+    /// With which version of the Secret the cloud was asked last.
+    pub(super) fn identity(&self) -> Option<&String> {
+        self.basis.identity.as_ref()
+    }
+
+    /// What is asked for now. If it is something else than before, what was seen says nothing any more.
+    pub(super) fn hear(&mut self, basis: Basis) {
+        if self.basis != basis {
+            self.cloud = outdated(&self.cloud);
+            self.source = Sight::Unseen;
+            self.basis = basis;
+        }
+    }
+
+    /// Whether a look has to find images of others: it need not where ours is there, which is most of the time, and costs a call.
+    pub(super) fn looks_for_others(&self) -> bool {
+        !matches!(&self.cloud, Sight::Seen { value, .. } if has_verified(value))
+    }
+
+    /// A deed begins. Only looking leaves everything as it was.
+    pub(super) fn begin(&mut self, deed: &Deed, looks_for_others: bool) {
+        let drift = match (&self.cloud, deed) {
+            (Sight::Seen { value, .. }, Deed::Amend { id }) => {
+                let record = value.records.iter().find(|record| record.id == *id);
+                record.map(|record| record.drift.clone()).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        };
+        self.begun = Some(Begun {
+            basis: self.basis.clone(),
+            drift,
+            looks_for_others,
+        });
+        if !only_looks(deed.name()) {
+            self.cloud = outdated(&self.cloud);
+        }
+    }
+
+    /// Takes what a deed that has ended found out. Says whether that was news: it is taken once.
+    pub(super) fn end(&mut self, op: &Op, found: &Found, now: Duration) -> bool {
+        let OpState::Ended { outcome, .. } = &op.state else {
+            return false;
+        };
+        let Some(begun) = self.begun.take() else {
+            return false;
+        };
+        let is_current = begun.basis == self.basis;
+        if let Some(abilities) = &found.abilities {
+            self.abilities = Some(abilities.clone());
+        }
+        let failure = outcome.as_ref().err();
+        match &op.deed {
+            Deed::Look => self.looked(&begun, is_current, failure, found, now),
+            Deed::Probe => {
+                self.source = match (failure, &found.source) {
+                    (None, Some(source)) => Sight::Seen {
+                        value: source.clone(),
+                        at: now,
+                        fresh: is_current,
+                    },
+                    (Some(failure), _) if is_current && !is_stopped(failure) => failed(&self.source, failure, now),
+                    _ => Sight::Unseen,
+                };
+            }
+            deed => {
+                if let (Deed::ReadBack { id, .. }, Some(read)) = (deed, &found.read_back) {
+                    self.motions.read(id, read.clone());
+                }
+                if deed.name() == DeedName::Amend {
+                    self.amended = Some(Amended {
+                        drift: begun.drift,
+                        at: now,
+                    });
+                }
+                if failure.is_some_and(is_of_source) {
+                    self.source = Sight::Unseen;
+                }
+                self.cloud = outdated(&self.cloud);
+            }
+        }
+        true
+    }
+
+    fn looked(&mut self, begun: &Begun, is_current: bool, failure: Option<&Failure>, found: &Found, now: Duration) {
+        self.cloud = match (failure, &found.observed) {
+            (None, Some(observed)) => {
+                let value = self.motions.see(observed, now);
+                // Where ours is gone, those of others count.
+                let is_enough = begun.looks_for_others || has_verified(&value);
+                Sight::Seen {
+                    value,
+                    at: now,
+                    fresh: is_current && is_enough,
+                }
+            }
+            (Some(failure), _) if is_current && !is_stopped(failure) => failed(&self.cloud, failure, now),
+            _ => outdated(&self.cloud),
+        };
+    }
+
+    /// The cloud cannot even be asked.
+    pub(super) fn refuse(&mut self, failure: &Failure, now: Duration) {
+        self.cloud = failed(&self.cloud, failure, now);
+    }
+}
+
+impl ImageMemory {
+    /// The source cannot even be asked. What is wrong with it may be right the next time.
+    pub(super) fn refuse_source(&mut self, failure: &Failure, now: Duration) {
+        self.source = failed(&self.source, failure, now);
+    }
+}
+
+fn has_verified(cloud: &Cloud) -> bool {
+    let mut records = cloud.records.iter();
+    records.any(|record| record.verified.is_some() && record.state == RecordState::Whole)
+}
+
+fn only_looks(deed: DeedName) -> bool {
+    matches!(deed, DeedName::Look | DeedName::Probe)
+}
+
+fn is_stopped(failure: &Failure) -> bool {
+    matches!(failure.class, FailureClass::Stopped { .. })
+}
+
+fn is_of_source(failure: &Failure) -> bool {
+    matches!(
+        failure.class,
+        FailureClass::SourceGone
+            | FailureClass::SourceBroken
+            | FailureClass::SourceMismatch
+            | FailureClass::SourceNotAnImage
+            | FailureClass::SourceChanged
+            | FailureClass::DigestUnknown
+    )
+}
+
+/// The same, of which something may have changed since.
+fn outdated<T: Clone>(sight: &Sight<T>) -> Sight<T> {
+    match sight {
+        Sight::Seen { value, at, fresh: _ } => Sight::Seen {
+            value: value.clone(),
+            at: *at,
+            fresh: false,
+        },
+        Sight::Unseen | Sight::Failed { .. } => Sight::Unseen,
+    }
+}
+
+fn failed<T>(before: &Sight<T>, failure: &Failure, now: Duration) -> Sight<T> {
+    let (since, count) = match before {
+        Sight::Failed { since, count, .. } => (*since, count.saturating_add(1)),
+        Sight::Unseen | Sight::Seen { .. } => (now, 1),
+    };
+    Sight::Failed {
+        failure: failure.clone(),
+        since,
+        count,
+        next: now + look_again(failure, count),
+    }
+}
+
+/// The memories of all objects. A memory is one object's in one life of it.
+#[derive(Default)]
+pub(crate) struct Memories(Mutex<HashMap<ObjectId, Arc<Mutex<ImageMemory>>>>);
+
+impl Memories {
+    pub(super) fn of(&self, object: &ObjectId) -> Arc<Mutex<ImageMemory>> {
+        Arc::clone(self.lock().entry(object.clone()).or_default())
+    }
+
+    /// The objects of this place that are remembered, but for the one with this uid.
+    pub(super) fn others(&self, place: &ObjectId) -> Vec<ObjectId> {
+        let is_other = |known: &&ObjectId| {
+            (known.provider, &known.namespace, &known.name) == (place.provider, &place.namespace, &place.name)
+                && known.uid != place.uid
+        };
+        self.lock().keys().filter(is_other).cloned().collect()
+    }
+
+    pub(super) fn forget(&self, object: &ObjectId) {
+        self.lock().remove(object);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectId, Arc<Mutex<ImageMemory>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A memory is never held across a wait.
+pub(super) fn lock(memory: &Mutex<ImageMemory>) -> MutexGuard<'_, ImageMemory> {
+    memory.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! When what was seen still says something.
+
+use planning::image::{Done, Form, StopReason};
+use provider_plugin::{ContentKey, ImageId, Observed, Record};
+
+use super::*;
+
+const NOW: Duration = Duration::from_secs(100);
+
+fn basis(generation: i64) -> Basis {
+    Basis {
+        generation,
+        ..Basis::default()
+    }
+}
+
+fn memory() -> ImageMemory {
+    let mut memory = ImageMemory::default();
+    memory.hear(basis(1));
+    memory
+}
+
+fn ended(deed: Deed, outcome: Result<Done, Failure>) -> Op {
+    Op {
+        deed,
+        key: "a".repeat(64),
+        form: Form::InProcess,
+        state: OpState::Ended { outcome, at: NOW },
+    }
+}
+
+fn failure(class: FailureClass) -> Failure {
+    Failure {
+        class,
+        message: "no".to_owned(),
+        request_id: None,
+        retry_after: None,
+        quota: None,
+    }
+}
+
+fn saw(records: Vec<Record>) -> Found {
+    Found {
+        observed: Some(Observed {
+            records,
+            others: Vec::new(),
+        }),
+        ..Found::default()
+    }
+}
+
+fn verified() -> Record {
+    Record {
+        id: ImageId("one".to_owned()),
+        key: ContentKey::parse(&"a".repeat(64)).expect("a key"),
+        attempt: 1,
+        state: provider_plugin::RecordState::Whole,
+        size: None,
+        sha512: None,
+        format: None,
+        verified: Some("sha256:00".to_owned()),
+        shown: true,
+        drift: Vec::new(),
+        marker: String::new(),
+    }
+}
+
+fn look(memory: &mut ImageMemory, found: &Found) {
+    let others = memory.looks_for_others();
+    memory.begin(&Deed::Look, others);
+    assert!(memory.end(&ended(Deed::Look, Ok(Done::Looked)), found, NOW));
+}
+
+fn is_fresh(memory: &ImageMemory) -> bool {
+    matches!(memory.cloud, Sight::Seen { fresh: true, .. })
+}
+
+#[test]
+fn every_deed_but_looking_makes_another_look_necessary() {
+    let id = || "one".to_owned();
+    let attempt = 1;
+    let staged = false;
+    for (deed, stays) in [
+        (Deed::Look, true),
+        (Deed::Probe, true),
+        (Deed::Create { attempt, id: None }, false),
+        (
+            Deed::Transfer {
+                id: id(),
+                attempt,
+                staged,
+            },
+            false,
+        ),
+        (Deed::Import { id: id(), attempt }, false),
+        (Deed::ReadBack { id: id(), attempt }, false),
+        (Deed::Amend { id: id() }, false),
+        (Deed::Relinquish { id: id() }, false),
+    ] {
+        let mut memory = memory();
+        look(&mut memory, &saw(Vec::new()));
+        assert!(is_fresh(&memory));
+        memory.begin(&deed, true);
+        assert_eq!(is_fresh(&memory), stays, "{deed:?} begins");
+        look(&mut memory, &saw(Vec::new()));
+        memory.begin(&Deed::Probe, true);
+        // Whatever was begun: it is what ended that counts.
+        memory.end(
+            &ended(deed.clone(), Err(failure(FailureClass::Unknown))),
+            &Found::default(),
+            NOW,
+        );
+        assert_eq!(is_fresh(&memory), deed == Deed::Probe, "{deed:?} ends");
+    }
+}
+
+#[test]
+fn what_was_seen_says_nothing_once_something_else_is_asked_for() {
+    let mut memory = memory();
+    look(&mut memory, &saw(Vec::new()));
+    memory.hear(basis(1));
+    assert!(is_fresh(&memory));
+    memory.hear(basis(2));
+    assert!(!is_fresh(&memory));
+    // A look that began before the edit.
+    memory.begin(&Deed::Look, true);
+    memory.hear(basis(3));
+    memory.end(&ended(Deed::Look, Ok(Done::Looked)), &saw(Vec::new()), NOW);
+    assert!(!is_fresh(&memory));
+}
+
+#[test]
+fn an_end_is_taken_once() {
+    let mut memory = memory();
+    look(&mut memory, &saw(Vec::new()));
+    let again = ended(Deed::Look, Err(failure(FailureClass::Unavailable)));
+    assert!(!memory.end(&again, &Found::default(), NOW));
+    assert!(is_fresh(&memory));
+}
+
+#[test]
+fn looks_that_fail_come_ever_more_seldom_and_stopped_ones_do_not_count() {
+    let mut memory = memory();
+    let mut next = |class| {
+        memory.begin(&Deed::Look, true);
+        memory.end(&ended(Deed::Look, Err(failure(class))), &Found::default(), NOW);
+        match &memory.cloud {
+            Sight::Failed { count, next, .. } => Some((*count, *next - NOW)),
+            _ => None,
+        }
+    };
+    assert_eq!(next(FailureClass::Unavailable), Some((1, Duration::from_secs(1))));
+    assert_eq!(next(FailureClass::Unavailable), Some((2, Duration::from_secs(2))));
+    let why = StopReason::Draining;
+    assert_eq!(next(FailureClass::Stopped { why }), None);
+}
+
+#[test]
+fn images_of_others_are_looked_for_unless_ours_is_there() {
+    let mut memory = memory();
+    assert!(memory.looks_for_others());
+    look(&mut memory, &saw(vec![verified()]));
+    assert!(!memory.looks_for_others() && is_fresh(&memory));
+    look(&mut memory, &saw(Vec::new()));
+    assert!(!is_fresh(&memory), "ours is gone, and nobody looked for others");
+    assert!(memory.looks_for_others());
+    look(&mut memory, &saw(Vec::new()));
+    assert!(is_fresh(&memory));
+}
+
+#[test]
+fn a_source_that_failed_is_asked_anew() {
+    let mut memory = memory();
+    memory.begin(&Deed::Probe, true);
+    let found = Found {
+        source: Some(Source::default()),
+        ..Found::default()
+    };
+    memory.end(&ended(Deed::Probe, Ok(Done::Probed)), &found, NOW);
+    assert!(matches!(memory.source, Sight::Seen { fresh: true, .. }));
+    let deed = Deed::Transfer {
+        id: "one".to_owned(),
+        attempt: 1,
+        staged: false,
+    };
+    memory.begin(&deed, true);
+    let broke = Err(failure(FailureClass::SourceChanged));
+    memory.end(&ended(deed, broke), &Found::default(), NOW);
+    assert_eq!(memory.source, Sight::Unseen);
+}

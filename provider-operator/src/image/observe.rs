@@ -1,0 +1,241 @@
+//! Gathers everything that one decision about an image is made from: the object, its Secret, what this process remembers, what is under way. Asks the API
+//! server alone, and changes nothing.
+
+use std::sync::{Arc, Mutex};
+
+use crds::providers::image_status::NodeImageStatus;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use operator_kit::failure::chain;
+use planning::image::{DeedName, Failure, FailureClass, JobsSight, Kept, Now, Op, OpState, Seen, Sight, Step, Wanted};
+use provider_plugin::Identity;
+use secrecy::ExposeSecret;
+use serde_json::json;
+
+use super::memory::{ImageMemory, lock};
+use super::wanted::{Asked, Beside, asked, basis};
+use super::words;
+use crate::context::{Context, Served};
+use crate::executor::{ObjectId, OpView};
+use crate::identity::Connection;
+use crate::kinds::{ImageWish, status_of};
+
+/// Which of the clouds in a Secret is meant, where it does not say itself: as Cluster API's provider for OpenStack has it.
+const USUAL_CLOUD: &str = "openstack";
+/// The key of a Secret that says which cloud is meant.
+const CLOUD_NAME: &str = "cloudName";
+
+/// Nothing may move for so long before a transfer is given up.
+const STALL: std::time::Duration = std::time::Duration::from_mins(1);
+
+/// Everything that one decision is made from, and what its step is performed with.
+pub(super) struct Case {
+    pub(super) object: Arc<DynamicObject>,
+    pub(super) status: NodeImageStatus,
+    pub(super) wanted: Wanted,
+    pub(super) kept: Kept,
+    pub(super) seen: Seen,
+    pub(super) op: Option<Op>,
+    pub(super) wish: Option<ImageWish>,
+    pub(super) asked: Asked,
+    pub(super) cloud: Cloud,
+}
+
+/// The way to the cloud.
+pub(super) struct Cloud {
+    /// Which version of what opens it there is; `None` where it is missing.
+    version: Option<String>,
+    /// The way, or why there is none.
+    pub(super) connection: Result<Arc<Connection>, Failure>,
+    /// Whether a Secret opens it.
+    needs_secret: bool,
+}
+
+impl Case {
+    /// Stores the decision, where decisions are stored.
+    pub(super) fn record(&self, context: &Context, now: Now, step: &Step) {
+        if let Some(recorder) = &context.recorder {
+            let Self {
+                wanted, kept, seen, op, ..
+            } = self;
+            let observed = json!({ "wanted": wanted, "kept": kept, "seen": seen, "op": op, "steady": now.steady });
+            recorder.record("image", &observed, now.wall, step);
+        }
+    }
+
+    /// Whether it may go on with another Secret, of which nobody tells.
+    pub(super) fn awaits_secret(&self) -> bool {
+        let is_failed = matches!(self.seen.cloud, Sight::Failed { .. }) || self.kept.retry.is_some();
+        self.cloud.needs_secret && (self.cloud.version.is_none() || is_failed || self.kept.halted.is_some())
+    }
+}
+
+/// Looks at one image object.
+pub(super) async fn observe(
+    context: &Context,
+    served: &Served,
+    object: Arc<DynamicObject>,
+    id: &ObjectId,
+    memory: &Mutex<ImageMemory>,
+) -> Case {
+    let wish = served.kind.wish(&object);
+    let cloud = cloud(context, id, wish.as_ref().ok(), memory).await;
+    let view = context.executor.look(id);
+    let object = after_transfer(context, served, object, view.as_ref()).await;
+    let status: NodeImageStatus = status_of(&object);
+    let beside = Beside {
+        owner: &context.owner,
+        identity: cloud.version.as_deref(),
+        force_finalize: context.settings.force_finalize_in_use,
+    };
+    let provider = context.registry.get(id.provider);
+    let check = |image: &provider_plugin::ImageSpec| match provider {
+        Some(provider) => provider.check(image).map_err(|error| words(&error)),
+        None => Ok(()),
+    };
+    let read = wish
+        .as_ref()
+        .map_err(|error| format!("spec cannot be read: {}", words(error)));
+    let asked = asked(&served.kind, &object, read, &status, beside, check);
+    let mut memory = lock(memory);
+    memory.hear(basis(&asked.wanted));
+    if let Some(view) = &view
+        && memory.end(&view.op, &view.found, context.clock.now().steady)
+    {
+        heard(context, id, view, wish.as_ref().ok());
+    }
+    let seen = Seen {
+        cloud: memory.cloud.clone(),
+        source: memory.source.clone(),
+        jobs: JobsSight::Off {
+            why: "this operator runs everything itself; leave execution out, and build the image elsewhere".to_owned(),
+        },
+        abilities: memory.abilities.clone(),
+        amended: memory.amended.clone(),
+        force_after: context.settings.force_finalize_after,
+        stall: STALL,
+    };
+    Case {
+        kept: Kept::of_status(&status),
+        wanted: asked.wanted.clone(),
+        op: view.map(|view| view.op),
+        wish: wish.ok(),
+        object,
+        status,
+        seen,
+        asked,
+        cloud,
+    }
+}
+
+/// What a deed has ended with: it is counted, and what was refused is read anew.
+fn heard(context: &Context, id: &ObjectId, view: &OpView, wish: Option<&ImageWish>) {
+    let OpState::Ended { outcome, .. } = &view.op.state else {
+        return;
+    };
+    context.metrics.deed(id.provider, view.op.deed.name(), outcome);
+    if let Err(failure) = outcome {
+        tracing::debug!(
+            object = %id,
+            deed = ?view.op.deed.name(),
+            class = ?failure.class,
+            error = failure.message,
+            request = failure.request_id,
+            "a deed failed"
+        );
+        if let (FailureClass::Credentials, Some(secret)) = (failure.class, wish.and_then(|wish| wish.secret())) {
+            context.secrets.forget(&id.namespace, secret);
+        }
+    }
+}
+
+/// The object as it is when its bytes have been sent: what was sealed then stands in its status, and a watch may be late.
+async fn after_transfer(
+    context: &Context,
+    served: &Served,
+    object: Arc<DynamicObject>,
+    view: Option<&OpView>,
+) -> Arc<DynamicObject> {
+    let has_sealed = view.is_some_and(|view| {
+        let deed = view.op.deed.name();
+        matches!(deed, DeedName::Transfer | DeedName::Build) && matches!(view.op.state, OpState::Ended { .. })
+    });
+    if !has_sealed {
+        return object;
+    }
+    let api = served.image_api(&context.client, &object.namespace().unwrap_or_default());
+    match api.get(&object.name_any()).await {
+        Ok(current) if current.metadata.uid == object.metadata.uid => {
+            served.images.note(current.clone());
+            Arc::new(current)
+        }
+        // The write that follows is refused where the object is another one by now.
+        Ok(_) | Err(_) => object,
+    }
+}
+
+/// The way to the cloud that an object names.
+async fn cloud(context: &Context, id: &ObjectId, wish: Option<&ImageWish>, memory: &Mutex<ImageMemory>) -> Cloud {
+    let (secret, store) = match wish {
+        Some(wish) => (wish.secret(), wish.store()),
+        None => (None, None),
+    };
+    let identity = match (secret, store) {
+        (Some(name), _) => match context.secrets.get(&id.namespace, name).await {
+            Ok(Some(secret)) => {
+                let named = secret
+                    .data
+                    .get(CLOUD_NAME)
+                    .map(|name| name.expose_secret().trim().to_owned());
+                let named = named.filter(|name| !name.is_empty());
+                secret.identity(named.as_deref().unwrap_or(USUAL_CLOUD))
+            }
+            Ok(None) => return Cloud::missing(),
+            Err(error) => return Cloud::unknown(lock(memory).identity().cloned(), chain(&error)),
+        },
+        (None, Some(store)) => Identity {
+            name: store.to_owned(),
+            data: std::collections::BTreeMap::new(),
+            version: format!("store/{store}"),
+        },
+        (None, None) => return Cloud::missing(),
+    };
+    let version = Some(identity.version.clone());
+    let connection = context.connections.get(id.provider, identity);
+    Cloud {
+        version,
+        // What is in a Secret can be put right; what is in flags is there for as long as the process.
+        connection: connection.map_err(|error| failure(FailureClass::Credentials, words(&error))),
+        needs_secret: secret.is_some(),
+    }
+}
+
+impl Cloud {
+    fn missing() -> Self {
+        let words = "the Secret that is to be used is not there; create it";
+        Self {
+            version: None,
+            connection: Err(failure(FailureClass::Credentials, words.to_owned())),
+            needs_secret: true,
+        }
+    }
+
+    /// Whether the Secret is there is not known; what was known of it before counts.
+    fn unknown(version: Option<String>, words: String) -> Self {
+        Self {
+            version: Some(version.unwrap_or_else(|| "unread".to_owned())),
+            connection: Err(failure(FailureClass::Unavailable, words)),
+            needs_secret: true,
+        }
+    }
+}
+
+fn failure(class: FailureClass, message: String) -> Failure {
+    Failure {
+        class,
+        message,
+        request_id: None,
+        retry_after: None,
+        quota: None,
+    }
+}
