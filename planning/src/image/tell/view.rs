@@ -184,8 +184,9 @@ fn work(view: &View<'_>) -> Work {
         Some(RecordState::Importing) => Work::Importing,
         Some(RecordState::Whole) => Work::Verifying,
         Some(RecordState::Withdrawn) => Work::Deactivated,
-        Some(RecordState::Empty | RecordState::Spoilt | RecordState::Dead | RecordState::Going) => Work::Preparing,
         None if view.cloud.is_none() || view.wanted.adopts() => Work::Nothing,
-        None => Work::Preparing,
+        None | Some(RecordState::Empty | RecordState::Spoilt | RecordState::Dead | RecordState::Going) => {
+            Work::Preparing
+        }
     }
 }
