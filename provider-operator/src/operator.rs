@@ -29,7 +29,7 @@ use crate::args::Args;
 use crate::clock::Clock;
 use crate::context::{Context, Served, Settings};
 use crate::driver::{Driver, Gone, Reconcile, changed};
-use crate::executor::{Bounds, Executor, InProcess, ObjectId, Steady, Wake};
+use crate::executor::{Bounds, InProcess, ObjectId, Steady, Wake};
 use crate::identity::{Connections, Secrets};
 use crate::image_files::ImageFiles;
 use crate::kinds::Kind;

@@ -62,6 +62,8 @@ struct Inner {
     held: HashMap<(Method, &'static str), Duration>,
     /// How many answers are held back now.
     holding: usize,
+    /// The last call that is answered.
+    last: Option<usize>,
 }
 
 /// After so many calls all fail: without a pause between them no time goes by, and they would never end.
@@ -99,6 +101,7 @@ impl Server {
             conflicts: HashMap::new(),
             held: HashMap::new(),
             holding: 0,
+            last: None,
         };
         Self {
             inner: Arc::new(Mutex::new(inner)),
@@ -115,6 +118,9 @@ impl Server {
                 let body = body.collect_bytes().await.map_err(io::Error::other)?;
                 if server.calls() >= MOST {
                     return Err(io::Error::other("too many calls"));
+                }
+                if server.is_cut_off() {
+                    return std::future::pending().await;
                 }
                 let pause = server.held(&head, &body);
                 let answer = server.answer(&head, &body);
@@ -203,6 +209,16 @@ impl Server {
     pub fn find(&self, kind: &'static str, name: &str) -> Value {
         let key = (kind, "fleet".to_owned(), name.to_owned());
         self.inner().api.get(&key).cloned().unwrap_or_default()
+    }
+
+    /// Nothing more is answered after the call of this number, nor refused, as if whoever calls had died; or everything is again.
+    pub fn cut_off_after(&self, call: Option<usize>) {
+        self.inner().last = call;
+    }
+
+    fn is_cut_off(&self) -> bool {
+        let inner = self.inner();
+        inner.last.is_some_and(|last| inner.calls >= last)
     }
 
     /// How many calls there were.

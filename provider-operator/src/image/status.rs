@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crds::conditions::ConditionType;
 use crds::labels;
 use crds::providers::image_status::NodeImageStatus;
 use kube::ResourceExt;
