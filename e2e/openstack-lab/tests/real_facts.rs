@@ -9,7 +9,7 @@ use http::Method;
 use openstack_lab::{
     Kind,
     client::{Client, whole},
-    facts::{Tenant, Visitor},
+    facts::{Tenant, Visitor, facts},
     real::{Installed, Real, RealOptions},
 };
 use serde_json::json;
@@ -19,7 +19,7 @@ use tokio::{
 };
 use url::Url;
 
-use crate::asking::ask_all;
+use crate::asking::ask;
 
 /// One for those that leave it as it is; it ends with the program.
 #[cfg(test)]
@@ -49,7 +49,7 @@ async fn all_facts_hold_on_the_real_services() {
         return;
     };
     assert_eq!(real.site().kind, Kind::Real);
-    ask_all(real.site()).await;
+    ask(real.site(), facts()).await;
 }
 
 #[tokio::test]
@@ -62,7 +62,7 @@ async fn all_facts_hold_on_the_real_services_below_a_prefix_and_by_tls() {
     let Some(real) = real(options).await else {
         return;
     };
-    ask_all(real.site()).await;
+    ask(real.site(), facts()).await;
 }
 
 #[tokio::test]

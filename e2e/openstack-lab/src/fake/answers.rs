@@ -42,17 +42,21 @@ impl Refusal {
         )
     }
 
-    /// As Glance tells it: a page, whatever was asked for.
+    /// As Glance tells it to whoever accepts everything: a page.
     pub(super) fn page(&self) -> Answer {
         let Self { status, words } = self;
         let body = format!(
             "<html>\n <head>\n  <title>{status}</title>\n </head>\n <body>\n  <h1>{status}</h1>\n  {}<br /><br />\n\n\n\n </body>\n</html>",
             escaped(words)
         );
-        let mut answer = with(*status, "text/html; charset=UTF-8", body);
-        let id = HeaderValue::from_static("req-00000000-0000-4000-8000-000000000000");
-        answer.headers_mut().insert(REQUEST_ID, id);
-        answer
+        numbered(with(*status, "text/html; charset=UTF-8", body))
+    }
+
+    /// As Glance tells it to whoever does not say what he accepts.
+    pub(super) fn plain(&self) -> Answer {
+        let Self { status, words } = self;
+        let body = format!("{status}\n\n{words}\n\n   ");
+        numbered(with(*status, "text/plain; charset=UTF-8", body))
     }
 
     /// As Keystone tells it.
@@ -68,6 +72,12 @@ impl Refusal {
 
 /// The name of a request, for people who look it up in the logs of the service.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-openstack-request-id");
+
+fn numbered(mut answer: Answer) -> Answer {
+    let id = HeaderValue::from_static("req-00000000-0000-4000-8000-000000000000");
+    answer.headers_mut().insert(REQUEST_ID, id);
+    answer
+}
 
 pub(super) fn json_answer(status: StatusCode, body: &Value) -> Answer {
     with(status, "application/json", body.to_string())

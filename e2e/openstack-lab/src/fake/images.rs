@@ -51,9 +51,11 @@ pub(super) struct Call<'a> {
 
 /// What Glance says to a request.
 pub(super) async fn answer(shared: &Arc<Shared>, target: &str, request: Request<Incoming>, number: usize) -> Answer {
+    let accepts = request.headers().contains_key(header::ACCEPT);
     match served(shared, target, request, number).await {
         Ok(answer) => answer,
-        Err(refusal) => refusal.page(),
+        Err(refusal) if accepts => refusal.page(),
+        Err(refusal) => refusal.plain(),
     }
 }
 

@@ -157,11 +157,12 @@ password_hash_rounds = 4
         let (folder, images) = (self.folder.display(), self.glance.folder.display());
         let (url, paste) = (&self.glance.url, self.paste.display());
         let backends: Vec<String> = STORES.iter().map(|store| format!("{store}:file")).collect();
-        let stores: String = STORES
+        let stores: Vec<String> = STORES
             .iter()
             .map(|store| format!("[{store}]\nfilesystem_store_datadir = {images}/{store}\n"))
             .collect();
-        let (backends, identity) = (backends.join(", "), self.identity(&seeded.glance_password));
+        let (backends, stores) = (backends.join(", "), stores.concat());
+        let identity = self.identity(&seeded.glance_password);
         let endpoint = &seeded.glance_endpoint;
         format!(
             "[DEFAULT]

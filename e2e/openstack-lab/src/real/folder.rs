@@ -4,7 +4,7 @@
 use std::{
     env,
     fs::{self, File, TryLockError},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use anyhow::{Context, Result, bail};
@@ -44,7 +44,7 @@ impl Folder {
 fn remove_abandoned(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     let folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    for folder in folders.filter(|folder| is_ours(folder)) {
+    for folder in folders.filter(|folder| is_ours(folder.as_path())) {
         let lock = File::open(folder.join(LOCK));
         if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
             let _ = fs::remove_dir_all(&folder);
@@ -52,7 +52,7 @@ fn remove_abandoned(parent: &Path) {
     }
 }
 
-fn is_ours(folder: &PathBuf) -> bool {
+fn is_ours(folder: &Path) -> bool {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with(PREFIX)
 }
