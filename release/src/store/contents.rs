@@ -96,8 +96,6 @@ impl Contents {
             tracing::warn!(directory = %path.display(), %error, "unable to remove what another process left");
         }
         self.scan()?;
-        let is_gone = |shown: Shown| !self.state().space.entries.contains_key(&shown.release);
-        self.disk.forget_evidence(is_gone);
         let identities = self.disk.identities().map_err(|error| self.unreadable(error))?;
         for (identity, digest) in identities {
             let mut state = self.state();
@@ -250,6 +248,8 @@ impl Contents {
         self.state().space.needed = Some(needs);
         let _one = lock(&self.making_room);
         self.scan()?;
+        // What was kept for releases that were to come again and are not needed any more, or what somebody left who was killed.
+        self.disk.forget_evidence(|shown| self.is_of_nothing(shown));
         loop {
             let room = self.state().space.room(0, None);
             if !matches!(room, Room::Withdraw(_) | Room::Evict(_)) {
@@ -369,7 +369,8 @@ impl Contents {
         }
     }
 
-    /// Drops what is remembered of a release that is not there.
+    /// Drops what is remembered of a release that is not there. What somebody needs of what there is to show for it stays: the files come again,
+    /// and their origin may have lost it by then.
     pub(super) fn forget(&self, digest: Digest) {
         let mut state = self.state();
         state.space.entries.remove(&digest);
@@ -381,7 +382,8 @@ impl Contents {
         for identity in outdated {
             let _ = self.disk.forget(identity);
         }
-        self.disk.forget_evidence(|shown| shown.release == digest);
+        self.disk
+            .forget_evidence(|shown| shown.release == digest && !self.may_be_needed(shown));
     }
 
     /// Looks again at what is there: another process may have brought, used or evicted something. One at a time, because what is found is

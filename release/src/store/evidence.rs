@@ -59,7 +59,7 @@ impl Contents {
             }
             return Err(error);
         }
-        // What went meanwhile leaves nothing behind.
+        // What went meanwhile leaves nothing behind but what somebody needs when it comes again.
         self.is_here(tag, release)?;
         // Whoever looks for it next asks the source again if it is not there.
         self.evidence(release, origin).map(drop).ok_or_else(not_kept)
@@ -83,6 +83,20 @@ impl Contents {
                 })
             }
         }
+    }
+
+    /// Whether what there is to show is for a release that is not there, whoever brings and takes away, and nobody needs it when that comes again.
+    pub(super) fn is_of_nothing(&self, shown: Shown) -> bool {
+        let state = self.state();
+        let is_of_use = state.space.entries.contains_key(&shown.release) || state.space.is_shown_to_somebody(shown);
+        drop(state);
+        !is_of_use && matches!(place(&self.disk.content(shown.release)), Place::Nothing)
+    }
+
+    /// Whether somebody needs what there is to show, or nobody has said so far what is needed.
+    pub(super) fn may_be_needed(&self, shown: Shown) -> bool {
+        let state = self.state();
+        state.space.needed.is_none() || state.space.is_shown_to_somebody(shown)
     }
 
     /// Takes away what nobody needs of what there is to show. Whoever calls this makes room.

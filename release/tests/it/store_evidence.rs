@@ -305,6 +305,36 @@ async fn signatures_that_somebody_needs_outlive_files_that_rotted() {
 }
 
 #[tokio::test]
+async fn signatures_outlive_files_that_rotted_until_it_is_known_that_nobody_needs_them() {
+    let root = TempDir::new().unwrap();
+    let source = ScriptedSource::new(Promise::Everything);
+    let release = get(&store(root.path()).await, &source).await;
+    let ours = store(root.path()).await;
+    vouch(&ours, &release, id("origin"), evidence("AAAA")).await.unwrap();
+    let files = root.path().join("sha256").join(release.digest.hex());
+    fs::write(files.join("metadata.yaml"), "rotten").unwrap();
+    assert!(ours.find(&release.tag, release.digest).await.unwrap().is_none());
+    drop(ours);
+    // Whoever comes next does not know either, and the files are not there.
+    let next = store(root.path()).await;
+    assert_eq!((kept(root.path()).len(), next.usage().releases), (1, 0));
+    let origins = BTreeSet::from([id("origin")]);
+    next.keep(Needs::from([(release.digest, origins)])).await.unwrap();
+    get(&next, &source).await;
+    next.keep(Needs::new()).await.unwrap();
+    let kept_with_it = next.evidence(release.digest, id("origin")).await.unwrap();
+    assert_eq!(kept_with_it, Some(evidence("AAAA").as_ref().clone()));
+    assert_eq!(next.usage().bytes, bytes(root.path()));
+    // Without its files it is of use only to somebody who needs it.
+    fs::remove_dir_all(files).unwrap();
+    next.keep(Needs::from([(release.digest, BTreeSet::new())]))
+        .await
+        .unwrap();
+    assert_eq!(kept(root.path()), BTreeMap::new());
+    assert_eq!(next.usage().bytes, 0);
+}
+
+#[tokio::test]
 async fn signatures_that_nobody_needs_make_room_for_a_release_that_somebody_does() {
     let root = TempDir::new().unwrap();
     let [source, other] = [TAG, OTHER].map(|text| ScriptedSource::of(text, Promise::Everything));
