@@ -53,7 +53,9 @@ impl Contents {
             self.count_evidence(Some(shown));
             reservation.end(&mut self.state().space);
         }
-        if let Err(error) = put.map_err(|error| self.write_error(error)) {
+        let put = put.map_err(|error| self.write_error(error));
+        self.tried(put.as_ref().err());
+        if let Err(error) = put {
             if matches!(error, StoreError::DiskFull { .. }) {
                 self.relieve(bytes, Some(shown));
             }
