@@ -11,7 +11,6 @@ use std::convert::Infallible;
 use std::pin::pin;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use crds::labels::PROGRESS_FIELD_MANAGER;
 use crds::providers::image_status::{Sealed, SentVia, TransferStatus};
 use crds::{PROVIDER_GROUP, VERSION};

@@ -38,7 +38,7 @@ pub(crate) fn object(namespace: &str, name: &str) -> ObjectId {
 
 /// The image that an object wants: one by its own name.
 pub(crate) fn image(object: &ObjectId) -> ImageSpec {
-    let digits: String = object.name.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let digits = hex::encode(&object.name);
     ImageSpec {
         subject: Subject {
             owner: OwnerId::parse("mine").unwrap(),

@@ -79,7 +79,7 @@ enum State {
     },
     Ended {
         outcome: Result<Done, Failure>,
-        found: Found,
+        found: Box<Found>,
         at: Duration,
     },
 }
@@ -266,7 +266,11 @@ impl Shared {
 impl Desk {
     fn end(&mut self, object: &ObjectId, outcome: Result<Done, Failure>, found: Found, at: Duration) {
         if let Some(entry) = self.entries.get_mut(object) {
-            entry.state = State::Ended { outcome, found, at };
+            entry.state = State::Ended {
+                outcome,
+                found: Box::new(found),
+                at,
+            };
         }
     }
 
@@ -333,7 +337,7 @@ impl Entry {
             }
             State::Ended { outcome, found, at } => {
                 let outcome = outcome.clone();
-                (OpState::Ended { outcome, at: *at }, found.clone())
+                (OpState::Ended { outcome, at: *at }, Found::clone(found))
             }
         };
         OpView {

@@ -12,24 +12,24 @@ use crate::stand_ins::{Anywhere, Cluster};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// `one` in base64, and bytes that are no text.
-fn data(value: &str) -> Option<serde_json::Value> {
-    Some(json!({ "clouds.yaml": value, "binary": "/w==" }))
+/// This value, in base64, and bytes that are no text.
+fn data(value: &str) -> serde_json::Value {
+    json!({ "clouds.yaml": value, "binary": "/w==" })
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_secret_is_read_once_in_a_minute_and_anew_when_it_was_refused() {
     let cluster = Cluster::new();
     let secrets = Secrets::new(cluster.client());
-    cluster.put_secret("login", "1", data("b25l"));
+    cluster.put_secret("login", "1", &data("b25l"));
     let read = async || secrets.get("fleet", "login").await.unwrap().unwrap();
     assert_eq!(read().await.version, "uid-of-login/1");
-    cluster.put_secret("login", "2", data("dHdv"));
+    cluster.put_secret("login", "2", &data("dHdv"));
     assert_eq!(read().await.version, "uid-of-login/1");
     assert_eq!(cluster.reads(), 1);
     secrets.forget("fleet", "login");
     assert_eq!(read().await.version, "uid-of-login/2");
-    cluster.put_secret("login", "3", data("b25l"));
+    cluster.put_secret("login", "3", &data("b25l"));
     time::sleep(SECOND * 61).await;
     assert_eq!(read().await.version, "uid-of-login/3");
 }
@@ -39,9 +39,9 @@ async fn a_secret_that_is_not_there_is_looked_for_each_time() {
     let cluster = Cluster::new();
     let secrets = Secrets::new(cluster.client());
     assert!(secrets.get("fleet", "login").await.unwrap().is_none());
-    cluster.put_secret("login", "1", data("b25l"));
+    cluster.put_secret("login", "1", &data("b25l"));
     assert!(secrets.get("fleet", "login").await.unwrap().is_some());
-    cluster.put_secret("login", "1", None);
+    cluster.remove_secret("login");
     time::sleep(SECOND * 61).await;
     assert!(secrets.get("fleet", "login").await.unwrap().is_none());
 }
@@ -49,7 +49,7 @@ async fn a_secret_that_is_not_there_is_looked_for_each_time() {
 #[tokio::test]
 async fn an_identity_has_what_is_text_and_shows_nothing_of_it() {
     let cluster = Cluster::new();
-    cluster.put_secret("login", "1", data("aHVudGVyMg=="));
+    cluster.put_secret("login", "1", &data("aHVudGVyMg=="));
     let seen = Secrets::new(cluster.client())
         .get("fleet", "login")
         .await

@@ -85,17 +85,16 @@ impl Cluster {
         transfers.get(name).cloned().unwrap_or_default()
     }
 
-    /// Has a Secret in this version, or none.
-    pub(crate) fn put_secret(&self, name: &str, version: &str, data: Option<Value>) {
-        let mut secrets = self.secrets.lock().unwrap();
-        match data {
-            None => drop(secrets.remove(name)),
-            Some(data) => {
-                let metadata = json!({ "name": name, "uid": format!("uid-of-{name}"), "resourceVersion": version });
-                let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data });
-                secrets.insert(name.to_owned(), secret);
-            }
-        }
+    /// Has a Secret in this version.
+    pub(crate) fn put_secret(&self, name: &str, version: &str, data: &Value) {
+        let metadata = json!({ "name": name, "uid": format!("uid-of-{name}"), "resourceVersion": version });
+        let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data });
+        self.secrets.lock().unwrap().insert(name.to_owned(), secret);
+    }
+
+    /// Has it no more.
+    pub(crate) fn remove_secret(&self, name: &str) {
+        self.secrets.lock().unwrap().remove(name);
     }
 
     /// How often Secrets were read.
@@ -146,6 +145,9 @@ impl Cluster {
 
 fn refusal(code: u16) -> (u16, Value) {
     let words = format!("answered with {code}, as it was told to");
-    let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": words, "reason": "", "code": code });
+    let reason = if code == 404 { "NotFound" } else { "" };
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": words, "reason": reason, "code": code,
+    });
     (code, status)
 }

@@ -1,6 +1,8 @@
 //! What a cloud or a source said went wrong, in the words of decisions: one class for each, the message as it is, and whose failure it was. Decides
 //! nothing about what follows.
 
+use std::error::Error;
+
 use planning::image::{Failure, FailureClass, Quota};
 use provider_plugin::sums::SumsError;
 use provider_plugin::{CloudError, ContentError, ErrorClass, SourceError, cut_words};
@@ -40,7 +42,7 @@ impl Failed {
 impl From<CloudError> for Failed {
     fn from(error: CloudError) -> Self {
         let below = error.source.as_deref();
-        let is_of_content = below.is_some_and(|below| below.is::<ContentError>());
+        let is_of_content = below.is_some_and(<dyn Error + Send + Sync>::is::<ContentError>);
         let whose = if is_of_content { Whose::Source } else { Whose::Cloud };
         let quota = error.quota.as_deref().cloned();
         let failed = Self::new(class_of(error.class, whose), error.to_string(), whose);

@@ -21,7 +21,7 @@ pub(super) async fn read(mut bytes: ByteStream, report: &dyn Report) -> Result<R
             Failed::new(FailureClass::Unavailable, words, Whose::Cloud)
         })?;
         let Some(piece) = next else { break };
-        let piece = piece.map_err(of_reading)?;
+        let piece = piece.map_err(|error| of_reading(&error))?;
         sha256.update(&piece);
         sha512.update(&piece);
         report.progress(Progress {
@@ -40,7 +40,7 @@ pub(super) async fn read(mut bytes: ByteStream, report: &dyn Report) -> Result<R
 }
 
 /// The source of these bytes is the cloud: what broke off there is read again later.
-fn of_reading(error: SourceError) -> Failed {
+fn of_reading(error: &SourceError) -> Failed {
     let class = match error.class {
         ErrorClass::Throttled => FailureClass::Throttled,
         ErrorClass::Unavailable => FailureClass::Unavailable,

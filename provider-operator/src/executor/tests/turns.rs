@@ -73,9 +73,10 @@ async fn namespaces_take_turns_at_a_cloud() {
     let begun = Instant::now();
     let lonely = bench.begin("lonely/one", "east", long());
     bench.end(&lonely).await.unwrap();
+    let waited = begun.elapsed();
     assert!(
-        begun.elapsed() < SECOND * 3,
-        "one of the crowd is before it, and one at work"
+        waited < SECOND * 4,
+        "one of the crowd was at work and one before it: {waited:?}"
     );
     assert!(!matches!(bench.state(&crowd[9]), OpState::Ended { .. }));
     bench.end(&crowd[9]).await.unwrap();

@@ -9,6 +9,11 @@ use super::*;
 use crate::source::SumsFile;
 use crate::stand_ins::{Act, Clay, Disk, NoDisk, Notes, object, plan};
 
+/// Five bytes that are no text, which would be no image.
+const IMAGE: &[u8] = b"\0\x01\x02\x03\x04";
+/// Five others.
+const OTHER: &[u8] = b"\0\x05\x06\x07\x08";
+
 struct Room {
     clay: Arc<Clay>,
     notes: Arc<Notes>,
@@ -149,9 +154,9 @@ async fn what_only_a_job_or_a_stage_can_do_is_refused_without_asking_anybody() {
 #[tokio::test]
 async fn a_probe_asks_the_source_its_sums_and_then_the_cloud() {
     let room = Room::new();
-    let digest = digest_of(b"12345");
+    let digest = digest_of(IMAGE);
     let sums = format!("{}  node.img\n", digest.hex());
-    let files = with_sums(b"12345", Disk::of(sums));
+    let files = with_sums(IMAGE, Disk::of(sums));
     let worked = room.work(Deed::Probe, Some(&files)).await;
     let source = Source {
         size: Some(5),
@@ -181,10 +186,10 @@ async fn sums_that_do_not_help_are_told_apart() {
     let foreign = format!("{}  other.img\n", "0".repeat(64));
     let huge = vec![b'a'; provider_plugin::sums::LARGEST + 1];
     let cases = [
-        (with_sums(b"12345", Disk::of(foreign)), FailureClass::DigestUnknown),
-        (with_sums(b"12345", Disk::of(huge)), FailureClass::DigestUnknown),
+        (with_sums(IMAGE, Disk::of(foreign)), FailureClass::DigestUnknown),
+        (with_sums(IMAGE, Disk::of(huge)), FailureClass::DigestUnknown),
         (
-            with_sums(b"12345", NoDisk(ErrorClass::SourceGone)),
+            with_sums(IMAGE, NoDisk(ErrorClass::SourceGone)),
             FailureClass::SourceGone,
         ),
     ];
@@ -203,7 +208,7 @@ async fn sums_that_do_not_come_are_waited_for_a_minute() {
         stops_after: 3,
         ..Disk::of("a file of sums")
     };
-    let files = with_sums(b"12345", stuck);
+    let files = with_sums(IMAGE, stuck);
     assert_eq!(
         class(room.work(transfer(), Some(&files)).await),
         Err(FailureClass::SourceBroken)
@@ -213,8 +218,8 @@ async fn sums_that_do_not_come_are_waited_for_a_minute() {
 #[tokio::test]
 async fn a_digest_of_the_spec_counts_and_sums_are_not_read_then() {
     let mut room = Room::new();
-    room.content.pinned = Some(digest_of(b"12345"));
-    let files = with_sums(b"12345", NoDisk(ErrorClass::SourceGone));
+    room.content.pinned = Some(digest_of(IMAGE));
+    let files = with_sums(IMAGE, NoDisk(ErrorClass::SourceGone));
     let worked = room.work(Deed::Probe, Some(&files)).await;
     assert_eq!(worked.found.source.unwrap().digest, None, "the spec says it already");
     assert_eq!(class(room.work(transfer(), Some(&files)).await), Ok(Done::Sent));
@@ -224,26 +229,23 @@ async fn a_digest_of_the_spec_counts_and_sums_are_not_read_then() {
 async fn what_is_sent_is_sealed_and_other_bytes_are_not() {
     let mut room = Room::new();
     let disk = |bytes: &'static [u8]| Disk::of(bytes).files();
-    assert_eq!(
-        class(room.work(transfer(), Some(&disk(b"12345"))).await),
-        Ok(Done::Sent)
-    );
+    assert_eq!(class(room.work(transfer(), Some(&disk(IMAGE))).await), Ok(Done::Sent));
     let seals = room.notes.seals.lock().unwrap().clone();
     let [seal] = seals.as_slice() else {
         panic!("there are {} seals", seals.len());
     };
     assert_eq!((seal.attempt, seal.bytes), (1, 5));
-    assert_eq!(seal.source_digest, digest_of(b"12345").to_string());
+    assert_eq!(seal.source_digest, digest_of(IMAGE).to_string());
     room.content = ContentSpec {
-        remembered: Some(digest_of(b"12345")),
+        remembered: Some(digest_of(IMAGE)),
         compression: Compression::None,
         ..ContentSpec::default()
     };
     let mismatch = Err(FailureClass::SourceMismatch);
-    assert_eq!(class(room.work(transfer(), Some(&disk(b"54321"))).await), mismatch);
+    assert_eq!(class(room.work(transfer(), Some(&disk(OTHER))).await), mismatch);
     let sums = format!("{}  node.img\n", "0".repeat(64));
     room.content = ContentSpec::default();
-    let files = with_sums(b"12345", Disk::of(sums));
+    let files = with_sums(IMAGE, Disk::of(sums));
     assert_eq!(class(room.work(transfer(), Some(&files)).await), mismatch);
     assert_eq!(room.notes.seals.lock().unwrap().len(), 1);
 }

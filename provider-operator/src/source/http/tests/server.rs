@@ -1,6 +1,7 @@
 //! A web server with one file, which breaks connections as it is told.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -170,14 +171,14 @@ fn answer(request: &Request, file: &mut File) -> (String, Vec<u8>) {
     };
     let mut body = file.bytes[from.unwrap_or_default()..].to_vec();
     head += "content-type: application/octet-stream\r\nconnection: close\r\n";
-    head += &format!("content-length: {}\r\n", body.len());
+    write!(head, "content-length: {}\r\n", body.len()).unwrap();
     let lines = [
         ("etag", file.tag),
         ("last-modified", file.time),
         ("accept-ranges", if file.ranges { "bytes" } else { "none" }),
     ];
     for (name, value) in lines.iter().filter(|(_, value)| !value.is_empty()) {
-        head += &format!("{name}: {value}\r\n");
+        write!(head, "{name}: {value}\r\n").unwrap();
     }
     head += "\r\n";
     if is_head {
