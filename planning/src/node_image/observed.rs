@@ -17,6 +17,7 @@ use crate::stack::ActionFailure;
 
 /// Everything that a decision about one release object needs, besides the time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct ReleaseObserved {
     /// Whose kinds.
     pub provider: Provider,
@@ -115,6 +116,7 @@ pub(super) fn version_of(name: &str) -> Option<StackVersion> {
 
 /// One image object as the release sees it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct ImageView {
     /// Its identity.
     pub uid: String,

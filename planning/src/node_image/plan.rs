@@ -175,8 +175,8 @@ fn removal(observed: &ReleaseObserved) -> (Vec<Row<'_>>, Vec<ReleaseAction>) {
 
 /// What the release asked for when its files were read last, and what it owns.
 fn known(observed: &ReleaseObserved) -> Vec<Row<'_>> {
-    let named = observed.status.images.iter().map(|row| row.name.as_str());
-    let mut names: Vec<&str> = named.chain(owned(observed).map(|(name, _)| name.as_str())).collect();
+    let told = observed.status.images.iter().map(|row| row.name.as_str());
+    let mut names: Vec<&str> = told.chain(owned(observed).map(|(name, _)| name.as_str())).collect();
     names.sort_unstable();
     names.dedup();
     let row = |name| Row {

@@ -62,7 +62,12 @@ fn an_orphan_goes_when_it_was_seen_twice_and_is_told_once() {
     let [first, second] = twice(&images, &["fleet/here"], SEEN_APART, false);
     assert_eq!((told(&first), deleted(&first)), (vec!["a", "b"], vec![]));
     assert_eq!((told(&second), deleted(&second)), (vec![], vec!["a", "b"]));
-    let [_, early] = twice(&images, &["fleet/here"], SEEN_APART - Duration::from_secs(1), false);
+    let [_, early] = twice(
+        &images,
+        &["fleet/here"],
+        SEEN_APART.saturating_sub(Duration::from_secs(1)),
+        false,
+    );
     assert_eq!(deleted(&early), Vec::<&str>::new());
 }
 

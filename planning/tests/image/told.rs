@@ -107,10 +107,10 @@ fn every_step_gives_conditions_that_lint_clean_and_say_the_same_a_moment_later()
     every(|input| {
         count += 1;
         // One of so many that every input is still varied: the number divides none of the sizes of their lists.
-        if count % 37 != 0 {
+        if !count.is_multiple_of(37) {
             return;
         }
-        let provider = if count % 2 == 0 {
+        let provider = if count.is_multiple_of(2) {
             Provider::OpenStack
         } else {
             Provider::FileStore

@@ -117,10 +117,14 @@ impl World {
                 self.images.entry(name).or_insert(Image { view, version: 1 });
             }
             ReleaseAction::AdoptImage { name, version } => {
-                self.write(&name, &version, |view| drop(view.owners.insert(owner(release))));
+                self.write(&name, &version, |view| {
+                    view.owners.insert(owner(release));
+                });
             }
             ReleaseAction::DropOwner { name, version } => {
-                self.write(&name, &version, |view| drop(view.owners.remove(&owner(release))));
+                self.write(&name, &version, |view| {
+                    view.owners.remove(&owner(release));
+                });
             }
             ReleaseAction::UpdateImage { name, version, spec } => self.write(&name, &version, |view| {
                 spec["content"]

@@ -85,10 +85,11 @@ impl<'a> View<'a> {
         view
     }
 
-    /// Whether all bytes of ours are in the cloud.
+    /// Whether all bytes of ours are in the cloud. While bytes move, those are not it.
     pub(super) fn is_whole(&self) -> bool {
+        let moves = matches!(self.work, Work::Building | Work::Transferring | Work::Importing);
         let is_whole = |record: &RecordSeen| matches!(record.state, RecordState::Whole | RecordState::Withdrawn);
-        self.is_ready || self.record.is_some_and(is_whole)
+        self.is_ready || !moves && self.record.is_some_and(is_whole)
     }
 
     /// What is tried again and stands in the way. Not while the bytes are on their way: then that is what there is to say.
@@ -183,8 +184,9 @@ fn work(view: &View<'_>) -> Work {
         Some(RecordState::Importing) => Work::Importing,
         Some(RecordState::Whole) => Work::Verifying,
         Some(RecordState::Withdrawn) => Work::Deactivated,
-        Some(RecordState::Empty | RecordState::Spoilt | RecordState::Dead | RecordState::Going) => Work::Preparing,
         None if view.cloud.is_none() || view.wanted.adopts() => Work::Nothing,
-        None => Work::Preparing,
+        None | Some(RecordState::Empty | RecordState::Spoilt | RecordState::Dead | RecordState::Going) => {
+            Work::Preparing
+        }
     }
 }
