@@ -233,7 +233,10 @@ impl ReleaseSource for Acquainted {
     }
 }
 
-impl Connect for Arc<Faraway> {
+/// The way to it.
+struct Way(Arc<Faraway>);
+
+impl Connect for Way {
     fn id(&self) -> Digest {
         Digest::of(b"faraway")
     }
@@ -248,9 +251,9 @@ impl Connect for Arc<Faraway> {
     }
 
     fn connect(&self) -> BoxFuture<'_, Result<Connection, ConnectError>> {
-        let password = self.secret.load(Ordering::Relaxed);
+        let password = self.0.secret.load(Ordering::Relaxed);
         let acquainted = Acquainted {
-            faraway: Self::clone(self),
+            faraway: Arc::clone(&self.0),
             password,
         };
         let connection = Connection {
@@ -284,7 +287,8 @@ impl Process {
         let (sender, changes) = mpsc::unbounded_channel();
         let end = CancellationToken::new();
         let tasks = Tasks::default();
-        let follower = RemoteFollower::new(Box::new(Arc::clone(faraway)), cache, sender, tasks.clone(), end.clone());
+        let way = Box::new(Way(Arc::clone(faraway)));
+        let follower = RemoteFollower::new(way, cache, sender, tasks.clone(), end.clone());
         let begin = Arc::clone(&follower);
         tasks.start(Task::Source, end.clone(), move || Arc::clone(&begin).follow());
         Self {
