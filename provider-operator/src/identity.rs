@@ -11,7 +11,7 @@ use provider_plugin::{Addresses, CloudError, CloudName, Identity, ImageStore, Pr
 use tokio::sync::OnceCell;
 
 pub(crate) use self::cache::Connections;
-pub(crate) use self::secret::{SecretError, Secrets, Seen};
+pub(crate) use self::secret::Secrets;
 
 /// A cloud as one identity sees it. Connected by the first deed that needs it: whoever has this has not waited for a cloud.
 pub(crate) struct Connection {
@@ -50,11 +50,6 @@ impl Connection {
     /// Who asks it, in this version of the Secret. Without a value of it.
     pub(crate) fn identity(&self) -> (&str, &str) {
         (&self.identity.name, &self.identity.version)
-    }
-
-    /// Its provider, which knows what cannot become an image.
-    pub(crate) fn provider(&self) -> &dyn Provider {
-        self.provider.as_ref()
     }
 
     /// The store. Only a deed asks for it: connecting may take as long as the cloud likes. What failed is tried again by the next one.

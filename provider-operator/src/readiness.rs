@@ -27,8 +27,11 @@ pub(crate) fn log_readiness(
             let seconds = now.duration_since(since).as_secs().max(0);
             tracing::info!(kind, namespace, name, seconds, "ready");
         }
-        (true, ConditionStatus::False) => {
+        (true, ConditionStatus::False) if is_severe(ready) => {
             tracing::warn!(kind, namespace, name, reason, why, "no longer ready");
+        }
+        (true, ConditionStatus::False) => {
+            tracing::info!(kind, namespace, name, reason, why, "no longer ready");
         }
         (false, ConditionStatus::False) if is_severe(ready) && !was.is_some_and(|was| says_the_same(was, ready)) => {
             tracing::warn!(kind, namespace, name, reason, why, "cannot become ready");

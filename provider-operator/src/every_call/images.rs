@@ -134,24 +134,25 @@ fn bytes_that_are_not_the_promised_ones_never_become_an_image_and_the_object_say
 }
 
 #[test]
-fn a_file_that_is_not_there_yet_is_waited_for_and_an_edit_is_followed() {
+fn a_file_that_is_not_there_yet_comes_when_somebody_says_that_it_is_and_an_edit_is_followed() {
     let (server, store) = (begin(None), TempDir::new().expect("a folder"));
     let (web, other) = (Web::with(disk()), Web::with(vec![7; 300 * 1024]));
     web.give(None);
     operated(&real(), &server, store.path(), &FLAGS, async || {
         server.apply(&image(&web.url, &[]));
-        until(&server, |image| image["status"]["retry"].is_object()).await;
+        let seen = until(&server, |image| image["status"]["retry"].is_object()).await;
+        assert_eq!(seen["status"]["retry"]["class"], "SourceGone", "{seen:#}");
         assert!(files(store.path()).is_empty());
-        server.apply(&image(&other.url, &[]));
-        until(&server, is_ready).await;
-        assert_eq!(files(store.path())[0], ("ubuntu.raw".to_owned(), 300 * 1024));
         web.give(Some(disk()));
-        server.apply(&image(&web.url, &[]));
+        let asks = json!({ "metadata": { "annotations": { crds::labels::REQUESTED_AT: "now" } } });
+        server.merge(IMAGE, "ubuntu", &asks);
+        let ready = until(&server, is_ready).await;
+        assert_eq!(ready["status"]["lastHandledReconcileAt"], "now", "{ready:#}");
+        assert_eq!(files(store.path())[0], ("ubuntu.raw".to_owned(), disk().len() as u64));
+        server.apply(&image(&other.url, &[]));
         let size = |image: &Value| image["status"]["image"]["sizeBytes"].as_u64();
-        until(&server, |image| {
-            is_ready(image) && size(image) == Some(disk().len() as u64)
-        })
-        .await;
+        until(&server, |image| is_ready(image) && size(image) == Some(300 * 1024)).await;
+        assert_eq!(files(store.path())[0], ("ubuntu.raw".to_owned(), 300 * 1024));
     });
 }
 

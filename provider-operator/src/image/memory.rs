@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use planning::image::{
     Abilities, Amended, Cloud, Deed, DeedName, Drift, Failure, FailureClass, Op, OpState, RecordState, Sight, Source,
     look_again,
@@ -42,8 +41,6 @@ pub(super) struct ImageMemory {
     pub(super) amended: Option<Amended>,
     /// How often in a row its status could not be written.
     pub(super) refusals: u32,
-    /// When its status was written last.
-    pub(super) written: Option<Timestamp>,
     motions: Motions,
     basis: Basis,
     begun: Option<Begun>,
@@ -57,7 +54,6 @@ impl Default for ImageMemory {
             abilities: None,
             amended: None,
             refusals: 0,
-            written: None,
             motions: Motions::default(),
             basis: Basis::default(),
             begun: None,
