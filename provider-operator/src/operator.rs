@@ -201,8 +201,11 @@ impl Feed {
     }
 }
 
-/// The providers that are served, and by what their drivers are fed: of images, of releases.
-fn served(args: &Args) -> anyhow::Result<(Vec<Arc<Served>>, Vec<[Feed; 2]>)> {
+/// Those of each provider: of images, of releases.
+type Feeds = Vec<[Feed; 2]>;
+
+/// The providers that are served, and by what their drivers are fed.
+fn served(args: &Args) -> anyhow::Result<(Vec<Arc<Served>>, Feeds)> {
     let registry = args.registry().map_err(anyhow::Error::msg)?;
     let kinds = registry.names().filter_map(Kind::of);
     Ok(kinds

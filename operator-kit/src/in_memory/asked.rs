@@ -80,7 +80,7 @@ impl Asked {
         let mut parts: Vec<&str> = parts.skip(1).collect();
         let mut namespace = String::new();
         if let ["namespaces", inside, _, ..] = parts.as_slice() {
-            namespace = (*inside).to_owned();
+            (*inside).clone_into(&mut namespace);
             parts.drain(..2);
         }
         let mut parts = parts.into_iter().map(str::to_owned);

@@ -1,5 +1,10 @@
 //! The wire before the stored objects: requests, watches, and the one call that fails.
 
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "a test that asks for what cannot be done is wrong, and ends"
+)]
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};

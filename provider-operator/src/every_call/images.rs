@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use super::{IMAGE, begin, disk, files, operated};
 
 /// Longer than any of this takes on a machine that has much else to do.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 const FLAGS: [&str; 2] = ["--allow-plain-http", "--allow-source-network=127.0.0.0/8"];
 

@@ -96,7 +96,7 @@ pub(super) async fn observe(
     let read = wish
         .as_ref()
         .map_err(|error| format!("spec cannot be read: {}", words(error)));
-    let asked = asked(&served.kind, &object, read, &status, beside, check);
+    let asked = asked(served.kind, &object, read, &status, beside, check);
     let mut memory = lock(memory);
     memory.hear(basis(&asked.wanted));
     if let Some(view) = &view
@@ -141,6 +141,7 @@ fn heard(context: &Context, id: &ObjectId, view: &OpView, wish: Option<&ImageWis
             class = ?failure.class,
             error = failure.message,
             request = failure.request_id,
+            sent = view.progress.map(|progress| progress.sent),
             "a deed failed"
         );
         if let (FailureClass::Credentials, Some(secret)) = (failure.class, wish.and_then(|wish| wish.secret())) {

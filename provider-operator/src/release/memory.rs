@@ -60,9 +60,12 @@ impl ReleaseMemory {
 
 type Place = (Provider, String, String);
 
+/// The uid of an object, and what is remembered of it.
+type Known = (String, Arc<Mutex<ReleaseMemory>>);
+
 /// The memories of all release objects. A memory is one object's in one life of it.
 #[derive(Default)]
-pub(crate) struct Memories(Mutex<HashMap<Place, (String, Arc<Mutex<ReleaseMemory>>)>>);
+pub(crate) struct Memories(Mutex<HashMap<Place, Known>>);
 
 impl Memories {
     pub(super) fn of(&self, provider: Provider, namespace: &str, name: &str, uid: &str) -> Arc<Mutex<ReleaseMemory>> {
@@ -81,7 +84,7 @@ impl Memories {
             .remove(&(provider, namespace.to_owned(), name.to_owned()));
     }
 
-    fn entries(&self) -> MutexGuard<'_, HashMap<Place, (String, Arc<Mutex<ReleaseMemory>>)>> {
+    fn entries(&self) -> MutexGuard<'_, HashMap<Place, Known>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

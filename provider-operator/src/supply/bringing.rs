@@ -139,9 +139,8 @@ impl Trouble {
 
     fn of_source(error: &SourceError, message: String) -> Self {
         let why = match (error, error.class()) {
-            (SourceError::MissingRelease { .. }, _) => Why::Missing,
+            (SourceError::MissingRelease { .. }, _) | (_, ErrorClass::Waiting) => Why::Missing,
             (_, ErrorClass::Transient) => Why::Unavailable,
-            (_, ErrorClass::Waiting) => Why::Missing,
             (_, ErrorClass::Terminal) => Why::Broken,
         };
         Self {

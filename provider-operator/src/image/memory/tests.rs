@@ -145,7 +145,7 @@ fn looks_that_fail_come_ever_more_seldom_and_stopped_ones_do_not_count() {
         memory.begin(&Deed::Look, true);
         memory.end(&ended(Deed::Look, Err(failure(class))), &Found::default(), NOW);
         match &memory.cloud {
-            Sight::Failed { count, next, .. } => Some((*count, *next - NOW)),
+            Sight::Failed { count, next, .. } => Some((*count, next.saturating_sub(NOW))),
             _ => None,
         }
     };
