@@ -108,7 +108,7 @@ impl Real {
     }
 
     /// The same services for somebody who has a project to himself: his site has the one cloud `openstack`, an application credential of a
-    /// member of that project. Names of projects are unique.
+    /// member of that project. Names of projects are unique, and have at most 64 characters.
     pub async fn project(&self, name: &str) -> Result<Site> {
         let administrator = Session::open(&self.client, &self.site.keystone, &self.administrator).await?;
         let project = seed::project(&administrator, name).await?;

@@ -158,7 +158,7 @@ impl<H: Harness> Lab<H> {
     }
 
     /// Sends everything as soon as nobody else does. A cloud may look at what was sent first only after its sender has gone: until then the
-    /// record is at rest, and then it is not.
+    /// record is at rest, and then it is not. Meanwhile it refuses what is sent second, or believes at its end that the record has gone.
     async fn send_when_free(&self, id: &ImageId) -> Result<(), Broken> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -167,7 +167,9 @@ impl<H: Harness> Lab<H> {
                 .transfer(id, self.source(), ContentPlan::default(), Notes::default())
                 .await;
             match sent {
-                Err(error) if error.class == ErrorClass::State && Instant::now() < deadline => {
+                Err(error)
+                    if matches!(error.class, ErrorClass::State | ErrorClass::Gone) && Instant::now() < deadline =>
+                {
                     time::sleep(PAUSE).await;
                 }
                 sent => return sent.map(drop).map_err(Broken::from),

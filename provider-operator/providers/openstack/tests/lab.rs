@@ -21,8 +21,9 @@ mod real {
         let installed = Installed::find().unwrap()?;
         let start = async || Real::start(&installed, &options).await.unwrap();
         let real = shared.get_or_init(start).await;
-        let statement = thread::current().name().unwrap_or("statement").to_owned();
-        Some(OnASite::new(real.project(&statement).await.unwrap(), real))
+        let test = thread::current().name().unwrap_or("statement").to_owned();
+        let statement = test.rsplit("::").next().unwrap_or(&test);
+        Some(OnASite::new(real.project(statement).await.unwrap(), real))
     }
 }
 
