@@ -16,6 +16,8 @@ pub enum Program {
     CoreOperatorWithMutants,
     /// The command line for cluster stacks.
     KubectlStacks,
+    /// The provider operator.
+    ProviderOperator,
 }
 
 impl Program {
@@ -25,6 +27,7 @@ impl Program {
             Self::CoreOperator => "core-operator",
             Self::CoreOperatorWithMutants => "core-operator-with-mutants",
             Self::KubectlStacks => "kubectl-stacks",
+            Self::ProviderOperator => "provider-operator",
         }
     }
 
@@ -34,6 +37,7 @@ impl Program {
             Self::CoreOperator => "cargo build -p core-operator",
             Self::CoreOperatorWithMutants => "cargo xtask test -p e2e mutants",
             Self::KubectlStacks => "cargo build -p cli",
+            Self::ProviderOperator => "cargo build -p provider-operator",
         }
     }
 

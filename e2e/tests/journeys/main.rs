@@ -20,6 +20,7 @@ mod foreign;
 mod health;
 mod installation;
 mod kubectl_wait;
+mod node_images;
 mod older;
 mod oracle;
 mod polls;

@@ -1,0 +1,191 @@
+//! The node image of a release comes from its source into the place where its provider keeps images, and goes with the release: both operators as processes,
+//! and the image in a directory.
+
+use std::{fs, path::PathBuf, process::Command};
+
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use crds::{
+    ClusterStack, ClusterStackRelease,
+    conditions::{Condition, ConditionStatus},
+    providers::filestore::FileStoreNodeImageRelease,
+};
+use e2e::{
+    Identity, Journey, Operator,
+    built::Program,
+    eventually,
+    journey::{SOON, status},
+    releases::StackSource,
+    web::{WebServer, sha256},
+};
+use http::{Response, StatusCode};
+use kube::{Api, api::ListParams};
+use serde_json::json;
+
+use super::journey;
+
+const STACK: &str = "harbor";
+/// The name that the image has in the directory.
+const IMAGE: &str = "harbor-node";
+/// So that it comes in more than one piece.
+const BYTES: usize = 3 << 20;
+
+#[test]
+fn a_release_is_usable_once_its_node_image_is_there_and_takes_it_along_when_it_goes() -> Result<()> {
+    journey(async |journey| {
+        let image = image();
+        let server = serve(image.clone()).await?;
+        let tag = journey.releases.publish_stack(&stack(&server, &image)?.path(), "v1")?;
+        journey.operate().await?;
+        apply(journey).await?;
+        journey
+            .until_release(&tag, "waiting for its provider", |release| {
+                let waits = |condition: &Condition| {
+                    condition.type_ == "ProviderClusterStackReleaseReady" && condition.status == ConditionStatus::False
+                };
+                status(release).conditions.iter().any(waits)
+            })
+            .await?;
+
+        let mut provider = provider_operator(journey).await?;
+        provider.ready().await?;
+        journey.release_ready(&tag).await?;
+        let stored = fs::read(images(journey).join(IMAGE)).context("the image is not in the directory")?;
+        ensure!(stored == image, "the image in the directory is another one");
+
+        provider.kill().await?;
+        let asked = server.visits().len();
+        let mut provider = provider_operator(journey).await?;
+        provider.ready().await?;
+        journey.release_ready(&tag).await?;
+        ensure!(
+            server.visits().len() == asked,
+            "an image that is there was asked for again: {:?}",
+            server.visits()
+        );
+
+        journey.delete::<ClusterStack>(STACK).await?;
+        journey.gone::<ClusterStackRelease>(&tag).await?;
+        nothing_is_left(journey).await
+    })
+}
+
+fn image() -> Bytes {
+    // Begins as a disk does that can be booted from, so that nobody takes it for something else.
+    let disk = [0xEB, 0x63, 0x90].into_iter();
+    let noise = (0..BYTES).map(|at| (at.wrapping_mul(2_654_435_761) >> 13).to_le_bytes()[0]);
+    disk.chain(noise).collect()
+}
+
+/// A server that has the image at one address and nothing elsewhere.
+async fn serve(image: Bytes) -> Result<WebServer> {
+    WebServer::start(move |request| {
+        let (status, body) = match request.uri().path() {
+            "/disk.raw" => (StatusCode::OK, image.clone()),
+            _ => (StatusCode::NOT_FOUND, Bytes::new()),
+        };
+        let mut answer = Response::new(body);
+        *answer.status_mut() = status;
+        answer
+    })
+    .await
+}
+
+/// Our own stack with an image for its nodes.
+fn stack(server: &WebServer, image: &Bytes) -> Result<StackSource> {
+    let source = StackSource::harbor("v1")?;
+    let url = server.url("127.0.0.1");
+    source.write(
+        "node-images.yaml",
+        &format!(
+            "apiVersion: node-images.clusterstack.x-k8s.io/v1alpha1\n\
+             fileStoreNodeImages:\n\
+             - url: {url}/disk.raw\n  \
+               name: {IMAGE}\n  \
+               digest: sha256:{}\n",
+            sha256(image)
+        ),
+    )?;
+    Ok(source)
+}
+
+async fn apply(journey: &Journey) -> Result<()> {
+    const API_VERSION: &str = "infrastructure.clusterstack.x-k8s.io/v1alpha1";
+    const TEMPLATE: &str = "FileStoreClusterStackReleaseTemplate";
+    journey
+        .apply(json!({
+            "apiVersion": API_VERSION, "kind": TEMPLATE,
+            "metadata": { "name": "images" }, "spec": { "template": { "spec": {} } },
+        }))
+        .await?;
+    let provider = json!({ "apiVersion": API_VERSION, "kind": TEMPLATE, "name": "images" });
+    journey
+        .stack(
+            STACK,
+            json!({ "versions": ["v1"], "noProvider": false, "providerRef": provider }),
+        )
+        .await
+}
+
+/// Where the provider keeps images.
+fn images(journey: &Journey) -> PathBuf {
+    journey.folder().join("images")
+}
+
+/// A provider operator of the journey's namespace, as its user would start one.
+async fn provider_operator(journey: &Journey) -> Result<Operator> {
+    let identity = Identity::User {
+        name: format!("provider-{}", journey.namespace),
+        groups: vec!["system:masters".to_owned()],
+    };
+    let kubeconfig = journey.control_plane().kubeconfig_for(&identity).await?;
+    fs::create_dir_all(images(journey)).context("failed to make the directory of images")?;
+    let mut command = Command::new(Program::ProviderOperator.path()?);
+    command.args(["--providers=filestore", "--local", "--leader-elect=false"]);
+    command.args(["--allow-plain-http", "--allow-source-network=127.0.0.0/8"]);
+    command.args([
+        "--metrics-bind-address=127.0.0.1:0",
+        "--health-probe-bind-address=127.0.0.1:0",
+    ]);
+    command.arg("--namespace").arg(&journey.namespace);
+    command.arg("--kubeconfig").arg(kubeconfig);
+    command.arg("--release-dir").arg(journey.releases.root());
+    command
+        .arg("--cache-dir")
+        .arg(journey.folder().join("cache-of-the-provider"));
+    command
+        .arg("--filestore")
+        .arg(format!("default={}", images(journey).display()));
+    Operator::start_as(journey.lab(), &command, &journey.folder().join("provider-operator.log"))
+}
+
+/// No object of an image, and nothing in the directory that people see or that the provider would send again.
+async fn nothing_is_left(journey: &Journey) -> Result<()> {
+    let objects: Api<FileStoreNodeImageRelease> = journey.api();
+    eventually(SOON, "the image to be gone", async || {
+        let listed = objects
+            .list(&ListParams::default())
+            .await
+            .map_err(|error| error.to_string())?;
+        let files = files(&images(journey)).map_err(|error| error.to_string())?;
+        if listed.items.is_empty() && files.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{} objects, {files:?}", listed.items.len()))
+        }
+    })
+    .await
+}
+
+fn files(folder: &std::path::Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(files(&path)?);
+        } else {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
