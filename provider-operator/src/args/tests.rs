@@ -109,3 +109,22 @@ fn bad_values_say_how_to_write_good_ones() {
         assert!(error.to_string().contains(words), "{error}");
     }
 }
+
+#[test]
+fn the_reference_of_the_flags_is_the_generated_one() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/provider-operator.md");
+    let help = CommandLine::command().term_width(100).render_long_help().to_string();
+    let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+    let text = format!(
+        "# Flags of provider-operator\n\n<!-- Generated from `provider-operator --help`; do not edit. -->\n\n```text\n{}\n```\n",
+        lines.join("\n").trim_end()
+    );
+    if std::env::var_os("STACKWRIGHT_REGENERATE").is_some_and(|value| value == "1") {
+        std::fs::write(&path, &text).expect("the file can be written");
+    }
+    assert_eq!(
+        std::fs::read_to_string(&path).ok().as_deref(),
+        Some(text.as_str()),
+        "not as generated\nrun: STACKWRIGHT_REGENERATE=1 cargo test -p provider-operator the_reference"
+    );
+}
