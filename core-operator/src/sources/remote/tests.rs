@@ -1291,16 +1291,15 @@ async fn signature_by_a_new_key_is_looked_for_at_once_when_the_old_key_does_not_
     let directory = root.path().join(RELEASES_DIRECTORY).join(tag().to_string());
     fs::write(directory.join(SUMS_SIGNATURE), "BBBB").unwrap();
     process.polls(&faraway, 3).await;
-    time::sleep(Duration::from_secs(10)).await;
-    let polls = faraway.lists.load(Ordering::Relaxed);
+    let is_searching = || lock(&process.follower.memory).is_searching(&tag());
+    assert!(!is_searching(), "what is good is not looked for");
     process.follower.refused(&tag(), pinned, "fleet");
+    assert!(is_searching(), "it waits for a poll, and each looks at two releases");
     loop {
         let opened = process.follower.open(&tag(), Some(pinned), true).await;
         if evidence(&opened).is_some_and(|evidence| evidence != first) {
             break;
         }
-        let waited = faraway.lists.load(Ordering::Relaxed) - polls;
-        assert_eq!(waited, 0, "it waits for a poll, and each looks at two releases");
         process.changes.recv().await.unwrap();
     }
 }
