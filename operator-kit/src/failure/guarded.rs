@@ -56,7 +56,7 @@ fn told_of_kubeconfig(error: &KubeconfigError) -> Option<String> {
             }
         }
         // Whoever calls names the file already.
-        KubeconfigError::ReadConfig(..) => "unable to read the file".to_owned(),
+        KubeconfigError::ReadConfig(error, _) => format!("unable to read the file: {error}"),
         KubeconfigError::ParseCertificates(_) => "the certificates are not PEM".to_owned(),
         KubeconfigError::LoadCertificateAuthority(LoadDataError::DecodeBase64(_)) => {
             not_base64("certificate-authority-data")
