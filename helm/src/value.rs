@@ -28,7 +28,7 @@ pub enum Value {
     Nil,
     /// `bool`
     Bool(bool),
-    /// Any signed or unsigned integer type. A `uint64` lies here with its bits; [`IntType::number`] reads it.
+    /// Any signed or unsigned integer type. A `uint64` lies here with its bits; `IntType::number` reads it.
     Int(i64, IntType),
     /// `float64`: every number of a YAML or JSON text.
     Float(f64),

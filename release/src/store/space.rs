@@ -222,13 +222,13 @@ mod tests {
     fn what_nobody_needs_of_what_there_is_to_show_goes_before_releases_and_what_somebody_needs_never() {
         let mut space = space(40, 2);
         space.needed = Some(Needs::from([(digest(0), BTreeSet::from([origin(1)]))]));
-        let spare = |number| Spare {
+        let unneeded = |number| Spare {
             shown: shown(digest(0), number),
             bytes: 10,
             since: SystemTime::UNIX_EPOCH,
         };
         // The first is needed since they were counted.
-        space.spare = vec![spare(1), spare(2)];
+        space.spare = vec![unneeded(1), unneeded(2)];
         assert_eq!(space.bytes(), 40);
         assert_eq!(space.room(1, None), Room::Withdraw(shown(digest(0), 2)));
         assert_eq!(space.room(1, Some(shown(digest(0), 2))), Room::Evict(digest(1)));
