@@ -36,7 +36,7 @@ use crate::{
     eventually,
     operator::{Operator, OperatorOptions},
     releases::Releases,
-    rights::hold_against_rights,
+    rights::{OperatorName, hold_against_rights},
     traces,
     web::IndexServer,
 };
@@ -98,6 +98,9 @@ pub fn journey(travel: impl AsyncFnOnce(&mut Journey) -> Result<()>) -> Result<(
         journey.travel(travel).await
     })
 }
+
+/// How provider operators call themselves, whoever they are.
+const PROVIDER_OPERATOR: &str = "stackwright-provider-operator";
 
 /// Where a journey happens.
 pub struct Journey {
@@ -274,8 +277,10 @@ impl Journey {
             format!("operator-{}", self.namespace),
             format!("-of-{}", self.namespace),
         ];
+        let of_providers = asked.clone().of_agent(PROVIDER_OPERATOR);
+        hold_against_rights(OperatorName::Provider, of_providers.iter())?;
         let of_operators = asked.filter(|event| event.user == names[0] || event.user.ends_with(&names[1]));
-        hold_against_rights(of_operators.iter())
+        hold_against_rights(OperatorName::Core, of_operators.iter())
     }
 
     /// Server-side apply of a whole object, as a user; a namespace of its own wins over the journey's.

@@ -1,5 +1,5 @@
 //! Holds what operators ask the API server for against the rights that they are given, and notes it for a comparison over all test programs: so
-//! the operator's roles have no right too few, and none too many.
+//! the roles of the operators have no right too few, and none too many.
 
 use std::{
     collections::BTreeSet,
@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use crds::{
     GROUP, PROVIDER_GROUP,
-    manifests::{OPERATOR_RIGHTS, OperatorRight, VERBS_OF_OBJECTS},
+    manifests::{OPERATOR_RIGHTS, OperatorRight, PROVIDER_OPERATOR_RIGHTS, VERBS_OF_OBJECTS},
 };
 
 use crate::{AuditEvent, audit::ObjectReference};
@@ -22,9 +22,54 @@ const FOLDER: &str = "STACKWRIGHT_CALLS";
 /// Groups and plurals of what no chart of a test brings, besides our kinds and the providers'.
 const OF_NO_CHART: [(&str, &str); 2] = [("cluster.x-k8s.io", "clusters"), ("coordination.k8s.io", "leases")];
 
+/// What the provider operator may do and no journey has it do, each with the reason.
+const IN_NO_JOURNEY: [(&str, &str); 5] = [
+    ("create leases", REPLICAS),
+    ("get leases", REPLICAS),
+    ("update leases", REPLICAS),
+    (
+        "get secrets",
+        "a directory needs no credentials; those of clouds are read in the tests of the room",
+    ),
+    (
+        "update openstacknodeimagereleases,filestorenodeimagereleases,dockernodeimagereleases",
+        "an image that releases share changes hands in the tests of the room, for every call that may fail",
+    ),
+];
+
+const REPLICAS: &str = "provider operators of journeys are alone; who leads is the code of the core operator, which has replicas in journeys";
+
+/// Whose rights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OperatorName {
+    /// That of stacks and releases.
+    Core,
+    /// That of node images.
+    Provider,
+}
+
+impl OperatorName {
+    /// Where its rights stand.
+    const fn table(self) -> &'static str {
+        match self {
+            Self::Core => "crds/src/manifests/operator.rs",
+            Self::Provider => "crds/src/manifests/provider_operator.rs",
+        }
+    }
+
+    /// Everything that its roles allow, and whether a request of our tests has to have it.
+    fn permissions(self) -> Vec<(Permission, bool)> {
+        match self {
+            Self::Core => permissions(self, OPERATOR_RIGHTS),
+            Self::Provider => permissions(self, PROVIDER_OPERATOR_RIGHTS),
+        }
+    }
+}
+
 /// One right with one of its verbs: what a rule of a role allows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Permission {
+    operator: OperatorName,
     group: &'static str,
     resources: &'static [&'static str],
     verb: &'static str,
@@ -33,28 +78,64 @@ pub struct Permission {
 impl Permission {
     /// As it stands in a note: one line.
     fn line(&self) -> String {
-        format!("{} {} {}", self.verb, self.resources.join(","), self.group)
+        format!("{:?}: {} {}", self.operator, self.words(), self.group)
+    }
+
+    fn words(&self) -> String {
+        format!("{} {}", self.verb, self.resources.join(","))
+    }
+
+    /// Whether no journey needs it.
+    fn is_in_no_journey(&self) -> bool {
+        let words = self.words();
+        self.operator == OperatorName::Provider && IN_NO_JOURNEY.iter().any(|(listed, _)| *listed == words)
+    }
+
+    fn covers(&self, verb: &str, group: &str, resource: &str) -> bool {
+        self.verb == verb && self.group == group && (self.resources == ["*"] || self.resources.contains(&resource))
     }
 }
 
-/// Refuses requests that no right covers, and notes by which rights the others were covered.
-pub fn hold_against_rights<'a>(events: impl IntoIterator<Item = &'a AuditEvent>) -> Result<()> {
-    note(&used(events)?)
+fn permissions<Role>(operator: OperatorName, rights: &[OperatorRight<Role>]) -> Vec<(Permission, bool)> {
+    let of_right = |right: &OperatorRight<Role>| {
+        let unseen = right.unseen.iter().map(|(verb, _)| (*verb, false));
+        let verbs = right.verbs.iter().map(|verb| (*verb, true)).chain(unseen);
+        let (group, resources) = (right.group, right.resources);
+        let permission = |(verb, is_needed)| {
+            let permission = Permission {
+                operator,
+                group,
+                resources,
+                verb,
+            };
+            (permission, is_needed)
+        };
+        verbs.map(permission).collect::<Vec<_>>()
+    };
+    rights.iter().flat_map(of_right).collect()
 }
 
-fn used<'a>(events: impl IntoIterator<Item = &'a AuditEvent>) -> Result<BTreeSet<Permission>> {
+/// Refuses requests that no right of this operator covers, and notes by which rights the others were covered.
+pub fn hold_against_rights<'a>(operator: OperatorName, events: impl IntoIterator<Item = &'a AuditEvent>) -> Result<()> {
+    note(&used(operator, events)?)
+}
+
+fn used<'a>(operator: OperatorName, events: impl IntoIterator<Item = &'a AuditEvent>) -> Result<BTreeSet<Permission>> {
     let (mut used, mut wrong) = (BTreeSet::new(), BTreeSet::new());
+    let may = operator.permissions();
     for event in events {
         let Some(object) = &event.object else { continue };
-        match permission(verb(event), object) {
+        match permission(&may, verb(event), object) {
             Some(permission) => drop(used.insert(permission)),
-            None if is_about_an_object_of_a_release(event, object) => {}
+            // Only the core operator touches what charts bring.
+            None if operator == OperatorName::Core && is_about_an_object_of_a_release(event, object) => {}
             None => drop(wrong.insert(format!("{} {}", event.verb, event.request_uri))),
         }
     }
     ensure!(
         wrong.is_empty(),
-        "the operator asks for what its roles do not allow (crds/src/manifests/operator.rs): {wrong:#?}"
+        "the operator asks for what its roles do not allow ({}): {wrong:#?}",
+        operator.table()
     );
     Ok(used)
 }
@@ -69,26 +150,14 @@ fn verb(event: &AuditEvent) -> &str {
     }
 }
 
-fn permission(verb: &str, object: &ObjectReference) -> Option<Permission> {
+fn permission(may: &[(Permission, bool)], verb: &str, object: &ObjectReference) -> Option<Permission> {
     let resource = match object.subresource.as_str() {
         "" => object.resource.clone(),
         subresource => format!("{}/{subresource}", object.resource),
     };
-    let covers = |right: &&OperatorRight| {
-        right.group == object.api_group && (right.resources == ["*"] || right.resources.contains(&resource.as_str()))
-    };
-    let rights = OPERATOR_RIGHTS.iter().filter(covers);
-    rights
-        .flat_map(|right| {
-            let unseen = right.unseen.iter().map(|(verb, _)| verb);
-            right.verbs.iter().chain(unseen).map(move |verb| (right, *verb))
-        })
-        .find(|(_, allowed)| *allowed == verb)
-        .map(|(right, verb)| Permission {
-            group: right.group,
-            resources: right.resources,
-            verb,
-        })
+    let mut may = may.iter().map(|(permission, _)| permission);
+    may.find(|permission| permission.covers(verb, &object.api_group, &resource))
+        .cloned()
 }
 
 /// Charts of tests bring kinds that the roles do not name. Of such a kind only what carries the mark of a release may be listed: of Secrets and
@@ -124,20 +193,17 @@ fn note(used: &BTreeSet<Permission>) -> Result<()> {
         .with_context(|| format!("failed to write {}", path.display()))
 }
 
-/// What no operator of any test program asked for although its roles allow it; `None` where nothing was noted, because only some programs ran.
-pub fn never_asked_for() -> Result<Option<Vec<String>>> {
+/// What this operator did not ask for in any test program although its roles allow it; `None` where nothing was noted, because only some programs ran.
+pub fn never_asked_for(operator: OperatorName) -> Result<Option<Vec<String>>> {
     let Some(folder) = env::var_os(FOLDER).map(PathBuf::from) else {
         return Ok(None);
     };
     let noted = noted(&folder)?;
-    let permissions = OPERATOR_RIGHTS.iter().flat_map(|right| {
-        right.verbs.iter().map(|verb| Permission {
-            group: right.group,
-            resources: right.resources,
-            verb,
-        })
-    });
-    let lines = permissions.map(|permission| permission.line());
+    let needed = operator
+        .permissions()
+        .into_iter()
+        .filter(|(permission, is_needed)| *is_needed && !permission.is_in_no_journey());
+    let lines = needed.map(|(permission, _)| permission.line());
     Ok(Some(lines.filter(|line| !noted.contains(line)).collect()))
 }
 
@@ -187,7 +253,7 @@ mod tests {
             event("list", "?labelSelector=part-of", "", "secrets", ""),
             event("patch", "", "apps", "deployments", ""),
         ] {
-            used([&allowed]).expect("a right");
+            used(OperatorName::Core, [&allowed]).expect("a right");
         }
         for refused in [
             event("update", "", GROUP, "clusterstacks", ""),
@@ -199,8 +265,41 @@ mod tests {
             event("delete", "", PROVIDER_GROUP, "tenderreleases", ""),
             event("delete", "", "coordination.k8s.io", "leases", ""),
         ] {
-            let error = used([&refused]).expect_err("no right");
+            let error = used(OperatorName::Core, [&refused]).expect_err("no right");
             assert!(error.to_string().contains("what its roles do not allow"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_operator_of_providers_asks_for_what_its_own_roles_allow_and_nothing_else() {
+        for allowed in [
+            event("update", "", PROVIDER_GROUP, "openstacknodeimagereleases", "status"),
+            event("get", "", GROUP, "clusterstackreleases", ""),
+            event("get", "", "", "secrets", ""),
+        ] {
+            used(OperatorName::Provider, [&allowed]).expect("a right");
+        }
+        for refused in [
+            event("patch", "", PROVIDER_GROUP, "tenderreleases", ""),
+            event("list", "?labelSelector=part-of", "", "secrets", ""),
+            event("list", "", GROUP, "clusterstackreleases", ""),
+            event("patch", "", "apps", "deployments", ""),
+            event("create", "", "batch", "jobs", ""),
+        ] {
+            let error = used(OperatorName::Provider, [&refused]).expect_err("no right");
+            assert!(error.to_string().contains("provider_operator.rs"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_no_journey_is_a_right_that_there_is() {
+        let words: BTreeSet<String> = OperatorName::Provider
+            .permissions()
+            .iter()
+            .map(|(permission, _)| permission.words())
+            .collect();
+        for (listed, reason) in IN_NO_JOURNEY {
+            assert!(words.contains(listed) && !reason.is_empty(), "{listed}");
         }
     }
 }

@@ -1,17 +1,26 @@
 //! Begun last by `cargo xtask test`, when all other programs have noted what their operators asked the API server for.
 
 use anyhow::{Result, ensure};
-use e2e::rights::never_asked_for;
+use e2e::rights::{OperatorName, never_asked_for};
 
-#[test]
-fn every_right_of_the_operator_is_exercised_or_has_its_reason() -> Result<()> {
-    let Some(never) = never_asked_for()? else {
+fn compare(operator: OperatorName, table: &str) -> Result<()> {
+    let Some(never) = never_asked_for(operator)? else {
         println!("not compared: only `cargo xtask test` of everything knows what all journeys together ask for");
         return Ok(());
     };
     ensure!(
         never.is_empty(),
-        "no journey asks for these: take them out of crds/src/manifests/operator.rs, or say there what they are for: {never:#?}"
+        "no journey asks for these: take them out of {table}, or say there what they are for: {never:#?}"
     );
     Ok(())
+}
+
+#[test]
+fn every_right_of_the_operator_is_exercised_or_has_its_reason() -> Result<()> {
+    compare(OperatorName::Core, "crds/src/manifests/operator.rs")
+}
+
+#[test]
+fn every_right_of_the_operator_of_providers_is_exercised_or_has_its_reason() -> Result<()> {
+    compare(OperatorName::Provider, "crds/src/manifests/provider_operator.rs")
 }
