@@ -31,7 +31,7 @@ mod wanted;
 mod wording;
 
 pub use after::after;
-pub use decide::{AMEND_AGAIN, LOOK_READY, LOOK_WAITING, SHORT_DEED, STOPPING, decide, look_ready};
+pub use decide::{AMEND_AGAIN, LOOK_READY, LOOK_WAITING, SENDING_RESTS, SHORT_DEED, STOPPING, decide, look_ready};
 pub use deletion::GOING;
 pub use execution::{ExecutionReason, executed_as};
 pub use failure::{Failure, FailureClass, Quota};
@@ -46,7 +46,7 @@ pub use seen::{
 };
 pub use sending::{IMPORTS_AT_MOST, PROBE_HOLDS};
 pub use step::{AttemptReason, Halt, HaltReason, Intent, Settlement, Step};
-pub use sweep::{GRACE, OwnedImage, SEEN_APART, Sightings, SweepDeed, Swept, sweep};
+pub use sweep::{GRACE, OwnedImage, SEEN_APART, Sightings, SweepDeed, Swept, listed, sweep, sweep_again};
 pub use tell::{Situation, Told, tell};
 pub use wait::{Since, Wait, WaitReason};
 pub use wanted::{Algorithm, DeletionPolicy, Execution, ImagePolicy, Now, Pinned, Via, Wanted};

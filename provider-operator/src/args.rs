@@ -1,7 +1,6 @@
 //! Command line and environment: the only place of the operator that reads either.
 
 mod clouds;
-mod later;
 mod values;
 
 use std::path::PathBuf;
@@ -11,7 +10,6 @@ use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use sourcing::{DownloadArgs, UsualArgs};
 
 use self::clouds::CloudArgs;
-use self::later::LaterArgs;
 use self::values::{Address, address, duration, label_value, log_level, namespace};
 use crate::registry::{Given, Registry};
 
@@ -43,6 +41,23 @@ pub(crate) struct CommandLine {
 enum Command {
     /// Work until told to stop. The same as no command.
     Run(Box<Args>),
+    /// List the images of this installation in clouds that no object is for any more, and delete them where asked to.
+    ///
+    /// Looks into the clouds that image objects name, and takes the flags that the operator runs with. Images younger than an hour are not listed: somebody
+    /// may be about to write what they are for. Exits with 0 when no orphan is left, with 3 when there are some, and with 1 when not everything could be looked at
+    /// or deleted; the list is on standard output, everything else on standard error.
+    Orphans(Box<OrphansArgs>),
+}
+
+/// What is done about orphans.
+#[derive(Clone, Debug, clap::Args)]
+struct OrphansArgs {
+    /// Delete those that were never verified; with --sweep-verified the others too. Without it nothing is changed.
+    #[arg(long)]
+    delete: bool,
+
+    #[command(flatten)]
+    run: Args,
 }
 
 impl CommandLine {
@@ -50,13 +65,33 @@ impl CommandLine {
     pub(crate) fn args(self) -> Args {
         match self.command {
             Some(Command::Run(args)) => *args,
+            Some(Command::Orphans(orphans)) => orphans.run,
             None => self.run,
+        }
+    }
+
+    /// Whether orphans are to be listed instead, and deleted too.
+    pub(crate) fn orphans(&self) -> Option<Listing> {
+        match &self.command {
+            Some(Command::Orphans(orphans)) => Some(Listing {
+                is_deleting: orphans.delete,
+            }),
+            Some(Command::Run(_)) | None => None,
         }
     }
 }
 
+/// Orphans are to be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Listing {
+    /// And those that may go are to be deleted.
+    pub(crate) is_deleting: bool,
+}
+
 /// What the operator works with.
 #[derive(Clone, Debug, clap::Args)]
+// One cache belongs to one operator: each knows only what its own releases need.
+#[command(mut_arg("cache_dir", |flag| flag.default_value("/tmp/stackwright-provider")))]
 pub(crate) struct Args {
     /// Kubeconfig file; without it $KUBECONFIG or ~/.kube/config, or else the service account of the Pod.
     #[arg(long, env = "STACKWRIGHT_KUBECONFIG", value_name = "FILE")]
@@ -131,9 +166,6 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = LogFormat::Json, value_name = "FORMAT")]
     pub(crate) log_format: LogFormat,
 
-    #[command(flatten)]
-    pub(crate) later: LaterArgs,
-
     /// Store every decision about an image (what was observed, when, and the step) as JSON files in this folder, for replay.
     #[arg(long, value_name = "DIR")]
     pub(crate) record: Option<PathBuf>,
@@ -152,6 +184,11 @@ impl Args {
     /// What flags ask for together and cannot be had, in words for whoever set them.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.usual.source().map_err(|error| error.to_string())?;
+        self.check_clouds()
+    }
+
+    /// The same of what is about clouds alone.
+    pub(crate) fn check_clouds(&self) -> Result<(), String> {
         let registry = self.registry()?;
         self.clouds.check(&registry)
     }

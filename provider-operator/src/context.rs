@@ -16,7 +16,7 @@ use planning::warnings::warnings;
 use provider_plugin::OwnerId;
 
 use crate::clock::Clock;
-use crate::executor::Executor;
+use crate::executor::{Executor, InProcess};
 use crate::identity::{Connections, Secrets};
 use crate::image;
 use crate::image_files::ImageFiles;
@@ -36,6 +36,8 @@ pub(crate) struct Context {
     pub(crate) secrets: Secrets,
     pub(crate) connections: Connections,
     pub(crate) executor: Arc<dyn Executor>,
+    /// What asks clouds on behalf of no object.
+    pub(crate) asking: InProcess,
     /// Under which name our images are marked in clouds.
     pub(crate) owner: OwnerId,
     pub(crate) settings: Settings,
@@ -55,6 +57,8 @@ pub(crate) struct Settings {
     pub(crate) force_finalize_after: Duration,
     /// Whether that holds also for images that machines hold on to.
     pub(crate) force_finalize_in_use: bool,
+    /// How long a cloud may take to fetch an image, where flags say it.
+    pub(crate) import_patience: Option<Duration>,
 }
 
 impl Context {

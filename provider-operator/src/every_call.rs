@@ -2,6 +2,7 @@
 //! the calls to the API server the n-th fails, for every n; and for every n the process dies after it, and another one goes on.
 
 mod images;
+mod orphans;
 
 use std::fs;
 use std::path::Path;
@@ -34,8 +35,8 @@ const OURS: &str = "clusterstack.x-k8s.io";
 const PROVIDERS: &str = "infrastructure.clusterstack.x-k8s.io";
 const RELEASE: &str = "FileStoreClusterStackRelease";
 const IMAGE: &str = "FileStoreNodeImageRelease";
-const SECOND: &str = "docker-harbor-1-34-v2";
-const FIRST: &str = "docker-harbor-1-34-v1";
+pub(crate) const SECOND: &str = "docker-harbor-1-34-v2";
+pub(crate) const FIRST: &str = "docker-harbor-1-34-v1";
 
 /// What is served.
 static KINDS: [Served; 6] = [
@@ -97,7 +98,7 @@ fn disk() -> Vec<u8> {
 }
 
 /// Two releases with the same image, which nobody has written to for a while.
-static RELEASES: LazyLock<TempDir> = LazyLock::new(|| {
+pub(crate) static RELEASES: LazyLock<TempDir> = LazyLock::new(|| {
     let root = TempDir::new().expect("a folder");
     let stack = TempDir::new().expect("a folder");
     for (path, text) in STACK {

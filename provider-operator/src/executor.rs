@@ -1,6 +1,7 @@
 //! Where deeds are done: everything that asks a cloud or an image's source goes through an [`Executor`], so that no driver ever waits for one. Runs
 //! what it is told to and decides nothing about images; who is served when, it does decide.
 
+mod asking;
 mod errand;
 mod gates;
 mod inprocess;

@@ -12,6 +12,7 @@ use tokio::sync::OnceCell;
 
 pub(crate) use self::cache::Connections;
 pub(crate) use self::secret::Secrets;
+use crate::metrics::{CloudCounts, Clouds};
 
 /// A cloud as one identity sees it. Connected by the first deed that needs it: whoever has this has not waited for a cloud.
 pub(crate) struct Connection {
@@ -19,6 +20,7 @@ pub(crate) struct Connection {
     identity: Identity,
     addresses: Arc<dyn Addresses>,
     cloud: CloudName,
+    counts: CloudCounts,
     store: OnceCell<Arc<dyn ImageStore>>,
 }
 
@@ -34,6 +36,8 @@ impl Connection {
     ) -> Result<Self, CloudError> {
         let cloud = provider.cloud_of(&identity)?;
         Ok(Self {
+            // Counted by nobody yet.
+            counts: Clouds::default().of(provider.name(), &cloud),
             provider,
             identity,
             addresses,
@@ -47,6 +51,19 @@ impl Connection {
         &self.cloud
     }
 
+    /// The same, with counts that somebody looks at.
+    pub(crate) fn counted(self, clouds: &Clouds) -> Self {
+        Self {
+            counts: clouds.of(self.provider.name(), &self.cloud),
+            ..self
+        }
+    }
+
+    /// What is counted of the cloud.
+    pub(crate) fn counts(&self) -> &CloudCounts {
+        &self.counts
+    }
+
     /// Who asks it, in this version of the Secret. Without a value of it.
     pub(crate) fn identity(&self) -> (&str, &str) {
         (&self.identity.name, &self.identity.version)
@@ -54,7 +71,10 @@ impl Connection {
 
     /// The store. Only a deed asks for it: connecting may take as long as the cloud likes. What failed is tried again by the next one.
     pub(crate) async fn store(&self) -> Result<Arc<dyn ImageStore>, CloudError> {
-        let connecting = || self.provider.connect(&self.identity, Arc::clone(&self.addresses));
+        let connecting = || {
+            let (addresses, requests) = (Arc::clone(&self.addresses), self.counts.requests());
+            self.provider.connect_counted(&self.identity, addresses, requests)
+        };
         self.store.get_or_try_init(connecting).await.map(Arc::clone)
     }
 }

@@ -107,7 +107,10 @@ async fn work_on(
             case: &case,
         };
         match Box::pin(pass.perform(&step, &told)).await {
-            Performed::Current(current) => object = current,
+            Performed::Current(current) => {
+                object = current;
+                case.count(&step);
+            }
             Performed::Gone => return None,
             Performed::Refused(pause) => return Some(pause),
         }

@@ -23,6 +23,7 @@ mod source;
 #[cfg(test)]
 mod stand_ins;
 mod supply;
+mod sweeper;
 mod worker;
 
 use std::future::Future;
@@ -49,13 +50,21 @@ const WORKERS: usize = 96;
 const WORKER_WAITS: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
-    let arguments = args::CommandLine::parse().args();
-    if let Err(message) = arguments.check() {
+    let line = args::CommandLine::parse();
+    let (orphans, arguments) = (line.orphans(), line.args());
+    let checked = match orphans {
+        Some(_) => arguments.check_clouds(),
+        None => arguments.check(),
+    };
+    if let Err(message) = checked {
         args::CommandLine::command()
             .error(ErrorKind::ValueValidation, message)
             .exit();
     }
-    let ended = runtime().map(|runtime| complete(runtime, operate(arguments)));
+    let ended = runtime().map(|runtime| match orphans {
+        Some(listing) => complete(runtime, list(arguments, listing)),
+        None => complete(runtime, operate(arguments)),
+    });
     ended.unwrap_or_else(|error| {
         eprintln!("provider-operator: failed to start threads: {error}");
         ExitCode::FAILURE
@@ -93,5 +102,31 @@ async fn operate(arguments: args::Args) -> ExitCode {
             }
             ExitCode::FAILURE
         }
+    }
+}
+
+/// What scripts can tell apart: nothing is left, something is, and nobody knows.
+async fn list(arguments: args::Args, listing: args::Listing) -> ExitCode {
+    /// As the help of the command says it.
+    const LEFT: u8 = 3;
+    operator_kit::client::install_crypto();
+    let left = match Box::pin(run::list(&arguments, listing)).await {
+        Ok(left) => left,
+        Err(error) => {
+            eprintln!("provider-operator: {}", chain(error.as_ref()));
+            return ExitCode::FAILURE;
+        }
+    };
+    if let Err(error) = io::Write::write_all(&mut io::stdout(), left.text.as_bytes()) {
+        eprintln!("provider-operator: failed to print the list: {error}");
+        return ExitCode::FAILURE;
+    }
+    for trouble in &left.troubles {
+        eprintln!("provider-operator: {trouble}");
+    }
+    match left.orphans {
+        _ if !left.troubles.is_empty() => ExitCode::FAILURE,
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::from(LEFT),
     }
 }

@@ -31,12 +31,13 @@ use crate::context::{Context, Served, Settings};
 use crate::driver::{Driver, Gone, Reconcile, changed};
 use crate::executor::{Bounds, InProcess, ObjectId, Steady, Wake};
 use crate::identity::{Connections, Secrets};
-use crate::image_files::ImageFiles;
+use crate::image_files::{ImageFiles, pinned};
 use crate::kinds::Kind;
 use crate::metrics::Metrics;
 use crate::objects::Objects;
 use crate::progress::Ledgers;
-use crate::supply::Supply;
+use crate::supply::{Needed, Supply};
+use crate::sweeper::{self, Scopes};
 use crate::{image, release};
 
 /// Of our own kinds per page: the status of one has some kilobytes.
@@ -98,6 +99,7 @@ pub(crate) async fn operate(args: &Args, client: Client, tidings: Tidings, ends:
     let (served, feeds) = served(args)?;
     let context = assemble(args, &client, &tidings, owner, &served)?;
     tidings.metrics.count(&served);
+    let keep = keeps(&served, &context);
     let drivers = served.iter().zip(feeds).flat_map(|(served, feed)| {
         let watched = Watched {
             args,
@@ -105,6 +107,7 @@ pub(crate) async fn operate(args: &Args, client: Client, tidings: Tidings, ends:
             tidings: &tidings,
             context: &context,
             served,
+            keep: &keep,
         };
         watched.drivers(feed, &ends.stop)
     });
@@ -127,9 +130,25 @@ pub(crate) async fn operate(args: &Args, client: Client, tidings: Tidings, ends:
             () = idle => {}
         }
     };
-    tokio::join!(working.boxed(), drained(&context, args.drain, &ends));
+    let sweeping = ends
+        .stop
+        .run_until_cancelled(ends.fenced.run_until_cancelled(sweeper::run(
+            Arc::clone(&context),
+            served.clone(),
+            scopes(args),
+        )));
+    tokio::join!(working.boxed(), drained(&context, args.drain, &ends), sweeping.boxed());
     drop(pass);
     Ok(())
+}
+
+/// What is searched for orphans.
+fn scopes(args: &Args) -> Scopes {
+    Scopes {
+        namespace: args.namespace.clone(),
+        watch_filter: args.watch_filter.clone(),
+        with_verified: args.clouds.sweep_verified,
+    }
 }
 
 /// Waits until this process may work.
@@ -152,11 +171,10 @@ async fn owner(args: &Args, client: &Client, readiness: &Readiness) -> anyhow::R
     }
     let gate = readiness.open_gate("the uid of the namespace kube-system, by which images are marked");
     loop {
-        match Api::<Namespace>::all(client.clone()).get_metadata("kube-system").await {
-            Ok(namespace) => {
+        match known_as(client).await {
+            Ok(owner) => {
                 gate.open();
-                let uid = namespace.uid().unwrap_or_default();
-                return OwnerId::parse(&uid).context("the namespace kube-system has no uid; use --installation");
+                return owner.context("the namespace kube-system has no uid; use --installation");
             }
             Err(error) => {
                 let words = chain(&error);
@@ -169,6 +187,14 @@ async fn owner(args: &Args, client: &Client, readiness: &Readiness) -> anyhow::R
             }
         }
     }
+}
+
+/// How this cluster is known by everybody; `None` where it is by nothing.
+pub(crate) async fn known_as(client: &Client) -> Result<Option<OwnerId>, kube::Error> {
+    let namespace = Api::<Namespace>::all(client.clone())
+        .get_metadata("kube-system")
+        .await?;
+    Ok(OwnerId::parse(&namespace.uid().unwrap_or_default()))
 }
 
 /// Lets transfers end by themselves for a while when the process is to end, and not at all when another one leads.
@@ -248,19 +274,23 @@ fn assemble(
     let connector = Arc::new(Connector::new(client.clone(), network.clone(), usual, root));
     let ledgers = Ledgers::new(client.clone(), crate::run::host());
     let clock = Clock::start(steady);
+    let asking = InProcess::new(bounds, steady, ledgers, wakes_images(served));
     let supply = Supply::new(connector, &args.download, clock, wakes_releases(served));
     Ok(Arc::new(Context {
         client: client.clone(),
         clock,
         tenure: tidings.tenure.clone(),
-        connections: Connections::new(registry.clone(), args.clouds.addresses()),
+        connections: Connections::new(registry.clone(), args.clouds.addresses())
+            .counted(tidings.metrics.clouds().clone()),
         registry,
         secrets: Secrets::new(client.clone()),
-        executor: Arc::new(InProcess::new(bounds, steady, ledgers, wakes_images(served))),
+        executor: Arc::new(asking.clone()),
+        asking,
         owner,
         settings: Settings {
             force_finalize_after: args.clouds.force_finalize_after,
             force_finalize_in_use: args.clouds.force_finalize_in_use,
+            import_patience: args.clouds.import_patience(),
         },
         images: image::Memories::default(),
         releases: release::Memories::default(),
@@ -306,6 +336,25 @@ fn wakes_releases(served: &[Arc<Served>]) -> crate::supply::Wake {
     })
 }
 
+/// Says which releases are needed.
+type Keep = Arc<dyn Fn() + Send + Sync>;
+
+/// By what the files of releases are kept that there are objects of: of all providers, once all of them are known.
+fn keeps(served: &[Arc<Served>], context: &Arc<Context>) -> Keep {
+    let (served, supply) = (served.to_vec(), context.supply.clone());
+    Arc::new(move || {
+        if !served.iter().all(|served| served.releases.is_listed()) {
+            return;
+        }
+        let mut needed = Needed::new();
+        for release in served.iter().flat_map(|served| served.releases.watched_now()) {
+            let digests = needed.entry(release.name_any()).or_default();
+            digests.extend(pinned(&release));
+        }
+        supply.keep(&needed);
+    })
+}
+
 /// Says that the process is ready when our own kinds have been listed.
 async fn announce(served: &[Arc<Served>], watches: &Gate) {
     for served in served {
@@ -339,6 +388,8 @@ struct Watched<'a> {
     tidings: &'a Tidings,
     context: &'a Arc<Context>,
     served: &'a Arc<Served>,
+    /// Says which releases there are, whenever that may have changed.
+    keep: &'a Keep,
 }
 
 impl Watched<'_> {
@@ -364,11 +415,15 @@ impl Watched<'_> {
             },
         };
         let (told, context, served) = self.handles();
+        let keep = Arc::clone(self.keep);
         let of_releases = Driving {
             take: move |event: &Event<DynamicObject>| {
                 told.releases.take(event);
                 if matches!(event, Event::InitDone) {
                     wake_all(&told);
+                }
+                if matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_)) {
+                    keep();
                 }
             },
             reconcile: Arc::new(move |namespace, name| {

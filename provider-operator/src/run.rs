@@ -16,9 +16,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{Args, LogFormat};
+use crate::args::{Args, Listing, LogFormat};
 use crate::metrics::Metrics;
 use crate::operator::{Ends, Tidings, operate};
+use crate::sweeper::{self, Left};
 
 /// How long everything but transfers may take to end once the process was asked to stop.
 const FINISH: Duration = Duration::from_secs(10);
@@ -40,6 +41,25 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Lists orphans, and deletes those that may go where that is asked for.
+pub(crate) async fn list(args: &Args, listing: Listing) -> anyhow::Result<Left> {
+    let traffic = Traffic::register(&mut registry());
+    let client = connect(&client_options(args, Fence::default()), &traffic).await?;
+    let owner = sweeper::owner(args, &client).await?;
+    sweeper::list(args, &client, &owner, listing.is_deleting, Timestamp::now()).await
+}
+
+fn client_options(args: &Args, fence: Fence) -> ClientOptions {
+    ClientOptions {
+        kubeconfig: args.kubeconfig.clone(),
+        context: None,
+        qps: f64::from(args.qps),
+        burst: args.burst,
+        user_agent: format!("stackwright-provider-operator/{}", env!("CARGO_PKG_VERSION")),
+        fence,
+    }
+}
+
 /// Works until the process is asked to stop.
 async fn work(args: &Args, log_level: &LogLevel) -> anyhow::Result<()> {
     introduce(args);
@@ -47,15 +67,7 @@ async fn work(args: &Args, log_level: &LogLevel) -> anyhow::Result<()> {
     let traffic = Traffic::register(&mut registry);
     let (tenure, fence) = permits(args);
     tenure.register(&mut registry);
-    let options = ClientOptions {
-        kubeconfig: args.kubeconfig.clone(),
-        context: None,
-        qps: f64::from(args.qps),
-        burst: args.burst,
-        user_agent: format!("stackwright-provider-operator/{}", env!("CARGO_PKG_VERSION")),
-        fence: fence.clone(),
-    };
-    let client = connect(&options, &traffic).await?;
+    let client = connect(&client_options(args, fence.clone()), &traffic).await?;
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone(), args.drain + FINISH));
     let readiness = Readiness::default();
@@ -121,13 +133,6 @@ fn introduce(args: &Args) {
         leader_election = args.leader_elect,
         "provider-operator"
     );
-    let without_effect = args.later.given();
-    if !without_effect.is_empty() {
-        tracing::warn!(
-            flags = without_effect.join(" "),
-            "flags of the Go provider that have no effect in this version"
-        );
-    }
 }
 
 /// Waits for leadership and works while it lasts. A process that lost it ends: whatever it still had in flight must not race with the next.

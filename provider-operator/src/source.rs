@@ -1,6 +1,7 @@
 //! Where the bytes of images come from: files on web servers and files of releases, each as an [`ImageSource`]. Says how a file is asked for; what it
 //! must be, and what follows when it is not, others know.
 
+mod counted;
 mod http;
 mod release_file;
 

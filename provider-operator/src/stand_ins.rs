@@ -273,6 +273,17 @@ impl ImageStore for ClayStore {
         })
     }
 
+    async fn stage(
+        &self,
+        id: &ImageId,
+        image: &ImageSpec,
+        content: Content,
+        report: &dyn Report,
+    ) -> Result<Sent, CloudError> {
+        self.called("stage", &image.subject.object).await?;
+        self.transfer(id, image, content, report).await
+    }
+
     async fn import(&self, _: &ImageId, _: &ImageSpec, uri: &str) -> Result<(), CloudError> {
         self.called("import", uri).await
     }

@@ -2,6 +2,7 @@
 //! way. Whoever asks never waits. What is done with the files others decide.
 
 mod bringing;
+mod keeping;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +20,8 @@ use tokio::sync::{Notify, OnceCell};
 use tokio::time::Instant;
 
 use self::bringing::bring;
+use self::keeping::Keeping;
+pub(crate) use self::keeping::Needed;
 use crate::clock::Clock;
 
 /// A release that nobody has asked for for so long is not tried to be had any more, and what is known of it is forgotten.
@@ -101,6 +104,7 @@ struct Shared {
     connector: Arc<Connector>,
     options: StoreOptions,
     store: OnceCell<Store>,
+    keeping: Keeping,
     readings: Arc<BlockingWork>,
     clock: Clock,
     wake: Wake,
@@ -114,6 +118,7 @@ impl Supply {
             connector,
             options: StoreOptions::new(download.cache_dir.clone(), download.cache_max_bytes),
             store: OnceCell::new(),
+            keeping: Keeping::default(),
             readings: BlockingWork::new(READINGS, READ_DEADLINE),
             clock,
             wake,
@@ -183,7 +188,11 @@ impl Supply {
 impl Shared {
     /// The store of what was downloaded, opened when it is needed for the first time: an operator of directories needs none.
     async fn store(&self) -> Result<&Store, StoreError> {
-        let open = || Store::open(self.options.clone());
+        let open = async || {
+            let store = Store::open(self.options.clone()).await?;
+            self.keeping.pass_on(&store).await;
+            Ok(store)
+        };
         self.store.get_or_try_init(open).await
     }
 

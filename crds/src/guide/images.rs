@@ -1,6 +1,6 @@
 //! The words of node images: conditions, reasons and events of the objects by which providers bring them.
 //!
-//! They stand apart from the others because another operator writes them, which is not in this version.
+//! They stand apart from the others because another operator writes them.
 
 use super::Entry;
 use crate::{

@@ -358,6 +358,9 @@ pub struct Retry {
     /// The value of the annotation clusterstack.x-k8s.io/requestedAt that was there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
+    /// The generation of the spec that it failed with; another one is tried at once.
+    #[serde(default)]
+    pub generation: i64,
 }
 
 /// What happened to images of the same content in a row.

@@ -85,7 +85,7 @@ fn attempted(number: u32, key: &str, why: AttemptReason, wanted: &Wanted, mut ke
             kept.retry = slower(DeedName::Transfer, "nothing was heard of whoever sent the image");
         }
         AttemptReason::ImportFailed | AttemptReason::ImportStalled => {
-            kept.retry = slower(DeedName::Transfer, "the cloud could not fetch the image");
+            kept.retry = slower(DeedName::Transfer, "the cloud could not import the image");
             kept.imports_failed = kept.imports_failed.saturating_add(1);
         }
         AttemptReason::Mismatch => {

@@ -7,7 +7,7 @@ use super::case::{Case, hold, look};
 use super::deletion;
 use super::kept::Kept;
 use super::op::{DeedName, Op, OpState, StopReason};
-use super::records;
+use super::records::{self, cloud_takes};
 use super::retry::settle;
 use super::seen::{Seen, Sight};
 use super::step::{HaltReason, Intent, Step};
@@ -24,6 +24,8 @@ pub const SHORT_DEED: Duration = Duration::from_mins(1);
 pub const STOPPING: Duration = Duration::from_secs(5);
 /// How long the same options are left alone that could not be brought in line.
 pub const AMEND_AGAIN: Duration = Duration::from_mins(10);
+/// How long nothing may move of what is sent, whosoever's turn it is: longer than whoever sends it waits for the source or the cloud.
+pub const SENDING_RESTS: Duration = Duration::from_mins(5);
 /// A build's Job also sends what was built.
 const BUILD_SENDS: Duration = Duration::from_hours(2);
 
@@ -136,6 +138,7 @@ pub(super) fn under_way(case: &Case<'_>) -> Option<Step> {
 fn running(case: &Case<'_>, deed: DeedName, since: Duration, moved: Duration) -> Step {
     let deadline = match deed {
         DeedName::Build => since + case.wanted.build.unwrap_or_default() + BUILD_SENDS,
+        DeedName::Transfer => moved + sent_patience(case),
         deed if deed.is_long() => moved + case.seen.stall,
         _ => since + SHORT_DEED,
     };
@@ -156,6 +159,18 @@ fn running(case: &Case<'_>, deed: DeedName, since: Duration, moved: Duration) ->
         look: None,
         message: message.to_owned(),
     })
+}
+
+/// How long nothing may move of what is sent. Whoever waits for the source, or for the cloud to take more, gives up before, and knows whose turn it was; once
+/// the cloud has all bytes, it stores them, and nothing moves any more.
+fn sent_patience(case: &Case<'_>) -> Duration {
+    match case.op.map(|op| &op.state) {
+        Some(OpState::Running {
+            bytes: Some((sent, Some(total))),
+            ..
+        }) if sent >= total => cloud_takes(*total) + SENDING_RESTS,
+        _ => SENDING_RESTS.max(case.seen.stall),
+    }
 }
 
 fn forgotten(case: &Case<'_>) -> Option<Step> {

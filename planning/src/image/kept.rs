@@ -89,13 +89,20 @@ pub struct Retry {
     pub identity: Option<String>,
     /// Which request was known when it failed.
     pub request: Option<String>,
+    /// With which edit of the spec it failed.
+    pub generation: i64,
 }
 
 impl Retry {
-    /// Whether it is still to be waited for. Another Secret or a new request ends the wait.
+    /// Whether it is of what is wanted now: neither the spec nor the Secret is another one, and nobody has asked since.
+    pub(super) fn concerns(&self, wanted: &Wanted) -> bool {
+        self.generation == wanted.generation && self.identity == wanted.identity && self.request == wanted.request
+    }
+
+    /// Whether it is still to be waited for. An edit of the spec, another Secret or a new request ends the wait.
     pub(super) fn holds(&self, wanted: &Wanted, now: Now) -> bool {
         let too_far = now.wall.checked_add(LONGEST).is_ok_and(|latest| self.until > latest);
-        now.wall < self.until && !too_far && self.identity == wanted.identity && self.request == wanted.request
+        now.wall < self.until && !too_far && self.concerns(wanted)
     }
 
     /// Whether clearing away failed, which holds up nothing but more of it.

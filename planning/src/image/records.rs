@@ -18,6 +18,11 @@ use super::wanted::DeletionPolicy;
 pub const IMPORT_BASE: Duration = Duration::from_mins(15);
 /// Bytes in a second that a cloud should fetch.
 pub const IMPORT_RATE: u64 = 2 * 1024 * 1024;
+/// How long a cloud may take to fetch so many bytes, or to store them.
+pub(super) fn cloud_takes(bytes: u64) -> Duration {
+    IMPORT_BASE + Duration::from_secs(bytes / IMPORT_RATE)
+}
+
 /// How often one looks at what may change any moment.
 const LOOK_OFTEN: Duration = Duration::from_secs(5);
 
@@ -216,10 +221,10 @@ fn in_state(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
         RecordState::Empty => send(case, record),
         RecordState::Spoilt | RecordState::Dead => {
             let was_sent = case.kept.sealed.as_ref().map(|sealed| sealed.attempt) == Some(record.attempt);
-            let why = if path(case) == Path::Import && !was_sent {
-                AttemptReason::ImportFailed
-            } else {
-                AttemptReason::Spoilt
+            let why = match path(case) {
+                Path::Import if !was_sent => AttemptReason::ImportFailed,
+                Path::Staged => AttemptReason::ImportFailed,
+                Path::Import | Path::Upload => AttemptReason::Spoilt,
             };
             next(case, record.attempt, why)
         }
@@ -228,7 +233,12 @@ fn in_state(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
         RecordState::Receiving => {
             let deadline = record.moved + case.seen.stall;
             if now > deadline {
-                return next(case, record.attempt, AttemptReason::Stalled);
+                // There are clouds that take what is staged and never make an image of it.
+                let why = match path(case) {
+                    Path::Staged => AttemptReason::ImportStalled,
+                    Path::Import | Path::Upload => AttemptReason::Stalled,
+                };
+                return next(case, record.attempt, why);
             }
             let message = "another process sends the image, or the cloud has not noticed its end";
             let look = at + LOOK_OFTEN;
@@ -246,7 +256,8 @@ fn importing(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
         Sight::Unseen | Sight::Failed { .. } => None,
     };
     let bytes = case.wanted.bytes.or(of_source).or(record.size).unwrap_or_default();
-    let deadline = record.first_seen + IMPORT_BASE + Duration::from_secs(bytes / IMPORT_RATE);
+    let patience = case.seen.import_patience.unwrap_or_else(|| cloud_takes(bytes));
+    let deadline = record.first_seen + patience;
     if case.now.steady > deadline {
         return next(case, record.attempt, AttemptReason::ImportStalled);
     }
@@ -264,6 +275,8 @@ fn whole(case: &Case<'_>, record: &RecordSeen) -> Step {
             in_process(Deed::Publish { id, attempt, verified })
         }
         Verdict::Matches(_) => Step::Record(Intent::Publishing { id, attempt }),
+        // A cloud that changes what it imports cannot be told from one that spoils it; what is sent to it directly it leaves alone.
+        Verdict::Differs if path(case) == Path::Staged => next(case, attempt, AttemptReason::ImportFailed),
         Verdict::Differs => next(case, attempt, AttemptReason::Mismatch),
         Verdict::CannotTell if can_be_read_back(record, case) => in_process(Deed::ReadBack { id, attempt }),
         Verdict::CannotTell => next(case, attempt, AttemptReason::Unverifiable),

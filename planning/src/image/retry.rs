@@ -50,8 +50,21 @@ pub fn settle(op: &Op, outcome: &Result<Done, Failure>, wanted: &Wanted, kept: &
             | Done::Discarded
             | Done::Relinquished,
         ) => Settlement::Progressed,
+        // What a cloud does not take by a stage is sent as it is.
+        Err(failure) if is_staged(&op.deed) && is_refused(failure) => Settlement::ImportFailed,
         Err(failure) => failed(name, failure, wanted, kept, now),
     }
+}
+
+fn is_staged(deed: &Deed) -> bool {
+    matches!(deed, Deed::Transfer { staged: true, .. })
+}
+
+fn is_refused(failure: &Failure) -> bool {
+    matches!(
+        failure.class,
+        FailureClass::Unsupported | FailureClass::Invalid | FailureClass::Permission
+    )
 }
 
 fn burned(deed: &Deed, kept: &Kept) -> Settlement {
@@ -66,7 +79,7 @@ fn burned(deed: &Deed, kept: &Kept) -> Settlement {
 fn failed(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: Now) -> Settlement {
     let halt = |reason| Settlement::Halt(Halted::now(reason, &failure.message, wanted));
     let again = |delay: Duration| Settlement::Retry(again(deed, failure, wanted, kept, now, delay));
-    let count = count(deed, failure.class, kept, now);
+    let count = count(deed, failure.class, wanted, kept, now);
     match (failure.class, deed) {
         // Looks are in memory, options that cannot be brought in line are told, and an image that cannot be read back is judged without.
         (_, DeedName::Look | DeedName::Amend) => Settlement::Nothing,
@@ -127,7 +140,7 @@ fn source_gone(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, 
         let delay = Duration::from_mins(minutes);
         Settlement::Retry(again(deed, failure, wanted, kept, now, delay))
     };
-    match count(deed, failure.class, kept, now) {
+    match count(deed, failure.class, wanted, kept, now) {
         1 => minutes(1),
         2 => minutes(3),
         _ => {
@@ -142,35 +155,37 @@ fn source_gone(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, 
 }
 
 /// How often in a row it has failed so, with this time.
-fn count(deed: DeedName, class: FailureClass, kept: &Kept, now: Now) -> u32 {
-    match same(deed, class, kept, now) {
+fn count(deed: DeedName, class: FailureClass, wanted: &Wanted, kept: &Kept, now: Now) -> u32 {
+    match same(deed, class, wanted, kept, now) {
         Some(before) => before.count.saturating_add(1),
         None => 1,
     }
 }
 
-/// The failure before, if this one continues it.
-fn same(deed: DeedName, class: FailureClass, kept: &Kept, now: Now) -> Option<&Retry> {
+/// The failure before, if this one continues it: of another spec it says nothing.
+fn same<'a>(deed: DeedName, class: FailureClass, wanted: &Wanted, kept: &'a Kept, now: Now) -> Option<&'a Retry> {
     let is_of_source = class == FailureClass::SourceGone;
     kept.retry.as_ref().filter(|before| {
         let since = now.wall.duration_since(before.first_time);
         // What is missing when the source is asked is missing when it is read.
         let is_same = before.class == class && (before.deed == deed || is_of_source);
+        let is_same = is_same && before.generation == wanted.generation;
         is_same && !(is_of_source && since > SOURCE_WINDOW)
     })
 }
 
 fn again(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: Now, delay: Duration) -> Retry {
-    let before = same(deed, failure.class, kept, now);
+    let before = same(deed, failure.class, wanted, kept, now);
     Retry {
         deed,
         class: failure.class,
         message: failure.told(),
-        count: count(deed, failure.class, kept, now),
+        count: count(deed, failure.class, wanted, kept, now),
         first_time: before.map_or(now.wall, |before| before.first_time.min(now.wall)),
         until: later(now.wall, delay),
         identity: wanted.identity.clone(),
         request: wanted.request.clone(),
+        generation: wanted.generation,
     }
 }
 
@@ -183,7 +198,7 @@ pub(super) fn given_up(deed: DeedName, message: &str, wanted: &Wanted, kept: &Ke
         retry_after: None,
         quota: None,
     };
-    let delay = race(count(deed, failure.class, kept, now));
+    let delay = race(count(deed, failure.class, wanted, kept, now));
     again(deed, &failure, wanted, kept, now, delay)
 }
 

@@ -24,6 +24,9 @@ pub struct Seen {
     pub force_after: Duration,
     /// How long nothing may move before a transfer is given up.
     pub stall: Duration,
+    /// How long a cloud may take to fetch an image, where somebody has said it; else that follows from its size.
+    #[serde(default)]
+    pub import_patience: Option<Duration>,
 }
 
 /// The last look at something. All times are steady ones.

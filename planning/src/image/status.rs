@@ -122,6 +122,7 @@ fn retry(retry: &RetryOfStatus) -> Option<Retry> {
         until: retry.until.0,
         identity: retry.identity.clone(),
         request: retry.request.clone(),
+        generation: retry.generation,
     })
 }
 
@@ -136,6 +137,7 @@ fn retry_of_status(retry: &Retry) -> RetryOfStatus {
         until: whole_seconds(retry.until),
         identity: retry.identity.clone(),
         request: retry.request.clone(),
+        generation: retry.generation,
     }
 }
 

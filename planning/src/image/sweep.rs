@@ -54,6 +54,23 @@ pub struct Swept {
     pub sightings: Sightings,
 }
 
+/// How long after one sweep the next one is due: an hour, a tenth more or less by whose images are looked for and the number of the sweep, so that the
+/// operators of one cloud do not ask it at the same moment.
+pub fn sweep_again(owner: &str, round: u64) -> Duration {
+    let mixed = owner.bytes().fold(round, |mixed, byte| {
+        mixed.wrapping_mul(31).wrapping_add(u64::from(byte))
+    });
+    let tenth = GRACE.as_secs() / 10;
+    Duration::from_secs(GRACE.as_secs() - tenth + mixed % (2 * tenth + 1))
+}
+
+/// What somebody may have deleted at once who has looked at the list himself: his look stands for the two of [`sweep()`], and everything else holds as
+/// there. `live` is complete.
+pub fn listed(owned: &[OwnedImage], live: &BTreeSet<String>, wall: Timestamp, with_verified: bool) -> Vec<SweepDeed> {
+    let looked_at = owned.iter().map(|image| (image.id.clone(), Duration::ZERO)).collect();
+    sweep(owned, Some(live), &looked_at, wall, SEEN_APART, with_verified).deeds
+}
+
 /// What is to be done about the images that a cloud has of ours.
 ///
 /// `live`: the objects that exist, as `namespace/name`, whatever cloud they name; `None` while not all of them are known, when nothing is an orphan and

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use crds::conditions::{ConditionStatus, ConditionType, Finding, Severity, find, merge};
 use crds::providers::Provider;
-use crds::providers::image_status::{ExecutionForm, ExecutionStatus, ImagePhase, NodeImageStatus, Progress};
+use crds::providers::image_status::{
+    ExecutionForm, ExecutionStatus, ImagePhase, NodeImageStatus, Progress, TransferStatus,
+};
 use jiff::{SignedDuration, Timestamp};
 
 use self::findings::findings;
@@ -55,7 +57,7 @@ pub struct Situation<'a> {
 /// What is told.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
-    /// The whole status, with what is kept after the step; `transfer` as it was read. Nothing is to be written where it equals what was read.
+    /// The whole status, with what is kept after the step; `transfer` as it was read, but for how fast it is when it is over. Nothing is to be written where it equals what was read.
     pub status: NodeImageStatus,
     /// What happened, each once. To be told when the status was written.
     pub notes: Vec<Note>,
@@ -132,11 +134,15 @@ fn describe(status: &mut NodeImageStatus, view: &View<'_>, findings: &[Finding],
     let summary = transfer
         .map(|transfer| transfer.summary.clone())
         .filter(|summary| !summary.is_empty());
-    status.progress = transfer.map(|transfer| Progress {
+    let progress = transfer.map(|transfer| Progress {
         done: transfer.sent_bytes,
         total: transfer.total_bytes,
         unit: "bytes".to_owned(),
     });
+    status.progress = progress;
+    if let Some(transfer) = status.transfer.as_mut().filter(|_| !is_sending) {
+        rests(transfer);
+    }
     status.message = summary.or_else(|| message.map(str::to_owned));
     status.observed_generation = Some(view.wanted.generation);
     status.ready = view.is_ready;
@@ -147,6 +153,15 @@ fn describe(status: &mut NodeImageStatus, view: &View<'_>, findings: &[Finding],
     }
     if view.wanted.request.is_some() && view.is_answered() {
         status.last_handled_reconcile_at.clone_from(&view.wanted.request);
+    }
+}
+
+/// A transfer that is over, however it ended, has neither a rate nor time that is left.
+fn rests(transfer: &mut TransferStatus) {
+    transfer.bytes_per_second = 0;
+    transfer.seconds_left = None;
+    if let Some((done, _)) = transfer.summary.split_once(", ") {
+        transfer.summary = done.to_owned();
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use planning::image::{GRACE, OwnedImage, SEEN_APART, Sightings, Swept, sweep};
+use planning::image::{GRACE, OwnedImage, SEEN_APART, Sightings, Swept, listed, sweep, sweep_again};
 
 fn wall() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().expect("a time")
@@ -110,6 +110,42 @@ fn an_object_that_comes_back_saves_its_image_and_begins_the_wait_anew() {
     assert_eq!(back, Swept::default());
     let again = sweep(&images, Some(&live(&[])), &back.sightings, wall(), steady * 2, false);
     assert_eq!((told(&again), deleted(&again)), (vec!["a"], vec![]));
+}
+
+#[test]
+fn who_looks_himself_may_have_deleted_what_is_old_enough_and_nobodys() {
+    let verified = OwnedImage {
+        verified: true,
+        ..owned("c", "fleet/gone", 90)
+    };
+    let images = [
+        owned("a", "fleet/gone", 90),
+        owned("b", "fleet/gone", 59),
+        verified,
+        owned("d", "fleet/here", 90),
+    ];
+    let of = |with_verified| {
+        let deeds = listed(&images, &live(&["fleet/here"]), wall(), with_verified);
+        deeds
+            .into_iter()
+            .map(|deed| (deed.image.id, deed.delete))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of(false), [("a".to_owned(), true), ("c".to_owned(), false)]);
+    assert_eq!(of(true), [("a".to_owned(), true), ("c".to_owned(), true)]);
+}
+
+#[test]
+fn searches_are_an_hour_apart_and_not_all_at_once() {
+    let times: BTreeSet<Duration> = (0..50).map(|round| sweep_again("here", round)).collect();
+    assert!(times.len() > 20, "{times:?}");
+    let [Some(first), Some(last)] = [times.first(), times.last()] else {
+        panic!()
+    };
+    assert!(
+        *first >= Duration::from_mins(54) && *last <= Duration::from_mins(66),
+        "{times:?}"
+    );
 }
 
 #[test]

@@ -56,6 +56,7 @@ fn retry(deed: DeedName, class: FailureClass) -> Retry {
         until: wall(),
         identity: Some("secret/7".to_owned()),
         request: Some("now".to_owned()),
+        generation: 7,
     }
 }
 

@@ -88,6 +88,7 @@ pub(crate) fn input() -> Input {
             amended: None,
             force_after: Duration::from_hours(1),
             stall: Duration::from_mins(1),
+            import_patience: None,
         },
         op: None,
     }
@@ -252,6 +253,7 @@ pub(crate) fn retry(deed: planning::image::DeedName, class: FailureClass, second
         until: earlier(-seconds),
         identity: Some("secret/1".to_owned()),
         request: None,
+        generation: 1,
     })
 }
 

@@ -9,8 +9,8 @@ use crds::providers::Provider;
 use crds::providers::image_status::{ImagePhase, NodeImageStatus, SentVia, TransferStatus};
 use jiff::SignedDuration;
 use planning::image::{
-    Cloud, Deed, DiscardReason, Done, Drift, Failure, FailureClass, HaltReason, Halted, ImagePolicy, Now, Op, OpState,
-    Quota, RecordState, Sight, Situation, Source, Step, Told, after, tell,
+    Cloud, Deed, DeedName, DiscardReason, Done, Drift, Failure, FailureClass, HaltReason, Halted, ImagePolicy, Now, Op,
+    OpState, Quota, RecordState, SENDING_RESTS, Sight, Situation, Source, Step, Told, after, tell,
 };
 use planning::next::Next;
 
@@ -410,6 +410,20 @@ fn how_far_a_transfer_is_stands_beside_the_conditions_and_not_in_them() {
         (progress.done, progress.total, progress.unit.as_str()),
         (50, Some(100), "bytes")
     );
+    // What is over, however it ended, has no time left.
+    let mut fast = with_transfer(40);
+    if let Some(transfer) = &mut fast.transfer {
+        transfer.seconds_left = Some(1);
+        transfer.summary = "40 % of 100 B, 60 B/s, 1 s left".to_owned();
+    }
+    let going_on = told_after(&input, &fast).status.transfer.expect("a transfer");
+    assert_eq!((going_on.seconds_left, going_on.bytes_per_second), (Some(1), 1));
+    let over = Input::with(&[record(2, RecordState::Empty)]).changed(|input| {
+        input.kept.retry = retry(DeedName::Transfer, FailureClass::SourceBroken, 60);
+    });
+    let over = told_after(&over, &fast).status.transfer.expect("a transfer");
+    assert_eq!((over.seconds_left, over.bytes_per_second), (None, 0));
+    assert_eq!(over.summary, "40 % of 100 B");
     // Of an attempt before nothing is said.
     let other = input.changed(|input| input.kept.attempt = 3);
     assert_eq!(told_after(&other, &with_transfer(40)).status.progress, None);
@@ -714,7 +728,8 @@ fn it_is_looked_again_in_time_for_deadlines_and_not_before() {
     let at = |seconds| Next::At(wall() + SignedDuration::from_secs(seconds));
     let next = |input: &Input| told_after(input, &NodeImageStatus::default()).next;
     let sends = Input::with(&[record(2, RecordState::Empty)]).changed(|input| input.op = running(transfer(2), 5));
-    assert_eq!(next(&sends), at(56));
+    let rests = i64::try_from(SENDING_RESTS.as_secs()).expect("seconds");
+    assert_eq!(next(&sends), at(rests - 5 + 1));
     let queued = sends.changed(|input| {
         let since = before(5);
         let queued: Op = op(transfer(2), OpState::Queued { since, ahead: 2 });

@@ -30,6 +30,7 @@ mod image;
 mod observed;
 mod registry;
 mod report;
+mod requests;
 mod resume;
 mod sniff;
 mod source;
@@ -46,5 +47,6 @@ pub use self::image::{Attempt, ContentKey, CreateOptions, Format, ImageError, Im
 pub use self::observed::{Drift, Foreign, Observed, Record, RecordState};
 pub use self::registry::{CloudName, Identity, Provider};
 pub use self::report::{Meter, Progress, Report, Seal, SealError, Stage};
+pub use self::requests::Requests;
 pub use self::source::{ByteStream, ImageSource, Opened, Probe};
 pub use self::store::{Capabilities, Created, Discarded, ImageStore, Owned, Preflight, Sent};

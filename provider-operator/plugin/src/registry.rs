@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use async_trait::async_trait;
 use secrecy::SecretString;
 
-use crate::{Addresses, CloudError, ImageSpec, ImageStore};
+use crate::{Addresses, CloudError, ImageSpec, ImageStore, Requests};
 
 /// A kind of clouds.
 #[async_trait]
@@ -19,6 +19,17 @@ pub trait Provider: Send + Sync {
         identity: &Identity,
         addresses: Arc<dyn Addresses>,
     ) -> Result<Arc<dyn ImageStore>, CloudError>;
+
+    /// The same, and tells of every request that the store sends. A provider that sends none over a network has nothing to tell, and leaves this as it is.
+    async fn connect_counted(
+        &self,
+        identity: &Identity,
+        addresses: Arc<dyn Addresses>,
+        requests: Arc<dyn Requests>,
+    ) -> Result<Arc<dyn ImageStore>, CloudError> {
+        drop(requests);
+        self.connect(identity, addresses).await
+    }
 
     /// Which cloud this identity is for: those of one cloud wait for each other and are shut out together. Asks nothing.
     fn cloud_of(&self, identity: &Identity) -> Result<CloudName, CloudError>;

@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::{
-    Attempt, ByteStream, CloudError, Content, ContentKey, ImageId, ImageSpec, Observed, OwnerId, Report, Subject, Sums,
+    Attempt, ByteStream, CloudError, Content, ContentKey, ErrorClass, ImageId, ImageSpec, Observed, OwnerId, Report,
+    Subject, Sums,
 };
 
 /// The images of one cloud as one identity sees them. Keeps no memory of images between calls.
@@ -41,6 +42,20 @@ pub trait ImageStore: Send + Sync + Debug {
         content: Content,
         report: &dyn Report,
     ) -> Result<Sent, CloudError>;
+
+    /// Sends all of `content` to a stage of the cloud, which makes an image of it in its own way; answers when the cloud has taken that on. The record is
+    /// [`Importing`](crate::RecordState::Importing) then. Otherwise as [`ImageStore::transfer`]; only where [`Capabilities::staged`] says so.
+    async fn stage(
+        &self,
+        id: &ImageId,
+        image: &ImageSpec,
+        content: Content,
+        report: &dyn Report,
+    ) -> Result<Sent, CloudError> {
+        let (_, _, _, _) = (id, image, content, report);
+        let words = "it has no stage for images";
+        Err(CloudError::new(ErrorClass::Unsupported, "stage the image", words))
+    }
 
     /// Begins an import by the cloud from this address; answers when the cloud has taken it on.
     async fn import(&self, id: &ImageId, image: &ImageSpec, uri: &str) -> Result<(), CloudError>;

@@ -38,6 +38,14 @@ pub(crate) struct CloudArgs {
     #[arg(long)]
     pub(crate) force_finalize_in_use: bool,
 
+    /// How many minutes a cloud may take to fetch an image itself. 0: a quarter of an hour, and a minute more for every 120 MiB.
+    #[arg(long, default_value_t = 0, value_name = "MINUTES")]
+    pub(crate) image_import_timeout: i64,
+
+    /// Delete also verified images that no object is for any more. Without it they are only told of.
+    #[arg(long)]
+    pub(crate) sweep_verified: bool,
+
     /// A network with clouds that is not public, such as 10.0.0.0/8: private, of the cluster, loopback. May be given several times.
     #[arg(long, value_delimiter = ',', value_name = "CIDR")]
     pub(crate) allow_cloud_network: Vec<IpNet>,
@@ -74,6 +82,12 @@ impl CloudArgs {
             )
         };
         OwnerId::parse(&self.installation).map(Some).ok_or_else(wrong)
+    }
+
+    /// How long a cloud may take to fetch an image, where that is said.
+    pub(crate) fn import_patience(&self) -> Option<Duration> {
+        let minutes = u64::try_from(self.image_import_timeout).ok()?;
+        (minutes > 0).then(|| Duration::from_secs(minutes.saturating_mul(60)))
     }
 
     /// Where clouds may be.

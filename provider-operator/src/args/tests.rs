@@ -32,10 +32,46 @@ fn the_flags_of_the_go_provider_are_accepted() {
         "--image-import-timeout=0",
     ]);
     assert_eq!(args.check(), Ok(()));
-    assert_eq!(args.later.given(), ["--image-import-timeout"]);
+    assert_eq!(args.clouds.import_patience(), None);
     assert_eq!(args.providers, ["openstack"]);
     assert_eq!(args.usual.release_dir(), Path::new("/releases"));
     assert!(args.leader_elect);
+}
+
+#[test]
+fn minutes_that_an_import_may_take_are_heard() {
+    let of = |flag: &str| parse(&["--local", flag]).clouds.import_patience();
+    assert_eq!(of("--image-import-timeout=90"), Some(Duration::from_mins(90)));
+    assert_eq!(
+        (of("--image-import-timeout=0"), of("--image-import-timeout=-1")),
+        (None, None)
+    );
+}
+
+#[test]
+fn the_cache_is_not_that_of_the_core_operator() {
+    let of = |flags: &[&str]| parse(flags).download.cache_dir;
+    assert_eq!(of(&["--local"]), Path::new("/tmp/stackwright-provider"));
+    assert_eq!(of(&["run", "--local"]), Path::new("/tmp/stackwright-provider"));
+    assert_eq!(of(&["--cache-dir=/cache"]), Path::new("/cache"));
+}
+
+#[test]
+fn the_command_orphans_changes_nothing_unless_it_is_told_to() {
+    let listing = |flags: &[&str]| {
+        let flags = ["provider-operator"].iter().chain(flags);
+        CommandLine::try_parse_from(flags).expect("flags").orphans()
+    };
+    assert_eq!(listing(&["orphans"]), Some(Listing { is_deleting: false }));
+    assert_eq!(listing(&["orphans", "--delete"]), Some(Listing { is_deleting: true }));
+    assert_eq!((listing(&[]), listing(&["run"])), (None, None));
+    let args = parse(&[
+        "orphans",
+        "--namespace=fleet",
+        "--providers=filestore",
+        "--filestore=default=/srv",
+    ]);
+    assert_eq!((args.namespace.as_str(), args.check_clouds()), ("fleet", Ok(())));
 }
 
 #[test]

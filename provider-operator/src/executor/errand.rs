@@ -7,10 +7,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::FutureExt;
 use planning::image::{FailureClass, SHORT_DEED};
-use provider_plugin::{Progress, Report, Seal, SealError};
+use provider_plugin::{Progress, Report, Seal, SealError, Stage};
 use tokio::time;
 
 use super::{Order, Steady};
+use crate::metrics::{CloudCounts, Direction};
 use crate::progress::Ledger;
 use crate::worker::{Failed, Whose, Worked, work};
 
@@ -18,13 +19,15 @@ use crate::worker::{Failed, Whose, Worked, work};
 #[derive(Debug)]
 pub(super) struct Pace {
     steady: Steady,
+    counts: CloudCounts,
     last: Mutex<Option<(Progress, Duration)>>,
 }
 
 impl Pace {
-    pub(super) fn new(steady: Steady) -> Arc<Self> {
+    pub(super) fn new(steady: Steady, counts: CloudCounts) -> Arc<Self> {
         Arc::new(Self {
             steady,
+            counts,
             last: Mutex::default(),
         })
     }
@@ -34,13 +37,20 @@ impl Pace {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whoever tells has moved something, also where the cloud has not taken more yet.
     fn note(&self, progress: Progress) {
+        let moved = self.steady.now();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let moved = match *last {
-            Some((before, moved)) if (before.sent, before.stage) == (progress.sent, progress.stage) => moved,
-            _ => self.steady.now(),
+        let before = last.replace((progress, moved)).map_or(0, |(before, _)| before.sent);
+        drop(last);
+        let direction = match progress.stage {
+            // Behind what an earlier life has sent, which was told of before.
+            Stage::Sending => Direction::ToCloud,
+            Stage::ReadingBack => Direction::FromCloud,
+            // What was sent before, and what the cloud fetches itself.
+            Stage::Reading | Stage::Importing => return,
         };
-        *last = Some((progress, moved));
+        self.counts.moved(direction, progress.sent.saturating_sub(before));
     }
 }
 
@@ -106,7 +116,13 @@ async fn in_time(order: &Order, report: Arc<dyn Report>) -> Worked {
 
 async fn connected(order: &Order, report: Arc<dyn Report>) -> Worked {
     match order.connection.store().await {
-        Ok(store) => work(&order.plan, store.as_ref(), order.files.as_ref(), report).await,
+        Ok(store) => {
+            let files = order
+                .files
+                .as_ref()
+                .map(|files| files.counted(order.connection.counts()));
+            work(&order.plan, store.as_ref(), files.as_ref(), report).await
+        }
         Err(error) => Worked::failed(error.into()),
     }
 }

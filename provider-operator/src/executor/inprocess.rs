@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use planning::image::{Done, Failure, FailureClass, Form, Op, OpState, StopReason};
+use tokio::sync::oneshot;
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::asking::{Asking, Turn};
 use super::errand::{self, Pace};
 use super::gates::Gates;
 use super::lanes::{Lanes, Ticket};
@@ -43,9 +45,9 @@ impl Default for Bounds {
 
 /// Does deeds in this process. Cheap to clone; clones are one executor.
 #[derive(Clone)]
-pub(crate) struct InProcess(Arc<Shared>);
+pub(crate) struct InProcess(pub(super) Arc<Shared>);
 
-struct Shared {
+pub(super) struct Shared {
     steady: Steady,
     ledgers: Ledgers,
     wake: Wake,
@@ -53,11 +55,13 @@ struct Shared {
     desk: Mutex<Desk>,
 }
 
-struct Desk {
-    lanes: Lanes,
-    gates: Gates,
+pub(super) struct Desk {
+    pub(super) lanes: Lanes,
+    pub(super) gates: Gates,
     entries: HashMap<ObjectId, Entry>,
-    is_closed: bool,
+    /// Who waits to ask something for no object, by his ticket.
+    pub(super) asking: HashMap<ObjectId, Asking>,
+    pub(super) is_closed: bool,
 }
 
 /// What is known of one object's deed.
@@ -91,6 +95,7 @@ impl InProcess {
             lanes: Lanes::new(bounds),
             gates: Gates::default(),
             entries: HashMap::new(),
+            asking: HashMap::new(),
             is_closed: false,
         };
         Self(Arc::new(Shared {
@@ -116,10 +121,11 @@ impl Executor for InProcess {
             cloud: order.connection.cloud().clone(),
             is_long: order.plan.deed.name().is_long(),
         };
+        let pace = Pace::new(self.0.steady, order.connection.counts().clone());
         let entry = Entry {
             order: Arc::new(order),
             ticket: ticket.clone(),
-            pace: Pace::new(self.0.steady),
+            pace,
             state: State::Queued { since: now },
         };
         desk.entries.insert(object.clone(), entry);
@@ -179,8 +185,12 @@ impl Executor for InProcess {
 }
 
 impl Shared {
-    fn desk(&self) -> MutexGuard<'_, Desk> {
+    pub(super) fn desk(&self) -> MutexGuard<'_, Desk> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.steady.now()
     }
 
     /// Nothing new begins, and what waits for its turn ends.
@@ -202,15 +212,24 @@ impl Shared {
     }
 
     /// Begins everything whose turn it is.
-    fn dispatch(self: &Arc<Self>) {
+    pub(super) fn dispatch(self: &Arc<Self>) {
         let now = self.steady.now();
         let mut moved = Vec::new();
+        let mut told: Vec<(oneshot::Sender<Turn>, Turn)> = Vec::new();
         let mut desk = self.desk();
         while let Some(ticket) = desk.lanes.next() {
+            if let Some(asked) = desk.asked(&ticket, now) {
+                told.push(asked);
+                continue;
+            }
             self.give_turn(&mut desk, &ticket, now);
             moved.push(ticket.object);
         }
         drop(desk);
+        for (turn, told) in told {
+            // Who does not listen any more gives the turn back by himself.
+            let _ = turn.send(told);
+        }
         for object in &moved {
             (self.wake)(object);
         }
@@ -226,6 +245,10 @@ impl Shared {
         if let Some(failure) = gates.refusal(&entry.order.connection, now) {
             lanes.done(ticket);
             return desk.end(&ticket.object, Err(failure), Found::default(), now);
+        }
+        if let State::Queued { since } = entry.state {
+            let counts = entry.order.connection.counts();
+            counts.queued(ticket.is_long, now.saturating_sub(since));
         }
         let token = CancellationToken::new();
         entry.state = State::Running {
@@ -249,7 +272,9 @@ impl Shared {
         let mut desk = self.desk();
         let failed = worked.as_ref().and_then(|worked| worked.outcome.as_ref().err());
         desk.gates.learn(&order.connection, failed, now);
-        if let Some(ticket) = desk.entries.get(object).map(|entry| entry.ticket.clone()) {
+        if let Some(entry) = desk.entries.get(object) {
+            entry.count(worked.as_ref(), now);
+            let ticket = entry.ticket.clone();
             desk.lanes.done(&ticket);
         }
         let (outcome, found) = match worked {
@@ -309,6 +334,14 @@ impl Desk {
 }
 
 impl Entry {
+    /// Counts an image that was sent.
+    fn count(&self, worked: Option<&Worked>, now: Duration) {
+        let is_sent = worked.is_some_and(|worked| worked.outcome == Ok(Done::Sent));
+        if let (State::Running { since, .. }, true) = (&self.state, is_sent) {
+            self.order.connection.counts().transferred(now.saturating_sub(*since));
+        }
+    }
+
     fn view(&self, lanes: &Lanes) -> OpView {
         let plan = &self.order.plan;
         let last = self.pace.last();
@@ -353,7 +386,7 @@ impl Entry {
     }
 }
 
-fn stopped(why: StopReason) -> Failure {
+pub(super) fn stopped(why: StopReason) -> Failure {
     let words = match why {
         StopReason::Deleted => "it was stopped, because the object is being deleted",
         StopReason::Changed => "it was stopped, because something else is wanted now",

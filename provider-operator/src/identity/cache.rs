@@ -10,6 +10,7 @@ use provider_plugin::{Addresses, CloudError, ErrorClass, Identity};
 use tokio::time::Instant;
 
 use super::Connection;
+use crate::metrics::Clouds;
 use crate::registry::Registry;
 
 /// How long a connection is kept that nobody asks for: longer than an image that is as wanted is left alone.
@@ -22,6 +23,7 @@ type Key = (Name, String, String);
 pub(crate) struct Connections {
     registry: Registry,
     addresses: Arc<dyn Addresses>,
+    clouds: Clouds,
     kept: Mutex<BTreeMap<Key, (Instant, Arc<Connection>)>>,
 }
 
@@ -31,8 +33,14 @@ impl Connections {
         Self {
             registry,
             addresses,
+            clouds: Clouds::default(),
             kept: Mutex::default(),
         }
+    }
+
+    /// The same, and what is asked of clouds is counted there.
+    pub(crate) fn counted(self, clouds: Clouds) -> Self {
+        Self { clouds, ..self }
     }
 
     /// The connection of this identity; asks nobody.
@@ -54,7 +62,7 @@ impl Connections {
             CloudError::new(ErrorClass::Invalid, "find the cloud", words)
         })?;
         let connection = Connection::new(Arc::clone(known), identity, Arc::clone(&self.addresses))?;
-        let connection = Arc::new(connection);
+        let connection = Arc::new(connection.counted(&self.clouds));
         kept.insert(key, (now, Arc::clone(&connection)));
         Ok(connection)
     }

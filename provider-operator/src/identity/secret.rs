@@ -8,9 +8,16 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use provider_plugin::Identity;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 use tokio::time::Instant;
+
+use crate::kinds::ImageWish;
+
+/// Which of the clouds in a Secret is meant, where it does not say itself: as Cluster API's provider for OpenStack has it.
+const USUAL_CLOUD: &str = "openstack";
+/// The key of a Secret that says which cloud is meant.
+const CLOUD_NAME: &str = "cloudName";
 
 /// How long what was read holds.
 const HOLDS: Duration = Duration::from_mins(1);
@@ -77,6 +84,25 @@ impl Secrets {
             None => remembered.remove(&place),
         };
         Ok(seen)
+    }
+
+    /// Who the operator is in the cloud of an image in this namespace: as the Secret says that it names, else the store that it names. `None` where the
+    /// Secret is not there, or neither is named.
+    pub(crate) async fn identity_of(&self, namespace: &str, wish: &ImageWish) -> Result<Option<Identity>, SecretError> {
+        let Some(name) = wish.secret() else {
+            return Ok(wish.store().map(|store| Identity {
+                name: store.to_owned(),
+                data: BTreeMap::new(),
+                version: format!("store/{store}"),
+            }));
+        };
+        let secret = self.get(namespace, name).await?;
+        Ok(secret.map(|secret| {
+            let named = secret.data.get(CLOUD_NAME);
+            let named = named.map(|name| name.expose_secret().trim().to_owned());
+            let named = named.filter(|name| !name.is_empty());
+            secret.identity(named.as_deref().unwrap_or(USUAL_CLOUD))
+        }))
     }
 
     /// The next one who asks for this Secret is given it as it is then: for when a cloud refused what is in it.

@@ -7,9 +7,9 @@ use crds::providers::image_status::NodeImageStatus;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use operator_kit::failure::chain;
-use planning::image::{DeedName, Failure, FailureClass, JobsSight, Kept, Now, Op, OpState, Seen, Sight, Step, Wanted};
-use provider_plugin::Identity;
-use secrecy::ExposeSecret;
+use planning::image::{
+    DeedName, Failure, FailureClass, Intent, JobsSight, Kept, Now, Op, OpState, Seen, Sight, Step, Wanted,
+};
 use serde_json::json;
 
 use super::memory::{ImageMemory, lock};
@@ -19,11 +19,6 @@ use crate::context::{Context, Served};
 use crate::executor::{ObjectId, OpView};
 use crate::identity::Connection;
 use crate::kinds::{ImageWish, status_of};
-
-/// Which of the clouds in a Secret is meant, where it does not say itself: as Cluster API's provider for OpenStack has it.
-const USUAL_CLOUD: &str = "openstack";
-/// The key of a Secret that says which cloud is meant.
-const CLOUD_NAME: &str = "cloudName";
 
 /// Nothing may move for so long before a transfer is given up.
 const STALL: std::time::Duration = std::time::Duration::from_mins(1);
@@ -60,6 +55,13 @@ impl Case {
             } = self;
             let observed = json!({ "wanted": wanted, "kept": kept, "seen": seen, "op": op, "steady": now.steady });
             recorder.record("image", &observed, now.wall, step);
+        }
+    }
+
+    /// Counts what was begun, now that it is written.
+    pub(super) fn count(&self, step: &Step) {
+        if let (Step::Record(Intent::Attempt { why, .. }), Ok(connection)) = (step, &self.cloud.connection) {
+            connection.counts().attempted(*why);
         }
     }
 
@@ -114,6 +116,7 @@ pub(super) async fn observe(
         amended: memory.amended.clone(),
         force_after: context.settings.force_finalize_after,
         stall: STALL,
+        import_patience: context.settings.import_patience,
     };
     Case {
         kept: Kept::of_status(&status),
@@ -177,37 +180,25 @@ async fn after_transfer(
 
 /// The way to the cloud that an object names.
 async fn cloud(context: &Context, id: &ObjectId, wish: Option<&ImageWish>, memory: &Mutex<ImageMemory>) -> Cloud {
-    let (secret, store) = match wish {
-        Some(wish) => (wish.secret(), wish.store()),
-        None => (None, None),
+    let Some(wish) = wish else {
+        return Cloud::missing();
     };
-    let identity = match (secret, store) {
-        (Some(name), _) => match context.secrets.get(&id.namespace, name).await {
-            Ok(Some(secret)) => {
-                let named = secret
-                    .data
-                    .get(CLOUD_NAME)
-                    .map(|name| name.expose_secret().trim().to_owned());
-                let named = named.filter(|name| !name.is_empty());
-                secret.identity(named.as_deref().unwrap_or(USUAL_CLOUD))
-            }
-            Ok(None) => return Cloud::missing(),
-            Err(error) => return Cloud::unknown(lock(memory).identity().cloned(), chain(&error)),
-        },
-        (None, Some(store)) => Identity {
-            name: store.to_owned(),
-            data: std::collections::BTreeMap::new(),
-            version: format!("store/{store}"),
-        },
-        (None, None) => return Cloud::missing(),
+    let identity = match context.secrets.identity_of(&id.namespace, wish).await {
+        Ok(Some(identity)) => identity,
+        Ok(None) => return Cloud::missing(),
+        Err(error) => return Cloud::unknown(lock(memory).identity().cloned(), chain(&error)),
     };
     let version = Some(identity.version.clone());
     let connection = context.connections.get(id.provider, identity);
+    if let Ok(connection) = &connection {
+        let cloud = connection.cloud();
+        context.metrics.lies(id.provider, &id.namespace, &id.name, cloud);
+    }
     Cloud {
         version,
         // What is in a Secret can be put right; what is in flags is there for as long as the process.
         connection: connection.map_err(|error| failure(FailureClass::Credentials, words(&error))),
-        needs_secret: secret.is_some(),
+        needs_secret: wish.secret().is_some(),
     }
 }
 

@@ -56,15 +56,10 @@ impl Working<'_> {
                 Ok(Done::Probed)
             }
             Deed::Create { attempt, id } => self.create(*attempt, id.as_deref()).await,
-            Deed::Transfer {
-                id,
-                attempt,
-                staged: false,
-            } => {
-                self.transfer(&image_id(id), *attempt).await?;
+            Deed::Transfer { id, attempt, staged } => {
+                self.transfer(&image_id(id), *attempt, *staged).await?;
                 Ok(Done::Sent)
             }
-            Deed::Transfer { staged: true, .. } => Err(unsupported("this operator sends no image by a stage")),
             Deed::Import { id, .. } => {
                 store.import(&image_id(id), image, &self.plan.content.url).await?;
                 Ok(Done::ImportBegun)
@@ -119,7 +114,7 @@ impl Working<'_> {
         })
     }
 
-    async fn transfer(&self, id: &ImageId, attempt: u32) -> Result<Sent, Failed> {
+    async fn transfer(&self, id: &ImageId, attempt: u32, staged: bool) -> Result<Sent, Failed> {
         let files = self.files()?;
         let ContentSpec {
             url: _,
@@ -137,8 +132,12 @@ impl Working<'_> {
             format: self.plan.image.format.clone(),
         };
         let content = Content::new(Arc::clone(&files.image), probe, plan, Arc::clone(&self.report));
-        let sent = self.store.transfer(id, &self.plan.image, content, self.report.as_ref());
-        Ok(sent.await?)
+        let (store, image, report) = (self.store, &self.plan.image, self.report.as_ref());
+        Ok(if staged {
+            store.stage(id, image, content, report).await?
+        } else {
+            store.transfer(id, image, content, report).await?
+        })
     }
 
     async fn read_back(&self, id: &ImageId, found: &mut Found) -> Result<Done, Failed> {

@@ -97,11 +97,7 @@ impl<'a> View<'a> {
         let is_deleting = self.wanted.deleting.is_some();
         let moves = matches!(self.work, Work::Transferring | Work::Building) && self.moving().is_some();
         self.kept.retry.as_ref().filter(|retry| {
-            !self.is_ready
-                && !moves
-                && retry.is_of_tidying() == is_deleting
-                && retry.identity == self.wanted.identity
-                && retry.request == self.wanted.request
+            !self.is_ready && !moves && retry.is_of_tidying() == is_deleting && retry.concerns(self.wanted)
         })
     }
 

@@ -2,7 +2,8 @@
 
 use planning::image::{AttemptReason, DeedName, DiscardReason, RecordState};
 use planning::image::{
-    Deed, FailureClass, HaltReason, Halted, Intent, OpState, Settlement, Sight, Step, StopReason, WaitReason,
+    Deed, FailureClass, HaltReason, Halted, Intent, OpState, SENDING_RESTS, Settlement, Sight, Step, StopReason,
+    WaitReason,
 };
 
 use super::{
@@ -105,8 +106,48 @@ fn r09_a_line_is_told_with_how_many_are_before() {
 #[test]
 fn r10_a_transfer_that_does_not_move_is_stopped() {
     let after = |seconds| input().changed(|input| input.op = running(transfer(2), seconds)).step();
-    waits_for(&after(60), WaitReason::Transferring);
-    assert_eq!(after(61), Step::Stop(StopReason::Stalled));
+    let rests = SENDING_RESTS.as_secs();
+    waits_for(&after(rests), WaitReason::Transferring);
+    assert_eq!(after(rests + 1), Step::Stop(StopReason::Stalled));
+}
+
+#[test]
+fn r10_what_was_sent_as_a_whole_has_the_time_that_its_size_takes_to_be_stored() {
+    let after = |seconds, sent, total| {
+        let moved = before(seconds);
+        let state = OpState::Running {
+            since: moved,
+            moved,
+            bytes: Some((sent, total)),
+        };
+        input().changed(|input| input.op = Some(op(transfer(2), state))).step()
+    };
+    waits_for(&after(20 * 60, 100, Some(100)), WaitReason::Transferring);
+    waits_for(&after(25 * 60, 1 << 31, Some(1 << 31)), WaitReason::Transferring);
+    assert_eq!(after(25 * 60, 100, Some(100)), Step::Stop(StopReason::Stalled));
+    for (sent, total) in [(99, Some(100)), (100, None)] {
+        assert_eq!(
+            after(20 * 60, sent, total),
+            Step::Stop(StopReason::Stalled),
+            "{sent} of {total:?}"
+        );
+    }
+}
+
+#[test]
+fn an_edited_spec_is_tried_at_once() {
+    let input = input().changed(|input| {
+        input.kept.attempt = 0;
+        input.kept.key = None;
+        input.kept.retry = retry(DeedName::Probe, FailureClass::SourceGone, 60);
+    });
+    waits_for(&input.step(), WaitReason::Source);
+    let edited = input.changed(|input| input.wanted.generation = 2);
+    assert!(
+        matches!(edited.step(), Step::Record(Intent::Attempt { number: 1, .. })),
+        "{:?}",
+        edited.step()
+    );
 }
 
 #[test]

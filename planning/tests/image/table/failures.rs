@@ -148,6 +148,35 @@ fn a_source_that_is_not_there_for_four_minutes_halts() {
 }
 
 #[test]
+fn what_a_cloud_does_not_take_by_a_stage_is_sent_as_it_is() {
+    let staged = Deed::Transfer {
+        id: "wanted-2".to_owned(),
+        attempt: 2,
+        staged: true,
+    };
+    for class in [
+        FailureClass::Unsupported,
+        FailureClass::Invalid,
+        FailureClass::Permission,
+    ] {
+        let settlement = outcome(staged.clone(), Err(failure(class)), None);
+        assert_eq!(settlement, Settlement::ImportFailed, "{class:?}");
+    }
+    halts(&failed(FailureClass::Unsupported, None), HaltReason::Unsupported);
+}
+
+#[test]
+fn what_failed_with_another_spec_does_not_count() {
+    let before = retry(DeedName::Probe, FailureClass::SourceGone, 0).map(|before| Retry {
+        count: 2,
+        first_time: earlier(300),
+        generation: 0,
+        ..before
+    });
+    assert_eq!(delay(&failed(FailureClass::SourceGone, before)), 60);
+}
+
+#[test]
 fn a_source_that_breaks_is_tried_ever_more_slowly() {
     assert_eq!(
         delays(FailureClass::SourceBroken, 8),

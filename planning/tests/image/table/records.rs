@@ -237,6 +237,38 @@ fn r29_the_cloud_fetches_what_it_can_and_what_can_be_verified() {
     is_done(&failed.step(), &transfer(2));
 }
 
+/// A record of an attempt that went by a stage.
+fn by_stage(record: RecordSeen) -> Input {
+    Input::with(&[record]).changed(|input| {
+        input.wanted.via = Via::Staged;
+        input.kept.sealed = sealed(2, "aa");
+        input.seen.abilities = Some(Abilities {
+            server_side: true,
+            staged: true,
+        });
+    })
+}
+
+#[test]
+fn r29_what_does_not_come_off_its_stage_is_sent_the_next_time() {
+    for state in [RecordState::Spoilt, RecordState::Dead] {
+        writes_attempt(&by_stage(record(2, state)).step(), 3, AttemptReason::ImportFailed);
+    }
+    let staged = RecordSeen {
+        moved: before(61),
+        ..record(2, RecordState::Receiving)
+    };
+    writes_attempt(&by_stage(staged).step(), 3, AttemptReason::ImportStalled);
+    let changed = RecordSeen {
+        sha512: Some("cc".to_owned()),
+        ..record(2, RecordState::Whole)
+    };
+    writes_attempt(&by_stage(changed).step(), 3, AttemptReason::ImportFailed);
+    let id = "wanted-2".to_owned();
+    let as_it_was = by_stage(record(2, RecordState::Whole)).step();
+    assert_eq!(as_it_was, Step::Record(Intent::Publishing { id, attempt: 2 }));
+}
+
 #[test]
 fn r30_a_spoilt_record_gets_the_next_attempt_written_before_it_is_discarded() {
     for state in [RecordState::Spoilt, RecordState::Dead] {
@@ -285,6 +317,22 @@ fn r33_an_import_has_a_quarter_of_an_hour_and_the_time_its_size_takes() {
     waits_for(&importing(900, 0).step(), WaitReason::Importing);
     writes_attempt(&importing(901, 0).step(), 3, AttemptReason::ImportStalled);
     waits_for(&importing(901, 200 * 1024 * 1024).step(), WaitReason::Importing);
+}
+
+#[test]
+fn r33_an_import_has_as_long_as_somebody_said() {
+    let importing = |seconds| {
+        let record = RecordSeen {
+            first_seen: before(seconds),
+            ..record(2, RecordState::Importing)
+        };
+        Input::with(&[record]).changed(|input| {
+            input.wanted.bytes = Some(200 * 1024 * 1024);
+            input.seen.import_patience = Some(Duration::from_mins(5));
+        })
+    };
+    waits_for(&importing(300).step(), WaitReason::Importing);
+    writes_attempt(&importing(301).step(), 3, AttemptReason::ImportStalled);
 }
 
 #[test]

@@ -66,6 +66,7 @@ impl Operator {
             amended: self.amended.clone(),
             force_after: Duration::from_hours(1),
             stall: Duration::from_mins(1),
+            import_patience: None,
         }
     }
 

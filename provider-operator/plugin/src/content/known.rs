@@ -40,6 +40,7 @@ pub struct SumsHandle(Arc<Mutex<Known>>);
 struct Known {
     turn: Turn,
     sent: u64,
+    read: u64,
     end: Option<Result<Sums, ContentError>>,
 }
 
@@ -49,6 +50,7 @@ impl SumsHandle {
         Self(Arc::new(Mutex::new(Known {
             turn: Turn::Cloud,
             sent,
+            read: 0,
             end: None,
         })))
     }
@@ -71,6 +73,16 @@ impl SumsHandle {
     /// Bytes of the image that were given, with those that were there before.
     pub fn sent(&self) -> u64 {
         self.known(|known| known.sent)
+    }
+
+    /// Bytes of the image that came from the source, unpacked: more than were given, as some are held back. While they grow, the source is not silent.
+    pub fn read(&self) -> u64 {
+        self.known(|known| known.read)
+    }
+
+    /// So many more came.
+    pub(super) fn take(&self, count: usize) {
+        self.known(|known| known.read += count as u64);
     }
 
     /// So many more are given now.

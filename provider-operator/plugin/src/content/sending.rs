@@ -97,11 +97,15 @@ impl Giving {
 
     fn take(&mut self, mut bytes: Bytes) {
         self.hasher.update(&bytes);
+        self.handle.take(bytes.len());
         let skipped = usize::try_from(self.skip).unwrap_or(usize::MAX).min(bytes.len());
         bytes.advance(skipped);
         self.skip -= skipped as u64;
         if skipped > 0 {
             self.tell(self.what.held - self.skip, Stage::Reading);
+        } else {
+            // Nothing is given yet, and yet something moves.
+            self.tell(self.handle.sent(), Stage::Sending);
         }
         self.ahead = bytes;
     }
@@ -122,6 +126,8 @@ impl Giving {
         };
         let sealed = self.what.report.seal(&seal).await;
         sealed.map_err(|error| ContentError::new(ErrorClass::Sealing, error.message))?;
+        // Also where nobody knew: from here on it is the cloud's turn alone.
+        self.what.length = Some(bytes);
         self.give(&last);
         self.handle.end(Ok(Sums {
             source,

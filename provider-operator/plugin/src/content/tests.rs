@@ -261,6 +261,27 @@ async fn breaks_of_the_source_are_not_seen_but_counted() {
     assert_eq!(lab.notes.progress().pop().unwrap().resumes, 3);
 }
 
+#[tokio::test]
+async fn what_is_read_is_known_before_it_is_given_and_the_end_also_where_the_length_is_not() {
+    let lab = Lab::of(ScriptedSource::of(disk(9000)).saying(|probe| probe.size = None));
+    let body = lab.content(plan()).open().await.unwrap();
+    assert_eq!((body.length, body.sums.sent()), (None, 0));
+    let (given, error) = all(body.stream).await;
+    assert!(given.len() == 9000 && error.is_none(), "{error:?}");
+    assert_eq!((body.sums.read(), body.sums.sent()), (9000, 9000));
+    let told = lab.notes.progress();
+    let last = told.last().expect("something was told");
+    assert_eq!(
+        (last.sent, last.total),
+        (9000, Some(9000)),
+        "all bytes are with the cloud now"
+    );
+    assert!(
+        told.iter().any(|told| told.sent == 0),
+        "before anything was given: {told:?}"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_silent_source_is_not_the_clouds_turn() {
     let lab = Lab::of(ScriptedSource::of(disk(4 * MIB)).hanging_at(2 * MIB as u64));

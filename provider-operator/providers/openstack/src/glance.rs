@@ -14,7 +14,11 @@ use provider_plugin::{ByteStream, CloudError, ErrorClass, ImageId};
 use serde_json::Value;
 use url::Url;
 
-pub use self::{import::WEB_DOWNLOAD, list::Query, patch::Change};
+pub use self::{
+    import::{GLANCE_DIRECT, WEB_DOWNLOAD},
+    list::Query,
+    patch::Change,
+};
 use crate::{
     session::{Need, Session, Token},
     transport::{Answer, Call},

@@ -21,7 +21,9 @@ pub mod transport;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use provider_plugin::{Addresses, CloudError, CloudName, ErrorClass, Identity, ImageSpec, ImageStore, Provider};
+use provider_plugin::{
+    Addresses, CloudError, CloudName, ErrorClass, Identity, ImageSpec, ImageStore, Provider, Requests,
+};
 use secrecy::{ExposeSecret, SecretString};
 
 pub use self::{addresses::CloudAddresses, store::OpenStackStore};
@@ -52,8 +54,18 @@ impl Provider for OpenStack {
     ) -> Result<Arc<dyn ImageStore>, CloudError> {
         let cloud = cloud(identity)?;
         let transport = Transport::new(&cloud.tls, addresses)?;
-        let session = Arc::new(Session::new(cloud, transport));
-        Ok(Arc::new(OpenStackStore::new(session)))
+        Ok(store(cloud, transport))
+    }
+
+    async fn connect_counted(
+        &self,
+        identity: &Identity,
+        addresses: Arc<dyn Addresses>,
+        requests: Arc<dyn Requests>,
+    ) -> Result<Arc<dyn ImageStore>, CloudError> {
+        let cloud = cloud(identity)?;
+        let transport = Transport::new(&cloud.tls, addresses)?;
+        Ok(store(cloud, transport.counted(requests)))
     }
 
     fn cloud_of(&self, identity: &Identity) -> Result<CloudName, CloudError> {
@@ -68,6 +80,11 @@ impl Provider for OpenStack {
     fn check(&self, image: &ImageSpec) -> Result<(), CloudError> {
         Options::read(image).map(drop)
     }
+}
+
+fn store(cloud: Cloud, transport: Transport) -> Arc<dyn ImageStore> {
+    let session = Arc::new(Session::new(cloud, transport));
+    Arc::new(OpenStackStore::new(session))
 }
 
 fn cloud(identity: &Identity) -> Result<Cloud, CloudError> {

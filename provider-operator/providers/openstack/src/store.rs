@@ -15,7 +15,7 @@ use provider_plugin::{
 use serde_json::Value;
 
 use crate::{
-    glance::{Change, Creation, Glance, Query, Usage, WEB_DOWNLOAD},
+    glance::{Change, Creation, GLANCE_DIRECT, Glance, Query, Usage, WEB_DOWNLOAD},
     identity::{self, Marks, image_id, is_owned},
     options::Options,
     record,
@@ -30,6 +30,8 @@ pub struct OpenStackStore {
     glance: Glance,
     /// Found out when the first image was made: the cloud knows no hidden images.
     knows_no_hidden: AtomicBool,
+    /// Found out when the first image was to be staged: the cloud makes no images of what is staged.
+    has_no_stage: AtomicBool,
 }
 
 impl OpenStackStore {
@@ -38,6 +40,7 @@ impl OpenStackStore {
         Self {
             glance: Glance::new(session),
             knows_no_hidden: AtomicBool::new(false),
+            has_no_stage: AtomicBool::new(false),
         }
     }
 
@@ -170,6 +173,7 @@ impl ImageStore for OpenStackStore {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             server_side: true,
+            staged: !self.has_no_stage.load(Ordering::Relaxed),
             transfers: true,
             ..Capabilities::default()
         }
@@ -248,6 +252,29 @@ impl ImageStore for OpenStackStore {
         let body = opened.map_err(|error| CloudError::of_content("read the image at its source", error))?;
         let store = image.stores.first().map(String::as_str);
         self.glance.upload(id, store, body).await
+    }
+
+    async fn stage(
+        &self,
+        id: &ImageId,
+        image: &ImageSpec,
+        content: Content,
+        _report: &dyn Report,
+    ) -> Result<Sent, CloudError> {
+        let operation = "stage the image";
+        let methods = self.glance.methods().await?;
+        if !methods.iter().any(|method| method == GLANCE_DIRECT) {
+            self.has_no_stage.store(true, Ordering::Relaxed);
+            let words = "the cloud has no stage for images: glance-direct is not among its import methods";
+            return Err(CloudError::new(ErrorClass::Unsupported, operation, words));
+        }
+        self.our_record(operation, id, &image.subject.owner).await?;
+        let opened = content.open().await;
+        let body = opened.map_err(|error| CloudError::of_content("read the image at its source", error))?;
+        let sent = self.glance.stage(id, body).await?;
+        self.glance.patch(id, &[Change::set(identity::IMPORT, "begun")]).await?;
+        self.glance.glance_direct(id, &image.stores).await?;
+        Ok(sent)
     }
 
     async fn import(&self, id: &ImageId, image: &ImageSpec, uri: &str) -> Result<(), CloudError> {

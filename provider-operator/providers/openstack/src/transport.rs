@@ -14,10 +14,10 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use provider_plugin::{Addresses, ByteStream, CloudError, ContentStream, ErrorClass, SourceError};
+use provider_plugin::{Addresses, ByteStream, CloudError, ContentStream, ErrorClass, Requests, SourceError};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use secrecy::{ExposeSecret, SecretString};
-use tokio::time;
+use tokio::time::{self, Instant};
 use url::{Host, Url};
 
 use crate::{answer, clouds::Tls, confidence};
@@ -83,6 +83,8 @@ impl Answer {
 pub struct Transport {
     client: reqwest::Client,
     addresses: Arc<dyn Addresses>,
+    /// Who is told of requests, if anybody.
+    requests: Option<Arc<dyn Requests>>,
 }
 
 impl Transport {
@@ -106,17 +108,49 @@ impl Transport {
             let words = "the HTTP client could not be made";
             CloudError::new(ErrorClass::Invalid, "set up the connection to the cloud", words).because(error)
         })?;
-        Ok(Self { client, addresses })
+        Ok(Self {
+            client,
+            addresses,
+            requests: None,
+        })
+    }
+
+    /// The same, and tells of every request.
+    #[must_use]
+    pub fn counted(self, requests: Arc<dyn Requests>) -> Self {
+        Self {
+            requests: Some(requests),
+            ..self
+        }
+    }
+
+    /// What came of a request, which somebody is told.
+    async fn told<T>(
+        &self,
+        operation: &'static str,
+        request: impl Future<Output = Result<T, CloudError>>,
+        status: impl FnOnce(&T) -> StatusCode,
+    ) -> Result<T, CloudError> {
+        let begun = Instant::now();
+        let came = request.await;
+        if let Some(requests) = &self.requests {
+            let status = came.as_ref().ok().map(|answer| status(answer).as_u16());
+            requests.answered(operation, status, begun.elapsed());
+        }
+        came
     }
 
     /// One call, within 30 seconds.
     pub(crate) async fn call(&self, call: Call<'_>) -> Result<Answer, CloudError> {
         let (operation, place) = (call.operation, origin(&call.url));
-        let answered = time::timeout(WHOLE, self.exchange(call)).await;
-        answered.unwrap_or_else(|_| {
-            let words = format!("{place} gave no whole answer within {} seconds", WHOLE.as_secs());
-            Err(CloudError::new(ErrorClass::Unavailable, operation, words))
-        })
+        let exchanged = async {
+            let answered = time::timeout(WHOLE, self.exchange(call)).await;
+            answered.unwrap_or_else(|_| {
+                let words = format!("{place} gave no whole answer within {} seconds", WHOLE.as_secs());
+                Err(CloudError::new(ErrorClass::Unavailable, operation, words))
+            })
+        };
+        self.told(operation, exchanged, |answer| answer.status).await
     }
 
     async fn exchange(&self, call: Call<'_>) -> Result<Answer, CloudError> {
@@ -163,11 +197,14 @@ impl Transport {
             .header(header::CONNECTION, "close")
             .body(reqwest::Body::wrap_stream(body));
         let unknown = ErrorClass::Unknown;
-        let response = request
-            .send()
-            .await
-            .map_err(|error| failure(operation, &place, unknown, error))?;
-        collected(operation, &place, unknown, Some(token), response).await
+        let sent = async {
+            let response = request
+                .send()
+                .await
+                .map_err(|error| failure(operation, &place, unknown, error))?;
+            collected(operation, &place, unknown, Some(token), response).await
+        };
+        self.told(operation, sent, |answer| answer.status).await
     }
 
     /// Begins to read an image: its bytes, or the answer that is given instead.
@@ -192,10 +229,16 @@ impl Transport {
                 .await
                 .map(Err)
         };
-        time::timeout(WHOLE, begun).await.unwrap_or_else(|_| {
-            let words = format!("{place} did not begin to answer within {} seconds", WHOLE.as_secs());
-            Err(CloudError::new(unavailable, operation, words))
-        })
+        let in_time = async {
+            time::timeout(WHOLE, begun).await.unwrap_or_else(|_| {
+                let words = format!("{place} did not begin to answer within {} seconds", WHOLE.as_secs());
+                Err(CloudError::new(unavailable, operation, words))
+            })
+        };
+        // Of the bytes of an image only the beginning is waited for here.
+        let status =
+            |begun: &Result<ByteStream, Answer>| begun.as_ref().map_or_else(|answer| answer.status, |_| StatusCode::OK);
+        self.told(operation, in_time, status).await
     }
 
     fn request(

@@ -134,21 +134,31 @@ async fn whatever_reaches_a_cloud_says_what_the_cloud_can_do() {
 }
 
 #[tokio::test]
-async fn what_only_a_job_or_a_stage_can_do_is_refused_without_asking_anybody() {
+async fn what_only_a_job_can_do_is_refused_without_asking_anybody() {
+    let room = Room::new();
+    let build = Deed::Build { id: id(), attempt: 1 };
+    assert_eq!(room.done(build).await, Err(FailureClass::Unsupported));
+    for deed in [transfer(), Deed::Probe] {
+        assert_eq!(room.done(deed).await, Err(FailureClass::Invalid), "there are no files");
+    }
+    assert!(room.clay.calls().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_to_be_staged_is_staged_and_told_as_sent() {
     let room = Room::new();
     let staged = Deed::Transfer {
         id: id(),
         attempt: 1,
         staged: true,
     };
-    let build = Deed::Build { id: id(), attempt: 1 };
-    for deed in [staged, build] {
-        assert_eq!(room.done(deed).await, Err(FailureClass::Unsupported));
-    }
-    for deed in [transfer(), Deed::Probe] {
-        assert_eq!(room.done(deed).await, Err(FailureClass::Invalid), "there are no files");
-    }
-    assert!(room.clay.calls().is_empty());
+    let worked = room.work(staged, Some(&Disk::of(IMAGE).files())).await;
+    assert_eq!(worked.outcome, Ok(Done::Sent));
+    let calls = room.clay.calls();
+    assert!(
+        calls.first().is_some_and(|call| call.starts_with("east stage")),
+        "{calls:?}"
+    );
 }
 
 #[tokio::test]

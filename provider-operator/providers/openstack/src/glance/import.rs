@@ -8,6 +8,8 @@ use super::{Glance, JSON, Question};
 
 /// Fetches an image from a URL.
 pub const WEB_DOWNLOAD: &str = "web-download";
+/// Makes an image of what was sent to its stage.
+pub const GLANCE_DIRECT: &str = "glance-direct";
 
 impl Glance {
     /// The import methods that the cloud announces. That it does something by them is not said.
@@ -20,7 +22,17 @@ impl Glance {
 
     /// Has the cloud fetch an image; answers when it has taken that on.
     pub async fn web_download(&self, id: &ImageId, uri: &str, stores: &[String]) -> Result<(), CloudError> {
-        let mut import = json!({ "method": { "name": WEB_DOWNLOAD, "uri": uri } });
+        self.import(id, json!({ "name": WEB_DOWNLOAD, "uri": uri }), stores)
+            .await
+    }
+
+    /// Has the cloud make an image of what is on its stage; answers when it has taken that on.
+    pub async fn glance_direct(&self, id: &ImageId, stores: &[String]) -> Result<(), CloudError> {
+        self.import(id, json!({ "name": GLANCE_DIRECT }), stores).await
+    }
+
+    async fn import(&self, id: &ImageId, method: Value, stores: &[String]) -> Result<(), CloudError> {
+        let mut import = json!({ "method": method });
         if !stores.is_empty() {
             import["stores"] = stores.into();
         }

@@ -13,8 +13,14 @@ use crate::session::Need;
 const OPERATION: &str = "send the image";
 /// A token that ends within a body does no harm; one that ends before it is met as a broken connection.
 const FRESH: Need = Need::Fresh(Duration::from_mins(10));
-/// How long nothing may move. Shorter than what stands between us and a cloud waits, so that it is us who say why.
+/// How long the cloud may take nothing of what is there for it. Shorter than what stands between us and a cloud waits, so that it is us who say why.
 const STALL: Duration = Duration::from_secs(55);
+/// How long the source may give nothing. Whoever reads it opens it again meanwhile, and says so if that is in vain: this is longer than one break, the pause
+/// after it, and a slow answer then.
+const SILENT: Duration = Duration::from_mins(3);
+/// How long the cloud may take to confirm what it has as a whole, and a second more for so many bytes: it reads them once more, or copies them.
+const CONFIRM: Duration = Duration::from_mins(15);
+const CONFIRM_RATE: u64 = 2 * MIB;
 /// Between two looks at what moved.
 const LOOK: Duration = Duration::from_secs(1);
 /// Where in the cloud.
@@ -25,11 +31,20 @@ const MIB: u64 = 1 << 20;
 impl Glance {
     /// Sends an image as a whole. Dropping the future closes the connection, and the image is empty again.
     pub async fn upload(&self, id: &ImageId, store: Option<&str>, body: Body) -> Result<Sent, CloudError> {
+        self.put(id, "file", store, body).await
+    }
+
+    /// The same to a stage, which is in no store: an import makes an image of it.
+    pub async fn stage(&self, id: &ImageId, body: Body) -> Result<Sent, CloudError> {
+        self.put(id, "stage", None, body).await
+    }
+
+    async fn put(&self, id: &ImageId, part: &str, store: Option<&str>, body: Body) -> Result<Sent, CloudError> {
         let Body {
             length, stream, sums, ..
         } = body;
         let token = self.session.token(FRESH).await?;
-        let path = ["images", &id.0, "file"];
+        let path = ["images", &id.0, part];
         let question = Question::new(OPERATION, Method::PUT, &path);
         let url = self.url(&token, &question)?;
         let mut headers = HeaderMap::new();
@@ -107,25 +122,47 @@ impl Glance {
 
 /// Ends when nothing moved for too long, with whose turn it was.
 async fn stall(sums: &SumsHandle) -> CloudError {
-    let (mut sent, mut since) = (sums.sent(), Instant::now());
+    let mut since = Instant::now();
+    let mut before = moved(sums);
     loop {
         time::sleep(LOOK).await;
-        let now = sums.sent();
-        if now != sent {
-            (sent, since) = (now, Instant::now());
+        let now = moved(sums);
+        if now != before {
+            (before, since) = (now, Instant::now());
         }
-        if since.elapsed() >= STALL {
-            let seconds = STALL.as_secs();
-            return match sums.turn() {
-                Turn::Source => {
-                    let words = format!("the source of the image sent nothing for {seconds} seconds");
-                    CloudError::new(ErrorClass::SourceBroken, OPERATION, words)
-                }
-                Turn::Cloud => {
-                    let words = format!("the cloud took nothing for {seconds} seconds");
-                    CloudError::new(ErrorClass::Unavailable, OPERATION, words)
-                }
-            };
+        let rested = since.elapsed();
+        if let Some(whole) = sums.sums() {
+            let patience = CONFIRM + Duration::from_secs(whole.bytes / CONFIRM_RATE);
+            if rested >= patience {
+                let minutes = patience.as_secs() / 60;
+                let words = format!("the cloud has all bytes, and did not confirm the image within {minutes} minutes");
+                return CloudError::new(ErrorClass::Unavailable, OPERATION, words);
+            }
+            continue;
+        }
+        match sums.turn() {
+            Turn::Source if rested >= SILENT => {
+                let words = format!(
+                    "the source of the image sent nothing for {} minutes",
+                    SILENT.as_secs() / 60
+                );
+                return CloudError::new(ErrorClass::SourceBroken, OPERATION, words);
+            }
+            Turn::Cloud if rested >= STALL => {
+                let words = format!("the cloud took nothing for {} seconds", STALL.as_secs());
+                return CloudError::new(ErrorClass::Unavailable, OPERATION, words);
+            }
+            Turn::Source | Turn::Cloud => {}
         }
     }
+}
+
+/// What changes for as long as something moves. When the turn changes, somebody has done his part.
+fn moved(sums: &SumsHandle) -> (u64, u64, bool, bool) {
+    (
+        sums.sent(),
+        sums.read(),
+        sums.turn() == Turn::Cloud,
+        sums.sums().is_some(),
+    )
 }

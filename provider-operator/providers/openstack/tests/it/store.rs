@@ -250,6 +250,37 @@ async fn a_cloud_that_fetches_nothing_says_so_before_anything_changes() {
 }
 
 #[tokio::test]
+async fn what_is_staged_becomes_an_image_with_the_bytes_that_were_sent() {
+    let fake = fake().await;
+    let (store, image) = (store(fake.site(), "openstack"), image("ubuntu"));
+    assert!(store.capabilities().staged);
+    let id = create(&store, &image, 1).await;
+    let content = Disk::of(disk::qcow2(3)).content();
+    let sent = store.stage(&id, &image, content, &Notes::default()).await.unwrap();
+    eventually("the image", || told(&fake, &id)["status"] == "active").await;
+    assert_eq!(state(&store, &image).await, RecordState::Whole);
+    assert_eq!(told(&fake, &id)["os_hash_value"], sent.sums.sha512.as_str());
+    let puts = |part: &str| fake.count(&Method::PUT, part);
+    assert_eq!((puts("/stage"), puts("/file")), (1, 0));
+}
+
+#[tokio::test]
+async fn a_cloud_without_a_stage_says_so_before_anything_is_sent() {
+    let fake = fake_with(FakeOptions {
+        methods: vec!["web-download".into()],
+        ..FakeOptions::default()
+    })
+    .await;
+    let (store, image) = (store(fake.site(), "openstack"), image("ubuntu"));
+    let id = create(&store, &image, 1).await;
+    let content = Disk::of(disk::qcow2(3)).content();
+    let error = store.stage(&id, &image, content, &Notes::default()).await.unwrap_err();
+    assert_eq!(error.class, ErrorClass::Unsupported, "{error}");
+    assert_eq!(fake.count(&Method::PUT, "/stage"), 0);
+    assert!(!store.capabilities().staged, "nobody tries that again");
+}
+
+#[tokio::test]
 async fn images_of_others_are_seen_where_they_are_asked_for() {
     let fake = fake().await;
     let (store, mut image) = (store(fake.site(), "openstack"), image("ubuntu"));

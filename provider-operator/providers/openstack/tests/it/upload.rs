@@ -1,14 +1,19 @@
 //! Images on their way to the cloud.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{StreamExt, stream};
 use http::{Method, StatusCode};
 use openstack_lab::{disk, fake::Fake};
 use provider_openstack::glance::Glance;
-use provider_plugin::{CloudError, ErrorClass, Format, ImageId, Sent};
+use provider_plugin::{
+    CloudError, Content, ContentPlan, ErrorClass, Format, ImageId, ImageSource, Opened, Probe, Sent, SourceError,
+};
 use serde_json::json;
 
-use crate::fixture::{Disk, eventually, fake, glance, made, status};
+use crate::fixture::{Disk, Notes, eventually, fake, glance, made, status};
 
 async fn send(glance: &Glance, id: &ImageId, disk: Disk) -> Result<Sent, CloudError> {
     let body = disk.content().open().await.unwrap();
@@ -115,6 +120,85 @@ async fn a_cloud_that_takes_nothing_is_told_as_the_cloud() {
     };
     let error = stalled(&fake, &glance, &id, disk, || fake.count(&Method::PUT, "/file") == 1).await;
     assert_eq!(error.class, ErrorClass::Unavailable, "{error}");
+}
+
+/// A disk whose second half comes drop by drop: the cloud gets nothing for minutes, because what it gets is a MiB at least.
+#[derive(Debug)]
+struct Dripping;
+
+const DROPS: usize = 40;
+const DROP: usize = 1024;
+const AT_ONCE: usize = 4 << 20;
+
+#[async_trait]
+impl ImageSource for Dripping {
+    fn place(&self) -> &'static str {
+        "https://images.example/drops"
+    }
+
+    async fn probe(&self) -> Result<Probe, SourceError> {
+        Ok(Probe {
+            size: Some((AT_ONCE + DROPS * DROP) as u64),
+            ..Probe::default()
+        })
+    }
+
+    async fn open(&self, _: u64, _: &Probe) -> Result<Opened, SourceError> {
+        let all = Bytes::from(disk::raw(1, AT_ONCE + DROPS * DROP));
+        let drops = stream::iter(0..DROPS).then(move |drop| {
+            let drop = all.slice(AT_ONCE + drop * DROP..AT_ONCE + (drop + 1) * DROP);
+            async move {
+                tokio::time::sleep(Duration::from_secs(25)).await;
+                Ok(drop)
+            }
+        });
+        let at_once = Bytes::from(disk::raw(1, AT_ONCE + DROPS * DROP)).slice(..AT_ONCE);
+        Ok(Opened::FromStart(stream::iter([Ok(at_once)]).chain(drops).boxed()))
+    }
+}
+
+#[tokio::test]
+async fn a_source_that_pauses_is_waited_for_as_long_as_it_gives_something() {
+    let fake = fake().await;
+    let (glance, id) = an_image(&fake, "raw").await;
+    let plan = ContentPlan {
+        attempt: 1,
+        ..ContentPlan::default()
+    };
+    let probe = Dripping.probe().await.unwrap();
+    let content = Content::new(Arc::new(Dripping), probe, plan, Arc::new(Notes::default()));
+    let upload = glance.upload(&id, None, content.open().await.unwrap());
+    tokio::pin!(upload);
+    tokio::select! {
+        sent = &mut upload => panic!("it was not to end yet: {sent:?}"),
+        () = eventually("the upload", || status(&fake, &id) == "saving") => {}
+    }
+    tokio::time::pause();
+    let begun = tokio::time::Instant::now();
+    let sent = upload.await.unwrap();
+    assert!(begun.elapsed() > Duration::from_mins(10), "{:?}", begun.elapsed());
+    assert_eq!(sent.bytes, (AT_ONCE + DROPS * DROP) as u64);
+}
+
+#[tokio::test]
+async fn a_cloud_that_has_all_bytes_has_a_quarter_of_an_hour_to_confirm() {
+    let fake = fake().await;
+    let (glance, id) = an_image(&fake, "raw").await;
+    fake.hang(Method::PUT, "/file", 1);
+    let upload = send(&glance, &id, Disk::of(disk::raw(1, 64 << 10)));
+    tokio::pin!(upload);
+    tokio::select! {
+        sent = &mut upload => panic!("nobody has confirmed it: {sent:?}"),
+        () = eventually("the upload", || fake.count(&Method::PUT, "/file") == 1) => {}
+    }
+    tokio::time::pause();
+    let begun = tokio::time::Instant::now();
+    let error = upload.await.unwrap_err();
+    assert!(begun.elapsed() >= Duration::from_mins(14), "{:?}", begun.elapsed());
+    assert_eq!(error.class, ErrorClass::Unavailable, "{error}");
+    assert!(error.to_string().contains("did not confirm"), "{error}");
+    tokio::time::resume();
+    fake.relent();
 }
 
 #[tokio::test]

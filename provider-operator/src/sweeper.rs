@@ -1,0 +1,183 @@
+//! Finds images of ours in clouds that no object is for any more, tells of them, and deletes those that may go: at the start, and every hour. What is an
+//! orphan and when it may go is decided in `planning`; whose images are looked at is said by the objects that there are, so that a cloud nobody names is
+//! left alone.
+
+mod listing;
+mod survey;
+mod table;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crds::events::Happening;
+use operator_kit::events::EventType;
+use operator_kit::failure::chain;
+use planning::image::{Sightings, SweepDeed, sweep, sweep_again};
+use tokio::time::sleep;
+
+pub(crate) use self::listing::{Left, list, owner};
+use self::survey::{Scope, Sight, Survey, name_of};
+use crate::context::{Context, Served};
+use crate::metrics::Orphans;
+
+/// What is swept.
+#[derive(Clone, Debug)]
+pub(crate) struct Scopes {
+    /// The one namespace that is looked after; all when empty.
+    pub(crate) namespace: String,
+    /// The label that the objects have that are looked after; any when empty.
+    pub(crate) watch_filter: String,
+    /// Whether verified images are deleted too.
+    pub(crate) with_verified: bool,
+}
+
+/// Sweeps for as long as it is polled.
+pub(crate) async fn run(context: Arc<Context>, served: Vec<Arc<Served>>, scopes: Scopes) {
+    for served in &served {
+        served.images.listed().await;
+    }
+    let mut sweeper = Sweeper {
+        context,
+        served,
+        scopes,
+        sightings: BTreeMap::new(),
+    };
+    let mut round = 0;
+    loop {
+        sweeper.sweep().await;
+        sleep(sweep_again(sweeper.context.owner.as_str(), round)).await;
+        round += 1;
+    }
+}
+
+struct Sweeper {
+    context: Arc<Context>,
+    served: Vec<Arc<Served>>,
+    scopes: Scopes,
+    sightings: BTreeMap<Scope, Sightings>,
+}
+
+impl Sweeper {
+    /// One look at all clouds, and what follows from it.
+    async fn sweep(&mut self) {
+        let mut counted = Orphans::default();
+        let mut sightings = BTreeMap::new();
+        for served in self.served.clone() {
+            self.sweep_provider(&served, &mut sightings, &mut counted).await;
+        }
+        self.sightings = sightings;
+        self.context.metrics.orphans(counted);
+    }
+
+    async fn sweep_provider(&self, served: &Served, sightings: &mut BTreeMap<Scope, Sightings>, counted: &mut Orphans) {
+        let survey = self.survey();
+        let seen = survey.clouds(served.kind, &served.images.watched_now()).await;
+        for words in seen.unasked {
+            tracing::debug!(error = words, "a cloud is not searched for orphans");
+        }
+        if seen.sights.is_empty() {
+            return;
+        }
+        let live = survey.objects(served.kind).await;
+        if let Err(error) = &live {
+            let kind = served.kind.definition().image_kind;
+            tracing::warn!(
+                error = chain(error),
+                kind,
+                "not all objects could be listed, so no image is an orphan yet"
+            );
+        }
+        let live = live.ok().map(|listed| listed.names);
+        let mut done = BTreeSet::new();
+        for (scope, sight) in seen.sights {
+            let before = self.sightings.get(&scope).cloned().unwrap_or_default();
+            let owned = match &sight.owned {
+                Ok(owned) => owned,
+                Err(failure) => {
+                    tracing::debug!(
+                        cloud = scope.cloud,
+                        error = failure.message,
+                        "a cloud could not be searched for orphans"
+                    );
+                    sightings.insert(scope, before);
+                    continue;
+                }
+            };
+            counted.searched(scope.provider, &scope.cloud);
+            let now = self.context.clock.now();
+            let with_verified = self.scopes.with_verified;
+            let swept = sweep(owned, live.as_ref(), &before, now.wall, now.steady, with_verified);
+            for deed in &swept.deeds {
+                // Two identities may see one project.
+                if done.insert((scope.cloud.clone(), deed.image.id.clone())) {
+                    let is_gone = self.perform(served, &scope, &sight, deed).await;
+                    if !is_gone {
+                        counted.found(scope.provider, &scope.cloud, deed.image.verified);
+                    }
+                }
+            }
+            sightings.insert(scope, swept.sightings);
+        }
+    }
+
+    /// Whether the image is gone.
+    async fn perform(&self, served: &Served, scope: &Scope, sight: &Sight, deed: &SweepDeed) -> bool {
+        let SweepDeed { image, delete, is_new } = deed;
+        if *is_new {
+            let words = table::found(image, self.scopes.with_verified);
+            tracing::warn!(
+                cloud = scope.cloud,
+                image = image.id,
+                object = image.object,
+                verified = image.verified,
+                "{words}"
+            );
+            self.tell(served, sight, EventType::Warning, Happening::OrphanFound, &words);
+        }
+        // It may have come since, and another process may lead since.
+        let (namespace, name) = image.object.split_once('/').unwrap_or_default();
+        let is_wanted = served.images.get(namespace, name).is_some();
+        if !delete || is_wanted || self.context.tenure.enter(0).is_none() {
+            return false;
+        }
+        let Context { asking, owner, .. } = self.context.as_ref();
+        let discarding = asking.discard(scope.provider, &sight.connection, &image.id, owner);
+        match discarding.await {
+            Ok(_) => {
+                let words = table::deleted(image);
+                tracing::info!(cloud = scope.cloud, image = image.id, object = image.object, "{words}");
+                self.tell(served, sight, EventType::Normal, Happening::OrphanDeleted, &words);
+                true
+            }
+            Err(failure) => {
+                let error = failure.message;
+                tracing::warn!(
+                    cloud = scope.cloud,
+                    image = image.id,
+                    error,
+                    "an orphan could not be deleted; it is tried again"
+                );
+                false
+            }
+        }
+    }
+
+    fn tell(&self, served: &Served, sight: &Sight, kind: EventType, what: Happening, words: &str) {
+        tracing::trace!(object = name_of(&sight.newest), "is told of an orphan");
+        let reference = served.image_reference(&sight.newest);
+        self.context.events.publish(reference, kind, what, words);
+    }
+
+    fn survey(&self) -> Survey<'_> {
+        let context = &self.context;
+        Survey {
+            client: &context.client,
+            secrets: &context.secrets,
+            connections: &context.connections,
+            asking: &context.asking,
+            owner: &context.owner,
+            namespace: &self.scopes.namespace,
+            watch_filter: &self.scopes.watch_filter,
+        }
+    }
+}
