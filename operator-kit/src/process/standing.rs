@@ -95,7 +95,7 @@ impl Standing {
     pub async fn lead(mut self, meanwhile: impl Future<Output = ()>) -> Result<Option<Self>, StandingError> {
         let waiting = async {
             meanwhile.await;
-            pending().await
+            pending::<()>().await;
         };
         tokio::select! {
             // Who is to end ends the election too, so that both are known at once.
