@@ -29,7 +29,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let traces = traces(&args)?;
     let log_level = args.log.install(traces.as_ref())?;
-    until_stopped(&log_level, traces, work(&args, &log_level)).await
+    Box::pin(until_stopped(&log_level, traces, work(&args, &log_level))).await
 }
 
 /// Works until the process is asked to stop.
