@@ -51,8 +51,8 @@ pub(crate) async fn list(
         connections: &connections,
         asking: &asking,
         owner,
-        namespace: &args.namespace,
-        watch_filter: &args.watch_filter,
+        namespace: &args.scope.namespace,
+        watch_filter: &args.scope.watch_filter,
     };
     let mut list = List {
         survey,
