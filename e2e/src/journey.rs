@@ -36,7 +36,7 @@ use crate::{
     eventually,
     operator::{Operator, OperatorOptions},
     releases::Releases,
-    rights::{OperatorName, hold_against_rights},
+    rights::{OperatorName, PROVIDER_OPERATOR, hold_against_rights},
     traces,
     web::IndexServer,
 };
@@ -98,9 +98,6 @@ pub fn journey(travel: impl AsyncFnOnce(&mut Journey) -> Result<()>) -> Result<(
         journey.travel(travel).await
     })
 }
-
-/// How provider operators call themselves, whoever they are.
-const PROVIDER_OPERATOR: &str = "stackwright-provider-operator";
 
 /// Where a journey happens.
 pub struct Journey {

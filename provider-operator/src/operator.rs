@@ -1,5 +1,8 @@
 //! The controllers of the providers that are served: watches, drivers, and what wakes them. Ends when told to, after everything that is under way.
 
+mod owner;
+mod wakes;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,14 +10,13 @@ use anyhow::Context as _;
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use futures::future::{BoxFuture, join_all};
 use futures::{FutureExt, Stream, StreamExt};
-use k8s_openapi::api::core::v1::Namespace;
+use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store, reflector};
 use kube::runtime::watcher::{self, Event};
-use kube::{Client, ResourceExt};
 use operator_kit::events::Events;
-use operator_kit::failure::{chain, words_of_watch};
+use operator_kit::failure::words_of_watch;
 use operator_kit::lease::{Pass, Tenure};
 use operator_kit::record::{RecordLimits, Recorder};
 use operator_kit::telemetry::{Gate, Readiness};
@@ -25,26 +27,26 @@ use provider_plugin::OwnerId;
 use sourcing::Connector;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::owner::known_as;
+use self::owner::owner;
+use self::wakes::{Keep, keeps, wake_all, wakes_images, wakes_releases};
 use crate::args::Args;
 use crate::clock::Clock;
 use crate::context::{Context, Served, Settings};
 use crate::driver::{Driver, Gone, Reconcile, changed};
-use crate::executor::{Bounds, InProcess, ObjectId, Steady, Wake};
+use crate::executor::{Bounds, InProcess, Steady};
 use crate::identity::{Connections, Secrets};
-use crate::image_files::{ImageFiles, pinned};
+use crate::image_files::ImageFiles;
 use crate::kinds::Kind;
 use crate::metrics::Metrics;
 use crate::objects::Objects;
 use crate::progress::Ledgers;
-use crate::supply::{Needed, Supply};
+use crate::supply::Supply;
 use crate::sweeper::{self, Scopes};
 use crate::{image, release};
 
 /// Of our own kinds per page: the status of one has some kilobytes.
 const PAGE_SIZE: u32 = 200;
-
-/// Between two tries to learn whose images these are.
-const OWNER_AGAIN: Duration = Duration::from_secs(2);
 
 /// How long deeds may take to end once another process leads.
 const FENCED: Duration = Duration::from_secs(1);
@@ -164,39 +166,6 @@ async fn entered(tenure: &Tenure) -> Pass {
     }
 }
 
-/// Under which name images of this installation are marked: as flags say, else as this cluster is known by everybody.
-async fn owner(args: &Args, client: &Client, readiness: &Readiness) -> anyhow::Result<OwnerId> {
-    if let Some(owner) = args.clouds.owner().map_err(anyhow::Error::msg)? {
-        return Ok(owner);
-    }
-    let gate = readiness.open_gate("the uid of the namespace kube-system, by which images are marked");
-    loop {
-        match known_as(client).await {
-            Ok(owner) => {
-                gate.open();
-                return owner.context("the namespace kube-system has no uid; use --installation");
-            }
-            Err(error) => {
-                let words = chain(&error);
-                gate.close_for(&format!("{words}; allow it, or use --installation"));
-                tracing::warn!(
-                    error = words,
-                    "unable to learn whose images these are; it is tried again"
-                );
-                tokio::time::sleep(OWNER_AGAIN).await;
-            }
-        }
-    }
-}
-
-/// How this cluster is known by everybody; `None` where it is by nothing.
-pub(crate) async fn known_as(client: &Client) -> Result<Option<OwnerId>, kube::Error> {
-    let namespace = Api::<Namespace>::all(client.clone())
-        .get_metadata("kube-system")
-        .await?;
-    Ok(OwnerId::parse(&namespace.uid().unwrap_or_default()))
-}
-
 /// Lets transfers end by themselves for a while when the process is to end, and not at all when another one leads.
 async fn drained(context: &Context, patience: Duration, ends: &Ends) {
     tokio::select! {
@@ -309,50 +278,6 @@ fn recorder(args: &Args) -> anyhow::Result<Option<Recorder>> {
         .map(open)
         .transpose()
         .context("--record cannot be used")
-}
-
-/// By what the executor wakes the drivers of images.
-fn wakes_images(served: &[Arc<Served>]) -> Wake {
-    let served = served.to_vec();
-    Arc::new(move |object: &ObjectId| {
-        let of_provider = served.iter().find(|served| served.kind.provider() == object.provider);
-        if let Some(served) = of_provider {
-            served.wake_image(&object.namespace, &object.name);
-        }
-    })
-}
-
-/// By what files of releases that have come wake the drivers of releases: whoever's they are, by their tag.
-fn wakes_releases(served: &[Arc<Served>]) -> crate::supply::Wake {
-    let served = served.to_vec();
-    Arc::new(move |tag: &str| {
-        for served in &served {
-            for release in served.releases.watched_now() {
-                if release.name_any() == tag {
-                    served.wake_release(&release.namespace().unwrap_or_default(), tag);
-                }
-            }
-        }
-    })
-}
-
-/// Says which releases are needed.
-type Keep = Arc<dyn Fn() + Send + Sync>;
-
-/// By what the files of releases are kept that there are objects of: of all providers, once all of them are known.
-fn keeps(served: &[Arc<Served>], context: &Arc<Context>) -> Keep {
-    let (served, supply) = (served.to_vec(), context.supply.clone());
-    Arc::new(move || {
-        if !served.iter().all(|served| served.releases.is_listed()) {
-            return;
-        }
-        let mut needed = Needed::new();
-        for release in served.iter().flat_map(|served| served.releases.watched_now()) {
-            let digests = needed.entry(release.name_any()).or_default();
-            digests.extend(pinned(&release));
-        }
-        supply.keep(&needed);
-    })
 }
 
 /// Says that the process is ready when our own kinds have been listed.
@@ -525,15 +450,5 @@ fn without_managers(event: Event<DynamicObject>) -> Event<DynamicObject> {
         Event::Delete(object) => Event::Delete(without(object)),
         Event::Init => Event::Init,
         Event::InitDone => Event::InitDone,
-    }
-}
-
-/// A list has ended: each object may have changed in a time that no event tells of.
-fn wake_all(served: &Served) {
-    for image in served.images.watched_now() {
-        served.wake_image(&image.namespace().unwrap_or_default(), &image.name_any());
-    }
-    for release in served.releases.watched_now() {
-        served.wake_release(&release.namespace().unwrap_or_default(), &release.name_any());
     }
 }

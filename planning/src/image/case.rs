@@ -24,6 +24,10 @@ pub(super) struct Case<'a> {
 
 impl<'a> Case<'a> {
     /// What is in the cloud and when that was seen, or the step that finds out.
+    #[expect(
+        clippy::result_large_err,
+        reason = "a step is no failure, and one is made for a decision"
+    )]
     pub(super) fn cloud(&self) -> Result<(&'a Cloud, Duration), Step> {
         match &self.seen.cloud {
             Sight::Seen { value, at, fresh: true } => Ok((value, *at)),

@@ -48,6 +48,10 @@ pub(super) fn path(case: &Case<'_>) -> Path {
 }
 
 /// What is still to be found out before a record is made or filled; `Ok` when nothing is.
+#[expect(
+    clippy::result_large_err,
+    reason = "a step is no failure, and one is made for a decision"
+)]
 pub(super) fn prepared(case: &Case<'_>) -> Result<Form, Step> {
     let halt = |Halt { reason, message, look }| hold(reason, &message, look);
     let (form, _) = executed_as(case.wanted, &case.seen.jobs).map_err(halt)?;
@@ -57,6 +61,10 @@ pub(super) fn prepared(case: &Case<'_>) -> Result<Form, Step> {
     Ok(form)
 }
 
+#[expect(
+    clippy::result_large_err,
+    reason = "a step is no failure, and one is made for a decision"
+)]
 fn source<'a>(case: &Case<'a>) -> Result<&'a Source, Step> {
     let now = case.now.steady;
     match &case.seen.source {
