@@ -134,8 +134,59 @@ fn two_providers_can_be_made_one_after_the_other() {
     }
 }
 
-/// In a copy of the whole workspace. Cargo keeps what it compiled of other crates in the folder that both share, because the features of all crates are
-/// those of the workspace; what is of the workspace it compiles anew.
+/// The compiled crates of others, in a folder for a build of the copy: the features of all crates are those of the workspace, so that cargo takes them as
+/// they are. What is of the workspace cargo knows by the same name in both, and would take that of the copy for its own: it stays where it is.
+fn borrow_dependencies(workspace: &Workspace, target: &Path) {
+    let metadata = cargo_metadata::MetadataCommand::new()
+        .manifest_path(workspace.root.join("Cargo.toml"))
+        .no_deps()
+        .exec()
+        .expect("cargo knows the workspace");
+    let ours: Vec<String> = metadata
+        .packages
+        .iter()
+        .map(|package| format!("{}-", package.name))
+        .collect();
+    let is_ours = |name: &str| {
+        let name = name.strip_prefix("lib").unwrap_or(name).replace('_', "-");
+        ours.iter().any(|ours| {
+            name.strip_prefix(ours.as_str())
+                .is_some_and(|hash| hash.len() >= 16 && !hash[..16].contains('-'))
+        })
+    };
+    let link = |from: &Path, to: &Path| fs::hard_link(from, to).expect("a file is linked");
+    // Cargo writes into these files as they lie there.
+    let copy = |from: &Path, to: &Path| {
+        fs::copy(from, to).expect("a file is copied");
+    };
+    for (folder, borrow) in [
+        ("deps", &link as &dyn Fn(&Path, &Path)),
+        ("build", &link),
+        (".fingerprint", &copy),
+    ] {
+        let (from, to) = (workspace.built("debug").join(folder), target.join("debug").join(folder));
+        borrow_folder(&from, &to, &is_ours, borrow);
+    }
+}
+
+fn borrow_folder(from: &Path, to: &Path, is_ours: &dyn Fn(&str) -> bool, borrow: &dyn Fn(&Path, &Path)) {
+    fs::create_dir_all(to).expect("a folder is made");
+    for entry in fs::read_dir(from).expect("a folder of cargo") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if is_ours(&name) {
+            continue;
+        }
+        let target = to.join(&name);
+        if path.is_dir() {
+            borrow_folder(&path, &target, &|_| false, borrow);
+        } else if !path.is_symlink() {
+            borrow(&path, &target);
+        }
+    }
+}
+
+/// In a copy of the whole workspace, with what is compiled of others.
 #[test]
 fn a_generated_provider_compiles_and_passes_its_suite() {
     if env::var_os(EVERYTHING).is_none() {
@@ -150,11 +201,11 @@ fn a_generated_provider_compiles_and_passes_its_suite() {
     );
     let copy = Copy::of("whole", &listed.lines().map(str::to_owned).collect::<Vec<_>>());
     generate(&copy.0, &acme()).expect("it is generated");
+    let target = copy.0.join("target");
+    borrow_dependencies(&workspace, &target);
     let cargo = |arguments: &[&str]| {
         let mut cargo = workspace.cargo();
-        cargo
-            .current_dir(&copy.0)
-            .env("CARGO_TARGET_DIR", workspace.built("debug").parent().expect("a folder"));
+        cargo.current_dir(&copy.0).env("CARGO_TARGET_DIR", &target);
         cargo
             .env("STACKWRIGHT_REGENERATE", "1")
             .env_remove(EVERYTHING)
