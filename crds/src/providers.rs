@@ -49,7 +49,7 @@ pub enum Provider {
 
 impl Provider {
     /// What its kinds and words are.
-    pub fn definition(self) -> &'static Definition {
+    pub const fn definition(self) -> &'static Definition {
         match self {
             Self::OpenStack => &DEFINITIONS[0],
             Self::FileStore => &DEFINITIONS[1],

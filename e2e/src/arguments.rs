@@ -315,6 +315,84 @@ pub(crate) enum StormJourney {
     All,
 }
 
+#[derive(Args, Debug)]
+#[command(
+    after_help = "What it does: it makes one release object of the kind, as the core operator would, and watches what the operator under test does \
+                        with it until it is ready, at rest, disturbed and deleted; then two more that are deleted early. The operator must run \
+                        already, look after the namespace, and be able to get the release from where it gets releases. What the kind needs besides, such as \
+                        a Secret with credentials, must be in the namespace, which --namespace names then.\n\nNothing of it stays on the cluster, \
+                        also after Ctrl-C; in a cloud, the operator under test deletes what it made. The contract, row by row: \
+                        docs/contract/provider.md.\n\nExit codes: 0 no MUST failed, 1 one did or the test could not be made, 2 wrong arguments, \
+                        130 it was interrupted.\n\nExamples:\n  \
+                        cargo xtask conformance-provider --kubeconfig ~/.kube/config --kind AcmeClusterStackRelease \\\n      \
+                        --release acme-scs-1-34-v1\n  \
+                        cargo xtask conformance-provider --kubeconfig ~/.kube/config --kind OpenStackClusterStackRelease \\\n      \
+                        --release openstack-scs-1-34-v1 --other-release openstack-scs-1-34-v2 --namespace images \\\n      \
+                        --spec identity.yaml --break 'openstack image set --deactivate ubuntu-capi-image-v1.34.1' --json report.json"
+)]
+pub(crate) struct ConformanceProviderArguments {
+    /// The cluster
+    #[arg(long, value_name = "FILE", value_parser = file)]
+    pub(crate) kubeconfig: PathBuf,
+    /// Kind of the release objects of the operator under test
+    #[arg(long, value_name = "KIND", value_parser = release_kind)]
+    pub(crate) kind: String,
+    /// A release that the operator can get, such as acme-scs-1-34-v1: the object is named like it
+    #[arg(long, value_name = "TAG", value_parser = object_name)]
+    pub(crate) release: String,
+    /// A second one of the same stack; if it needs the same image, that image must be shared
+    ///
+    /// Without this, the second object is named like a release that nobody has.
+    #[arg(long, value_name = "TAG", value_parser = object_name)]
+    pub(crate) other_release: Option<String>,
+    /// Where to make the objects: a namespace that is there; without this, one is made and removed
+    #[arg(long, value_name = "NAME", value_parser = namespace)]
+    pub(crate) namespace: Option<String>,
+    /// YAML or JSON: the spec of the release objects, as `spec.template.spec` of a template has it; empty without this
+    #[arg(long, value_name = "FILE", value_parser = file)]
+    pub(crate) spec: Option<PathBuf>,
+    /// A command for sh that makes an image unusable behind the operator's back; readiness must go back then
+    ///
+    /// It finds KUBECONFIG, NAMESPACE and RELEASE in its environment. Without it, that row is not shown.
+    #[arg(long = "break", value_name = "CMD")]
+    pub(crate) breaking: Option<String>,
+    /// Write the rows as JSON, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Longest time until a release is ready, or gone: as long as an image takes
+    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) deadline: u64,
+    /// How long nothing may be written when nothing happens; the contract says 60
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    pub(crate) rest: u64,
+}
+
+/// A kind as the contract has it.
+fn release_kind(text: &str) -> Result<String, &'static str> {
+    let prefix = text.strip_suffix("ClusterStackRelease").unwrap_or_default();
+    let is_name = prefix.starts_with(|letter: char| letter.is_ascii_uppercase())
+        && prefix.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if is_name {
+        Ok(text.to_owned())
+    } else {
+        Err("the kind of a provider's release objects is a name and ClusterStackRelease, as in AcmeClusterStackRelease")
+    }
+}
+
+/// A DNS subdomain, RFC 1123.
+fn object_name(text: &str) -> Result<String, &'static str> {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_label = |label: &str| {
+        let ends = [label.bytes().next(), label.bytes().last()];
+        ends.iter().all(|end| end.is_some_and(is_plain)) && label.bytes().all(|byte| is_plain(byte) || byte == b'-')
+    };
+    if text.len() <= 253 && text.split('.').all(is_label) {
+        Ok(text.to_owned())
+    } else {
+        Err("a tag has small letters, digits, - and ., as in acme-scs-1-34-v1")
+    }
+}
+
 fn directory(text: &str) -> Result<PathBuf, &'static str> {
     let path = PathBuf::from(text);
     if path.is_dir() {

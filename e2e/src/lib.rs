@@ -12,6 +12,7 @@ pub mod audit;
 mod authority;
 pub mod built;
 pub mod cluster_api;
+pub mod conformance;
 pub mod control_plane;
 pub mod cosign;
 pub mod definitions;

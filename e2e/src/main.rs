@@ -11,7 +11,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use self::arguments::{BenchCommand, ControlPlaneCommand, DemoArguments, SoakArguments, StormArguments};
+use self::arguments::{
+    BenchCommand, ConformanceProviderArguments, ControlPlaneCommand, DemoArguments, SoakArguments, StormArguments,
+};
 
 /// A real Kubernetes control plane on this machine, without containers
 ///
@@ -38,6 +40,8 @@ enum Command {
     Demo(DemoArguments),
     /// Journeys of the operator in bad weather: seeded faults between it and the API server, and what must hold afterwards
     Storm(StormArguments),
+    /// Hold somebody's operator of a provider, on a cluster on which it runs, against the contract with the core operator
+    ConformanceProvider(Box<ConformanceProviderArguments>),
 }
 
 #[tokio::main]
@@ -55,5 +59,6 @@ async fn run(command: Command) -> Result<ExitCode> {
         Command::Demo(arguments) => demo::run(arguments).await,
         Command::Soak(arguments) => commands::soak::run(&arguments).await,
         Command::Storm(arguments) => commands::storm::run(&arguments).await,
+        Command::ConformanceProvider(arguments) => commands::conformance_provider::run(*arguments).await,
     }
 }

@@ -178,6 +178,11 @@ impl Process {
         self.signal_command(Signal::CONT)
     }
 
+    /// What Ctrl-C at its terminal would do (SIGINT).
+    pub fn interrupt(&self) -> Result<()> {
+        self.signal_command(Signal::INT)
+    }
+
     fn signal_command(&self, kind: Signal) -> Result<()> {
         let id = self
             .command_id()

@@ -107,6 +107,11 @@ pub(crate) fn become_control_plane(workspace: &Workspace) -> anyhow::Result<Exit
     )
 }
 
+/// The same for what is asked of a cluster of somebody else: nothing of the lab is needed.
+pub(crate) fn become_guest(workspace: &Workspace) -> anyhow::Result<ExitCode> {
+    become_program(workspace, "the test", &CONTROL_PLANE, Profile::Debug, "lab")
+}
+
 /// The same with an operator in which bugs can be planted, beside the one without.
 pub(crate) fn become_lab_with_mutants(workspace: &Workspace) -> anyhow::Result<ExitCode> {
     setup::run(workspace, Parts::ControlPlane)?;

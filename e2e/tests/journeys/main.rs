@@ -11,6 +11,7 @@ mod cleanup;
 mod clusterctl;
 mod columns;
 mod confined;
+mod conforms;
 mod contract;
 mod definitions;
 mod drift;

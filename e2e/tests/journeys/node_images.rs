@@ -8,6 +8,7 @@ use bytes::Bytes;
 use crds::{
     ClusterStack, ClusterStackRelease,
     conditions::{Condition, ConditionStatus},
+    labels,
     providers::filestore::FileStoreNodeImageRelease,
 };
 use e2e::{
@@ -109,6 +110,37 @@ fn stack(server: &WebServer, image: &Bytes) -> Result<StackSource> {
     Ok(source)
 }
 
+/// Two releases of one stack whose nodes boot from the same image, and the server that has it.
+pub(super) async fn two_releases_of_one_image(journey: &Journey) -> Result<(WebServer, [String; 2])> {
+    let image = image();
+    let server = serve(image.clone()).await?;
+    let stack = stack(&server, &image)?;
+    let tags = ["v1", "v2"].map(|version| journey.releases.publish_stack(&stack.path(), version));
+    let [first, second] = tags;
+    let tags = [first?, second?];
+    journey.releases.edit(&tags[1], |folder| {
+        let file = folder.join("metadata.yaml");
+        let text = fs::read_to_string(&file).context("failed to read the metadata")?;
+        ensure!(text.contains("nodeImage: v2"), "{text}");
+        fs::write(&file, text.replace("nodeImage: v2", "nodeImage: v1")).context("failed to write the metadata")
+    })?;
+    Ok((server, tags))
+}
+
+/// A script that takes the image out of its directory, and has its object looked at.
+pub(super) fn breaking(journey: &Journey) -> String {
+    let kubectl = format!(
+        "{} kubectl --namespace \"$NAMESPACE\"",
+        journey.lab().controlplane.display()
+    );
+    format!(
+        "set -e\nexport HOME={}\nrm {}\n{kubectl} annotate filestorenodeimagereleases --all {}=now\n",
+        journey.folder().display(),
+        images(journey).join(IMAGE).display(),
+        labels::REQUESTED_AT
+    )
+}
+
 async fn apply(journey: &Journey) -> Result<()> {
     const API_VERSION: &str = "infrastructure.clusterstack.x-k8s.io/v1alpha1";
     const TEMPLATE: &str = "FileStoreClusterStackReleaseTemplate";
@@ -133,7 +165,7 @@ fn images(journey: &Journey) -> PathBuf {
 }
 
 /// A provider operator of the journey's namespace, as its user would start one.
-async fn provider_operator(journey: &Journey) -> Result<Operator> {
+pub(super) async fn provider_operator(journey: &Journey) -> Result<Operator> {
     let identity = Identity::User {
         name: format!("provider-{}", journey.namespace),
         groups: vec!["system:masters".to_owned()],
@@ -160,7 +192,7 @@ async fn provider_operator(journey: &Journey) -> Result<Operator> {
 }
 
 /// No object of an image, and nothing in the directory that people see or that the provider would send again.
-async fn nothing_is_left(journey: &Journey) -> Result<()> {
+pub(super) async fn nothing_is_left(journey: &Journey) -> Result<()> {
     let objects: Api<FileStoreNodeImageRelease> = journey.api();
     eventually(SOON, "the image to be gone", async || {
         let listed = objects

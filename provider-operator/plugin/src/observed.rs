@@ -92,3 +92,17 @@ pub struct Foreign {
     /// Name, state and owner, as words for people.
     pub description: String,
 }
+
+impl Foreign {
+    /// One that lies where ours would, with these words about it, and of which nothing else is known.
+    pub fn beside_ours(id: ImageId, description: impl Into<String>) -> Self {
+        Self {
+            id,
+            is_of_our_project: true,
+            is_usable: false,
+            size: None,
+            sha512: None,
+            description: description.into(),
+        }
+    }
+}
