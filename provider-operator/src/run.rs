@@ -66,6 +66,8 @@ async fn work(args: &Args, log_level: &LogLevel) -> anyhow::Result<()> {
         tenure,
     };
     let servers = CancellationToken::new();
+    #[cfg(feature = "filestore")]
+    let images = serve_images(args, &stop).await?;
     tell(args, registry, readiness, log_level, &servers).await?;
     let outcome = if args.leader_elect {
         lead(args, client, tidings, fence, &stop).await
@@ -74,7 +76,41 @@ async fn work(args: &Args, log_level: &LogLevel) -> anyhow::Result<()> {
         Box::pin(operate(args, client, tidings, Ends { stop, fenced })).await
     };
     servers.cancel();
+    #[cfg(feature = "filestore")]
+    images.ended().await;
     outcome
+}
+
+/// Begins to give images to who fetches them. Also while another replica leads: what is published is the same for all who have the directory.
+#[cfg(feature = "filestore")]
+async fn serve_images(args: &Args, stop: &CancellationToken) -> anyhow::Result<ImageServer> {
+    let cancel = stop.child_token();
+    let Some(address) = args.clouds.serve_filestore.0 else {
+        return Ok(ImageServer { cancel, task: None });
+    };
+    let stores = args.clouds.filestores().map_err(anyhow::Error::msg)?;
+    let (address, task) = crate::image_server::serve(address, &stores, args.drain, cancel.clone()).await?;
+    listening("images", address);
+    let task = Some(task);
+    Ok(ImageServer { cancel, task })
+}
+
+/// The server of images, if there is one.
+#[cfg(feature = "filestore")]
+struct ImageServer {
+    cancel: CancellationToken,
+    task: Option<tokio::task::JoinHandle<()>>,
+}
+
+#[cfg(feature = "filestore")]
+impl ImageServer {
+    /// Whoever is fetching an image has the patience of the process; that has begun when the process was asked to stop.
+    async fn ended(self) {
+        self.cancel.cancel();
+        if let Some(task) = self.task {
+            let _ = task.await;
+        }
+    }
 }
 
 /// What may be worked on and written: nothing before a Lease is held, where a Lease decides.

@@ -134,16 +134,21 @@ fn images(journey: &Journey) -> PathBuf {
 
 /// A provider operator of the journey's namespace, as its user would start one.
 async fn provider_operator(journey: &Journey) -> Result<Operator> {
+    fs::create_dir_all(images(journey)).context("failed to make the directory of images")?;
+    let folder = format!("--filestore=default={}", images(journey).display());
+    start(journey, &["--providers=filestore", "--allow-plain-http", &folder]).await
+}
+
+/// A provider operator with these flags besides those that every journey needs.
+pub(crate) async fn start(journey: &Journey, flags: &[&str]) -> Result<Operator> {
     let identity = Identity::User {
         name: format!("provider-{}", journey.namespace),
         groups: vec!["system:masters".to_owned()],
     };
     let kubeconfig = journey.control_plane().kubeconfig_for(&identity).await?;
-    fs::create_dir_all(images(journey)).context("failed to make the directory of images")?;
     let mut command = Command::new(Program::ProviderOperator.path()?);
-    command.args(["--providers=filestore", "--local", "--leader-elect=false"]);
-    command.args(["--allow-plain-http", "--allow-source-network=127.0.0.0/8"]);
-    command.args([
+    command.args(["--local", "--leader-elect=false", "--allow-source-network=127.0.0.0/8"]);
+    command.args(flags).args([
         "--metrics-bind-address=127.0.0.1:0",
         "--health-probe-bind-address=127.0.0.1:0",
     ]);
