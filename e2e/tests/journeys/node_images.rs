@@ -52,6 +52,12 @@ fn a_release_is_usable_once_its_node_image_is_there_and_takes_it_along_when_it_g
         journey.release_ready(&tag).await?;
         let stored = fs::read(images(journey).join(IMAGE)).context("the image is not in the directory")?;
         ensure!(stored == image, "the image in the directory is another one");
+        let (status, sums) = provider.images(&format!("/default/{IMAGE}.sha256")).await?;
+        ensure!(
+            status == StatusCode::OK,
+            "the server of images answered {status}: {sums}"
+        );
+        ensure!(sums == format!("{}  {IMAGE}\n", sha256(&image)), "{sums}");
 
         provider.kill().await?;
         let asked = server.visits().len();
@@ -136,7 +142,13 @@ fn images(journey: &Journey) -> PathBuf {
 async fn provider_operator(journey: &Journey) -> Result<Operator> {
     fs::create_dir_all(images(journey)).context("failed to make the directory of images")?;
     let folder = format!("--filestore=default={}", images(journey).display());
-    start(journey, &["--providers=filestore", "--allow-plain-http", &folder]).await
+    let flags = [
+        "--providers=filestore",
+        "--allow-plain-http",
+        &folder,
+        "--serve-filestore=127.0.0.1:0",
+    ];
+    start(journey, &flags).await
 }
 
 /// A provider operator with these flags besides those that every journey needs.
@@ -158,9 +170,6 @@ pub(crate) async fn start(journey: &Journey, flags: &[&str]) -> Result<Operator>
     command
         .arg("--cache-dir")
         .arg(journey.folder().join("cache-of-the-provider"));
-    command
-        .arg("--filestore")
-        .arg(format!("default={}", images(journey).display()));
     Operator::start_as(journey.lab(), &command, &journey.folder().join("provider-operator.log"))
 }
 

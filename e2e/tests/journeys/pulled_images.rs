@@ -140,6 +140,13 @@ fn a_registry_that_refuses_is_told_without_the_password_and_asked_again_with_ano
         wrong["stringData"][".dockerconfigjson"] = logins.replace(PASSWORD, "canary-mistake").into();
         journey.apply(wrong).await?;
         let mut provider = start(journey, &["--providers=docker"]).await?;
+        // Who names no Secret asks as anybody, and trusts what everybody trusts.
+        let reference = format!("{}:v1", registry.repository(NODES));
+        image(journey, json!({ "image": { "reference": reference } })).await?;
+        until(journey, "asked for by anybody", |_, status| {
+            is(status, ConditionType::CloudAvailable, "CloudUnavailable", "certificate")
+        })
+        .await?;
         apply_image(journey, &registry, "wrong").await?;
         until(journey, "refused", |object, status| {
             let told = serde_json::to_string(object).unwrap_or_default();

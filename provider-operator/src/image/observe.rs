@@ -265,3 +265,36 @@ fn failure(class: FailureClass, message: String) -> Failure {
         quota: None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use secrecy::SecretString;
+
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_named_stands_for_the_usual_one_and_is_another_identity() {
+        let identity = || Identity {
+            name: "registry.example".to_owned(),
+            data: [("usual", "one"), ("named", "other"), ("ca.crt", "authority")]
+                .map(|(key, value)| (key.to_owned(), SecretString::from(value)))
+                .into(),
+            version: "uid/1".to_owned(),
+        };
+        let told = |identity: Identity| {
+            let data = identity.data.into_iter();
+            let data = data.map(|(key, value)| format!("{key}={}", value.expose_secret()));
+            (identity.version, data.collect::<Vec<_>>().join(" "))
+        };
+        let named = told(of_key(identity(), "usual", "named"));
+        assert_eq!(
+            named,
+            ("uid/1/named".to_owned(), "ca.crt=authority usual=other".to_owned())
+        );
+        let (_, without) = told(of_key(identity(), "usual", "missing"));
+        assert_eq!(
+            without, "ca.crt=authority named=other",
+            "another key is not tried instead"
+        );
+    }
+}
