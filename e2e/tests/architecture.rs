@@ -133,6 +133,13 @@ const ROOMS: &[Room] = &[
         without: &["hyper", "reqwest", "kube-core", "k8s-openapi"],
         pure: false,
     },
+    // Says what is asked of a registry; how one is asked is the operator's part.
+    Room {
+        name: "provider-docker",
+        rooms: &["provider-plugin"],
+        without: &["hyper", "reqwest", "rustls", "kube-core", "k8s-openapi"],
+        pure: false,
+    },
     Room {
         name: "provider-openstack",
         rooms: &["provider-plugin"],
@@ -149,6 +156,7 @@ const ROOMS: &[Room] = &[
             "operator-kit",
             "sourcing",
             "provider-plugin",
+            "provider-docker",
             "provider-filestore",
             "provider-openstack",
         ],

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Parser, Subcommand};
 use operator_kit::flags::{Address, LogArgs, RequestArgs, ScopeArgs, address, duration, namespace};
+use release::http::Network;
 use sourcing::{DownloadArgs, UsualArgs};
 
 use self::clouds::CloudArgs;
@@ -26,8 +27,8 @@ use crate::registry::{Given, Registry};
     args_conflicts_with_subcommands = true,
     after_help = "EXAMPLES:\n  Images into OpenStack, releases from a directory, outside of a cluster:\n    \
 provider-operator --kubeconfig ~/.kube/config --leader-elect=false --local --release-dir ./releases\n\n  \
-Images into a directory, for which no cloud is needed:\n    \
-provider-operator --providers filestore --filestore default=/srv/images --local --release-dir ./releases\n\n  \
+Images into a directory, for which no cloud is needed, and from there to machines:\n    \
+provider-operator --providers filestore --filestore default=/srv/images --serve-filestore :8088 --local --release-dir ./releases\n\n  \
 An object FileStoreNodeImageRelease with `store: default` has its image as /srv/images/NAME then.\n  \
 Which cloud an image of OpenStack comes into says the Secret of its object: clouds.yaml, and cacert if need be."
 )]
@@ -61,7 +62,7 @@ pub(crate) struct Args {
     #[arg(long, env = "STACKWRIGHT_KUBECONFIG", value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// The providers to serve, such as openstack or filestore,openstack. All replicas need the same ones.
+    /// The providers to serve: one or several of openstack, filestore and docker, such as filestore,openstack. All replicas need the same ones.
     #[arg(long, default_value = "openstack", value_delimiter = ',', value_name = "NAMES")]
     pub(crate) providers: Vec<String>,
 
@@ -127,18 +128,20 @@ impl Args {
     /// What flags ask for together and cannot be had, in words for whoever set them.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.usual.source().map_err(|error| error.to_string())?;
-        let registry = self.registry()?;
+        let registry = self.registry(None)?;
         self.clouds.check(&registry)
     }
 
-    /// The providers that are to be served.
-    pub(crate) fn registry(&self) -> Result<Registry, String> {
+    /// The providers that are to be served. Without a network they can be named, and ask nobody.
+    pub(crate) fn registry(&self, network: Option<&Network>) -> Result<Registry, String> {
         if self.providers.iter().all(String::is_empty) {
             return Err(format!("--providers names none; there are {}", crate::kinds::names()));
         }
         let given = Given {
             #[cfg(feature = "filestore")]
             filestores: self.clouds.filestores()?,
+            #[cfg(feature = "docker")]
+            registries: crate::registries::WebRegistries::of(network),
         };
         Registry::of(&self.providers, given).map_err(|error| error.to_string())
     }

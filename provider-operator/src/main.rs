@@ -10,12 +10,16 @@ mod executor;
 mod identity;
 mod image;
 mod image_files;
+#[cfg(feature = "filestore")]
+mod image_server;
 mod kinds;
 mod metrics;
 mod objects;
 mod operator;
 mod progress;
 mod readiness;
+#[cfg(feature = "docker")]
+mod registries;
 mod registry;
 mod release;
 mod run;

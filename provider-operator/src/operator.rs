@@ -206,7 +206,7 @@ type Feeds = Vec<[Feed; 2]>;
 
 /// The providers that are served, and by what their drivers are fed.
 fn served(args: &Args) -> anyhow::Result<(Vec<Arc<Served>>, Feeds)> {
-    let registry = args.registry().map_err(anyhow::Error::msg)?;
+    let registry = args.registry(None).map_err(anyhow::Error::msg)?;
     let kinds = registry.names().filter_map(Kind::of);
     Ok(kinds
         .map(|kind| {
@@ -232,17 +232,17 @@ fn assemble(
     owner: OwnerId,
     served: &[Arc<Served>],
 ) -> anyhow::Result<Arc<Context>> {
-    let registry = args.registry().map_err(anyhow::Error::msg)?;
+    let network = args
+        .download
+        .network()
+        .context("failed to prepare for remote sources")?;
+    let registry = args.registry(Some(&network)).map_err(anyhow::Error::msg)?;
     let steady = Steady::start();
     let bounds = Bounds {
         transfers: usize::from(args.clouds.max_transfers),
         transfers_total: usize::from(args.clouds.max_transfers_total),
         ..Bounds::default()
     };
-    let network = args
-        .download
-        .network()
-        .context("failed to prepare for remote sources")?;
     let usual = args.usual.source()?;
     let root = args.usual.release_dir().to_owned();
     let connector = Arc::new(Connector::new(client.clone(), network.clone(), usual, root));

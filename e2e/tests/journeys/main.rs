@@ -25,6 +25,7 @@ mod node_images;
 mod older;
 mod oracle;
 mod polls;
+mod pulled_images;
 mod real;
 mod refused;
 mod remote;

@@ -53,6 +53,12 @@ fn a_release_is_usable_once_its_node_image_is_there_and_takes_it_along_when_it_g
         journey.release_ready(&tag).await?;
         let stored = fs::read(images(journey).join(IMAGE)).context("the image is not in the directory")?;
         ensure!(stored == image, "the image in the directory is another one");
+        let (status, sums) = provider.images(&format!("/default/{IMAGE}.sha256")).await?;
+        ensure!(
+            status == StatusCode::OK,
+            "the server of images answered {status}: {sums}"
+        );
+        ensure!(sums == format!("{}  {IMAGE}\n", sha256(&image)), "{sums}");
 
         provider.kill().await?;
         let asked = server.visits().len();
@@ -166,16 +172,27 @@ fn images(journey: &Journey) -> PathBuf {
 
 /// A provider operator of the journey's namespace, as its user would start one.
 pub(super) async fn provider_operator(journey: &Journey) -> Result<Operator> {
+    fs::create_dir_all(images(journey)).context("failed to make the directory of images")?;
+    let folder = format!("--filestore=default={}", images(journey).display());
+    let flags = [
+        "--providers=filestore",
+        "--allow-plain-http",
+        &folder,
+        "--serve-filestore=127.0.0.1:0",
+    ];
+    start(journey, &flags).await
+}
+
+/// A provider operator with these flags besides those that every journey needs.
+pub(crate) async fn start(journey: &Journey, flags: &[&str]) -> Result<Operator> {
     let identity = Identity::User {
         name: format!("provider-{}", journey.namespace),
         groups: vec!["system:masters".to_owned()],
     };
     let kubeconfig = journey.control_plane().kubeconfig_for(&identity).await?;
-    fs::create_dir_all(images(journey)).context("failed to make the directory of images")?;
     let mut command = Command::new(Program::ProviderOperator.path()?);
-    command.args(["--providers=filestore", "--local", "--leader-elect=false"]);
-    command.args(["--allow-plain-http", "--allow-source-network=127.0.0.0/8"]);
-    command.args([
+    command.args(["--local", "--leader-elect=false", "--allow-source-network=127.0.0.0/8"]);
+    command.args(flags).args([
         "--metrics-bind-address=127.0.0.1:0",
         "--health-probe-bind-address=127.0.0.1:0",
     ]);
@@ -185,9 +202,6 @@ pub(super) async fn provider_operator(journey: &Journey) -> Result<Operator> {
     command
         .arg("--cache-dir")
         .arg(journey.folder().join("cache-of-the-provider"));
-    command
-        .arg("--filestore")
-        .arg(format!("default={}", images(journey).display()));
     Operator::start_as(journey.lab(), &command, &journey.folder().join("provider-operator.log"))
 }
 

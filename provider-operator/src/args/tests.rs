@@ -60,6 +60,7 @@ fn flags_that_clash_are_refused_with_what_to_do() {
     for (flags, words) in [
         (&["--local", "--providers=filestore"][..], "--filestore"),
         (&["--local", "--filestore=default=/srv"], "--providers"),
+        (&["--local", "--serve-filestore=:8088"], "--providers"),
         (
             &["--local", "--providers=filestore", "--filestore=default=images"],
             "absolute directory",

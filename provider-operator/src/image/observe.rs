@@ -18,7 +18,7 @@ use super::words;
 use crate::context::{Context, Served};
 use crate::executor::{ObjectId, OpView};
 use crate::identity::Connection;
-use crate::kinds::{ImageWish, status_of};
+use crate::kinds::{ImageWish, Kind, status_of};
 
 /// Which of the clouds in a Secret is meant, where it does not say itself: as Cluster API's provider for OpenStack has it.
 const USUAL_CLOUD: &str = "openstack";
@@ -79,7 +79,7 @@ pub(super) async fn observe(
     memory: &Mutex<ImageMemory>,
 ) -> Case {
     let wish = served.kind.wish(&object);
-    let cloud = cloud(context, id, wish.as_ref().ok(), memory).await;
+    let cloud = cloud(context, served.kind, id, wish.as_ref().ok(), memory).await;
     let view = context.executor.look(id);
     let object = after_transfer(context, served, object, view.as_ref()).await;
     let status: NodeImageStatus = status_of(&object);
@@ -176,11 +176,17 @@ async fn after_transfer(
 }
 
 /// The way to the cloud that an object names.
-async fn cloud(context: &Context, id: &ObjectId, wish: Option<&ImageWish>, memory: &Mutex<ImageMemory>) -> Cloud {
-    let (secret, store) = match wish {
-        Some(wish) => (wish.secret(), wish.store()),
-        None => (None, None),
-    };
+async fn cloud(
+    context: &Context,
+    kind: &Kind,
+    id: &ObjectId,
+    wish: Option<&ImageWish>,
+    memory: &Mutex<ImageMemory>,
+) -> Cloud {
+    let Some(wish) = wish else { return Cloud::missing() };
+    let (secret, store) = (wish.secret(), wish.store());
+    let provider = context.registry.get(id.provider);
+    let of_image = provider.and_then(|provider| provider.cloud_of_image(wish.name()));
     let identity = match (secret, store) {
         (Some(name), _) => match context.secrets.get(&id.namespace, name).await {
             Ok(Some(secret)) => {
@@ -188,8 +194,12 @@ async fn cloud(context: &Context, id: &ObjectId, wish: Option<&ImageWish>, memor
                     .data
                     .get(CLOUD_NAME)
                     .map(|name| name.expose_secret().trim().to_owned());
-                let named = named.filter(|name| !name.is_empty());
-                secret.identity(named.as_deref().unwrap_or(USUAL_CLOUD))
+                let named = of_image.or(named.filter(|name| !name.is_empty()));
+                let identity = secret.identity(named.as_deref().unwrap_or(USUAL_CLOUD));
+                match (kind.secret_key, wish.secret_key()) {
+                    (Some(usual), Some(key)) if usual != key => of_key(identity, usual, key),
+                    _ => identity,
+                }
             }
             Ok(None) => return Cloud::missing(),
             Err(error) => return Cloud::unknown(lock(memory).identity().cloned(), chain(&error)),
@@ -199,7 +209,12 @@ async fn cloud(context: &Context, id: &ObjectId, wish: Option<&ImageWish>, memor
             data: std::collections::BTreeMap::new(),
             version: format!("store/{store}"),
         },
-        (None, None) => return Cloud::missing(),
+        // Whoever needs no Secret asks as anybody.
+        (None, None) => Identity {
+            name: of_image.unwrap_or_default(),
+            data: std::collections::BTreeMap::new(),
+            version: "anybody".to_owned(),
+        },
     };
     let version = Some(identity.version.clone());
     let connection = context.connections.get(id.provider, identity);
@@ -209,6 +224,16 @@ async fn cloud(context: &Context, id: &ObjectId, wish: Option<&ImageWish>, memor
         connection: connection.map_err(|error| failure(FailureClass::Credentials, words(&error))),
         needs_secret: secret.is_some(),
     }
+}
+
+/// With what the Secret has under this key in the place of the usual one. Another key is another identity.
+fn of_key(mut identity: Identity, usual: &str, key: &str) -> Identity {
+    identity.version = format!("{}/{key}", identity.version);
+    match identity.data.remove(key) {
+        Some(value) => identity.data.insert(usual.to_owned(), value),
+        None => identity.data.remove(usual),
+    };
+    identity
 }
 
 impl Cloud {
@@ -238,5 +263,38 @@ fn failure(class: FailureClass, message: String) -> Failure {
         request_id: None,
         retry_after: None,
         quota: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::SecretString;
+
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_named_stands_for_the_usual_one_and_is_another_identity() {
+        let identity = || Identity {
+            name: "registry.example".to_owned(),
+            data: [("usual", "one"), ("named", "other"), ("ca.crt", "authority")]
+                .map(|(key, value)| (key.to_owned(), SecretString::from(value)))
+                .into(),
+            version: "uid/1".to_owned(),
+        };
+        let told = |identity: Identity| {
+            let data = identity.data.into_iter();
+            let data = data.map(|(key, value)| format!("{key}={}", value.expose_secret()));
+            (identity.version, data.collect::<Vec<_>>().join(" "))
+        };
+        let named = told(of_key(identity(), "usual", "named"));
+        assert_eq!(
+            named,
+            ("uid/1/named".to_owned(), "ca.crt=authority usual=other".to_owned())
+        );
+        let (_, without) = told(of_key(identity(), "usual", "missing"));
+        assert_eq!(
+            without, "ca.crt=authority named=other",
+            "another key is not tried instead"
+        );
     }
 }

@@ -46,7 +46,10 @@ pub(super) fn asked(
 ) -> Asked {
     let noted = annotation(object, labels::IMAGE_OWNER).and_then(|owner| OwnerId::parse(&owner));
     let owner = noted.clone().unwrap_or_else(|| beside.owner.clone());
-    let mut wanted = of_metadata(object, status, beside, noted.is_some());
+    let mut wanted = Wanted {
+        made_by_others: !kind.makes_images,
+        ..of_metadata(object, status, beside, noted.is_some())
+    };
     let wish = match wish {
         Ok(wish) => wish,
         Err(words) => {
@@ -102,6 +105,7 @@ fn of_metadata(object: &DynamicObject, status: &NodeImageStatus, beside: Beside<
         identity: beside.identity.map(str::to_owned),
         request: annotation(object, labels::REQUESTED_AT),
         policy: ImagePolicy::default(),
+        made_by_others: false,
         adopt: annotation(object, labels::ADOPT_IMAGE),
         chosen_id: None,
         deletion: DeletionPolicy::default(),
