@@ -1,7 +1,7 @@
 //! The node image of a release comes from its source into the place where its provider keeps images, and goes with the release: both operators as processes,
 //! and the image in a directory.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{fs, path::PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
@@ -11,10 +11,9 @@ use crds::{
     providers::filestore::FileStoreNodeImageRelease,
 };
 use e2e::{
-    Identity, Journey, Operator,
-    built::Program,
-    eventually,
+    Identity, Journey, Operator, eventually,
     journey::{SOON, status},
+    provider_operator::ProviderOptions,
     releases::StackSource,
     web::{WebServer, sha256},
 };
@@ -138,25 +137,15 @@ async fn provider_operator(journey: &Journey) -> Result<Operator> {
         name: format!("provider-{}", journey.namespace),
         groups: vec!["system:masters".to_owned()],
     };
-    let kubeconfig = journey.control_plane().kubeconfig_for(&identity).await?;
-    fs::create_dir_all(images(journey)).context("failed to make the directory of images")?;
-    let mut command = Command::new(Program::ProviderOperator.path()?);
-    command.args(["--providers=filestore", "--local", "--leader-elect=false"]);
-    command.args(["--allow-plain-http", "--allow-source-network=127.0.0.0/8"]);
-    command.args([
-        "--metrics-bind-address=127.0.0.1:0",
-        "--health-probe-bind-address=127.0.0.1:0",
-    ]);
-    command.arg("--namespace").arg(&journey.namespace);
-    command.arg("--kubeconfig").arg(kubeconfig);
-    command.arg("--release-dir").arg(journey.releases.root());
-    command
-        .arg("--cache-dir")
-        .arg(journey.folder().join("cache-of-the-provider"));
-    command
-        .arg("--filestore")
-        .arg(format!("default={}", images(journey).display()));
-    Operator::start_as(journey.lab(), &command, &journey.folder().join("provider-operator.log"))
+    let options = ProviderOptions {
+        kubeconfig: journey.control_plane().kubeconfig_for(&identity).await?,
+        namespace: journey.namespace.clone(),
+        release_dir: journey.releases.root().to_owned(),
+        folder: journey.folder().join("provider"),
+        filestore: Some(images(journey)),
+        flags: Vec::new(),
+    };
+    options.start(journey.lab())
 }
 
 /// No object of an image, and nothing in the directory that people see or that the provider would send again.
