@@ -163,7 +163,8 @@ impl Asked {
     fn read(line: &str) -> Option<Self> {
         let mut words = line.split(' ');
         let method = words.next()?.to_owned();
-        let (path, query) = words.next()?.split_once('?')?;
+        let target = words.next()?;
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
         Some(Self {
             method,
             path: path.to_owned(),

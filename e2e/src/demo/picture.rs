@@ -266,7 +266,12 @@ impl Picture {
         let mut rows: Vec<Row> = self.stack.iter().map(stack_row).collect();
         let mut shown = BTreeSet::new();
         for (name, release) in self.releases_in_order() {
-            rows.push(release_row(name, release));
+            let mut row = release_row(name, release);
+            if row.tone == Tone::Busy && self.waits_for_image(name) && release.metadata.deletion_timestamp.is_none() {
+                "waiting".clone_into(&mut row.state);
+                "for its node image".clone_into(&mut row.note);
+            }
+            rows.push(row);
             rows.extend(self.image_rows(name));
             let status = release.status.iter();
             let inventory = status.flat_map(|status| &status.resources);

@@ -12,9 +12,8 @@ const STATE_COLUMN: usize = 72;
 const NARROW_STATE_COLUMN: usize = 52;
 /// Mark, space and the states of objects.
 const STATE_WIDTH: usize = 10;
-/// Longer bars say no more, shorter ones nothing.
-const WIDEST_BAR: usize = 40;
-const NARROWEST_BAR: usize = 8;
+/// Always as long, so that it grows and never shrinks.
+const BAR: usize = 24;
 /// A note that does not fit beside its state gets at most so many lines below it.
 const NOTE_LINES: usize = 4;
 
@@ -156,16 +155,18 @@ fn lines_of(row: &Row, branch: &Branch, columns: usize) -> Vec<Line> {
 /// A bar, and behind it in words what it shows; on a narrow terminal the words alone.
 fn progress(row: &Row, percent: u8, before: &str, columns: usize) -> Line {
     let room = columns.saturating_sub(width(before) + 1);
-    let words = cut(&printable(&row.note), room);
-    let length = WIDEST_BAR.min(room.saturating_sub(width(&words) + 1));
-    if length < NARROWEST_BAR {
-        return Line(vec![(Ink::Faint, before.to_owned()), (Ink::Of(row.tone), words)]);
+    let words = printable(&row.note);
+    if width(&words) + 1 + BAR > room {
+        return Line(vec![
+            (Ink::Faint, before.to_owned()),
+            (Ink::Of(row.tone), cut(&words, room)),
+        ]);
     }
-    let done = length * usize::from(percent.min(100)) / 100;
+    let done = BAR * usize::from(percent.min(100)) / 100;
     Line(vec![
         (Ink::Faint, before.to_owned()),
         (Ink::Of(row.tone), "━".repeat(done)),
-        (Ink::Faint, "─".repeat(length - done)),
+        (Ink::Faint, "─".repeat(BAR - done)),
         (Ink::Plain, format!(" {words}")),
     ])
 }

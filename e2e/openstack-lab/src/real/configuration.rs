@@ -228,7 +228,7 @@ user_domain_name = Default
 /// What both servers are told. One process answers, because what is staged and imported belongs to it. It is never given up for being slow. Both
 /// it and its parent end by SIGKILL when their standard input does, which is when whoever started them is gone.
 const SERVER: &str = r#"
-access_log_format = "%(m)s %(U)s?%(q)s %(s)s %(D)s"
+access_log_format = "%(m)s %({RAW_URI}e)s %(s)s %(D)s"
 worker_class = "gthread"
 workers = 1
 threads = 8

@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use crds::providers::image_status::NodeImageStatus;
 use e2e::image_server::{ImageServer, Pace};
 use tokio::time::sleep;
 
 use super::{
     place::{Place, disk_of},
-    run::{Run, median, quantile},
+    run::{Cancel, Run, median, quantile},
 };
 use crate::{arguments::ImagesArguments, progress::Progress};
 
@@ -34,20 +35,18 @@ pub(super) async fn measure(place: &Place, arguments: &ImagesArguments, progress
         progress.tick(&format!("cancel {number} of {}", arguments.cancels));
         let name = format!("cancel-{number}");
         place.want(&name, &source.url(PATH), &bytes).await?;
-        let sends = |sent: i64| sent > 0;
-        let status = place
-            .until(&name, "on its way", |status| {
-                status
-                    .transfer
-                    .as_ref()
-                    .is_some_and(|transfer| sends(transfer.sent_bytes))
-            })
-            .await?;
+        let is_sent = |status: &NodeImageStatus| {
+            let transfer = status.transfer.as_ref();
+            transfer.is_some_and(|transfer| transfer.sent_bytes > 0)
+        };
+        place.until(&name, "on its way", is_sent).await?;
         ensure!(source.giving() == 1, "the source gives {} bodies", source.giving());
-        let id = status.image.context("an image that is sent is somewhere")?.id;
+        let images = place.cloud.images().await?;
+        let id = images.first().and_then(|image| image["id"].as_str());
+        let id = id.context("Glance has no record of an image that is sent")?;
         let begin = Instant::now();
         place.give_up(&name).await?;
-        while source.giving() > 0 || place.cloud.has(&id).await? {
+        while source.giving() > 0 || place.cloud.has(id).await? {
             ensure!(begin.elapsed() < DEADLINE, "it is not quiet after {DEADLINE:?}");
             sleep(LOOK_INTERVAL).await;
         }
@@ -57,10 +56,10 @@ pub(super) async fn measure(place: &Place, arguments: &ImagesArguments, progress
     let left = place.cloud.images().await?;
     ensure!(left.is_empty(), "{} images are left", left.len());
     operator.stop().await?;
-    Ok(vec![Run::Cancel {
+    Ok(vec![Run::Cancel(Cancel {
         samples: milliseconds.len(),
         median_ms: median(&milliseconds),
         p99_ms: quantile(&milliseconds, 99),
         longest_ms: quantile(&milliseconds, 100),
-    }])
+    })])
 }

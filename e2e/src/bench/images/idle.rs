@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use super::{
     place::{AGENT, Place, disk_of},
-    run::Run,
+    run::{Idle, Run},
 };
 use crate::{
     arguments::ImagesArguments,
@@ -72,7 +72,7 @@ pub(super) async fn measure(place: &Place, arguments: &ImagesArguments, progress
     }
     operator.stop().await?;
     let cpu = after.cpu.saturating_sub(before.cpu);
-    Ok(vec![Run::Idle {
+    Ok(vec![Run::Idle(Idle {
         images: names.len(),
         seconds: arguments.seconds,
         writes: requests.clone().writes().len(),
@@ -81,5 +81,5 @@ pub(super) async fn measure(place: &Place, arguments: &ImagesArguments, progress
         looks,
         cpu_percent: rounded(100.0 * cpu.as_secs_f64() / elapsed.as_secs_f64(), 2),
         rss_mib: after.resident_mib,
-    }])
+    })])
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{
     place::{Place, disk_of},
-    run::{Run, median},
+    run::{Broken, Many, Run, Upload, median},
     writer::Writer,
 };
 use crate::{arguments::ImagesArguments, progress::Progress};
@@ -39,14 +39,19 @@ struct Round {
     id: String,
 }
 
+/// How long Glance took for the bytes of a whole image, in seconds.
+fn last_put(place: &Place, id: &str) -> Result<f64> {
+    let puts = place.puts(id)?;
+    puts.last().copied().context("Glance knows of no PUT of a whole image")
+}
+
 async fn round(place: &Place, name: &str, url: &str, bytes: &Bytes) -> Result<Round> {
     let begin = Instant::now();
     place.want(name, url, bytes).await?;
     let id = place.ready(name).await?;
     let ready_seconds = begin.elapsed().as_secs_f64();
-    let puts = place.puts(&id)?;
     Ok(Round {
-        put_seconds: *puts.last().context("Glance knows of no PUT of a ready image")?,
+        put_seconds: last_put(place, &id)?,
         ready_seconds,
         id,
     })
@@ -66,7 +71,7 @@ pub(super) async fn one(place: &Place, arguments: &ImagesArguments, progress: &P
         let options = json!({ "name": "beside", "disk_format": "raw", "container_format": "bare" });
         let id = place.cloud.create(&options).await?;
         writer.send(&place.cloud, &id).await?;
-        theirs.extend(place.puts(&id)?);
+        theirs.push(last_put(place, &id)?);
         place.cloud.delete(&id).await?;
         progress.step(&format!("upload {number} of {}: the operator", arguments.rounds));
         let before = Usage::of(process)?.resident_mib;
@@ -81,7 +86,7 @@ pub(super) async fn one(place: &Place, arguments: &ImagesArguments, progress: &P
     }
     operator.stop().await?;
     let (seconds, beside_seconds) = (median(&ours), median(&theirs));
-    Ok(vec![Run::Upload {
+    Ok(vec![Run::Upload(Upload {
         mebibytes: arguments.mebibytes,
         rounds: ours.len(),
         seconds,
@@ -91,7 +96,7 @@ pub(super) async fn one(place: &Place, arguments: &ImagesArguments, progress: &P
         to_ready_seconds: median(&ready),
         idle_rss_mib: idle,
         extra_rss_mib: rounded(extra, 1),
-    }])
+    })])
 }
 
 /// Many images at once.
@@ -118,12 +123,12 @@ pub(super) async fn many(place: &Place, arguments: &ImagesArguments, progress: &
         place.gone(name).await?;
     }
     operator.stop().await?;
-    Ok(vec![Run::Many {
+    Ok(vec![Run::Many(Many {
         images: names.len(),
         mebibytes: arguments.each,
         seconds: rounded(seconds, 2),
         peak_rss_mib,
-    }])
+    })])
 }
 
 /// A source that breaks beside the same one that does not.
@@ -148,12 +153,12 @@ pub(super) async fn broken(place: &Place, arguments: &ImagesArguments, progress:
         place.gone(name).await?;
     }
     operator.stop().await?;
-    Ok(vec![Run::Broken {
+    Ok(vec![Run::Broken(Broken {
         mebibytes: arguments.broken,
         breaks,
         seconds: rounded(found.put_seconds, 3),
         unbroken_seconds: rounded(unbroken.put_seconds, 3),
         ratio: rounded(found.put_seconds / unbroken.put_seconds, 3),
         puts,
-    }])
+    })])
 }

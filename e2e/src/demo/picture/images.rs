@@ -47,6 +47,12 @@ impl Picture {
         !self.images.values().any(only)
     }
 
+    /// What a release waits for, where it is a node image: the row of the image says all the rest, and newer.
+    pub(super) fn waits_for_image(&self, release: &str) -> bool {
+        let mut images = self.images.values();
+        images.any(|image| image.owners.contains(release) && !image.status.ready && !image.deleting)
+    }
+
     fn transfer_of(&self, tag: &ReleaseTag) -> Option<&TransferStatus> {
         let tag = tag.to_string();
         let image = self.images.values().find(|image| image.owners.contains(&tag))?;
@@ -107,7 +113,7 @@ fn under_way(status: &NodeImageStatus) -> (String, Option<u8>) {
     };
     let mut words = vec![transfer.summary.clone()];
     if transfer.resumes > 0 {
-        words.push("went on where it broke off".to_owned());
+        words.push("resumed".to_owned());
     }
     words.retain(|word| !word.is_empty());
     (words.join(", "), percent(transfer))
