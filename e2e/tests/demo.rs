@@ -279,8 +279,11 @@ async fn interrupted_in_a_given_cluster_the_demo_leaves_it_as_it_was() -> Result
         kubeconfig.to_str().context("a path")?,
         "--namespace",
         "harbour",
+        "--provider",
+        "filestore",
     ])?;
-    demo.until("2/6")?;
+    // Then there are a release with all of its objects, an image that is whole, and one that is not.
+    demo.until("harbor-node-next-v2: sending (")?;
     assert!(namespaces.get_opt("harbour").await?.is_some());
     demo.signal(Signal::INT)?;
     let (code, told) = demo.end()?;

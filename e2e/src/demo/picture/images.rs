@@ -20,7 +20,7 @@ impl Picture {
         let images = self.images.values();
         images
             .filter(|image| image.owners.contains(release))
-            .map(image_row)
+            .map(|image| self.image_row(image))
             .collect()
     }
 
@@ -30,7 +30,7 @@ impl Picture {
         let left = self.images.values().filter(is_left);
         left.map(|image| Row {
             depth: 1,
-            ..image_row(image)
+            ..self.image_row(image)
         })
         .collect()
     }
@@ -53,36 +53,46 @@ impl Picture {
         images.any(|image| image.owners.contains(release) && !image.status.ready && !image.deleting)
     }
 
+    fn image_row(&self, image: &Image) -> Row {
+        let status = &image.status;
+        let (tone, state, note, percent) = if image.deleting {
+            (Tone::Busy, "going", String::new(), None)
+        } else {
+            match status.phase {
+                _ if status.ready => (Tone::Good, "ready", self.whole(image), None),
+                Some(ImagePhase::Failed) => (Tone::Bad, "failed", status.message.clone().unwrap_or_default(), None),
+                Some(ImagePhase::Transferring) => {
+                    let (note, percent) = under_way(status);
+                    (Tone::Busy, "sending", note, percent)
+                }
+                phase => (Tone::Busy, word(phase), retry(status), None),
+            }
+        };
+        Row {
+            depth: 2,
+            id: (image.kind.to_owned(), image.name.clone()),
+            tone,
+            state: state.to_owned(),
+            note,
+            is_image: true,
+            percent,
+        }
+    }
+
+    /// What an image has that can be used.
+    fn whole(&self, image: &Image) -> String {
+        let size = image.status.image.as_ref().and_then(|image| image.size_bytes);
+        let size = size.map(|bytes| format!("{} MiB, verified", bytes >> 20));
+        let here = image.owners.iter().filter(|owner| self.releases.contains_key(*owner));
+        let releases = here.count();
+        let shared = (releases > 1).then(|| format!("shared by {}", count(releases, "release")));
+        size.into_iter().chain(shared).collect::<Vec<_>>().join(", ")
+    }
+
     fn transfer_of(&self, tag: &ReleaseTag) -> Option<&TransferStatus> {
         let tag = tag.to_string();
         let image = self.images.values().find(|image| image.owners.contains(&tag))?;
         image.status.transfer.as_ref()
-    }
-}
-
-fn image_row(image: &Image) -> Row {
-    let status = &image.status;
-    let (tone, state, note, percent) = if image.deleting {
-        (Tone::Busy, "going", String::new(), None)
-    } else {
-        match status.phase {
-            _ if status.ready => (Tone::Good, "ready", whole(image), None),
-            Some(ImagePhase::Failed) => (Tone::Bad, "failed", status.message.clone().unwrap_or_default(), None),
-            Some(ImagePhase::Transferring) => {
-                let (note, percent) = under_way(status);
-                (Tone::Busy, "sending", note, percent)
-            }
-            phase => (Tone::Busy, word(phase), retry(status), None),
-        }
-    };
-    Row {
-        depth: 2,
-        id: (image.kind.to_owned(), image.name.clone()),
-        tone,
-        state: state.to_owned(),
-        note,
-        is_image: true,
-        percent,
     }
 }
 
@@ -95,14 +105,6 @@ fn word(phase: Option<ImagePhase>) -> &'static str {
         Some(ImagePhase::Deleting) => "going",
         _ => "new",
     }
-}
-
-/// What an image has that can be used.
-fn whole(image: &Image) -> String {
-    let size = image.status.image.as_ref().and_then(|image| image.size_bytes);
-    let size = size.map(|bytes| format!("{} MiB, verified", bytes >> 20));
-    let shared = (image.owners.len() > 1).then(|| format!("shared by {}", count(image.owners.len(), "release")));
-    size.into_iter().chain(shared).collect::<Vec<_>>().join(", ")
 }
 
 /// How far the attempt is that is under way.
