@@ -287,9 +287,9 @@ pub(crate) struct SoakArguments {
 #[derive(Args, Debug)]
 #[command(
     after_help = "Exit codes: 0 all went well, 1 something failed, 2 wrong arguments, 130 it was interrupted.\n\nExamples:\n  \
-                        cargo xtask demo                           releases alone, in less than a minute\n  \
-                        cargo xtask demo --provider filestore      with node images, which come into a directory\n  \
-                        cargo xtask demo --provider openstack      with node images, which come into a Glance of its own\n  \
+                        cargo xtask demo                              releases alone, in less than a minute\n  \
+                        cargo xtask demo --provider filestore         with node images, which come into a directory\n  \
+                        cargo xtask demo --provider openstack         with node images, which come into a Glance of its own\n  \
                         cargo xtask demo --provider filestore | cat   the same in plain lines, at full speed"
 )]
 pub(crate) struct DemoArguments {

@@ -314,6 +314,8 @@ impl Drop for Body {
 
 #[cfg(test)]
 mod tests {
+    use openstack_lab::client::{Client, Reply, whole};
+
     use super::*;
 
     #[test]
@@ -324,5 +326,88 @@ mod tests {
         for unusable in ["bytes=10-", "bytes=-3", "lines=1-2"] {
             assert_eq!(part_of(unusable, 10), None, "{unusable}");
         }
+    }
+
+    const PATH: &str = "/disk";
+
+    async fn server() -> Result<ImageServer> {
+        ImageServer::start([(PATH.to_owned(), Bytes::from_static(b"0123456789"))]).await
+    }
+
+    async fn ask(server: &ImageServer, headers: &[(&str, &str)]) -> Result<Reply> {
+        let url = server.url(PATH).parse()?;
+        Client::new(None)?.send(Method::GET, &url, headers, whole("")).await
+    }
+
+    #[tokio::test]
+    async fn a_part_is_given_of_the_file_that_is_meant_and_else_all_of_it() -> Result<()> {
+        let server = server().await?;
+        let all = ask(&server, &[]).await?;
+        let tag = all.header("etag").context("no tag")?;
+        assert_eq!((all.status, &all.body[..]), (StatusCode::OK, &b"0123456789"[..]));
+        let part = ask(&server, &[("range", "bytes=7-"), ("if-range", tag)]).await?;
+        assert_eq!(
+            (part.status, &part.body[..]),
+            (StatusCode::PARTIAL_CONTENT, &b"789"[..])
+        );
+        assert_eq!(part.header("content-range"), Some("bytes 7-9/10"));
+        let other = ask(&server, &[("range", "bytes=7-"), ("if-range", "\"other\"")]).await?;
+        assert_eq!((other.status, other.body.len()), (StatusCode::OK, 10));
+        let from: Vec<usize> = server.given().iter().map(|given| given.from).collect();
+        assert_eq!(from, [0, 7, 0]);
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn answers_break_off_where_they_are_told_and_whoever_is_away_gives_none() -> Result<()> {
+        let server = server().await?;
+        server.set_pace(Pace {
+            break_every: Some(4),
+            ..Pace::default()
+        });
+        assert!(ask(&server, &[]).await.is_err());
+        let rest = ask(&server, &[("range", "bytes=8-")]).await?;
+        assert_eq!(rest.body.len(), 2, "an image that ends before is whole");
+        server.set_pace(Pace {
+            away: true,
+            ..Pace::default()
+        });
+        assert!(ask(&server, &[]).await.is_err());
+        assert_eq!(server.given().len(), 2);
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn what_is_held_back_waits_until_it_is_cut_or_given() -> Result<()> {
+        let server = server().await?;
+        let held = Pace {
+            hold_at: Some(5),
+            ..Pace::default()
+        };
+        let is_held = async || {
+            crate::eventually(Duration::from_secs(10), "a body to be held", async || {
+                anyhow::ensure!(server.giving() == 1, "{} are given", server.giving());
+                Ok::<_, anyhow::Error>(())
+            })
+            .await
+        };
+        server.set_pace(held);
+        let cut = async {
+            is_held().await?;
+            server.cut();
+            Ok::<_, anyhow::Error>(())
+        };
+        let (answer, done) = tokio::join!(ask(&server, &[]), cut);
+        done?;
+        assert!(answer.is_err());
+        let freed = async {
+            is_held().await?;
+            server.set_pace(Pace::default());
+            Ok::<_, anyhow::Error>(())
+        };
+        let (answer, done) = tokio::join!(ask(&server, &[]), freed);
+        done?;
+        assert_eq!(answer?.body.len(), 10);
+        Ok(())
     }
 }

@@ -106,12 +106,13 @@ pub(super) async fn many(place: &Place, arguments: &ImagesArguments, progress: &
     let names: Vec<String> = (1..=arguments.images).map(|number| format!("many-{number}")).collect();
     let (operator, process) = place.operate(arguments.images, Vec::new()).await?;
     forget_peak(process)?;
+    progress.step(&format!("at once: {} images", names.len()));
     let begin = Instant::now();
     for name in &names {
         place.want(name, &source.url(PATH), &bytes).await?;
     }
     for (done, name) in names.iter().enumerate() {
-        progress.step(&format!("at once: {done} of {} ready", names.len()));
+        progress.tick(&format!("at once: {done} of {} ready", names.len()));
         place.ready(name).await?;
     }
     let seconds = begin.elapsed().as_secs_f64();
