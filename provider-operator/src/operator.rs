@@ -246,7 +246,7 @@ fn assemble(
     let usual = args.usual.source()?;
     let root = args.usual.release_dir().to_owned();
     let connector = Arc::new(Connector::new(client.clone(), network.clone(), usual, root));
-    let ledgers = Ledgers::new(client.clone(), crate::run::host());
+    let ledgers = Ledgers::new(client.clone(), operator_kit::process::host());
     let clock = Clock::start(steady);
     let supply = Supply::new(connector, &args.download, clock, wakes_releases(served));
     Ok(Arc::new(Context {
@@ -422,12 +422,12 @@ impl Watched<'_> {
         writer: Writer<DynamicObject>,
         resource: &ApiResource,
     ) -> impl Stream<Item = watcher::Result<Event<DynamicObject>>> + Send + use<> {
-        let api: Api<DynamicObject> = if self.args.namespace.is_empty() {
+        let api: Api<DynamicObject> = if self.args.scope.namespace.is_empty() {
             Api::all_with(self.client.clone(), resource)
         } else {
-            Api::namespaced_with(self.client.clone(), &self.args.namespace, resource)
+            Api::namespaced_with(self.client.clone(), &self.args.scope.namespace, resource)
         };
-        let filter = match self.args.watch_filter.as_str() {
+        let filter = match self.args.scope.watch_filter.as_str() {
             "" => String::new(),
             value => format!("{}={value}", crds::labels::WATCH_FILTER),
         };
