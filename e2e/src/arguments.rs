@@ -79,6 +79,11 @@ fn default_folder() -> PathBuf {
 /// Exit codes: 0 measured, whatever the numbers are; 1 something failed; 2 wrong arguments; 130 interrupted.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
+    /// Bring node images into a real Glance: how fast beside curl, in how much memory, from a source that breaks, until it is quiet
+    #[command(after_help = "Examples:\n  cargo xtask bench images --record\n  \
+                            cargo xtask bench images upload --mebibytes 64 --rounds 2     one of the measures, in small\n  \
+                            cargo xtask bench images idle --idle-images 10 --seconds 60")]
+    Images(ImagesArguments),
     /// All of the following, one after the other
     #[command(
         after_help = "Examples:\n  cargo xtask bench operator --releases 100    a first look, in a few minutes\n  \
@@ -208,6 +213,55 @@ pub(crate) struct DownloadArguments {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct ImagesArguments {
+    /// Which measures; all without this
+    #[arg(value_enum, value_name = "MEASURE", conflicts_with = "record")]
+    pub(crate) measures: Vec<ImagesMeasure>,
+    /// Size of the image that is uploaded
+    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=4000))]
+    pub(crate) mebibytes: u32,
+    /// How often it is uploaded
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=50))]
+    pub(crate) rounds: u32,
+    /// Images at once
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=200))]
+    pub(crate) images: u16,
+    /// Size of each of them
+    #[arg(long, value_name = "MIB", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) each: u32,
+    /// Size of the image whose source breaks every 3 MiB
+    // A host is asked a hundred times at once, and five times a second from then on: with more than 300 MiB that would be measured.
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(4..=4000))]
+    pub(crate) broken: u32,
+    /// How often a transfer is given up
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) cancels: u32,
+    /// Images that are ready while nothing is to be done
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) idle_images: u32,
+    /// How long to look at them
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) seconds: u32,
+    #[command(flatten)]
+    pub(crate) common: BenchArguments,
+}
+
+/// What `bench images` measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImagesMeasure {
+    /// One large image beside curl, and the memory that it takes
+    Upload,
+    /// Many at once, and the memory that they take
+    Many,
+    /// A source that breaks every 3 MiB beside one that does not
+    Broken,
+    /// From the end of the wish for an image until nothing of it is left
+    Cancel,
+    /// Ready images: what is written and asked while nothing is to be done
+    Idle,
+}
+
+#[derive(Args, Debug)]
 #[command(
     after_help = "The operator looks after stacks whose releases come and go, while requests meet faults. One line for each \
                         interval tells what it holds; at the end, how much that grows in an hour. The first quarter of the time \
@@ -231,8 +285,20 @@ pub(crate) struct SoakArguments {
 }
 
 #[derive(Args, Debug)]
-#[command(after_help = "Exit codes: 0 all went well, 1 something failed, 2 wrong arguments, 130 it was interrupted.")]
+#[command(
+    after_help = "Exit codes: 0 all went well, 1 something failed, 2 wrong arguments, 130 it was interrupted.\n\nExamples:\n  \
+                        cargo xtask demo                              releases alone, in less than a minute\n  \
+                        cargo xtask demo --provider filestore         with node images, which come into a directory\n  \
+                        cargo xtask demo --provider openstack         with node images, which come into a Glance of its own\n  \
+                        cargo xtask demo --provider filestore | cat   the same in plain lines, at full speed"
+)]
 pub(crate) struct DemoArguments {
+    /// Where node images come to: the releases of the demo have one then, and a second operator brings it there
+    ///
+    /// The image comes from a slow web server, so that there is something to see: how much of it is there, how fast it comes and how long
+    /// the rest takes. It goes on where it was when the server breaks off, and stops at once when nobody wants it any more.
+    #[arg(long, value_enum, default_value_t = DemoProvider::None, conflicts_with = "releases")]
+    pub(crate) provider: DemoProvider,
     /// Play with the newest releases of one stack in this directory instead of our own; it is only read
     ///
     /// Its folders, or those in its `cluster-stacks/`, are named after their tags, as in docker-harbor-1-34-v1. Of several
@@ -251,6 +317,17 @@ pub(crate) struct DemoArguments {
     /// How long to wait before and after each deed for those who read along; not at all without a terminal
     #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(..=60))]
     pub(crate) pause: u64,
+}
+
+/// Places for node images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DemoProvider {
+    /// Nowhere: the releases need none
+    None,
+    /// A directory of the demo
+    Filestore,
+    /// A real Keystone and Glance, which the demo starts; they need Python 3.11
+    Openstack,
 }
 
 #[derive(Args, Debug)]

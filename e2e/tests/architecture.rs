@@ -172,7 +172,7 @@ const ROOMS: &[Room] = &[
     // Drives the built binaries from outside; their code would let a test reach what a user cannot.
     Room {
         name: "e2e",
-        rooms: &["crds"],
+        rooms: &["crds", "openstack-lab"],
         without: &[],
         pure: false,
     },

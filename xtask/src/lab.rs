@@ -18,9 +18,11 @@ use crate::{
 };
 
 /// What the lab and the journeys start, for `cargo build`: crates, and last which of their targets.
-pub(crate) const BINARIES: [&str; 7] = [
+pub(crate) const BINARIES: [&str; 9] = [
     "--package",
     "core-operator",
+    "--package",
+    "provider-operator",
     "--package",
     "cli",
     "--package",
@@ -64,6 +66,18 @@ const CORE_OPERATOR: [&str; 8] = [
     "-Ctarget-feature=+crt-static",
 ];
 
+/// The same for the operator that brings node images.
+const PROVIDER_OPERATOR: [&str; 8] = [
+    "rustc",
+    "--release",
+    "--package",
+    "provider-operator",
+    "--bin",
+    "provider-operator",
+    "--",
+    "-Ctarget-feature=+crt-static",
+];
+
 /// What cargo builds with, and the folder it builds into.
 #[derive(Clone, Copy)]
 pub(crate) enum Profile {
@@ -93,6 +107,17 @@ pub(crate) fn become_lab(workspace: &Workspace, parts: Parts, profile: Profile) 
             become_program(workspace, "the lab", &LAB, profile, "lab")
         }
     }
+}
+
+/// The same for what measures the operator that brings node images, as it ships, beside a real OpenStack.
+pub(crate) fn become_lab_for_images(workspace: &Workspace) -> anyhow::Result<ExitCode> {
+    setup::run(workspace, Parts::OpenStack)?;
+    let mut cargo = workspace.cargo();
+    cargo.args(PROVIDER_OPERATOR);
+    Step::new(workspace, "build the provider operator (release)", cargo)
+        .silent_when_quick()
+        .run()?;
+    become_program(workspace, "the lab", &LAB, Profile::Release, "lab")
 }
 
 /// The same for what needs a control plane and no operator.

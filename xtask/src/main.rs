@@ -27,7 +27,8 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     arguments::{
-        BenchCommand, ConformanceProviderArguments, ControlPlaneCommand, DemoArguments, SoakArguments, StormArguments,
+        BenchCommand, ConformanceProviderArguments, ControlPlaneCommand, DemoArguments, DemoProvider, SoakArguments,
+        StormArguments,
     },
     lab::Profile,
     oracle_arguments::{ConformanceArguments, FuzzCommand, OracleBenchCommand},
@@ -67,7 +68,7 @@ enum Chore {
     Test(test::Arguments),
     /// The gates before a commit: formatting, clippy, licences and sources of dependencies, documentation
     Check,
-    /// One `ClusterStack` becomes usable on a real API server, follows an upgrade, repairs damage and cleans up
+    /// One `ClusterStack` becomes usable on a real API server, follows an upgrade, repairs damage and cleans up; with `--provider`, its node images too
     Demo(DemoArguments),
     /// Journeys of the operator in bad weather: seeded faults between it and the API server, and what must hold afterwards
     Storm(StormArguments),
@@ -138,6 +139,10 @@ fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
         Chore::Test(arguments) => test::run(&workspace, arguments),
         Chore::Check => check::run(&workspace),
         Chore::Storm(StormArguments { mutant: Some(_), .. }) => lab::become_lab_with_mutants(&workspace),
+        Chore::Demo(DemoArguments {
+            provider: DemoProvider::Openstack,
+            ..
+        }) => lab::become_lab(&workspace, Parts::OpenStack, Profile::Debug),
         Chore::Demo(_) | Chore::Storm(_) => lab::become_lab(&workspace, Parts::ControlPlane, Profile::Debug),
         Chore::ConformanceProvider(_) => lab::become_guest(&workspace),
         Chore::ControlPlane(_) => lab::become_control_plane(&workspace),
@@ -145,6 +150,7 @@ fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
         Chore::Bench(Bench::Lab(BenchCommand::Operator(_) | BenchCommand::Memory(_))) => {
             lab::become_lab(&workspace, Parts::All, Profile::Release)
         }
+        Chore::Bench(Bench::Lab(BenchCommand::Images(_))) => lab::become_lab_for_images(&workspace),
         Chore::Bench(Bench::Lab(_)) | Chore::Soak(_) => {
             lab::become_lab(&workspace, Parts::ControlPlane, Profile::Release)
         }
@@ -175,6 +181,13 @@ mod tests {
             ("demo --releases /nowhere", "there is no such directory"),
             ("demo --namespace Demo", "small letters, digits and -"),
             ("demo --kubeconfig /nowhere", "there is no such file"),
+            ("demo --provider docker", "possible values: none, filestore, openstack"),
+            ("demo --provider filestore --releases /", "cannot be used with"),
+            (
+                "bench images everything",
+                "possible values: upload, many, broken, cancel, idle",
+            ),
+            ("bench images --record idle", "cannot be used with"),
             ("demo --nonsense", "unexpected argument '--nonsense'"),
             (
                 "storm --journey elsewhere",

@@ -1,7 +1,7 @@
 //! The node image of a release comes from its source into the place where its provider keeps images, and goes with the release: both operators as processes,
 //! and the image in a directory.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{fs, path::PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
@@ -12,10 +12,9 @@ use crds::{
     providers::filestore::FileStoreNodeImageRelease,
 };
 use e2e::{
-    Identity, Journey, Operator,
-    built::Program,
-    eventually,
+    Journey, Operator, eventually,
     journey::{SOON, status},
+    provider_operator::{Destination, ProviderOptions},
     releases::StackSource,
     web::{WebServer, sha256},
 };
@@ -172,37 +171,9 @@ fn images(journey: &Journey) -> PathBuf {
 
 /// A provider operator of the journey's namespace, as its user would start one.
 pub(super) async fn provider_operator(journey: &Journey) -> Result<Operator> {
-    fs::create_dir_all(images(journey)).context("failed to make the directory of images")?;
-    let folder = format!("--filestore=default={}", images(journey).display());
-    let flags = [
-        "--providers=filestore",
-        "--allow-plain-http",
-        &folder,
-        "--serve-filestore=127.0.0.1:0",
-    ];
-    start(journey, &flags).await
-}
-
-/// A provider operator with these flags besides those that every journey needs.
-pub(crate) async fn start(journey: &Journey, flags: &[&str]) -> Result<Operator> {
-    let identity = Identity::User {
-        name: format!("provider-{}", journey.namespace),
-        groups: vec!["system:masters".to_owned()],
-    };
-    let kubeconfig = journey.control_plane().kubeconfig_for(&identity).await?;
-    let mut command = Command::new(Program::ProviderOperator.path()?);
-    command.args(["--local", "--leader-elect=false", "--allow-source-network=127.0.0.0/8"]);
-    command.args(flags).args([
-        "--metrics-bind-address=127.0.0.1:0",
-        "--health-probe-bind-address=127.0.0.1:0",
-    ]);
-    command.arg("--namespace").arg(&journey.namespace);
-    command.arg("--kubeconfig").arg(kubeconfig);
-    command.arg("--release-dir").arg(journey.releases.root());
-    command
-        .arg("--cache-dir")
-        .arg(journey.folder().join("cache-of-the-provider"));
-    Operator::start_as(journey.lab(), &command, &journey.folder().join("provider-operator.log"))
+    let mut options = ProviderOptions::of(journey, Destination::FileStore(images(journey))).await?;
+    options.flags.push("--serve-filestore=127.0.0.1:0".into());
+    options.start(journey.lab())
 }
 
 /// No object of an image, and nothing in the directory that people see or that the provider would send again.

@@ -12,13 +12,14 @@ use crds::{
 use e2e::{
     Journey, eventually,
     journey::{SOON, status},
+    provider_operator::{Destination, ProviderOptions},
     registry::{PASSWORD, Registry},
     releases::StackSource,
 };
 use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::json;
 
-use super::{journey, node_images::start};
+use super::journey;
 
 const STACK: &str = "harbor";
 const API_VERSION: &str = "infrastructure.clusterstack.x-k8s.io/v1alpha1";
@@ -42,7 +43,9 @@ fn a_release_is_usable_while_the_registry_has_its_node_image_and_leaves_it_there
         let tag = journey.releases.publish_stack(&source.path(), "v1")?;
         journey.operate().await?;
         apply_stack(journey).await?;
-        let mut provider = start(journey, &["--providers=docker"]).await?;
+        let mut provider = ProviderOptions::of(journey, Destination::Docker)
+            .await?
+            .start(journey.lab())?;
         provider.ready().await?;
         let name = until(journey, "told that it is missing", |_, status| {
             is(status, ConditionType::Ready, "ImageNotFound", &reference)
@@ -102,7 +105,9 @@ fn a_tag_that_was_moved_is_not_the_image_that_was_trusted() -> Result<()> {
         let registry = registry(journey).await?;
         push(journey, &registry, "v1")?;
         let first = registry.digest(NODES, "v1")?;
-        let _provider = start(journey, &["--providers=docker"]).await?;
+        let _provider = ProviderOptions::of(journey, Destination::Docker)
+            .await?
+            .start(journey.lab())?;
         apply_image(journey, &registry, PULL).await?;
         let name = until(journey, "used", |_, status| {
             let image = status.image.as_ref().filter(|_| status.ready);
@@ -139,7 +144,9 @@ fn a_registry_that_refuses_is_told_without_the_password_and_asked_again_with_ano
         let logins = wrong["stringData"][".dockerconfigjson"].as_str().context("logins")?;
         wrong["stringData"][".dockerconfigjson"] = logins.replace(PASSWORD, "canary-mistake").into();
         journey.apply(wrong).await?;
-        let mut provider = start(journey, &["--providers=docker"]).await?;
+        let provider = ProviderOptions::of(journey, Destination::Docker)
+            .await?
+            .start(journey.lab())?;
         // Who names no Secret asks as anybody, and trusts what everybody trusts.
         let reference = format!("{}:v1", registry.repository(NODES));
         image(journey, json!({ "image": { "reference": reference } })).await?;
@@ -156,7 +163,7 @@ fn a_registry_that_refuses_is_told_without_the_password_and_asked_again_with_ano
         apply_image(journey, &registry, PULL).await?;
         until(journey, "used", |_, status| status.ready).await?;
         provider.kill().await?;
-        let log = fs::read_to_string(journey.folder().join("provider-operator.log"))?;
+        let log = fs::read_to_string(journey.folder().join("provider/provider-operator.log"))?;
         ensure!(!log.contains("canary"), "a password is in the log");
         Ok(())
     })

@@ -104,6 +104,7 @@ impl Foreign {
             is_usable: false,
             size: None,
             sha512: None,
+            digest: None,
             description: description.into(),
         }
     }

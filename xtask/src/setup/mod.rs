@@ -31,6 +31,8 @@ pub(crate) enum Parts {
     All,
     /// A control plane and the CRDs of other projects.
     ControlPlane,
+    /// The same, and Keystone and Glance.
+    OpenStack,
     /// The real Helms.
     Helm,
 }
@@ -67,10 +69,10 @@ pub(crate) fn run(workspace: &Workspace, parts: Parts) -> anyhow::Result<Duratio
     if parts != Parts::Helm {
         lab.crds = crds::fetch(workspace, &cache, &go)?;
     }
-    if parts != Parts::ControlPlane {
+    if matches!(parts, Parts::All | Parts::Helm) {
         lab.helm = helm::fetch(workspace, &cache, &go)?;
     }
-    if parts == Parts::All {
+    if matches!(parts, Parts::All | Parts::OpenStack) {
         lab.openstack = Some(openstack::install(workspace, &cache)?);
     }
     if parts != Parts::Helm {
