@@ -154,8 +154,8 @@ async fn bring(store: &FileStore, name: &str, source: Here, (key, attempt): (cha
 async fn until_begun(store: &FileStore, id: &ImageId) {
     let owner = image(&object("fleet", "any")).subject.owner;
     loop {
-        let owned = store.owned(&owner).await.unwrap();
-        if owned.iter().any(|record| record.id == *id && record.size.is_some()) {
+        let records = store.owned(&owner).await.unwrap();
+        if records.iter().any(|record| record.id == *id && record.size.is_some()) {
             return;
         }
         tokio::task::yield_now().await;
@@ -168,9 +168,9 @@ fn tag_of(bytes: &[u8]) -> String {
 
 #[tokio::test]
 async fn an_image_is_given_whole_with_its_digest_and_is_not_given_to_who_has_it() {
+    const PATH: &str = "/bare%20metal/node%20v1";
     let (lab, disk) = (Lab::new().await, disk(0));
     bring(&lab.store(), "node v1", Here(disk.clone(), None), ('a', 1)).await;
-    const PATH: &str = "/bare%20metal/node%20v1";
     let told = lab.ask(PATH, &[]).await;
     let header = |name: &str| told.headers()[name].to_str().unwrap().to_owned();
     assert_eq!(
@@ -200,9 +200,9 @@ async fn an_image_is_given_whole_with_its_digest_and_is_not_given_to_who_has_it(
 
 #[tokio::test]
 async fn a_fetch_that_was_cut_is_gone_on_with_and_never_with_another_image() {
+    const PATH: &str = "/bare%20metal/node";
     let (lab, old, new) = (Lab::new().await, disk(0), disk(2));
     bring(&lab.store(), "node", Here(old.clone(), None), ('a', 1)).await;
-    const PATH: &str = "/bare%20metal/node";
     let told = lab.ask(PATH, &[]).await;
     let tag = told.etag().unwrap().to_owned();
     let mut have = vec![0; BYTES / 3];

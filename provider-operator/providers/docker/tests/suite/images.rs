@@ -23,12 +23,14 @@ const PASSWORD: &str = "canary-password";
 #[derive(Clone, Debug, Default)]
 struct Clay(Arc<Mutex<Shelf>>);
 
+type Way = (String, Option<(String, String)>, Option<String>);
+
 #[derive(Debug, Default)]
 struct Shelf {
     /// By `host/repository tag-or-digest`.
     manifests: BTreeMap<String, Pinned>,
     /// Of which repository, by which name and password, with which certificates.
-    ways: Vec<(String, Option<(String, String)>, Option<String>)>,
+    ways: Vec<Way>,
     /// Nobody answers any more.
     hangs: bool,
 }
@@ -53,23 +55,22 @@ impl Repository for ClayRepository {
         if self.0.0.lock().unwrap().hangs {
             future::pending::<()>().await;
         }
-        let shelf = self.0.0.lock().unwrap();
-        Ok(shelf.manifests.get(&format!("{} {manifest}", self.1)).cloned())
+        let kept = self.0.0.lock().unwrap();
+        Ok(kept.manifests.get(&format!("{} {manifest}", self.1)).cloned())
     }
 }
 
 impl Clay {
     fn push(&self, repository: &str, tag: &str, digest: &Pinned) {
-        let mut shelf = self.0.lock().unwrap();
+        let mut kept = self.0.lock().unwrap();
         for name in [tag.to_owned(), digest.to_string()] {
-            shelf.manifests.insert(format!("{repository} {name}"), digest.clone());
+            kept.manifests.insert(format!("{repository} {name}"), digest.clone());
         }
     }
 
     fn delete(&self, repository: &str) {
-        let mut shelf = self.0.lock().unwrap();
-        shelf
-            .manifests
+        let mut kept = self.0.lock().unwrap();
+        kept.manifests
             .retain(|name, _| !name.starts_with(&format!("{repository} ")));
     }
 
