@@ -128,10 +128,11 @@ fn paths(container: &Container, image: &Image, volumes: &[(String, PathBuf)], fo
     for mount in container.volume_mounts.iter().flatten() {
         let volume = volumes.iter().find(|(name, _)| *name == mount.name);
         let (_, here) = volume.with_context(|| format!("there is no volume {}", mount.name))?;
-        paths.add(
-            &mount.mount_path,
-            &here.join(mount.sub_path.as_deref().unwrap_or_default()),
-        );
+        // A path joined with nothing is that of a folder, and the volume may be a file.
+        match &mount.sub_path {
+            Some(below) => paths.add(&mount.mount_path, &here.join(below)),
+            None => paths.add(&mount.mount_path, here),
+        }
     }
     let message = container
         .termination_message_path
