@@ -122,6 +122,7 @@ fn f40_nothing_that_is_installed_is_a_secret_or_stands_in_the_way_of_clusters_of
         "ValidatingWebhookConfiguration",
         "Issuer",
         "Certificate",
+        "NetworkPolicy",
     ];
     for (name, text) in manifests() {
         let kind = text.lines().find_map(|line| line.strip_prefix("kind: "));
@@ -192,6 +193,7 @@ fn folder(part: Part) -> &'static str {
         Part::FileStore => "providers/filestore",
         Part::Docker => "providers/docker",
         Part::ProviderRoles => "providers",
+        Part::Builds => "providers/builds",
     }
 }
 
