@@ -81,7 +81,9 @@ fn f39_the_operator_reads_no_secret_that_nobody_gave_it_and_writes_no_kind_that_
             for verb in ["bind", "escalate", "impersonate", "deletecollection"] {
                 assert!(!has(&rule.verbs, verb), "{rule:?}");
             }
-            assert!(!has(&groups, "rbac.authorization.k8s.io"), "{rule:?}");
+            // Nobody can give away what he does not have himself.
+            let gives = name == "clusterstack-provider-operator-jobs" && rule.verbs == ["create", "delete", "get"];
+            assert!(!has(&groups, "rbac.authorization.k8s.io") || gives, "{rule:?}");
             if has(&resources, "secrets") {
                 let of_secrets = [
                     "clusterstack-core-operator-secrets",

@@ -33,6 +33,8 @@ use std::{io, thread};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use operator_kit::failure::chain;
+
+use crate::args::Asked;
 use tokio::runtime::{Builder, Runtime};
 
 #[global_allocator]
@@ -49,13 +51,17 @@ const WORKERS: usize = 96;
 const WORKER_WAITS: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
-    let arguments = args::CommandLine::parse().args();
-    if let Err(message) = arguments.check() {
-        args::CommandLine::command()
-            .error(ErrorKind::ValueValidation, message)
-            .exit();
-    }
-    let ended = runtime().map(|runtime| complete(runtime, operate(arguments)));
+    let ended = match args::CommandLine::parse().asked() {
+        Asked::Run(arguments) => {
+            if let Err(message) = arguments.check() {
+                args::CommandLine::command()
+                    .error(ErrorKind::ValueValidation, message)
+                    .exit();
+            }
+            runtime().map(|runtime| complete(runtime, operate(*arguments)))
+        }
+        Asked::Worker(arguments) => runtime().map(|runtime| complete(runtime, send(arguments))),
+    };
     ended.unwrap_or_else(|error| {
         eprintln!("provider-operator: failed to start threads: {error}");
         ExitCode::FAILURE
@@ -77,6 +83,18 @@ fn complete<T>(runtime: Runtime, work: impl Future<Output = T>) -> T {
     let outcome = runtime.block_on(work);
     runtime.shutdown_background();
     outcome
+}
+
+/// What a Job is for.
+async fn send(arguments: args::WorkerArgs) -> ExitCode {
+    operator_kit::client::install_crypto();
+    match Box::pin(worker::program::run(&arguments)).await {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("provider-operator worker: {}", chain(error.as_ref()));
+            ExitCode::from(worker::exit::WRONG)
+        }
+    }
 }
 
 async fn operate(arguments: args::Args) -> ExitCode {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use crds::providers::image_status::NodeImageStatus;
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use futures::future::{BoxFuture, join_all};
 use futures::{FutureExt, Stream, StreamExt};
@@ -29,14 +30,16 @@ use crate::args::Args;
 use crate::clock::Clock;
 use crate::context::{Context, Served, Settings};
 use crate::driver::{Driver, Gone, Reconcile, changed};
-use crate::executor::{Bounds, InProcess, ObjectId, Steady, Wake};
+use crate::executor::jobs::{Jobs, Sent};
+use crate::executor::{Bounds, Executors, InProcess, ObjectId, Steady, Wake};
 use crate::identity::{Connections, Secrets};
 use crate::image_files::ImageFiles;
-use crate::kinds::Kind;
+use crate::kinds::{Kind, status_of};
 use crate::metrics::Metrics;
 use crate::objects::Objects;
 use crate::progress::Ledgers;
 use crate::supply::Supply;
+use crate::worker::document::NetworkOfDocument;
 use crate::{image, release};
 
 /// Of our own kinds per page: the status of one has some kilobytes.
@@ -96,7 +99,7 @@ pub(crate) async fn operate(args: &Args, client: Client, tidings: Tidings, ends:
         "images are marked with the name of this installation"
     );
     let (served, feeds) = served(args)?;
-    let context = assemble(args, &client, &tidings, owner, &served)?;
+    let (context, jobs) = assemble(args, &client, &tidings, owner, &served)?;
     tidings.metrics.count(&served);
     let drivers = served.iter().zip(feeds).flat_map(|(served, feed)| {
         let watched = Watched {
@@ -127,7 +130,15 @@ pub(crate) async fn operate(args: &Args, client: Client, tidings: Tidings, ends:
             () = idle => {}
         }
     };
-    tokio::join!(working.boxed(), drained(&context, args.drain, &ends));
+    let following = async {
+        if let Some(jobs) = jobs {
+            let providers = served.iter().map(|served| served.kind.provider()).collect();
+            let readiness = tidings.readiness.clone();
+            jobs.follow(args.namespace.clone(), providers, readiness, ends.stop.clone())
+                .await;
+        }
+    };
+    tokio::join!(working.boxed(), drained(&context, args.drain, &ends), following.boxed());
     drop(pass);
     Ok(())
 }
@@ -231,14 +242,9 @@ fn assemble(
     tidings: &Tidings,
     owner: OwnerId,
     served: &[Arc<Served>],
-) -> anyhow::Result<Arc<Context>> {
+) -> anyhow::Result<(Arc<Context>, Option<Jobs>)> {
     let registry = args.registry().map_err(anyhow::Error::msg)?;
     let steady = Steady::start();
-    let bounds = Bounds {
-        transfers: usize::from(args.clouds.max_transfers),
-        transfers_total: usize::from(args.clouds.max_transfers_total),
-        ..Bounds::default()
-    };
     let network = args
         .download
         .network()
@@ -246,17 +252,18 @@ fn assemble(
     let usual = args.usual.source()?;
     let root = args.usual.release_dir().to_owned();
     let connector = Arc::new(Connector::new(client.clone(), network.clone(), usual, root));
-    let ledgers = Ledgers::new(client.clone(), crate::run::host());
+    let executors = executors(args, client, steady, served)?;
+    let jobs = executors.jobs.clone();
     let clock = Clock::start(steady);
     let supply = Supply::new(connector, &args.download, clock, wakes_releases(served));
-    Ok(Arc::new(Context {
+    let context = Arc::new(Context {
         client: client.clone(),
         clock,
         tenure: tidings.tenure.clone(),
         connections: Connections::new(registry.clone(), args.clouds.addresses()),
         registry,
         secrets: Secrets::new(client.clone()),
-        executor: Arc::new(InProcess::new(bounds, steady, ledgers, wakes_images(served))),
+        executor: Arc::new(executors),
         owner,
         settings: Settings {
             force_finalize_after: args.clouds.force_finalize_after,
@@ -269,7 +276,36 @@ fn assemble(
         events: Events::start(client.clone(), CONTROLLER, "provider-operator"),
         recorder: recorder(args)?,
         metrics: tidings.metrics.clone(),
-    }))
+    });
+    Ok((context, jobs))
+}
+
+/// Both forms of the executor, the second where flags ask for it.
+fn executors(args: &Args, client: &Client, steady: Steady, served: &[Arc<Served>]) -> anyhow::Result<Executors> {
+    let bounds = Bounds {
+        transfers: usize::from(args.clouds.max_transfers),
+        transfers_total: usize::from(args.clouds.max_transfers_total),
+        ..Bounds::default()
+    };
+    let ledgers = Ledgers::new(client.clone(), crate::run::host());
+    let (download, clouds) = (&args.download, &args.clouds.allow_cloud_network);
+    let network = NetworkOfDocument::new(download.allow_plain_http, &download.allow_source_network, clouds);
+    let options = args.jobs.options(network).map_err(anyhow::Error::msg)?;
+    let jobs = options.map(|options| Jobs::new(client.clone(), options, steady, wakes_images(served), sent(served)));
+    Ok(Executors {
+        in_process: InProcess::new(bounds, steady, ledgers, wakes_images(served)),
+        jobs,
+    })
+}
+
+/// How far the transfers of Jobs are, which they write themselves.
+fn sent(served: &[Arc<Served>]) -> Sent {
+    let served = served.to_vec();
+    Arc::new(move |id: &ObjectId| {
+        let of_provider = served.iter().find(|served| served.kind.provider() == id.provider)?;
+        let object = of_provider.images.get(&id.namespace, &id.name)?;
+        status_of::<NodeImageStatus>(&object).transfer
+    })
 }
 
 fn recorder(args: &Args) -> anyhow::Result<Option<Recorder>> {

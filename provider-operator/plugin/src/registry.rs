@@ -23,6 +23,11 @@ pub trait Provider: Send + Sync {
     /// Which cloud this identity is for: those of one cloud wait for each other and are shut out together. Asks nothing.
     fn cloud_of(&self, identity: &Identity) -> Result<CloudName, CloudError>;
 
+    /// The keys of the Secret that [`Provider::connect`] reads: a program that is given the Secret is given these alone.
+    fn secret_keys(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Refuses with [`ErrorClass::Invalid`](crate::ErrorClass) what cannot become an image. Asks nothing.
     fn check(&self, image: &ImageSpec) -> Result<(), CloudError>;
 }
