@@ -1,13 +1,13 @@
-//! Command line and environment: beside the flags of sources, which all operators share, the only place of the operator that reads either.
+//! Command line and environment: beside the flags that all operators share, the only place of the operator that reads either.
 
 mod later;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, Parser, ValueEnum};
-use operator_kit::telemetry::{Collector, check_level};
+use clap::{ArgAction, Parser};
+use operator_kit::flags::{Address, LogArgs, RequestArgs, ScopeArgs, address, duration, namespace};
+use operator_kit::telemetry::Collector;
 use sourcing::{DownloadArgs, UsualArgs};
 
 use self::later::LaterArgs;
@@ -31,13 +31,8 @@ pub(crate) struct Args {
     #[arg(long, env = "STACKWRIGHT_KUBECONFIG", value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// Look after one namespace only; all when empty.
-    #[arg(long, default_value = "", value_parser = namespace, value_name = "NAMESPACE")]
-    pub(crate) namespace: String,
-
-    /// Look only after objects whose label cluster.x-k8s.io/watch-filter has this value; all when empty.
-    #[arg(long, default_value = "", value_parser = label_value, value_name = "VALUE")]
-    pub(crate) watch_filter: String,
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
 
     #[command(flatten)]
     pub(crate) usual: UsualArgs,
@@ -65,13 +60,8 @@ pub(crate) struct Args {
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
     pub(crate) clusterstackrelease_concurrency: Option<u16>,
 
-    /// Requests a second to the API server, on average; 0 means no limit of ours (the API server has its own).
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    pub(crate) qps: u32,
-
-    /// Requests to the API server that may be made at once before --qps holds them back.
-    #[arg(long, default_value_t = 100, value_name = "N")]
-    pub(crate) burst: u32,
+    #[command(flatten)]
+    pub(crate) requests: RequestArgs,
 
     /// Take part in leader election: of several replicas one works, the others wait; with --shards each works on its share.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, default_value_t = true, default_missing_value = "true", value_name = "BOOL")]
@@ -111,13 +101,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     pub(crate) webhook_cert_dir: Option<PathBuf>,
 
-    /// How much is logged: error, warn, info, debug or trace, or a filter such as `info,operator_kit=debug`.
-    #[arg(long, default_value = "info", value_parser = log_level, value_name = "LEVEL")]
-    pub(crate) log_level: String,
-
-    /// How log lines look.
-    #[arg(long, value_enum, default_value_t = LogFormat::Json, value_name = "FORMAT")]
-    pub(crate) log_format: LogFormat,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
 
     /// Send spans of reconciles, objects and requests to this OpenTelemetry collector (OTLP over HTTP), such as
     /// `http://collector.observability:4318`; none are made when empty. The other OTEL_* variables of exporters and samplers count too.
@@ -151,60 +136,6 @@ impl Args {
 /// Where the Go operator has its certificate.
 pub(crate) const DEFAULT_WEBHOOK_CERT_DIR: &str = "/tmp/k8s-webhook-server/serving-certs";
 
-/// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// One JSON object a line.
-    Json,
-    /// For people.
-    Text,
-}
-
-/// Where to listen; `None` when nothing is to be served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Address(pub(crate) Option<SocketAddr>);
-
-/// `15s`, `1m30s`, `500ms`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let friendly: jiff::SignedDuration = text
-        .parse()
-        .map_err(|_| format!("{text:?} is not a duration; write it like 15s, 500ms or 1m30s"))?;
-    Duration::try_from(friendly).map_err(|_| "a duration cannot be negative".to_owned())
-}
-
-/// A namespace as the API server takes it, or nothing.
-fn namespace(text: &str) -> Result<String, String> {
-    let outer = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    if is_word(text, outer, b"-") {
-        return Ok(text.to_owned());
-    }
-    Err(format!(
-        "{text:?} is no name of a namespace; write at most {LONGEST_WORD} lower-case letters, digits and dashes, letters or digits at both ends"
-    ))
-}
-
-/// A value of a label as the API server takes it, or nothing.
-fn label_value(text: &str) -> Result<String, String> {
-    if is_word(text, |byte| byte.is_ascii_alphanumeric(), b"-_.") {
-        return Ok(text.to_owned());
-    }
-    Err(format!(
-        "{text:?} is no value of a label; write at most {LONGEST_WORD} letters, digits, dashes, underscores and dots, letters or digits at both ends"
-    ))
-}
-
-/// Bytes of a namespace's name and of a label's value (`k8s.io/apimachinery/pkg/util/validation`).
-const LONGEST_WORD: usize = 63;
-
-/// Whether a text is empty, or short enough and made of `outer` bytes with some of `between` in its midst.
-fn is_word(text: &str, outer: impl Fn(u8) -> bool, between: &[u8]) -> bool {
-    let bytes = text.as_bytes();
-    let ends = [bytes.first(), bytes.last()];
-    bytes.len() <= LONGEST_WORD
-        && ends.into_iter().flatten().all(|byte| outer(*byte))
-        && bytes.iter().all(|byte| outer(*byte) || between.contains(byte))
-}
-
 /// Where spans go, if anywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CollectorAddress(pub(crate) Option<Collector>);
@@ -217,33 +148,12 @@ fn collector(text: &str) -> Result<CollectorAddress, String> {
     Ok(CollectorAddress(Some(collector)))
 }
 
-fn log_level(text: &str) -> Result<String, String> {
-    match check_level(text) {
-        Ok(()) => Ok(text.to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-/// `:8080` as Go writes "every address", `127.0.0.1:8080`, or `0` for none.
-fn address(text: &str) -> Result<Address, String> {
-    if text == "0" {
-        return Ok(Address(None));
-    }
-    let full = if text.starts_with(':') {
-        format!("[::]{text}")
-    } else {
-        text.to_owned()
-    };
-    full.parse().map(|address| Address(Some(address))).map_err(|_| {
-        format!("{text:?} is not an address; write it like :8080 or 127.0.0.1:8080, or 0 to serve nothing")
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
     use clap::CommandFactory;
+    use operator_kit::flags::check_reference;
     use sourcing::UsualSource;
 
     use super::*;
@@ -305,28 +215,19 @@ mod tests {
             (args.leader_elect, args.leader_elect_name.as_str()),
             (true, "clusterstack.x-k8s.io")
         );
-        assert_eq!((args.namespace.as_str(), args.watch_filter.as_str()), ("", ""));
-        assert_eq!(args.log_level, "info");
+        assert_eq!(
+            (args.scope.namespace.as_str(), args.scope.watch_filter.as_str()),
+            ("", "")
+        );
+        assert_eq!(args.log.log_level, "info");
         assert_eq!(args.later.given(), Vec::<&str>::new());
     }
 
     #[test]
     fn the_reference_of_the_flags_is_the_generated_one() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/core-operator.md");
-        let help = Args::command().term_width(100).render_long_help().to_string();
-        let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
-        let text = format!(
-            "# Flags of core-operator\n\n<!-- Generated from `core-operator --help`; do not edit. -->\n\n```text\n{}\n```\n",
-            lines.join("\n").trim_end()
-        );
-        if std::env::var_os("STACKWRIGHT_REGENERATE").is_some_and(|value| value == "1") {
-            std::fs::write(&path, &text).expect("the file can be written");
-        }
-        assert_eq!(
-            std::fs::read_to_string(&path).ok().as_deref(),
-            Some(text.as_str()),
-            "not as generated\nrun: STACKWRIGHT_REGENERATE=1 cargo test -p core-operator the_reference"
-        );
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/core-operator.md");
+        let checked = check_reference(Args::command(), &file);
+        assert_eq!(checked.map_err(|error| error.to_string()), Ok(()));
     }
 
     #[test]
@@ -339,27 +240,6 @@ mod tests {
         assert_eq!(check(&["--shards=6"]), Ok(()));
         let refused = check(&["--shards=6", "--leader-elect=false"]).expect_err("refused");
         assert!(refused.contains("--leader-elect"), "{refused}");
-    }
-
-    #[test]
-    fn namespaces_and_values_of_labels_are_what_the_api_server_takes() {
-        for (good, bad) in [("", "-"), ("fleet-1", "Fleet"), ("7", "fleet_1"), ("a", "fleet-")] {
-            assert_eq!(namespace(good).as_deref(), Ok(good));
-            assert!(namespace(bad).is_err(), "{bad}");
-        }
-        for (good, bad) in [
-            ("", "blue green"),
-            ("Blue_1.x-y", ".blue"),
-            ("7", "blue,x=y"),
-            ("a", "ä"),
-        ] {
-            assert_eq!(label_value(good).as_deref(), Ok(good));
-            assert!(label_value(bad).is_err(), "{bad}");
-        }
-        let longest = "x".repeat(LONGEST_WORD);
-        assert!(namespace(&longest).is_ok() && label_value(&longest).is_ok());
-        let longer = "x".repeat(LONGEST_WORD + 1);
-        assert!(namespace(&longer).is_err() && label_value(&longer).is_err());
     }
 
     #[test]

@@ -202,7 +202,7 @@ fn assemble(
         clusters,
         notices: cluster_notices,
     } = sight;
-    let here = args.namespace.as_str();
+    let here = args.scope.namespace.as_str();
     let (objects, object_notices) =
         ObjectWatches::new(client.clone(), discovery.clone(), (labels::PART_OF, here), stop.clone());
     let (leftovers, left_behind) = Leftovers::start(client.clone(), discovery.clone(), &crds, here, stop.clone());
@@ -286,12 +286,12 @@ where
         + Sync
         + 'static,
 {
-    let api: Api<DeserializeGuard<K>> = if args.namespace.is_empty() {
+    let api: Api<DeserializeGuard<K>> = if args.scope.namespace.is_empty() {
         Api::all(client.clone())
     } else {
-        Api::namespaced(client.clone(), &args.namespace)
+        Api::namespaced(client.clone(), &args.scope.namespace)
     };
-    let filter = match args.watch_filter.as_str() {
+    let filter = match args.scope.watch_filter.as_str() {
         "" => String::new(),
         value => format!("{}={value}", labels::WATCH_FILTER),
     };

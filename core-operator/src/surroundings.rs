@@ -17,12 +17,15 @@ pub(crate) async fn look_around(args: Args, client: Client) {
         let directory = args.usual.release_dir().display();
         tracing::warn!(%directory, "the release directory does not exist; nothing can be installed before it does");
     }
-    if args.namespace.is_empty() {
+    if args.scope.namespace.is_empty() {
         return;
     }
     // Who may not read namespaces knows nothing, and need not.
-    if let Ok(None) = Api::<Namespace>::all(client).get_metadata_opt(&args.namespace).await {
-        let namespace = &args.namespace;
+    if let Ok(None) = Api::<Namespace>::all(client)
+        .get_metadata_opt(&args.scope.namespace)
+        .await
+    {
+        let namespace = &args.scope.namespace;
         tracing::warn!(
             namespace,
             "the namespace does not exist; there is nothing to do before it does"

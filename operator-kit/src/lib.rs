@@ -13,6 +13,7 @@ pub mod discovery;
 pub mod events;
 pub mod failure;
 pub mod finalizer;
+pub mod flags;
 pub mod https;
 #[cfg(feature = "in-memory")]
 pub mod in_memory;
@@ -23,6 +24,7 @@ pub mod object;
 pub mod objects;
 pub mod pages;
 mod patience;
+pub mod process;
 pub mod projection;
 pub mod read;
 pub mod record;

@@ -1,37 +1,62 @@
 //! Turns at work that only a few may do at once. Whoever wants much of it stands in a line of his own, and only the first of each line waits among
-//! others: so the lines take turns, however long one of them is. What the work is, and who stands in which line, is decided by whoever asks.
+//! others: so the lines take turns, however long one of them is. What the work is, and who stands in which line, is decided by whoever asks. Those who
+//! wait as tasks take a turn of [`Turns`]; whoever dispatches others himself keeps them in a [`Line`].
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+mod line;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+pub use self::line::Line;
 
 /// The turns at one sort of work.
 pub struct Turns {
-    work: Semaphore,
-    lines: Mutex<HashMap<String, Arc<Semaphore>>>,
+    desk: Mutex<Desk>,
+}
+
+struct Desk {
+    line: Line<Arc<Seat>>,
+    free: usize,
+}
+
+/// Somebody who waits. Both are changed at the desk alone.
+#[derive(Default)]
+struct Seat {
+    /// Whether it would use a turn at once.
+    is_ready: AtomicBool,
+    has_turn: AtomicBool,
+    news: Notify,
+}
+
+/// A place in a line, and then a turn: whoever drops it leaves the line, or gives the turn back.
+struct Place<'a> {
+    turns: &'a Turns,
+    line: String,
+    seat: Arc<Seat>,
 }
 
 /// The first of a line. The next one is it when this one has its turn, or has gone.
 #[must_use]
 pub struct First<'a> {
-    work: &'a Semaphore,
-    _place: Option<OwnedSemaphorePermit>,
+    place: Place<'a>,
 }
 
 /// A turn, for as long as it is kept.
 #[must_use]
 pub struct Turn<'a> {
-    _permit: Option<SemaphorePermit<'a>>,
+    _place: Place<'a>,
 }
 
 impl Turns {
     /// So many at once.
     pub fn new(at_once: usize) -> Self {
-        Self {
-            work: Semaphore::new(at_once),
-            lines: Mutex::default(),
-        }
+        let desk = Desk {
+            line: Line::default(),
+            free: at_once,
+        };
+        Self { desk: Mutex::new(desk) }
     }
 
     /// Waits for a turn: in this line (such as a namespace) behind those who stand in it, and then among the first of all lines. Whoever drops the
@@ -42,34 +67,79 @@ impl Turns {
 
     /// Waits to be the first of a line.
     pub async fn first(&self, line: &str) -> First<'_> {
-        let line = self.line(line);
-        First {
-            work: &self.work,
-            // Never closed.
-            _place: line.acquire_owned().await.ok(),
+        let place = Place {
+            turns: self,
+            line: line.to_owned(),
+            seat: Arc::default(),
+        };
+        self.desk().line.join(line, Arc::clone(&place.seat));
+        while !place.is_first() {
+            place.seat.news.notified().await;
         }
+        First { place }
     }
 
     /// How many could be taken at once now.
     pub fn free(&self) -> usize {
-        self.work.available_permits()
+        self.desk().free
     }
 
-    /// A line; those in which nobody stands are forgotten.
-    fn line(&self, name: &str) -> Arc<Semaphore> {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.retain(|_, line| Arc::strong_count(line) > 1);
-        let line = lines.entry(name.to_owned());
-        Arc::clone(line.or_insert_with(|| Arc::new(Semaphore::new(1))))
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Desk {
+    /// Gives the turns that are free, and tells who is first now.
+    fn serve(&mut self) {
+        let is_ready = |seat: &Arc<Seat>| seat.is_ready.load(Ordering::Relaxed);
+        while self.free > 0
+            && let Some(seat) = self.line.take(is_ready)
+        {
+            self.free -= 1;
+            seat.has_turn.store(true, Ordering::Relaxed);
+            seat.news.notify_one();
+        }
+        for first in self.line.firsts().filter(|first| !is_ready(first)) {
+            first.news.notify_one();
+        }
+    }
+}
+
+impl Place<'_> {
+    fn is_first(&self) -> bool {
+        let desk = self.turns.desk();
+        desk.line
+            .first(&self.line)
+            .is_some_and(|first| Arc::ptr_eq(first, &self.seat))
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut desk = self.turns.desk();
+        if self.seat.has_turn.load(Ordering::Relaxed) {
+            desk.free += 1;
+        } else {
+            desk.line.leave(&self.line, |seat| Arc::ptr_eq(seat, &self.seat));
+        }
+        desk.serve();
     }
 }
 
 impl<'a> First<'a> {
-    /// Waits for a turn among the first of other lines, behind those who wait already.
+    /// Waits for a turn among the first of other lines, which take turns.
     pub async fn take(self) -> Turn<'a> {
-        Turn {
-            _permit: self.work.acquire().await.ok(),
+        let seat = &self.place.seat;
+        {
+            let mut desk = self.place.turns.desk();
+            seat.is_ready.store(true, Ordering::Relaxed);
+            desk.serve();
         }
+        while !seat.has_turn.load(Ordering::Relaxed) {
+            seat.news.notified().await;
+        }
+        Turn { _place: self.place }
     }
 }
 
@@ -117,7 +187,19 @@ mod tests {
         drop(turn);
         let _turn = turns.take("one").await;
         assert_eq!(begun.elapsed(), WORK * 2);
-        drop(turns.line("other"));
-        assert_eq!(turns.lines.lock().unwrap().len(), 1);
+        drop(turns.first("other").await);
+        assert_eq!(turns.desk().line.firsts().count(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_first_and_does_not_use_a_turn_yet_keeps_only_its_own_line() {
+        let turns = Turns::new(1);
+        let first = turns.first("one").await;
+        assert!(tokio::time::timeout(WORK, turns.take("one")).await.is_err());
+        drop(turns.take("other").await);
+        let turn = first.take().await;
+        assert_eq!(turns.free(), 0);
+        drop(turn);
+        assert_eq!(turns.free(), 1);
     }
 }

@@ -1,15 +1,15 @@
-//! Command line and environment: the only place of the operator that reads either.
+//! Command line and environment: beside the flags that all operators share, the only place of the operator that reads either.
 
 mod clouds;
 mod jobs;
 mod later;
-mod values;
 mod worker;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Parser, Subcommand};
+use operator_kit::flags::{Address, LogArgs, RequestArgs, ScopeArgs, address, duration, namespace};
 use sourcing::{DownloadArgs, UsualArgs};
 
 use self::clouds::CloudArgs;
@@ -17,7 +17,6 @@ use self::clouds::CloudArgs;
 pub(crate) use self::clouds::Nowhere;
 use self::jobs::JobArgs;
 use self::later::LaterArgs;
-use self::values::{Address, address, duration, label_value, log_level, namespace};
 pub(crate) use self::worker::WorkerArgs;
 use crate::registry::{Given, Registry};
 
@@ -93,13 +92,8 @@ pub(crate) struct Args {
     #[arg(long, default_value = "openstack", value_delimiter = ',', value_name = "NAMES")]
     pub(crate) providers: Vec<String>,
 
-    /// Look after one namespace only; all when empty.
-    #[arg(long, default_value = "", value_parser = namespace, value_name = "NAMESPACE")]
-    pub(crate) namespace: String,
-
-    /// Look only after objects whose label cluster.x-k8s.io/watch-filter has this value; all when empty.
-    #[arg(long, default_value = "", value_parser = label_value, value_name = "VALUE")]
-    pub(crate) watch_filter: String,
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
 
     #[command(flatten)]
     pub(crate) usual: UsualArgs,
@@ -117,13 +111,8 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
     pub(crate) concurrency: u16,
 
-    /// Requests a second to the API server, on average; 0 means no limit of ours (the API server has its own).
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    pub(crate) qps: u32,
-
-    /// Requests to the API server that may be made at once before --qps holds them back.
-    #[arg(long, default_value_t = 100, value_name = "N")]
-    pub(crate) burst: u32,
+    #[command(flatten)]
+    pub(crate) requests: RequestArgs,
 
     /// Take part in leader election: of several replicas one works, the others wait.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, default_value_t = true, default_missing_value = "true", value_name = "BOOL")]
@@ -153,13 +142,8 @@ pub(crate) struct Args {
     #[arg(long, default_value = ":9440", value_parser = address, value_name = "ADDRESS")]
     pub(crate) health_probe_bind_address: Address,
 
-    /// How much is logged: error, warn, info, debug or trace, or a filter such as `info,operator_kit=debug`.
-    #[arg(long, default_value = "info", value_parser = log_level, value_name = "LEVEL")]
-    pub(crate) log_level: String,
-
-    /// How log lines look.
-    #[arg(long, value_enum, default_value_t = LogFormat::Json, value_name = "FORMAT")]
-    pub(crate) log_format: LogFormat,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
 
     #[command(flatten)]
     pub(crate) later: LaterArgs,
@@ -167,15 +151,6 @@ pub(crate) struct Args {
     /// Store every decision about an image (what was observed, when, and the step) as JSON files in this folder, for replay.
     #[arg(long, value_name = "DIR")]
     pub(crate) record: Option<PathBuf>,
-}
-
-/// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// One JSON object a line.
-    Json,
-    /// For people.
-    Text,
 }
 
 impl Args {
@@ -208,15 +183,6 @@ impl Args {
         providers.sort();
         providers.dedup();
         format!("{}.provider.clusterstack.x-k8s.io", providers.join("-"))
-    }
-
-    /// Where it is.
-    pub(crate) fn lease_namespace(&self) -> String {
-        if self.leader_elect_namespace.is_empty() {
-            "default".to_owned()
-        } else {
-            self.leader_elect_namespace.clone()
-        }
     }
 }
 

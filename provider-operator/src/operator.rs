@@ -134,7 +134,7 @@ pub(crate) async fn operate(args: &Args, client: Client, tidings: Tidings, ends:
         if let Some(jobs) = jobs {
             let providers = served.iter().map(|served| served.kind.provider()).collect();
             let readiness = tidings.readiness.clone();
-            jobs.follow(args.namespace.clone(), providers, readiness, ends.stop.clone())
+            jobs.follow(args.scope.namespace.clone(), providers, readiness, ends.stop.clone())
                 .await;
         }
     };
@@ -287,7 +287,7 @@ fn executors(args: &Args, client: &Client, steady: Steady, served: &[Arc<Served>
         transfers_total: usize::from(args.clouds.max_transfers_total),
         ..Bounds::default()
     };
-    let ledgers = Ledgers::new(client.clone(), crate::run::host());
+    let ledgers = Ledgers::new(client.clone(), operator_kit::process::host());
     let (download, clouds) = (&args.download, &args.clouds.allow_cloud_network);
     let network = NetworkOfDocument::new(download.allow_plain_http, &download.allow_source_network, clouds);
     let options = args.jobs.options(network).map_err(anyhow::Error::msg)?;
@@ -458,12 +458,12 @@ impl Watched<'_> {
         writer: Writer<DynamicObject>,
         resource: &ApiResource,
     ) -> impl Stream<Item = watcher::Result<Event<DynamicObject>>> + Send + use<> {
-        let api: Api<DynamicObject> = if self.args.namespace.is_empty() {
+        let api: Api<DynamicObject> = if self.args.scope.namespace.is_empty() {
             Api::all_with(self.client.clone(), resource)
         } else {
-            Api::namespaced_with(self.client.clone(), &self.args.namespace, resource)
+            Api::namespaced_with(self.client.clone(), &self.args.scope.namespace, resource)
         };
-        let filter = match self.args.watch_filter.as_str() {
+        let filter = match self.args.scope.watch_filter.as_str() {
             "" => String::new(),
             value => format!("{}={value}", crds::labels::WATCH_FILTER),
         };

@@ -11,12 +11,14 @@ use tracing_subscriber::{Layer, Registry, fmt, reload};
 use super::traces::Traces;
 
 /// How log lines look.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
     /// One JSON object a line.
     #[default]
     Json,
-    /// For people; coloured when stderr is a terminal.
+    /// For people.
+    ///
+    /// Coloured when stderr is a terminal.
     Text,
 }
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crds::providers::Provider;
+use operator_kit::flags::duration;
 use provider_plugin::{Addresses, OwnerId};
 use release::http::IpNet;
 
-use super::values::duration;
 use crate::registry::Registry;
 
 /// What the operator may do in clouds, and where.

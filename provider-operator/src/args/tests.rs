@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::{CommandFactory, Parser};
+use operator_kit::flags::check_reference;
 
 use super::*;
 
@@ -112,19 +113,7 @@ fn bad_values_say_how_to_write_good_ones() {
 
 #[test]
 fn the_reference_of_the_flags_is_the_generated_one() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/provider-operator.md");
-    let help = CommandLine::command().term_width(100).render_long_help().to_string();
-    let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
-    let text = format!(
-        "# Flags of provider-operator\n\n<!-- Generated from `provider-operator --help`; do not edit. -->\n\n```text\n{}\n```\n",
-        lines.join("\n").trim_end()
-    );
-    if std::env::var_os("STACKWRIGHT_REGENERATE").is_some_and(|value| value == "1") {
-        std::fs::write(&path, &text).expect("the file can be written");
-    }
-    assert_eq!(
-        std::fs::read_to_string(&path).ok().as_deref(),
-        Some(text.as_str()),
-        "not as generated\nrun: STACKWRIGHT_REGENERATE=1 cargo test -p provider-operator the_reference"
-    );
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/provider-operator.md");
+    let checked = check_reference(CommandLine::command(), &file);
+    assert_eq!(checked.map_err(|error| error.to_string()), Ok(()));
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use operator_kit::flags::LogArgs;
+
 /// What one Job is told. Nobody but the operator has to write it.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct WorkerArgs {
@@ -29,7 +31,6 @@ pub(crate) struct WorkerArgs {
     #[arg(long, env = "STACKWRIGHT_KUBECONFIG", value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// How much is logged: error, warn, info, debug or trace.
-    #[arg(long, default_value = "info", value_parser = super::values::log_level, value_name = "LEVEL")]
-    pub(crate) log_level: String,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
 }

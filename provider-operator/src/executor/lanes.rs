@@ -2,13 +2,11 @@
 //! together have more, so that a cloud that hangs keeps nobody from the others; and namespaces take turns, however much one of them wants. Starts
 //! nothing itself and knows no clock.
 
-mod line;
-
 use std::collections::HashMap;
 
+use operator_kit::turns::Line;
 use provider_plugin::CloudName;
 
-use self::line::Line;
 use super::{Bounds, ObjectId};
 
 /// The places for short deeds in all clouds together, as many times as one cloud has.

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use operator_kit::client::{ClientOptions, Traffic, connect};
 use operator_kit::failure::chain;
 use operator_kit::lease::Fence;
-use operator_kit::telemetry::{LogFormat, init_logging, registry};
+use operator_kit::telemetry::registry;
 use planning::image::{Done, Failure, FailureClass, StopReason};
 use provider_plugin::{Addresses, Identity};
 use release::http::{Network, NetworkOptions};
@@ -41,7 +41,7 @@ struct Ready {
 
 /// Does what the plan says; gives the exit code, which says what kind of end it was. An error means that it was not even known what was to be done.
 pub(crate) async fn run(args: &WorkerArgs) -> anyhow::Result<u8> {
-    init_logging(LogFormat::Text, &args.log_level, None)?;
+    args.log.install(None)?;
     let stop = CancellationToken::new();
     stop_on_signal(stop.clone())?;
     let document = read(&args.plan)?;
@@ -112,7 +112,7 @@ async fn ready(args: &WorkerArgs, document: &Document, plan: WorkPlan) -> Result
             files: Some(files),
             job: None,
         },
-        ledgers: Ledgers::new(client, crate::run::host()),
+        ledgers: Ledgers::new(client, operator_kit::process::host()),
     })
 }
 

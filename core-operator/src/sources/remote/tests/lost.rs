@@ -20,7 +20,8 @@ use tokio::{task, time};
 use tokio_util::sync::CancellationToken;
 
 use super::super::UNWISHED;
-use super::{DOWNLOADED, Faraway, Process, digest, evidence_folder, neighbour, sign};
+use super::faraway::{Faraway, neighbour, sign};
+use super::process::{DOWNLOADED, Process, digest, evidence_folder};
 use crate::sources::opened::{Found, Opened, Signatures};
 use crate::sources::tests::{pack_as, root, sources, tag};
 use crate::sources::{Follower, Following, Sources, lock};

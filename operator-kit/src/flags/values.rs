@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use operator_kit::telemetry::check_level;
+use crate::telemetry::check_level;
 
 /// Where to listen; `None` when nothing is to be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Address(pub(crate) Option<SocketAddr>);
+pub struct Address(pub Option<SocketAddr>);
 
 /// `15s`, `1m30s`, `500ms`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let friendly: jiff::SignedDuration = text
         .parse()
         .map_err(|_| format!("{text:?} is not a duration; write it like 15s, 500ms or 1m30s"))?;
@@ -18,7 +18,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// A namespace as the API server takes it, or nothing.
-pub(super) fn namespace(text: &str) -> Result<String, String> {
+pub fn namespace(text: &str) -> Result<String, String> {
     let outer = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     if is_word(text, outer, b"-") {
         return Ok(text.to_owned());
@@ -29,7 +29,7 @@ pub(super) fn namespace(text: &str) -> Result<String, String> {
 }
 
 /// A value of a label as the API server takes it, or nothing.
-pub(super) fn label_value(text: &str) -> Result<String, String> {
+pub fn label_value(text: &str) -> Result<String, String> {
     if is_word(text, |byte| byte.is_ascii_alphanumeric(), b"-_.") {
         return Ok(text.to_owned());
     }
@@ -58,7 +58,7 @@ pub(super) fn log_level(text: &str) -> Result<String, String> {
 }
 
 /// `:8080` as Go writes "every address", `127.0.0.1:8080`, or `0` for none.
-pub(super) fn address(text: &str) -> Result<Address, String> {
+pub fn address(text: &str) -> Result<Address, String> {
     if text == "0" {
         return Ok(Address(None));
     }
@@ -70,4 +70,53 @@ pub(super) fn address(text: &str) -> Result<Address, String> {
     full.parse().map(|address| Address(Some(address))).map_err(|_| {
         format!("{text:?} is not an address; write it like :8080 or 127.0.0.1:8080, or 0 to serve nothing")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units_and_are_not_negative() {
+        assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert!(duration("soon").unwrap_err().contains("15s, 500ms or 1m30s"));
+        assert!(duration("-1s").unwrap_err().contains("negative"));
+    }
+
+    #[test]
+    fn an_address_may_be_every_one_or_none() {
+        let port = |text: &str| address(text).unwrap().0.map(|address| address.port());
+        assert_eq!(port(":8080"), Some(8080));
+        assert_eq!(port("127.0.0.1:9440"), Some(9440));
+        assert_eq!(port("0"), None);
+        assert!(address("eighty").unwrap_err().contains(":8080 or 127.0.0.1:8080"));
+    }
+
+    #[test]
+    fn a_level_of_the_log_is_one() {
+        assert_eq!(log_level("info,kube=debug").as_deref(), Ok("info,kube=debug"));
+        assert!(log_level("loud").unwrap_err().contains("loud"));
+    }
+
+    #[test]
+    fn namespaces_and_values_of_labels_are_what_the_api_server_takes() {
+        for (good, bad) in [("", "-"), ("fleet-1", "Fleet"), ("7", "fleet_1"), ("a", "fleet-")] {
+            assert_eq!(namespace(good).as_deref(), Ok(good));
+            assert!(namespace(bad).is_err(), "{bad}");
+        }
+        for (good, bad) in [
+            ("", "blue green"),
+            ("Blue_1.x-y", ".blue"),
+            ("7", "blue,x=y"),
+            ("a", "ä"),
+        ] {
+            assert_eq!(label_value(good).as_deref(), Ok(good));
+            assert!(label_value(bad).is_err(), "{bad}");
+        }
+        let longest = "x".repeat(LONGEST_WORD);
+        assert!(namespace(&longest).is_ok() && label_value(&longest).is_ok());
+        let longer = "x".repeat(LONGEST_WORD + 1);
+        assert!(namespace(&longer).is_err() && label_value(&longer).is_err());
+    }
 }
