@@ -6,10 +6,11 @@ mod commands;
 mod demo;
 mod progress;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use e2e::node;
 
 use self::arguments::{BenchCommand, ControlPlaneCommand, DemoArguments, SoakArguments, StormArguments};
 
@@ -36,6 +37,12 @@ enum Command {
     Bench(BenchCommand),
     /// The life of one ClusterStack, as it happens: it becomes usable, is upgraded, damaged, repaired and removed
     Demo(DemoArguments),
+    /// Run the node of a test, as the first process of its namespaces
+    #[command(hide = true)]
+    NodeInside {
+        /// The folder of the node
+        folder: PathBuf,
+    },
     /// Journeys of the operator in bad weather: seeded faults between it and the API server, and what must hold afterwards
     Storm(StormArguments),
 }
@@ -53,6 +60,7 @@ async fn run(command: Command) -> Result<ExitCode> {
         Command::ControlPlane(command) => commands::control_plane::run(command).await.map(|()| ExitCode::SUCCESS),
         Command::Bench(command) => bench::run(command).await,
         Command::Demo(arguments) => demo::run(arguments).await,
+        Command::NodeInside { folder } => node::inside::run(&folder).map(|()| ExitCode::SUCCESS),
         Command::Soak(arguments) => commands::soak::run(&arguments).await,
         Command::Storm(arguments) => commands::storm::run(&arguments).await,
     }
