@@ -1,10 +1,11 @@
 //! The controllers of the providers that are served: watches, drivers, and what wakes them. Ends when told to, after everything that is under way.
 
+mod executors;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use crds::providers::image_status::NodeImageStatus;
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use futures::future::{BoxFuture, join_all};
 use futures::{FutureExt, Stream, StreamExt};
@@ -26,20 +27,19 @@ use provider_plugin::OwnerId;
 use sourcing::Connector;
 use tokio_util::sync::CancellationToken;
 
+use self::executors::executors;
 use crate::args::Args;
 use crate::clock::Clock;
 use crate::context::{Context, Served, Settings};
 use crate::driver::{Driver, Gone, Reconcile, changed};
-use crate::executor::jobs::{Jobs, Sent};
-use crate::executor::{Bounds, Executors, InProcess, ObjectId, Steady, Wake};
+use crate::executor::Steady;
+use crate::executor::jobs::Jobs;
 use crate::identity::{Connections, Secrets};
 use crate::image_files::ImageFiles;
-use crate::kinds::{Kind, status_of};
+use crate::kinds::Kind;
 use crate::metrics::Metrics;
 use crate::objects::Objects;
-use crate::progress::Ledgers;
 use crate::supply::Supply;
-use crate::worker::document::NetworkOfDocument;
 use crate::{image, release};
 
 /// Of our own kinds per page: the status of one has some kilobytes.
@@ -280,34 +280,6 @@ fn assemble(
     Ok((context, jobs))
 }
 
-/// Both forms of the executor, the second where flags ask for it.
-fn executors(args: &Args, client: &Client, steady: Steady, served: &[Arc<Served>]) -> anyhow::Result<Executors> {
-    let bounds = Bounds {
-        transfers: usize::from(args.clouds.max_transfers),
-        transfers_total: usize::from(args.clouds.max_transfers_total),
-        ..Bounds::default()
-    };
-    let ledgers = Ledgers::new(client.clone(), operator_kit::process::host());
-    let (download, clouds) = (&args.download, &args.clouds.allow_cloud_network);
-    let network = NetworkOfDocument::new(download.allow_plain_http, &download.allow_source_network, clouds);
-    let options = args.jobs.options(network).map_err(anyhow::Error::msg)?;
-    let jobs = options.map(|options| Jobs::new(client.clone(), options, steady, wakes_images(served), sent(served)));
-    Ok(Executors {
-        in_process: InProcess::new(bounds, steady, ledgers, wakes_images(served)),
-        jobs,
-    })
-}
-
-/// How far the transfers of Jobs are, which they write themselves.
-fn sent(served: &[Arc<Served>]) -> Sent {
-    let served = served.to_vec();
-    Arc::new(move |id: &ObjectId| {
-        let of_provider = served.iter().find(|served| served.kind.provider() == id.provider)?;
-        let object = of_provider.images.get(&id.namespace, &id.name)?;
-        status_of::<NodeImageStatus>(&object).transfer
-    })
-}
-
 fn recorder(args: &Args) -> anyhow::Result<Option<Recorder>> {
     let open = |directory: &std::path::PathBuf| Recorder::open(directory, RecordLimits::default());
     args.record
@@ -315,17 +287,6 @@ fn recorder(args: &Args) -> anyhow::Result<Option<Recorder>> {
         .map(open)
         .transpose()
         .context("--record cannot be used")
-}
-
-/// By what the executor wakes the drivers of images.
-fn wakes_images(served: &[Arc<Served>]) -> Wake {
-    let served = served.to_vec();
-    Arc::new(move |object: &ObjectId| {
-        let of_provider = served.iter().find(|served| served.kind.provider() == object.provider);
-        if let Some(served) = of_provider {
-            served.wake_image(&object.namespace, &object.name);
-        }
-    })
 }
 
 /// By what files of releases that have come wake the drivers of releases: whoever's they are, by their tag.

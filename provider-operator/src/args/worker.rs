@@ -16,6 +16,7 @@ pub(crate) struct WorkerArgs {
     pub(crate) identity: Option<PathBuf>,
 
     /// A directory for images of the provider filestore, and its name.
+    #[cfg(feature = "filestore")]
     #[arg(long, value_name = "NAME=DIR")]
     pub(crate) filestore: Vec<String>,
 
