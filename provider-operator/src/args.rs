@@ -1,7 +1,9 @@
 //! Command line and environment: beside the flags that all operators share, the only place of the operator that reads either.
 
 mod clouds;
+mod jobs;
 mod later;
+mod worker;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +14,11 @@ use release::http::Network;
 use sourcing::{DownloadArgs, UsualArgs};
 
 use self::clouds::CloudArgs;
+#[cfg(not(feature = "openstack"))]
+pub(crate) use self::clouds::Nowhere;
+use self::jobs::JobArgs;
 use self::later::LaterArgs;
+pub(crate) use self::worker::WorkerArgs;
 use crate::registry::{Given, Registry};
 
 /// Brings the node images of cluster stacks into clouds, and keeps them there as they must be.
@@ -43,14 +49,35 @@ pub(crate) struct CommandLine {
 enum Command {
     /// Work until told to stop. The same as no command.
     Run(Box<Args>),
+    /// Send one image and end: what the containers of Jobs run.
+    Worker(WorkerArgs),
+}
+
+/// What the process is for.
+#[derive(Clone, Debug)]
+pub(crate) enum Asked {
+    /// To work until told to stop.
+    Run(Box<Args>),
+    /// To do what one Job is for.
+    Worker(WorkerArgs),
 }
 
 impl CommandLine {
     /// What is to be run.
-    pub(crate) fn args(self) -> Args {
+    pub(crate) fn asked(self) -> Asked {
         match self.command {
-            Some(Command::Run(args)) => *args,
-            None => self.run,
+            Some(Command::Run(args)) => Asked::Run(args),
+            Some(Command::Worker(args)) => Asked::Worker(args),
+            None => Asked::Run(Box::new(self.run)),
+        }
+    }
+
+    /// What the operator works with, where it is to work.
+    #[cfg(test)]
+    pub(crate) fn args(self) -> Args {
+        match self.asked() {
+            Asked::Run(args) => *args,
+            Asked::Worker(args) => panic!("no operator: {args:?}"),
         }
     }
 }
@@ -77,6 +104,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     pub(crate) clouds: CloudArgs,
+
+    #[command(flatten)]
+    pub(crate) jobs: JobArgs,
 
     /// How many objects are worked on at once. Waiting for clouds does not count: however slow they are, this need not be more.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
@@ -129,7 +159,8 @@ impl Args {
     pub(crate) fn check(&self) -> Result<(), String> {
         self.usual.source().map_err(|error| error.to_string())?;
         let registry = self.registry(None)?;
-        self.clouds.check(&registry)
+        self.clouds.check(&registry)?;
+        self.jobs.check(&registry)
     }
 
     /// The providers that are to be served. Without a network they can be named, and ask nobody.

@@ -33,7 +33,10 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
+use operator_kit::failure::chain;
 use operator_kit::process::Program;
+
+use crate::args::Asked;
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -47,11 +50,27 @@ const PROGRAM: Program = Program {
 };
 
 fn main() -> ExitCode {
-    let arguments = args::CommandLine::parse().args();
-    if let Err(message) = arguments.check() {
-        args::CommandLine::command()
-            .error(ErrorKind::ValueValidation, message)
-            .exit();
+    match args::CommandLine::parse().asked() {
+        Asked::Run(arguments) => {
+            if let Err(message) = arguments.check() {
+                args::CommandLine::command()
+                    .error(ErrorKind::ValueValidation, message)
+                    .exit();
+            }
+            PROGRAM.operate(run::run(*arguments))
+        }
+        Asked::Worker(arguments) => PROGRAM.complete(send(arguments)),
     }
-    PROGRAM.operate(run::run(arguments))
+}
+
+/// What a Job is for.
+async fn send(arguments: args::WorkerArgs) -> ExitCode {
+    operator_kit::client::install_crypto();
+    match Box::pin(worker::program::run(&arguments)).await {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("provider-operator worker: {}", chain(error.as_ref()));
+            ExitCode::from(worker::exit::WRONG)
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! The controllers of the providers that are served: watches, drivers, and what wakes them. Ends when told to, after everything that is under way.
 
+mod executors;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,17 +27,18 @@ use provider_plugin::OwnerId;
 use sourcing::Connector;
 use tokio_util::sync::CancellationToken;
 
+use self::executors::executors;
 use crate::args::Args;
 use crate::clock::Clock;
 use crate::context::{Context, Served, Settings};
 use crate::driver::{Driver, Gone, Reconcile, changed};
-use crate::executor::{Bounds, InProcess, ObjectId, Steady, Wake};
+use crate::executor::Steady;
+use crate::executor::jobs::Jobs;
 use crate::identity::{Connections, Secrets};
 use crate::image_files::ImageFiles;
 use crate::kinds::Kind;
 use crate::metrics::Metrics;
 use crate::objects::Objects;
-use crate::progress::Ledgers;
 use crate::supply::Supply;
 use crate::{image, release};
 
@@ -96,7 +99,7 @@ pub(crate) async fn operate(args: &Args, client: Client, tidings: Tidings, ends:
         "images are marked with the name of this installation"
     );
     let (served, feeds) = served(args)?;
-    let context = assemble(args, &client, &tidings, owner, &served)?;
+    let (context, jobs) = assemble(args, &client, &tidings, owner, &served)?;
     tidings.metrics.count(&served);
     let drivers = served.iter().zip(feeds).flat_map(|(served, feed)| {
         let watched = Watched {
@@ -127,7 +130,15 @@ pub(crate) async fn operate(args: &Args, client: Client, tidings: Tidings, ends:
             () = idle => {}
         }
     };
-    tokio::join!(working.boxed(), drained(&context, args.drain, &ends));
+    let following = async {
+        if let Some(jobs) = jobs {
+            let providers = served.iter().map(|served| served.kind.provider()).collect();
+            let readiness = tidings.readiness.clone();
+            jobs.follow(args.scope.namespace.clone(), providers, readiness, ends.stop.clone())
+                .await;
+        }
+    };
+    tokio::join!(working.boxed(), drained(&context, args.drain, &ends), following.boxed());
     drop(pass);
     Ok(())
 }
@@ -231,32 +242,28 @@ fn assemble(
     tidings: &Tidings,
     owner: OwnerId,
     served: &[Arc<Served>],
-) -> anyhow::Result<Arc<Context>> {
+) -> anyhow::Result<(Arc<Context>, Option<Jobs>)> {
     let network = args
         .download
         .network()
         .context("failed to prepare for remote sources")?;
     let registry = args.registry(Some(&network)).map_err(anyhow::Error::msg)?;
     let steady = Steady::start();
-    let bounds = Bounds {
-        transfers: usize::from(args.clouds.max_transfers),
-        transfers_total: usize::from(args.clouds.max_transfers_total),
-        ..Bounds::default()
-    };
     let usual = args.usual.source()?;
     let root = args.usual.release_dir().to_owned();
     let connector = Arc::new(Connector::new(client.clone(), network.clone(), usual, root));
-    let ledgers = Ledgers::new(client.clone(), operator_kit::process::host());
+    let executors = executors(args, client, steady, served)?;
+    let jobs = executors.jobs.clone();
     let clock = Clock::start(steady);
     let supply = Supply::new(connector, &args.download, clock, wakes_releases(served));
-    Ok(Arc::new(Context {
+    let context = Arc::new(Context {
         client: client.clone(),
         clock,
         tenure: tidings.tenure.clone(),
         connections: Connections::new(registry.clone(), args.clouds.addresses()),
         registry,
         secrets: Secrets::new(client.clone()),
-        executor: Arc::new(InProcess::new(bounds, steady, ledgers, wakes_images(served))),
+        executor: Arc::new(executors),
         owner,
         settings: Settings {
             force_finalize_after: args.clouds.force_finalize_after,
@@ -269,7 +276,8 @@ fn assemble(
         events: Events::start(client.clone(), CONTROLLER, "provider-operator"),
         recorder: recorder(args)?,
         metrics: tidings.metrics.clone(),
-    }))
+    });
+    Ok((context, jobs))
 }
 
 fn recorder(args: &Args) -> anyhow::Result<Option<Recorder>> {
@@ -279,17 +287,6 @@ fn recorder(args: &Args) -> anyhow::Result<Option<Recorder>> {
         .map(open)
         .transpose()
         .context("--record cannot be used")
-}
-
-/// By what the executor wakes the drivers of images.
-fn wakes_images(served: &[Arc<Served>]) -> Wake {
-    let served = served.to_vec();
-    Arc::new(move |object: &ObjectId| {
-        let of_provider = served.iter().find(|served| served.kind.provider() == object.provider);
-        if let Some(served) = of_provider {
-            served.wake_image(&object.namespace, &object.name);
-        }
-    })
 }
 
 /// By what files of releases that have come wake the drivers of releases: whoever's they are, by their tag.

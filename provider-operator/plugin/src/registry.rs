@@ -29,6 +29,11 @@ pub trait Provider: Send + Sync {
         None
     }
 
+    /// The keys of the Secret that [`Provider::connect`] reads: a program that is given the Secret is given these alone.
+    fn secret_keys(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Refuses with [`ErrorClass::Invalid`](crate::ErrorClass) what cannot become an image. Asks nothing.
     fn check(&self, image: &ImageSpec) -> Result<(), CloudError>;
 }

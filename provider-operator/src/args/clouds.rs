@@ -48,6 +48,20 @@ pub(crate) struct CloudArgs {
     pub(crate) allow_cloud_network: Vec<IpNet>,
 }
 
+/// No address may be connected to.
+#[cfg(not(feature = "openstack"))]
+#[derive(Debug)]
+pub(crate) struct Nowhere;
+
+#[cfg(not(feature = "openstack"))]
+impl Addresses for Nowhere {
+    fn allows(&self, host: &str, address: std::net::IpAddr) -> Result<(), String> {
+        Err(format!(
+            "{host} is at {address}, and this operator connects to no cloud"
+        ))
+    }
+}
+
 impl CloudArgs {
     /// What is asked for together and cannot be had.
     pub(crate) fn check(&self, registry: &Registry) -> Result<(), String> {
@@ -95,15 +109,6 @@ impl CloudArgs {
     /// Where clouds may be: without a provider that connects to any, nowhere.
     #[cfg(not(feature = "openstack"))]
     pub(crate) fn addresses(&self) -> Arc<dyn Addresses> {
-        #[derive(Debug)]
-        struct Nowhere;
-        impl Addresses for Nowhere {
-            fn allows(&self, host: &str, address: std::net::IpAddr) -> Result<(), String> {
-                Err(format!(
-                    "{host} is at {address}, and this operator connects to no cloud"
-                ))
-            }
-        }
         Arc::new(Nowhere)
     }
 

@@ -16,13 +16,13 @@ use crate::worker::{Failed, Whose, Worked, work};
 
 /// How far the bytes of a deed are, in memory.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     steady: Steady,
     last: Mutex<Option<(Progress, Duration)>>,
 }
 
 impl Pace {
-    pub(super) fn new(steady: Steady) -> Arc<Self> {
+    pub(crate) fn new(steady: Steady) -> Arc<Self> {
         Arc::new(Self {
             steady,
             last: Mutex::default(),
@@ -70,7 +70,7 @@ impl Report for Told {
 }
 
 /// Does the deed. Dropping the future ends it.
-pub(super) async fn run(order: &Order, pace: Arc<Pace>, ledger: Option<Ledger>) -> Worked {
+pub(crate) async fn run(order: &Order, pace: Arc<Pace>, ledger: Option<Ledger>) -> Worked {
     let ledger = ledger.map(Arc::new);
     let report = Told {
         pace,

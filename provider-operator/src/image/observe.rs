@@ -7,7 +7,7 @@ use crds::providers::image_status::NodeImageStatus;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use operator_kit::failure::chain;
-use planning::image::{DeedName, Failure, FailureClass, JobsSight, Kept, Now, Op, OpState, Seen, Sight, Step, Wanted};
+use planning::image::{DeedName, Failure, FailureClass, Kept, Now, Op, OpState, Seen, Sight, Step, Wanted};
 use provider_plugin::Identity;
 use secrecy::ExposeSecret;
 use serde_json::json;
@@ -107,9 +107,7 @@ pub(super) async fn observe(
     let seen = Seen {
         cloud: memory.cloud.clone(),
         source: memory.source.clone(),
-        jobs: JobsSight::Off {
-            why: "this operator runs everything itself; leave execution out, and build the image elsewhere".to_owned(),
-        },
+        jobs: context.executor.jobs(id, cloud.name()),
         abilities: memory.abilities.clone(),
         amended: memory.amended.clone(),
         force_after: context.settings.force_finalize_after,
@@ -237,6 +235,11 @@ fn of_key(mut identity: Identity, usual: &str, key: &str) -> Identity {
 }
 
 impl Cloud {
+    /// Which of the clouds of the Secret, or which of the stores.
+    fn name(&self) -> Option<&str> {
+        self.connection.as_ref().ok().map(|connection| connection.identity().0)
+    }
+
     fn missing() -> Self {
         let words = "the Secret that is to be used is not there; create it";
         Self {
