@@ -13,11 +13,14 @@ pub mod rows;
 
 use std::{
     path::PathBuf,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use kube::{Client, api::ApiResource};
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -57,7 +60,7 @@ pub struct Plan {
 pub struct Conformance {
     client: Client,
     plan: Plan,
-    ground: OnceCell<Ground>,
+    ground: Arc<OnceCell<Ground>>,
     image: OnceCell<ApiResource>,
     is_cleared: AtomicBool,
 }
@@ -68,7 +71,7 @@ impl Conformance {
         Self {
             client,
             plan,
-            ground: OnceCell::new(),
+            ground: Arc::default(),
             image: OnceCell::new(),
             is_cleared: AtomicBool::new(false),
         }
@@ -89,8 +92,8 @@ impl Conformance {
         if let Some(image) = kinds.image.clone() {
             self.image.get_or_init(async || image).await;
         }
-        let enter = || Ground::enter(self.client.clone(), self.plan.namespace.as_deref());
-        let ground = self.ground.get_or_try_init(enter).await?;
+        self.enter().await?;
+        let ground = self.ground.get().context("the test has no namespace")?;
         let given = (ground.namespace.as_str(), &self.plan.spec);
         kinds.try_template(&self.client, given, &mut report).await;
         Course::begin(&self.plan, ground, &kinds, &step)
@@ -101,13 +104,25 @@ impl Conformance {
         Ok(report)
     }
 
+    /// In a task of its own: what is begun is known, also when nobody waits for it any more.
+    async fn enter(&self) -> Result<()> {
+        let (ground, client) = (Arc::clone(&self.ground), self.client.clone());
+        let namespace = self.plan.namespace.clone();
+        let entering = tokio::spawn(async move {
+            let enter = || Ground::enter(client, namespace.as_deref());
+            ground.get_or_try_init(enter).await.map(drop)
+        });
+        entering.await.context("the beginning ended abnormally")?
+    }
+
     /// Takes everything off the cluster again. The answer names what the operator under test did not let go and what was freed by force: of that something
     /// may be left in its cloud. Once more does nothing.
     ///
     /// # Errors
     /// Something may be left; the error says what.
     pub async fn clear(&self) -> Result<Vec<String>> {
-        let Some(ground) = self.ground.get() else {
+        // Waits for a beginning that is under way.
+        let Ok(ground) = self.ground.get_or_try_init(async || Err(())).await else {
             return Ok(Vec::new());
         };
         if self.is_cleared.load(Ordering::Relaxed) {

@@ -20,7 +20,7 @@ use crate::{regenerate, screen, step::Step, workspace::Workspace};
 pub(crate) struct Arguments {
     /// The word for it in flags, crates and metrics: small letters and digits, such as opennebula
     name: String,
-    /// The same as kinds begin with it, such as OpenNebula; without this, the first letter is a capital
+    /// The same as kinds begin with it, such as `OpenNebula`; without this, the first letter is a capital
     #[arg(long, value_name = "PREFIX")]
     prefix: Option<String>,
 }
@@ -170,9 +170,9 @@ fn next(name: &Name, files: usize) -> String {
          2. Test it:    cargo test -p provider-{{{{name}}}}\n\
          3. Run it:     cargo run -p provider-operator -- --providers {{{{name}}}} --local --release-dir ~/releases --leader-elect=false\n\
          4. Make it yours, the suite green all the time:\n   \
-            - provider-operator/providers/{{{{name}}}}/src/store.rs   one method after the other, from memory to the cloud\n   \
-            - crds/src/providers/{{{{name}}}}.rs                      what users write; afterwards cargo xtask regenerate\n   \
-            - docs/architecture.md                             its row among the rooms\n\
+            - provider-operator/providers/{{{{name}}}}/src/store.rs: one method after the other, from memory to the cloud\n   \
+            - crds/src/providers/{{{{name}}}}.rs: what users write; afterwards cargo xtask regenerate\n   \
+            - docs/architecture.md: its row among the rooms\n\
          5. Hold it against the contract: cargo xtask conformance-provider --help\n\n\
          docs/how-to/new-provider.md walks through it.",
     ))

@@ -49,25 +49,30 @@ pub(crate) async fn run(arguments: ConformanceProviderArguments) -> Result<ExitC
         cleared = timeout(CLEAR_DEADLINE, conformance.clear()) => cleared,
     };
     drop(progress);
-    let forced = cleared.context("clearing up took too long: look for objects in the namespace")??;
-    let report = match outcome {
-        Ok(outcome) => outcome?,
-        Err(code) => return Ok(ExitCode::from(code)),
+    let cleared = cleared.context("clearing up took too long: look for objects in the namespace");
+    // What was found is told also where something is left.
+    let conforms = match outcome {
+        Ok(report) => tell(&report?, json.as_deref())?,
+        Err(code) => {
+            cleared??;
+            return Ok(ExitCode::from(code));
+        }
     };
-    say(&table(&report, AutoStream::choice(&stdout()) != ColorChoice::Never));
-    for name in forced {
+    for name in cleared?? {
         say(&format!(
             "The operator did not let go of {name}; it was freed by force. Look in the cloud for what may be left of it."
         ));
     }
+    Ok(if conforms { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Prints the table and writes the file; whether no MUST is broken.
+fn tell(report: &Report, json: Option<&Path>) -> Result<bool> {
+    say(&table(report, AutoStream::choice(&stdout()) != ColorChoice::Never));
     if let Some(file) = json {
-        write(&file, &report)?;
+        write(file, report)?;
     }
-    Ok(if report.conforms() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(report.conforms())
 }
 
 async fn client(file: &Path) -> Result<Client> {

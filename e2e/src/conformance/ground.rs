@@ -1,10 +1,6 @@
 //! What a test makes on somebody's cluster, and how all of it is taken away again, whatever the operator under test does.
 
-use std::{
-    fmt::Display,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{fmt::Display, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use futures::future::join_all;
@@ -19,6 +15,7 @@ use kube::{
     },
 };
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
 
 use super::US;
 use crate::eventually;
@@ -42,41 +39,36 @@ pub(super) struct Ground {
     pub(super) namespace: String,
     /// The namespace was made for this.
     is_ours: bool,
-    made: Mutex<Vec<Made>>,
+    /// Locked while something is made.
+    made: Arc<Mutex<Vec<Made>>>,
 }
 
 impl Ground {
     /// In this namespace, or in one that is made for the test.
     pub(super) async fn enter(client: Client, namespace: Option<&str>) -> Result<Self> {
         let namespaces: Api<Namespace> = Api::all(client.clone());
-        let (namespace, is_ours) = match namespace {
-            Some(name) => {
-                let there = namespaces
-                    .get_opt(name)
-                    .await
-                    .context("unable to ask for the namespace")?;
-                if there.is_none() {
-                    bail!("there is no namespace {name}; make it, with what the kind needs besides, such as a Secret");
-                }
-                (name.to_owned(), false)
+        let (namespace, is_ours) = if let Some(name) = namespace {
+            let there = namespaces.get_opt(name).await;
+            if there.context("unable to ask for the namespace")?.is_none() {
+                bail!("there is no namespace {name}; make it, with what the kind needs besides, such as a Secret");
             }
-            None => {
-                let wanted = Namespace {
-                    metadata: ObjectMeta {
-                        generate_name: Some(format!("{US}-")),
-                        ..ObjectMeta::default()
-                    },
-                    ..Namespace::default()
-                };
-                let made = namespaces.create(&PostParams::default(), &wanted).await;
-                (made.context("unable to make a namespace")?.name_any(), true)
-            }
+            (name.to_owned(), false)
+        } else {
+            let wanted = Namespace {
+                metadata: ObjectMeta {
+                    generate_name: Some(format!("{US}-")),
+                    ..ObjectMeta::default()
+                },
+                ..Namespace::default()
+            };
+            let made = namespaces.create(&PostParams::default(), &wanted).await;
+            (made.context("unable to make a namespace")?.name_any(), true)
         };
         Ok(Self {
             client,
             namespace,
             is_ours,
-            made: Mutex::default(),
+            made: Arc::default(),
         })
     }
 
@@ -85,32 +77,34 @@ impl Ground {
         Api::namespaced_with(self.client.clone(), &self.namespace, resource)
     }
 
-    fn made(&self) -> MutexGuard<'_, Vec<Made>> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Makes an object that must not be there yet.
+    /// Makes an object that must not be there yet. What is begun is noted, also when nobody waits for it any more.
     pub(super) async fn make(&self, resource: &ApiResource, object: &DynamicObject) -> Result<DynamicObject> {
-        let params = PostParams {
-            field_manager: Some(US.to_owned()),
-            ..PostParams::default()
-        };
-        let name = object.name_any();
-        let made = self.api(resource).create(&params, object).await;
-        let made = made.map_err(|error| match error {
-            kube::Error::Api(status) if status.code == 409 => anyhow::anyhow!(
-                "there is a {} {name} in the namespace {} already, which is somebody's; use another namespace",
-                resource.kind,
-                self.namespace
-            ),
-            error => anyhow::Error::new(error).context(format!("unable to make the {} {name}", resource.kind)),
-        })?;
-        self.made().push(Made {
-            resource: resource.clone(),
-            name: made.name_any(),
-            uid: made.uid().unwrap_or_default(),
+        let (api, made) = (self.api(resource), Arc::clone(&self.made));
+        let (resource, object) = (resource.clone(), object.clone());
+        let namespace = self.namespace.clone();
+        let making = tokio::spawn(async move {
+            let mut noted = made.lock().await;
+            let params = PostParams {
+                field_manager: Some(US.to_owned()),
+                ..PostParams::default()
+            };
+            let made = api.create(&params, &object).await.map_err(|error| {
+                let (kind, name) = (&resource.kind, object.name_any());
+                match error {
+                    kube::Error::Api(status) if status.code == 409 => anyhow::anyhow!(
+                        "there is a {kind} {name} in the namespace {namespace} already, which is somebody's; use another namespace"
+                    ),
+                    error => anyhow::Error::new(error).context(format!("unable to make the {kind} {name}")),
+                }
+            })?;
+            noted.push(Made {
+                resource,
+                name: made.name_any(),
+                uid: made.uid().unwrap_or_default(),
+            });
+            Ok(made)
         });
-        Ok(made)
+        making.await.context("the making ended abnormally")?
     }
 
     /// An object that stands for an owner: the operator under test must not care what it is.
@@ -201,7 +195,7 @@ impl Ground {
     /// Takes everything away that the test made, and the image objects that the operator under test made for it. The answer is what had to be taken
     /// from the operator by force, in words for people: it may have left something in its cloud.
     pub(super) async fn clear(&self, image: Option<&ApiResource>, deadline: Duration) -> Result<Vec<String>> {
-        let made = self.made().clone();
+        let made = self.made.lock().await.clone();
         let mut forced = Vec::new();
         for one in &made {
             self.delete(&one.resource, &one.name, &one.uid).await?;

@@ -14,10 +14,9 @@ pub(crate) enum PlaceError {
 /// The text with lines added at the end of a block: before the first line that begins with `end` (blanks apart) after the line that begins with `begin`.
 pub(crate) fn into_block(text: &str, (begin, end): (&str, &str), addition: &str) -> Result<String, PlaceError> {
     let mut lines: Vec<&str> = text.lines().collect();
-    let is_begin = |line: &&str| line.trim_start().starts_with(begin);
     let first = lines
         .iter()
-        .position(|line| is_begin(&line))
+        .position(|line| line.trim_start().starts_with(begin))
         .ok_or_else(|| PlaceError::Begin {
             begin: begin.to_owned(),
         })?;
