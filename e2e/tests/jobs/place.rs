@@ -8,7 +8,7 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
-    sync::{Arc, Condvar, LazyLock, Mutex, PoisonError},
+    sync::{Arc, Condvar, LazyLock, Mutex, PoisonError, Weak},
     thread,
     time::Duration,
 };
@@ -33,7 +33,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
     runtime::{Builder, Runtime},
-    sync::OnceCell,
+    sync::Mutex as AsyncMutex,
 };
 
 /// What runs longer than one test.
@@ -73,15 +73,21 @@ fn command(kind: Kind, program: &Path) -> Command {
 }
 
 impl Place {
-    /// The one of this kind, started for the first test that asks.
-    pub(crate) async fn of(kind: Kind) -> Result<&'static Self> {
-        static REAL: OnceCell<Place> = OnceCell::const_new();
-        static STAND_IN: OnceCell<Place> = OnceCell::const_new();
+    /// The one of this kind: started for the first test that asks, and gone when nobody needs it any more.
+    pub(crate) async fn of(kind: Kind) -> Result<Arc<Self>> {
+        static REAL: AsyncMutex<Weak<Place>> = AsyncMutex::const_new(Weak::new());
+        static STAND_IN: AsyncMutex<Weak<Place>> = AsyncMutex::const_new(Weak::new());
         let place = match kind {
             Kind::Real => &REAL,
             Kind::StandIn => &STAND_IN,
         };
-        place.get_or_try_init(|| Self::start(kind)).await
+        let mut place = place.lock().await;
+        if let Some(place) = place.upgrade() {
+            return Ok(place);
+        }
+        let started = Arc::new(Self::start(kind).await?);
+        *place = Arc::downgrade(&started);
+        Ok(started)
     }
 
     async fn start(kind: Kind) -> Result<Self> {
@@ -97,7 +103,10 @@ impl Place {
         let kubelet = Kubelet::start(kind).await?;
         kubelet.import_image(&Image::shell(SHELL))?;
         let program = Program::ProviderOperator.path()?;
-        kubelet.import_image(&Image::new(WORKER).program(&program, "/provider-operator"))?;
+        // Whoever reads from web servers has to know whom to trust.
+        let authorities = "/etc/ssl/certs/ca-certificates.crt";
+        let worker = Image::new(WORKER).program(&program, "/provider-operator");
+        kubelet.import_image(&worker.file(Path::new(authorities), authorities))?;
         let client = kubelet.control_plane().client();
         definitions::install(&client, &definitions::ours()?).await?;
         let kubeconfig = folder.path().join("kubeconfig");
