@@ -14,7 +14,7 @@ use self::place::{Place, RUNTIME};
 fn everywhere(test: impl AsyncFn(&Place) -> Result<()>) -> Result<()> {
     RUNTIME.block_on(async {
         for kind in kinds()? {
-            test(Place::of(kind).await?).await?;
+            test(&*Place::of(kind).await?).await?;
         }
         Ok(())
     })
@@ -24,7 +24,7 @@ fn everywhere(test: impl AsyncFn(&Place) -> Result<()>) -> Result<()> {
 fn really(test: impl AsyncFn(&Place) -> Result<()>) -> Result<()> {
     RUNTIME.block_on(async {
         if kinds()?.contains(&Kind::Real) {
-            test(Place::of(Kind::Real).await?).await?;
+            test(&*Place::of(Kind::Real).await?).await?;
         }
         Ok(())
     })

@@ -6,15 +6,16 @@ use std::{
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
     os::unix::fs::PermissionsExt,
-    path::PathBuf,
-    sync::{Arc, Condvar, LazyLock, Mutex, PoisonError},
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Arc, Condvar, LazyLock, Mutex, PoisonError, Weak},
     thread,
     time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    Lab, Operator, OperatorOptions,
+    Lab, Operator,
     built::Program,
     definitions, eventually,
     kubelet::{Image, Kind, Kubelet},
@@ -32,7 +33,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
     runtime::{Builder, Runtime},
-    sync::OnceCell,
+    sync::Mutex as AsyncMutex,
 };
 
 /// What runs longer than one test.
@@ -57,16 +58,36 @@ pub(crate) struct Place {
     _folder: TempDir,
 }
 
+/// The operator is who its Jobs are: both write to the same directory. The stand-in runs all of them as this user.
+fn command(kind: Kind, program: &Path) -> Command {
+    match kind {
+        Kind::Real => {
+            let mut command = Command::new("setpriv");
+            command
+                .args(["--reuid=65532", "--regid=65532", "--clear-groups"])
+                .arg(program);
+            command
+        }
+        Kind::StandIn => Command::new(program),
+    }
+}
+
 impl Place {
-    /// The one of this kind, started for the first test that asks.
-    pub(crate) async fn of(kind: Kind) -> Result<&'static Self> {
-        static REAL: OnceCell<Place> = OnceCell::const_new();
-        static STAND_IN: OnceCell<Place> = OnceCell::const_new();
+    /// The one of this kind: started for the first test that asks, and gone when nobody needs it any more.
+    pub(crate) async fn of(kind: Kind) -> Result<Arc<Self>> {
+        static REAL: AsyncMutex<Weak<Place>> = AsyncMutex::const_new(Weak::new());
+        static STAND_IN: AsyncMutex<Weak<Place>> = AsyncMutex::const_new(Weak::new());
         let place = match kind {
             Kind::Real => &REAL,
             Kind::StandIn => &STAND_IN,
         };
-        place.get_or_try_init(|| Self::start(kind)).await
+        let mut place = place.lock().await;
+        if let Some(place) = place.upgrade() {
+            return Ok(place);
+        }
+        let started = Arc::new(Self::start(kind).await?);
+        *place = Arc::downgrade(&started);
+        Ok(started)
     }
 
     async fn start(kind: Kind) -> Result<Self> {
@@ -82,32 +103,33 @@ impl Place {
         let kubelet = Kubelet::start(kind).await?;
         kubelet.import_image(&Image::shell(SHELL))?;
         let program = Program::ProviderOperator.path()?;
-        kubelet.import_image(&Image::new(WORKER).program(&program, "/provider-operator"))?;
+        // Whoever reads from web servers has to know whom to trust.
+        let authorities = "/etc/ssl/certs/ca-certificates.crt";
+        let worker = Image::new(WORKER).program(&program, "/provider-operator");
+        kubelet.import_image(&worker.file(Path::new(authorities), authorities))?;
         let client = kubelet.control_plane().client();
         definitions::install(&client, &definitions::ours()?).await?;
-        let network = format!("--allow-source-network={}/32", kubelet.host());
-        let flags = [
+        let kubeconfig = folder.path().join("kubeconfig");
+        fs::copy(kubelet.control_plane().kubeconfig_path(), &kubeconfig)?;
+        fs::set_permissions(&kubeconfig, fs::Permissions::from_mode(0o644))?;
+        let mut command = command(kind, &program);
+        command.args([
+            format!("--kubeconfig={}", kubeconfig.display()),
+            "--leader-elect=false".to_owned(),
+            "--local".to_owned(),
+            format!("--release-dir={}", folder.path().join("releases").display()),
+            "--metrics-bind-address=127.0.0.1:0".to_owned(),
+            "--health-probe-bind-address=127.0.0.1:0".to_owned(),
             "--providers=filestore".to_owned(),
             format!("--filestore=default={}", store.display()),
             "--jobs".to_owned(),
             format!("--worker-image={WORKER}"),
             format!("--job-volume=default=host:{}", store.display()),
             "--allow-plain-http".to_owned(),
-            network,
+            format!("--allow-source-network={}/32", kubelet.host()),
             format!("--cache-dir={}", folder.path().join("cache").display()),
-        ];
-        let mut operator = Operator::start(
-            &lab,
-            &OperatorOptions {
-                program: Program::ProviderOperator,
-                kubeconfig: kubelet.control_plane().kubeconfig_path(),
-                namespace: String::new(),
-                release_dir: folder.path().join("releases"),
-                record: None,
-                flags: flags.map(Into::into).into(),
-                log: folder.path().join("operator.log"),
-            },
-        )?;
+        ]);
+        let mut operator = Operator::start_as(&lab, &command, &folder.path().join("operator.log"))?;
         operator.ready().await?;
         Ok(Self {
             kubelet,

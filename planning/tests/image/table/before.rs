@@ -81,7 +81,7 @@ fn r07_a_spec_without_sense_is_held_and_what_is_under_way_ends() {
 fn r08_what_is_under_way_for_another_content_ends_unless_it_clears_away() {
     let with = |deed| {
         input().changed(|input| {
-            input.op = running(deed, 1).map(|op| planning::image::Op {
+            input.op = running(deed, 1).map(|op| Op {
                 key: OTHER.to_owned(),
                 ..op
             });
