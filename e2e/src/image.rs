@@ -56,18 +56,21 @@ impl Image {
     }
 
     /// With a file of this machine at an absolute path. Everybody may read and run it.
+    #[must_use]
     pub fn file(mut self, here: &Path, at: &str) -> Self {
         self.files.insert(at.to_owned(), here.to_owned());
         self
     }
 
     /// With a program of this machine at an absolute path, and the libraries that it is linked with where it looks for them.
+    #[must_use]
     pub fn program(mut self, here: &Path, at: &str) -> Self {
         self.programs.push(here.to_owned());
         self.file(here, at)
     }
 
     /// What a container runs that names no command.
+    #[must_use]
     pub fn entrypoint(mut self, words: &[&str]) -> Self {
         self.entrypoint = words.iter().map(|&word| word.to_owned()).collect();
         self

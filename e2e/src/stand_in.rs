@@ -29,21 +29,17 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
-use tempfile::TempDir;
-use tokio::{
-    sync::watch,
-    task::{JoinHandle, JoinSet},
-};
+use tokio::{sync::watch, task::JoinSet};
 
 use self::pod::{Life, Wish};
 use crate::{ControlPlane, Lab, Options, image::Image, web::lock};
 
 /// A running stand-in and its control plane. Dropped, they are gone: processes, volumes and files.
 pub struct StandIn {
-    watching: JoinHandle<()>,
+    // In the order in which they have to go.
+    watching: JoinSet<()>,
     ground: Arc<Ground>,
     control_plane: ControlPlane,
-    _folder: TempDir,
 }
 
 /// What all Pods share.
@@ -70,22 +66,20 @@ impl StandIn {
             ..Options::default()
         };
         let control_plane = ControlPlane::start(options).await?;
-        let folder = tempfile::Builder::new()
-            .prefix("stackwright-pods-")
-            .tempdir()
-            .context("failed to make a folder for Pods")?;
         let ground = Arc::new(Ground {
             lab: Lab::load()?,
             client: control_plane.client(),
             server: control_plane.access().server().to_owned(),
-            folder: folder.path().to_owned(),
+            // Locked, and gone with the control plane.
+            folder: control_plane.folder().join("pods"),
             images: Mutex::default(),
         });
+        let mut watching = JoinSet::new();
+        watching.spawn(watch_pods(Arc::clone(&ground)));
         Ok(Self {
-            watching: tokio::spawn(watch_pods(Arc::clone(&ground))),
+            watching,
             ground,
             control_plane,
-            _folder: folder,
         })
     }
 
@@ -106,10 +100,9 @@ impl StandIn {
     }
 
     /// Ends every process of a Pod, and stops the control plane.
-    pub async fn stop(self) -> Result<()> {
-        self.watching.abort();
-        // Ended with it: the tasks of the Pods, and with them their processes.
-        let _ = (self.watching).await;
+    pub async fn stop(mut self) -> Result<()> {
+        // With it the tasks of the Pods end, and with them their processes.
+        self.watching.shutdown().await;
         self.control_plane.stop().await
     }
 }

@@ -126,7 +126,9 @@ impl Slot {
             if left.is_empty() {
                 return Ok(());
             }
-            left.iter().for_each(|folder| remove(folder));
+            for folder in &left {
+                remove(folder);
+            }
             if Instant::now() > end {
                 bail!("processes of a node that has ended are still in {}", left[0].display());
             }
@@ -179,6 +181,8 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
 
 /// Children first; a group with processes stays.
 fn remove(cgroup: &Path) {
-    folders_in(cgroup).iter().for_each(|child| remove(child));
+    for child in &folders_in(cgroup) {
+        remove(child);
+    }
     let _ = fs::remove_dir(cgroup);
 }

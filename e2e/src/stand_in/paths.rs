@@ -26,15 +26,12 @@ impl Paths {
                         .strip_prefix(seen.as_str())
                         .is_some_and(|after| !after.starts_with(|next| next != '/' && belongs_to_a_path(next)))
             });
-            let length = match found {
-                Some((seen, here)) => {
-                    translated.push_str(&here.to_string_lossy());
-                    seen.len()
-                }
-                None => {
-                    translated.push(next);
-                    next.len_utf8()
-                }
+            let length = if let Some((seen, here)) = found {
+                translated.push_str(&here.to_string_lossy());
+                seen.len()
+            } else {
+                translated.push(next);
+                next.len_utf8()
             };
             before = rest[..length].chars().next_back();
             rest = &rest[length..];

@@ -205,9 +205,12 @@ pub(super) fn field_of(pod: &Pod, field: &ObjectFieldSelector) -> Result<String>
         Some((path, key)) => (path, Some(key.trim_end_matches("']"))),
         None => (field.field_path.as_str(), None),
     };
-    let of = |values: &BTreeMap<String, String>| match key {
-        Some(key) => values.get(key).cloned().unwrap_or_default(),
-        None => values.iter().map(|(key, value)| format!("{key}={value:?}\n")).collect(),
+    let of = |values: &BTreeMap<String, String>| {
+        if let Some(key) = key {
+            return values.get(key).cloned().unwrap_or_default();
+        }
+        let lines: Vec<String> = values.iter().map(|(key, value)| format!("{key}={value:?}")).collect();
+        lines.join("\n")
     };
     Ok(match path {
         "metadata.name" => pod.name_any(),

@@ -155,7 +155,7 @@ async fn secrets_and_annotations_are_files(kubelet: &Kubelet) -> Result<()> {
 
 async fn a_deleted_job_ends_by_sigterm_or_after_its_grace_by_sigkill(kubelet: &Kubelet) -> Result<()> {
     let jobs = Jobs::of(kubelet);
-    let stopped = tempfile::NamedTempFile::new()?;
+    let heard = tempfile::NamedTempFile::new()?;
     let (word, file) = (
         format!("of-{:?}-{}", kubelet.kind(), std::process::id()),
         "/seen/by-the-test",
@@ -165,12 +165,12 @@ async fn a_deleted_job_ends_by_sigterm_or_after_its_grace_by_sigkill(kubelet: &K
         &format!("trap 'echo {word} >{file}; exit 0' TERM; echo ready; while :; do sleep 0.1; done"),
     );
     polite["volumeMounts"] = json!([{ "name": "seen", "mountPath": file }]);
-    let seen = json!([{ "name": "seen", "hostPath": { "path": stopped.path() } }]);
+    let volumes = json!([{ "name": "seen", "hostPath": { "path": heard.path() } }]);
     let deaf = script(
         "work",
         &format!(": {word}; trap '' TERM; echo ready; while :; do sleep 0.1; done"),
     );
-    jobs.create(&job("polite", &json!({ "containers": [polite], "volumes": seen }))?)
+    jobs.create(&job("polite", &json!({ "containers": [polite], "volumes": volumes }))?)
         .await?;
     jobs.create(&job("deaf", &json!({ "containers": [deaf] }))?).await?;
     for name in ["polite", "deaf"] {
@@ -189,19 +189,19 @@ async fn a_deleted_job_ends_by_sigterm_or_after_its_grace_by_sigkill(kubelet: &K
         }
     })
     .await?;
-    assert_eq!(fs::read_to_string(stopped.path())?.trim(), word, "it heard SIGTERM");
+    assert_eq!(fs::read_to_string(heard.path())?.trim(), word, "it heard SIGTERM");
     Ok(())
 }
 
 async fn a_job_past_its_deadline_is_ended(kubelet: &Kubelet) -> Result<()> {
     let jobs = Jobs::of(kubelet);
-    let word = format!("late-{:?}-{}", kubelet.kind(), std::process::id());
-    let work = script("work", &format!(": {word}; while :; do sleep 0.1; done"));
+    let mark = format!("late-{:?}-{}", kubelet.kind(), std::process::id());
+    let work = script("work", &format!(": {mark}; while :; do sleep 0.1; done"));
     let mut job = job("late", &json!({ "containers": [work] }))?;
     job.spec.as_mut().context("a spec")?.active_deadline_seconds = Some(4);
     assert_eq!(jobs.run(&job).await?, "Failed: DeadlineExceeded");
     eventually(SOON, "its processes to be gone", async || {
-        let left = processes_with(&word);
+        let left = processes_with(&mark);
         if left.is_empty() {
             Ok(())
         } else {
