@@ -28,6 +28,7 @@ pub mod positions;
 pub mod predecessor;
 pub mod process;
 pub mod provider;
+pub mod provider_operator;
 pub mod prune;
 pub mod registry;
 pub mod releases;

@@ -1,7 +1,7 @@
 //! The node image of a release comes from its source into the place where its provider keeps images, and goes with the release: both operators as processes,
 //! and the image in a directory.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{fs, path::PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
@@ -11,10 +11,9 @@ use crds::{
     providers::filestore::FileStoreNodeImageRelease,
 };
 use e2e::{
-    Identity, Journey, Operator,
-    built::Program,
-    eventually,
+    Journey, Operator, eventually,
     journey::{SOON, status},
+    provider_operator,
     releases::StackSource,
     web::{WebServer, sha256},
 };
@@ -47,7 +46,7 @@ fn a_release_is_usable_once_its_node_image_is_there_and_takes_it_along_when_it_g
             })
             .await?;
 
-        let mut provider = provider_operator(journey).await?;
+        let mut provider = operate(journey).await?;
         provider.ready().await?;
         journey.release_ready(&tag).await?;
         let stored = fs::read(images(journey).join(IMAGE)).context("the image is not in the directory")?;
@@ -55,7 +54,7 @@ fn a_release_is_usable_once_its_node_image_is_there_and_takes_it_along_when_it_g
 
         provider.kill().await?;
         let asked = server.visits().len();
-        let mut provider = provider_operator(journey).await?;
+        let mut provider = operate(journey).await?;
         provider.ready().await?;
         journey.release_ready(&tag).await?;
         ensure!(
@@ -133,30 +132,10 @@ fn images(journey: &Journey) -> PathBuf {
 }
 
 /// A provider operator of the journey's namespace, as its user would start one.
-async fn provider_operator(journey: &Journey) -> Result<Operator> {
-    let identity = Identity::User {
-        name: format!("provider-{}", journey.namespace),
-        groups: vec!["system:masters".to_owned()],
-    };
-    let kubeconfig = journey.control_plane().kubeconfig_for(&identity).await?;
+async fn operate(journey: &Journey) -> Result<Operator> {
     fs::create_dir_all(images(journey)).context("failed to make the directory of images")?;
-    let mut command = Command::new(Program::ProviderOperator.path()?);
-    command.args(["--providers=filestore", "--local", "--leader-elect=false"]);
-    command.args(["--allow-plain-http", "--allow-source-network=127.0.0.0/8"]);
-    command.args([
-        "--metrics-bind-address=127.0.0.1:0",
-        "--health-probe-bind-address=127.0.0.1:0",
-    ]);
-    command.arg("--namespace").arg(&journey.namespace);
-    command.arg("--kubeconfig").arg(kubeconfig);
-    command.arg("--release-dir").arg(journey.releases.root());
-    command
-        .arg("--cache-dir")
-        .arg(journey.folder().join("cache-of-the-provider"));
-    command
-        .arg("--filestore")
-        .arg(format!("default={}", images(journey).display()));
-    Operator::start_as(journey.lab(), &command, &journey.folder().join("provider-operator.log"))
+    let store = format!("--filestore=default={}", images(journey).display());
+    provider_operator::start(journey, "filestore", [store.into()]).await
 }
 
 /// No object of an image, and nothing in the directory that people see or that the provider would send again.
