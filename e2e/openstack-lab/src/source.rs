@@ -159,11 +159,15 @@ impl Article {
             }
             stream::iter(pieces_of(&behind))
         });
-        let cut = (end < length).then(|| Err(io::ErrorKind::ConnectionAborted.into()));
+        let cut = stream::iter((end < length).then_some(())).then(|()| async {
+            // What was given before leaves while this waits for its turn.
+            tokio::task::yield_now().await;
+            Err(io::ErrorKind::ConnectionAborted.into())
+        });
         let all = stream::iter(pieces_of(&before))
             .chain(waiting.flatten())
             .map(Ok)
-            .chain(stream::iter(cut));
+            .chain(cut);
         StreamBody::new(all.map(|piece| piece.map(Frame::data))).boxed_unsync()
     }
 }

@@ -92,7 +92,7 @@ async fn exchange(
         stalled: None,
         ended: Some(ended),
     };
-    let answering = sender.send_request(Request::from_parts(head, body));
+    let mut answering = sender.send_request(Request::from_parts(head, body)).boxed();
     let end = async {
         // Dropped without a word when all of the body has passed.
         if end.await.is_err() {
@@ -100,10 +100,10 @@ async fn exchange(
         }
     };
     let reply = tokio::select! {
-        reply = answering => reply.map_err(io::Error::other)?,
+        reply = &mut answering => reply.map_err(io::Error::other)?,
         () = end => {
             if matches!(trouble, Some(Trouble::Strand(_))) {
-                strand(state, connection);
+                strand(state, (connection, answering));
             }
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
@@ -111,12 +111,12 @@ async fn exchange(
     Ok((reply, connection))
 }
 
-/// The connection stays as it is until everything is let go.
-fn strand(state: &Arc<State>, connection: Connection) {
+/// A connection, and whoever waits for its answer, without whom it would be closed, stay as they are until everything is let go.
+fn strand(state: &Arc<State>, stays: impl Send + 'static) {
     let mut relented = state.relented.subscribe();
     relented.mark_unchanged();
     lock(&state.stranded).spawn(async move {
-        let _connection = connection;
+        let _stays = stays;
         let _ = relented.changed().await;
     });
 }
@@ -223,7 +223,11 @@ fn cut(reply: Response<Incoming>, bytes: u64, connection: Connection) -> Respons
         future::ready(Some(piece))
     });
     let pieces = pieces.take_while(|piece| future::ready(!matches!(piece, Ok(piece) if piece.is_empty())));
-    let end = stream::iter([Err(io::ErrorKind::ConnectionAborted.into())]);
+    let end = stream::once(async {
+        // What was given before leaves while this waits for its turn.
+        tokio::task::yield_now().await;
+        Err(io::ErrorKind::ConnectionAborted.into())
+    });
     let body = StreamBody::new(pieces.chain(end).map(|piece| piece.map(Frame::data)));
     Response::from_parts(head, body.boxed_unsync())
 }
