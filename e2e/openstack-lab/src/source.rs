@@ -316,14 +316,12 @@ impl State {
             path: path.clone(),
         });
         let article = lock(&self.articles).get(&path).cloned();
-        match article {
-            Some(article) => article.answer(request, held),
-            None => {
-                let mut answer = status(StatusCode::NOT_FOUND, PAGE);
-                let kind = HeaderValue::from_static("text/html");
-                answer.headers_mut().insert(header::CONTENT_TYPE, kind);
-                answer
-            }
+        if let Some(article) = article {
+            return article.answer(request, held);
         }
+        let mut answer = status(StatusCode::NOT_FOUND, PAGE);
+        let kind = HeaderValue::from_static("text/html");
+        answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+        answer
     }
 }
