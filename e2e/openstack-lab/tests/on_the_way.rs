@@ -13,15 +13,15 @@ use openstack_lab::{
 use serde_json::json;
 use url::Url;
 
-async fn behind_a_proxy() -> (Fake, Proxy) {
-    let fake = Fake::start(FakeOptions::default()).await.unwrap();
-    let proxy = Proxy::start(fake.site()).await.unwrap();
-    (fake, proxy)
+async fn behind_a_proxy() -> anyhow::Result<(Fake, Proxy)> {
+    let fake = Fake::start(FakeOptions::default()).await?;
+    let proxy = Proxy::start(fake.site()).await?;
+    Ok((fake, proxy))
 }
 
 #[tokio::test]
 async fn a_login_leads_to_the_images_by_way_of_the_proxy() {
-    let (fake, proxy) = behind_a_proxy().await;
+    let (fake, proxy) = behind_a_proxy().await.unwrap();
     let url = Url::parse(&format!("{}/auth/tokens", proxy.site().keystone)).unwrap();
     let body = proxy.site().auth("openstack").unwrap().to_string();
     let client = Client::new(None).unwrap();
@@ -34,7 +34,7 @@ async fn a_login_leads_to_the_images_by_way_of_the_proxy() {
 
 #[tokio::test]
 async fn a_body_is_cut_at_its_byte_and_the_next_one_passes() {
-    let (fake, proxy) = behind_a_proxy().await;
+    let (fake, proxy) = behind_a_proxy().await.unwrap();
     let visitor = Visitor::new(proxy.site()).await.unwrap();
     let demo = visitor.tenant("openstack").await.unwrap();
     let id = demo.new_image(json!({})).await.unwrap();
@@ -51,7 +51,7 @@ async fn a_body_is_cut_at_its_byte_and_the_next_one_passes() {
 
 #[tokio::test]
 async fn the_work_is_done_whose_answer_is_lost_or_held() {
-    let (fake, proxy) = behind_a_proxy().await;
+    let (fake, proxy) = behind_a_proxy().await.unwrap();
     let visitor = Visitor::new(proxy.site()).await.unwrap();
     let demo = visitor.tenant("openstack").await.unwrap();
     proxy.meet(Method::POST, "/v2/images", 1, Trouble::LoseAnswer);
@@ -72,7 +72,7 @@ async fn the_work_is_done_whose_answer_is_lost_or_held() {
 
 #[tokio::test]
 async fn a_stranded_body_keeps_its_record_until_everything_is_let_go() {
-    let (fake, proxy) = behind_a_proxy().await;
+    let (fake, proxy) = behind_a_proxy().await.unwrap();
     let visitor = Visitor::new(proxy.site()).await.unwrap();
     let demo = visitor.tenant("openstack").await.unwrap();
     let id = demo.new_image(json!({})).await.unwrap();
@@ -87,11 +87,8 @@ async fn a_stranded_body_keeps_its_record_until_everything_is_let_go() {
 }
 
 async fn read(source: &Source, headers: &[(&str, &str)]) -> anyhow::Result<Reply> {
-    let url = Url::parse(&source.url("/disk")).unwrap();
-    Client::new(None)
-        .unwrap()
-        .send(Method::GET, &url, headers, whole(""))
-        .await
+    let url = Url::parse(&source.url("/disk"))?;
+    Client::new(None)?.send(Method::GET, &url, headers, whole("")).await
 }
 
 #[tokio::test]
