@@ -192,9 +192,10 @@ const ROOMS: &[Room] = &[
     },
 ];
 
-/// Arrows that only tests have: recorded decisions are made again by the pure room that made them, and a client is held against a cloud.
+/// Arrows that only tests have: recorded decisions are made again by the pure room that made them, and whoever works on a cloud is held against one.
 const ARROWS_OF_TESTS: &[(&str, &str)] = &[
     ("e2e", "planning"),
+    ("e2e", "openstack-lab"),
     ("provider-openstack", "openstack-lab"),
     ("provider-operator", "openstack-lab"),
 ];

@@ -22,6 +22,7 @@ const LONG: [&str; 10] = [
     "planning --test decisions",
     "e2e --test idle",
     "provider-openstack --test lab",
+    "e2e --test openstack",
     "e2e --test journeys",
     "e2e --test storms",
     "e2e --test running",
