@@ -137,6 +137,9 @@ fn connection(args: &WorkerArgs, document: &Document, plan: &WorkPlan) -> Result
             let options = args.filestore.iter().map(String::as_str);
             provider_filestore::FileStores::parse(options).map_err(|error| invalid(error.to_string()))?
         },
+        // What lies in registries nobody sends.
+        #[cfg(feature = "docker")]
+        registries: crate::registries::WebRegistries::of(None),
     };
     let name = plan.object.provider;
     let registry = Registry::of(&[name.to_string()], given).map_err(|error| invalid(error.to_string()))?;

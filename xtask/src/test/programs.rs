@@ -17,7 +17,7 @@ use crate::{
 
 /// The programs that take a minute and more: begun last, one of them would run alone while the other lane has nothing left. Those that keep
 /// both processors busy by themselves do not stand beside each other.
-const LONG: [&str; 10] = [
+const LONG: [&str; 12] = [
     "e2e --test crashes",
     "planning --test decisions",
     "e2e --test idle",
@@ -26,6 +26,7 @@ const LONG: [&str; 10] = [
     "e2e --test journeys",
     "e2e --test storms",
     "e2e --test running",
+    "e2e --test jobs",
     "openstack-lab --test real_facts",
     "e2e --test node",
     "e2e --test lab",
