@@ -39,6 +39,8 @@ pub const ADOPT_IMAGE: &str = "clusterstack.x-k8s.io/adopt-image";
 pub const JOB_OF: &str = "clusterstack.x-k8s.io/image";
 /// Annotation on the Pods of such Jobs: what they are to do.
 pub const PLAN: &str = "clusterstack.x-k8s.io/plan";
+/// Annotation on such Jobs, once they are over and the status of the object says how they ended: what stays is for people who read logs.
+pub const NOTED: &str = "clusterstack.x-k8s.io/noted";
 /// Annotation on the Lease that replicas which share shards hold together: the list of them.
 pub const MEMBERS: &str = "clusterstack.x-k8s.io/members";
 /// Annotation of the Go operator on a `ClusterAddon`: `created` or `upgraded`, written once.

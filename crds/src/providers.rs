@@ -49,7 +49,7 @@ pub enum Provider {
 
 impl Provider {
     /// What its kinds and words are.
-    pub fn definition(self) -> &'static Definition {
+    pub const fn definition(self) -> &'static Definition {
         match self {
             Self::OpenStack => &DEFINITIONS[0],
             Self::FileStore => &DEFINITIONS[1],
@@ -144,6 +144,11 @@ pub trait ProviderImage {
 
     /// The Secret of the same namespace that opens the cloud; `None` where none is needed.
     fn secret(&self) -> Option<&str>;
+
+    /// The key of that Secret that is read, where the object names another than the provider's usual one.
+    fn secret_key(&self) -> Option<&str> {
+        None
+    }
 
     /// The store among those that the operator was started with; `None` where a Secret says which cloud it is.
     fn store(&self) -> Option<&str> {

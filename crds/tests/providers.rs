@@ -20,16 +20,17 @@ use strum::IntoEnumIterator;
 
 use schema::{columns, crd, fields, holds, is_bounded, is_described, required};
 
-const RELEASES: [&str; 3] = [
+const RELEASES: &[&str] = &[
     "openstackclusterstackreleases",
     "filestoreclusterstackreleases",
     "dockerclusterstackreleases",
 ];
-const IMAGES: [&str; 3] = [
+const IMAGES: &[&str] = &[
     "openstacknodeimagereleases",
     "filestorenodeimagereleases",
     "dockernodeimagereleases",
 ];
+const KEYS: &[&str] = &["openStackNodeImages", "fileStoreNodeImages", "dockerImages"];
 
 #[test]
 fn openstack_kinds_have_every_field_of_cspo() {
@@ -96,7 +97,7 @@ fn additive_fields_are_optional() {
         assert_eq!(required(&plural, "spec"), ["template"]);
         assert_eq!(required(&plural, "spec.template"), ["spec"]);
     }
-    for plural in IMAGES {
+    for plural in IMAGES.iter().copied() {
         assert!(required(plural, "status").is_empty(), "{plural}");
     }
 }
@@ -112,7 +113,7 @@ fn columns_of_cspo_stay_in_order() {
     let image = ("Image", "string", ".status.image.id");
     let attempt = ("Attempt", "integer", ".status.attempt");
     let holder = ("Holder", "string", ".status.transfer.holder");
-    for plural in RELEASES {
+    for plural in RELEASES.iter().copied() {
         assert_eq!(columns(plural), [ready, phase, age, reason, message], "{plural}");
     }
     for plural in ["openstacknodeimagereleases", "filestorenodeimagereleases"] {
@@ -179,7 +180,7 @@ fn kinds_are_named_labelled_and_served_as_the_contract_says() {
         }
     }
     let keys = DEFINITIONS.map(|definition| definition.images_key);
-    assert_eq!(keys, ["openStackNodeImages", "fileStoreNodeImages", "dockerImages"]);
+    assert_eq!(keys.as_slice(), KEYS);
 }
 
 #[test]

@@ -79,6 +79,11 @@ fn default_folder() -> PathBuf {
 /// Exit codes: 0 measured, whatever the numbers are; 1 something failed; 2 wrong arguments; 130 interrupted.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
+    /// Bring node images into a real Glance: how fast beside curl, in how much memory, from a source that breaks, until it is quiet
+    #[command(after_help = "Examples:\n  cargo xtask bench images --record\n  \
+                            cargo xtask bench images upload --mebibytes 64 --rounds 2     one of the measures, in small\n  \
+                            cargo xtask bench images idle --idle-images 10 --seconds 60")]
+    Images(ImagesArguments),
     /// All of the following, one after the other
     #[command(
         after_help = "Examples:\n  cargo xtask bench operator --releases 100    a first look, in a few minutes\n  \
@@ -208,6 +213,55 @@ pub(crate) struct DownloadArguments {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct ImagesArguments {
+    /// Which measures; all without this
+    #[arg(value_enum, value_name = "MEASURE", conflicts_with = "record")]
+    pub(crate) measures: Vec<ImagesMeasure>,
+    /// Size of the image that is uploaded
+    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=4000))]
+    pub(crate) mebibytes: u32,
+    /// How often it is uploaded
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=50))]
+    pub(crate) rounds: u32,
+    /// Images at once
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=200))]
+    pub(crate) images: u16,
+    /// Size of each of them
+    #[arg(long, value_name = "MIB", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) each: u32,
+    /// Size of the image whose source breaks every 3 MiB
+    // A host is asked a hundred times at once, and five times a second from then on: with more than 300 MiB that would be measured.
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(4..=4000))]
+    pub(crate) broken: u32,
+    /// How often a transfer is given up
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) cancels: u32,
+    /// Images that are ready while nothing is to be done
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) idle_images: u32,
+    /// How long to look at them
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) seconds: u32,
+    #[command(flatten)]
+    pub(crate) common: BenchArguments,
+}
+
+/// What `bench images` measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImagesMeasure {
+    /// One large image beside curl, and the memory that it takes
+    Upload,
+    /// Many at once, and the memory that they take
+    Many,
+    /// A source that breaks every 3 MiB beside one that does not
+    Broken,
+    /// From the end of the wish for an image until nothing of it is left
+    Cancel,
+    /// Ready images: what is written and asked while nothing is to be done
+    Idle,
+}
+
+#[derive(Args, Debug)]
 #[command(
     after_help = "The operator looks after stacks whose releases come and go, while requests meet faults. One line for each \
                         interval tells what it holds; at the end, how much that grows in an hour. The first quarter of the time \
@@ -231,8 +285,20 @@ pub(crate) struct SoakArguments {
 }
 
 #[derive(Args, Debug)]
-#[command(after_help = "Exit codes: 0 all went well, 1 something failed, 2 wrong arguments, 130 it was interrupted.")]
+#[command(
+    after_help = "Exit codes: 0 all went well, 1 something failed, 2 wrong arguments, 130 it was interrupted.\n\nExamples:\n  \
+                        cargo xtask demo                              releases alone, in less than a minute\n  \
+                        cargo xtask demo --provider filestore         with node images, which come into a directory\n  \
+                        cargo xtask demo --provider openstack         with node images, which come into a Glance of its own\n  \
+                        cargo xtask demo --provider filestore | cat   the same in plain lines, at full speed"
+)]
 pub(crate) struct DemoArguments {
+    /// Where node images come to: the releases of the demo have one then, and a second operator brings it there
+    ///
+    /// The image comes from a slow web server, so that there is something to see: how much of it is there, how fast it comes and how long
+    /// the rest takes. It goes on where it was when the server breaks off, and stops at once when nobody wants it any more.
+    #[arg(long, value_enum, default_value_t = DemoProvider::None, conflicts_with = "releases")]
+    pub(crate) provider: DemoProvider,
     /// Play with the newest releases of one stack in this directory instead of our own; it is only read
     ///
     /// Its folders, or those in its `cluster-stacks/`, are named after their tags, as in docker-harbor-1-34-v1. Of several
@@ -251,6 +317,17 @@ pub(crate) struct DemoArguments {
     /// How long to wait before and after each deed for those who read along; not at all without a terminal
     #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(..=60))]
     pub(crate) pause: u64,
+}
+
+/// Places for node images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DemoProvider {
+    /// Nowhere: the releases need none
+    None,
+    /// A directory of the demo
+    Filestore,
+    /// A real Keystone and Glance, which the demo starts; they need Python 3.11
+    Openstack,
 }
 
 #[derive(Args, Debug)]
@@ -313,6 +390,84 @@ pub(crate) enum StormJourney {
     Life,
     /// Each of them
     All,
+}
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "What it does: it makes one release object of the kind, as the core operator would, and watches what the operator under test does \
+                        with it until it is ready, at rest, disturbed and deleted; then two more that are deleted early. The operator must run \
+                        already, look after the namespace, and be able to get the release from where it gets releases. What the kind needs besides, such as \
+                        a Secret with credentials, must be in the namespace, which --namespace names then.\n\nNothing of it stays on the cluster, \
+                        also after Ctrl-C; in a cloud, the operator under test deletes what it made. The contract, row by row: \
+                        docs/contract/provider.md.\n\nExit codes: 0 no MUST failed, 1 one did or the test could not be made, 2 wrong arguments, \
+                        130 it was interrupted.\n\nExamples:\n  \
+                        cargo xtask conformance-provider --kubeconfig ~/.kube/config --kind AcmeClusterStackRelease \\\n      \
+                        --release acme-scs-1-34-v1\n  \
+                        cargo xtask conformance-provider --kubeconfig ~/.kube/config --kind OpenStackClusterStackRelease \\\n      \
+                        --release openstack-scs-1-34-v1 --other-release openstack-scs-1-34-v2 --namespace images \\\n      \
+                        --spec identity.yaml --break 'openstack image set --deactivate ubuntu-capi-image-v1.34.1' --json report.json"
+)]
+pub(crate) struct ConformanceProviderArguments {
+    /// The cluster
+    #[arg(long, value_name = "FILE", value_parser = file)]
+    pub(crate) kubeconfig: PathBuf,
+    /// Kind of the release objects of the operator under test
+    #[arg(long, value_name = "KIND", value_parser = release_kind)]
+    pub(crate) kind: String,
+    /// A release that the operator can get, such as acme-scs-1-34-v1: the object is named like it
+    #[arg(long, value_name = "TAG", value_parser = object_name)]
+    pub(crate) release: String,
+    /// A second one of the same stack; if it needs the same image, that image must be shared
+    ///
+    /// Without this, the second object is named like a release that nobody has.
+    #[arg(long, value_name = "TAG", value_parser = object_name)]
+    pub(crate) other_release: Option<String>,
+    /// Where to make the objects: a namespace that is there; without this, one is made and removed
+    #[arg(long, value_name = "NAME", value_parser = namespace)]
+    pub(crate) namespace: Option<String>,
+    /// YAML or JSON: the spec of the release objects, as `spec.template.spec` of a template has it; empty without this
+    #[arg(long, value_name = "FILE", value_parser = file)]
+    pub(crate) spec: Option<PathBuf>,
+    /// A command for sh that makes an image unusable behind the operator's back; readiness must go back then
+    ///
+    /// It finds KUBECONFIG, NAMESPACE and RELEASE in its environment. Without it, that row is not shown.
+    #[arg(long = "break", value_name = "CMD")]
+    pub(crate) breaking: Option<String>,
+    /// Write the rows as JSON, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Longest time until a release is ready, or gone: as long as an image takes
+    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) deadline: u64,
+    /// How long nothing may be written when nothing happens; the contract says 60
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    pub(crate) rest: u64,
+}
+
+/// A kind as the contract has it.
+fn release_kind(text: &str) -> Result<String, &'static str> {
+    let prefix = text.strip_suffix("ClusterStackRelease").unwrap_or_default();
+    let is_name = prefix.starts_with(|letter: char| letter.is_ascii_uppercase())
+        && prefix.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if is_name {
+        Ok(text.to_owned())
+    } else {
+        Err("the kind of a provider's release objects is a name and ClusterStackRelease, as in AcmeClusterStackRelease")
+    }
+}
+
+/// A DNS subdomain, RFC 1123.
+fn object_name(text: &str) -> Result<String, &'static str> {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_label = |label: &str| {
+        let ends = [label.bytes().next(), label.bytes().last()];
+        ends.iter().all(|end| end.is_some_and(is_plain)) && label.bytes().all(|byte| is_plain(byte) || byte == b'-')
+    };
+    if text.len() <= 253 && text.split('.').all(is_label) {
+        Ok(text.to_owned())
+    } else {
+        Err("a tag has small letters, digits, - and ., as in acme-scs-1-34-v1")
+    }
 }
 
 fn directory(text: &str) -> Result<PathBuf, &'static str> {

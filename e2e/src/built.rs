@@ -16,6 +16,8 @@ pub enum Program {
     CoreOperatorWithMutants,
     /// The command line for cluster stacks.
     KubectlStacks,
+    /// This room's own, which runs in the namespaces of a node.
+    Lab,
     /// The provider operator.
     ProviderOperator,
 }
@@ -27,6 +29,7 @@ impl Program {
             Self::CoreOperator => "core-operator",
             Self::CoreOperatorWithMutants => "core-operator-with-mutants",
             Self::KubectlStacks => "kubectl-stacks",
+            Self::Lab => "lab",
             Self::ProviderOperator => "provider-operator",
         }
     }
@@ -37,6 +40,7 @@ impl Program {
             Self::CoreOperator => "cargo build -p core-operator",
             Self::CoreOperatorWithMutants => "cargo xtask test -p e2e mutants",
             Self::KubectlStacks => "cargo build -p cli",
+            Self::Lab => "cargo build -p e2e --bin lab",
             Self::ProviderOperator => "cargo build -p provider-operator",
         }
     }

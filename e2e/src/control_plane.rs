@@ -19,7 +19,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
 
-pub(crate) use self::access::write_kubeconfig;
+pub(crate) use self::{access::write_kubeconfig, credentials::CA_CERTIFICATE};
 pub use self::{
     access::{Access, Identity},
     dump::FailureDump,
@@ -46,9 +46,23 @@ pub struct Options {
     pub crds: bool,
     /// Also runs the scheduler and the controllers of Deployments, Jobs and their like; without nodes, Pods stay pending.
     pub workloads: bool,
+    /// Serves there instead of on loopback, and has what a kubelet asks for.
+    pub serving: Option<Serving>,
     /// The audit log has what was sent, too; it grows by megabytes a second under load.
     pub audit_bodies: bool,
 }
+
+/// Where the control plane of a node serves, so that Pods find it at the address that Kubernetes gives them.
+#[derive(Clone, Debug)]
+pub struct Serving {
+    /// The first of `services`, and an address of this machine.
+    pub address: Ipv4Addr,
+    /// The addresses of Services, in the notation of networks.
+    pub services: String,
+}
+
+/// The port that Pods take it to serve on.
+const PORT_OF_SERVICE: u16 = 443;
 
 /// A running control plane. Dropped, it is gone: processes and files. See [`ControlPlane::failure_dump`].
 pub struct ControlPlane {
@@ -70,7 +84,11 @@ impl ControlPlane {
         use_one_cryptography();
         let mut attempt = 1;
         loop {
-            match Self::start_on(&lab, &options, free_port()?).await {
+            let port = match options.serving {
+                Some(_) => PORT_OF_SERVICE,
+                None => free_port()?,
+            };
+            match Self::start_on(&lab, &options, port).await {
                 Err(error) if attempt < PORT_ATTEMPTS && format!("{error:#}").contains("address already in use") => {
                     attempt += 1;
                 }
@@ -84,7 +102,7 @@ impl ControlPlane {
             Some(path) => Folder::at(path)?,
             None => Folder::temporary()?,
         };
-        let access = credentials::write(folder.path(), port, options.audit_bodies)?;
+        let access = credentials::write(folder.path(), port, options)?;
         access
             .write_kubeconfig(&folder.path().join("kubeconfig"), &Identity::Admin)
             .await?;
@@ -92,7 +110,7 @@ impl ControlPlane {
             Process::start_lifelined(name, command, &folder.path().join(format!("{name}.log")))
         };
         let etcd = start(programs::etcd(lab, folder.path()))?;
-        let api_server = start(programs::api_server(lab, folder.path(), port))?;
+        let api_server = start(programs::api_server(lab, folder.path(), port, options.serving.as_ref()))?;
         let client = access.client(&Identity::Admin).await?;
         let mut started = Self {
             controllers: Vec::new(),
@@ -106,7 +124,7 @@ impl ControlPlane {
         if options.crds {
             definitions::install(&started.client, &definitions::all(lab)?).await?;
         }
-        for (name, command) in programs::controllers(lab, started.folder.path(), options.workloads) {
+        for (name, command) in programs::controllers(lab, started.folder.path(), options) {
             let log = started.folder.path().join(format!("{name}.log"));
             started.controllers.push(Process::start_lifelined(name, command, &log)?);
         }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Names another description than the one of this workspace.
 const LAB_VARIABLE: &str = "STACKWRIGHT_LAB";
@@ -23,12 +23,33 @@ pub struct Lab {
     outside: Option<PathBuf>,
     /// The folder of the programs built from `e2e/clusterapi`; only the whole set-up makes it.
     clusterapi: Option<PathBuf>,
+    /// What runs Pods; only the whole set-up looks for it.
+    node: Option<NodeHere>,
     /// Real Helm, by minor version (`v3.19`): the oracle of rendering.
     #[serde(default)]
     pub helm: BTreeMap<String, PathBuf>,
     /// Folders with the CRDs of other projects, by the project's name; see [`crate::definitions`].
     #[serde(default)]
     pub crds: BTreeMap<String, PathBuf>,
+}
+
+/// What set-up says of a node on this machine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum NodeHere {
+    Programs(NodePrograms),
+    Missing(String),
+}
+
+/// The programs of a node.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct NodePrograms {
+    /// The folder with `kubelet` and `pause`.
+    pub(crate) kubelet: PathBuf,
+    /// The folder with `containerd`, its shim, `ctr`, and the plugins of the network.
+    pub(crate) containerd: PathBuf,
+    /// The program itself.
+    pub(crate) runc: PathBuf,
 }
 
 /// The folder of this workspace, as it was when this room was built.
@@ -66,5 +87,14 @@ impl Lab {
         let path = self.clusterapi.as_ref().map(|folder| folder.join(program));
         path.filter(|path| path.is_file())
             .context("the lab has no programs of Cluster API: run `cargo xtask setup` first")
+    }
+
+    /// The programs of a node, or why this machine can have none: see [`crate::node`].
+    pub(crate) fn node(&self) -> Result<&NodePrograms, &str> {
+        match &self.node {
+            Some(NodeHere::Programs(programs)) if programs.runc.is_file() => Ok(programs),
+            Some(NodeHere::Missing(reason)) => Err(reason),
+            _ => Err("the lab has no programs of a node: run `cargo xtask setup` first"),
+        }
     }
 }

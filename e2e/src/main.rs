@@ -6,12 +6,15 @@ mod commands;
 mod demo;
 mod progress;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use e2e::node;
 
-use self::arguments::{BenchCommand, ControlPlaneCommand, DemoArguments, SoakArguments, StormArguments};
+use self::arguments::{
+    BenchCommand, ConformanceProviderArguments, ControlPlaneCommand, DemoArguments, SoakArguments, StormArguments,
+};
 
 /// A real Kubernetes control plane on this machine, without containers
 ///
@@ -36,8 +39,16 @@ enum Command {
     Bench(BenchCommand),
     /// The life of one ClusterStack, as it happens: it becomes usable, is upgraded, damaged, repaired and removed
     Demo(DemoArguments),
+    /// Run the node of a test, as the first process of its namespaces
+    #[command(hide = true)]
+    NodeInside {
+        /// The folder of the node
+        folder: PathBuf,
+    },
     /// Journeys of the operator in bad weather: seeded faults between it and the API server, and what must hold afterwards
     Storm(StormArguments),
+    /// Hold somebody's operator of a provider, on a cluster on which it runs, against the contract with the core operator
+    ConformanceProvider(Box<ConformanceProviderArguments>),
 }
 
 #[tokio::main]
@@ -53,7 +64,9 @@ async fn run(command: Command) -> Result<ExitCode> {
         Command::ControlPlane(command) => commands::control_plane::run(command).await.map(|()| ExitCode::SUCCESS),
         Command::Bench(command) => bench::run(command).await,
         Command::Demo(arguments) => demo::run(arguments).await,
+        Command::NodeInside { folder } => node::inside::run(&folder).map(|()| ExitCode::SUCCESS),
         Command::Soak(arguments) => commands::soak::run(&arguments).await,
         Command::Storm(arguments) => commands::storm::run(&arguments).await,
+        Command::ConformanceProvider(arguments) => commands::conformance_provider::run(*arguments).await,
     }
 }

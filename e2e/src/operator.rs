@@ -144,6 +144,12 @@ impl Operator {
         Ok(text)
     }
 
+    /// What its server of images answers to this path, status and text.
+    pub async fn images(&mut self, path: &str) -> Result<(StatusCode, String)> {
+        let address = self.address_of("images endpoint is up").await?;
+        get(&format!("http://{address}{path}")).await
+    }
+
     /// The port of its webhooks.
     pub async fn webhook_port(&mut self) -> Result<u16> {
         let address = self.address_of("webhook endpoint is up").await?;

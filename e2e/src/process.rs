@@ -16,7 +16,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::{Lab, eventually};
 
@@ -178,6 +178,11 @@ impl Process {
         self.signal_command(Signal::CONT)
     }
 
+    /// What Ctrl-C at its terminal would do (SIGINT).
+    pub fn interrupt(&self) -> Result<()> {
+        self.signal_command(Signal::INT)
+    }
+
     fn signal_command(&self, kind: Signal) -> Result<()> {
         let id = self
             .command_id()
@@ -189,6 +194,16 @@ impl Process {
     pub async fn kill9(&mut self) -> Result<Ended> {
         self.lifeline = None;
         self.wait(KILL_DEADLINE).await
+    }
+
+    /// Ends it and all that it has started, also what outlives it, by SIGKILL; what left its group excepted.
+    pub(crate) fn kill_group(&mut self) {
+        self.lifeline = None;
+        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            // An error says that none of them lives.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.child.wait();
     }
 
     /// The last lines of its log, under a heading that names it; for failure reports.

@@ -1,5 +1,7 @@
 //! A provider of releases for journeys that are compared: its kinds, its template, and what its controller would report.
 
+pub mod stand_in;
+
 use anyhow::{Context, Result, ensure};
 use crds::PROVIDER_GROUP;
 use kube::api::{Patch, PatchParams};

@@ -125,6 +125,34 @@ impl Registry {
         Ok(tag)
     }
 
+    /// The Secret by which Pods pull from here, with the certificate of the authority beside it.
+    pub fn pull_secret(&self, name: &str) -> Result<Value> {
+        let logins = json!({ "auths": { &self.host: { "username": USER, "password": PASSWORD } } });
+        let values = json!({ ".dockerconfigjson": logins.to_string(), "ca.crt": self.authority()? });
+        Ok(json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson",
+            "metadata": { "name": name }, "stringData": values,
+        }))
+    }
+
+    /// The digest of what a tag of a repository stands for, as the registry has it on its disk.
+    pub fn digest(&self, name: &str, tag: &str) -> Result<String> {
+        let link = self.kept(name).join("_manifests/tags").join(tag).join("current/link");
+        fs::read_to_string(&link).with_context(|| format!("failed to read {}", link.display()))
+    }
+
+    /// Takes a repository out of the registry with all that is in it, or puts it back.
+    pub fn offer(&self, name: &str, is_offered: bool) -> Result<()> {
+        let (here, away) = (self.kept(name), self.folder.join("away").join(name));
+        fs::create_dir_all(away.parent().context("a repository has a folder")?)?;
+        let (from, to) = if is_offered { (away, here) } else { (here, away) };
+        fs::rename(&from, &to).with_context(|| format!("failed to move {}", from.display()))
+    }
+
+    fn kept(&self, name: &str) -> PathBuf {
+        self.folder.join("storage/docker/registry/v2/repositories").join(name)
+    }
+
     /// Pushes the files of a release as publishers do, under its tag.
     pub fn push(&self, release: &Path, name: &str, tag: &str) -> Result<()> {
         let mut files = Vec::new();

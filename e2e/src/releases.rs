@@ -4,7 +4,9 @@
 //! Packing is the business of the built `kubectl-stacks`.
 
 use std::{
-    env, fs,
+    env,
+    ffi::OsStr,
+    fs,
     io::Write,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -64,6 +66,15 @@ impl Releases {
 
     /// Packs the source of a stack as this version and puts it there; the answer is its tag.
     pub fn publish_stack(&self, source: &Path, version: &str) -> Result<String> {
+        self.pack_and_publish(source, ["--version".as_ref(), version.as_ref()])
+    }
+
+    /// The same as the version after the newest one that is there, or as the first: node images that have not changed keep their version.
+    pub fn publish_next(&self, source: &Path) -> Result<String> {
+        self.pack_and_publish(source, ["--next-after".as_ref(), self.root.join(RELEASES).as_os_str()])
+    }
+
+    fn pack_and_publish(&self, source: &Path, version: [&OsStr; 2]) -> Result<String> {
         let place = tempfile::tempdir_in(self.root.join(INCOMING)).context("failed to make a folder")?;
         let release = pack(source, place.path(), version)?;
         self.publish(&release)?;
@@ -213,10 +224,10 @@ fn harbor_folder(version: &str) -> PathBuf {
     workspace().join("e2e/stacks/docker-harbor").join(version)
 }
 
-fn pack(stack: &Path, output: &Path, version: &str) -> Result<PathBuf> {
+fn pack(stack: &Path, output: &Path, version: [&OsStr; 2]) -> Result<PathBuf> {
     let mut command = Command::new(Program::KubectlStacks.path()?);
     command.args(["release", "create"]).arg(stack);
-    command.arg("--output").arg(output).args(["--version", version]);
+    command.arg("--output").arg(output).args(version);
     let answer = command.output().context("failed to start kubectl-stacks")?;
     let said = String::from_utf8_lossy(&answer.stdout);
     ensure!(

@@ -138,6 +138,18 @@ fn number(told: &str, key: &str, word: &str) -> Result<u32> {
     Ok(number.parse()?)
 }
 
+/// Fails unless these texts are there one after the other.
+fn in_this_order<'a>(told: &str, expected: impl IntoIterator<Item = &'a str>) -> Result<()> {
+    let mut rest = told;
+    for text in expected {
+        let place = rest
+            .find(text)
+            .with_context(|| format!("{text:?} is missing, or too early, in:\n{told}"))?;
+        rest = &rest[place..];
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn the_demo_tells_its_six_acts_and_ends_with_numbers() -> Result<()> {
     let mut demo = Demo::start(&[])?;
@@ -164,13 +176,7 @@ async fn the_demo_tells_its_six_acts_and_ends_with_numbers() -> Result<()> {
         "Nothing is left after",
         "In numbers",
     ];
-    let mut rest = told.as_str();
-    for text in expected {
-        let place = rest
-            .find(text)
-            .with_context(|| format!("{text:?} is missing, or too early, in:\n{told}"))?;
-        rest = &rest[place..];
-    }
+    in_this_order(&told, expected)?;
     assert_eq!(
         number(&told, "objects", "applied")?,
         13,
@@ -182,6 +188,59 @@ async fn the_demo_tells_its_six_acts_and_ends_with_numbers() -> Result<()> {
     assert!(number(&told, "writes", "by")? >= 28, "one for each object at least");
     assert!(!told.contains('\x1b'), "no escape sequences without a terminal");
     demo.left_nothing().await
+}
+
+/// What the demo tells of node images, wherever they go to.
+fn told_of_images(kind: &str) -> Vec<String> {
+    let of_kind = |words: &str| format!("{kind} docker-harbor-1-34-{words}");
+    [
+        "1/7  Subscribe",
+        &of_kind("harbor-node-v1: sending ("),
+        "In the middle of it the source goes away",
+        &of_kind("harbor-node-v1: ready (48 MiB, verified)"),
+        "7 objects of docker-harbor-1-34-v1: waiting",
+        "The source was asked for the rest alone, from ",
+        "2/7  A new release appears",
+        "nothing was sent",
+        "4/7  An old release is dropped",
+        "The node image stays, because v2 needs it.",
+        "6/7  A node image is given up on its way",
+        &of_kind("harbor-node-next-v2: sending ("),
+        "The platform team changes its mind",
+        &of_kind("harbor-node-next-v2: gone"),
+        "no half image, and no trace of one",
+        "7/7  The stack is deleted",
+        "Nothing is left after",
+        "The node image went with its last release",
+        "In numbers",
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}
+
+/// The demo with node images, played to its end.
+async fn play_with_images(provider: &str, kind: &str) -> Result<()> {
+    let mut demo = Demo::start(&["--provider", provider])?;
+    let (code, told) = demo.end()?;
+    assert_eq!(code, Some(0), "{told}");
+    in_this_order(&told, told_of_images(kind).iter().map(String::as_str))?;
+    assert_eq!(number(&told, "objects", "applied")?, 13, "as without images");
+    assert_eq!(number(&told, "objects", "left")?, 0);
+    assert!(!told.contains('\x1b'), "no escape sequences without a terminal");
+    demo.left_nothing().await
+}
+
+#[tokio::test]
+async fn with_node_images_in_a_directory_the_demo_shows_them_going_on_shared_and_given_up() -> Result<()> {
+    play_with_images("filestore", "FileStoreNodeImageRelease").await
+}
+
+#[tokio::test]
+async fn with_a_real_glance_the_demo_shows_the_same() -> Result<()> {
+    if openstack_lab::real::Installed::find()?.is_none() {
+        return Ok(());
+    }
+    play_with_images("openstack", "OpenStackNodeImageRelease").await
 }
 
 #[tokio::test]
@@ -220,8 +279,11 @@ async fn interrupted_in_a_given_cluster_the_demo_leaves_it_as_it_was() -> Result
         kubeconfig.to_str().context("a path")?,
         "--namespace",
         "harbour",
+        "--provider",
+        "filestore",
     ])?;
-    demo.until("2/6")?;
+    // Then there are a release with all of its objects, an image that is whole, and one that is not.
+    demo.until("harbor-node-next-v2: sending (")?;
     assert!(namespaces.get_opt("harbour").await?.is_some());
     demo.signal(Signal::INT)?;
     let (code, told) = demo.end()?;

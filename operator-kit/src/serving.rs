@@ -59,8 +59,8 @@ const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(5);
 /// From when an answer has to wait for its reader to when he has taken all of it.
 const WRITE_DEADLINE: Duration = Duration::from_secs(10);
 
-/// What is being answered when the server is to end may take this long.
-const DRAIN: Duration = Duration::from_secs(2);
+/// What is being answered when the server is to end may take this long, where answers are short.
+pub(crate) const DRAIN: Duration = Duration::from_secs(2);
 
 /// After an error of the system, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -103,6 +103,25 @@ pub(crate) struct Service<H> {
     pub(crate) router: Router,
     /// How long a connection may be without a whole head of a request.
     pub(crate) idle: Duration,
+    /// How long what is being answered may take when the server is to end.
+    pub(crate) drain: Duration,
+}
+
+/// Serves a router without TLS until `cancel`; then what is being answered has `drain` to end, and the task ends with it. A connection may be
+/// without a request for `idle`. An answer that comes in pieces has ten seconds for each to be taken.
+pub async fn serve_router(
+    address: SocketAddr,
+    router: Router,
+    (idle, drain): (Duration, Duration),
+    cancel: CancellationToken,
+) -> Result<Serving, ServeError> {
+    let service = Service {
+        handshake: Plain,
+        router,
+        idle,
+        drain,
+    };
+    serve(address, service, cancel).await
 }
 
 /// Serves until `cancel`; then what is being answered is finished. The task ends when that is done.
@@ -119,7 +138,7 @@ pub(crate) async fn serve<H: Handshake>(
         let accepting = accept(&listener, &service, &shutdown);
         let _ = cancel.run_until_cancelled(accepting).await;
         drop(listener);
-        let _ = timeout(DRAIN, shutdown.shutdown()).await;
+        let _ = timeout(service.drain, shutdown.shutdown()).await;
     });
     Ok((bound, task))
 }

@@ -1,15 +1,22 @@
 //! Command line and environment: beside the flags that all operators share, the only place of the operator that reads either.
 
 mod clouds;
+mod jobs;
+mod worker;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Parser, Subcommand};
 use operator_kit::flags::{Address, LogArgs, RequestArgs, ScopeArgs, address, duration, namespace};
+use release::http::Network;
 use sourcing::{DownloadArgs, UsualArgs};
 
 use self::clouds::CloudArgs;
+#[cfg(not(feature = "openstack"))]
+pub(crate) use self::clouds::Nowhere;
+use self::jobs::JobArgs;
+pub(crate) use self::worker::WorkerArgs;
 use crate::registry::{Given, Registry};
 
 /// Brings the node images of cluster stacks into clouds, and keeps them there as they must be.
@@ -24,8 +31,8 @@ use crate::registry::{Given, Registry};
     args_conflicts_with_subcommands = true,
     after_help = "EXAMPLES:\n  Images into OpenStack, releases from a directory, outside of a cluster:\n    \
 provider-operator --kubeconfig ~/.kube/config --leader-elect=false --local --release-dir ./releases\n\n  \
-Images into a directory, for which no cloud is needed:\n    \
-provider-operator --providers filestore --filestore default=/srv/images --local --release-dir ./releases\n\n  \
+Images into a directory, for which no cloud is needed, and from there to machines:\n    \
+provider-operator --providers filestore --filestore default=/srv/images --serve-filestore :8088 --local --release-dir ./releases\n\n  \
 An object FileStoreNodeImageRelease with `store: default` has its image as /srv/images/NAME then.\n  \
 Which cloud an image of OpenStack comes into says the Secret of its object: clouds.yaml, and cacert if need be."
 )]
@@ -40,6 +47,8 @@ pub(crate) struct CommandLine {
 enum Command {
     /// Work until told to stop. The same as no command.
     Run(Box<Args>),
+    /// Send one image and end: what the containers of Jobs run.
+    Worker(WorkerArgs),
     /// List the images of this installation in clouds that no object is for any more, and delete them where asked to.
     ///
     /// Looks into the clouds that image objects name, and takes the flags that the operator runs with. Images younger than an hour are not listed: somebody
@@ -59,23 +68,37 @@ struct OrphansArgs {
     run: Args,
 }
 
+/// What the process is for.
+#[derive(Clone, Debug)]
+pub(crate) enum Asked {
+    /// To work until told to stop.
+    Run(Box<Args>),
+    /// To list what nobody needs, and to delete it where asked to.
+    Orphans(Box<Args>, Listing),
+    /// To do what one Job is for.
+    Worker(WorkerArgs),
+}
+
 impl CommandLine {
     /// What is to be run.
-    pub(crate) fn args(self) -> Args {
+    pub(crate) fn asked(self) -> Asked {
         match self.command {
-            Some(Command::Run(args)) => *args,
-            Some(Command::Orphans(orphans)) => orphans.run,
-            None => self.run,
+            Some(Command::Run(args)) => Asked::Run(args),
+            Some(Command::Orphans(orphans)) => {
+                let OrphansArgs { delete, run } = *orphans;
+                Asked::Orphans(Box::new(run), Listing { is_deleting: delete })
+            }
+            Some(Command::Worker(args)) => Asked::Worker(args),
+            None => Asked::Run(Box::new(self.run)),
         }
     }
 
-    /// Whether orphans are to be listed instead, and deleted too.
-    pub(crate) fn orphans(&self) -> Option<Listing> {
-        match &self.command {
-            Some(Command::Orphans(orphans)) => Some(Listing {
-                is_deleting: orphans.delete,
-            }),
-            Some(Command::Run(_)) | None => None,
+    /// What the operator works with, where it is to work.
+    #[cfg(test)]
+    pub(crate) fn args(self) -> Args {
+        match self.asked() {
+            Asked::Run(args) | Asked::Orphans(args, _) => *args,
+            Asked::Worker(args) => panic!("no operator: {args:?}"),
         }
     }
 }
@@ -96,7 +119,7 @@ pub(crate) struct Args {
     #[arg(long, env = "STACKWRIGHT_KUBECONFIG", value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// The providers to serve, such as openstack or filestore,openstack. All replicas need the same ones.
+    /// The providers to serve: one or several of openstack, filestore and docker, such as filestore,openstack. All replicas need the same ones.
     #[arg(long, default_value = "openstack", value_delimiter = ',', value_name = "NAMES")]
     pub(crate) providers: Vec<String>,
 
@@ -111,6 +134,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     pub(crate) clouds: CloudArgs,
+
+    #[command(flatten)]
+    pub(crate) jobs: JobArgs,
 
     /// How many objects are worked on at once. Waiting for clouds does not count: however slow they are, this need not be more.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
@@ -159,23 +185,25 @@ impl Args {
     /// What flags ask for together and cannot be had, in words for whoever set them.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.usual.source().map_err(|error| error.to_string())?;
-        self.check_clouds()
+        self.check_clouds()?;
+        self.jobs.check(&self.registry(None)?)
     }
 
     /// The same of what is about clouds alone.
     pub(crate) fn check_clouds(&self) -> Result<(), String> {
-        let registry = self.registry()?;
-        self.clouds.check(&registry)
+        self.clouds.check(&self.registry(None)?)
     }
 
-    /// The providers that are to be served.
-    pub(crate) fn registry(&self) -> Result<Registry, String> {
+    /// The providers that are to be served. Without a network they can be named, and ask nobody.
+    pub(crate) fn registry(&self, network: Option<&Network>) -> Result<Registry, String> {
         if self.providers.iter().all(String::is_empty) {
             return Err(format!("--providers names none; there are {}", crate::kinds::names()));
         }
         let given = Given {
             #[cfg(feature = "filestore")]
             filestores: self.clouds.filestores()?,
+            #[cfg(feature = "docker")]
+            registries: crate::registries::WebRegistries::of(network),
         };
         Registry::of(&self.providers, given).map_err(|error| error.to_string())
     }

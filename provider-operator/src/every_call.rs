@@ -2,6 +2,7 @@
 //! the calls to the API server the n-th fails, for every n; and for every n the process dies after it, and another one goes on.
 
 mod images;
+mod jobs;
 mod orphans;
 
 use std::fs;
@@ -39,13 +40,18 @@ pub(crate) const SECOND: &str = "docker-harbor-1-34-v2";
 pub(crate) const FIRST: &str = "docker-harbor-1-34-v1";
 
 /// What is served.
-static KINDS: [Served; 6] = [
+static KINDS: [Served; 11] = [
     Served::of_the_cluster("", "v1", "Namespace", "namespaces"),
     Served::namespaced("", "v1", "Secret", "secrets"),
     Served::namespaced("events.k8s.io", "v1", "Event", "events"),
     Served::namespaced(OURS, "v1alpha1", "ClusterStackRelease", "clusterstackreleases"),
     Served::namespaced(PROVIDERS, "v1alpha1", RELEASE, "filestoreclusterstackreleases"),
     Served::namespaced(PROVIDERS, "v1alpha1", IMAGE, "filestorenodeimagereleases"),
+    Served::namespaced("batch", "v1", "Job", "jobs"),
+    Served::namespaced("", "v1", "Pod", "pods"),
+    Served::namespaced("", "v1", "ServiceAccount", "serviceaccounts"),
+    Served::namespaced("rbac.authorization.k8s.io", "v1", "Role", "roles"),
+    Served::namespaced("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings"),
 ];
 
 /// The fields that tell how an object came to be, and when.

@@ -2,9 +2,11 @@
 //! what it is told to and decides nothing about images; who is served when, it does decide.
 
 mod asking;
-mod errand;
+pub(crate) mod errand;
+mod forms;
 mod gates;
 mod inprocess;
+pub(crate) mod jobs;
 mod lanes;
 
 use std::fmt;
@@ -13,11 +15,14 @@ use std::time::Duration;
 
 use crds::providers::Provider;
 use futures::future::BoxFuture;
-use planning::image::{Op, StopReason};
+use planning::image::{JobsSight, Op, StopReason};
 use provider_plugin::Progress;
 use tokio::time::Instant;
 
+pub(crate) use self::errand::Pace;
+pub(crate) use self::forms::Executors;
 pub(crate) use self::inprocess::{Bounds, InProcess, Wake};
+use self::jobs::JobOrder;
 use crate::identity::Connection;
 use crate::source::Files;
 use crate::worker::{Found, WorkPlan};
@@ -43,6 +48,18 @@ pub(crate) trait Executor: Send + Sync {
     /// Nothing new begins from now on, and what waits for its turn ends. What is under way gets so long to end by itself, then it is stopped. Returns when
     /// nothing of it is left: every connection that a deed has used is idle or closed.
     fn drain(&self, patience: Duration) -> BoxFuture<'_, ()>;
+
+    /// Whether Jobs can be had for this object, whose image goes into the cloud or store of this name.
+    fn jobs(&self, _object: &ObjectId, _cloud: Option<&str>) -> JobsSight {
+        JobsSight::Off {
+            why: "this operator has none; start it with --jobs and --worker-image, or leave execution out and build the image elsewhere".to_owned(),
+        }
+    }
+
+    /// Whether everything is known that earlier lives of this process began. Before that nothing is to be decided.
+    fn is_listed(&self) -> bool {
+        true
+    }
 }
 
 /// One image object of the cluster, in this life of it: another one of the same name has another uid.
@@ -78,6 +95,8 @@ pub(crate) struct Order {
     pub(crate) connection: Arc<Connection>,
     /// Where the bytes come from; nothing for deeds that read none.
     pub(crate) files: Option<Files>,
+    /// What it needs where it is done in a Job; nothing where it is done in this process.
+    pub(crate) job: Option<Box<JobOrder>>,
 }
 
 /// How far a deed is.

@@ -69,6 +69,13 @@ impl Connection {
         (&self.identity.name, &self.identity.version)
     }
 
+    /// The keys of the Secret that the provider reads, of those that are there.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        let read = self.provider.secret_keys().iter();
+        let is_there = |key: &&&str| self.identity.data.contains_key(**key);
+        read.filter(is_there).map(|key| (*key).to_owned()).collect()
+    }
+
     /// The store. Only a deed asks for it: connecting may take as long as the cloud likes. What failed is tried again by the next one.
     pub(crate) async fn store(&self) -> Result<Arc<dyn ImageStore>, CloudError> {
         let connecting = || {

@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crds::providers::Provider;
+use crds::providers::image_status::ExecutionForm;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use planning::image::{Situation, Step, StopReason, decide, tell};
+use planning::image::{Deed, Form, Situation, Step, StopReason, Told, decide, tell};
 
 pub(crate) use self::memory::Memories;
 
@@ -23,6 +24,7 @@ use self::memory::ImageMemory;
 use self::observe::observe;
 use crate::context::{Context, Served};
 use crate::executor::ObjectId;
+use crate::executor::jobs::{job_name, logs};
 use crate::operator::Look;
 
 /// Steps of one reconcile: from nothing to the first deed, or from the end of one to the next, it takes fewer.
@@ -50,6 +52,10 @@ pub(crate) async fn reconcile(context: Arc<Context>, served: Arc<Served>, namesp
     let Some(object) = object else {
         return Look::Done(None);
     };
+    if !context.executor.is_listed() {
+        // What an earlier life began would be taken for a stranger's.
+        return Look::Done(Some(GOES_ON));
+    }
     let memory = context.images.of(&id);
     Look::Done(work_on(&context, &served, object, &id, &memory).await)
 }
@@ -98,7 +104,7 @@ async fn work_on(
             step: &step,
             before: &case.status,
         };
-        let told = tell(&situation, now);
+        let told = with_job(tell(&situation, now), &situation, id);
         let pass = Pass {
             context,
             served,
@@ -124,6 +130,28 @@ async fn work_on(
         }
     }
     Some(GOES_ON)
+}
+
+/// Names the Job that is about to be made, or is under way, and how its logs are read. They stay there when it is over.
+fn with_job(mut told: Told, situation: &Situation<'_>, id: &ObjectId) -> Told {
+    let begun = match situation.step {
+        Step::Do { deed, form: Form::Job } => Some(deed),
+        _ => None,
+    };
+    let under_way = situation.op.filter(|op| op.form == Form::Job).map(|op| &op.deed);
+    let attempt = |deed: &Deed| match deed {
+        Deed::Transfer { attempt, .. } => Some((*attempt, false)),
+        Deed::Build { attempt, .. } => Some((*attempt, true)),
+        _ => None,
+    };
+    let job = begun.or(under_way).and_then(attempt);
+    if let (Some((attempt, builds)), Some(execution)) = (job, &mut told.status.execution)
+        && execution.form == ExecutionForm::Job
+    {
+        execution.job = Some(job_name(id, attempt));
+        execution.logs = Some(logs(id, attempt, builds));
+    }
+    told
 }
 
 /// Whether there is nothing more to do at once.

@@ -8,6 +8,8 @@ use provider_plugin::{CreateOptions, Format, ImageId};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+#[cfg(feature = "docker")]
+use crds::providers::docker::DockerNodeImageReleaseSpec;
 #[cfg(feature = "filestore")]
 use crds::providers::filestore::FileStoreNodeImageReleaseSpec;
 #[cfg(feature = "openstack")]
@@ -25,6 +27,10 @@ pub(crate) struct Kind {
     format: &'static str,
     /// Whether the provider is told all options: one that has no others than name and format is told them otherwise.
     has_options: bool,
+    /// Whether the provider makes images, and does not only look for those of others.
+    pub(crate) makes_images: bool,
+    /// The key of a Secret in the place of which an object may name another.
+    pub(crate) secret_key: Option<&'static str>,
 }
 
 /// All of them, in the order of [`Provider`].
@@ -35,6 +41,8 @@ pub(crate) static KINDS: &[Kind] = &[
         read_image: read::<OpenStackNodeImageReleaseSpec>,
         format: "disk_format",
         has_options: true,
+        makes_images: true,
+        secret_key: None,
     },
     #[cfg(feature = "filestore")]
     Kind {
@@ -42,6 +50,17 @@ pub(crate) static KINDS: &[Kind] = &[
         read_image: read::<FileStoreNodeImageReleaseSpec>,
         format: "format",
         has_options: false,
+        makes_images: true,
+        secret_key: None,
+    },
+    #[cfg(feature = "docker")]
+    Kind {
+        definition: &crds::providers::DEFINITIONS[2],
+        read_image: read::<DockerNodeImageReleaseSpec>,
+        format: "format",
+        has_options: false,
+        makes_images: false,
+        secret_key: Some(provider_docker::LOGINS),
     },
 ];
 
@@ -175,6 +194,16 @@ mod tests {
         let reference = json!({ "kind": "Secret", "name": "cloud" });
         let (told, secret, store) = of(Provider::OpenStack, json!({ "identityRef": reference, "image": image }));
         assert_eq!((secret.as_deref(), store.as_deref()), (Some("cloud"), None));
+        let reference = json!({ "name": "registry", "key": "logins" });
+        let image = json!({ "reference": "ubuntu" });
+        let kind_of_docker = kind(Provider::Docker);
+        let spec = json!({ "pullSecretRef": reference, "image": image });
+        let pulled = kind_of_docker.wish(&object(kind_of_docker, &spec)).expect("a spec");
+        assert_eq!(
+            (pulled.secret(), pulled.secret_key()),
+            (Some("registry"), Some("logins"))
+        );
+        assert_eq!(kind_of_docker.told(&pulled), Told::default());
         assert_eq!(told.options["disk_format"], "qcow2");
         assert_eq!(
             (told.format, told.chosen_id),

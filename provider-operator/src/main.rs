@@ -10,12 +10,16 @@ mod executor;
 mod identity;
 mod image;
 mod image_files;
+#[cfg(feature = "filestore")]
+mod image_server;
 mod kinds;
 mod metrics;
 mod objects;
 mod operator;
 mod progress;
 mod readiness;
+#[cfg(feature = "docker")]
+mod registries;
 mod registry;
 mod release;
 mod run;
@@ -34,6 +38,8 @@ use clap::{CommandFactory, Parser};
 use operator_kit::failure::chain;
 use operator_kit::process::Program;
 
+use crate::args::Asked;
+
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -46,20 +52,25 @@ const PROGRAM: Program = Program {
 };
 
 fn main() -> ExitCode {
-    let line = args::CommandLine::parse();
-    let (orphans, arguments) = (line.orphans(), line.args());
-    let checked = match orphans {
-        Some(_) => arguments.check_clouds(),
-        None => arguments.check(),
-    };
+    match args::CommandLine::parse().asked() {
+        Asked::Run(arguments) => {
+            insist(arguments.check());
+            PROGRAM.operate(run::run(*arguments))
+        }
+        Asked::Orphans(arguments, listing) => {
+            insist(arguments.check_clouds());
+            PROGRAM.complete(list(*arguments, listing))
+        }
+        Asked::Worker(arguments) => PROGRAM.complete(send(arguments)),
+    }
+}
+
+/// Ends as for a flag that is wrong, where flags do not go together.
+fn insist(checked: Result<(), String>) {
     if let Err(message) = checked {
         args::CommandLine::command()
             .error(ErrorKind::ValueValidation, message)
             .exit();
-    }
-    match orphans {
-        Some(listing) => PROGRAM.complete(list(arguments, listing)),
-        None => PROGRAM.operate(run::run(arguments)),
     }
 }
 
@@ -85,5 +96,17 @@ async fn list(arguments: args::Args, listing: args::Listing) -> ExitCode {
         _ if !left.troubles.is_empty() => ExitCode::FAILURE,
         0 => ExitCode::SUCCESS,
         _ => ExitCode::from(LEFT),
+    }
+}
+
+/// What a Job is for.
+async fn send(arguments: args::WorkerArgs) -> ExitCode {
+    operator_kit::client::install_crypto();
+    match Box::pin(worker::program::run(&arguments)).await {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("provider-operator worker: {}", chain(error.as_ref()));
+            ExitCode::from(worker::exit::WRONG)
+        }
     }
 }

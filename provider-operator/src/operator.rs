@@ -1,5 +1,6 @@
 //! The controllers of the providers that are served: watches, drivers, and what wakes them. Ends when told to, after everything that is under way.
 
+mod executors;
 mod owner;
 mod wakes;
 
@@ -27,20 +28,21 @@ use provider_plugin::OwnerId;
 use sourcing::Connector;
 use tokio_util::sync::CancellationToken;
 
+use self::executors::executors;
 pub(crate) use self::owner::known_as;
 use self::owner::owner;
-use self::wakes::{Keep, keeps, wake_all, wakes_images, wakes_releases};
+use self::wakes::{Keep, keeps, wake_all, wakes_releases};
 use crate::args::Args;
 use crate::clock::Clock;
 use crate::context::{Context, Served, Settings};
 use crate::driver::{Driver, Gone, Reconcile, changed};
-use crate::executor::{Bounds, InProcess, Steady};
+use crate::executor::Steady;
+use crate::executor::jobs::Jobs;
 use crate::identity::{Connections, Secrets};
 use crate::image_files::ImageFiles;
 use crate::kinds::Kind;
 use crate::metrics::Metrics;
 use crate::objects::Objects;
-use crate::progress::Ledgers;
 use crate::supply::Supply;
 use crate::sweeper::{self, Scopes};
 use crate::{image, release};
@@ -99,7 +101,7 @@ pub(crate) async fn operate(args: &Args, client: Client, tidings: Tidings, ends:
         "images are marked with the name of this installation"
     );
     let (served, feeds) = served(args)?;
-    let context = assemble(args, &client, &tidings, owner, &served)?;
+    let (context, jobs) = assemble(args, &client, &tidings, owner, &served)?;
     tidings.metrics.count(&served);
     let keep = keeps(&served, &context);
     let drivers = served.iter().zip(feeds).flat_map(|(served, feed)| {
@@ -139,7 +141,20 @@ pub(crate) async fn operate(args: &Args, client: Client, tidings: Tidings, ends:
             served.clone(),
             scopes(args),
         )));
-    tokio::join!(working.boxed(), drained(&context, args.drain, &ends), sweeping.boxed());
+    let following = async {
+        if let Some(jobs) = jobs {
+            let providers = served.iter().map(|served| served.kind.provider()).collect();
+            let readiness = tidings.readiness.clone();
+            jobs.follow(args.scope.namespace.clone(), providers, readiness, ends.stop.clone())
+                .await;
+        }
+    };
+    tokio::join!(
+        working.boxed(),
+        drained(&context, args.drain, &ends),
+        sweeping.boxed(),
+        following.boxed()
+    );
     drop(pass);
     Ok(())
 }
@@ -201,7 +216,7 @@ type Feeds = Vec<[Feed; 2]>;
 
 /// The providers that are served, and by what their drivers are fed.
 fn served(args: &Args) -> anyhow::Result<(Vec<Arc<Served>>, Feeds)> {
-    let registry = args.registry().map_err(anyhow::Error::msg)?;
+    let registry = args.registry(None).map_err(anyhow::Error::msg)?;
     let kinds = registry.names().filter_map(Kind::of);
     Ok(kinds
         .map(|kind| {
@@ -226,26 +241,22 @@ fn assemble(
     tidings: &Tidings,
     owner: OwnerId,
     served: &[Arc<Served>],
-) -> anyhow::Result<Arc<Context>> {
-    let registry = args.registry().map_err(anyhow::Error::msg)?;
-    let steady = Steady::start();
-    let bounds = Bounds {
-        transfers: usize::from(args.clouds.max_transfers),
-        transfers_total: usize::from(args.clouds.max_transfers_total),
-        ..Bounds::default()
-    };
+) -> anyhow::Result<(Arc<Context>, Option<Jobs>)> {
     let network = args
         .download
         .network()
         .context("failed to prepare for remote sources")?;
+    let registry = args.registry(Some(&network)).map_err(anyhow::Error::msg)?;
+    let steady = Steady::start();
     let usual = args.usual.source()?;
     let root = args.usual.release_dir().to_owned();
     let connector = Arc::new(Connector::new(client.clone(), network.clone(), usual, root));
-    let ledgers = Ledgers::new(client.clone(), operator_kit::process::host());
+    let executors = executors(args, client, steady, served)?;
+    let jobs = executors.jobs.clone();
     let clock = Clock::start(steady);
-    let asking = InProcess::new(bounds, steady, ledgers, wakes_images(served));
+    let asking = executors.in_process.clone();
     let supply = Supply::new(connector, &args.download, clock, wakes_releases(served));
-    Ok(Arc::new(Context {
+    let context = Arc::new(Context {
         client: client.clone(),
         clock,
         tenure: tidings.tenure.clone(),
@@ -253,7 +264,7 @@ fn assemble(
             .counted(tidings.metrics.clouds().clone()),
         registry,
         secrets: Secrets::new(client.clone()),
-        executor: Arc::new(asking.clone()),
+        executor: Arc::new(executors),
         asking,
         owner,
         settings: Settings {
@@ -268,7 +279,8 @@ fn assemble(
         events: Events::start(client.clone(), CONTROLLER, "provider-operator"),
         recorder: recorder(args)?,
         metrics: tidings.metrics.clone(),
-    }))
+    });
+    Ok((context, jobs))
 }
 
 fn recorder(args: &Args) -> anyhow::Result<Option<Recorder>> {

@@ -58,8 +58,10 @@ impl Ledgers {
 
     /// A ledger for a deed that sends an image; none for others.
     pub(crate) fn open(&self, plan: &WorkPlan) -> Option<Ledger> {
-        let Deed::Transfer { attempt, staged, .. } = &plan.deed else {
-            return None;
+        let (attempt, staged) = match &plan.deed {
+            Deed::Transfer { attempt, staged, .. } => (attempt, *staged),
+            Deed::Build { attempt, .. } => (attempt, false),
+            _ => return None,
         };
         let object = plan.object.clone();
         let definition = object.provider.definition();
@@ -70,7 +72,7 @@ impl Ledgers {
             resource,
             object,
             attempt: i64::from(*attempt),
-            via: if *staged { SentVia::Staged } else { SentVia::Upload },
+            via: if staged { SentVia::Staged } else { SentVia::Upload },
             holder: self.holder.clone(),
             started: Timestamp::now(),
             progress: watch::Sender::new(None),

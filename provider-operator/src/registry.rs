@@ -12,6 +12,9 @@ pub(crate) struct Given {
     /// The directories of the provider `filestore`.
     #[cfg(feature = "filestore")]
     pub(crate) filestores: provider_filestore::FileStores,
+    /// How the provider `docker` asks registries.
+    #[cfg(feature = "docker")]
+    pub(crate) registries: crate::registries::WebRegistries,
 }
 
 /// The providers that are served.
@@ -66,8 +69,8 @@ impl Registry {
 }
 
 #[cfg_attr(
-    not(feature = "filestore"),
-    expect(unused_variables, reason = "only a directory is given anything")
+    not(any(feature = "docker", feature = "filestore")),
+    expect(unused_variables, reason = "the others are given nothing")
 )]
 fn built(given: Given) -> Vec<(Name, Arc<dyn Provider>)> {
     Vec::from([
@@ -75,6 +78,8 @@ fn built(given: Given) -> Vec<(Name, Arc<dyn Provider>)> {
         named(Name::OpenStack, provider_openstack::OpenStack),
         #[cfg(feature = "filestore")]
         named(Name::FileStore, given.filestores),
+        #[cfg(feature = "docker")]
+        named(Name::Docker, provider_docker::Docker::new(Arc::new(given.registries))),
     ])
 }
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kube::Client;
 use operator_kit::client::{ClientOptions, Traffic, connect};
 use operator_kit::lease::Fence;
-use operator_kit::process::{Endpoints, Standing, candidacy, permits, stop_on_signal, until_stopped};
+use operator_kit::process::{Endpoints, Standing, candidacy, listening, permits, stop_on_signal, until_stopped};
 use operator_kit::telemetry::{LogLevel, Readiness, registry};
 use tokio_util::sync::CancellationToken;
 
@@ -61,6 +61,8 @@ async fn work(args: &Args, log_level: &LogLevel) -> anyhow::Result<()> {
         tenure,
     };
     let servers = CancellationToken::new();
+    #[cfg(feature = "filestore")]
+    let images = serve_images(args, &stop).await?;
     let endpoints = Endpoints {
         metrics: args.metrics_bind_address,
         health: args.health_probe_bind_address,
@@ -73,7 +75,41 @@ async fn work(args: &Args, log_level: &LogLevel) -> anyhow::Result<()> {
         Box::pin(operate(args, client, tidings, Ends { stop, fenced })).await
     };
     servers.cancel();
+    #[cfg(feature = "filestore")]
+    images.ended().await;
     outcome
+}
+
+/// Begins to give images to who fetches them. Also while another replica leads: what is published is the same for all who have the directory.
+#[cfg(feature = "filestore")]
+async fn serve_images(args: &Args, stop: &CancellationToken) -> anyhow::Result<ImageServer> {
+    let cancel = stop.child_token();
+    let Some(address) = args.clouds.serve_filestore.0 else {
+        return Ok(ImageServer { cancel, task: None });
+    };
+    let stores = args.clouds.filestores().map_err(anyhow::Error::msg)?;
+    let (address, task) = crate::image_server::serve(address, &stores, args.drain, cancel.clone()).await?;
+    listening("images", address);
+    let task = Some(task);
+    Ok(ImageServer { cancel, task })
+}
+
+/// The server of images, if there is one.
+#[cfg(feature = "filestore")]
+struct ImageServer {
+    cancel: CancellationToken,
+    task: Option<tokio::task::JoinHandle<()>>,
+}
+
+#[cfg(feature = "filestore")]
+impl ImageServer {
+    /// Whoever is fetching an image has the patience of the process; that has begun when the process was asked to stop.
+    async fn ended(self) {
+        self.cancel.cancel();
+        if let Some(task) = self.task {
+            let _ = task.await;
+        }
+    }
 }
 
 fn introduce(args: &Args) {

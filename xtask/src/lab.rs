@@ -18,9 +18,11 @@ use crate::{
 };
 
 /// What the lab and the journeys start, for `cargo build`: crates, and last which of their targets.
-pub(crate) const BINARIES: [&str; 7] = [
+pub(crate) const BINARIES: [&str; 9] = [
     "--package",
     "core-operator",
+    "--package",
+    "provider-operator",
     "--package",
     "cli",
     "--package",
@@ -64,6 +66,18 @@ const CORE_OPERATOR: [&str; 8] = [
     "-Ctarget-feature=+crt-static",
 ];
 
+/// The same for the operator that brings node images.
+const PROVIDER_OPERATOR: [&str; 8] = [
+    "rustc",
+    "--release",
+    "--package",
+    "provider-operator",
+    "--bin",
+    "provider-operator",
+    "--",
+    "-Ctarget-feature=+crt-static",
+];
+
 /// What cargo builds with, and the folder it builds into.
 #[derive(Clone, Copy)]
 pub(crate) enum Profile {
@@ -95,6 +109,17 @@ pub(crate) fn become_lab(workspace: &Workspace, parts: Parts, profile: Profile) 
     }
 }
 
+/// The same for what measures the operator that brings node images, as it ships, beside a real OpenStack.
+pub(crate) fn become_lab_for_images(workspace: &Workspace) -> anyhow::Result<ExitCode> {
+    setup::run(workspace, Parts::OpenStack)?;
+    let mut cargo = workspace.cargo();
+    cargo.args(PROVIDER_OPERATOR);
+    Step::new(workspace, "build the provider operator (release)", cargo)
+        .silent_when_quick()
+        .run()?;
+    become_program(workspace, "the lab", &LAB, Profile::Release, "lab")
+}
+
 /// The same for what needs a control plane and no operator.
 pub(crate) fn become_control_plane(workspace: &Workspace) -> anyhow::Result<ExitCode> {
     setup::run(workspace, Parts::ControlPlane)?;
@@ -105,6 +130,11 @@ pub(crate) fn become_control_plane(workspace: &Workspace) -> anyhow::Result<Exit
         Profile::Debug,
         "lab",
     )
+}
+
+/// The same for what is asked of a cluster of somebody else: nothing of the lab is needed.
+pub(crate) fn become_guest(workspace: &Workspace) -> anyhow::Result<ExitCode> {
+    become_program(workspace, "the test", &CONTROL_PLANE, Profile::Debug, "lab")
 }
 
 /// The same with an operator in which bugs can be planted, beside the one without.

@@ -9,6 +9,7 @@ mod arguments;
 mod check;
 mod coverage;
 mod lab;
+mod new_provider;
 #[path = "../../helm/oracle/src/arguments.rs"]
 mod oracle_arguments;
 mod process;
@@ -25,7 +26,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    arguments::{BenchCommand, ControlPlaneCommand, DemoArguments, SoakArguments, StormArguments},
+    arguments::{
+        BenchCommand, ConformanceProviderArguments, ControlPlaneCommand, DemoArguments, DemoProvider, SoakArguments,
+        StormArguments,
+    },
     lab::Profile,
     oracle_arguments::{ConformanceArguments, FuzzCommand, OracleBenchCommand},
     setup::Parts,
@@ -44,7 +48,7 @@ use crate::{
 #[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 120)]
 #[command(
     after_help = "Exit codes: 0 all good, 1 a step failed, 2 wrong arguments, 3 this machine lacks a program.\n\
-                        demo, storm, soak, bench, control-plane, conformance and fuzz end with the exit code of what they run."
+                        demo, storm, soak, bench, control-plane, conformance, conformance-provider and fuzz end with the exit code of what they run."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -64,7 +68,7 @@ enum Chore {
     Test(test::Arguments),
     /// The gates before a commit: formatting, clippy, licences and sources of dependencies, documentation
     Check,
-    /// One `ClusterStack` becomes usable on a real API server, follows an upgrade, repairs damage and cleans up
+    /// One `ClusterStack` becomes usable on a real API server, follows an upgrade, repairs damage and cleans up; with `--provider`, its node images too
     Demo(DemoArguments),
     /// Journeys of the operator in bad weather: seeded faults between it and the API server, and what must hold afterwards
     Storm(StormArguments),
@@ -75,12 +79,20 @@ enum Chore {
     Bench(Bench),
     /// Render charts with the real Helm and with ours, and compare what they answer
     Conformance(ConformanceArguments),
+    /// Hold somebody's operator of a provider, on a cluster on which it runs, against the contract with the core operator
+    ConformanceProvider(Box<ConformanceProviderArguments>),
     /// Search for what the chart engine and the parsers of remote bytes do wrong with made-up input
     #[command(subcommand)]
     Fuzz(Fuzz),
     /// A control plane to play with: etcd, kube-apiserver and kube-controller-manager as plain processes
     #[command(subcommand)]
     ControlPlane(ControlPlaneCommand),
+    /// Begin a provider of node images: a crate that passes the suite of all providers, its kinds, and every line that names it
+    #[command(
+        after_help = "What it changes must be committed before, and what it adds is seen by git diff afterwards.\n\n\
+                            Examples:\n  cargo xtask new-provider acme\n  cargo xtask new-provider opennebula --prefix OpenNebula"
+    )]
+    NewProvider(new_provider::Arguments),
     /// Write the generated files anew (CRDs, roles, golden files); the tests compare them
     Regenerate,
 }
@@ -127,12 +139,18 @@ fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
         Chore::Test(arguments) => test::run(&workspace, arguments),
         Chore::Check => check::run(&workspace),
         Chore::Storm(StormArguments { mutant: Some(_), .. }) => lab::become_lab_with_mutants(&workspace),
+        Chore::Demo(DemoArguments {
+            provider: DemoProvider::Openstack,
+            ..
+        }) => lab::become_lab(&workspace, Parts::OpenStack, Profile::Debug),
         Chore::Demo(_) | Chore::Storm(_) => lab::become_lab(&workspace, Parts::ControlPlane, Profile::Debug),
+        Chore::ConformanceProvider(_) => lab::become_guest(&workspace),
         Chore::ControlPlane(_) => lab::become_control_plane(&workspace),
         // Its releases come from a real registry too.
         Chore::Bench(Bench::Lab(BenchCommand::Operator(_) | BenchCommand::Memory(_))) => {
             lab::become_lab(&workspace, Parts::All, Profile::Release)
         }
+        Chore::Bench(Bench::Lab(BenchCommand::Images(_))) => lab::become_lab_for_images(&workspace),
         Chore::Bench(Bench::Lab(_)) | Chore::Soak(_) => {
             lab::become_lab(&workspace, Parts::ControlPlane, Profile::Release)
         }
@@ -140,6 +158,7 @@ fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
             lab::become_oracle(&workspace)
         }
         Chore::Fuzz(Fuzz::Coverage(arguments)) => coverage::run(&workspace, arguments),
+        Chore::NewProvider(arguments) => new_provider::run(&workspace, arguments),
         Chore::Regenerate => regenerate::run(&workspace),
     }
 }
@@ -162,6 +181,13 @@ mod tests {
             ("demo --releases /nowhere", "there is no such directory"),
             ("demo --namespace Demo", "small letters, digits and -"),
             ("demo --kubeconfig /nowhere", "there is no such file"),
+            ("demo --provider docker", "possible values: none, filestore, openstack"),
+            ("demo --provider filestore --releases /", "cannot be used with"),
+            (
+                "bench images everything",
+                "possible values: upload, many, broken, cancel, idle",
+            ),
+            ("bench images --record idle", "cannot be used with"),
             ("demo --nonsense", "unexpected argument '--nonsense'"),
             (
                 "storm --journey elsewhere",
@@ -174,6 +200,15 @@ mod tests {
             ("bench", "Usage: cargo xtask bench <COMMAND>"),
             ("control-plane up now", "unexpected argument 'now'"),
             ("conformance --charts /nowhere", "there is no such directory"),
+            ("conformance-provider --kubeconfig /nowhere", "there is no such file"),
+            (
+                "conformance-provider --kubeconfig Cargo.toml --kind AcmeRelease --release acme-scs-1-34-v1",
+                "as in AcmeClusterStackRelease",
+            ),
+            (
+                "conformance-provider --kubeconfig Cargo.toml --kind AcmeClusterStackRelease --release V1",
+                "as in acme-scs-1-34-v1",
+            ),
             (
                 "conformance --profile v2.17",
                 "possible values: v3.19, v4.1, v4.2, v4.3",

@@ -141,7 +141,7 @@ fn test(workspace: &Workspace, arguments: &Arguments, summary: &mut Summary) -> 
     let mut progress = Progress::new("test", &log, None);
     progress.appear();
     let calls = empty_folder_for_calls(workspace, arguments)?;
-    let (last, others): (Vec<_>, Vec<_>) = programs.into_iter().partition(Program::is_about_all_others);
+    let (last, others): (Vec<_>, Vec<_>) = programs.into_iter().partition(Program::is_last);
     for programs in [others, last] {
         lanes::run(programs, &arguments.words(), calls.as_deref(), |news| {
             match news {

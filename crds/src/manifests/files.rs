@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use thiserror::Error;
 
+use super::builds::network_policy_of_builds;
 use super::certificates::webhook_certificates;
 use super::webhooks::{validating_webhook_configuration, webhook_service};
 use super::{
@@ -32,6 +33,8 @@ pub enum Part {
     Docker,
     /// The roles of the operator of the providers.
     ProviderRoles,
+    /// What the Pods of Jobs may connect to. In no namespace: of use in each one whose images are built.
+    Builds,
 }
 
 /// A manifest cannot be written.
@@ -68,6 +71,10 @@ impl Part {
             Self::Docker => of_definitions(&provider_definitions(Provider::Docker))?,
             Self::Roles => of_roles(cluster_roles().into_iter().chain(core_operator_roles()))?,
             Self::ProviderRoles => of_roles(provider_operator_roles())?,
+            Self::Builds => {
+                let name = "networkpolicy_builds";
+                vec![(name.to_owned(), value(name, &network_policy_of_builds())?)]
+            }
             Self::Webhooks => {
                 let (service, configuration) = ("service", "validating_webhook_configuration");
                 vec![

@@ -1,9 +1,10 @@
 //! What is installed into a management cluster: the CRDs, the `ClusterRole`s of people and of the operators, the webhooks.
 //!
 //! Use these CRDs and not `ClusterStack::crd()`: labels and the finish of the schema are added here. `crds/yaml` holds the same as files,
-//! `crds/providers` the kinds of providers of node images and the roles of their operator, `crds/webhooks` what is of use only where the operator serves webhooks,
+//! `crds/providers` the kinds of providers of node images, the roles of their operator and what builds may connect to, `crds/webhooks` what is of use only where the operator serves webhooks,
 //! `crds/cert-manager` their certificate.
 
+mod builds;
 mod certificates;
 mod files;
 mod operator;
@@ -17,6 +18,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::{CustomResourceExt, Resource};
 
+pub use self::builds::network_policy_of_builds;
 pub use self::files::{ManifestError, Part};
 pub use self::operator::{OPERATOR_RIGHTS, OperatorRight, OperatorRole, VERBS_OF_OBJECTS, core_operator_roles};
 pub use self::provider_operator::{PROVIDER_OPERATOR_RIGHTS, ProviderOperatorRole, provider_operator_roles};

@@ -1,7 +1,7 @@
 //! What the operator of the providers of node images may do: one table with what each right is for, of which its roles and a page are made.
 //!
-//! It works for all providers that it was started with, and needs no more for one than for another. Work that is done in its own process needs no rights
-//! for Jobs, so it has none.
+//! It works for all providers that it was started with, and needs no more for one than for another. What is done in Jobs needs rights of its own, in a
+//! role that nobody has to bind who has no Jobs: who may make Jobs reads with them whatever a Pod may read.
 
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use strum::IntoEnumIterator;
@@ -20,6 +20,8 @@ pub enum ProviderOperatorRole {
     Leases,
     /// In each namespace whose images name Secrets.
     Secrets,
+    /// In each namespace whose images are built, or sent by Jobs.
+    Jobs,
 }
 
 impl ProviderOperatorRole {
@@ -30,6 +32,7 @@ impl ProviderOperatorRole {
             Self::Everywhere => "clusterstack-provider-operator-everywhere",
             Self::Leases => "clusterstack-provider-operator-leases",
             Self::Secrets => "clusterstack-provider-operator-secrets",
+            Self::Jobs => "clusterstack-provider-operator-jobs",
         }
     }
 }
@@ -123,6 +126,38 @@ pub const PROVIDER_OPERATOR_RIGHTS: &[OperatorRight<ProviderOperatorRole>] = &[
         verbs: &["get"],
         unseen: &[],
         purpose: "credentials of clouds, and credentials and authorities of sources, that a `spec` names",
+    },
+    OperatorRight {
+        role: ProviderOperatorRole::Jobs,
+        group: "batch",
+        resources: &["jobs"],
+        verbs: &["create", "delete", "get", "list", "patch", "watch"],
+        unseen: &[],
+        purpose: "building and sending images in Jobs, ending them, and noting whose end is known",
+    },
+    OperatorRight {
+        role: ProviderOperatorRole::Jobs,
+        group: "",
+        resources: &["pods"],
+        verbs: &["list"],
+        unseen: &[],
+        purpose: "how the program of a Job ended, and the last lines of a build",
+    },
+    OperatorRight {
+        role: ProviderOperatorRole::Jobs,
+        group: "",
+        resources: &["serviceaccounts"],
+        verbs: &["create", "delete", "get"],
+        unseen: &[],
+        purpose: "who the program of a Job is, one for each object of an image",
+    },
+    OperatorRight {
+        role: ProviderOperatorRole::Jobs,
+        group: "rbac.authorization.k8s.io",
+        resources: &["roles", "rolebindings"],
+        verbs: &["create", "delete", "get"],
+        unseen: &[],
+        purpose: "what it may: patch the status of this one object",
     },
 ];
 

@@ -184,4 +184,8 @@ impl ProviderImage for DockerNodeImageReleaseSpec {
     fn secret(&self) -> Option<&str> {
         self.pull_secret_ref.as_ref().map(|secret| secret.name.as_str())
     }
+
+    fn secret_key(&self) -> Option<&str> {
+        self.pull_secret_ref.as_ref()?.key.as_deref()
+    }
 }

@@ -2,14 +2,16 @@
 //!
 //! Whoever tests a client of OpenStack starts a [`fake::Fake`] or a [`real::Real`] and knows nothing but its [`Site`]. That the fake does what
 //! the real services do is what the [`facts`] are for: they are asked over plain HTTP, through a client of their own, so that no mistake is
-//! shared with what they test.
+//! shared with what they test. Beside them is what else is on the way of an image: a [`source`] of files, and a [`proxy`] by which a network fails.
 
 mod authority;
 pub mod client;
 pub mod disk;
 pub mod facts;
 pub mod fake;
+pub mod proxy;
 pub mod real;
 mod site;
+pub mod source;
 
 pub use site::{Kind, Limits, Login, Site};

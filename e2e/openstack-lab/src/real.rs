@@ -131,9 +131,47 @@ impl Real {
         self.glance.start_again(&self.client).await
     }
 
+    /// What Glance was asked so far, in the order in which it was done with it.
+    pub fn asked_of_glance(&self) -> Result<Vec<Asked>> {
+        let path = configuration::requests_of(self.folder.path(), "glance");
+        let text = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+        Ok(text.lines().filter_map(Asked::read).collect())
+    }
+
     /// Where their logs are, and all else that they write.
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+}
+
+/// One request, as the server that answered it wrote it down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Its method.
+    pub method: String,
+    /// Its path.
+    pub path: String,
+    /// What stood behind it, without the question mark.
+    pub query: String,
+    /// The status of the answer.
+    pub status: u16,
+    /// From its first line until the answer was given.
+    pub took: Duration,
+}
+
+impl Asked {
+    fn read(line: &str) -> Option<Self> {
+        let mut words = line.split(' ');
+        let method = words.next()?.to_owned();
+        let target = words.next()?;
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        Some(Self {
+            method,
+            path: path.to_owned(),
+            query: query.to_owned(),
+            status: words.next()?.parse().ok()?,
+            took: Duration::from_micros(words.next()?.parse().ok()?),
+        })
     }
 }
 

@@ -129,6 +129,11 @@ impl Ground {
         Operator::start(&self.lab, &options)
     }
 
+    /// Whom operators talk to, and as whom.
+    pub(super) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
     /// Programs of others.
     pub(super) fn lab(&self) -> &Lab {
         &self.lab

@@ -161,12 +161,17 @@ async fn until_ready(
 
 /// Returns when the operator has written nothing for a while.
 pub(super) async fn until_quiet(ground: &Ground, progress: &Progress) -> Result<()> {
+    until_quiet_of(ground, OPERATOR_AGENT, progress).await
+}
+
+/// The same of the operator that the API server knows so.
+pub(super) async fn until_quiet_of(ground: &Ground, agent: &str, progress: &Progress) -> Result<()> {
     let end = Instant::now() + QUIET_DEADLINE;
     loop {
         progress.step("all ready, waiting for quiet");
         let mark: Mark = ground.audit.mark().await?;
         sleep(QUIET).await;
-        let writes = ground.audit.since(mark).await?.of_agent(OPERATOR_AGENT).writes();
+        let writes = ground.audit.since(mark).await?.of_agent(agent).writes();
         if writes.is_empty() {
             return Ok(());
         }

@@ -6,6 +6,7 @@ mod converge;
 mod download;
 mod ground;
 mod idle;
+mod images;
 mod install;
 mod memory;
 mod operator;
@@ -29,7 +30,9 @@ use crate::arguments::BenchCommand;
 const INTERRUPTED: u8 = 130;
 /// Every benchmark of this program.
 #[cfg(test)]
-const NAMES: [&str; 6] = ["converge", "idle", "memory", "reaction", "restart", "download"];
+const NAMES: [&str; 7] = [
+    "converge", "idle", "memory", "reaction", "restart", "download", "images",
+];
 
 /// Runs one benchmark. Interrupted, it ends what it started before it returns.
 pub(crate) async fn run(command: BenchCommand) -> Result<ExitCode> {
@@ -57,6 +60,10 @@ async fn measure(command: BenchCommand) -> Result<()> {
     match command {
         // It is the others.
         BenchCommand::Operator(_) => Ok(()),
+        BenchCommand::Images(arguments) => {
+            let runs = images::measure(&arguments).await?;
+            Report::of("images", machine, runs)?.publish(&arguments.common.output)
+        }
         BenchCommand::Converge(arguments) => {
             let runs = converge::measure(&arguments).await?;
             Report::of("converge", machine, runs)?.publish(&arguments.common.output)

@@ -191,6 +191,7 @@ async fn serve(place: &Place, furnishing: Furnishing) -> Result<()> {
 
 async fn start(place: &Place, furnishing: Furnishing) -> Result<ControlPlane> {
     let control_plane = ControlPlane::start(Options {
+        serving: None,
         folder: Some(place.dir.clone()),
         crds: furnishing.crds,
         workloads: furnishing.workloads,

@@ -6,11 +6,14 @@ use anyhow::{Context, Result};
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use tempfile::NamedTempFile;
 
-use super::Access;
+use super::{Access, Options};
 
-pub(super) const CA_CERTIFICATE: &str = "ca.crt";
+/// What clients of the server trust, and what a kubelet believes the server by.
+pub(crate) const CA_CERTIFICATE: &str = "ca.crt";
 pub(super) const SERVER_CERTIFICATE: &str = "api-server.crt";
 pub(super) const SERVER_KEY: &str = "api-server.key";
+pub(super) const KUBELET_CLIENT_CERTIFICATE: &str = "kubelet-client.crt";
+pub(super) const KUBELET_CLIENT_KEY: &str = "kubelet-client.key";
 pub(super) const SERVICE_ACCOUNT_KEY: &str = "service-account.key";
 pub(super) const SERVICE_ACCOUNT_PUBLIC_KEY: &str = "service-account.pub";
 pub(super) const TOKENS: &str = "tokens.csv";
@@ -24,7 +27,7 @@ fn every_request(bodies: bool) -> String {
 }
 
 /// Writes all of them into `folder` and returns the access of the administrator.
-pub(super) fn write(folder: &Path, port: u16, audit_bodies: bool) -> Result<Access> {
+pub(super) fn write(folder: &Path, port: u16, options: &Options) -> Result<Access> {
     let keep = |name: &str, text: &str| write_private(&folder.join(name), text);
     let authority_key = KeyPair::generate().context("failed to make the authority's key")?;
     let mut authority = named("stackwright-lab", &[])?;
@@ -35,17 +38,32 @@ pub(super) fn write(folder: &Path, port: u16, audit_bodies: bool) -> Result<Acce
         .pem();
     keep(CA_CERTIFICATE, &authority_certificate)?;
 
-    let server_key = KeyPair::generate().context("failed to make the API server's key")?;
+    let authority = Issuer::new(authority, authority_key);
+
+    let address = options
+        .serving
+        .as_ref()
+        .map_or_else(|| "127.0.0.1".to_owned(), |serving| serving.address.to_string());
     let mut server = named(
         "kube-apiserver",
-        &["127.0.0.1", "10.96.0.1", "localhost", "kubernetes.default.svc"],
+        &[
+            &address,
+            "127.0.0.1",
+            "10.96.0.1",
+            "localhost",
+            "kubernetes.default.svc",
+        ],
     )?;
     server.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
-    let server_certificate = server
-        .signed_by(&server_key, &Issuer::new(authority, authority_key))
-        .context("failed to sign the API server's certificate")?;
-    keep(SERVER_CERTIFICATE, &server_certificate.pem())?;
-    keep(SERVER_KEY, &server_key.serialize_pem())?;
+    let (certificate, key) = signed(&server, &authority)?;
+    keep(SERVER_CERTIFICATE, &certificate)?;
+    keep(SERVER_KEY, &key)?;
+
+    let mut client = named("kube-apiserver-kubelet-client", &[])?;
+    client.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
+    let (certificate, key) = signed(&client, &authority)?;
+    keep(KUBELET_CLIENT_CERTIFICATE, &certificate)?;
+    keep(KUBELET_CLIENT_KEY, &key)?;
 
     let service_account_key = KeyPair::generate().context("failed to make the service account key")?;
     keep(SERVICE_ACCOUNT_KEY, &service_account_key.serialize_pem())?;
@@ -57,9 +75,9 @@ pub(super) fn write(folder: &Path, port: u16, audit_bodies: bool) -> Result<Acce
         Secret(&KeyPair::generate().context("failed to make the admin's token")?)
     );
     keep(TOKENS, &format!("{token},admin,admin,system:masters\n"))?;
-    keep(AUDIT_POLICY, &every_request(audit_bodies))?;
+    keep(AUDIT_POLICY, &every_request(options.audit_bodies))?;
     Ok(Access::admin(
-        format!("https://127.0.0.1:{port}"),
+        format!("https://{address}:{port}"),
         Some(authority_certificate),
         token,
     ))
@@ -75,6 +93,15 @@ pub(super) fn write_private(path: &Path, text: &str) -> Result<()> {
     write()
         .map(drop)
         .with_context(|| format!("failed to write {}", path.display()))
+}
+
+/// A certificate of this authority and its new key, in PEM.
+fn signed(parameters: &CertificateParams, authority: &Issuer<'_, KeyPair>) -> Result<(String, String)> {
+    let key = KeyPair::generate().context("failed to make a key")?;
+    let certificate = parameters
+        .signed_by(&key, authority)
+        .context("failed to sign a certificate")?;
+    Ok((certificate.pem(), key.serialize_pem()))
 }
 
 fn named(name: &str, addresses: &[&str]) -> Result<CertificateParams> {

@@ -25,7 +25,7 @@ pub struct Folder {
 
 impl Folder {
     /// A new folder under the system's temporary one; abandoned ones are removed on the way.
-    pub(super) fn temporary() -> Result<Self> {
+    pub(crate) fn temporary() -> Result<Self> {
         let parent = env::temp_dir();
         remove_abandoned(&parent);
         let unfinished = tempfile::Builder::new()
@@ -77,7 +77,7 @@ impl Folder {
     }
 
     /// Removes it, once: afterwards the path may be somebody else's.
-    pub(super) fn remove(&mut self) -> Result<()> {
+    pub(crate) fn remove(&mut self) -> Result<()> {
         let Some(_lock) = self.lock.take() else { return Ok(()) };
         // The file of the lock goes last: until then the folder is known to be ours and in use.
         empty(&self.path)?;

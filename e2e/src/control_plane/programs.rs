@@ -3,9 +3,10 @@
 use std::{path::Path, process::Command};
 
 use super::credentials::{
-    AUDIT_POLICY, CA_CERTIFICATE, SERVER_CERTIFICATE, SERVER_KEY, SERVICE_ACCOUNT_KEY, SERVICE_ACCOUNT_PUBLIC_KEY,
-    TOKENS,
+    AUDIT_POLICY, CA_CERTIFICATE, KUBELET_CLIENT_CERTIFICATE, KUBELET_CLIENT_KEY, SERVER_CERTIFICATE, SERVER_KEY,
+    SERVICE_ACCOUNT_KEY, SERVICE_ACCOUNT_PUBLIC_KEY, TOKENS,
 };
+use super::{Options, Serving};
 use crate::Lab;
 
 /// Where the API server writes one JSON object a line.
@@ -21,7 +22,9 @@ const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,ser
 const WORKLOAD_CONTROLLERS: &str = "deployment-controller,replicaset-controller,statefulset-controller,\
                                     daemonset-controller,job-controller,cronjob-controller,endpointslice-controller,\
                                     disruption-controller,root-ca-certificate-publisher-controller,\
-                                    serviceaccount-token-controller";
+                                    serviceaccount-token-controller,ttl-after-finished-controller";
+/// What lets Pods onto a node when it is ready, and off it when it is not.
+const NODE_CONTROLLERS: &str = "node-lifecycle-controller,taint-eviction-controller,pod-garbage-collector-controller";
 
 fn program(lab: &Lab, folder: &Path, name: &str) -> Command {
     let mut command = Command::new(&lab.controlplane);
@@ -46,11 +49,14 @@ pub(super) fn etcd(lab: &Lab, folder: &Path) -> (&'static str, Command) {
     ("etcd", command)
 }
 
-pub(super) fn api_server(lab: &Lab, folder: &Path, port: u16) -> (&'static str, Command) {
+pub(super) fn api_server(lab: &Lab, folder: &Path, port: u16, serving: Option<&Serving>) -> (&'static str, Command) {
     let mut command = program(lab, folder, "kube-apiserver");
+    match serving {
+        Some(serving) => serve_nodes(&mut command, serving),
+        None => serve_on_loopback(&mut command),
+    }
     command
         .args(["--etcd-servers", ETCD])
-        .args(["--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1"])
         .args(["--secure-port", &port.to_string()])
         .args([
             "--tls-cert-file",
@@ -58,27 +64,60 @@ pub(super) fn api_server(lab: &Lab, folder: &Path, port: u16) -> (&'static str, 
             "--tls-private-key-file",
             SERVER_KEY,
         ])
-        .args(["--token-auth-file", TOKENS, "--authorization-mode", "RBAC"])
+        .args(["--token-auth-file", TOKENS])
         .args(["--service-account-issuer", "https://kubernetes.default.svc"])
         .args(["--service-account-key-file", SERVICE_ACCOUNT_PUBLIC_KEY])
         .args(["--service-account-signing-key-file", SERVICE_ACCOUNT_KEY])
-        .args(["--service-cluster-ip-range", "10.96.0.0/16", "--allow-privileged"])
-        // A loopback address cannot be an Endpoint: the server would complain all day.
-        .args(["--endpoint-reconciler-type", "none"])
-        // Its taint on new Nodes is lifted by a controller that does not run here.
-        .args(["--disable-admission-plugins", "TaintNodesByCondition"])
+        // A loopback address cannot be an Endpoint: the server would complain all day. Where there is a node, nothing on it translates
+        // addresses of Services.
+        .args(["--allow-privileged", "--endpoint-reconciler-type", "none"])
         .args(["--audit-policy-file", AUDIT_POLICY, "--audit-log-path", AUDIT_LOG])
         // In MiB; the default of 100 is reached by one benchmark, and a rotated log would begin again under its reader.
         .args(["--audit-log-maxsize", "100000"]);
     ("kube-apiserver", command)
 }
 
-pub(super) fn controllers(lab: &Lab, folder: &Path, workloads: bool) -> Vec<(&'static str, Command)> {
-    let controllers = if workloads {
-        format!("{CONTROLLERS},{WORKLOAD_CONTROLLERS}")
-    } else {
-        CONTROLLERS.to_owned()
-    };
+fn serve_on_loopback(command: &mut Command) {
+    command
+        .args(["--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1"])
+        .args([
+            "--service-cluster-ip-range",
+            "10.96.0.0/16",
+            "--authorization-mode",
+            "RBAC",
+        ])
+        // Its taint on new Nodes is lifted by a controller that does not run here.
+        .args(["--disable-admission-plugins", "TaintNodesByCondition"]);
+}
+
+fn serve_nodes(command: &mut Command, serving: &Serving) {
+    let address = serving.address.to_string();
+    command
+        .args(["--bind-address", &address, "--advertise-address", &address])
+        .args(["--service-cluster-ip-range", &serving.services])
+        .args([
+            "--authorization-mode",
+            "Node,RBAC",
+            "--enable-admission-plugins",
+            "NodeRestriction",
+        ])
+        .args(["--kubelet-client-certificate", KUBELET_CLIENT_CERTIFICATE])
+        .args(["--kubelet-client-key", KUBELET_CLIENT_KEY])
+        // Nobody resolves the name of a node.
+        .args(["--kubelet-preferred-address-types", "InternalIP"]);
+}
+
+pub(super) fn controllers(lab: &Lab, folder: &Path, options: &Options) -> Vec<(&'static str, Command)> {
+    let workloads = options.workloads;
+    let mut controllers = CONTROLLERS.to_owned();
+    for (wanted, names) in [
+        (workloads, WORKLOAD_CONTROLLERS),
+        (options.serving.is_some(), NODE_CONTROLLERS),
+    ] {
+        if wanted {
+            controllers = format!("{controllers},{names}");
+        }
+    }
     let mut manager = program(lab, folder, "kube-controller-manager");
     manager
         .args(["--controllers", &controllers])

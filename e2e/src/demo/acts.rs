@@ -21,7 +21,7 @@ use super::{
 /// The name of the stack.
 pub(super) const STACK: &str = "demo";
 /// Field manager of those who own the stack.
-const OWNER: &str = "platform-team";
+pub(super) const OWNER: &str = "platform-team";
 /// Field manager of the one who damages objects.
 pub(super) const INTRUDER: &str = "somebody";
 /// What the intruder makes a class refer to.
@@ -46,7 +46,12 @@ impl Play<'_> {
             self.act("Somebody deletes a template and edits a class", Self::damage)
                 .await?;
         }
-        self.act("A broken release appears", Self::break_one).await
+        self.act("A broken release appears", Self::break_one).await?;
+        if let Some(unwanted) = self.cast.unwanted.clone() {
+            let give_up = async |play: &mut Self| play.give_up(&unwanted).await;
+            self.act("A node image is given up on its way", give_up).await?;
+        }
+        Ok(())
     }
 
     /// The last act.
@@ -55,6 +60,9 @@ impl Play<'_> {
     }
 
     async fn subscribe(&mut self) -> Result<()> {
+        if let Some(images) = self.images() {
+            return self.subscribe_with(&images).await;
+        }
         let first = &self.cast.first;
         self.cast.publish(first)?;
         let stack = self.stack(&[first]);
@@ -85,6 +93,7 @@ impl Play<'_> {
             format!("The release {second} is published. Hashes have no order, so the stack has to list it.")
         });
         self.linger().await?;
+        let asked = self.images().map_or(0, |images| images.asked());
         self.cast.publish(second)?;
         let since = if follows {
             Instant::now()
@@ -98,7 +107,7 @@ impl Play<'_> {
             short(took),
             first.version()
         ));
-        Ok(())
+        self.nothing_was_sent(asked).await
     }
 
     async fn damage(&mut self) -> Result<()> {
@@ -178,7 +187,7 @@ impl Play<'_> {
             short(took),
             second.version()
         ));
-        Ok(())
+        self.the_image_stays_for(second).await
     }
 
     async fn break_one(&mut self) -> Result<()> {
@@ -235,14 +244,14 @@ impl Play<'_> {
             "Nothing is left after {}: the API server has no object of these releases, of whatever kind.",
             short(took)
         ));
-        Ok(())
+        self.no_image_is_left().await
     }
 
     /// The stack as its owners want it: it lists these releases and, where that means something, follows newer ones.
-    fn stack(&self, releases: &[&ReleaseTag]) -> Value {
+    pub(super) fn stack(&self, releases: &[&ReleaseTag]) -> Value {
         let first = &self.cast.first;
         let versions: Vec<_> = releases.iter().map(|tag| tag.version().to_string()).collect();
-        json!({
+        let mut stack = json!({
             "apiVersion": "clusterstack.x-k8s.io/v1alpha1",
             "kind": "ClusterStack",
             "metadata": { "name": STACK, "namespace": self.stage.namespace() },
@@ -252,14 +261,18 @@ impl Play<'_> {
                 "kubernetesVersion": first.kubernetes_minor().to_string(),
                 "channel": first.version().channel().as_str(),
                 "autoSubscribe": self.cast.is_ordered(),
-                "noProvider": true,
                 "versions": versions,
             },
-        })
+        });
+        match self.images() {
+            Some(images) => stack["spec"]["providerRef"] = images.reference(),
+            None => stack["spec"]["noProvider"] = true.into(),
+        }
+        stack
     }
 
     /// The answer is the moment of the asking.
-    async fn apply(&self, stack: &Value) -> Result<Instant> {
+    pub(super) async fn apply(&self, stack: &Value) -> Result<Instant> {
         let since = Instant::now();
         let stacks: Api<ClusterStack> = Api::namespaced(self.client.clone(), self.stage.namespace());
         let applied = stacks
@@ -311,6 +324,7 @@ impl Play<'_> {
             Some(&self.cast.first),
             self.cast.second.as_ref(),
             Some(&self.cast.broken),
+            self.cast.unwanted.as_ref(),
         ];
         let mark = |tag: &ReleaseTag| labels::part_of("ClusterStackRelease", self.stage.namespace(), &tag.to_string());
         let marks: BTreeSet<_> = tags.into_iter().flatten().map(mark).collect();

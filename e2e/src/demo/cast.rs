@@ -8,7 +8,9 @@ use std::{
 
 use anyhow::{Context, Result};
 use crds::names::{Channel, ReleaseStem, ReleaseTag, StackVersion};
-use e2e::releases::{Releases, harbor_tag};
+use e2e::releases::{Releases, StackSource, harbor_tag};
+
+use super::images::Images;
 
 /// A stack and those of its versions that have a part.
 pub(super) struct Cast {
@@ -22,6 +24,8 @@ pub(super) struct Cast {
     pub(super) second: Option<ReleaseTag>,
     /// The tag under which something unusable appears.
     pub(super) broken: ReleaseTag,
+    /// The version that needs another node image, and that nobody wants before it is there; only where there are node images.
+    pub(super) unwanted: Option<ReleaseTag>,
     breakage: Breakage,
 }
 
@@ -49,6 +53,33 @@ impl Cast {
             first,
             second: Some(second),
             broken,
+            unwanted: None,
+            breakage: Breakage::CutOff,
+        })
+    }
+
+    /// The same stack with node images: its versions need the first one, and one more version needs the next.
+    pub(super) fn harbor_with(images: &Images, folder: &Path) -> Result<Self> {
+        let store = Releases::at(&folder.join("store"))?;
+        let mut tags = Vec::new();
+        for (version, disk) in [
+            ("v1", &images.first),
+            ("v2", &images.first),
+            ("v3", &images.first),
+            ("v1", &images.next),
+        ] {
+            let stack = StackSource::harbor(version)?;
+            images.ask_for(disk, &stack)?;
+            tags.push(store.publish_next(&stack.path())?.parse::<ReleaseTag>()?);
+        }
+        let [first, second, broken, unwanted] = tags.try_into().ok().context("four versions make four tags")?;
+        Ok(Self {
+            published: Releases::at(&folder.join("releases"))?,
+            store,
+            first,
+            second: Some(second),
+            broken,
+            unwanted: Some(unwanted),
             breakage: Breakage::CutOff,
         })
     }
@@ -83,6 +114,7 @@ impl Cast {
             first,
             second,
             broken,
+            unwanted: None,
             breakage: Breakage::FilesOf(newest),
         })
     }

@@ -41,7 +41,9 @@ struct Group {
 impl Changes {
     pub(super) fn take(&mut self, before: &[Row], now: &[Row], at: Duration) {
         let earlier: BTreeMap<&Id, &Row> = before.iter().map(|row| (&row.id, row)).collect();
-        for (row, release) in with_releases(now) {
+        // An image is shown with each release that needs it, and told of once.
+        let mut seen = BTreeSet::new();
+        for (row, release) in with_releases(now).filter(|(row, _)| seen.insert(&row.id)) {
             let is_new = earlier
                 .get(&row.id)
                 .is_none_or(|before| before.state != row.state || before.note != row.note && !row.note.is_empty());
@@ -49,13 +51,13 @@ impl Changes {
                 self.add(row.clone(), release, at);
             }
         }
-        let left: BTreeSet<&Id> = now.iter().map(|row| &row.id).collect();
         for (row, release) in with_releases(before) {
-            if !left.contains(&row.id) && row.state != GONE {
+            if seen.insert(&row.id) && row.state != GONE {
                 let gone = Row {
                     tone: Tone::Busy,
                     state: GONE.to_owned(),
                     note: String::new(),
+                    percent: None,
                     ..row.clone()
                 };
                 self.add(gone, release, at);
@@ -70,7 +72,8 @@ impl Changes {
         self.last = at;
         let like = self.groups.iter_mut().find(|group| {
             let Row { depth, state, note, .. } = &group.row;
-            *depth == 2 && row.depth == 2 && *state == row.state && *note == row.note && group.release == release
+            let is_like = *depth == row.depth && group.row.is_image == row.is_image;
+            is_like && row.depth == 2 && *state == row.state && *note == row.note && group.release == release
         });
         if let Some(group) = like {
             group.ids.push(row.id);
@@ -161,6 +164,8 @@ mod tests {
             tone: if state == "synced" { Tone::Good } else { Tone::Busy },
             state: state.to_owned(),
             note: note.to_owned(),
+            is_image: false,
+            percent: None,
         }
     }
 
@@ -218,5 +223,27 @@ mod tests {
                 "            many words for a reason that takes many words…",
             ]
         );
+    }
+
+    #[test]
+    fn an_image_of_two_releases_is_told_of_once() {
+        let with_image = |state: &str| {
+            let image = |release: &str| {
+                let row = row(2, ("Image", "disk"), state, "");
+                [
+                    Row {
+                        is_image: true,
+                        ..self::row(1, ("Release", release), "ready", "")
+                    },
+                    Row { is_image: true, ..row },
+                ]
+            };
+            [image("v1"), image("v2")].concat()
+        };
+        let mut changes = Changes::default();
+        changes.take(&with_image("sending"), &with_image("ready"), Duration::ZERO);
+        assert_eq!(changes.tell(80), ["    0.00 s  Image disk: ready"]);
+        changes.take(&with_image("ready"), &[], Duration::ZERO);
+        assert_eq!(changes.tell(80).len(), 3, "the image and both releases");
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, ensure};
-use crds::{ClusterStack, ClusterStackRelease};
+use crds::{ClusterStack, ClusterStackRelease, PROVIDER_GROUP, VERSION, providers::Provider};
 use e2e::{Operator, eventually};
 use k8s_openapi::{
     api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -16,6 +16,7 @@ use kube::{
     Api, Client, Config, ResourceExt,
     api::{ApiResource, DeleteParams, DynamicObject, ListParams},
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
+    core::GroupVersionKind,
 };
 use serde_json::Value;
 
@@ -60,12 +61,22 @@ impl Given {
         Ok(absent)
     }
 
-    /// Takes back what was added; releases go by the hand of the operator, which ends then.
-    pub(super) async fn restore(self, namespace: &str, operator: Option<Operator>) -> Result<()> {
+    /// Takes back what was added; releases and their node images go by the hand of the operators, which end then.
+    pub(super) async fn restore(
+        self,
+        namespace: &str,
+        operators: Vec<Operator>,
+        provider: Option<Provider>,
+    ) -> Result<()> {
         if self.namespaced {
             self.delete_stack(namespace).await?;
         }
-        if let Some(operator) = operator {
+        if self.namespaced
+            && let Some(provider) = provider
+        {
+            self.images_are_gone(namespace, provider).await?;
+        }
+        for operator in operators {
             operator.stop().await?;
         }
         if self.namespaced {
@@ -109,6 +120,27 @@ impl Given {
             Ok::<_, anyhow::Error>(())
         })
         .await
+    }
+
+    /// Waits for the objects of the provider, which the provider operator takes its hand off when their images are gone.
+    async fn images_are_gone(&self, namespace: &str, provider: Provider) -> Result<()> {
+        let definition = provider.definition();
+        let kinds = [
+            (definition.release_kind, definition.release_plural),
+            (definition.image_kind, definition.image_plural),
+        ];
+        for (kind, plural) in kinds {
+            let resource =
+                ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(PROVIDER_GROUP, VERSION, kind), plural);
+            let objects: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource);
+            eventually(DELETION_DEADLINE, "the node images to be gone", async || {
+                let left = objects.list_metadata(&ListParams::default()).await?.items;
+                ensure!(left.is_empty(), "{} left", count(left.len(), "object"));
+                Ok::<_, anyhow::Error>(())
+            })
+            .await?;
+        }
+        Ok(())
     }
 
     async fn delete_namespace(&self, name: &str) -> Result<()> {

@@ -7,6 +7,8 @@ mod acts;
 mod cast;
 mod changes;
 mod given;
+mod image_acts;
+mod images;
 mod picture;
 mod play;
 mod screen;
@@ -33,7 +35,7 @@ use self::{
     stage::Stage,
     summary::{Summary, Writes},
 };
-use crate::arguments::DemoArguments;
+use crate::arguments::{DemoArguments, DemoProvider};
 
 /// Plays. The exit code is 0 when all went well, 1 when an act failed, 130 after Ctrl-C; in each case nothing stays behind but
 /// what a failure is explained by.
@@ -75,10 +77,20 @@ async fn play(
     signals: &mut Signals,
 ) -> Result<(), Stop> {
     let started = Instant::now();
-    screen.heading("Stackwright: the life of one ClusterStack on a real Kubernetes API server");
-    screen.say(
-        "It takes less than a minute where little else runs. Ctrl-C ends it at any moment and leaves nothing behind.",
-    );
+    screen.heading(match arguments.provider {
+        DemoProvider::None => "Stackwright: the life of one ClusterStack on a real Kubernetes API server",
+        DemoProvider::Filestore => {
+            "Stackwright: the life of one ClusterStack and its node images, which come into a directory"
+        }
+        DemoProvider::Openstack => {
+            "Stackwright: the life of one ClusterStack and its node images, which come into a real Glance"
+        }
+    });
+    screen.say(if arguments.provider == DemoProvider::None {
+        "It takes less than a minute where little else runs. Ctrl-C ends it at any moment and leaves nothing behind."
+    } else {
+        "It takes little more than a minute where little else runs. Ctrl-C ends it at any moment and leaves nothing behind."
+    });
     let cast = signals.unless_asked(set_up(arguments, stage, screen)).await?;
     let pause = if screen.is_live() {
         Duration::from_secs(arguments.pause)
@@ -96,13 +108,12 @@ async fn play(
         }
     }
     signals.unless_asked(play.the_last()).await?;
-    let metrics = signals
-        .unless_asked(async { play.stage.operator()?.metrics().await })
-        .await?;
+    let metrics = signals.unless_asked(async { play.stage.metrics().await }).await?;
     let summary = Summary {
         usable: 1 + usize::from(cast.second.is_some()),
         tally: play.picture.tally(),
-        writes: Writes::counted_in(&metrics),
+        writes: metrics.iter().map(Writes::counted_in).sum(),
+        images: play.images_played(),
         elapsed: started.elapsed(),
         waited: play.waited,
     };
@@ -121,14 +132,24 @@ async fn play(
 
 async fn set_up(arguments: &DemoArguments, stage: &mut Stage, screen: &mut Screen) -> Result<Cast> {
     let folder = stage.folder().to_owned();
-    let cast = match &arguments.releases {
-        None => {
+    stage.make_images(arguments.provider, screen).await?;
+    let cast = match (&arguments.releases, stage.images()) {
+        (None, Some(images)) => {
+            let packing = async { Cast::harbor_with(images, &folder) };
+            screen
+                .step(
+                    "packing the stack docker-harbor with node images in four versions",
+                    packing,
+                )
+                .await?
+        }
+        (None, None) => {
             let packing = async { Cast::harbor(&folder) };
             screen
                 .step("packing the stack docker-harbor in three versions", packing)
                 .await?
         }
-        Some(directory) => {
+        (Some(directory), _) => {
             let reading = async { Cast::from_directory(directory, &folder) };
             screen
                 .step(&format!("reading releases in {}", directory.display()), reading)
@@ -145,13 +166,18 @@ fn look_around(play: &mut Play<'_>) -> Result<()> {
     let (kubeconfig, namespace) = (play.stage.kubeconfig()?, play.stage.namespace().to_owned());
     let releases = play.cast.release_dir().join("cluster-stacks");
     let (log, requests) = (play.stage.log(), play.stage.audit_log());
+    let images = play
+        .stage
+        .images()
+        .map(|images| images.provider().definition().image_plural);
+    let images = images.map_or_else(String::new, |plural| format!(",{plural}"));
     let screen = &mut *play.screen;
     screen.heading("Look around");
     screen.say("Everything stays until you press Ctrl-C here; then the last act follows. In another terminal:");
     screen.quote(&format!(
         "export KUBECONFIG={}\n\
          kubectl config set-context --current --namespace {namespace}\n\
-         kubectl get clusterstacks,clusterstackreleases,clusterclasses\n\
+         kubectl get clusterstacks,clusterstackreleases,clusterclasses{images}\n\
          kubectl describe clusterstackreleases {}",
         kubeconfig.display(),
         play.cast.broken

@@ -1,6 +1,8 @@
 //! What is known of the world at one moment, and what it amounts to: a row for the stack, each release and each object, and
 //! answers to what an act waits for. Pure: changes come in, with their times.
 
+mod images;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
@@ -17,7 +19,7 @@ use kube::api::ObjectMeta;
 
 use super::{
     text::short,
-    watches::{Change, What},
+    watches::{Change, Image, What},
 };
 
 /// The state of what is no longer there.
@@ -45,6 +47,10 @@ pub(super) struct Row {
     pub(super) state: String,
     /// Why, or what else is worth knowing.
     pub(super) note: String,
+    /// It is about a node image, not about an object that the release was rendered into.
+    pub(super) is_image: bool,
+    /// How much of it is done, where that is to be drawn.
+    pub(super) percent: Option<u8>,
 }
 
 /// What happened since the beginning.
@@ -83,6 +89,7 @@ pub(super) struct Picture {
     stack: Option<ClusterStack>,
     releases: BTreeMap<String, ClusterStackRelease>,
     objects: BTreeMap<Id, Live>,
+    images: BTreeMap<String, Image>,
     damage: BTreeMap<Id, Damage>,
     tally: Tally,
 }
@@ -95,6 +102,7 @@ impl Picture {
             stack: None,
             releases: BTreeMap::new(),
             objects: BTreeMap::new(),
+            images: BTreeMap::new(),
             damage: BTreeMap::new(),
             tally: Tally::default(),
         }
@@ -111,6 +119,8 @@ impl Picture {
             What::ReleaseGone(name) => {
                 self.releases.remove(&name);
             }
+            What::Image(image) => self.take_image(*image),
+            What::ImageGone(name) => drop(self.images.remove(&name)),
             What::Object(kind, metadata) => self.take_object(kind, *metadata, at),
             What::ObjectGone(kind, name) => {
                 let id = (kind, name);
@@ -212,7 +222,7 @@ impl Picture {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.stack.is_none() && self.releases.is_empty() && self.objects.is_empty()
+        self.stack.is_none() && self.releases.is_empty() && self.objects.is_empty() && self.images.is_empty()
     }
 
     /// The inventory of a release.
@@ -256,7 +266,13 @@ impl Picture {
         let mut rows: Vec<Row> = self.stack.iter().map(stack_row).collect();
         let mut shown = BTreeSet::new();
         for (name, release) in self.releases_in_order() {
-            rows.push(release_row(name, release));
+            let mut row = release_row(name, release);
+            if row.tone == Tone::Busy && self.waits_for_image(name) && release.metadata.deletion_timestamp.is_none() {
+                "waiting".clone_into(&mut row.state);
+                "for its node image".clone_into(&mut row.note);
+            }
+            rows.push(row);
+            rows.extend(self.image_rows(name));
             let status = release.status.iter();
             let inventory = status.flat_map(|status| &status.resources);
             let inventory: BTreeMap<Id, &Resource> = inventory
@@ -278,7 +294,10 @@ impl Picture {
             tone: Tone::Busy,
             state: if live.deleting { "going" } else { "left" }.to_owned(),
             note: String::new(),
+            is_image: false,
+            percent: None,
         }));
+        rows.extend(self.rows_of_left_images());
         rows
     }
 
@@ -312,6 +331,8 @@ impl Picture {
             tone,
             state: state.to_owned(),
             note,
+            is_image: false,
+            percent: None,
         }
     }
 
@@ -340,6 +361,8 @@ fn stack_row(stack: &ClusterStack) -> Row {
             .filter(|note| !note.is_empty())
             .collect::<Vec<_>>()
             .join(" · "),
+        is_image: false,
+        percent: None,
     }
 }
 
@@ -361,6 +384,8 @@ fn release_row(name: &str, release: &ClusterStackRelease) -> Row {
         } else {
             message
         },
+        is_image: false,
+        percent: None,
     }
 }
 

@@ -15,6 +15,7 @@ use super::{
     picture::{Id, Picture},
     screen::Screen,
     stage::Stage,
+    summary::ImagesPlayed,
     text::short,
     watches::{Change, Watches, What},
 };
@@ -34,6 +35,7 @@ pub(super) struct Play<'a> {
     pub(super) picture: Picture,
     /// How long it took in all acts together from what was done to what it leads to.
     pub(super) waited: Duration,
+    pub(super) images_played: ImagesPlayed,
     watches: Watches,
     pause: Duration,
     act: usize,
@@ -50,11 +52,14 @@ impl<'a> Play<'a> {
         pause: Duration,
     ) -> Result<Self> {
         let client = stage.client()?;
+        let provider = stage.images().map(|images| images.provider());
+        let acts = if cast.second.is_some() { 6 } else { 4 };
         Ok(Self {
-            watches: Watches::start(&client, stage.namespace()),
-            acts: if cast.second.is_some() { 6 } else { 4 },
+            watches: Watches::start(&client, stage.namespace(), provider),
+            acts: acts + usize::from(cast.unwanted.is_some()),
             act: 0,
             waited: Duration::ZERO,
+            images_played: ImagesPlayed::default(),
             cast,
             stage,
             screen,
@@ -92,7 +97,7 @@ impl<'a> Play<'a> {
             tokio::select! {
                 change = self.watches.next() => self.take(change),
                 _ = beat.tick() => {
-                    self.stage.operator()?.check()?;
+                    self.stage.check()?;
                     self.screen.refresh();
                 }
             }
@@ -147,7 +152,7 @@ impl<'a> Play<'a> {
                 change = self.watches.next() => self.take(change),
             }
         }
-        self.stage.operator()?.check()
+        self.stage.check()
     }
 
     /// Goes on showing what happens, for ever.
@@ -158,7 +163,7 @@ impl<'a> Play<'a> {
                 change = self.watches.next() => self.take(change),
                 _ = beat.tick() => self.screen.refresh(),
             }
-            self.stage.operator()?.check()?;
+            self.stage.check()?;
         }
     }
 

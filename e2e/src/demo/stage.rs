@@ -2,15 +2,23 @@
 //!
 //! A cluster of our own goes as a whole. In one that was there before, only what the demo itself added goes.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::{Context, Result};
-use e2e::{ControlPlane, Identity, Lab, Operator, OperatorOptions, Options, definitions, use_one_cryptography};
+use e2e::{
+    ControlPlane, Identity, Lab, Metrics, Operator, OperatorOptions, Options, definitions,
+    provider_operator::{Destination, ProviderOptions},
+    use_one_cryptography,
+};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, api::PostParams};
 use tempfile::TempDir;
 
-use super::{given::Given, screen::Screen, text::count};
+use super::{given::Given, images::Images, screen::Screen, text::count};
+use crate::arguments::DemoProvider;
 
 pub(super) struct Stage {
     lab: Lab,
@@ -18,6 +26,8 @@ pub(super) struct Stage {
     namespace: String,
     cluster: Option<Cluster>,
     operator: Option<Operator>,
+    images: Option<Arc<Images>>,
+    provider_operator: Option<Operator>,
 }
 
 enum Cluster {
@@ -34,6 +44,8 @@ impl Stage {
             namespace: namespace.to_owned(),
             cluster: None,
             operator: None,
+            images: None,
+            provider_operator: None,
         })
     }
 
@@ -84,21 +96,25 @@ impl Stage {
         Ok(())
     }
 
-    /// Starts the operator with this directory of releases, and returns when it is ready.
-    pub(super) async fn operate(&mut self, release_dir: &Path, screen: &mut Screen) -> Result<()> {
-        let kubeconfig = match self.cluster()? {
-            Cluster::Given(given) => given.kubeconfig.clone(),
-            Cluster::Own(control_plane) => {
-                let operator = Identity::User {
-                    name: "core-operator".to_owned(),
-                    groups: vec!["system:masters".to_owned()],
-                };
-                control_plane.kubeconfig_for(&operator).await?
-            }
+    /// Starts what gives and what takes node images, where there are to be any.
+    pub(super) async fn make_images(&mut self, provider: DemoProvider, screen: &mut Screen) -> Result<()> {
+        let what = match provider {
+            DemoProvider::None => return Ok(()),
+            DemoProvider::Filestore => "making two node images and a slow web server that has them",
+            DemoProvider::Openstack => "making two node images and a slow web server; starting Keystone and Glance",
         };
+        use_one_cryptography();
+        let watched = screen.is_live();
+        let make = Images::make(provider, self.folder.path(), watched);
+        self.images = screen.step(what, make).await?.map(Arc::new);
+        Ok(())
+    }
+
+    /// Starts the operators with this directory of releases, and returns when they are ready.
+    pub(super) async fn operate(&mut self, release_dir: &Path, screen: &mut Screen) -> Result<()> {
         let options = OperatorOptions {
             program: e2e::built::Program::CoreOperator,
-            kubeconfig,
+            kubeconfig: self.kubeconfig_for("core-operator").await?,
             namespace: self.namespace.clone(),
             release_dir: release_dir.to_owned(),
             record: None,
@@ -106,7 +122,35 @@ impl Stage {
             log: self.log(),
         };
         let operator = self.operator.insert(Operator::start(&self.lab, &options)?);
-        screen.step("starting core-operator", operator.ready()).await
+        screen.step("starting core-operator", operator.ready()).await?;
+        let Some(images) = &self.images else { return Ok(()) };
+        let options = ProviderOptions {
+            kubeconfig: self.kubeconfig_for("provider-operator").await?,
+            namespace: self.namespace.clone(),
+            release_dir: release_dir.to_owned(),
+            folder: self.folder.path().to_owned(),
+            destination: images.directory().map_or(Destination::OpenStack, |directory| {
+                Destination::FileStore(directory.to_owned())
+            }),
+            // Nobody waits at the end of the demo for an image that goes with it.
+            flags: vec!["--drain=0s".into()],
+        };
+        let operator = self.provider_operator.insert(options.start(&self.lab)?);
+        screen.step("starting provider-operator", operator.ready()).await
+    }
+
+    /// How one of the operators reaches the cluster. In one of our own each is somebody else, so that one can be told from the other.
+    async fn kubeconfig_for(&self, operator: &str) -> Result<PathBuf> {
+        match self.cluster()? {
+            Cluster::Given(given) => Ok(given.kubeconfig.clone()),
+            Cluster::Own(control_plane) => {
+                let operator = Identity::User {
+                    name: operator.to_owned(),
+                    groups: vec!["system:masters".to_owned()],
+                };
+                control_plane.kubeconfig_for(&operator).await
+            }
+        }
     }
 
     /// For what belongs to the demo alone.
@@ -145,8 +189,24 @@ impl Stage {
         })
     }
 
-    pub(super) fn operator(&mut self) -> Result<&mut Operator> {
-        self.operator.as_mut().context("no operator runs")
+    /// The node images, where there are any.
+    pub(super) fn images(&self) -> Option<&Arc<Images>> {
+        self.images.as_ref()
+    }
+
+    /// Fails when an operator has ended, which none does by itself.
+    pub(super) fn check(&mut self) -> Result<()> {
+        let operators = self.operator.iter_mut().chain(&mut self.provider_operator);
+        operators.into_iter().try_for_each(Operator::check)
+    }
+
+    /// What each operator counts.
+    pub(super) async fn metrics(&mut self) -> Result<Vec<Metrics>> {
+        let mut all = Vec::new();
+        for operator in self.operator.iter_mut().chain(&mut self.provider_operator) {
+            all.push(operator.metrics().await?);
+        }
+        Ok(all)
     }
 
     fn cluster(&self) -> Result<&Cluster> {
@@ -173,14 +233,20 @@ impl Stage {
     pub(super) async fn clear(&mut self, screen: &mut Screen) -> Result<()> {
         match self.cluster.take() {
             Some(Cluster::Given(given)) => {
-                let restored = given.restore(&self.namespace, self.operator.take());
+                let operators = [self.operator.take(), self.provider_operator.take()];
+                let provider = self.images.as_ref().map(|images| images.provider());
+                let operators = operators.into_iter().flatten().collect();
+                let restored = given.restore(&self.namespace, operators, provider);
                 let restored = screen
                     .step("removing what the demo added to the cluster", restored)
                     .await;
                 restored.with_context(|| format!("look at the namespace {}: not all is removed", self.namespace))
             }
             own => {
-                if let Some(operator) = self.operator.take() {
+                for operator in [self.operator.take(), self.provider_operator.take()]
+                    .into_iter()
+                    .flatten()
+                {
                     operator.stop().await?;
                 }
                 match own {

@@ -1,10 +1,10 @@
 //! The demo in numbers. Pure: what was counted comes in, lines come out.
 
-use std::time::Duration;
+use std::{iter::Sum, time::Duration};
 
 use e2e::Metrics;
 
-use super::picture::Tally;
+use super::{picture::Tally, text::short};
 
 /// The operator's own counter of its requests.
 const REQUESTS: &str = "kubernetes_requests_total";
@@ -17,6 +17,7 @@ pub(super) struct Summary {
     pub(super) usable: usize,
     pub(super) tally: Tally,
     pub(super) writes: Writes,
+    pub(super) images: Option<ImagesPlayed>,
     /// From the first line on.
     pub(super) elapsed: Duration,
     /// How much of it passed from what was done to what it leads to.
@@ -37,7 +38,12 @@ impl Summary {
             status,
             events,
         } = self.writes;
-        vec![
+        let by = if self.images.is_some() {
+            "both operators"
+        } else {
+            "the operator"
+        };
+        let mut lines = vec![
             (
                 "releases",
                 format!("{} became usable, 1 was refused with a reason", self.usable),
@@ -49,7 +55,7 @@ impl Summary {
             (
                 "writes",
                 format!(
-                    "{} by the operator: {objects} of objects, {releases} of releases, {status} of status, {events} of events",
+                    "{} by {by}: {objects} of objects, {releases} of releases, {status} of status, {events} of events",
                     objects + releases + status + events
                 ),
             ),
@@ -61,8 +67,26 @@ impl Summary {
                     self.waited.as_secs_f64()
                 ),
             ),
-        ]
+        ];
+        if let Some(ImagesPlayed { resumed_from, stopped }) = &self.images {
+            let mebibytes = resumed_from >> 20;
+            let text = format!(
+                "1 brought and shared by 2 releases, gone on with at {mebibytes} MiB; 1 given up within {}; 0 left",
+                short(*stopped)
+            );
+            lines.insert(2, ("images", text));
+        }
+        lines
     }
+}
+
+/// What became of node images.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ImagesPlayed {
+    /// The byte from which on the source was asked again.
+    pub(super) resumed_from: usize,
+    /// From the moment on at which nobody wanted it any more, until nothing was left of the one that was under way.
+    pub(super) stopped: Duration,
 }
 
 /// Writes that the API server accepted, by what they were about. Leases are not counted.
@@ -105,6 +129,17 @@ impl Writes {
     }
 }
 
+impl Sum for Writes {
+    fn sum<I: Iterator<Item = Self>>(writes: I) -> Self {
+        writes.fold(Self::default(), |sum, more| Self {
+            objects: sum.objects + more.objects,
+            releases: sum.releases + more.releases,
+            status: sum.status + more.status,
+            events: sum.events + more.events,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -135,6 +170,7 @@ kubernetes_requests_total{verb="create",resource="events.events.k8s.io",code="20
                 removed: 14,
             },
             writes: Writes::counted_in(&Metrics::parse(PAGE)?),
+            images: None,
             elapsed: Duration::from_millis(14_250),
             waited: Duration::from_millis(3_900),
         };

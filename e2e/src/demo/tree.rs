@@ -12,6 +12,8 @@ const STATE_COLUMN: usize = 72;
 const NARROW_STATE_COLUMN: usize = 52;
 /// Mark, space and the states of objects.
 const STATE_WIDTH: usize = 10;
+/// Always as long, so that it grows and never shrinks.
+const BAR: usize = 24;
 /// A note that does not fit beside its state gets at most so many lines below it.
 const NOTE_LINES: usize = 4;
 
@@ -70,7 +72,8 @@ pub(super) fn lines(rows: &[Row], columns: usize, height: usize) -> Vec<Line> {
 fn fold_one(rows: &mut Vec<Row>) -> bool {
     let mut start = 0;
     while start < rows.len() {
-        let length = rows[start..].iter().take_while(|row| row.depth == 2).count();
+        let is_object = |row: &&Row| row.depth == 2 && !row.is_image;
+        let length = rows[start..].iter().take_while(is_object).count();
         let well = |row: &Row| row.tone == Tone::Good && row.note.is_empty();
         if length > 1 && rows[start..start + length].iter().all(well) {
             let folded = Row {
@@ -125,6 +128,9 @@ fn lines_of(row: &Row, branch: &Branch, columns: usize) -> Vec<Line> {
         (Ink::Plain, " ".repeat(column.saturating_sub(used))),
         (Ink::Of(row.tone), state),
     ]);
+    if let Some(percent) = row.percent {
+        return vec![line, progress(row, percent, &branch.next, columns)];
+    }
     if row.note.is_empty() {
         return vec![line];
     }
@@ -144,6 +150,25 @@ fn lines_of(row: &Row, branch: &Branch, columns: usize) -> Vec<Line> {
         Line(vec![(Ink::Faint, branch.next.clone()), (Ink::Of(row.tone), text)])
     });
     [line].into_iter().chain(notes).collect()
+}
+
+/// A bar, and behind it in words what it shows; on a narrow terminal the words alone.
+fn progress(row: &Row, percent: u8, before: &str, columns: usize) -> Line {
+    let room = columns.saturating_sub(width(before) + 1);
+    let words = printable(&row.note);
+    if width(&words) + 1 + BAR > room {
+        return Line(vec![
+            (Ink::Faint, before.to_owned()),
+            (Ink::Of(row.tone), cut(&words, room)),
+        ]);
+    }
+    let done = BAR * usize::from(percent.min(100)) / 100;
+    Line(vec![
+        (Ink::Faint, before.to_owned()),
+        (Ink::Of(row.tone), "━".repeat(done)),
+        (Ink::Faint, "─".repeat(BAR - done)),
+        (Ink::Plain, format!(" {words}")),
+    ])
 }
 
 /// How a row hangs on the tree: before its own line, and before the lines that follow it.

@@ -6,7 +6,10 @@ use std::{
     time::Instant,
 };
 
-use crds::{ClusterStack, ClusterStackRelease, labels};
+use crds::{
+    ClusterStack, ClusterStackRelease, PROVIDER_GROUP, VERSION, labels,
+    providers::{Provider, image_status::NodeImageStatus},
+};
 use futures::StreamExt;
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -38,6 +41,35 @@ pub(super) enum What {
     Object(String, Box<ObjectMeta>),
     /// Kind and name.
     ObjectGone(String, String),
+    Image(Box<Image>),
+    /// Its name.
+    ImageGone(String),
+}
+
+/// A node image as its object tells it.
+#[derive(Clone, Debug)]
+pub(super) struct Image {
+    pub(super) kind: &'static str,
+    pub(super) name: String,
+    /// The releases that need it.
+    pub(super) owners: BTreeSet<String>,
+    pub(super) deleting: bool,
+    pub(super) status: NodeImageStatus,
+}
+
+impl Image {
+    fn of(kind: &'static str, object: &DynamicObject) -> Self {
+        let owners = object.owner_references().iter().map(|owner| owner.name.clone());
+        // What cannot be read says nothing yet.
+        let status = serde_json::from_value(object.data["status"].clone()).unwrap_or_default();
+        Self {
+            kind,
+            name: object.name_any(),
+            owners: owners.collect(),
+            deleting: object.metadata.deletion_timestamp.is_some(),
+            status,
+        }
+    }
 }
 
 /// Running watches of one namespace; dropped, they end.
@@ -51,8 +83,8 @@ pub(super) struct Watches {
 }
 
 impl Watches {
-    /// Starts with our own kinds.
-    pub(super) fn start(client: &Client, namespace: &str) -> Self {
+    /// Starts with our own kinds, and those of a provider of node images where there is one.
+    pub(super) fn start(client: &Client, namespace: &str, provider: Option<Provider>) -> Self {
         let (sender, changes) = unbounded_channel();
         let mut watches = Self {
             client: client.clone(),
@@ -74,6 +106,14 @@ impl Watches {
             |release| What::Release(Box::new(release)),
             What::ReleaseGone,
         );
+        if let Some(provider) = provider {
+            let definition = provider.definition();
+            let kind = GroupVersionKind::gvk(PROVIDER_GROUP, VERSION, definition.image_kind);
+            let resource = ApiResource::from_gvk_with_plural(&kind, definition.image_plural);
+            let images: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
+            let image = move |object: DynamicObject| What::Image(Box::new(Image::of(definition.image_kind, &object)));
+            watches.follow(images, Config::default(), image, What::ImageGone);
+        }
         watches
     }
 

@@ -1,20 +1,20 @@
 //! The node image of a release comes from its source into the place where its provider keeps images, and goes with the release: both operators as processes,
 //! and the image in a directory.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{fs, path::PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use crds::{
     ClusterStack, ClusterStackRelease,
     conditions::{Condition, ConditionStatus},
+    labels,
     providers::filestore::FileStoreNodeImageRelease,
 };
 use e2e::{
-    Identity, Journey, Operator,
-    built::Program,
-    eventually,
+    Journey, Operator, eventually,
     journey::{SOON, status},
+    provider_operator::{Destination, ProviderOptions},
     releases::StackSource,
     web::{WebServer, sha256},
 };
@@ -52,6 +52,12 @@ fn a_release_is_usable_once_its_node_image_is_there_and_takes_it_along_when_it_g
         journey.release_ready(&tag).await?;
         let stored = fs::read(images(journey).join(IMAGE)).context("the image is not in the directory")?;
         ensure!(stored == image, "the image in the directory is another one");
+        let (status, sums) = provider.images(&format!("/default/{IMAGE}.sha256")).await?;
+        ensure!(
+            status == StatusCode::OK,
+            "the server of images answered {status}: {sums}"
+        );
+        ensure!(sums == format!("{}  {IMAGE}\n", sha256(&image)), "{sums}");
 
         provider.kill().await?;
         let asked = server.visits().len();
@@ -109,6 +115,37 @@ fn stack(server: &WebServer, image: &Bytes) -> Result<StackSource> {
     Ok(source)
 }
 
+/// Two releases of one stack whose nodes boot from the same image, and the server that has it.
+pub(super) async fn two_releases_of_one_image(journey: &Journey) -> Result<(WebServer, [String; 2])> {
+    let image = image();
+    let server = serve(image.clone()).await?;
+    let stack = stack(&server, &image)?;
+    let tags = ["v1", "v2"].map(|version| journey.releases.publish_stack(&stack.path(), version));
+    let [first, second] = tags;
+    let tags = [first?, second?];
+    journey.releases.edit(&tags[1], |folder| {
+        let file = folder.join("metadata.yaml");
+        let text = fs::read_to_string(&file).context("failed to read the metadata")?;
+        ensure!(text.contains("nodeImage: v2"), "{text}");
+        fs::write(&file, text.replace("nodeImage: v2", "nodeImage: v1")).context("failed to write the metadata")
+    })?;
+    Ok((server, tags))
+}
+
+/// A script that takes the image out of its directory, and has its object looked at.
+pub(super) fn breaking(journey: &Journey) -> String {
+    let kubectl = format!(
+        "{} kubectl --namespace \"$NAMESPACE\"",
+        journey.lab().controlplane.display()
+    );
+    format!(
+        "set -e\nexport HOME={}\nrm {}\n{kubectl} annotate filestorenodeimagereleases --all {}=now\n",
+        journey.folder().display(),
+        images(journey).join(IMAGE).display(),
+        labels::REQUESTED_AT
+    )
+}
+
 async fn apply(journey: &Journey) -> Result<()> {
     const API_VERSION: &str = "infrastructure.clusterstack.x-k8s.io/v1alpha1";
     const TEMPLATE: &str = "FileStoreClusterStackReleaseTemplate";
@@ -133,34 +170,14 @@ fn images(journey: &Journey) -> PathBuf {
 }
 
 /// A provider operator of the journey's namespace, as its user would start one.
-async fn provider_operator(journey: &Journey) -> Result<Operator> {
-    let identity = Identity::User {
-        name: format!("provider-{}", journey.namespace),
-        groups: vec!["system:masters".to_owned()],
-    };
-    let kubeconfig = journey.control_plane().kubeconfig_for(&identity).await?;
-    fs::create_dir_all(images(journey)).context("failed to make the directory of images")?;
-    let mut command = Command::new(Program::ProviderOperator.path()?);
-    command.args(["--providers=filestore", "--local", "--leader-elect=false"]);
-    command.args(["--allow-plain-http", "--allow-source-network=127.0.0.0/8"]);
-    command.args([
-        "--metrics-bind-address=127.0.0.1:0",
-        "--health-probe-bind-address=127.0.0.1:0",
-    ]);
-    command.arg("--namespace").arg(&journey.namespace);
-    command.arg("--kubeconfig").arg(kubeconfig);
-    command.arg("--release-dir").arg(journey.releases.root());
-    command
-        .arg("--cache-dir")
-        .arg(journey.folder().join("cache-of-the-provider"));
-    command
-        .arg("--filestore")
-        .arg(format!("default={}", images(journey).display()));
-    Operator::start_as(journey.lab(), &command, &journey.folder().join("provider-operator.log"))
+pub(super) async fn provider_operator(journey: &Journey) -> Result<Operator> {
+    let mut options = ProviderOptions::of(journey, Destination::FileStore(images(journey))).await?;
+    options.flags.push("--serve-filestore=127.0.0.1:0".into());
+    options.start(journey.lab())
 }
 
 /// No object of an image, and nothing in the directory that people see or that the provider would send again.
-async fn nothing_is_left(journey: &Journey) -> Result<()> {
+pub(super) async fn nothing_is_left(journey: &Journey) -> Result<()> {
     let objects: Api<FileStoreNodeImageRelease> = journey.api();
     eventually(SOON, "the image to be gone", async || {
         let listed = objects

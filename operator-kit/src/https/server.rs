@@ -10,7 +10,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::certificate::Certificates;
-use crate::serving::{ServeError, Service, Serving, serve};
+use crate::serving::{DRAIN, ServeError, Service, Serving, serve};
 
 /// How long a connection may be without a request. Longer than Go's clients keep one that they do not use (90 s), so that they are the ones
 /// to close it and no request meets a connection that we just closed.
@@ -39,6 +39,7 @@ pub async fn serve_https(
         handshake: TlsAcceptor::from(Arc::new(config)),
         router,
         idle: IDLE_DEADLINE,
+        drain: DRAIN,
     };
     serve(address, service, cancel).await
 }

@@ -22,6 +22,7 @@ async fn no_more_connections_than_there_may_be_are_served_at_once() {
         handshake: Plain,
         router: Router::new().route("/", get(|| async { "hello" })),
         idle: Duration::from_hours(1),
+        drain: DRAIN,
     };
     let cancel = CancellationToken::new();
     let (address, _task) = serve("127.0.0.1:0".parse().unwrap(), service, cancel).await.unwrap();
@@ -59,6 +60,7 @@ async fn whoever_does_not_read_his_answer_gives_his_place_back() {
         handshake: Plain,
         router: Router::new().route("/", get(answer)),
         idle: Duration::from_hours(1),
+        drain: DRAIN,
     };
     let cancel = CancellationToken::new();
     let (address, _task) = serve("127.0.0.1:0".parse().unwrap(), service, cancel).await.unwrap();

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::logging::LogLevel;
 use super::readiness::Readiness;
 use crate::failure::chain;
-use crate::serving::{self, Plain, ServeError, Service, Serving};
+use crate::serving::{self, DRAIN, Plain, ServeError, Service, Serving};
 
 /// How long a connection may be without a request. Whoever keeps one between scrapes makes another.
 const IDLE_DEADLINE: Duration = Duration::from_secs(10);
@@ -69,6 +69,7 @@ async fn serve(address: SocketAddr, router: Router, cancel: CancellationToken) -
         handshake: Plain,
         router: router.layer(from_fn(answer_in_time)),
         idle: IDLE_DEADLINE,
+        drain: DRAIN,
     };
     serving::serve(address, service, cancel).await
 }

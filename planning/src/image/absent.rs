@@ -37,13 +37,27 @@ fn adoption(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Option<Step> {
                 "the image {} has other bytes than the spec's digest says; correct the digest, or name another image",
                 one.id
             );
-            hold(HaltReason::SourceMismatch, &message, Some(at + LOOK_READY))
+            // A name that can be moved is soon put right.
+            let pause = if one.digest.is_some() {
+                LOOK_FOR_OTHERS
+            } else {
+                LOOK_READY
+            };
+            hold(HaltReason::SourceMismatch, &message, Some(at + pause))
         }),
+        [one] if !is_trusted(case, one) => {
+            let message = format!(
+                "under the name {} is another image now, {}, than the one that was used first; put that one back, or \
+                 write the digest that is meant into the spec",
+                wanted.name, one.id
+            );
+            Some(hold(HaltReason::SourceMismatch, &message, Some(at + LOOK_FOR_OTHERS)))
+        }
         [one] => Some(adopted(case, cloud, one, at)),
         [] => insists.then(|| {
             let message = match &wanted.adopt {
                 Some(id) => format!("no image with the id {id} can be used in this project yet"),
-                None => format!("no image named {} can be used in this project yet", wanted.name),
+                None => format!("no image named {} can be used yet", wanted.name),
             };
             until_seen(WaitReason::ImageNotFound, at, None, at + LOOK_FOR_OTHERS, &message)
         }),
@@ -62,8 +76,23 @@ fn adoption(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Option<Step> {
 /// Whether an image is another one than the spec's digest says; `None` when that cannot be compared.
 fn differs(case: &Case<'_>, other: &ForeignSeen) -> Option<bool> {
     let promised = case.wanted.digest.as_ref().filter(|_| !case.wanted.compressed)?;
+    let named = other.digest.as_ref();
+    if let Some(found) = named.filter(|found| found.algorithm == promised.algorithm) {
+        return Some(found != promised);
+    }
     let found = other.sha512.as_ref()?;
     (promised.algorithm == Algorithm::Sha512).then(|| *found != promised.hex)
+}
+
+/// Whether an image is the one that was found first, as far as its name says which one it is. A digest in the spec says more.
+fn is_trusted(case: &Case<'_>, other: &ForeignSeen) -> bool {
+    let used = case.kept.image.as_ref().filter(|image| image.adopted);
+    let first = used.and_then(|image| image.source_digest.as_ref());
+    let is_same_wish = case.wanted.digest.is_none() && case.kept.key.as_ref() == Some(&case.wanted.key);
+    match (first.filter(|_| is_same_wish), &other.digest) {
+        (Some(first), Some(found)) => !found.contradicts(first),
+        _ => true,
+    }
 }
 
 fn adopted(case: &Case<'_>, cloud: &Cloud, other: &ForeignSeen, at: Duration) -> Step {
@@ -78,6 +107,7 @@ fn adopted(case: &Case<'_>, cloud: &Cloud, other: &ForeignSeen, at: Duration) ->
             .digest
             .as_ref()
             .filter(|_| is_as_promised)
+            .or(other.digest.as_ref())
             .map(ToString::to_string),
         adopted: true,
     };

@@ -6,7 +6,7 @@ use super::absent;
 use super::case::{Case, hold, look};
 use super::deletion;
 use super::kept::Kept;
-use super::op::{DeedName, Op, OpState, StopReason};
+use super::op::{DeedName, Form, Op, OpState, StopReason};
 use super::records::{self, cloud_takes};
 use super::retry::settle;
 use super::seen::{Seen, Sight};
@@ -26,8 +26,10 @@ pub const STOPPING: Duration = Duration::from_secs(5);
 pub const AMEND_AGAIN: Duration = Duration::from_mins(10);
 /// How long nothing may move of what is sent, whosoever's turn it is: longer than whoever sends it waits for the source or the cloud.
 pub const SENDING_RESTS: Duration = Duration::from_mins(5);
-/// A build's Job also sends what was built.
-const BUILD_SENDS: Duration = Duration::from_hours(2);
+/// How long a Job may take to find a node, whose images it has to fetch. After that nobody expects that it begins at all.
+const JOB_BEGINS: Duration = Duration::from_mins(15);
+/// How often one looks whether a Job that was told to end is gone: it is when its program and its node say so.
+const JOB_ENDS: Duration = Duration::from_secs(5);
 
 /// How long an image that is as wanted is left alone: ten minutes, a tenth more or less by its key, so that not all are looked at at once.
 pub fn look_ready(key: &str) -> Duration {
@@ -84,13 +86,19 @@ fn ended(case: &Case<'_>) -> Option<Step> {
             let settlement = settle(op, outcome, case.wanted, case.kept, case.now);
             Some(Step::Settle(settlement))
         }
-        OpState::Stopping { since, .. } => Some(Step::Await(Wait {
-            reason: WaitReason::Stopping,
-            since: Since::Steady(*since),
-            deadline: Some(Since::Steady(*since + STOPPING)),
-            look: None,
-            message: "what is under way is told to end".to_owned(),
-        })),
+        OpState::Stopping { since, .. } => {
+            let (deadline, look) = match op.form {
+                Form::InProcess => (Some(Since::Steady(*since + STOPPING)), None),
+                Form::Job => (None, Some(case.now.steady + JOB_ENDS)),
+            };
+            Some(Step::Await(Wait {
+                reason: WaitReason::Stopping,
+                since: Since::Steady(*since),
+                deadline,
+                look,
+                message: "what is under way is told to end".to_owned(),
+            }))
+        }
         OpState::Queued { .. } | OpState::Running { .. } => None,
     }
 }
@@ -130,15 +138,20 @@ pub(super) fn under_way(case: &Case<'_>) -> Option<Step> {
                 ahead => format!("{ahead} others are before it in line"),
             },
         })),
-        OpState::Running { since, moved, .. } => Some(running(case, op.deed.name(), since, moved)),
+        OpState::Running { since, moved, bytes } => {
+            let has_begun = op.form == Form::InProcess || bytes.is_some();
+            Some(running(case, op.deed.name(), since, moved, has_begun))
+        }
         OpState::Stopping { .. } | OpState::Ended { .. } => None,
     }
 }
 
-fn running(case: &Case<'_>, deed: DeedName, since: Duration, moved: Duration) -> Step {
+/// `has_begun`: whether bytes of the image can be expected to move. In a Job they cannot before it has a node, and its image is built.
+fn running(case: &Case<'_>, deed: DeedName, since: Duration, moved: Duration, has_begun: bool) -> Step {
     let deadline = match deed {
-        DeedName::Build => since + case.wanted.build.unwrap_or_default() + BUILD_SENDS,
-        DeedName::Transfer => moved + sent_patience(case),
+        DeedName::Build if !has_begun => since + JOB_BEGINS + case.wanted.build.unwrap_or_default(),
+        DeedName::Transfer if !has_begun => since + JOB_BEGINS,
+        DeedName::Build | DeedName::Transfer => moved + sent_patience(case),
         deed if deed.is_long() => moved + case.seen.stall,
         _ => since + SHORT_DEED,
     };
@@ -146,8 +159,8 @@ fn running(case: &Case<'_>, deed: DeedName, since: Duration, moved: Duration) ->
         return Step::Stop(StopReason::Stalled);
     }
     let (reason, message) = match deed {
-        DeedName::Build => (WaitReason::Building, "the image is built"),
-        DeedName::Transfer => (WaitReason::Transferring, "the image is sent"),
+        DeedName::Build if !has_begun => (WaitReason::Building, "the image is built"),
+        DeedName::Build | DeedName::Transfer => (WaitReason::Transferring, "the image is sent"),
         DeedName::ReadBack => (WaitReason::Transferring, "the image is read back to be verified"),
         DeedName::Import => (WaitReason::Importing, "the cloud is told to fetch the image"),
         _ => (WaitReason::Working, "the cloud's answer is awaited"),

@@ -43,11 +43,11 @@ fn stopped(case: &Case<'_>) -> Option<Step> {
     (is_active && !clears).then_some(Step::Stop(StopReason::Deleted))
 }
 
-/// Somebody else's image was used, and none was ever begun.
+/// Somebody else's image was used, and none was ever begun: whoever cannot make any need not be asked.
 fn never_made(case: &Case<'_>) -> Option<Step> {
     let adopted = case.kept.image.as_ref().is_some_and(|image| image.adopted);
     let nothing = Vec::new();
-    (adopted && case.kept.attempt == 0).then_some(Step::Finish { left_behind: nothing })
+    (case.wanted.made_by_others || adopted && case.kept.attempt == 0).then_some(Step::Finish { left_behind: nothing })
 }
 
 fn in_cloud(case: &Case<'_>, since: Timestamp) -> Step {

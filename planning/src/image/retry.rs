@@ -106,7 +106,13 @@ fn failed(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: 
         (FailureClass::SourceMismatch, _) if count == 1 => again(Duration::ZERO),
         (FailureClass::SourceMismatch, _) => mismatch(failure, wanted, kept),
         (FailureClass::BuildFailed { exit: 65 | 66 | 77 }, _) => halt(HaltReason::BuildFailed),
-        (FailureClass::BuildFailed { .. }, _) => match count {
+        (FailureClass::BuildFailed { .. }, _)
+        | (
+            FailureClass::Stopped {
+                why: StopReason::Stalled,
+            },
+            DeedName::Build,
+        ) => match count {
             1 => again(Duration::from_mins(1)),
             2 => again(LONGEST),
             _ => halt(HaltReason::BuildFailed),

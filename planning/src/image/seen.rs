@@ -165,6 +165,9 @@ pub struct ForeignSeen {
     pub size: Option<u64>,
     /// The cloud's digest of the bytes, hexadecimal.
     pub sha512: Option<String>,
+    /// The digest by which the image itself is named where it lies, as that of a manifest in a registry.
+    #[serde(default)]
+    pub digest: Option<Pinned>,
     /// What people know it by.
     pub description: String,
 }

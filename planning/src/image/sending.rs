@@ -7,7 +7,7 @@ use super::execution::executed_as;
 use super::judge::pinned;
 use super::op::{Deed, Form};
 use super::seen::{RecordSeen, Sight, Source};
-use super::step::{Halt, Step};
+use super::step::{Halt, HaltReason, Step};
 use super::wait::{Since, Wait, WaitReason};
 use super::wanted::Via;
 
@@ -15,6 +15,9 @@ use super::wanted::Via;
 pub const PROBE_HOLDS: Duration = Duration::from_mins(10);
 /// Imports that fail in a row before bytes are sent instead: one may be bad luck.
 pub const IMPORTS_AT_MOST: u32 = 2;
+
+/// How often one looks whether Jobs can be had by now: nobody tells of a right.
+const JOBS_AGAIN: Duration = Duration::from_mins(1);
 
 /// Which way the bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +56,10 @@ pub(super) fn path(case: &Case<'_>) -> Path {
     reason = "a step is no failure, and one is made for a decision"
 )]
 pub(super) fn prepared(case: &Case<'_>) -> Result<Form, Step> {
-    let halt = |Halt { reason, message, look }| hold(reason, &message, look);
+    let halt = |Halt { reason, message, look }| {
+        let again = (reason == HaltReason::JobsUnavailable).then(|| case.now.steady + JOBS_AGAIN);
+        hold(reason, &message, look.or(again))
+    };
     let (form, _) = executed_as(case.wanted, &case.seen.jobs).map_err(halt)?;
     if case.wanted.build.is_none() {
         source(case)?;

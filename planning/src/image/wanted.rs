@@ -35,6 +35,9 @@ pub struct Wanted {
     pub request: Option<String>,
     /// Whose image it may be.
     pub policy: ImagePolicy,
+    /// Whether the provider has no images of its own: nothing was ever made, so nothing has to be deleted.
+    #[serde(default)]
+    pub made_by_others: bool,
     /// The id of the image that the user says to take over.
     pub adopt: Option<String>,
     /// The id that the user chose; for the first attempt alone, because an id is never free again.

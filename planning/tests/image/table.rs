@@ -51,6 +51,7 @@ pub(crate) fn input() -> Input {
             identity: Some("secret/1".to_owned()),
             request: None,
             policy: ImagePolicy::Create,
+            made_by_others: false,
             adopt: None,
             chosen_id: None,
             deletion: DeletionPolicy::Delete,
@@ -195,6 +196,7 @@ pub(crate) fn foreign(id: &str) -> ForeignSeen {
         usable: true,
         size: Some(100),
         sha512: Some("aa".to_owned()),
+        digest: None,
         description: "somebody's".to_owned(),
     }
 }

@@ -348,6 +348,15 @@ fn what_is_under_way_is_told_with_its_phase() {
             "Building",
         ),
         (
+            empty().changed(|input| {
+                input.wanted.build = Some(Duration::from_hours(2));
+                let (moved, bytes) = (since, Some((7, Some(9))));
+                input.op = Some(op(build(), OpState::Running { since, moved, bytes }));
+            }),
+            ImagePhase::Transferring,
+            "Transferring",
+        ),
+        (
             Input::with(&[record(2, RecordState::Receiving)]),
             ImagePhase::Transferring,
             "Transferring",

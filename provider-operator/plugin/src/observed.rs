@@ -1,6 +1,6 @@
 //! What a cloud shows of one object's images. Says what is there, and nothing of what to do about it.
 
-use crate::{Attempt, ContentKey, ImageId};
+use crate::{Attempt, ContentKey, ImageId, Pinned};
 
 /// What is there for a [`Subject`](crate::Subject), at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,6 +89,23 @@ pub struct Foreign {
     pub size: Option<u64>,
     /// SHA-512 of what is stored, if the cloud says so: 128 lower-case hex digits.
     pub sha512: Option<String>,
+    /// The digest by which the image itself is named where it lies, as that of a manifest in a registry; `None` where images have no such.
+    pub digest: Option<Pinned>,
     /// Name, state and owner, as words for people.
     pub description: String,
+}
+
+impl Foreign {
+    /// One that lies where ours would, with these words about it, and of which nothing else is known.
+    pub fn beside_ours(id: ImageId, description: impl Into<String>) -> Self {
+        Self {
+            id,
+            is_of_our_project: true,
+            is_usable: false,
+            size: None,
+            sha512: None,
+            digest: None,
+            description: description.into(),
+        }
+    }
 }

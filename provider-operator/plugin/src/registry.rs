@@ -34,6 +34,17 @@ pub trait Provider: Send + Sync {
     /// Which cloud this identity is for: those of one cloud wait for each other and are shut out together. Asks nothing.
     fn cloud_of(&self, identity: &Identity) -> Result<CloudName, CloudError>;
 
+    /// The name of the cloud that an image of this name is in, for [`Identity::name`], where images say it themselves; `None` where a Secret or a
+    /// flag does. Asks nothing.
+    fn cloud_of_image(&self, _name: &str) -> Option<String> {
+        None
+    }
+
+    /// The keys of the Secret that [`Provider::connect`] reads: a program that is given the Secret is given these alone.
+    fn secret_keys(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Refuses with [`ErrorClass::Invalid`](crate::ErrorClass) what cannot become an image. Asks nothing.
     fn check(&self, image: &ImageSpec) -> Result<(), CloudError>;
 }
@@ -41,7 +52,8 @@ pub trait Provider: Send + Sync {
 /// Who the operator is in a cloud, as a user wrote it down.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// Which of the clouds in `data` is meant; where there is no `data`, which of those that the operator was started with.
+    /// Which of the clouds in `data` is meant; where there is no `data`, which of those that the operator was started with. Where images say in which
+    /// cloud they are, that one.
     pub name: String,
     /// What the Secret holds. No value of it is ever in a message, a log or a metric.
     pub data: BTreeMap<String, SecretString>,

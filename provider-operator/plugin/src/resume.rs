@@ -18,7 +18,10 @@ use crate::{ByteStream, ErrorClass, ImageSource, Opened, Probe, SourceError};
 /// A source that gives nothing for so long has broken.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Before it is opened again, by how often it broke; the last one from there on.
-const PAUSES: [Duration; 6] = [
+///
+/// The first time at once: a source that gives much between two breaks is as good as one that does not break.
+const PAUSES: [Duration; 7] = [
+    Duration::ZERO,
     Duration::from_secs(1),
     Duration::from_secs(2),
     Duration::from_secs(4),

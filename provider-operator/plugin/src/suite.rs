@@ -5,7 +5,10 @@
 //! ```
 //!
 //! makes one test of each statement. The expression is evaluated for each of them, so that none finds what another left. What a provider
-//! cannot have, by its [`Capabilities`](crate::Capabilities), is skipped and said so. Nothing that ships has the feature of this module.
+//! cannot have, by its [`Capabilities`](crate::Capabilities), is skipped and said so; and it has to refuse what it says that it cannot do
+//! ([`hostile::what_a_cloud_cannot_do_is_refused`]), so that nobody gets round a statement by saying less. A provider that transfers no images
+//! is asked for what is not about images of ours: that it writes nothing, ends, and keeps secrets. Nothing that ships has the feature of this
+//! module.
 
 pub mod cancel;
 pub mod create;
@@ -178,6 +181,7 @@ macro_rules! provider_suite {
             ownership::drift_is_seen_and_amended,
             hostile::errors_hide_secrets,
             hostile::calls_end,
+            hostile::what_a_cloud_cannot_do_is_refused,
         }
     };
     (@tested $harness:expr; $($group:ident::$name:ident),* $(,)?) => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crds::providers::Provider;
-use operator_kit::flags::duration;
+use operator_kit::flags::{Address, address, duration};
 use provider_plugin::{Addresses, OwnerId};
 use release::http::IpNet;
 
@@ -16,6 +16,11 @@ pub(crate) struct CloudArgs {
     /// A directory for images of the provider filestore, and the name by which objects choose it. May be given several times.
     #[arg(long, value_name = "NAME=DIR")]
     pub(crate) filestore: Vec<String>,
+
+    /// Address at which published images of the provider filestore are given to who asks, over HTTP and to everybody: /NAME/IMAGE, with the digest at
+    /// /NAME/IMAGE.sha256 and a list at /; "0" serves none.
+    #[arg(long, default_value = "0", value_parser = address, value_name = "ADDRESS")]
+    pub(crate) serve_filestore: Address,
 
     /// Whose images these are, as they are marked in clouds: letters, digits, dots, dashes and underscores. The uid of the namespace kube-system when
     /// empty.
@@ -51,6 +56,20 @@ pub(crate) struct CloudArgs {
     pub(crate) allow_cloud_network: Vec<IpNet>,
 }
 
+/// No address may be connected to.
+#[cfg(not(feature = "openstack"))]
+#[derive(Debug)]
+pub(crate) struct Nowhere;
+
+#[cfg(not(feature = "openstack"))]
+impl Addresses for Nowhere {
+    fn allows(&self, host: &str, address: std::net::IpAddr) -> Result<(), String> {
+        Err(format!(
+            "{host} is at {address}, and this operator connects to no cloud"
+        ))
+    }
+}
+
 impl CloudArgs {
     /// What is asked for together and cannot be had.
     pub(crate) fn check(&self, registry: &Registry) -> Result<(), String> {
@@ -63,6 +82,9 @@ impl CloudArgs {
                 return Err("--filestore needs the provider filestore; add it to --providers".to_owned());
             }
             _ => {}
+        }
+        if self.serve_filestore.0.is_some() && !has_filestore {
+            return Err("--serve-filestore needs the provider filestore; add it to --providers".to_owned());
         }
         if self.max_transfers > self.max_transfers_total {
             return Err("--max-transfers is more than --max-transfers-total; raise the latter".to_owned());
@@ -101,15 +123,6 @@ impl CloudArgs {
     /// Where clouds may be: without a provider that connects to any, nowhere.
     #[cfg(not(feature = "openstack"))]
     pub(crate) fn addresses(&self) -> Arc<dyn Addresses> {
-        #[derive(Debug)]
-        struct Nowhere;
-        impl Addresses for Nowhere {
-            fn allows(&self, host: &str, address: std::net::IpAddr) -> Result<(), String> {
-                Err(format!(
-                    "{host} is at {address}, and this operator connects to no cloud"
-                ))
-            }
-        }
         Arc::new(Nowhere)
     }
 

@@ -61,7 +61,10 @@ fn the_cache_is_not_that_of_the_core_operator() {
 fn the_command_orphans_changes_nothing_unless_it_is_told_to() {
     let listing = |flags: &[&str]| {
         let flags = ["provider-operator"].iter().chain(flags);
-        CommandLine::try_parse_from(flags).expect("flags").orphans()
+        match CommandLine::try_parse_from(flags).expect("flags").asked() {
+            Asked::Orphans(_, listing) => Some(listing),
+            Asked::Run(_) | Asked::Worker(_) => None,
+        }
     };
     assert_eq!(listing(&["orphans"]), Some(Listing { is_deleting: false }));
     assert_eq!(listing(&["orphans", "--delete"]), Some(Listing { is_deleting: true }));
@@ -96,6 +99,7 @@ fn flags_that_clash_are_refused_with_what_to_do() {
     for (flags, words) in [
         (&["--local", "--providers=filestore"][..], "--filestore"),
         (&["--local", "--filestore=default=/srv"], "--providers"),
+        (&["--local", "--serve-filestore=:8088"], "--providers"),
         (
             &["--local", "--providers=filestore", "--filestore=default=images"],
             "absolute directory",

@@ -33,7 +33,7 @@ struct Images {
 impl Images {
     async fn of(owner: &str, directory: &Path) -> Self {
         let cache = TempDir::new().expect("a folder");
-        let registry: Registry = args(&[], directory, cache.path()).registry().expect("a provider");
+        let registry: Registry = args(&[], directory, cache.path()).registry(None).expect("a provider");
         let provider = registry.get(Name::FileStore).expect("it is compiled in");
         let identity = Identity {
             name: "default".to_owned(),

@@ -17,14 +17,14 @@ use crate::worker::{Failed, Whose, Worked, work};
 
 /// How far the bytes of a deed are, in memory.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     steady: Steady,
     counts: CloudCounts,
     last: Mutex<Option<(Progress, Duration)>>,
 }
 
 impl Pace {
-    pub(super) fn new(steady: Steady, counts: CloudCounts) -> Arc<Self> {
+    pub(crate) fn new(steady: Steady, counts: CloudCounts) -> Arc<Self> {
         Arc::new(Self {
             steady,
             counts,
@@ -80,7 +80,7 @@ impl Report for Told {
 }
 
 /// Does the deed. Dropping the future ends it.
-pub(super) async fn run(order: &Order, pace: Arc<Pace>, ledger: Option<Ledger>) -> Worked {
+pub(crate) async fn run(order: &Order, pace: Arc<Pace>, ledger: Option<Ledger>) -> Worked {
     let ledger = ledger.map(Arc::new);
     let report = Told {
         pace,

@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 use tokio::time::Instant;
 
-use crate::kinds::ImageWish;
+use crate::kinds::{ImageWish, Kind};
 
 /// Which of the clouds in a Secret is meant, where it does not say itself: as Cluster API's provider for OpenStack has it.
 const USUAL_CLOUD: &str = "openstack";
@@ -86,22 +86,37 @@ impl Secrets {
         Ok(seen)
     }
 
-    /// Who the operator is in the cloud of an image in this namespace: as the Secret says that it names, else the store that it names. `None` where the
-    /// Secret is not there, or neither is named.
-    pub(crate) async fn identity_of(&self, namespace: &str, wish: &ImageWish) -> Result<Option<Identity>, SecretError> {
+    /// Who the operator is in the cloud of an image in this namespace: as the Secret says that it names, else the store that it names, else anybody.
+    /// `None` where the Secret is not there. `cloud` is the name of the cloud where the image says it itself.
+    pub(crate) async fn identity_of(
+        &self,
+        namespace: &str,
+        kind: &Kind,
+        wish: &ImageWish,
+        cloud: Option<String>,
+    ) -> Result<Option<Identity>, SecretError> {
+        let without_secret = |name: String, version: String| Identity {
+            name,
+            data: BTreeMap::new(),
+            version,
+        };
         let Some(name) = wish.secret() else {
-            return Ok(wish.store().map(|store| Identity {
-                name: store.to_owned(),
-                data: BTreeMap::new(),
-                version: format!("store/{store}"),
+            return Ok(Some(match wish.store() {
+                Some(store) => without_secret(store.to_owned(), format!("store/{store}")),
+                // Whoever needs no Secret asks as anybody.
+                None => without_secret(cloud.unwrap_or_default(), "anybody".to_owned()),
             }));
         };
         let secret = self.get(namespace, name).await?;
         Ok(secret.map(|secret| {
             let named = secret.data.get(CLOUD_NAME);
             let named = named.map(|name| name.expose_secret().trim().to_owned());
-            let named = named.filter(|name| !name.is_empty());
-            secret.identity(named.as_deref().unwrap_or(USUAL_CLOUD))
+            let named = cloud.or(named.filter(|name| !name.is_empty()));
+            let identity = secret.identity(named.as_deref().unwrap_or(USUAL_CLOUD));
+            match (kind.secret_key, wish.secret_key()) {
+                (Some(usual), Some(key)) if usual != key => of_key(identity, usual, key),
+                _ => identity,
+            }
         }))
     }
 
@@ -117,6 +132,16 @@ impl Secrets {
         remembered.retain(|_, (at, _)| at.elapsed() < HOLDS);
         remembered.get(place).map(|(_, seen)| Arc::clone(seen))
     }
+}
+
+/// With what the Secret has under this key in the place of the usual one. Another key is another identity.
+fn of_key(mut identity: Identity, usual: &str, key: &str) -> Identity {
+    identity.version = format!("{}/{key}", identity.version);
+    match identity.data.remove(key) {
+        Some(value) => identity.data.insert(usual.to_owned(), value),
+        None => identity.data.remove(usual),
+    };
+    identity
 }
 
 impl Seen {
@@ -137,5 +162,36 @@ impl Seen {
             data: self.data.clone(),
             version: self.version.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_named_stands_for_the_usual_one_and_is_another_identity() {
+        let identity = || Identity {
+            name: "registry.example".to_owned(),
+            data: [("usual", "one"), ("named", "other"), ("ca.crt", "authority")]
+                .map(|(key, value)| (key.to_owned(), SecretString::from(value)))
+                .into(),
+            version: "uid/1".to_owned(),
+        };
+        let told = |identity: Identity| {
+            let data = identity.data.into_iter();
+            let data = data.map(|(key, value)| format!("{key}={}", value.expose_secret()));
+            (identity.version, data.collect::<Vec<_>>().join(" "))
+        };
+        let named = told(of_key(identity(), "usual", "named"));
+        assert_eq!(
+            named,
+            ("uid/1/named".to_owned(), "ca.crt=authority usual=other".to_owned())
+        );
+        let (_, without) = told(of_key(identity(), "usual", "missing"));
+        assert_eq!(
+            without, "ca.crt=authority named=other",
+            "another key is not tried instead"
+        );
     }
 }

@@ -74,6 +74,7 @@ mod connections {
     fn connections(names: &[String]) -> Connections {
         let given = Given {
             filestores: FileStores::parse(["default=/images", "other=/others"]).unwrap(),
+            ..Given::default()
         };
         Connections::new(Registry::of(names, given).unwrap(), Arc::new(Anywhere))
     }

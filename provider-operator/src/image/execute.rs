@@ -15,8 +15,10 @@ use super::memory::{ImageMemory, lock};
 use super::observe::Case;
 use super::status::{Written, write};
 use crate::context::{Context, Served};
+use crate::executor::jobs::JobOrder;
 use crate::executor::{ObjectId, Order};
 use crate::source::Files;
+use crate::worker::document::SumsOfDocument;
 use crate::worker::{ContentSpec, WorkPlan};
 
 /// One pass over one object.
@@ -66,7 +68,6 @@ impl Pass<'_> {
 
     /// Begins a deed, or notes why it cannot even be asked for.
     async fn begin(&self, deed: &Deed, form: Form) {
-        debug_assert!(form == Form::InProcess, "there are no Jobs");
         let now = || self.context.clock.now().steady;
         let Case {
             wanted, asked, cloud, ..
@@ -76,7 +77,14 @@ impl Pass<'_> {
             Err(failure) => return lock(self.memory).refuse(failure, now()),
         };
         let Some(image) = &asked.image else { return };
-        let (files, pinned) = match self.files(deed).await {
+        let job = (form == Form::Job).then(|| Box::new(self.job()));
+        // A Job opens them itself.
+        let files = if job.is_none() {
+            self.files(deed).await
+        } else {
+            Ok(None)
+        };
+        let (files, pinned) = match files {
             Ok(files) => files.unzip(),
             Err(failure) => return lock(self.memory).refuse_source(&failure, now()),
         };
@@ -100,7 +108,25 @@ impl Pass<'_> {
             plan,
             connection,
             files,
+            job,
         });
+    }
+
+    /// What a Job needs beside the deed.
+    fn job(&self) -> JobOrder {
+        let Some(wish) = &self.case.wish else {
+            return JobOrder::default();
+        };
+        let content = wish.content();
+        JobOrder {
+            shape: wish.wishes().job.clone().unwrap_or_default(),
+            build: content.build.clone(),
+            sums: content.sums.as_ref().map(|sums| SumsOfDocument {
+                url: sums.url.clone(),
+                name: sums.name.clone(),
+            }),
+            secret: wish.secret().map(str::to_owned),
+        }
     }
 
     /// The files that a deed reads, if it reads any.

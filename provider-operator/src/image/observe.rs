@@ -7,9 +7,7 @@ use crds::providers::image_status::NodeImageStatus;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use operator_kit::failure::chain;
-use planning::image::{
-    DeedName, Failure, FailureClass, Intent, JobsSight, Kept, Now, Op, OpState, Seen, Sight, Step, Wanted,
-};
+use planning::image::{DeedName, Failure, FailureClass, Intent, Kept, Now, Op, OpState, Seen, Sight, Step, Wanted};
 use serde_json::json;
 
 use super::memory::{ImageMemory, lock};
@@ -18,7 +16,7 @@ use super::words;
 use crate::context::{Context, Served};
 use crate::executor::{ObjectId, OpView};
 use crate::identity::Connection;
-use crate::kinds::{ImageWish, status_of};
+use crate::kinds::{ImageWish, Kind, status_of};
 
 /// Nothing may move for so long before a transfer is given up.
 const STALL: std::time::Duration = std::time::Duration::from_mins(1);
@@ -81,7 +79,7 @@ pub(super) async fn observe(
     memory: &Mutex<ImageMemory>,
 ) -> Case {
     let wish = served.kind.wish(&object);
-    let cloud = cloud(context, id, wish.as_ref().ok(), memory).await;
+    let cloud = cloud(context, served.kind, id, wish.as_ref().ok(), memory).await;
     let view = context.executor.look(id);
     let object = after_transfer(context, served, object, view.as_ref()).await;
     let status: NodeImageStatus = status_of(&object);
@@ -109,9 +107,7 @@ pub(super) async fn observe(
     let seen = Seen {
         cloud: memory.cloud.clone(),
         source: memory.source.clone(),
-        jobs: JobsSight::Off {
-            why: "this operator runs everything itself; leave execution out, and build the image elsewhere".to_owned(),
-        },
+        jobs: context.executor.jobs(id, cloud.name()),
         abilities: memory.abilities.clone(),
         amended: memory.amended.clone(),
         force_after: context.settings.force_finalize_after,
@@ -179,11 +175,17 @@ async fn after_transfer(
 }
 
 /// The way to the cloud that an object names.
-async fn cloud(context: &Context, id: &ObjectId, wish: Option<&ImageWish>, memory: &Mutex<ImageMemory>) -> Cloud {
-    let Some(wish) = wish else {
-        return Cloud::missing();
-    };
-    let identity = match context.secrets.identity_of(&id.namespace, wish).await {
+async fn cloud(
+    context: &Context,
+    kind: &Kind,
+    id: &ObjectId,
+    wish: Option<&ImageWish>,
+    memory: &Mutex<ImageMemory>,
+) -> Cloud {
+    let Some(wish) = wish else { return Cloud::missing() };
+    let provider = context.registry.get(id.provider);
+    let named = provider.and_then(|provider| provider.cloud_of_image(wish.name()));
+    let identity = match context.secrets.identity_of(&id.namespace, kind, wish, named).await {
         Ok(Some(identity)) => identity,
         Ok(None) => return Cloud::missing(),
         Err(error) => return Cloud::unknown(lock(memory).identity().cloned(), chain(&error)),
@@ -203,6 +205,11 @@ async fn cloud(context: &Context, id: &ObjectId, wish: Option<&ImageWish>, memor
 }
 
 impl Cloud {
+    /// Which of the clouds of the Secret, or which of the stores.
+    fn name(&self) -> Option<&str> {
+        self.connection.as_ref().ok().map(|connection| connection.identity().0)
+    }
+
     fn missing() -> Self {
         let words = "the Secret that is to be used is not there; create it";
         Self {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use planning::image::{Cloud, Drift, ForeignSeen, ReadBack, RecordSeen, RecordState};
+use planning::image::{Cloud, Drift, ForeignSeen, Pinned, ReadBack, RecordSeen, RecordState};
 use provider_plugin::{Foreign, Observed, Record, RecordState as Shown};
 
 /// How long a record is as it is, as far as this process has seen it.
@@ -113,6 +113,7 @@ fn foreign(other: &Foreign) -> ForeignSeen {
         is_usable,
         size,
         sha512,
+        digest,
         description,
     } = other.clone();
     ForeignSeen {
@@ -121,6 +122,7 @@ fn foreign(other: &Foreign) -> ForeignSeen {
         usable: is_usable,
         size,
         sha512,
+        digest: digest.and_then(|digest| Pinned::parse(&digest.to_string())),
         description,
     }
 }

@@ -46,7 +46,10 @@ pub(super) fn asked(
 ) -> Asked {
     let noted = annotation(object, labels::IMAGE_OWNER).and_then(|owner| OwnerId::parse(&owner));
     let owner = noted.clone().unwrap_or_else(|| beside.owner.clone());
-    let mut wanted = of_metadata(object, status, beside, noted.is_some());
+    let mut wanted = Wanted {
+        made_by_others: !kind.makes_images,
+        ..of_metadata(object, status, beside, noted.is_some())
+    };
     let wish = match wish {
         Ok(wish) => wish,
         Err(words) => {
@@ -102,6 +105,7 @@ fn of_metadata(object: &DynamicObject, status: &NodeImageStatus, beside: Beside<
         identity: beside.identity.map(str::to_owned),
         request: annotation(object, labels::REQUESTED_AT),
         policy: ImagePolicy::default(),
+        made_by_others: false,
         adopt: annotation(object, labels::ADOPT_IMAGE),
         chosen_id: None,
         deletion: DeletionPolicy::default(),
@@ -149,8 +153,25 @@ fn refusal(object: &DynamicObject, wish: &ImageWish) -> Option<String> {
         ));
     }
     let url = wish.url();
-    (!url.is_empty() && !is_known(url)).then(|| {
-        "spec.image.url has an address of another kind; it must begin with https://, http:// or release:".to_owned()
+    if !url.is_empty() && !is_known(url) {
+        let words = "spec.image.url has an address of another kind; it must begin with https://, http:// or release:";
+        return Some(words.to_owned());
+    }
+    (wish.wishes().execution == Execution::Job)
+        .then(|| of_job(wish))
+        .flatten()
+}
+
+/// What only the operator itself can read.
+fn of_job(wish: &ImageWish) -> Option<String> {
+    let (url, content) = (wish.url(), wish.content());
+    if !url.is_empty() && !is_on_the_web(url) {
+        return Some("a Job has no files of releases; set execution to Auto or InProcess".to_owned());
+    }
+    let has_secrets = content.ca_secret_ref.is_some() || content.credentials_secret_ref.is_some();
+    has_secrets.then(|| {
+        "a Job is given the Secret of the cloud and no other; leave caSecretRef and credentialsSecretRef out, or set execution to Auto or InProcess"
+            .to_owned()
     })
 }
 
@@ -213,7 +234,9 @@ fn image(
 fn content(wish: &ImageWish, status: &NodeImageStatus, key: &str) -> ContentSpec {
     let content = wish.content();
     let is_same = status.content_key.as_deref() == Some(key);
-    let image = status.image.as_ref().filter(|image| is_same && !image.adopted);
+    // Two builds of the same need not give the same bytes.
+    let is_trusted = is_same && content.build.is_none();
+    let image = status.image.as_ref().filter(|image| is_trusted && !image.adopted);
     let remembered = image.and_then(|image| image.source_digest.as_deref());
     ContentSpec {
         url: if is_on_the_web(wish.url()) {

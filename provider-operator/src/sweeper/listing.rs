@@ -41,7 +41,7 @@ pub(crate) async fn list(
     is_deleting: bool,
     now: Timestamp,
 ) -> anyhow::Result<Left> {
-    let registry = args.registry().map_err(anyhow::Error::msg)?;
+    let registry = args.registry(None).map_err(anyhow::Error::msg)?;
     let connections = Connections::new(registry.clone(), args.clouds.addresses());
     let ledgers = Ledgers::new(client.clone(), String::new());
     let asking = InProcess::new(Bounds::default(), Steady::start(), ledgers, Arc::new(|_| ()));

@@ -152,10 +152,14 @@ impl Survey<'_> {
         kind: &Kind,
         object: &DynamicObject,
     ) -> Result<Option<(Scope, Arc<Connection>)>, String> {
+        // Of images that nobody made none is left behind.
+        if !kind.makes_images {
+            return Ok(None);
+        }
         // Its driver says what is wrong with it.
         let Ok(wish) = kind.wish(object) else { return Ok(None) };
         let namespace = object.namespace().unwrap_or_default();
-        let identity = self.secrets.identity_of(&namespace, &wish).await;
+        let identity = self.secrets.identity_of(&namespace, kind, &wish, None).await;
         let Some(identity) = identity.map_err(|error| chain(&error))? else {
             return Ok(None);
         };

@@ -64,7 +64,11 @@ impl Working<'_> {
                 store.import(&image_id(id), image, &self.plan.content.url).await?;
                 Ok(Done::ImportBegun)
             }
-            Deed::Build { .. } => Err(unsupported("an image is built in a Job, and not in the operator")),
+            // It was built before, and is among the files.
+            Deed::Build { id, attempt } => {
+                self.transfer(&image_id(id), *attempt, false).await?;
+                Ok(Done::Sent)
+            }
             Deed::ReadBack { id, .. } => self.read_back(&image_id(id), found).await,
             Deed::Publish { id, verified, .. } => {
                 store.publish(&image_id(id), image, verified).await?;
@@ -171,10 +175,6 @@ impl Working<'_> {
 
 fn image_id(id: &str) -> ImageId {
     ImageId(id.to_owned())
-}
-
-fn unsupported(words: &str) -> Failed {
-    Failed::new(FailureClass::Unsupported, words, Whose::Cloud)
 }
 
 fn of_plugin(pinned: &provider_plugin::Pinned) -> Pinned {

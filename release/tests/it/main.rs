@@ -29,6 +29,8 @@ mod lab;
 #[cfg(test)]
 mod long_answers;
 #[cfg(test)]
+mod manifests;
+#[cfg(test)]
 mod oci_faults;
 #[cfg(test)]
 mod oci_names;

@@ -23,13 +23,13 @@ const MODULE: Module = Module {
 
 /// The path of the binary; some four minutes on two cores the first time.
 pub(super) fn build(workspace: &Workspace, cache: &Cache, go: &Go) -> anyhow::Result<PathBuf> {
-    let linker_flags = linker_flags(&MODULE.sources(workspace)?)?;
+    let linker_flags = linker_flags(&MODULE.sources(workspace)?, MODULE.folder)?;
     Ok(MODULE.build(workspace, cache, go, &linker_flags)?.join("controlplane"))
 }
 
-/// A server built from modules calls itself `v0.0.0-master+$Format:%H$`, which Cluster API refuses: the version is stamped in, as the
-/// release of Kubernetes does it.
-fn linker_flags(sources: &[Source]) -> anyhow::Result<String> {
+/// A program of Kubernetes built from modules calls itself `v0.0.0-master+$Format:%H$`, which Cluster API refuses of a server: the version is
+/// stamped in, as the release of Kubernetes does it. `sources` are those of the module in `folder`.
+pub(super) fn linker_flags(sources: &[Source], folder: &str) -> anyhow::Result<String> {
     let go_mod = sources
         .iter()
         .find_map(|(name, text)| (name == "go.mod").then_some(text))
@@ -41,11 +41,11 @@ fn linker_flags(sources: &[Source]) -> anyhow::Result<String> {
             .flatten()
     });
     let Some(version) = version else {
-        bail!("e2e/controlplane/go.mod requires no version of k8s.io/kubernetes")
+        bail!("{folder}/go.mod requires no version of k8s.io/kubernetes")
     };
     let mut numbers = version.trim_start_matches('v').split('.');
     let (Some(major), Some(minor)) = (numbers.next(), numbers.next()) else {
-        bail!("e2e/controlplane/go.mod requires k8s.io/kubernetes {version:?}, which is no version");
+        bail!("{folder}/go.mod requires k8s.io/kubernetes {version:?}, which is no version");
     };
     let stamps = STAMPED.map(|package| {
         format!(
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn version_of_the_server_is_the_one_that_go_mod_requires() {
         let go_mod = "module lab\n\nrequire (\n\tk8s.io/kubernetes v1.36.3 // indirect\n)\n";
-        let flags = linker_flags(&[("go.mod".into(), go_mod.into())]).unwrap();
+        let flags = linker_flags(&[("go.mod".into(), go_mod.into())], "e2e/controlplane").unwrap();
         assert!(
             flags.contains("-X k8s.io/client-go/pkg/version.gitVersion=v1.36.3 "),
             "{flags}"

@@ -8,6 +8,7 @@ mod crds;
 mod go;
 mod helm;
 mod module;
+mod node;
 mod openstack;
 mod outside;
 mod pypi;
@@ -22,7 +23,7 @@ use std::{
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use self::{cache::Cache, go::Go, openstack::OpenStack};
+use self::{cache::Cache, go::Go, node::Node, openstack::OpenStack};
 use crate::workspace::Workspace;
 
 /// What of the lab a chore needs.
@@ -31,6 +32,8 @@ pub(crate) enum Parts {
     All,
     /// A control plane and the CRDs of other projects.
     ControlPlane,
+    /// The same, and Keystone and Glance.
+    OpenStack,
     /// The real Helms.
     Helm,
 }
@@ -51,6 +54,9 @@ struct Lab {
     /// Keystone and Glance.
     #[serde(skip_serializing_if = "Option::is_none")]
     openstack: Option<OpenStack>,
+    /// What runs Pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<Node>,
     /// The oracle of the renderer's tests, by profile.
     helm: BTreeMap<String, PathBuf>,
     /// Folders of CRD files by the project they come from.
@@ -67,10 +73,10 @@ pub(crate) fn run(workspace: &Workspace, parts: Parts) -> anyhow::Result<Duratio
     if parts != Parts::Helm {
         lab.crds = crds::fetch(workspace, &cache, &go)?;
     }
-    if parts != Parts::ControlPlane {
+    if matches!(parts, Parts::All | Parts::Helm) {
         lab.helm = helm::fetch(workspace, &cache, &go)?;
     }
-    if parts == Parts::All {
+    if matches!(parts, Parts::All | Parts::OpenStack) {
         lab.openstack = Some(openstack::install(workspace, &cache)?);
     }
     if parts != Parts::Helm {
@@ -80,6 +86,7 @@ pub(crate) fn run(workspace: &Workspace, parts: Parts) -> anyhow::Result<Duratio
     if parts == Parts::All {
         lab.outside = Some(outside::build(workspace, &cache, &go)?);
         lab.clusterapi = Some(clusterapi::build(workspace, &cache, &go)?);
+        lab.node = Some(node::build(workspace, &cache, &go)?);
     }
     describe(workspace, &lab)?;
     Ok(begin.elapsed())

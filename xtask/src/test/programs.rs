@@ -17,20 +17,23 @@ use crate::{
 
 /// The programs that take a minute and more: begun last, one of them would run alone while the other lane has nothing left. Those that keep
 /// both processors busy by themselves do not stand beside each other.
-const LONG: [&str; 9] = [
+const LONG: [&str; 12] = [
     "e2e --test crashes",
     "planning --test decisions",
     "e2e --test idle",
     "provider-openstack --test lab",
+    "e2e --test openstack",
     "e2e --test journeys",
     "e2e --test storms",
     "e2e --test running",
+    "e2e --test jobs",
     "openstack-lab --test real_facts",
+    "e2e --test node",
     "e2e --test lab",
 ];
 
-/// Holds what all operators of a run asked for against their rights.
-const LAST: &str = "e2e --test rights";
+/// Holds what all operators of a run asked for against their rights; and compiles a provider, for which the machine is to be free.
+const LAST: [&str; 2] = ["e2e --test rights", "xtask --bin xtask"];
 
 /// One test program that cargo has built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,9 +64,9 @@ impl Program {
         )
     }
 
-    /// Whether it compares what all others have noted, and so has to be last.
-    pub(super) fn is_about_all_others(&self) -> bool {
-        self.name() == LAST
+    /// Whether it has to come after all others.
+    pub(super) fn is_last(&self) -> bool {
+        LAST.contains(&self.name().as_str())
     }
 
     /// Starts where and with what cargo would start it.

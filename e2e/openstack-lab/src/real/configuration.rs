@@ -115,10 +115,12 @@ impl Configuration {
             ..
         } = plan;
         let log = self.folder.join(format!("{name}-server.log"));
+        let requests = requests_of(&self.folder, name);
         let own = format!(
             "wsgi_app = {application:?}\nraw_env = [\"SCRIPT_NAME={prefix}\"]\nbind = \"127.0.0.1:{port}\"\nproc_name = \"{name}\"\n\
-             errorlog = \"{}\"\n{}",
+             errorlog = \"{}\"\naccesslog = \"{}\"\n{}",
             log.display(),
+            requests.display(),
             tls.unwrap_or_default()
         );
         write(&plan.folder.join("gunicorn.conf.py"), &(own + SERVER))
@@ -226,6 +228,7 @@ user_domain_name = Default
 /// What both servers are told. One process answers, because what is staged and imported belongs to it. It is never given up for being slow. Both
 /// it and its parent end by SIGKILL when their standard input does, which is when whoever started them is gone.
 const SERVER: &str = r#"
+access_log_format = "%(m)s %({RAW_URI}e)s %(s)s %(D)s"
 worker_class = "gthread"
 workers = 1
 threads = 8
@@ -267,6 +270,11 @@ def _pragmas(connection, _record):
 def _begin(_connection, _cursor, statement, parameters, _context, _many):
     return ("BEGIN IMMEDIATE" if statement == "BEGIN" else statement), parameters
 "#;
+
+/// Where a service writes a line for each request: method, path and query, status, and how long it took in microseconds.
+pub(super) fn requests_of(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}-requests.log"))
+}
 
 fn make(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))

@@ -63,6 +63,18 @@ impl Play {
         )))
     }
 
+    /// The image of these releases, with this status.
+    fn image(&mut self, owners: &[&str], status: Value) -> &mut Self {
+        let image = Image {
+            kind: "FileStoreNodeImageRelease",
+            name: "docker-harbor-1-34-node-v1".to_owned(),
+            owners: owners.iter().map(|owner| (*owner).to_owned()).collect(),
+            deleting: false,
+            status: serde_json::from_value(status).expect("a status"),
+        };
+        self.told(What::Image(Box::new(image)))
+    }
+
     fn object(&mut self, tag: &str, kind: &str, name: &str, uid: &str, manager: &str) -> &mut Self {
         let mark = labels::part_of("ClusterStackRelease", NAMESPACE, tag);
         let metadata = json!({
@@ -346,4 +358,61 @@ fn only_an_error_is_a_complaint() {
     );
     play.release("docker-harbor-1-34-v3", None, &[]);
     assert_eq!(play.picture.complaint(&tag("docker-harbor-1-34-v3")), None);
+}
+
+#[test]
+fn an_image_on_its_way_is_a_bar_with_what_it_shows_in_words() {
+    let v1 = "docker-harbor-1-34-v1";
+    let mut play = Play::new();
+    play.stack("").release(v1, None, &[]);
+    let transfer = json!({
+        "attempt": 2, "via": "Upload", "sentBytes": 50, "totalBytes": 200, "resumes": 1, "summary": "25 % of 200 B",
+    });
+    play.image(
+        &[v1],
+        json!({ "phase": "Transferring", "attempt": 2, "transfer": transfer }),
+    );
+    assert_eq!(play.picture.percent_sent(&tag(v1)), Some(25));
+    let text = play.text(80, 20);
+    let bar = "        ━━━━━━────────────────── 25 % of 200 B, resumed";
+    assert!(text.lines().any(|line| line == bar), "{text}");
+    assert!(
+        play.text(50, 20).contains("25 % of 200 B, resumed"),
+        "words before a bar"
+    );
+
+    // What an earlier attempt sent is no progress of this one.
+    play.image(
+        &[v1],
+        json!({ "phase": "Transferring", "attempt": 3, "transfer": transfer }),
+    );
+    assert_eq!(play.state_of("FileStoreNodeImageRelease"), "sending");
+}
+
+#[test]
+fn an_image_is_there_until_its_last_release_is_gone_and_without_one_it_is_shown_too() {
+    let (v1, v2) = ("docker-harbor-1-34-v1", "docker-harbor-1-34-v2");
+    let mut play = Play::new();
+    play.stack("").release(v1, None, &[]).release(v2, None, &[]);
+    let ready = json!({ "phase": "Ready", "ready": true, "image": { "id": "1", "sizeBytes": 50_331_648 } });
+    play.image(&[v1, v2], ready.clone());
+    assert_eq!(
+        play.state_of("FileStoreNodeImageRelease"),
+        "ready 48 MiB, verified, shared by 2 releases"
+    );
+    assert_eq!(
+        play.text(120, 20).matches("node-v1").count(),
+        2,
+        "once for each release"
+    );
+    assert!(play.picture.has_no_image_for(&tag(v1)), "it is not only for this one");
+    play.image(&[v2], ready);
+    assert!(!play.picture.has_no_image_for(&tag(v2)));
+    play.told(What::ReleaseGone(v1.to_owned()))
+        .told(What::ReleaseGone(v2.to_owned()))
+        .told(What::StackGone);
+    assert_eq!(play.text(120, 20).matches("node-v1").count(), 1);
+    assert!(!play.picture.is_empty());
+    play.told(What::ImageGone("docker-harbor-1-34-node-v1".to_owned()));
+    assert!(play.picture.is_empty());
 }

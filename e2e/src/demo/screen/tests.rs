@@ -98,6 +98,8 @@ fn rows(objects: usize) -> Vec<Row> {
         tone: Tone::Busy,
         state: "waiting".to_owned(),
         note: "for what takes more than a line on terminals that are not very wide".to_owned(),
+        is_image: false,
+        percent: None,
     };
     let objects = (0..objects).map(|index| row(2, format!("object-{index}")));
     [row(0, "stack".to_owned()), row(1, "release".to_owned())]

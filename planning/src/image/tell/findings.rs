@@ -151,7 +151,9 @@ fn verified(view: &View<'_>) -> Option<Finding> {
     let adopted = view.kept.image.as_ref().filter(|image| image.adopted);
     if view.is_ready {
         return match adopted {
-            Some(image) => image.source_digest.is_some().then(|| Finding::holds(TYPE)),
+            Some(image) => {
+                (image.source_digest.is_some() && view.wanted.digest.is_some()).then(|| Finding::holds(TYPE))
+            }
             None => Some(verified_ours(view)),
         };
     }

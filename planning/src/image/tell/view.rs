@@ -115,6 +115,12 @@ impl<'a> View<'a> {
             .filter(|deed| deed.is_long() || *deed == DeedName::Import)
     }
 
+    /// Whether bytes of the image are seen to move.
+    fn sends(&self) -> bool {
+        let state = self.op.map(|op| &op.state);
+        matches!(state, Some(OpState::Running { bytes: Some(_), .. }))
+    }
+
     /// How many are before it, while it has to wait for its turn to move bytes.
     pub(super) fn queued(&self) -> Option<u32> {
         match self.op.map(|op| &op.state) {
@@ -169,6 +175,8 @@ fn is_good(image: &CloudImage, cloud: &Cloud, view: &View<'_>) -> bool {
 
 fn work(view: &View<'_>) -> Work {
     match view.moving() {
+        // What was built is sent by the same Job.
+        Some(DeedName::Build) if view.sends() => return Work::Transferring,
         Some(DeedName::Build) => return Work::Building,
         Some(DeedName::Transfer) => return Work::Transferring,
         Some(DeedName::Import) => return Work::Importing,

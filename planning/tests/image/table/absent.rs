@@ -43,6 +43,67 @@ fn r39_an_image_with_other_bytes_than_promised_is_not_used() {
     holds_for(&differs.step(), HaltReason::SourceMismatch);
 }
 
+/// What lies under a name in a registry.
+fn named(digit: char) -> ForeignSeen {
+    let digest = format!("sha256:{}", digit.to_string().repeat(64));
+    ForeignSeen {
+        sha512: None,
+        digest: Pinned::parse(&digest),
+        ..foreign(&format!("registry.example/node@{digest}"))
+    }
+}
+
+#[test]
+fn r39_the_digest_by_which_an_image_is_named_is_held_against_the_specs() {
+    let asks = |digit: char| {
+        adopting(&[named('a')]).changed(|input| {
+            input.wanted.digest = Pinned::parse(&format!("sha256:{}", digit.to_string().repeat(64)));
+        })
+    };
+    assert!(
+        matches!(asks('a').step(), Step::Record(Intent::Image { image }) if image.source_digest == asks('a').wanted.digest.map(|digest| digest.to_string()))
+    );
+    let differs = asks('b').step();
+    holds_for(&differs, HaltReason::SourceMismatch);
+    let looks = matches!(differs, Step::Hold(halt) if halt.look == Some(before(1) + Duration::from_mins(1)));
+    assert!(looks, "somebody else puts it right, and nobody tells");
+}
+
+#[test]
+fn r39_the_image_that_was_found_first_under_a_name_is_the_one_that_is_trusted() {
+    let first = adopting(&[named('a')]);
+    let kept = planning::image::after(
+        &first.step(),
+        &first.wanted,
+        &first.kept,
+        &first.seen,
+        None,
+        Input::now(),
+    );
+    let later = |digit| {
+        let kept = kept.clone();
+        adopting(&[named(digit)]).changed(|input| input.kept = kept)
+    };
+    assert!(matches!(later('a').step(), Step::Rest { .. }));
+    holds_for(&later('b').step(), HaltReason::SourceMismatch);
+    let pinned = later('b').changed(|input| input.wanted.digest = named('b').digest);
+    assert!(matches!(pinned.step(), Step::Record(Intent::Image { .. })));
+    let other_wish = later('b').changed(|input| input.kept.key = Some(OTHER.to_owned()));
+    assert!(matches!(other_wish.step(), Step::Record(Intent::Forget)));
+}
+
+#[test]
+fn nothing_is_deleted_where_nothing_is_ever_made() {
+    let away = adopting(&[]).changed(|input| {
+        input.wanted.deleting = Some(super::earlier(1));
+        input.wanted.identity = None;
+        input.seen.cloud = Sight::Unseen;
+    });
+    assert!(!matches!(away.step(), Step::Finish { .. }));
+    let only_looked_for = away.changed(|input| input.wanted.made_by_others = true);
+    assert!(matches!(only_looked_for.step(), Step::Finish { left_behind } if left_behind.is_empty()));
+}
+
 #[test]
 fn r39_an_adopted_image_is_written_once_and_left_alone() {
     let input = adopting(&[foreign("one")]);

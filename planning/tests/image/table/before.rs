@@ -2,8 +2,8 @@
 
 use planning::image::{AttemptReason, DeedName, DiscardReason, RecordState};
 use planning::image::{
-    Deed, FailureClass, HaltReason, Halted, Intent, OpState, SENDING_RESTS, Settlement, Sight, Step, StopReason,
-    WaitReason,
+    Deed, FailureClass, Form, HaltReason, Halted, Intent, Op, OpState, SENDING_RESTS, Settlement, Sight, Step,
+    StopReason, WaitReason,
 };
 
 use super::{
@@ -53,6 +53,10 @@ fn r04_what_is_told_to_end_is_waited_for_five_seconds() {
         input.op = Some(op(transfer(2), OpState::Stopping { since: NOW, why }));
     });
     assert!(waits_for(&input.step(), WaitReason::Stopping).deadline.is_some());
+    let job = input.changed(|input| input.op = input.op.take().map(in_job));
+    let wait = waits_for(&job.step(), WaitReason::Stopping);
+    assert_eq!(wait.deadline, None, "its node says when it is over");
+    assert!(wait.look.is_some_and(|look| look > NOW));
 }
 
 #[test]
@@ -78,7 +82,7 @@ fn r07_a_spec_without_sense_is_held_and_what_is_under_way_ends() {
 fn r08_what_is_under_way_for_another_content_ends_unless_it_clears_away() {
     let with = |deed| {
         input().changed(|input| {
-            input.op = running(deed, 1).map(|op| planning::image::Op {
+            input.op = running(deed, 1).map(|op| Op {
                 key: OTHER.to_owned(),
                 ..op
             });
@@ -150,24 +154,65 @@ fn an_edited_spec_is_tried_at_once() {
     );
 }
 
-#[test]
-fn r10_a_build_is_stopped_by_its_own_deadline() {
-    let hour = std::time::Duration::from_hours(1);
-    let deed = Deed::Build {
+fn build() -> Deed {
+    Deed::Build {
         id: "x".to_owned(),
         attempt: 2,
+    }
+}
+
+fn in_job(op: Op) -> Op {
+    Op { form: Form::Job, ..op }
+}
+
+/// A Job that began so long ago, of which bytes moved so long ago.
+fn job(deed: Deed, seconds: u64, moved: Option<u64>) -> Option<Op> {
+    let state = OpState::Running {
+        since: before(seconds),
+        moved: before(moved.unwrap_or(seconds)),
+        bytes: moved.map(|_| (7, None)),
     };
-    let input = input().changed(|input| {
-        input.wanted.build = Some(hour / 2);
-        input.op = running(deed, 3600);
-    });
-    waits_for(&input.step(), WaitReason::Building);
-    let late = planning::image::Now {
-        steady: NOW + hour * 2,
-        ..Input::now()
+    Some(in_job(op(deed, state)))
+}
+
+#[test]
+fn r10_a_build_is_stopped_by_its_own_deadline_and_the_time_that_a_node_may_take() {
+    let after = |minutes: u64| {
+        input().changed(|input| {
+            input.wanted.build = Some(std::time::Duration::from_mins(30));
+            input.op = job(build(), minutes * 60, None);
+        })
     };
-    let step = planning::image::decide(&input.wanted, &input.kept, &input.seen, input.op.as_ref(), late);
-    assert_eq!(step, Step::Stop(StopReason::Stalled));
+    waits_for(&after(45).step(), WaitReason::Building);
+    assert_eq!(after(46).step(), Step::Stop(StopReason::Stalled));
+}
+
+#[test]
+fn r10_what_was_built_has_to_move_like_everything_that_is_sent() {
+    let moved = |seconds| {
+        input().changed(|input| {
+            input.wanted.build = Some(std::time::Duration::from_mins(30));
+            input.op = job(build(), 9000, Some(seconds));
+        })
+    };
+    let rests = SENDING_RESTS.as_secs();
+    waits_for(&moved(rests).step(), WaitReason::Transferring);
+    assert_eq!(moved(rests + 1).step(), Step::Stop(StopReason::Stalled));
+}
+
+#[test]
+fn r10_a_job_may_take_a_while_to_begin() {
+    let after = |seconds, moved| {
+        input()
+            .changed(|input| input.op = job(transfer(2), seconds, moved))
+            .step()
+    };
+    waits_for(&after(900, None), WaitReason::Transferring);
+    assert_eq!(after(901, None), Step::Stop(StopReason::Stalled));
+    assert_eq!(
+        after(901, Some(SENDING_RESTS.as_secs() + 1)),
+        Step::Stop(StopReason::Stalled)
+    );
 }
 
 #[test]

@@ -213,6 +213,11 @@ fn a_build_is_tried_three_times() {
     assert_eq!(delay(&tried(0)), 60);
     assert_eq!(delay(&tried(1)), 300);
     halts(&tried(2), HaltReason::BuildFailed);
+    // One that takes too long takes a machine's time each time.
+    let late = FailureClass::Stopped {
+        why: StopReason::Stalled,
+    };
+    assert_eq!(delay(&outcome(build, Err(failure(late)), None)), 60);
 }
 
 #[test]

@@ -190,6 +190,32 @@ fn r28_an_image_is_built_in_a_job_and_nowhere_else() {
         input.seen.jobs = JobsSight::Off { why };
     });
     holds_for(&off.step(), HaltReason::JobsUnavailable);
+    let Step::Hold(halt) = off.step() else {
+        panic!("it is held")
+    };
+    assert!(
+        halt.look.is_some_and(|look| look > NOW),
+        "nobody tells that Jobs can be had"
+    );
+}
+
+#[test]
+fn r24_an_image_that_was_built_anew_need_not_have_the_bytes_of_the_first() {
+    let input = Input::with(&[verified(2)]).changed(|input| {
+        input.kept.image = Some(planning::image::CloudImage {
+            id: "wanted-1".to_owned(),
+            name: "ubuntu".to_owned(),
+            size_bytes: None,
+            sha512: None,
+            source_digest: Some(format!("sha256:{}", "0".repeat(64))),
+            adopted: false,
+        });
+    });
+    let is_had = |input: &Input| matches!(input.step(), Step::Record(Intent::Image { .. }));
+    assert!(!is_had(&input), "what was trusted first is trusted");
+    assert!(is_had(
+        &input.changed(|input| input.wanted.build = Some(Duration::from_hours(2)))
+    ));
 }
 
 #[test]

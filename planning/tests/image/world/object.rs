@@ -88,6 +88,7 @@ impl Object {
             identity: (self.secret > 0).then(|| format!("secret/{}", self.secret)),
             request: (spec.request > 0).then(|| spec.request.to_string()),
             policy: spec.policy,
+            made_by_others: false,
             adopt: spec.adopt.clone(),
             chosen_id: None,
             deletion: spec.deletion,

@@ -102,6 +102,7 @@ impl Operator {
                     usable: image.status == Status::Active,
                     size: image.content.map(u64::from),
                     sha512: image.content.map(sha512).filter(|_| cloud.makes_sha512),
+                    digest: None,
                     description: id.clone(),
                 });
             }

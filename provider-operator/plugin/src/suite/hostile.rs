@@ -75,3 +75,22 @@ pub async fn calls_end<H: Harness>(harness: &H) -> Result<Held, Broken> {
     }
     Ok(Held::Holds)
 }
+
+/// What a cloud says that it cannot do it refuses, and nothing comes of asking: what is skipped here for it cannot happen either.
+pub async fn what_a_cloud_cannot_do_is_refused<H: Harness>(harness: &H) -> Result<Held, Broken> {
+    let lab = Lab::new(harness, "cannot").await;
+    let able = lab.store.capabilities();
+    let mut refused = Vec::new();
+    if !able.transfers {
+        refused.push(("create", lab.store.create(&lab.image, 1).await.err()));
+        refused.extend(errors(&lab).await);
+    }
+    for (call, error) in refused {
+        let class = error.map(|error| error.class);
+        let is_refused = matches!(class, Some(ErrorClass::Unsupported | ErrorClass::NotOurs));
+        ensure!(is_refused, "{call} in a cloud without images of its own is {class:?}");
+    }
+    let owned = lab.store.owned(lab.owner()).await?;
+    ensure!(owned.is_empty(), "nothing was made, and this is owned: {owned:?}");
+    Ok(Held::Holds)
+}

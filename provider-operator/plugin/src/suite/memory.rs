@@ -191,6 +191,7 @@ impl ImageStore for Memory {
                     is_usable: image.state == RecordState::Whole,
                     size: None,
                     sha512: None,
+                    digest: None,
                     description: image.name.clone(),
                 });
             }

@@ -3,13 +3,14 @@
 use std::{
     fs::{self, File, Metadata, OpenOptions},
     io::{self, ErrorKind, Read, Write},
-    os::unix::fs::{FileExt, MetadataExt},
+    os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
     path::Path,
     process,
     sync::atomic::{AtomicU64, Ordering},
 };
 
 use jiff::Timestamp;
+use rustix::{fs::OFlags, io::Errno};
 
 #[cfg(test)]
 use crate::faults::Faults;
@@ -147,6 +148,18 @@ impl Disk {
         self.step(0)?;
         file.sync_data()
     }
+}
+
+/// A file to read from; `None` when there is none of this name, or something else than a file. Follows no link, and waits for nobody.
+pub(crate) fn open_file(path: &Path) -> io::Result<Option<File>> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).map_err(|_| ErrorKind::Unsupported)?;
+    let is_link = |error: &io::Error| error.raw_os_error() == Some(Errno::LOOP.raw_os_error());
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound || is_link(&error) => return Ok(None),
+        file => file?,
+    };
+    Ok(file.metadata()?.is_file().then_some(file))
 }
 
 /// The content of a small file; `None` when it is not there.

@@ -10,6 +10,7 @@ mod error;
 mod faults;
 mod layout;
 mod part;
+mod published;
 mod records;
 mod sidecar;
 mod store;
@@ -22,6 +23,7 @@ use async_trait::async_trait;
 use provider_plugin::{Addresses, CloudError, CloudName, ErrorClass, Identity, ImageSpec, ImageStore, Provider};
 use thiserror::Error;
 
+pub use self::published::{OpenImage, Published};
 pub use self::store::FileStore;
 
 /// The directories that there are, by the names that users choose from.
@@ -63,6 +65,12 @@ impl FileStores {
             }
         }
         Ok(Self { directories })
+    }
+
+    /// All of them by their names, sorted; connected anew, so that whoever reads much does not stand in the way of whoever writes.
+    pub fn stores(&self) -> impl Iterator<Item = (&str, FileStore)> {
+        let stores = self.directories.iter();
+        stores.map(|(name, directory)| (name.as_str(), FileStore::new(directory.clone())))
     }
 
     fn directory(&self, identity: &Identity) -> Result<&PathBuf, CloudError> {

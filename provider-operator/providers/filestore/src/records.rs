@@ -125,6 +125,7 @@ impl Records {
             is_usable: path.is_file(),
             size: Some(inode.size),
             sha512: holder.and_then(|sight| Some(sight.state.whole.as_ref()?.sha512.clone())),
+            digest: None,
             description: format!("{name}, {} bytes, {whose}", inode.size),
         }))
     }
@@ -376,6 +377,16 @@ impl Records {
             }
         }
         Ok(all)
+    }
+
+    /// The files that are bytes of a record, each with its digest by sha256 if it was published.
+    pub(crate) fn held(&self) -> Result<Vec<(Inode, Option<String>)>, RecordError> {
+        let held = self.all()?.into_iter().filter_map(|sight| {
+            let whole = sight.state.whole.as_ref().filter(|_| sight.is_whole());
+            let digest = whole.filter(|_| sight.verified().is_some());
+            Some((sight.part?, digest.map(|whole| whole.sha256.clone())))
+        });
+        Ok(held.collect())
     }
 
     fn sight(&self, stem: Stem, marks: Marks) -> Result<Sight, RecordError> {

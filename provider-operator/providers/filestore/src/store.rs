@@ -27,7 +27,7 @@ const SYNC_EVERY: u64 = 16 * 1024 * 1024;
 
 /// Images in a directory. Everybody who is to have them reads them there, or has them served from there.
 #[derive(Clone, Debug)]
-pub struct FileStore(Store);
+pub struct FileStore(pub(crate) Store);
 
 impl FileStore {
     /// The images of this directory. It has to be there when something is made in it; nothing is touched before.

@@ -3,6 +3,7 @@
 mod crash;
 mod lab;
 mod naming;
+mod published;
 mod resuming;
 
 use self::lab::Lab;

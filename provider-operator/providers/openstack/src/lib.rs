@@ -77,6 +77,10 @@ impl Provider for OpenStack {
         }))
     }
 
+    fn secret_keys(&self) -> &'static [&'static str] {
+        &SECRET_KEYS
+    }
+
     fn check(&self, image: &ImageSpec) -> Result<(), CloudError> {
         Options::read(image).map(drop)
     }

@@ -128,6 +128,7 @@ pub fn foreign(image: &Value, subject: &Subject, project: &str) -> Option<Foreig
         is_usable: image["status"] == "active",
         size: image["size"].as_u64(),
         sha512: sha512(image),
+        digest: None,
         description: format!(
             "{:?}, {}, {}, of project {}",
             word("name"),

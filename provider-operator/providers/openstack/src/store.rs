@@ -285,7 +285,25 @@ impl ImageStore for OpenStackStore {
         }
         self.our_record("import the image", id, &image.subject.owner).await?;
         self.glance.patch(id, &[Change::set(identity::IMPORT, "begun")]).await?;
-        self.glance.web_download(id, uri, &image.stores).await
+        let begun = self.glance.web_download(id, uri, &image.stores).await;
+        let refused = match begun {
+            // The image was there a moment ago: what is not there is the import.
+            Err(error) if error.class == ErrorClass::Gone => CloudError {
+                class: ErrorClass::Unsupported,
+                ..error
+            },
+            Err(error) => error,
+            Ok(()) => return Ok(()),
+        };
+        if matches!(refused.class, ErrorClass::Unsupported | ErrorClass::Invalid) {
+            // Nothing was begun, and nobody should wait for it. Where the mark stays, it is waited for as long as for an import of an old cloud.
+            let unmarked = self
+                .glance
+                .patch(id, &[Change::Remove(identity::IMPORT.to_owned())])
+                .await;
+            drop(unmarked);
+        }
+        Err(refused)
     }
 
     async fn read_back(&self, id: &ImageId) -> Result<ByteStream, CloudError> {

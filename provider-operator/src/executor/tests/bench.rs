@@ -44,6 +44,7 @@ impl Bench {
             plan: plan(object, deed),
             connection: self.clay.connection(cloud, VERSION),
             files: None,
+            job: None,
         }
     }
 

@@ -55,6 +55,7 @@ async fn refused_credentials_are_not_shown_again_for_a_minute_and_others_are() {
             plan: plan(&object, Deed::Look),
             connection: bench.clay.connection("east", version),
             files: None,
+            job: None,
         });
         object
     };

@@ -44,6 +44,7 @@ impl Work {
             plan,
             connection: Arc::clone(&self.connection),
             files,
+            job: None,
         });
     }
 

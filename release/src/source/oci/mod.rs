@@ -10,6 +10,7 @@ mod evidence;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) mod fuzzing;
 mod manifest;
+mod manifests;
 mod registry;
 mod repository;
 mod tags;
@@ -28,6 +29,7 @@ use tokio::time;
 pub use self::{
     error::{OciError, Wanted},
     manifest::ManifestError,
+    manifests::{FoundManifest, InvalidManifestName, ManifestName, Manifests},
     repository::{InvalidRepository, Repository},
 };
 use self::{

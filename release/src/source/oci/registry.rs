@@ -47,6 +47,11 @@ impl Registry {
         })
     }
 
+    /// Asks for `path` of the repository as [`Registry::get`] does, and has no more of the answer than its head.
+    pub(super) async fn head(&self, wanted: Wanted, path: &str, accept: &'static str) -> Result<Response, OciError> {
+        self.ask(Request::head(self.url(path)?), wanted, accept).await
+    }
+
     /// Asks for `path` of the repository, says who asks if the registry wants to know, and gives an answer 200 or 404.
     pub(super) async fn get(
         &self,
@@ -55,11 +60,18 @@ impl Registry {
         accept: &'static str,
         redirects: Redirects,
     ) -> Result<Response, OciError> {
-        let url = self.base.join(path).map_err(|_| OciError::LostPage {
+        self.ask(Request::get(self.url(path)?).redirects(redirects), wanted, accept)
+            .await
+    }
+
+    fn url(&self, path: &str) -> Result<Url, OciError> {
+        self.base.join(path).map_err(|_| OciError::LostPage {
             repository: self.repository.clone(),
-        })?;
-        let accept = HeaderValue::from_static(accept);
-        let request = Request::get(url).header(header::ACCEPT, accept).redirects(redirects);
+        })
+    }
+
+    async fn ask(&self, request: Request, wanted: Wanted, accept: &'static str) -> Result<Response, OciError> {
+        let request = request.header(header::ACCEPT, HeaderValue::from_static(accept));
         let failed = |source| OciError::Request {
             wanted: wanted.clone(),
             repository: self.repository.clone(),

@@ -250,6 +250,17 @@ async fn a_cloud_that_fetches_nothing_says_so_before_anything_changes() {
 }
 
 #[tokio::test]
+async fn a_cloud_that_announces_imports_and_has_none_is_one_that_fetches_nothing() {
+    let fake = fake().await;
+    let (store, image) = (store(fake.site(), "openstack"), image("ubuntu"));
+    let id = create(&store, &image, 1).await;
+    fake.answer(Method::POST, "/import", StatusCode::NOT_FOUND, &[], "no such page", 1);
+    let error = store.import(&id, &image, "http://127.0.0.1/x").await.unwrap_err();
+    assert_eq!(error.class, ErrorClass::Unsupported, "{error}");
+    assert!(told(&fake, &id)["cs_import"].is_null(), "it is waited for");
+}
+
+#[tokio::test]
 async fn what_is_staged_becomes_an_image_with_the_bytes_that_were_sent() {
     let fake = fake().await;
     let (store, image) = (store(fake.site(), "openstack"), image("ubuntu"));

@@ -1,0 +1,234 @@
+//! What stands before a Keystone and a Glance and has the network, or what else is on the way, misbehave at a chosen request and a chosen byte. It
+//! passes everything on as it comes, counts it, and leads to itself in the catalogue; what the services mean it does not know.
+
+mod forward;
+mod trouble;
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use anyhow::{Context, Result, ensure};
+use http::{Method, StatusCode};
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::TcpListener,
+    sync::watch,
+    task::{AbortHandle, JoinSet},
+    time::Instant,
+};
+use url::Url;
+
+pub use self::trouble::Trouble;
+use self::{forward::forward, trouble::Rule};
+use crate::Site;
+
+/// One request, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// The method.
+    pub method: Method,
+    /// Path and query.
+    pub target: String,
+    /// When it came.
+    pub at: Instant,
+    /// What befell it.
+    pub trouble: Option<Trouble>,
+    /// Bytes of its body that were passed on, so far.
+    pub sent: u64,
+    /// The status that was passed back; none until there is one.
+    pub status: Option<StatusCode>,
+}
+
+/// A running proxy. Dropped, it closes every connection.
+#[derive(Debug)]
+pub struct Proxy {
+    site: Site,
+    state: Arc<State>,
+    accepting: [AbortHandle; 2],
+}
+
+#[derive(Debug)]
+struct State {
+    rules: Mutex<Vec<Rule>>,
+    passed: Mutex<Vec<Passed>>,
+    /// Counts how often everything was let go.
+    relented: watch::Sender<u64>,
+    /// Connections to the services that nobody is at the other end of any more.
+    stranded: Mutex<JoinSet<()>>,
+    /// What the catalogue says of Glance, and what is said instead.
+    images: (String, String),
+}
+
+/// One of the services behind it.
+#[derive(Clone, Debug)]
+struct Behind {
+    /// Host and port.
+    authority: String,
+    /// Whether its answers may hold a catalogue.
+    has_catalogue: bool,
+}
+
+impl Proxy {
+    /// Starts one before the services of a site, which must not speak TLS.
+    pub async fn start(site: &Site) -> Result<Self> {
+        ensure!(
+            site.ca.is_none(),
+            "the proxy reads what passes, and so needs a site without TLS"
+        );
+        let glance = Url::parse(&site.glance).context("the URL of Glance")?;
+        let (identity, images) = (listen().await?, listen().await?);
+        let keystone = through(&site.keystone, identity.1)?;
+        let front = through(&glance, images.1)?;
+        let front = front.as_str().trim_end_matches('/').to_owned();
+        let state = Arc::new(State {
+            rules: Mutex::default(),
+            passed: Mutex::default(),
+            relented: watch::Sender::new(0),
+            stranded: Mutex::default(),
+            images: (site.glance.clone(), front.clone()),
+        });
+        let begin = |(listener, _), behind: &Url, has_catalogue| {
+            let behind = Behind {
+                authority: behind.authority().to_owned(),
+                has_catalogue,
+            };
+            tokio::spawn(accept(listener, behind, Arc::clone(&state))).abort_handle()
+        };
+        let accepting = [begin(identity, &site.keystone, true), begin(images, &glance, false)];
+        Ok(Self {
+            site: Site {
+                keystone,
+                glance: front,
+                ..site.clone()
+            },
+            state,
+            accepting,
+        })
+    }
+
+    /// The same cloud, by way of the proxy.
+    pub fn site(&self) -> &Site {
+        &self.site
+    }
+
+    /// The next so many requests of this method whose target (path and query) has this part meet this. Of several rules the oldest counts.
+    pub fn meet(&self, method: Method, part: &str, times: usize, trouble: Trouble) {
+        lock(&self.state.rules).push(Rule {
+            method,
+            part: part.to_owned(),
+            left: times,
+            trouble,
+        });
+    }
+
+    /// No request meets anything any more, and what waits goes on.
+    pub fn relent(&self) {
+        lock(&self.state.rules).clear();
+        self.state.relented.send_modify(|times| *times += 1);
+    }
+
+    /// Every request so far, in the order in which they came, of both services.
+    pub fn passed(&self) -> Vec<Passed> {
+        lock(&self.state.passed).clone()
+    }
+
+    /// How many of them are of this method and have this part in their target.
+    pub fn count(&self, method: &Method, part: &str) -> usize {
+        let is_meant = |passed: &&Passed| passed.method == *method && passed.target.contains(part);
+        self.passed().iter().filter(is_meant).count()
+    }
+
+    /// How many have met something.
+    pub fn met(&self) -> usize {
+        self.passed().iter().filter(|passed| passed.trouble.is_some()).count()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        for accepting in &self.accepting {
+            accepting.abort();
+        }
+    }
+}
+
+impl State {
+    /// Counts a request; its number, and what it meets.
+    fn note(&self, method: &Method, target: &str) -> (usize, Option<Trouble>) {
+        let trouble = {
+            let mut rules = lock(&self.rules);
+            let rule = rules.iter_mut().find(|rule| rule.is_meant(method, target));
+            rule.map(|rule| {
+                rule.left -= 1;
+                rule.trouble.clone()
+            })
+        };
+        let mut passed = lock(&self.passed);
+        passed.push(Passed {
+            method: method.clone(),
+            target: target.to_owned(),
+            at: Instant::now(),
+            trouble: trouble.clone(),
+            sent: 0,
+            status: None,
+        });
+        (passed.len() - 1, trouble)
+    }
+
+    fn change(&self, number: usize, change: impl FnOnce(&mut Passed)) {
+        if let Some(passed) = lock(&self.passed).get_mut(number) {
+            change(passed);
+        }
+    }
+
+    /// Returns when everything is let go the next time.
+    async fn until_relented(&self) {
+        let mut relented = self.relented.subscribe();
+        relented.mark_unchanged();
+        // The sender lives as long as this does.
+        let _ = relented.changed().await;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn listen() -> Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+    let listener = listener.context("failed to open the port of a proxy")?;
+    let address = listener.local_addr().context("failed to read the port of a proxy")?;
+    Ok((listener, address))
+}
+
+/// The same URL at another address.
+fn through(url: &Url, address: SocketAddr) -> Result<Url> {
+    let mut front = url.clone();
+    front.set_host(Some("127.0.0.1")).context("a URL without a host")?;
+    let changed = front.set_port(Some(address.port()));
+    ensure!(changed.is_ok(), "{url} can have no port");
+    Ok(front)
+}
+
+async fn accept(listener: TcpListener, behind: Behind, state: Arc<State>) {
+    // Dropped with this task, and every connection with it.
+    let mut connections = JoinSet::new();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            continue;
+        };
+        while connections.try_join_next().is_some() {}
+        let (behind, state) = (behind.clone(), Arc::clone(&state));
+        connections.spawn(async move {
+            let service = service_fn(move |request| forward(behind.clone(), Arc::clone(&state), request));
+            // Whoever hangs up has heard enough, and a connection that is cut is what was asked for.
+            let _ = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
+        });
+    }
+}

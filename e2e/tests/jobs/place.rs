@@ -1,0 +1,331 @@
+//! Where Jobs run: a kubelet, its control plane with our definitions, an operator beside them, and a web server whose files stop in the middle until
+//! somebody lets them go on.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    net::{TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Arc, Condvar, LazyLock, Mutex, PoisonError, Weak},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, ensure};
+use e2e::{
+    Lab, Operator,
+    built::Program,
+    definitions, eventually,
+    kubelet::{Image, Kind, Kubelet},
+};
+use k8s_openapi::api::{
+    batch::v1::Job,
+    core::v1::{Namespace, Pod},
+};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    core::GroupVersionKind,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::Mutex as AsyncMutex,
+};
+
+/// What runs longer than one test.
+pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    let runtime = Builder::new_multi_thread().enable_all().build();
+    runtime.expect("threads can be started")
+});
+
+/// Longer than a Job takes on a machine that has much else to do.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The image with the shell, in which builds run.
+pub(crate) const SHELL: &str = "lab.local/shell:1";
+const WORKER: &str = "lab.local/provider-operator:1";
+
+/// One kubelet and what is around it.
+pub(crate) struct Place {
+    pub(crate) kubelet: Kubelet,
+    pub(crate) client: Client,
+    pub(crate) store: PathBuf,
+    _operator: Mutex<Operator>,
+    _folder: TempDir,
+}
+
+/// The operator is who its Jobs are: both write to the same directory. The stand-in runs all of them as this user.
+fn command(kind: Kind, program: &Path) -> Command {
+    match kind {
+        Kind::Real => {
+            let mut command = Command::new("setpriv");
+            command
+                .args(["--reuid=65532", "--regid=65532", "--clear-groups"])
+                .arg(program);
+            command
+        }
+        Kind::StandIn => Command::new(program),
+    }
+}
+
+impl Place {
+    /// The one of this kind: started for the first test that asks, and gone when nobody needs it any more.
+    pub(crate) async fn of(kind: Kind) -> Result<Arc<Self>> {
+        static REAL: AsyncMutex<Weak<Place>> = AsyncMutex::const_new(Weak::new());
+        static STAND_IN: AsyncMutex<Weak<Place>> = AsyncMutex::const_new(Weak::new());
+        let place = match kind {
+            Kind::Real => &REAL,
+            Kind::StandIn => &STAND_IN,
+        };
+        let mut place = place.lock().await;
+        if let Some(place) = place.upgrade() {
+            return Ok(place);
+        }
+        let started = Arc::new(Self::start(kind).await?);
+        *place = Arc::downgrade(&started);
+        Ok(started)
+    }
+
+    async fn start(kind: Kind) -> Result<Self> {
+        let lab = Lab::load()?;
+        let folder = tempfile::Builder::new().prefix("stackwright-jobs-").tempdir()?;
+        let store = folder.path().join("store");
+        fs::create_dir_all(folder.path().join("releases/cluster-stacks"))?;
+        fs::create_dir(&store)?;
+        for path in [folder.path(), &store] {
+            // The containers are nobody in particular.
+            fs::set_permissions(path, fs::Permissions::from_mode(0o777))?;
+        }
+        let kubelet = Kubelet::start(kind).await?;
+        kubelet.import_image(&Image::shell(SHELL))?;
+        let program = Program::ProviderOperator.path()?;
+        // Whoever reads from web servers has to know whom to trust.
+        let authorities = "/etc/ssl/certs/ca-certificates.crt";
+        let worker = Image::new(WORKER).program(&program, "/provider-operator");
+        kubelet.import_image(&worker.file(Path::new(authorities), authorities))?;
+        let client = kubelet.control_plane().client();
+        definitions::install(&client, &definitions::ours()?).await?;
+        let kubeconfig = folder.path().join("kubeconfig");
+        fs::copy(kubelet.control_plane().kubeconfig_path(), &kubeconfig)?;
+        fs::set_permissions(&kubeconfig, fs::Permissions::from_mode(0o644))?;
+        let mut command = command(kind, &program);
+        command.args([
+            format!("--kubeconfig={}", kubeconfig.display()),
+            "--leader-elect=false".to_owned(),
+            "--local".to_owned(),
+            format!("--release-dir={}", folder.path().join("releases").display()),
+            "--metrics-bind-address=127.0.0.1:0".to_owned(),
+            "--health-probe-bind-address=127.0.0.1:0".to_owned(),
+            "--providers=filestore".to_owned(),
+            format!("--filestore=default={}", store.display()),
+            "--jobs".to_owned(),
+            format!("--worker-image={WORKER}"),
+            format!("--job-volume=default=host:{}", store.display()),
+            "--allow-plain-http".to_owned(),
+            format!("--allow-source-network={}/32", kubelet.host()),
+            format!("--cache-dir={}", folder.path().join("cache").display()),
+        ]);
+        let mut operator = Operator::start_as(&lab, &command, &folder.path().join("operator.log"))?;
+        operator.ready().await?;
+        Ok(Self {
+            kubelet,
+            client,
+            store,
+            _operator: Mutex::new(operator),
+            _folder: folder,
+        })
+    }
+
+    /// A namespace of its own with one image object in it, as this spec of its image and these other fields say.
+    pub(crate) async fn image(&self, name: &'static str, image: Value, more: Value) -> Result<Wish<'_>> {
+        let namespace = Namespace {
+            metadata: kube::core::ObjectMeta {
+                name: Some(name.to_owned()),
+                ..Default::default()
+            },
+            ..Namespace::default()
+        };
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        namespaces.create(&PostParams::default(), &namespace).await?;
+        let kind = GroupVersionKind::gvk(
+            "infrastructure.clusterstack.x-k8s.io",
+            "v1alpha1",
+            "FileStoreNodeImageRelease",
+        );
+        let resource = ApiResource::from_gvk_with_plural(&kind, "filestorenodeimagereleases");
+        let mut spec = json!({ "store": "default", "image": image });
+        spec["image"]["name"] = json!(format!("{name}.raw"));
+        spec["image"]["format"] = json!("raw");
+        for (field, value) in more.as_object().into_iter().flatten() {
+            spec[field] = value.clone();
+        }
+        let object = DynamicObject::new(name, &resource).data(json!({ "spec": spec }));
+        let api = Api::namespaced_with(self.client.clone(), name, &resource);
+        api.create(&PostParams::default(), &object).await?;
+        Ok(Wish { place: self, name, api })
+    }
+}
+
+/// An image that is asked for.
+pub(crate) struct Wish<'a> {
+    place: &'a Place,
+    name: &'static str,
+    api: Api<DynamicObject>,
+}
+
+impl Wish<'_> {
+    /// Its status, when it is so.
+    pub(crate) async fn until(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Result<Value> {
+        let look = async || {
+            let object = self.api.get(self.name).await.map_err(|error| error.to_string())?;
+            let status = object.data["status"].clone();
+            if is_so(&status) {
+                Ok(status)
+            } else {
+                Err(format!("{status:#}"))
+            }
+        };
+        eventually(PATIENCE, what, look).await
+    }
+
+    pub(crate) async fn ready(&self) -> Result<Value> {
+        self.until("the image to be ready", |status| status["ready"] == true)
+            .await
+    }
+
+    /// What went wrong last, in words.
+    pub(crate) async fn failure(&self, part: &str) -> Result<Value> {
+        let has = |status: &Value| {
+            status["lastFailure"]["message"]
+                .as_str()
+                .is_some_and(|message| message.contains(part))
+        };
+        self.until(&format!("a failure with {part:?}"), has).await
+    }
+
+    /// The bytes of the image, as the store has them.
+    pub(crate) fn bytes(&self) -> Result<Vec<u8>> {
+        let path = self.place.store.join(format!("{}.raw", self.name));
+        fs::read(&path).with_context(|| format!("no {}", path.display()))
+    }
+
+    pub(crate) async fn jobs(&self) -> Result<Vec<Job>> {
+        let jobs: Api<Job> = Api::namespaced(self.place.client.clone(), self.name);
+        Ok(jobs.list(&ListParams::default()).await?.items)
+    }
+
+    pub(crate) async fn pods(&self) -> Result<Vec<Pod>> {
+        let pods: Api<Pod> = Api::namespaced(self.place.client.clone(), self.name);
+        Ok(pods.list(&ListParams::default()).await?.items)
+    }
+
+    /// Changes its one Job.
+    pub(crate) async fn patch_job(&self, patch: &Value) -> Result<()> {
+        let job = self.jobs().await?.pop().context("no Job")?;
+        let jobs: Api<Job> = Api::namespaced(self.place.client.clone(), self.name);
+        let name = job.metadata.name.context("a name")?;
+        jobs.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn delete_job(&self) -> Result<()> {
+        let job = self.jobs().await?.pop().context("no Job")?;
+        let jobs: Api<Job> = Api::namespaced(self.place.client.clone(), self.name);
+        let name = job.metadata.name.context("a name")?;
+        jobs.delete(&name, &kube::api::DeleteParams::foreground()).await?;
+        Ok(())
+    }
+
+    /// Deletes the object, and waits until nothing is left of it.
+    pub(crate) async fn delete(&self) -> Result<()> {
+        self.api.delete(self.name, &Default::default()).await?;
+        let look = async || {
+            let object = self.api.get_opt(self.name).await?;
+            let (jobs, pods) = (self.jobs().await?, self.pods().await?);
+            ensure!(object.is_none(), "the object is there");
+            ensure!(
+                jobs.is_empty() && pods.is_empty(),
+                "{} Jobs, {} Pods",
+                jobs.len(),
+                pods.len()
+            );
+            Ok(())
+        };
+        eventually(PATIENCE, "all of it to be gone", look).await?;
+        let left = self.bytes();
+        ensure!(left.is_err(), "the image is still in the store");
+        Ok(())
+    }
+}
+
+/// A web server with one file. Its second half is held back until [`Web::go_on`].
+pub(crate) struct Web {
+    pub(crate) url: String,
+    gate: Arc<(Mutex<bool>, Condvar)>,
+}
+
+/// No text, and more than a provider holds back.
+pub(crate) fn disk() -> Vec<u8> {
+    let mut state = 7_u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 56) as u8
+    };
+    (0..8 * 1024 * 1024).map(|_| next()).collect()
+}
+
+impl Web {
+    pub(crate) fn start(place: &Place, is_open: bool) -> Result<Self> {
+        let listener = TcpListener::bind((place.kubelet.host(), 0))?;
+        let url = format!("http://{}/disk.raw", listener.local_addr()?);
+        let gate = Arc::new((Mutex::new(is_open), Condvar::new()));
+        let held = Arc::clone(&gate);
+        // Ends with the process of the tests.
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let held = Arc::clone(&held);
+                // Whoever asked may have gone.
+                thread::spawn(move || drop(serve(&stream, &held)));
+            }
+        });
+        Ok(Self { url, gate })
+    }
+
+    pub(crate) fn go_on(&self) {
+        *self.gate.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.gate.1.notify_all();
+    }
+}
+
+fn serve(mut stream: &TcpStream, (open, opened): &(Mutex<bool>, Condvar)) -> Result<()> {
+    let mut lines = BufReader::new(stream).lines().map_while(std::io::Result::ok);
+    let first = lines.next().unwrap_or_default();
+    lines.take_while(|line| !line.is_empty()).for_each(drop);
+    if !first.contains("/disk.raw") {
+        stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")?;
+        return Ok(());
+    }
+    let file = disk();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nETag: \"one\"\r\nConnection: close\r\n\r\n",
+        file.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    if first.starts_with("HEAD") {
+        return Ok(());
+    }
+    let (one, other) = file.split_at(file.len() / 2);
+    stream.write_all(one)?;
+    let is_open = open.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(
+        opened
+            .wait_while(is_open, |is_open| !*is_open)
+            .unwrap_or_else(PoisonError::into_inner),
+    );
+    stream.write_all(other)?;
+    Ok(())
+}

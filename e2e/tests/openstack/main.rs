@@ -1,0 +1,13 @@
+//! Node images in a real Keystone and a real Glance, brought there by provider operators that run as users run them, on a real control plane. Each test
+//! has a namespace, a project, a source of files and an operator to itself, and ends with exactly the images in its project that it expects.
+//!
+//! What the real services cannot be made to do is shown on the fake of `openstack-lab`, of which the same facts are true; `acceptance` says where.
+
+mod acceptance;
+mod cloud;
+mod faults;
+mod journeys;
+mod orc;
+mod predecessor;
+mod releases;
+mod stage;

@@ -1,0 +1,126 @@
+//! Releases with images for OpenStack, without a cluster class: as much of one as a provider of images reads.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result, ensure};
+use crds::providers::{
+    image_status::ProviderReleaseStatus,
+    openstack::{OpenStackClusterStackRelease, OpenStackNodeImageRelease},
+};
+use e2e::{eventually, journey::SOON};
+use flate2::{Compression, write::GzEncoder};
+use kube::{ResourceExt, api::ListParams};
+use serde_json::json;
+
+use super::stage::{API_VERSION, DISK, SECRET, Stage};
+
+/// The name of the image.
+pub(crate) const IMAGE: &str = "ubuntu";
+/// The object of the image: the stack, the image, and the version of the node images.
+pub(crate) const IMAGE_OBJECT: &str = "openstack-scs-1-32-ubuntu-v1";
+
+/// The tag of a version.
+pub(crate) fn tag(version: &str) -> String {
+    format!("openstack-scs-1-32-{version}")
+}
+
+impl Stage<'_> {
+    /// Publishes a version whose image is the disk at the usual path, in the version v1 of node images whatever its own is.
+    pub(crate) fn publish(&self, version: &str) -> Result<()> {
+        let url = self.source.url(DISK);
+        let images = format!(
+            "apiVersion: openstack.infrastructure.clusterstack.x-k8s.io/v1alpha1\n\
+             openStackNodeImages:\n\
+             - url: {url}\n  createOpts:\n    name: {IMAGE}\n    disk_format: qcow2\n    container_format: bare\n    visibility: private\n"
+        );
+        let metadata = format!(
+            "apiVersion: metadata.clusterstack.x-k8s.io/v1alpha1\n\
+             versions:\n  clusterStack: {version}\n  kubernetes: v1.32.1\n  components:\n    clusterAddon: v1\n    nodeImage: v1\n"
+        );
+        let files = [("metadata.yaml", metadata), ("node-images.yaml", images)];
+        let folder = self.journey.folder().join("packed").join(tag(version));
+        fs::create_dir_all(&folder).context("failed to make the folder of a release")?;
+        for (name, text) in files {
+            fs::write(folder.join(name), text).with_context(|| format!("failed to write {name}"))?;
+        }
+        self.publish_whole(&folder, &format!("cluster-class-{version}"), "cluster-addon-v1")
+    }
+
+    /// Publishes a folder as a release, with the two charts that it says it has. Nobody renders them here, and without them a release is none.
+    pub(crate) fn publish_whole(&self, folder: &Path, class: &str, addon: &str) -> Result<()> {
+        let tag = folder.file_name().context("a release has a name")?.to_string_lossy();
+        let (stack, _) = tag.rsplit_once('-').context("a tag ends in a version")?;
+        for chart in [class, addon].map(|chart| format!("{stack}-{chart}")) {
+            let path = folder.join(format!("{chart}.tgz"));
+            fs::write(&path, packed(&chart)?).with_context(|| format!("failed to write {}", path.display()))?;
+        }
+        fs::write(folder.join("cluster-addon-values.yaml"), "").context("failed to write the values of the add-ons")?;
+        self.journey.releases.publish(folder)
+    }
+
+    /// Applies the release object of a tag, as the core operator does from a template.
+    pub(crate) async fn want_release(&self, tag: &str) -> Result<()> {
+        let object = json!({
+            "apiVersion": API_VERSION, "kind": "OpenStackClusterStackRelease", "metadata": { "name": tag },
+            "spec": { "identityRef": { "kind": "Secret", "name": SECRET } },
+        });
+        self.journey.apply(object).await.map(drop)
+    }
+
+    /// Waits until the images of a release are ready, or are not any more.
+    pub(crate) async fn release_is(&self, tag: &str, ready: bool) -> Result<ProviderReleaseStatus> {
+        let is_so = |release: &OpenStackClusterStackRelease| {
+            let status = release.status.as_ref();
+            status.is_some_and(|status| status.ready == ready && !status.conditions.is_empty())
+        };
+        let what = if ready {
+            "its images ready"
+        } else {
+            "its images not ready"
+        };
+        let release = self.journey.until(tag, what, is_so).await?;
+        release.status.context("a status")
+    }
+
+    /// Deletes a release object, and returns when it is gone.
+    pub(crate) async fn delete_release(&self, tag: &str) -> Result<()> {
+        self.journey.delete::<OpenStackClusterStackRelease>(tag).await?;
+        self.journey.gone::<OpenStackClusterStackRelease>(tag).await
+    }
+
+    /// Waits until the image of the releases belongs to exactly these.
+    pub(crate) async fn image_belongs_to(&self, tags: &[String]) -> Result<()> {
+        eventually(SOON, format!("the image to belong to {tags:?}"), async || {
+            let object = self
+                .journey
+                .api::<OpenStackNodeImageRelease>()
+                .get(IMAGE_OBJECT)
+                .await?;
+            let mut owners: Vec<_> = object
+                .owner_references()
+                .iter()
+                .map(|owner| owner.name.clone())
+                .collect();
+            owners.sort();
+            ensure!(owners == tags, "{owners:?}");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await
+    }
+
+    /// How many image objects there are.
+    pub(crate) async fn image_objects(&self) -> Result<usize> {
+        let objects = self.journey.api::<OpenStackNodeImageRelease>();
+        Ok(objects.list(&ListParams::default()).await?.items.len())
+    }
+}
+
+fn packed(name: &str) -> Result<Vec<u8>> {
+    let text = format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n");
+    let mut header = tar::Header::new_gnu();
+    header.set_size(text.len() as u64);
+    header.set_mode(0o644);
+    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    archive.append_data(&mut header, format!("{name}/Chart.yaml"), text.as_bytes())?;
+    Ok(archive.into_inner()?.finish()?)
+}

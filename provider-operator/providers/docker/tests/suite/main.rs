@@ -1,0 +1,4 @@
+//! What holds for every provider, held for images in registries.
+
+#[cfg(test)]
+mod images;

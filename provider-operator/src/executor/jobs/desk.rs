@@ -1,0 +1,405 @@
+//! What is known of the Jobs of all objects, and what becomes of it by what is told: by drivers, by the watch, by the answers of the API server. Asks
+//! nobody and wakes nobody.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
+
+use crds::providers::image_status::TransferStatus;
+use planning::image::{Deed, Done, Failure, FailureClass, Form, Op, OpState, StopReason};
+use tokio::task::JoinHandle;
+
+use super::ending::{failure, vanished};
+use super::known::{Known, Stage};
+use crate::executor::{ObjectId, OpView};
+use crate::worker::{Found, WorkPlan};
+
+/// Everything that is known.
+#[derive(Default)]
+pub(super) struct Desk {
+    entries: HashMap<ObjectId, Entry>,
+    /// What is done about each object last.
+    turns: HashMap<ObjectId, JoinHandle<()>>,
+    /// Since when Jobs cannot be had, until when that is believed, and why; of all namespaces under no name.
+    barred: BTreeMap<String, (Duration, String)>,
+    /// Identities of the Jobs in a list that has not ended.
+    listing: HashSet<String>,
+    is_listed: bool,
+    is_closed: bool,
+}
+
+/// A Job that is meant: this very one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) name: String,
+    pub(super) uid: String,
+}
+
+/// The Job of one object.
+struct Entry {
+    deed: Deed,
+    key: String,
+    since: Duration,
+    /// Once it is there.
+    job: Option<Target>,
+    /// Since when the container that sends runs.
+    sends: Option<Duration>,
+    /// What was sent when that was last seen to change, and when.
+    sent: Option<(i64, Duration)>,
+    state: State,
+}
+
+enum State {
+    /// It is made, or about to be.
+    Under,
+    /// It is over, and its Pods are asked how.
+    Asking,
+    /// It is told to end.
+    Stopping { since: Duration, why: StopReason },
+    /// The driver is to take note of it. `stays`: whether the Job is there, for its logs.
+    Ended {
+        outcome: Result<Done, Failure>,
+        at: Duration,
+        stays: bool,
+    },
+    /// The driver has. It is nobody's business any more.
+    Noted,
+}
+
+impl Entry {
+    fn new(plan: &WorkPlan, since: Duration) -> Self {
+        Self {
+            deed: plan.deed.clone(),
+            key: plan.image.subject.key.as_str().to_owned(),
+            since,
+            job: None,
+            sends: None,
+            sent: None,
+            state: State::Under,
+        }
+    }
+
+    fn is(&self, uid: &str) -> bool {
+        self.job.as_ref().is_some_and(|job| job.uid == uid)
+    }
+
+    fn end(&mut self, outcome: Result<Done, Failure>, at: Duration, stays: bool) {
+        self.state = State::Ended { outcome, at, stays };
+    }
+
+    fn attempt(&self) -> Option<i64> {
+        match self.deed {
+            Deed::Transfer { attempt, .. } | Deed::Build { attempt, .. } => Some(attempt.into()),
+            _ => None,
+        }
+    }
+
+    /// Bytes count once the container that sends runs: before, they are those of an earlier try.
+    fn running(&mut self, sent: Option<&TransferStatus>, now: Duration) -> OpState {
+        let Some(begun) = self.sends else {
+            return OpState::Running {
+                since: self.since,
+                moved: self.since,
+                bytes: None,
+            };
+        };
+        let sent = sent.filter(|sent| Some(sent.attempt) == self.attempt());
+        let count = |bytes: i64| u64::try_from(bytes).unwrap_or_default();
+        if let Some(sent) = sent
+            && self.sent.is_none_or(|(bytes, _)| bytes != sent.sent_bytes)
+        {
+            self.sent = Some((sent.sent_bytes, now));
+        }
+        OpState::Running {
+            since: self.since,
+            moved: self.sent.map_or(begun, |(_, moved)| moved.max(begun)),
+            bytes: Some((
+                sent.map_or(0, |sent| count(sent.sent_bytes)),
+                sent.and_then(|sent| sent.total_bytes).map(count),
+            )),
+        }
+    }
+}
+
+/// What drivers say.
+impl Desk {
+    /// Whether a Job is to be made. An end that nobody has noted is noted first.
+    pub(super) fn begin(&mut self, plan: &WorkPlan, now: Duration) -> bool {
+        if self
+            .entries
+            .get(&plan.object)
+            .is_some_and(|entry| !matches!(entry.state, State::Noted))
+        {
+            return false;
+        }
+        let mut entry = Entry::new(plan, now);
+        let is_closed = self.is_closed;
+        if is_closed {
+            entry.end(Err(stopped(StopReason::Draining, &plan.deed)), now, false);
+        }
+        self.entries.insert(plan.object.clone(), entry);
+        !is_closed
+    }
+
+    /// Gives the Job that is to be deleted. One that is still being made is deleted by whoever makes it.
+    pub(super) fn stop(&mut self, object: &ObjectId, why: StopReason, now: Duration) -> Option<Target> {
+        let entry = self.entries.get_mut(object)?;
+        match entry.state {
+            State::Under | State::Asking => {
+                entry.state = State::Stopping { since: now, why };
+                entry.job.clone()
+            }
+            State::Stopping { .. } | State::Ended { .. } | State::Noted => None,
+        }
+    }
+
+    /// `None`: nothing has ended. Else the Job that stays, if one does.
+    pub(super) fn forget(&mut self, object: &ObjectId) -> Option<Option<Target>> {
+        let entry = self.entries.get_mut(object)?;
+        let State::Ended { stays, .. } = entry.state else {
+            return None;
+        };
+        let job = entry.job.clone().filter(|_| stays);
+        if job.is_some() {
+            entry.state = State::Noted;
+        } else {
+            self.entries.remove(object);
+        }
+        Some(job)
+    }
+
+    pub(super) fn view(&mut self, object: &ObjectId, sent: Option<&TransferStatus>, now: Duration) -> Option<OpView> {
+        let entry = self.entries.get_mut(object)?;
+        let state = match &entry.state {
+            State::Under | State::Asking => entry.running(sent, now),
+            State::Stopping { since, why } => OpState::Stopping {
+                since: *since,
+                why: *why,
+            },
+            State::Ended { outcome, at, .. } => OpState::Ended {
+                outcome: outcome.clone(),
+                at: *at,
+            },
+            State::Noted => return None,
+        };
+        Some(OpView {
+            op: Op {
+                deed: entry.deed.clone(),
+                key: entry.key.clone(),
+                form: Form::Job,
+                state,
+            },
+            found: Found::default(),
+            progress: None,
+        })
+    }
+
+    /// Nothing begins any more.
+    pub(super) fn close(&mut self) {
+        self.is_closed = true;
+    }
+}
+
+/// What the API server answers.
+impl Desk {
+    /// The Job is there. Gives it back where somebody stopped it meanwhile.
+    pub(super) fn made(&mut self, object: &ObjectId, uid: &str, now: Duration) -> Option<Target> {
+        let entry = self.entries.get_mut(object)?;
+        let attempt = entry.attempt().and_then(|attempt| u32::try_from(attempt).ok())?;
+        let target = Target {
+            name: super::names::job(object, attempt),
+            uid: uid.to_owned(),
+        };
+        // The watch may have been faster.
+        if entry.job.is_none() {
+            entry.since = now;
+            entry.job = Some(target.clone());
+        }
+        matches!(entry.state, State::Stopping { .. }).then_some(target)
+    }
+
+    /// No Job was made.
+    pub(super) fn fail(&mut self, object: &ObjectId, outcome: Result<Done, Failure>, now: Duration) {
+        let Some(entry) = self.entries.get_mut(object) else {
+            return;
+        };
+        match entry.state {
+            State::Stopping { why, .. } => {
+                let outcome = Err(stopped(why, &entry.deed));
+                entry.end(outcome, now, false);
+            }
+            State::Under => entry.end(outcome, now, false),
+            State::Asking | State::Ended { .. } | State::Noted => {}
+        }
+    }
+
+    /// Whether somebody still waits for a Job that is being made.
+    pub(super) fn is_wanted(&self, object: &ObjectId) -> bool {
+        let state = self.entries.get(object).map(|entry| &entry.state);
+        matches!(state, Some(State::Under))
+    }
+
+    pub(super) fn is_stopping(&self, object: &ObjectId, uid: &str) -> bool {
+        let entry = self.entries.get(object).filter(|entry| entry.is(uid));
+        entry.is_some_and(|entry| matches!(entry.state, State::Stopping { .. }))
+    }
+
+    /// It is gone, or its node does not answer. Says whether that was news.
+    pub(super) fn end_stopped(&mut self, object: &ObjectId, uid: &str, now: Duration) -> bool {
+        let Some(entry) = self.entries.get_mut(object).filter(|entry| entry.is(uid)) else {
+            return false;
+        };
+        let State::Stopping { why, .. } = entry.state else {
+            return false;
+        };
+        let outcome = Err(stopped(why, &entry.deed));
+        entry.end(outcome, now, false);
+        true
+    }
+
+    /// How it ended is known.
+    pub(super) fn over(&mut self, object: &ObjectId, uid: &str, outcome: Result<Done, Failure>, now: Duration) {
+        if let Some(entry) = self.entries.get_mut(object).filter(|entry| entry.is(uid))
+            && matches!(entry.state, State::Asking)
+        {
+            entry.end(outcome, now, true);
+        }
+    }
+}
+
+/// What the watch tells.
+impl Desk {
+    pub(super) fn begin_list(&mut self) {
+        self.listing.clear();
+    }
+
+    /// Gives the Jobs that are thought to be there and are in no list.
+    pub(super) fn end_list(&mut self) -> Vec<String> {
+        self.is_listed = true;
+        self.barred.remove("");
+        let listed = std::mem::take(&mut self.listing);
+        let jobs = self.entries.values().filter_map(|entry| entry.job.as_ref());
+        jobs.filter(|job| !listed.contains(&job.uid))
+            .map(|job| job.uid.clone())
+            .collect()
+    }
+
+    /// Says whether there is news, and whether its Pods are to be asked how it ended.
+    pub(super) fn see(&mut self, known: &Known, now: Duration) -> (bool, bool) {
+        self.listing.insert(known.uid.clone());
+        let entry = match self.entries.get_mut(&known.plan.object) {
+            Some(entry) if entry.is(&known.uid) => entry,
+            // An earlier one of this name may be in the way of the one that is being made; one that is being made is known by its deed.
+            Some(entry) if entry.job.is_none() => {
+                let is_this = entry.deed == known.plan.deed && !known.is_noted && known.stage != Stage::Goes;
+                if !is_this || matches!(known.stage, Stage::Over(_)) {
+                    return (false, false);
+                }
+                entry
+            }
+            Some(_) => return (false, false),
+            None if known.is_noted => return (false, false),
+            None => self
+                .entries
+                .entry(known.plan.object.clone())
+                .or_insert_with(|| Entry::new(&known.plan, now)),
+        };
+        entry.job.get_or_insert_with(|| Target {
+            name: known.name.clone(),
+            uid: known.uid.clone(),
+        });
+        match (&known.stage, &entry.state) {
+            (Stage::Begins, State::Under) => (true, false),
+            (Stage::Sends, State::Under) => {
+                let is_news = entry.sends.is_none();
+                entry.sends.get_or_insert(now);
+                (is_news, false)
+            }
+            (Stage::Goes, State::Under | State::Asking) => {
+                // Whoever deletes it has his reasons; the next decision finds out.
+                let why = StopReason::Changed;
+                entry.state = State::Stopping { since: now, why };
+                (true, false)
+            }
+            (Stage::Over(_), State::Under) => {
+                entry.state = State::Asking;
+                (false, true)
+            }
+            _ => (false, false),
+        }
+    }
+
+    /// A Job is not there any more; gives its object where that is news.
+    pub(super) fn gone(&mut self, uid: &str, now: Duration) -> Option<ObjectId> {
+        let (object, entry) = self.entries.iter_mut().find(|(_, entry)| entry.is(uid))?;
+        let object = object.clone();
+        let name = entry.job.as_ref().map_or("", |job| job.name.as_str());
+        let outcome = match &mut entry.state {
+            State::Under | State::Asking => Err(vanished(&format!("the Job {name} was deleted"))),
+            State::Stopping { why, .. } => Err(stopped(*why, &entry.deed)),
+            State::Ended { stays, .. } => {
+                *stays = false;
+                return None;
+            }
+            State::Noted => {
+                self.entries.remove(&object);
+                return None;
+            }
+        };
+        entry.end(outcome, now, false);
+        Some(object)
+    }
+
+    pub(super) fn is_listed(&self) -> bool {
+        self.is_listed || self.barred.contains_key("")
+    }
+}
+
+/// What Jobs there may be.
+impl Desk {
+    /// Jobs cannot be had in a namespace.
+    pub(super) fn bar(&mut self, namespace: &str, why: &str, until: Duration) {
+        self.barred.insert(namespace.to_owned(), (until, why.to_owned()));
+    }
+
+    /// They cannot be had anywhere, until they are listed.
+    pub(super) fn bar_all(&mut self, why: &str) {
+        self.bar("", why, Duration::MAX);
+    }
+
+    /// Why they cannot be had, as far as that is known now.
+    pub(super) fn barred(&mut self, namespace: &str, now: Duration) -> Option<String> {
+        self.barred.retain(|_, (until, _)| *until > now);
+        let found = self.barred.get(namespace).or_else(|| self.barred.get(""));
+        let words = |(_, why): &(Duration, String)| {
+            format!("{why}; bind the role clusterstack-provider-operator-jobs to the operator in this namespace")
+        };
+        found.map(words)
+    }
+}
+
+/// One after the other.
+impl Desk {
+    pub(super) fn take_turn(&mut self, object: &ObjectId) -> Option<JoinHandle<()>> {
+        self.turns.retain(|_, turn| !turn.is_finished());
+        self.turns.remove(object)
+    }
+
+    pub(super) fn give_turn(&mut self, object: ObjectId, turn: JoinHandle<()>) {
+        self.turns.insert(object, turn);
+    }
+}
+
+fn stopped(why: StopReason, deed: &Deed) -> Failure {
+    let words = match (why, deed) {
+        (StopReason::Deleted, _) => "the Job was ended, because the object is being deleted",
+        (StopReason::Changed, _) => "the Job was ended, because something else is wanted now",
+        (StopReason::Paused, _) => "the Job was ended, because the work on it is paused",
+        (StopReason::Stalled, Deed::Build { .. }) => {
+            "the Job was ended, because the build takes longer than it may, or no node takes it"
+        }
+        (StopReason::Stalled, _) => "the Job was ended, because nothing moved, or no node takes it",
+        (StopReason::Fenced, _) => "the Job was ended, because another process leads",
+        (StopReason::Draining, _) => "no Job was made, because this process ends",
+    };
+    failure(FailureClass::Stopped { why }, words.to_owned())
+}

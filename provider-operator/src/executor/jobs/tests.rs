@@ -1,0 +1,212 @@
+//! The desk of Jobs, told what drivers, the watch and the API server say. That all of it together brings an image, `every_call` shows.
+
+use crds::providers::image_status::{SentVia, TransferStatus};
+use planning::image::{Deed, Done, FailureClass, OpState, StopReason};
+
+use super::desk::{Desk, Target};
+use super::known::{Known, Over, Stage};
+use super::names;
+use crate::executor::ObjectId;
+use crate::stand_ins::{object, plan};
+use std::time::Duration;
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn known(object: &ObjectId, uid: &str, stage: Stage) -> Known {
+    let deed = Deed::Transfer {
+        id: "image-2".to_owned(),
+        attempt: 2,
+        staged: false,
+    };
+    Known {
+        plan: plan(object, deed),
+        name: names::job(object, 2),
+        uid: uid.to_owned(),
+        stage,
+        is_noted: false,
+    }
+}
+
+fn over() -> Stage {
+    Stage::Over(Over {
+        is_complete: true,
+        reason: String::new(),
+        message: String::new(),
+    })
+}
+
+fn sent(bytes: i64, attempt: i64) -> TransferStatus {
+    TransferStatus {
+        attempt,
+        via: SentVia::Upload,
+        sent_bytes: bytes,
+        total_bytes: Some(100),
+        bytes_per_second: 0,
+        seconds_left: None,
+        last_progress_time: None,
+        resumes: 0,
+        started_at: None,
+        holder: String::new(),
+        summary: String::new(),
+        sealed: None,
+    }
+}
+
+fn state(desk: &mut Desk, object: &ObjectId, told: Option<&TransferStatus>, at: u64) -> Option<OpState> {
+    desk.view(object, told, seconds(at)).map(|view| view.op.state)
+}
+
+#[test]
+fn bytes_count_when_the_program_that_sends_them_runs() {
+    let (mut desk, object) = (Desk::default(), object("fleet", "ubuntu"));
+    assert!(desk.begin(&known(&object, "one", Stage::Begins).plan, seconds(1)));
+    assert_eq!(desk.made(&object, "one", seconds(2)), None);
+    let running = |since, moved, bytes| {
+        Some(OpState::Running {
+            since: seconds(since),
+            moved: seconds(moved),
+            bytes,
+        })
+    };
+    let stale = sent(70, 2);
+    assert_eq!(
+        state(&mut desk, &object, Some(&stale), 5),
+        running(2, 2, None),
+        "an earlier try sent them"
+    );
+    assert_eq!(
+        desk.see(&known(&object, "one", Stage::Sends), seconds(9)),
+        (true, false)
+    );
+    assert_eq!(state(&mut desk, &object, None, 9), running(2, 9, Some((0, None))));
+    assert_eq!(
+        state(&mut desk, &object, Some(&sent(10, 2)), 12),
+        running(2, 12, Some((10, Some(100))))
+    );
+    assert_eq!(
+        state(&mut desk, &object, Some(&sent(10, 2)), 30),
+        running(2, 12, Some((10, Some(100))))
+    );
+    assert_eq!(
+        state(&mut desk, &object, Some(&sent(20, 2)), 31),
+        running(2, 31, Some((20, Some(100))))
+    );
+    assert_eq!(
+        state(&mut desk, &object, Some(&sent(99, 1)), 32),
+        running(2, 31, Some((0, None))),
+        "another attempt"
+    );
+}
+
+#[test]
+fn a_job_that_is_there_when_the_process_begins_is_under_way() {
+    let (mut desk, object) = (Desk::default(), object("fleet", "ubuntu"));
+    assert!(!desk.is_listed());
+    desk.begin_list();
+    assert_eq!(
+        desk.see(&known(&object, "one", Stage::Begins), seconds(3)),
+        (true, false)
+    );
+    let noted = Known {
+        is_noted: true,
+        ..known(&crate::stand_ins::object("fleet", "debian"), "two", over())
+    };
+    assert_eq!(desk.see(&noted, seconds(3)), (false, false), "its end is known");
+    assert_eq!(desk.end_list(), Vec::<String>::new());
+    assert!(desk.is_listed());
+    let is_running = matches!(state(&mut desk, &object, None, 4), Some(OpState::Running { .. }));
+    assert!(is_running && !desk.begin(&known(&object, "", Stage::Begins).plan, seconds(4)));
+    // The next list does not have it.
+    desk.begin_list();
+    assert_eq!(desk.end_list(), ["one"]);
+    assert_eq!(desk.gone("one", seconds(5)), Some(object.clone()));
+    let Some(OpState::Ended {
+        outcome: Err(failure), ..
+    }) = state(&mut desk, &object, None, 6)
+    else {
+        panic!("it has ended")
+    };
+    assert_eq!(failure.class, FailureClass::JobVanished);
+    assert_eq!(desk.forget(&object), Some(None), "nothing stays");
+}
+
+#[test]
+fn an_end_is_asked_for_once_and_stays_until_it_is_noted() {
+    let (mut desk, object) = (Desk::default(), object("fleet", "ubuntu"));
+    assert_eq!(desk.see(&known(&object, "one", over()), seconds(1)), (false, true));
+    assert_eq!(desk.see(&known(&object, "one", over()), seconds(2)), (false, false));
+    desk.over(&object, "another", Ok(Done::Sent), seconds(3));
+    assert!(matches!(
+        state(&mut desk, &object, None, 3),
+        Some(OpState::Running { .. })
+    ));
+    desk.over(&object, "one", Ok(Done::Sent), seconds(4));
+    let ended = OpState::Ended {
+        outcome: Ok(Done::Sent),
+        at: seconds(4),
+    };
+    assert_eq!(state(&mut desk, &object, None, 9), Some(ended));
+    let stays = Target {
+        name: names::job(&object, 2),
+        uid: "one".to_owned(),
+    };
+    assert_eq!(desk.forget(&object), Some(Some(stays)));
+    assert_eq!(state(&mut desk, &object, None, 9), None);
+    assert!(
+        desk.begin(&known(&object, "", Stage::Begins).plan, seconds(10)),
+        "there may be another one"
+    );
+}
+
+#[test]
+fn what_is_stopped_while_it_is_made_is_deleted_by_whoever_made_it() {
+    let (mut desk, object) = (Desk::default(), object("fleet", "ubuntu"));
+    desk.begin(&known(&object, "one", Stage::Begins).plan, seconds(1));
+    assert!(desk.is_wanted(&object));
+    assert_eq!(desk.stop(&object, StopReason::Deleted, seconds(2)), None);
+    assert!(!desk.is_wanted(&object));
+    assert!(desk.made(&object, "one", seconds(3)).is_some());
+    assert!(desk.is_stopping(&object, "one"));
+    assert!(desk.end_stopped(&object, "one", seconds(4)) && !desk.end_stopped(&object, "one", seconds(5)));
+    let Some(OpState::Ended {
+        outcome: Err(failure), ..
+    }) = state(&mut desk, &object, None, 6)
+    else {
+        panic!("it has ended")
+    };
+    let why = StopReason::Deleted;
+    assert_eq!(failure.class, FailureClass::Stopped { why });
+}
+
+#[test]
+fn a_job_that_goes_is_not_the_one_that_is_being_made() {
+    let (mut desk, object) = (Desk::default(), object("fleet", "ubuntu"));
+    desk.begin(&known(&object, "", Stage::Begins).plan, seconds(1));
+    for stage in [Stage::Goes, over()] {
+        assert_eq!(desk.see(&known(&object, "old", stage), seconds(2)), (false, false));
+    }
+    assert_eq!(desk.gone("old", seconds(3)), None);
+    desk.made(&object, "new", seconds(4));
+    assert!(matches!(
+        state(&mut desk, &object, None, 5),
+        Some(OpState::Running { .. })
+    ));
+}
+
+#[test]
+fn a_right_that_is_missing_is_asked_for_again() {
+    let mut desk = Desk::default();
+    desk.bar("fleet", "nobody may make jobs", seconds(60));
+    let why = desk.barred("fleet", seconds(10)).expect("words");
+    assert!(why.contains("clusterstack-provider-operator-jobs"), "{why}");
+    assert_eq!(desk.barred("other", seconds(10)), None);
+    assert_eq!(desk.barred("fleet", seconds(61)), None);
+    desk.bar_all("nobody may list jobs");
+    assert!(desk.is_listed(), "nothing waits for a right");
+    assert!(desk.barred("fleet", seconds(9999)).is_some());
+    desk.begin_list();
+    desk.end_list();
+    assert_eq!(desk.barred("fleet", seconds(9999)), None);
+}
