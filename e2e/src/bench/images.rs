@@ -15,7 +15,7 @@ use anyhow::Result;
 use self::place::Place;
 pub(super) use self::run::Run;
 use crate::{
-    arguments::{ImagesArguments, ImagesMeasure},
+    arguments::images::{ImagesArguments, ImagesMeasure},
     progress::Progress,
 };
 

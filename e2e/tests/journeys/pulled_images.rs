@@ -101,7 +101,8 @@ fn a_release_is_usable_while_the_registry_has_its_node_image_and_leaves_it_there
 
 #[test]
 fn a_tag_that_was_moved_is_not_the_image_that_was_trusted() -> Result<()> {
-    journey(async |journey| {
+    // The provider alone: nobody decides about releases.
+    e2e::journey::journey(async |journey| {
         let registry = registry(journey).await?;
         push(journey, &registry, "v1")?;
         let first = registry.digest(NODES, "v1")?;
@@ -137,7 +138,8 @@ fn a_tag_that_was_moved_is_not_the_image_that_was_trusted() -> Result<()> {
 
 #[test]
 fn a_registry_that_refuses_is_told_without_the_password_and_asked_again_with_another() -> Result<()> {
-    journey(async |journey| {
+    // The provider alone: nobody decides about releases.
+    e2e::journey::journey(async |journey| {
         let registry = registry(journey).await?;
         push(journey, &registry, "v1")?;
         let mut wrong = registry.pull_secret("wrong")?;

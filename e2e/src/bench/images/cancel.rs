@@ -11,7 +11,7 @@ use super::{
     place::{Place, disk_of},
     run::{Cancel, Run, median, quantile},
 };
-use crate::{arguments::ImagesArguments, progress::Progress};
+use crate::{arguments::images::ImagesArguments, progress::Progress};
 
 const PATH: &str = "/disk.raw";
 const BYTES: usize = 16 << 20;

@@ -17,7 +17,7 @@ use super::{
     run::{Idle, Run},
 };
 use crate::{
-    arguments::ImagesArguments,
+    arguments::images::ImagesArguments,
     bench::{ground::elected, install::until_quiet_of},
     progress::Progress,
 };

@@ -15,7 +15,7 @@ use super::{
     run::{Broken, Many, Run, Upload, median},
     writer::Writer,
 };
-use crate::{arguments::ImagesArguments, progress::Progress};
+use crate::{arguments::images::ImagesArguments, progress::Progress};
 
 /// Where the source has the image.
 const PATH: &str = "/disk.raw";
