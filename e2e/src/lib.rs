@@ -40,6 +40,7 @@ pub mod registry;
 pub mod releases;
 pub mod rights;
 pub mod soak;
+pub mod stage;
 pub mod stand_in;
 pub mod storm;
 pub mod traces;

@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use openstack_lab::Site;
 use serde_json::{Value, json};
 
-use crate::{Identity, Journey, Lab, Operator, built::Program, operator::sources_of_this_machine};
+use crate::{FaultProxy, Identity, Journey, Lab, Operator, built::Program, operator::sources_of_this_machine};
 
 /// How a provider operator is started.
 #[derive(Clone, Debug)]
@@ -45,18 +45,23 @@ pub enum Destination {
 impl ProviderOptions {
     /// One for the namespace and the releases of a journey, with an identity of its own.
     pub async fn of(journey: &Journey, destination: Destination) -> Result<Self> {
-        let identity = Identity::User {
-            name: format!("provider-{}", journey.namespace),
-            groups: vec!["system:masters".to_owned()],
-        };
         Ok(Self {
-            kubeconfig: journey.control_plane().kubeconfig_for(&identity).await?,
+            kubeconfig: journey
+                .control_plane()
+                .kubeconfig_for(&identity_in(&journey.namespace))
+                .await?,
             namespace: journey.namespace.clone(),
             release_dir: journey.releases.root().to_owned(),
             folder: journey.folder().join("provider"),
             destination,
             flags: Vec::new(),
         })
+    }
+
+    /// The same one, that talks to the API server by way of a proxy.
+    pub async fn by_way_of(self, proxy: &FaultProxy) -> Result<Self> {
+        let kubeconfig = proxy.kubeconfig_for(&identity_in(&self.namespace)).await?;
+        Ok(Self { kubeconfig, ..self })
     }
 
     /// Starts one without waiting for anything.
@@ -99,6 +104,13 @@ impl ProviderOptions {
         }
         command.args(&self.flags);
         Ok(command)
+    }
+}
+
+fn identity_in(namespace: &str) -> Identity {
+    Identity::User {
+        name: format!("provider-{namespace}"),
+        groups: vec!["system:masters".to_owned()],
     }
 }
 

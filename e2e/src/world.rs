@@ -326,7 +326,8 @@ fn timeless(value: &mut Value, texts: &[(String, String)]) {
     }
 }
 
-fn differences(wanted: &World, found: &World) -> String {
+/// What differs between two worlds, by path.
+pub fn differences(wanted: &World, found: &World) -> String {
     let mut text = String::new();
     for key in wanted.keys().chain(found.keys()).collect::<BTreeSet<_>>() {
         match (wanted.get(key), found.get(key)) {

@@ -2,6 +2,7 @@
 //! passes everything on as it comes, counts it, and leads to itself in the catalogue; what the services mean it does not know.
 
 mod forward;
+mod strike;
 mod trouble;
 
 use std::{
@@ -15,14 +16,21 @@ use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::TcpListener,
-    sync::watch,
+    sync::{oneshot, watch},
     task::{AbortHandle, JoinSet},
     time::Instant,
 };
 use url::Url;
 
-pub use self::trouble::Trouble;
-use self::{forward::forward, trouble::Rule};
+use self::{
+    forward::forward,
+    strike::{Armed, Stop, is_change},
+    trouble::Rule,
+};
+pub use self::{
+    strike::{Point, Strike, Struck},
+    trouble::Trouble,
+};
 use crate::Site;
 
 /// One request, and what came of it.
@@ -54,6 +62,7 @@ pub struct Proxy {
 struct State {
     rules: Mutex<Vec<Rule>>,
     passed: Mutex<Vec<Passed>>,
+    armed: Mutex<Option<Armed>>,
     /// Counts how often everything was let go.
     relented: watch::Sender<u64>,
     /// Connections to the services that nobody is at the other end of any more.
@@ -86,6 +95,7 @@ impl Proxy {
         let state = Arc::new(State {
             rules: Mutex::default(),
             passed: Mutex::default(),
+            armed: Mutex::default(),
             relented: watch::Sender::new(0),
             stranded: Mutex::default(),
             images: (site.glance.clone(), front.clone()),
@@ -141,6 +151,20 @@ impl Proxy {
         self.passed().iter().filter(is_meant).count()
     }
 
+    /// Those that change something of images, in the order in which they came.
+    pub fn changes(&self) -> Vec<Passed> {
+        let mut passed = self.passed();
+        passed.retain(|passed| is_change(&passed.method, &passed.target));
+        passed
+    }
+
+    /// Arms the proxy for the `n`-th of its [changes](Self::changes), counted from 1. The later of two calls replaces the earlier.
+    pub fn strike_at(&self, n: usize, point: Point) -> Strike {
+        let (waiting, strike) = oneshot::channel();
+        *lock(&self.state.armed) = Some(Armed { n, point, waiting });
+        Strike(strike)
+    }
+
     /// How many have met something.
     pub fn met(&self) -> usize {
         self.passed().iter().filter(|passed| passed.trouble.is_some()).count()
@@ -156,8 +180,8 @@ impl Drop for Proxy {
 }
 
 impl State {
-    /// Counts a request; its number, and what it meets.
-    fn note(&self, method: &Method, target: &str) -> (usize, Option<Trouble>) {
+    /// Counts a request; its number, what it meets, and where it stops if it is the chosen one.
+    fn note(&self, method: &Method, target: &str) -> (usize, Option<Trouble>, Option<Stop>) {
         let trouble = {
             let mut rules = lock(&self.rules);
             let rule = rules.iter_mut().find(|rule| rule.is_meant(method, target));
@@ -175,7 +199,24 @@ impl State {
             sent: 0,
             status: None,
         });
-        (passed.len() - 1, trouble)
+        let stop = self.stop(&passed, method, target);
+        (passed.len() - 1, trouble, stop)
+    }
+
+    /// Where the last one of these stops.
+    fn stop(&self, passed: &[Passed], method: &Method, target: &str) -> Option<Stop> {
+        if !is_change(method, target) {
+            return None;
+        }
+        let changes = passed.iter().filter(|passed| is_change(&passed.method, &passed.target));
+        let n = changes.count();
+        let Armed { point, waiting, n: _ } = lock(&self.armed).take_if(|armed| armed.n == n)?;
+        Some(Stop {
+            point,
+            method: method.clone(),
+            target: target.to_owned(),
+            waiting,
+        })
     }
 
     fn change(&self, number: usize, change: impl FnOnce(&mut Passed)) {

@@ -7,7 +7,7 @@ use openstack_lab::{
     client::{Client, Reply, whole},
     facts::Visitor,
     fake::{Fake, FakeOptions},
-    proxy::{Proxy, Trouble},
+    proxy::{Point, Proxy, Trouble},
     source::{Article, Source},
 };
 use serde_json::json;
@@ -84,6 +84,47 @@ async fn a_stranded_body_keeps_its_record_until_everything_is_let_go() {
     while fake.image(&id).unwrap()["status"] != "queued" {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+#[tokio::test]
+async fn a_chosen_change_stops_before_within_or_after_what_it_does() {
+    const PATIENCE: Duration = Duration::from_secs(30);
+    let (fake, proxy) = behind_a_proxy().await.unwrap();
+    let visitor = Visitor::new(proxy.site()).await.unwrap();
+    let demo = visitor.tenant("openstack").await.unwrap();
+    let strike = proxy.strike_at(1, Point::Before);
+    let stopped = async {
+        let struck = strike.wait(PATIENCE).await.unwrap();
+        assert_eq!((struck.method.as_str(), struck.target.as_str()), ("POST", "/v2/images"));
+        drop(struck);
+    };
+    let (made, ()) = tokio::join!(demo.new_image(json!({})), stopped);
+    made.unwrap_err();
+    assert_eq!(fake.ids(), Vec::<String>::new());
+
+    let strike = proxy.strike_at(2, Point::After);
+    let stopped = async { drop(strike.wait(PATIENCE).await.unwrap()) };
+    let (made, ()) = tokio::join!(demo.new_image(json!({})), stopped);
+    made.unwrap_err();
+    let [id] = <[String; 1]>::try_from(fake.ids()).unwrap();
+
+    let strike = proxy.strike_at(3, Point::Within(1_000));
+    let stopped = async {
+        let struck = strike.wait(PATIENCE).await.unwrap();
+        assert_eq!(fake.image(&id).unwrap()["status"], "saving");
+        drop(struck);
+    };
+    let (sent, ()) = tokio::join!(demo.put(&id, "file", whole(visitor.disk.clone())), stopped);
+    sent.unwrap_err();
+    let changes = proxy.changes();
+    assert_eq!(changes.iter().map(|change| change.sent).last(), Some(1_000));
+    assert_eq!(changes[1].status, Some(StatusCode::CREATED));
+    // Nothing is chosen any more.
+    while fake.image(&id).unwrap()["status"] != "queued" {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let reply = demo.put(&id, "file", whole(visitor.disk.clone())).await.unwrap();
+    assert_eq!(reply.status, StatusCode::NO_CONTENT);
 }
 
 async fn read(source: &Source, headers: &[(&str, &str)]) -> anyhow::Result<Reply> {

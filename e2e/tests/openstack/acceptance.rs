@@ -6,17 +6,13 @@
 
 use anyhow::{Context, Result, ensure};
 use crds::{labels, providers::openstack::OpenStackNodeImageRelease};
+use e2e::stage::{DISK, IMAGE_OBJECT, message_of, on_a_fake, on_stage, on_stage_as, small, tag};
 use http::{Method, StatusCode};
 use openstack_lab::{
     proxy::Trouble,
     source::{Article, sha256, sha512},
 };
 use serde_json::json;
-
-use super::{
-    releases::{IMAGE_OBJECT, tag},
-    stage::{DISK, message_of, on_a_fake, on_stage, on_stage_as, small},
-};
 
 #[test]
 fn a15_active() -> Result<()> {

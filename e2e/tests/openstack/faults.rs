@@ -4,7 +4,10 @@ use std::{fs, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use crds::providers::openstack::{OpenStackClusterStackRelease, OpenStackNodeImageRelease};
-use e2e::releases::{copy, corpus};
+use e2e::{
+    releases::{copy, corpus},
+    stage::{DISK, Stage, message_of, on_stage, small},
+};
 use http::{Method, StatusCode};
 use k8s_openapi::api::core::v1::Event;
 use kube::{Api, api::ListParams};
@@ -13,8 +16,6 @@ use openstack_lab::{
     source::{Article, sha512},
 };
 use serde_json::json;
-
-use super::stage::{DISK, Stage, message_of, on_stage, small};
 
 /// Where a request ends, or its answer.
 fn cuts(length: u64) -> Vec<(Method, &'static str, Trouble)> {

@@ -2,15 +2,14 @@
 
 use anyhow::{Result, ensure};
 use crds::providers::openstack::OpenStackNodeImageRelease;
-use e2e::{eventually, journey::SOON};
+use e2e::{
+    eventually,
+    journey::SOON,
+    stage::{DISK, IMAGE, IMAGE_OBJECT, Stage, holds, on_stage, small, tag},
+};
 use http::Method;
 use openstack_lab::source::{Article, sha256, sha512};
 use serde_json::json;
-
-use super::{
-    releases::{IMAGE, IMAGE_OBJECT, tag},
-    stage::{DISK, Stage, holds, on_stage, small},
-};
 
 #[test]
 fn created_verified_ready() -> Result<()> {

@@ -4,10 +4,7 @@
 //! What the real services cannot be made to do is shown on the fake of `openstack-lab`, of which the same facts are true; `acceptance` says where.
 
 mod acceptance;
-mod cloud;
 mod faults;
 mod journeys;
 mod orc;
 mod predecessor;
-mod releases;
-mod stage;

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::eventually;
+use e2e::{
+    eventually,
+    stage::{DISK, on_stage, small},
+};
 use http::Method;
 use openstack_lab::{proxy::Trouble, source::Article};
 use serde_json::json;
-
-use super::stage::{DISK, on_stage, small};
 
 /// It sends within its one reconcile at a time.
 #[test]

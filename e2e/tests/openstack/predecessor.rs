@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use crds::providers::openstack::OpenStackNodeImageRelease;
-use e2e::{eventually, journey::SOON};
+use e2e::{
+    eventually,
+    journey::SOON,
+    stage::{DISK, Stage, message_of, on_stage, small},
+};
 use http::{Method, StatusCode};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Event;
@@ -14,8 +18,6 @@ use openstack_lab::{
     source::{Article, sha256, sha512},
 };
 use serde_json::json;
-
-use super::stage::{DISK, Stage, message_of, on_stage, small};
 
 /// What a balancer says whose service is away.
 fn away() -> Trouble {

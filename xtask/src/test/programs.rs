@@ -17,11 +17,12 @@ use crate::{
 
 /// The programs that take a minute and more: begun last, one of them would run alone while the other lane has nothing left. Those that keep
 /// both processors busy by themselves do not stand beside each other.
-const LONG: [&str; 12] = [
+const LONG: [&str; 13] = [
     "e2e --test crashes",
     "planning --test decisions",
     "e2e --test idle",
     "provider-openstack --test lab",
+    "e2e --test killed",
     "e2e --test openstack",
     "e2e --test journeys",
     "e2e --test storms",

@@ -20,6 +20,7 @@ use tokio::{net::TcpStream, sync::oneshot, task::JoinHandle};
 
 use super::{
     Behind, State, lock,
+    strike::{Point, Stop},
     trouble::{Trouble, answer},
 };
 use crate::client::{Body, whole};
@@ -36,6 +37,23 @@ impl Drop for Connection {
     }
 }
 
+/// What came of a request.
+enum Outcome {
+    /// An answer; the connection lasts as long.
+    Answered(Response<Incoming>, Connection),
+    /// No more of it may pass. What is here keeps it open.
+    Cut(Box<dyn Send>),
+}
+
+/// How much of a request's body passes.
+#[derive(Clone, Copy, Default)]
+struct Limit {
+    /// So many bytes; all where there is none.
+    bytes: Option<u64>,
+    /// Whether the rest passes later.
+    stalls: bool,
+}
+
 pub(super) async fn forward(
     behind: Behind,
     state: Arc<State>,
@@ -43,7 +61,10 @@ pub(super) async fn forward(
 ) -> io::Result<Response<Body>> {
     let method = request.method().clone();
     let target = request.uri().to_string();
-    let (number, trouble) = state.note(&method, &target);
+    let (number, trouble, stop) = state.note(&method, &target);
+    if let Some(stop) = stop {
+        return Err(struck(&behind, &state, number, stop, request).await);
+    }
     if let Some(Trouble::Answer { status, headers, body }) = trouble {
         state.change(number, |passed| passed.status = Some(status));
         return Ok(answer(status, &headers, body));
@@ -51,7 +72,19 @@ pub(super) async fn forward(
     if trouble == Some(Trouble::Hang) {
         state.until_relented().await;
     }
-    let (reply, connection) = exchange(&behind, &state, number, trouble.as_ref(), request).await?;
+    let limit = Limit {
+        bytes: trouble.as_ref().and_then(Trouble::passes),
+        stalls: matches!(trouble, Some(Trouble::StallRequest(_))),
+    };
+    let (reply, connection) = match exchange(&behind, &state, number, limit, request).await? {
+        Outcome::Answered(reply, connection) => (reply, connection),
+        Outcome::Cut(open) => {
+            if matches!(trouble, Some(Trouble::Strand(_))) {
+                strand(&state, open);
+            }
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+    };
     match trouble {
         Some(Trouble::LoseAnswer) => return Err(io::ErrorKind::ConnectionAborted.into()),
         Some(Trouble::HoldAnswer) => state.until_relented().await,
@@ -66,14 +99,47 @@ pub(super) async fn forward(
     }
 }
 
+/// Does with the chosen change what it was chosen for. The answer is why nobody gets one.
+async fn struck(
+    behind: &Behind,
+    state: &Arc<State>,
+    number: usize,
+    stop: Stop,
+    request: Request<Incoming>,
+) -> io::Error {
+    let limit = Limit {
+        bytes: match stop.point {
+            Point::Within(bytes) => Some(bytes),
+            Point::Before | Point::After => None,
+        },
+        stalls: false,
+    };
+    if stop.point == Point::Before {
+        stop.hold().await;
+        return io::ErrorKind::ConnectionAborted.into();
+    }
+    match exchange(behind, state, number, limit, request).await {
+        Ok(outcome) => {
+            if let Outcome::Answered(reply, _) = &outcome {
+                state.change(number, |passed| passed.status = Some(reply.status()));
+            }
+            stop.hold().await;
+            // What is open is closed now.
+            drop(outcome);
+            io::ErrorKind::ConnectionAborted.into()
+        }
+        Err(error) => error,
+    }
+}
+
 /// Has the request done, as far as it is let through.
 async fn exchange(
     behind: &Behind,
     state: &Arc<State>,
     number: usize,
-    trouble: Option<&Trouble>,
+    limit: Limit,
     request: Request<Incoming>,
-) -> io::Result<(Response<Incoming>, Connection)> {
+) -> io::Result<Outcome> {
     let stream = TcpStream::connect(&behind.authority).await?;
     let (mut sender, work) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     let connection = Connection(tokio::spawn(async move {
@@ -87,8 +153,8 @@ async fn exchange(
         body,
         state: Arc::clone(state),
         number,
-        left: trouble.and_then(Trouble::passes),
-        stalls: matches!(trouble, Some(Trouble::StallRequest(_))),
+        left: limit.bytes,
+        stalls: limit.stalls,
         stalled: None,
         ended: Some(ended),
     };
@@ -100,18 +166,17 @@ async fn exchange(
         }
     };
     let reply = tokio::select! {
-        reply = &mut answering => reply.map_err(io::Error::other)?,
-        () = end => {
-            if matches!(trouble, Some(Trouble::Strand(_))) {
-                strand(state, (connection, answering));
-            }
-            return Err(io::ErrorKind::ConnectionAborted.into());
-        }
+        reply = &mut answering => Some(reply.map_err(io::Error::other)?),
+        () = end => None,
     };
-    Ok((reply, connection))
+    Ok(match reply {
+        Some(reply) => Outcome::Answered(reply, connection),
+        // Without whoever waits for the answer the connection would be closed.
+        None => Outcome::Cut(Box::new((connection, answering))),
+    })
 }
 
-/// A connection, and whoever waits for its answer, without whom it would be closed, stay as they are until everything is let go.
+/// What is open stays so until everything is let go.
 fn strand(state: &Arc<State>, stays: impl Send + 'static) {
     let mut relented = state.relented.subscribe();
     relented.mark_unchanged();

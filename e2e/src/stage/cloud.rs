@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
-use e2e::eventually;
-use e2e::journey::SOON;
 use http::Method;
 use openstack_lab::{
     client::{Reply, whole},
@@ -13,11 +11,13 @@ use openstack_lab::{
 };
 use serde_json::{Value, json};
 
+use crate::{eventually, journey::SOON};
+
 /// What the operator marks its images with.
 const OWNER: &str = "cs_owner";
 
 /// A member of the project.
-pub(crate) struct Cloud<'a>(pub(crate) Tenant<'a>);
+pub struct Cloud<'a>(pub Tenant<'a>);
 
 impl Cloud<'_> {
     async fn call(&self, method: Method, path: &str, body: &Value) -> Result<Reply> {
@@ -38,7 +38,7 @@ impl Cloud<'_> {
     }
 
     /// All images of the project, hidden or not.
-    pub(crate) async fn images(&self) -> Result<Vec<Value>> {
+    pub async fn images(&self) -> Result<Vec<Value>> {
         let mut images = Vec::new();
         for hidden in ["true", "false"] {
             let path = format!("/images?owner={}&os_hidden={hidden}&limit=1000", self.0.project);
@@ -49,7 +49,7 @@ impl Cloud<'_> {
     }
 
     /// The ids of those that carry the mark of an operator.
-    pub(crate) async fn owned(&self) -> Result<BTreeSet<String>> {
+    pub async fn owned(&self) -> Result<BTreeSet<String>> {
         let images = self.images().await?;
         let owned = images.iter().filter(|image| image[OWNER].is_string());
         Ok(owned
@@ -59,7 +59,7 @@ impl Cloud<'_> {
     }
 
     /// Waits until exactly these are the operator's.
-    pub(crate) async fn holds(&self, expected: &[String]) -> Result<()> {
+    pub async fn holds(&self, expected: &[String]) -> Result<()> {
         let expected: BTreeSet<String> = expected.iter().cloned().collect();
         eventually(SOON, "the project to hold exactly what is expected", async || {
             let owned = self.owned().await?;
@@ -70,7 +70,7 @@ impl Cloud<'_> {
     }
 
     /// The one image of the operator's once there is one.
-    pub(crate) async fn one(&self) -> Result<String> {
+    pub async fn one(&self) -> Result<String> {
         eventually(SOON, "one image of the operator's", async || {
             let owned: Vec<String> = self.owned().await?.into_iter().collect();
             match <[String; 1]>::try_from(owned) {
@@ -82,12 +82,12 @@ impl Cloud<'_> {
     }
 
     /// An image.
-    pub(crate) async fn image(&self, id: &str) -> Result<Value> {
+    pub async fn image(&self, id: &str) -> Result<Value> {
         self.0.image(id).await
     }
 
     /// Waits until the image has this status.
-    pub(crate) async fn becomes(&self, id: &str, status: &str) -> Result<()> {
+    pub async fn becomes(&self, id: &str, status: &str) -> Result<()> {
         eventually(SOON, format!("the image to be {status}"), async || {
             let image = self.image(id).await?;
             ensure!(image["status"] == status, "{image}");
@@ -97,32 +97,32 @@ impl Cloud<'_> {
     }
 
     /// Makes a record without bytes, and returns its id.
-    pub(crate) async fn queued(&self, name: &str) -> Result<String> {
+    pub async fn queued(&self, name: &str) -> Result<String> {
         self.0.new_image(json!({ "name": name })).await
     }
 
     /// Makes an image of these bytes, as somebody does who uploads one by hand.
-    pub(crate) async fn uploaded(&self, name: &str, disk: &[u8]) -> Result<String> {
+    pub async fn uploaded(&self, name: &str, disk: &[u8]) -> Result<String> {
         let id = self.queued(name).await?;
         self.put(&id, disk).await?;
         Ok(id)
     }
 
     /// Sends the bytes of an image.
-    pub(crate) async fn put(&self, id: &str, disk: &[u8]) -> Result<()> {
+    pub async fn put(&self, id: &str, disk: &[u8]) -> Result<()> {
         let reply = self.0.put(id, "file", whole(Bytes::copy_from_slice(disk))).await?;
         ensure!(reply.status.is_success(), "PUT: {} {}", reply.status, reply.text());
         Ok(())
     }
 
     /// Deletes an image.
-    pub(crate) async fn delete(&self, id: &str) -> Result<()> {
+    pub async fn delete(&self, id: &str) -> Result<()> {
         let path = format!("/images/{id}");
         self.call(Method::DELETE, &path, &Value::Null).await.map(drop)
     }
 
     /// Forbids the use of an image, or allows it again: `deactivate` or `reactivate`.
-    pub(crate) async fn act(&self, id: &str, action: &str) -> Result<()> {
+    pub async fn act(&self, id: &str, action: &str) -> Result<()> {
         let path = format!("/images/{id}/actions/{action}");
         self.call(Method::POST, &path, &Value::Null).await.map(drop)
     }

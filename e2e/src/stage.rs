@@ -1,18 +1,16 @@
 //! Where one test happens: a journey, a project, a proxy before its cloud, a source of files, and a provider operator that knows the cloud by the proxy
 //! alone.
 
-use std::{collections::BTreeMap, ffi::OsString, fs};
+mod cloud;
+mod releases;
+
+use std::{collections::BTreeMap, ffi::OsString, fs, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use crds::{
     conditions::ConditionStatus,
     labels,
     providers::{image_status::NodeImageStatus, openstack::OpenStackNodeImageRelease},
-};
-use e2e::{
-    Journey, Operator, eventually, journey,
-    journey::SOON,
-    provider_operator::{Destination, ProviderOptions},
 };
 use openstack_lab::{
     Login, Site, disk,
@@ -25,18 +23,26 @@ use openstack_lab::{
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use super::cloud::Cloud;
+pub use self::{
+    cloud::Cloud,
+    releases::{IMAGE, IMAGE_OBJECT, tag},
+};
+use crate::{
+    Ended, Journey, Operator, eventually, journey,
+    journey::SOON,
+    provider_operator::{Destination, ProviderOptions},
+};
 
 /// Group and version of the kinds.
-pub(crate) const API_VERSION: &str = "infrastructure.clusterstack.x-k8s.io/v1alpha1";
+pub const API_VERSION: &str = "infrastructure.clusterstack.x-k8s.io/v1alpha1";
 /// The Secret that all objects name.
-pub(crate) const SECRET: &str = "cloud";
+pub const SECRET: &str = "cloud";
 /// The cloud that a project of its own is known by.
 const OPENSTACK: &str = "openstack";
 /// Where the source has the disk of a test that needs but one.
-pub(crate) const DISK: &str = "/disk.qcow2";
+pub const DISK: &str = "/disk.qcow2";
 
-/// The services that all tests of the program share. They end with it.
+/// The services that all tests of the program share, but for those that kill them. They end with it.
 static REAL: OnceCell<Real> = OnceCell::const_new();
 
 async fn real() -> Result<Option<&'static Real>> {
@@ -49,10 +55,10 @@ async fn real() -> Result<Option<&'static Real>> {
 }
 
 /// What an act leaves in the cloud: the ids of all images that the operator owns in its project then.
-pub(crate) type Left = Vec<String>;
+pub type Left = Vec<String>;
 
 /// Plays an act in a project of the real services. Nothing happens where this machine cannot have them, which is said.
-pub(crate) fn on_stage(act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Left>) -> Result<()> {
+pub fn on_stage(act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Left>) -> Result<()> {
     journey::journey(async |journey| {
         let Some(real) = real().await? else {
             return Ok(());
@@ -62,8 +68,21 @@ pub(crate) fn on_stage(act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Left>) ->
     })
 }
 
+/// The same with services of its own, which the act may kill.
+pub fn on_a_stage_that_may_fall(act: impl AsyncFnOnce(&mut Stage<'_>, &mut Real) -> Result<Left>) -> Result<()> {
+    journey::journey(async |journey| {
+        let Some(installed) = Installed::find()? else {
+            return Ok(());
+        };
+        let mut real = Real::start(&installed, &RealOptions::default()).await?;
+        let site = real.project(&journey.namespace).await?;
+        let act = async |stage: &mut Stage<'_>| act(stage, &mut real).await;
+        Stage::play(journey, &site, OPENSTACK, act).await
+    })
+}
+
 /// The same as one of those who may log in to the real services; his project is not for the act alone.
-pub(crate) fn on_stage_as(who: &str, act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Left>) -> Result<()> {
+pub fn on_stage_as(who: &str, act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Left>) -> Result<()> {
     journey::journey(async |journey| {
         let Some(real) = real().await? else {
             return Ok(());
@@ -73,7 +92,7 @@ pub(crate) fn on_stage_as(who: &str, act: impl AsyncFnOnce(&mut Stage<'_>) -> Re
 }
 
 /// The same on a fake.
-pub(crate) fn on_a_fake(act: impl AsyncFnOnce(&mut Stage<'_>, &Fake) -> Result<Left>) -> Result<()> {
+pub fn on_a_fake(act: impl AsyncFnOnce(&mut Stage<'_>, &Fake) -> Result<Left>) -> Result<()> {
     journey::journey(async |journey| {
         let fake = Fake::start(openstack_lab::fake::FakeOptions::default()).await?;
         let act = async |stage: &mut Stage<'_>| act(stage, &fake).await;
@@ -82,19 +101,20 @@ pub(crate) fn on_a_fake(act: impl AsyncFnOnce(&mut Stage<'_>, &Fake) -> Result<L
 }
 
 /// A small disk of the format that objects ask for; another one for each seed.
-pub(crate) fn small(seed: u64) -> Vec<u8> {
+pub fn small(seed: u64) -> Vec<u8> {
     disk::qcow2_of(seed, 8 << 20, 256 << 10)
 }
 
 /// Where a test happens.
-pub(crate) struct Stage<'a> {
-    pub(crate) journey: &'a Journey,
+pub struct Stage<'a> {
+    /// The journey.
+    pub journey: &'a Journey,
     /// What stands before the cloud.
-    pub(crate) proxy: Proxy,
+    pub proxy: Proxy,
     /// Where the bytes come from.
-    pub(crate) source: Source,
+    pub source: Source,
     /// The project, not by way of the proxy.
-    pub(crate) cloud: Cloud<'a>,
+    pub cloud: Cloud<'a>,
     site: &'a Site,
     operator: Option<Operator>,
     /// What nobody may read anywhere.
@@ -134,7 +154,7 @@ impl<'a> Stage<'a> {
     }
 
     /// The cloud as it is without a proxy.
-    pub(crate) fn site(&self) -> &Site {
+    pub fn site(&self) -> &Site {
         self.site
     }
 
@@ -148,36 +168,47 @@ impl<'a> Stage<'a> {
     }
 
     /// Starts the operator and returns when it is ready.
-    pub(crate) async fn operate(&mut self) -> Result<()> {
+    pub async fn operate(&mut self) -> Result<()> {
         self.operate_with(&[]).await
     }
 
     /// The same with further flags.
-    pub(crate) async fn operate_with(&mut self, flags: &[&str]) -> Result<()> {
-        let mut options = ProviderOptions::of(self.journey, Destination::OpenStack).await?;
-        options.flags.extend(flags.iter().map(OsString::from));
-        let operator = options.start(self.journey.lab())?;
+    pub async fn operate_with(&mut self, flags: &[&str]) -> Result<()> {
+        let operator = self.options(flags).await?.start(self.journey.lab())?;
         self.operator.insert(operator).ready().await
     }
 
+    /// How an operator of this stage is started with these flags, for whoever looks after it himself.
+    pub async fn options(&self, flags: &[&str]) -> Result<ProviderOptions> {
+        let mut options = ProviderOptions::of(self.journey, Destination::OpenStack).await?;
+        options.flags.extend(flags.iter().map(OsString::from));
+        Ok(options)
+    }
+
     /// The running operator.
-    pub(crate) fn operator(&mut self) -> Result<&mut Operator> {
+    pub fn operator(&mut self) -> Result<&mut Operator> {
         self.operator.as_mut().context("no operator runs")
     }
 
+    /// Asks the operator to end, as Kubernetes does, and returns how it ended; fails if that takes longer.
+    pub async fn stop_within(&mut self, deadline: Duration) -> Result<Ended> {
+        let operator = self.operator.take().context("no operator runs")?;
+        operator.stop_within(deadline).await
+    }
+
     /// Kills the operator between two instructions.
-    pub(crate) async fn kill(&mut self) -> Result<()> {
+    pub async fn kill(&mut self) -> Result<()> {
         self.operator.take().context("no operator runs")?.kill().await
     }
 
     /// Has the source give this disk at [`DISK`], and an object ask for it that is named like its image.
-    pub(crate) async fn want_disk(&self, name: &str, disk: &[u8]) -> Result<()> {
+    pub async fn want_disk(&self, name: &str, disk: &[u8]) -> Result<()> {
         self.source.put(DISK, Article::of(disk.to_vec()));
         self.want(name, DISK, json!({})).await
     }
 
     /// Applies an object that asks for the image at a path of the source. `changes` are merged into its spec.
-    pub(crate) async fn want(&self, name: &str, path: &str, changes: Value) -> Result<()> {
+    pub async fn want(&self, name: &str, path: &str, changes: Value) -> Result<()> {
         let mut spec = json!({
             "identityRef": { "kind": "Secret", "name": SECRET },
             "image": {
@@ -194,13 +225,13 @@ impl<'a> Stage<'a> {
     }
 
     /// The status of an image as it is.
-    pub(crate) async fn status(&self, name: &str) -> Result<NodeImageStatus> {
+    pub async fn status(&self, name: &str) -> Result<NodeImageStatus> {
         let object = self.journey.api::<OpenStackNodeImageRelease>().get(name).await?;
         object.status.context("it has no status yet")
     }
 
     /// Waits until the status of an image is so, and is about its spec as it stands.
-    pub(crate) async fn until(
+    pub async fn until(
         &self,
         name: &str,
         what: &str,
@@ -218,24 +249,24 @@ impl<'a> Stage<'a> {
     }
 
     /// Waits until the image is there and shown; the answer is its status.
-    pub(crate) async fn ready(&self, name: &str) -> Result<NodeImageStatus> {
+    pub async fn ready(&self, name: &str) -> Result<NodeImageStatus> {
         self.until(name, "ready", |status| status.ready).await
     }
 
     /// The same, and its id in the cloud.
-    pub(crate) async fn id(&self, name: &str) -> Result<String> {
+    pub async fn id(&self, name: &str) -> Result<String> {
         let status = self.ready(name).await?;
         Ok(status.image.context("a ready image has an id")?.id)
     }
 
     /// Waits until it is not ready, for this reason.
-    pub(crate) async fn not_ready(&self, name: &str, reason: &str) -> Result<NodeImageStatus> {
+    pub async fn not_ready(&self, name: &str, reason: &str) -> Result<NodeImageStatus> {
         let is_told = |status: &NodeImageStatus| !status.ready && reason_of(status).as_deref() == Some(reason);
         self.until(name, reason, is_told).await
     }
 
     /// Asks for another look now, as a user does who does not want to wait ten minutes.
-    pub(crate) async fn look_again(&self, name: &str, request: &str) -> Result<()> {
+    pub async fn look_again(&self, name: &str, request: &str) -> Result<()> {
         let journey = self.journey;
         journey
             .annotate::<OpenStackNodeImageRelease>(name, labels::REQUESTED_AT, Some(request))
@@ -243,20 +274,20 @@ impl<'a> Stage<'a> {
     }
 
     /// The same, and returns when the request was handled.
-    pub(crate) async fn looked_again(&self, name: &str, request: &str) -> Result<NodeImageStatus> {
+    pub async fn looked_again(&self, name: &str, request: &str) -> Result<NodeImageStatus> {
         self.look_again(name, request).await?;
         let is_handled = |status: &NodeImageStatus| status.last_handled_reconcile_at.as_deref() == Some(request);
         self.until(name, "looked at again", is_handled).await
     }
 
     /// Deletes an object, and returns when it is gone.
-    pub(crate) async fn delete(&self, name: &str) -> Result<()> {
+    pub async fn delete(&self, name: &str) -> Result<()> {
         self.journey.delete::<OpenStackNodeImageRelease>(name).await?;
         self.journey.gone::<OpenStackNodeImageRelease>(name).await
     }
 
     /// Waits until the proxy has seen so many requests meet their trouble.
-    pub(crate) async fn met(&self, count: usize) -> Result<()> {
+    pub async fn met(&self, count: usize) -> Result<()> {
         eventually(SOON, format!("{count} requests in trouble"), async || {
             let met = self.proxy.met();
             ensure!(met >= count, "{met} are: {:?}", self.proxy.passed());
@@ -266,7 +297,7 @@ impl<'a> Stage<'a> {
     }
 
     /// What nobody may read anywhere.
-    pub(crate) fn secrets(&self) -> &[String] {
+    pub fn secrets(&self) -> &[String] {
         &self.secrets
     }
 
@@ -285,26 +316,26 @@ impl<'a> Stage<'a> {
     }
 
     /// The line that tells a secret.
-    pub(crate) fn reveals<'text>(&self, text: &'text str) -> Option<&'text str> {
+    pub fn reveals<'text>(&self, text: &'text str) -> Option<&'text str> {
         let tells = |line: &&str| line.contains("gAAAA") || self.secrets.iter().any(|secret| line.contains(secret));
         text.lines().find(tells)
     }
 }
 
 /// Why it is ready or not.
-pub(crate) fn reason_of(status: &NodeImageStatus) -> Option<String> {
+pub fn reason_of(status: &NodeImageStatus) -> Option<String> {
     let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready")?;
     ready.reason.clone()
 }
 
 /// What the Ready condition says.
-pub(crate) fn message_of(status: &NodeImageStatus) -> String {
+pub fn message_of(status: &NodeImageStatus) -> String {
     let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
     ready.and_then(|ready| ready.message.clone()).unwrap_or_default()
 }
 
 /// Whether a condition of this type is True.
-pub(crate) fn holds(status: &NodeImageStatus, type_: &str) -> bool {
+pub fn holds(status: &NodeImageStatus, type_: &str) -> bool {
     let mut conditions = status.conditions.iter();
     conditions.any(|condition| condition.type_ == type_ && condition.status == ConditionStatus::True)
 }

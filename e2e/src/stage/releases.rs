@@ -7,26 +7,26 @@ use crds::providers::{
     image_status::ProviderReleaseStatus,
     openstack::{OpenStackClusterStackRelease, OpenStackNodeImageRelease},
 };
-use e2e::{eventually, journey::SOON};
 use flate2::{Compression, write::GzEncoder};
 use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
 
-use super::stage::{API_VERSION, DISK, SECRET, Stage};
+use super::{API_VERSION, DISK, SECRET, Stage};
+use crate::{eventually, journey::SOON};
 
 /// The name of the image.
-pub(crate) const IMAGE: &str = "ubuntu";
+pub const IMAGE: &str = "ubuntu";
 /// The object of the image: the stack, the image, and the version of the node images.
-pub(crate) const IMAGE_OBJECT: &str = "openstack-scs-1-32-ubuntu-v1";
+pub const IMAGE_OBJECT: &str = "openstack-scs-1-32-ubuntu-v1";
 
 /// The tag of a version.
-pub(crate) fn tag(version: &str) -> String {
+pub fn tag(version: &str) -> String {
     format!("openstack-scs-1-32-{version}")
 }
 
 impl Stage<'_> {
     /// Publishes a version whose image is the disk at the usual path, in the version v1 of node images whatever its own is.
-    pub(crate) fn publish(&self, version: &str) -> Result<()> {
+    pub fn publish(&self, version: &str) -> Result<()> {
         let url = self.source.url(DISK);
         let images = format!(
             "apiVersion: openstack.infrastructure.clusterstack.x-k8s.io/v1alpha1\n\
@@ -47,7 +47,7 @@ impl Stage<'_> {
     }
 
     /// Publishes a folder as a release, with the two charts that it says it has. Nobody renders them here, and without them a release is none.
-    pub(crate) fn publish_whole(&self, folder: &Path, class: &str, addon: &str) -> Result<()> {
+    pub fn publish_whole(&self, folder: &Path, class: &str, addon: &str) -> Result<()> {
         let tag = folder.file_name().context("a release has a name")?.to_string_lossy();
         let (stack, _) = tag.rsplit_once('-').context("a tag ends in a version")?;
         for chart in [class, addon].map(|chart| format!("{stack}-{chart}")) {
@@ -59,7 +59,7 @@ impl Stage<'_> {
     }
 
     /// Applies the release object of a tag, as the core operator does from a template.
-    pub(crate) async fn want_release(&self, tag: &str) -> Result<()> {
+    pub async fn want_release(&self, tag: &str) -> Result<()> {
         let object = json!({
             "apiVersion": API_VERSION, "kind": "OpenStackClusterStackRelease", "metadata": { "name": tag },
             "spec": { "identityRef": { "kind": "Secret", "name": SECRET } },
@@ -68,7 +68,7 @@ impl Stage<'_> {
     }
 
     /// Waits until the images of a release are ready, or are not any more.
-    pub(crate) async fn release_is(&self, tag: &str, ready: bool) -> Result<ProviderReleaseStatus> {
+    pub async fn release_is(&self, tag: &str, ready: bool) -> Result<ProviderReleaseStatus> {
         let is_so = |release: &OpenStackClusterStackRelease| {
             let status = release.status.as_ref();
             status.is_some_and(|status| status.ready == ready && !status.conditions.is_empty())
@@ -83,13 +83,13 @@ impl Stage<'_> {
     }
 
     /// Deletes a release object, and returns when it is gone.
-    pub(crate) async fn delete_release(&self, tag: &str) -> Result<()> {
+    pub async fn delete_release(&self, tag: &str) -> Result<()> {
         self.journey.delete::<OpenStackClusterStackRelease>(tag).await?;
         self.journey.gone::<OpenStackClusterStackRelease>(tag).await
     }
 
     /// Waits until the image of the releases belongs to exactly these.
-    pub(crate) async fn image_belongs_to(&self, tags: &[String]) -> Result<()> {
+    pub async fn image_belongs_to(&self, tags: &[String]) -> Result<()> {
         eventually(SOON, format!("the image to belong to {tags:?}"), async || {
             let object = self
                 .journey
@@ -109,7 +109,7 @@ impl Stage<'_> {
     }
 
     /// How many image objects there are.
-    pub(crate) async fn image_objects(&self) -> Result<usize> {
+    pub async fn image_objects(&self) -> Result<usize> {
         let objects = self.journey.api::<OpenStackNodeImageRelease>();
         Ok(objects.list(&ListParams::default()).await?.items.len())
     }

@@ -1,0 +1,134 @@
+//! Glance is killed while it takes images, and started again on what it left, or takes no more of one.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::{
+    eventually,
+    journey::SOON,
+    stage::{DISK, Stage, message_of, on_a_stage_that_may_fall, on_stage, small},
+};
+use http::Method;
+use openstack_lab::{
+    disk,
+    proxy::{Point, Trouble},
+    real::Real,
+    source::{Article, sha256, sha512},
+};
+use serde_json::{Value, json};
+
+/// A cloud that was killed never says that it gave something up: what it sends is given a minute, what it fetches as long as flags say.
+const PATIENCE: Duration = Duration::from_mins(5);
+/// The changes on the way of an image by the stage up to its import: the record, its bytes, the mark, the import.
+const UP_TO_IMPORT: usize = 4;
+/// So many bytes that no connection takes all of them on its way.
+const LARGE: u64 = 24 << 20;
+
+/// The three ways into a cloud.
+const WAYS: [(&str, &str); 3] = [("sent", "Upload"), ("fetched", "ServerSide"), ("staged", "Staged")];
+
+async fn want(stage: &Stage<'_>, name: &str, path: &str, via: &str, digest: &str) -> Result<()> {
+    let changes = json!({ "image": { "digest": digest }, "transfer": { "via": via } });
+    stage.want(name, path, changes).await
+}
+
+/// Waits until the cloud takes an image of this name.
+async fn taken(stage: &Stage<'_>, name: &str) -> Result<()> {
+    eventually(SOON, format!("the cloud to take {name}"), async || {
+        let images = stage.cloud.images().await?;
+        let is_taken = |image: &&Value| {
+            let at_work = ["saving", "uploading", "importing"]
+                .map(Value::from)
+                .contains(&image["status"]);
+            image["name"] == name && at_work
+        };
+        ensure!(images.iter().any(|image| is_taken(&image)), "{images:?}");
+        Ok::<_, anyhow::Error>(())
+    })
+    .await
+}
+
+/// The cloud has fallen, which is told, and stands again.
+async fn rise(stage: &Stage<'_>, real: &mut Real, name: &str) -> Result<()> {
+    stage.look_again(name, "it fell").await?;
+    let message = message_of(&stage.not_ready(name, "CloudUnavailable").await?);
+    ensure!(!message.is_empty(), "nothing is told");
+    real.restart_glance().await
+}
+
+pub(super) fn images_that_the_cloud_was_taking_when_it_was_killed_are_there_in_the_end() -> Result<()> {
+    on_a_stage_that_may_fall(async |stage, real| {
+        let disk = small(1);
+        let digest = sha256(&disk);
+        stage.source.put(DISK, Article::of(disk.clone()));
+        stage.operate_with(&["--image-import-timeout=1"]).await?;
+        want(stage, "there", DISK, "Upload", &digest).await?;
+        let mut ids = vec![stage.id("there").await?];
+
+        // While it makes an image of what is on its stage.
+        let strike = stage
+            .proxy
+            .strike_at(stage.proxy.changes().len() + UP_TO_IMPORT, Point::After);
+        want(stage, "imported", DISK, "Staged", &digest).await?;
+        let struck = strike.wait(SOON).await?;
+        ensure!(struck.target.ends_with("/import"), "{struck:?}");
+        real.kill_glance().await?;
+        drop(struck);
+        rise(stage, real, "imported").await?;
+
+        // While it is sent one image, fetches another, and is sent a third to its stage.
+        stage
+            .source
+            .put("/held", Article::of(disk.clone()).held_at(disk.len() / 2));
+        for (name, via) in WAYS {
+            want(stage, name, "/held", via, &digest).await?;
+            taken(stage, name).await?;
+        }
+        real.kill_glance().await?;
+        rise(stage, real, "sent").await?;
+        stage.source.let_go();
+
+        for name in ["imported", "sent", "fetched", "staged"] {
+            let id = eventually(PATIENCE, format!("{name} to be ready"), async || {
+                let status = stage.status(name).await?;
+                ensure!(status.ready, "{status:?}");
+                status.image.map(|image| image.id).context("an id")
+            });
+            ids.push(id.await?);
+        }
+        for id in &ids {
+            let image = stage.cloud.image(id).await?;
+            let is_it = image["os_hash_value"] == sha512(&disk).as_str() && image["cs_verified"] == digest.as_str();
+            ensure!(is_it, "{image}");
+        }
+        Ok(ids)
+    })
+}
+
+pub(super) fn a_cloud_that_takes_no_more_of_an_image_is_told_of_and_not_waited_for() -> Result<()> {
+    on_stage(async |stage| {
+        let disk = disk::qcow2_of(1, 2 * LARGE, LARGE);
+        stage
+            .proxy
+            .meet(Method::PUT, "/file", 1, Trouble::StallRequest(1 << 20));
+        stage.want_disk("ubuntu", &disk).await?;
+        stage.operate().await?;
+        let told = eventually(PATIENCE, "the stall to be told of", async || {
+            let status = stage.status("ubuntu").await?;
+            let failure = status.last_failure.clone().with_context(|| format!("{status:?}"))?;
+            Ok::<_, anyhow::Error>((status.ready, failure.message))
+        })
+        .await?;
+        ensure!(!told.0 && told.1.contains("took nothing"), "{told:?}");
+        stage.proxy.relent();
+        let id = eventually(PATIENCE, "the image to be ready", async || {
+            let status = stage.status("ubuntu").await?;
+            ensure!(status.ready, "{status:?}");
+            status.image.map(|image| image.id).context("an id")
+        })
+        .await?;
+        let image = stage.cloud.image(&id).await?;
+        ensure!(image["os_hash_value"] == sha512(&disk).as_str(), "{image}");
+        Ok(vec![id])
+    })
+}
