@@ -14,6 +14,7 @@ mod server;
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use anyhow::{Context, Result};
+use tokio::sync::Mutex;
 use url::Url;
 
 pub use self::installed::Installed;
@@ -59,6 +60,8 @@ pub struct Real {
     site: Site,
     client: Client,
     administrator: Login,
+    /// Whoever makes a project. While roles are given to one, Keystone may not find those of another.
+    making: Mutex<()>,
     glance: Server,
     _keystone: Server,
     // Last, because the processes work in it.
@@ -96,6 +99,7 @@ impl Real {
             site,
             client,
             administrator: seeded.administrator,
+            making: Mutex::default(),
             glance,
             _keystone: keystone,
             folder,
@@ -110,6 +114,7 @@ impl Real {
     /// The same services for somebody who has a project to himself: his site has the one cloud `openstack`, an application credential of a
     /// member of that project. Names of projects are unique, and have at most 64 characters.
     pub async fn project(&self, name: &str) -> Result<Site> {
+        let _turn = self.making.lock().await;
         let administrator = Session::open(&self.client, &self.site.keystone, &self.administrator).await?;
         let project = seed::project(&administrator, name).await?;
         let member = seed::user(&administrator, name, &project, "member").await?;

@@ -9,10 +9,14 @@ use super::{cloud, effects, lease};
 /// Its name, and what makes it.
 type Statement = (&'static str, fn() -> Result<()>);
 
-const STATEMENTS: [Statement; 4] = [
+const STATEMENTS: [Statement; 5] = [
     (
-        "a_kill_at_any_change_on_the_way_of_an_import_leads_to_the_same_end",
-        effects::a_kill_at_any_change_on_the_way_of_an_import_leads_to_the_same_end,
+        "a_kill_at_any_change_on_the_way_of_an_image_that_the_cloud_fetches_leads_to_the_same_end",
+        effects::a_kill_at_any_change_on_the_way_of_an_image_that_the_cloud_fetches_leads_to_the_same_end,
+    ),
+    (
+        "a_kill_at_any_change_on_the_way_of_an_image_by_the_stage_leads_to_the_same_end",
+        effects::a_kill_at_any_change_on_the_way_of_an_image_by_the_stage_leads_to_the_same_end,
     ),
     (
         "what_a_process_had_under_way_in_the_cloud_when_it_was_stopped_past_its_lease_does_no_harm",

@@ -102,9 +102,12 @@ impl Transport {
             .connect_timeout(CONNECT)
             .pool_max_idle_per_host(IDLE_CONNECTIONS)
             .pool_idle_timeout(IDLE_CONNECTION)
-            .user_agent(USER_AGENT)
-            .build();
-        let client = client.map_err(|error| {
+            .user_agent(USER_AGENT);
+        // The library has the kernel end a connection whose other end takes nothing for thirty seconds, as if there were none. How long a cloud may take is
+        // for each call to say, and is said everywhere.
+        #[cfg(target_os = "linux")]
+        let client = client.tcp_user_timeout(None::<Duration>);
+        let client = client.build().map_err(|error| {
             let words = "the HTTP client could not be made";
             CloudError::new(ErrorClass::Invalid, "set up the connection to the cloud", words).because(error)
         })?;
