@@ -14,7 +14,7 @@ mod server;
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use anyhow::{Context, Result};
-use tokio::sync::Mutex;
+use tokio::time;
 use url::Url;
 
 pub use self::installed::Installed;
@@ -32,6 +32,11 @@ const REGION: &str = "RegionOne";
 const DEFAULT_STORE: &str = "store-a";
 /// The stores there are.
 const STORES: [&str; 2] = [DEFAULT_STORE, "store-b"];
+
+/// How often a credential is asked for.
+const CREDENTIAL_TRIES: u32 = 10;
+/// Between two such tries.
+const BETWEEN_TRIES: Duration = Duration::from_millis(500);
 
 /// How they are to be.
 #[derive(Clone, Debug)]
@@ -60,8 +65,6 @@ pub struct Real {
     site: Site,
     client: Client,
     administrator: Login,
-    /// Whoever makes a project. While roles are given to one, Keystone may not find those of another.
-    making: Mutex<()>,
     glance: Server,
     _keystone: Server,
     // Last, because the processes work in it.
@@ -99,7 +102,6 @@ impl Real {
             site,
             client,
             administrator: seeded.administrator,
-            making: Mutex::default(),
             glance,
             _keystone: keystone,
             folder,
@@ -114,16 +116,27 @@ impl Real {
     /// The same services for somebody who has a project to himself: his site has the one cloud `openstack`, an application credential of a
     /// member of that project. Names of projects are unique, and have at most 64 characters.
     pub async fn project(&self, name: &str) -> Result<Site> {
-        let _turn = self.making.lock().await;
         let administrator = Session::open(&self.client, &self.site.keystone, &self.administrator).await?;
         let project = seed::project(&administrator, name).await?;
         let member = seed::user(&administrator, name, &project, "member").await?;
-        let owner = Session::open(&self.client, &self.site.keystone, &member.login(name)).await?;
-        let credential = seed::credential(&owner, &member, "operator", None).await?;
+        let credential = self.credential(&member, name).await?;
         Ok(Site {
             clouds: BTreeMap::from([("openstack".to_owned(), credential)]),
             ..self.site.clone()
         })
+    }
+
+    /// While roles are given to many at once, Keystone may say for a moment that somebody has not the role by which he has just logged in.
+    async fn credential(&self, member: &seed::User, project: &str) -> Result<Login> {
+        let mut left = CREDENTIAL_TRIES;
+        loop {
+            left -= 1;
+            let owner = Session::open(&self.client, &self.site.keystone, &member.login(project)).await?;
+            match seed::credential(&owner, member, "operator", None).await {
+                Err(_) if left > 0 => time::sleep(BETWEEN_TRIES).await,
+                made => return made,
+            }
+        }
     }
 
     /// Ends Glance by SIGKILL and returns when nobody listens any more. Whatever it was doing is left as it stands.

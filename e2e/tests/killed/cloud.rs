@@ -18,7 +18,7 @@ use openstack_lab::{
 use serde_json::{Value, json};
 
 /// A cloud that was killed never says that it gave something up: what it sends is given a minute, what it fetches as long as flags say.
-const PATIENCE: Duration = Duration::from_mins(5);
+const PATIENCE: Duration = Duration::from_mins(10);
 /// The changes on the way of an image by the stage up to its import: the record, its bytes, the mark, the import.
 const UP_TO_IMPORT: usize = 4;
 /// So many bytes that no connection takes all of them on its way.

@@ -23,7 +23,7 @@ const LEASE: &str = "--lease-duration=8s";
 /// The Lease of an operator that serves OpenStack alone.
 const NAME: &str = "openstack.provider.clusterstack.x-k8s.io";
 /// An image that does not move is given up after a minute.
-const GIVEN_UP: Duration = Duration::from_mins(3);
+const GIVEN_UP: Duration = Duration::from_mins(10);
 /// Where the source has the image that is half sent.
 const HALF: &str = "/half.qcow2";
 

@@ -19,8 +19,9 @@ use kube::{
 use openstack_lab::source::{Article, sha256, sha512};
 use serde_json::{Value, json};
 
-/// A cloud of which nobody hears is waited for: two minutes until it begins an import, one until an image moves that somebody else sends.
-const PATIENCE: Duration = Duration::from_mins(4);
+/// A cloud of which nobody hears is waited for: two minutes until it begins an import, one until an image moves that somebody else sends. The rest is for a
+/// busy machine.
+const PATIENCE: Duration = Duration::from_mins(10);
 /// What is another one after a crash, or in each journey, and what says when.
 const INCOMPARABLE: [&str; 8] = [
     "assets",
