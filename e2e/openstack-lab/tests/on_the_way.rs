@@ -111,7 +111,10 @@ async fn a_chosen_change_stops_before_within_or_after_what_it_does() {
     let strike = proxy.strike_at(3, Point::Within(1_000));
     let stopped = async {
         let struck = strike.wait(PATIENCE).await.unwrap();
-        assert_eq!(fake.image(&id).unwrap()["status"], "saving");
+        // What was passed on arrives while it stands still.
+        while fake.image(&id).unwrap()["status"] != "saving" {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         drop(struck);
     };
     let (sent, ()) = tokio::join!(demo.put(&id, "file", whole(visitor.disk.clone())), stopped);

@@ -225,7 +225,7 @@ fn suffer(survey: &Survey, blows: Vec<Blow>, lanes: usize) -> Result<()> {
 fn one_journey(survey: &Survey, blow: Blow) -> Outcome {
     let (begun, mut struck) = (Instant::now(), None);
     let result = on_stage(async |stage| {
-        disturbed(stage, survey, blow, &mut struck).await?;
+        Box::pin(disturbed(stage, survey, blow, &mut struck)).await?;
         Ok(Left::new())
     });
     let outcome = Outcome {

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 pub enum Point {
     /// The service does not learn of it.
     Before,
-    /// So many bytes of its body have passed, and the service waits for more. Where it has fewer, nothing stops.
+    /// So many bytes of its body are passed on, and no more. Where it has fewer, its answer is where it stops.
     Within(u64),
     /// It is done, whatever came of it, and its answer is not passed back.
     After,
