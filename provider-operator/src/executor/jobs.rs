@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::desk::{Desk, Target};
-use self::ending::{end, failure, vanished};
+use self::ending::{end, vanished};
 use self::hands::{Hands, Refusal};
 use self::known::{Known, Over, Stage, provider_of};
 pub(crate) use self::names::{job as job_name, logs};
@@ -403,5 +403,5 @@ fn refused(deed: &Deed, refusal: &Refusal) -> Result<Done, Failure> {
         (Refusal::Strange { .. } | Refusal::Lingers(_), _) => FailureClass::State,
         (Refusal::Failed(_), _) => FailureClass::Unknown,
     };
-    Err(failure(class, refusal.to_string()))
+    Err(Failure::new(class, refusal.to_string()))
 }

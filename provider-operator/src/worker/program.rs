@@ -32,6 +32,8 @@ use crate::source::{Asked, Files, WebFiles};
 
 /// Largest file of a Secret.
 const LARGEST_KEY: u64 = 1024 * 1024;
+/// How long the end may take: less than the kubelet waits.
+const LAST: Duration = Duration::from_secs(5);
 
 /// What a deed needs before it can begin.
 struct Ready {
@@ -244,9 +246,6 @@ fn stop_on_signal(stop: CancellationToken) -> anyhow::Result<()> {
     });
     Ok(())
 }
-
-/// How long the end may take: less than the kubelet waits.
-const LAST: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {
