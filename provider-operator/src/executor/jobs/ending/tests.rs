@@ -132,7 +132,7 @@ fn a_build_that_fails_tells_its_last_lines() {
         BUILD,
         &json!({ "exitCode": 137, "reason": "OOMKilled" }),
     );
-    let failure = end(&known, &failed("BackoffLimitExceeded"), &[killed]).expect_err("it failed");
+    let failure = end(&known, &failed("BackoffLimitExceeded"), &[out_of_memory]).expect_err("it failed");
     assert!(failure.message.contains("memory"), "{}", failure.message);
 }
 
