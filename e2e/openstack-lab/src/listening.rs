@@ -111,6 +111,8 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
+
     use http::Method;
 
     use super::*;
@@ -133,7 +135,8 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_waits_is_let_go_when_the_port_is_dropped() -> Result<()> {
-        let listening = Port::open().await?.answer(|_| std::future::pending());
+        let never = pending::<io::Result<Response<String>>>;
+        let listening = Port::open().await?.answer(move |_| never());
         let url = listening.url("/").parse()?;
         let client = Client::new(None)?;
         let (answer, ()) = tokio::join!(client.send(Method::GET, &url, &[], whole("")), async {
