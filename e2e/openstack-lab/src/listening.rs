@@ -140,7 +140,7 @@ mod tests {
         let url = listening.url("/").parse()?;
         let client = Client::new(None)?;
         let (answer, ()) = tokio::join!(client.send(Method::GET, &url, &[], whole("")), async {
-            drop(listening)
+            drop(listening);
         });
         assert!(answer.is_err());
         Ok(())

@@ -12,6 +12,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 
+use std::slice::from_ref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -135,7 +136,7 @@ impl Jobs {
                 }
                 Ok(Event::Delete(job)) => {
                     if let Some(uid) = &job.metadata.uid {
-                        self.0.gone(&[uid.clone()]);
+                        self.0.gone(from_ref(uid));
                     }
                 }
                 Ok(Event::InitDone) => {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -218,7 +218,7 @@ fn files(args: &WorkerArgs, document: &Document, plan: &WorkPlan) -> Result<File
 }
 
 /// What a build leaves is the build's matter.
-fn of_artifact(path: &PathBuf, limit: Option<u64>) -> Result<Files, Failed> {
+fn of_artifact(path: &Path, limit: Option<u64>) -> Result<Files, Failed> {
     let artifact = Artifact::open(path, limit).map_err(|error| {
         let class = FailureClass::BuildFailed {
             exit: i32::from(exit::WRONG),

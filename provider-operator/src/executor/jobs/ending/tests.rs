@@ -120,12 +120,12 @@ fn a_build_that_fails_tells_its_last_lines() {
         failure.message,
         "the build ended with code 3; its last lines: fetching | [31mdisk full | make: *** [disk] Error 3"
     );
-    let long = pod(
+    let wordy = pod(
         "initContainerStatuses",
         BUILD,
         &json!({ "exitCode": 1, "message": "ä".repeat(4000) + " end" }),
     );
-    let failure = end(&known, &failed("BackoffLimitExceeded"), &[long]).expect_err("it failed");
+    let failure = end(&known, &failed("BackoffLimitExceeded"), &[wordy]).expect_err("it failed");
     assert!(failure.message.ends_with("end") && failure.message.chars().count() < 1300);
     let out_of_memory = pod(
         "initContainerStatuses",
