@@ -287,7 +287,7 @@ mod tests {
             event("list", "?labelSelector=part-of", "", "secrets", ""),
             event("list", "", GROUP, "clusterstackreleases", ""),
             event("patch", "", "apps", "deployments", ""),
-            event("create", "", "batch", "jobs", ""),
+            event("update", "", "batch", "jobs", ""),
         ] {
             let error = used(OperatorName::Provider, [&refused]).expect_err("no right");
             assert!(error.to_string().contains("provider_operator.rs"), "{error}");

@@ -68,7 +68,7 @@ impl ImageFiles {
         let namespace = object.namespace().unwrap_or_default();
         let (credentials, certificates) = self.secrets(&content, &namespace).await.map_err(|error| {
             // Whoever puts the Secret right is noticed by the next try.
-            failure(FailureClass::SourceBroken, chain(&error))
+            Failure::new(FailureClass::SourceBroken, chain(&error))
         })?;
         Ok(self.web.files(&Asked {
             url: wish.url().to_owned(),
@@ -144,7 +144,7 @@ impl ImageFiles {
             };
             return match self.releases.file(&files.files, name) {
                 Some((image, pinned)) => Ok((Files { image, sums: None }, Some(pinned))),
-                None => Err(failure(
+                None => Err(Failure::new(
                     FailureClass::SourceGone,
                     format!("the release {tag} has no file {name}; correct the url"),
                 )),
@@ -155,7 +155,7 @@ impl ImageFiles {
         } else {
             "the object is of no release that could have the file; give the url of a web server"
         };
-        Err(failure(FailureClass::SourceBroken, words.to_owned()))
+        Err(Failure::new(FailureClass::SourceBroken, words.to_owned()))
     }
 }
 
@@ -164,16 +164,6 @@ pub(crate) fn pinned(release: &DynamicObject) -> Option<Digest> {
     let status: ProviderReleaseStatus = status_of(release);
     let noted = release.annotations().get(labels::DIGEST).cloned();
     noted.or(status.assets.map(|assets| assets.digest))?.parse().ok()
-}
-
-fn failure(class: FailureClass, message: String) -> Failure {
-    Failure {
-        class,
-        message,
-        request_id: None,
-        retry_after: None,
-        quota: None,
-    }
 }
 
 /// Whether an image may be at such an address.

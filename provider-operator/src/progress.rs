@@ -145,7 +145,7 @@ impl Ledger {
     pub(crate) async fn beside<T>(&self, work: impl Future<Output = T>) -> T {
         let mut course = Course {
             begun: Instant::now(),
-            meter: Meter::new(EVERY),
+            meter: Meter::default(),
             written: None,
         };
         let done = {

@@ -226,8 +226,8 @@ impl ImageStore for ClayStore {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             server_side: true,
+            staged: false,
             transfers: true,
-            ..Capabilities::default()
         }
     }
 

@@ -43,7 +43,7 @@ pub(crate) async fn run(arguments: DemoArguments) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let mut screen = Screen::new();
     let mut stage = Stage::empty(&arguments.namespace)?;
-    let played = play(&arguments, &mut stage, &mut screen, &mut signals).await;
+    let played = Box::pin(play(&arguments, &mut stage, &mut screen, &mut signals)).await;
     screen.leave();
     let code = match played {
         Ok(()) => 0,

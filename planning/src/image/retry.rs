@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::failure::{Failure, FailureClass};
+use super::failure::{FINAL_EXITS, Failure, FailureClass};
 use super::kept::{Halted, Kept, Retry};
 use super::op::{Deed, DeedName, Done, Op, StopReason};
 use super::step::{HaltReason, Settlement};
@@ -105,7 +105,7 @@ fn failed(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: 
         (FailureClass::SourceBroken | FailureClass::SourceChanged, _) => again(broken(count)),
         (FailureClass::SourceMismatch, _) if count == 1 => again(Duration::ZERO),
         (FailureClass::SourceMismatch, _) => mismatch(failure, wanted, kept),
-        (FailureClass::BuildFailed { exit: 65 | 66 | 77 }, _) => halt(HaltReason::BuildFailed),
+        (FailureClass::BuildFailed { exit }, _) if FINAL_EXITS.contains(&exit) => halt(HaltReason::BuildFailed),
         (FailureClass::BuildFailed { .. }, _)
         | (
             FailureClass::Stopped {
@@ -197,13 +197,7 @@ fn again(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: N
 
 /// A record that had to be given up, counted like a deed that failed, so that giving up slows down.
 pub(super) fn given_up(deed: DeedName, message: &str, wanted: &Wanted, kept: &Kept, now: Now) -> Retry {
-    let failure = Failure {
-        class: FailureClass::Unknown,
-        message: message.to_owned(),
-        request_id: None,
-        retry_after: None,
-        quota: None,
-    };
+    let failure = Failure::new(FailureClass::Unknown, message);
     let delay = race(count(deed, failure.class, wanted, kept, now));
     again(deed, &failure, wanted, kept, now, delay)
 }

@@ -7,6 +7,31 @@ use super::failure::FailureClass;
 use super::op::{DiscardReason, StopReason};
 use super::step::HaltReason;
 
+/// Where a Secret is named and is not there.
+pub(super) const SECRET_MISSING: &str = "the Secret that is to be used is not there; create it";
+/// The same while the object is being deleted.
+pub(super) const SECRET_MISSING_FOR_DELETION: &str =
+    "the Secret is not there, and without it the image cannot be deleted";
+/// Where an admin lets nobody use an image.
+pub(super) const DEACTIVATED: &str = "an admin of the cloud deactivated the image; ask for it to be reactivated";
+/// Where bytes move that are not ours.
+pub(super) const FOREIGN_TRANSFER: &str = "another process sends the image, or the cloud has not noticed its end";
+/// Where bytes of ours move.
+pub(super) const SENDING: &str = "the image is sent";
+/// Where the cloud moves them.
+pub(super) const IMPORTING: &str = "the cloud fetches the image";
+/// Before bytes move.
+pub(super) const BUILDING: &str = "the image is built";
+
+/// How many are before somebody who waits for his turn.
+pub(super) fn in_line(ahead: u32) -> String {
+    match ahead {
+        0 => "it is next in line".to_owned(),
+        1 => "1 other is before it in line".to_owned(),
+        ahead => format!("{ahead} others are before it in line"),
+    }
+}
+
 /// All of them, so that a word of a status is found again.
 const HALTS: [HaltReason; 12] = [
     HaltReason::InvalidSpec,
@@ -144,7 +169,7 @@ pub(super) const fn discarded(why: DiscardReason) -> &'static str {
 pub(super) const fn executed(reason: ExecutionReason) -> &'static str {
     match reason {
         ExecutionReason::NothingBuilt => "nothing is built",
-        ExecutionReason::Built => "the image is built",
+        ExecutionReason::Built => BUILDING,
         ExecutionReason::Asked => "asked for",
     }
 }

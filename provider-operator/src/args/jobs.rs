@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use crds::providers::Provider;
+
 use crate::executor::jobs::{JobOptions, JobVolume};
 use crate::registry::Registry;
 use crate::worker::document::NetworkOfDocument;
-use crds::providers::Provider;
 
 /// Whether Jobs are made, and of what.
 #[derive(Clone, Debug, clap::Args)]

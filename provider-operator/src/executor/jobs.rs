@@ -12,6 +12,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 
+use std::slice::from_ref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::desk::{Desk, Target};
-use self::ending::{end, failure, vanished};
+use self::ending::{end, vanished};
 use self::hands::{Hands, Refusal};
 use self::known::{Known, Over, Stage, provider_of};
 pub(crate) use self::names::{job as job_name, logs};
@@ -135,7 +136,7 @@ impl Jobs {
                 }
                 Ok(Event::Delete(job)) => {
                     if let Some(uid) = &job.metadata.uid {
-                        self.0.gone(&[uid.clone()]);
+                        self.0.gone(from_ref(uid));
                     }
                 }
                 Ok(Event::InitDone) => {
@@ -403,5 +404,5 @@ fn refused(deed: &Deed, refusal: &Refusal) -> Result<Done, Failure> {
         (Refusal::Strange { .. } | Refusal::Lingers(_), _) => FailureClass::State,
         (Refusal::Failed(_), _) => FailureClass::Unknown,
     };
-    Err(failure(class, refusal.to_string()))
+    Err(Failure::new(class, refusal.to_string()))
 }

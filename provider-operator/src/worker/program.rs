@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ use crate::source::{Asked, Files, WebFiles};
 
 /// Largest file of a Secret.
 const LARGEST_KEY: u64 = 1024 * 1024;
+/// How long the end may take: less than the kubelet waits.
+const LAST: Duration = Duration::from_secs(5);
 
 /// What a deed needs before it can begin.
 struct Ready {
@@ -216,7 +218,7 @@ fn files(args: &WorkerArgs, document: &Document, plan: &WorkPlan) -> Result<File
 }
 
 /// What a build leaves is the build's matter.
-fn of_artifact(path: &PathBuf, limit: Option<u64>) -> Result<Files, Failed> {
+fn of_artifact(path: &Path, limit: Option<u64>) -> Result<Files, Failed> {
     let artifact = Artifact::open(path, limit).map_err(|error| {
         let class = FailureClass::BuildFailed {
             exit: i32::from(exit::WRONG),
@@ -244,9 +246,6 @@ fn stop_on_signal(stop: CancellationToken) -> anyhow::Result<()> {
     });
     Ok(())
 }
-
-/// How long the end may take: less than the kubelet waits.
-const LAST: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,10 @@ use crate::image::op::{DeedName, StopReason};
 use crate::image::seen::Sight;
 use crate::image::step::{HaltReason, Step};
 use crate::image::wait::Since;
-use crate::image::wording::{needs_a_remedy, reason_of_failure, reason_of_halt, remedy, remedy_of_failure};
+use crate::image::wording::{
+    SECRET_MISSING, SECRET_MISSING_FOR_DELETION, needs_a_remedy, reason_of_failure, reason_of_halt, remedy,
+    remedy_of_failure,
+};
 use crate::outage::Outage;
 
 /// Something that is in the way.
@@ -81,9 +84,9 @@ fn without_secret(view: &View<'_>) -> Option<Trouble> {
         return None;
     }
     let message = if view.wanted.deleting.is_some() {
-        "the Secret is not there, and without it the image cannot be deleted"
+        SECRET_MISSING_FOR_DELETION
     } else {
-        "the Secret that is to be used is not there; create it"
+        SECRET_MISSING
     };
     Some(Trouble {
         type_: ConditionType::CloudAvailable,

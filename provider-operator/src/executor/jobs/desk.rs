@@ -8,7 +8,7 @@ use crds::providers::image_status::TransferStatus;
 use planning::image::{Deed, Done, Failure, FailureClass, Form, Op, OpState, StopReason};
 use tokio::task::JoinHandle;
 
-use super::ending::{failure, vanished};
+use super::ending::vanished;
 use super::known::{Known, Stage};
 use crate::executor::{ObjectId, OpView};
 use crate::worker::{Found, WorkPlan};
@@ -401,5 +401,5 @@ fn stopped(why: StopReason, deed: &Deed) -> Failure {
         (StopReason::Fenced, _) => "the Job was ended, because another process leads",
         (StopReason::Draining, _) => "no Job was made, because this process ends",
     };
-    failure(FailureClass::Stopped { why }, words.to_owned())
+    Failure::new(FailureClass::Stopped { why }, words.to_owned())
 }

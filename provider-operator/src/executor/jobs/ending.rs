@@ -21,7 +21,7 @@ pub(super) fn end(known: &Known, over: &Over, pods: &[Pod]) -> Result<Done, Fail
     if over.reason == "DeadlineExceeded" {
         let why = StopReason::Stalled;
         let words = "the Job took longer than it may, and was ended".to_owned();
-        return Err(failure(FailureClass::Stopped { why }, words));
+        return Err(Failure::new(FailureClass::Stopped { why }, words));
     }
     let Some(pod) = pod else {
         return Err(vanished(&format!("the Job {} left no Pod", known.name)));
@@ -68,14 +68,14 @@ fn built(pod: &Pod) -> Option<Failure> {
         format!("{why}; its last lines: {said}")
     };
     let exit = ended.exit_code;
-    Some(failure(FailureClass::BuildFailed { exit }, words))
+    Some(Failure::new(FailureClass::BuildFailed { exit }, words))
 }
 
 /// What the program that sends did not say itself.
 fn unsaid(known: &Known, ended: &ContainerStateTerminated) -> Failure {
     if ended.reason.as_deref() == Some("OOMKilled") {
         let words = "the program that sends the image was ended because it needs more memory; raise spec.job.resources";
-        return failure(FailureClass::Unknown, words.to_owned());
+        return Failure::new(FailureClass::Unknown, words.to_owned());
     }
     vanished(&format!(
         "the program of the Job {} ended with code {} and left no word of ours",
@@ -91,7 +91,7 @@ fn of_pod(known: &Known, reason: &str, message: &str) -> Failure {
     if is_build && is_too_much {
         let exit = i32::from(exit::WRONG);
         let words = format!("the build left more than its sizeLimit lets it: {message}");
-        return failure(FailureClass::BuildFailed { exit }, words);
+        return Failure::new(FailureClass::BuildFailed { exit }, words);
     }
     let why = if message.is_empty() { reason.to_owned() } else { message };
     vanished(&format!("the Pod of the Job {} was ended: {why}", known.name))
@@ -121,17 +121,7 @@ fn last_words(text: &str) -> String {
 
 /// Nothing is known of how it ended.
 pub(super) fn vanished(words: &str) -> Failure {
-    failure(FailureClass::JobVanished, words.to_owned())
-}
-
-pub(super) fn failure(class: FailureClass, message: String) -> Failure {
-    Failure {
-        class,
-        message,
-        request_id: None,
-        retry_after: None,
-        quota: None,
-    }
+    Failure::new(FailureClass::JobVanished, words.to_owned())
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ fn what_the_program_says_of_itself_is_told() {
     let known = known(false);
     let done = worker(0, &report(&known, &Ok(Done::Sent)));
     assert_eq!(end(&known, &complete(), &[done]), Ok(Done::Sent));
-    let quota = Err(failure(FailureClass::Quota, "no room".to_owned()));
+    let quota = Err(Failure::new(FailureClass::Quota, "no room"));
     let full = worker(73, &report(&known, &quota));
     assert_eq!(end(&known, &failed("BackoffLimitExceeded"), &[full]), quota);
 }
@@ -120,19 +120,19 @@ fn a_build_that_fails_tells_its_last_lines() {
         failure.message,
         "the build ended with code 3; its last lines: fetching | [31mdisk full | make: *** [disk] Error 3"
     );
-    let long = pod(
+    let wordy = pod(
         "initContainerStatuses",
         BUILD,
         &json!({ "exitCode": 1, "message": "ä".repeat(4000) + " end" }),
     );
-    let failure = end(&known, &failed("BackoffLimitExceeded"), &[long]).expect_err("it failed");
+    let failure = end(&known, &failed("BackoffLimitExceeded"), &[wordy]).expect_err("it failed");
     assert!(failure.message.ends_with("end") && failure.message.chars().count() < 1300);
-    let killed = pod(
+    let out_of_memory = pod(
         "initContainerStatuses",
         BUILD,
         &json!({ "exitCode": 137, "reason": "OOMKilled" }),
     );
-    let failure = end(&known, &failed("BackoffLimitExceeded"), &[killed]).expect_err("it failed");
+    let failure = end(&known, &failed("BackoffLimitExceeded"), &[out_of_memory]).expect_err("it failed");
     assert!(failure.message.contains("memory"), "{}", failure.message);
 }
 
