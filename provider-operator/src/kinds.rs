@@ -31,6 +31,8 @@ pub(crate) struct Kind {
     pub(crate) makes_images: bool,
     /// The key of a Secret in the place of which an object may name another.
     pub(crate) secret_key: Option<&'static str>,
+    /// The type of Secrets that are made for this provider. Besides these it is given those without a type: others are for others.
+    pub(crate) secret_type: Option<&'static str>,
 }
 
 /// All of them, in the order of [`Provider`].
@@ -43,6 +45,7 @@ pub(crate) static KINDS: &[Kind] = &[
         has_options: true,
         makes_images: true,
         secret_key: None,
+        secret_type: None,
     },
     #[cfg(feature = "filestore")]
     Kind {
@@ -52,6 +55,7 @@ pub(crate) static KINDS: &[Kind] = &[
         has_options: false,
         makes_images: true,
         secret_key: None,
+        secret_type: None,
     },
     #[cfg(feature = "docker")]
     Kind {
@@ -61,6 +65,7 @@ pub(crate) static KINDS: &[Kind] = &[
         has_options: false,
         makes_images: false,
         secret_key: Some(provider_docker::LOGINS),
+        secret_type: Some(provider_docker::LOGINS_TYPE),
     },
 ];
 

@@ -99,6 +99,11 @@ async fn serve(image: Bytes) -> Result<WebServer> {
 
 /// Our own stack with an image for its nodes.
 fn stack(server: &WebServer, image: &Bytes) -> Result<StackSource> {
+    stack_with(server, IMAGE, &sha256(image))
+}
+
+/// The same with an image of this name, which must have this digest.
+fn stack_with(server: &WebServer, name: &str, digest: &str) -> Result<StackSource> {
     let source = StackSource::harbor("v1")?;
     let url = server.url("127.0.0.1");
     source.write(
@@ -107,9 +112,8 @@ fn stack(server: &WebServer, image: &Bytes) -> Result<StackSource> {
             "apiVersion: node-images.clusterstack.x-k8s.io/v1alpha1\n\
              fileStoreNodeImages:\n\
              - url: {url}/disk.raw\n  \
-               name: {IMAGE}\n  \
-               digest: sha256:{}\n",
-            sha256(image)
+               name: {name}\n  \
+               digest: sha256:{digest}\n"
         ),
     )?;
     Ok(source)
@@ -130,6 +134,21 @@ pub(super) async fn two_releases_of_one_image(journey: &Journey) -> Result<(WebS
         fs::write(&file, text.replace("nodeImage: v2", "nodeImage: v1")).context("failed to write the metadata")
     })?;
     Ok((server, tags))
+}
+
+/// Two releases of one stack, and the objects of their images: one comes, and one is not what its release says. And the server that has both.
+pub(super) async fn two_images_one_of_them_wrong(journey: &Journey) -> Result<(WebServer, [(String, String); 2])> {
+    let image = image();
+    let server = serve(image.clone()).await?;
+    let good = stack(&server, &image)?;
+    let wrong = stack_with(&server, "wrong-node", &sha256(b"something else"))?;
+    let first = journey.releases.publish_stack(&good.path(), "v1")?;
+    let second = journey.releases.publish_stack(&wrong.path(), "v2")?;
+    let object = |name: &str, version: &str| format!("docker-harbor-1-34-{name}-{version}");
+    Ok((
+        server,
+        [(first, object(IMAGE, "v1")), (second, object("wrong-node", "v2"))],
+    ))
 }
 
 /// A script that takes the image out of its directory, and has its object looked at.

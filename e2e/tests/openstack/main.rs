@@ -5,9 +5,11 @@
 
 mod acceptance;
 mod cloud;
+mod crowd;
 mod faults;
 mod journeys;
 mod orc;
 mod predecessor;
 mod releases;
 mod stage;
+mod together;

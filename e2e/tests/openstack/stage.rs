@@ -62,6 +62,18 @@ pub(crate) fn on_stage(act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Left>) ->
     })
 }
 
+/// The same with both operators, of which the core operator runs already.
+pub(crate) fn on_stage_with_both(act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Left>) -> Result<()> {
+    journey::journey(async |journey| {
+        let Some(real) = real().await? else {
+            return Ok(());
+        };
+        let site = real.project(&journey.namespace).await?;
+        journey.operate().await?;
+        Stage::play(journey, &site, OPENSTACK, act).await
+    })
+}
+
 /// The same as one of those who may log in to the real services; his project is not for the act alone.
 pub(crate) fn on_stage_as(who: &str, act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Left>) -> Result<()> {
     journey::journey(async |journey| {
@@ -272,15 +284,14 @@ impl<'a> Stage<'a> {
 
     /// Neither the credentials nor what they were exchanged for.
     fn nothing_secret_was_logged(&self) -> Result<()> {
-        let path = self.journey.folder().join("provider/provider-operator.log");
-        let Ok(log) = fs::read_to_string(&path) else {
-            return Ok(());
-        };
-        ensure!(
-            self.reveals(&log).is_none(),
-            "the log tells a secret: {:?}",
-            self.reveals(&log)
-        );
+        for name in ["provider/provider-operator.log", "core-operator.log"] {
+            // Not everybody runs on every stage.
+            let Ok(log) = fs::read_to_string(self.journey.folder().join(name)) else {
+                continue;
+            };
+            let told = self.reveals(&log);
+            ensure!(told.is_none(), "{name} tells a secret: {told:?}");
+        }
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use super::memory::{ImageMemory, lock};
 use super::wanted::{Asked, Beside, asked, basis};
 use crate::context::{Context, Served};
 use crate::executor::{ObjectId, OpView};
-use crate::identity::Connection;
+use crate::identity::{Connection, SecretError};
 use crate::kinds::{ImageWish, Kind, status_of};
 
 /// Nothing may move for so long before a transfer is given up.
@@ -188,6 +188,7 @@ async fn cloud(
     let identity = match context.secrets.identity_of(&id.namespace, kind, wish, named).await {
         Ok(Some(identity)) => identity,
         Ok(None) => return Cloud::missing(),
+        Err(ref error @ SecretError::OfAType { ref version, .. }) => return Cloud::of_others(version, chain(error)),
         Err(error) => return Cloud::unknown(lock(memory).identity().cloned(), chain(&error)),
     };
     let version = Some(identity.version.clone());
@@ -215,6 +216,15 @@ impl Cloud {
         Self {
             version: None,
             connection: Err(Failure::new(FailureClass::Credentials, words)),
+            needs_secret: true,
+        }
+    }
+
+    /// The Secret is there, and not for this.
+    fn of_others(version: &str, words: String) -> Self {
+        Self {
+            version: Some(version.to_owned()),
+            connection: Err(failure(FailureClass::Credentials, words)),
             needs_secret: true,
         }
     }

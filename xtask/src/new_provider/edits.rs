@@ -92,7 +92,7 @@ fn features(text: &str, name: &Name) -> Result<String, PlaceError> {
 fn kinds(text: &str, name: &Name) -> Result<String, PlaceError> {
     let row = name.fill(
         "    #[cfg(feature = \"{{name}}\")]\n    Kind {\n        definition: Provider::{{Prefix}}.definition(),\n        \
-         read_image: read::<crds::providers::{{name}}::{{Prefix}}NodeImageReleaseSpec>,\n        format: \"format\",\n        has_options: false,\n        makes_images: true,\n        secret_key: None,\n    },",
+         read_image: read::<crds::providers::{{name}}::{{Prefix}}NodeImageReleaseSpec>,\n        format: \"format\",\n        has_options: false,\n        makes_images: true,\n        secret_key: None,\n        secret_type: None,\n    },",
     );
     into_block(text, ("pub(crate) static KINDS", "];"), &row)
 }

@@ -20,6 +20,8 @@ pub use self::store::DockerStore;
 
 /// The key of a Secret with what opens registries, as Pods have it.
 pub const LOGINS: &str = ".dockerconfigjson";
+/// The type of a Secret that Pods pull with.
+pub const LOGINS_TYPE: &str = "kubernetes.io/dockerconfigjson";
 /// The key of a Secret with certificates of authorities that are trusted besides the usual ones, in PEM.
 pub const CERTIFICATES: &str = "ca.crt";
 
