@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::{
     body::{Frame, Incoming},
@@ -42,6 +42,7 @@ pub struct Article {
     ranges: bool,
     breaks_every: Option<usize>,
     ends_at: Option<usize>,
+    announces: Option<usize>,
     held_at: Option<usize>,
     refused_to: Option<&'static str>,
 }
@@ -55,6 +56,7 @@ impl Article {
             ranges: true,
             breaks_every: None,
             ends_at: None,
+            announces: None,
             held_at: None,
             refused_to: None,
         }
@@ -88,6 +90,15 @@ impl Article {
     pub fn ending_at(self, byte: usize) -> Self {
         Self {
             ends_at: Some(byte),
+            ..self
+        }
+    }
+
+    /// The same, of which whoever asks for the headers is told that it has so many bytes, and whoever reads it is not told.
+    #[must_use]
+    pub fn announcing(self, bytes: usize) -> Self {
+        Self {
+            announces: Some(bytes),
             ..self
         }
     }
@@ -132,7 +143,11 @@ impl Article {
         let mut answer = Response::new(self.body(from, held));
         let headers = answer.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.kind));
-        headers.insert(header::CONTENT_LENGTH, (length - from).into());
+        let told = match self.announces {
+            Some(_) if request.method() != Method::HEAD => None,
+            announced => Some(announced.unwrap_or(length - from)),
+        };
+        headers.extend(told.map(|told| (header::CONTENT_LENGTH, told.into())));
         headers.extend(HeaderValue::from_str(&tag).map(|tag| (header::ETAG, tag)));
         if self.ranges {
             headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
@@ -312,7 +327,7 @@ impl State {
         let range = request.headers().get(header::RANGE);
         lock(&self.visits).push(Visit {
             from: range.and_then(|range| begin(range.to_str().ok()?)),
-            reads: request.method() != http::Method::HEAD,
+            reads: request.method() != Method::HEAD,
             path: path.clone(),
         });
         let article = lock(&self.articles).get(&path).cloned();
