@@ -11,7 +11,7 @@ use std::{
 use anyhow::Result;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
 use sha2::{Digest, Sha256, Sha512};
@@ -37,6 +37,7 @@ pub struct Article {
     ranges: bool,
     breaks_every: Option<usize>,
     ends_at: Option<usize>,
+    announces: Option<usize>,
     held_at: Option<usize>,
     refused_to: Option<&'static str>,
 }
@@ -50,6 +51,7 @@ impl Article {
             ranges: true,
             breaks_every: None,
             ends_at: None,
+            announces: None,
             held_at: None,
             refused_to: None,
         }
@@ -87,6 +89,15 @@ impl Article {
         }
     }
 
+    /// The same, of which whoever asks for the headers is told that it has so many bytes, and whoever reads it is not told.
+    #[must_use]
+    pub fn announcing(self, bytes: usize) -> Self {
+        Self {
+            announces: Some(bytes),
+            ..self
+        }
+    }
+
     /// The same, which stands still at this byte until the server is told to [let go](Source::let_go).
     #[must_use]
     pub fn held_at(self, byte: usize) -> Self {
@@ -116,13 +127,22 @@ impl Article {
         if self.refused_to.is_some_and(|part| agent.contains(part)) {
             return status(StatusCode::FORBIDDEN, "not for programs");
         }
+        let tag = self.tag();
         let file = File {
             kind: self.kind,
-            tag: &self.tag(),
+            tag: &tag,
             length: self.bytes.len(),
             ranges: self.ranges,
         };
-        file.answer(request.headers(), |bytes| self.body(bytes, held))
+        let mut answer = file.answer(request.headers(), |bytes| self.body(bytes, held));
+        if let Some(announced) = self.announces {
+            let headers = answer.headers_mut();
+            headers.remove(header::CONTENT_LENGTH);
+            if request.method() == Method::HEAD {
+                headers.insert(header::CONTENT_LENGTH, announced.into());
+            }
+        }
+        answer
     }
 
     fn body(&self, asked: Range<usize>, held: watch::Receiver<bool>) -> Body {
@@ -249,7 +269,7 @@ impl State {
         let range = request.headers().get(header::RANGE);
         lock(&self.visits).push(Visit {
             from: range.and_then(|range| Some(file::part(range.to_str().ok()?)?.start)),
-            reads: request.method() != http::Method::HEAD,
+            reads: request.method() != Method::HEAD,
             path: path.clone(),
         });
         let article = lock(&self.articles).get(&path).cloned();

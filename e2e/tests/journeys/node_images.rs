@@ -165,7 +165,8 @@ pub(super) fn breaking(journey: &Journey) -> String {
     )
 }
 
-async fn apply(journey: &Journey) -> Result<()> {
+/// The stack in its first version, whose images come into the directory.
+pub(super) async fn apply(journey: &Journey) -> Result<()> {
     const API_VERSION: &str = "infrastructure.clusterstack.x-k8s.io/v1alpha1";
     const TEMPLATE: &str = "FileStoreClusterStackReleaseTemplate";
     journey
@@ -184,7 +185,7 @@ async fn apply(journey: &Journey) -> Result<()> {
 }
 
 /// Where the provider keeps images.
-fn images(journey: &Journey) -> PathBuf {
+pub(super) fn images(journey: &Journey) -> PathBuf {
     journey.folder().join("images")
 }
 
@@ -213,7 +214,8 @@ pub(super) async fn nothing_is_left(journey: &Journey) -> Result<()> {
     .await
 }
 
-fn files(folder: &std::path::Path) -> Result<Vec<PathBuf>> {
+/// All files in a folder, however deep.
+pub(super) fn files(folder: &std::path::Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

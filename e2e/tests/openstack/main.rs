@@ -4,6 +4,7 @@
 //! What the real services cannot be made to do is shown on the fake of `openstack-lab`, of which the same facts are true; `acceptance` says where.
 
 mod acceptance;
+mod by_tls;
 mod cloud;
 mod crowd;
 mod faults;
@@ -11,5 +12,6 @@ mod journeys;
 mod orc;
 mod predecessor;
 mod releases;
+mod sources;
 mod stage;
 mod together;

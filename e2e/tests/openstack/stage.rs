@@ -277,6 +277,25 @@ impl<'a> Stage<'a> {
         .await
     }
 
+    /// Waits until somebody has begun so often to read a path of the source.
+    pub(crate) async fn reads(&self, path: &str, count: usize) -> Result<()> {
+        eventually(SOON, format!("{path} to be read {count} times"), async || {
+            let reads = self.source.reads(path);
+            ensure!(reads >= count, "it was {reads} times: {:?}", self.source.visits());
+            Ok::<_, anyhow::Error>(())
+        })
+        .await
+    }
+
+    /// No image of the operator's is active now but at most those of these names.
+    pub(crate) async fn is_active(&self, names: &[&str]) -> Result<()> {
+        let images = self.cloud.images().await?;
+        let is_foul = |image: &&Value| image["status"] == "active" && !names.iter().any(|name| image["name"] == *name);
+        let foul: Vec<_> = images.iter().filter(is_foul).collect();
+        ensure!(foul.is_empty(), "{foul:?}");
+        Ok(())
+    }
+
     /// What nobody may read anywhere.
     pub(crate) fn secrets(&self) -> &[String] {
         &self.secrets

@@ -50,14 +50,14 @@ pub fn settle(op: &Op, outcome: &Result<Done, Failure>, wanted: &Wanted, kept: &
             | Done::Discarded
             | Done::Relinquished,
         ) => Settlement::Progressed,
-        // What a cloud does not take by a stage is sent as it is.
-        Err(failure) if is_staged(&op.deed) && is_refused(failure) => Settlement::ImportFailed,
+        // What a cloud does not take by a stage, or does not fetch, is sent as it is.
+        Err(failure) if is_import(&op.deed) && is_refused(failure) => Settlement::ImportRefused,
         Err(failure) => failed(name, failure, wanted, kept, now),
     }
 }
 
-fn is_staged(deed: &Deed) -> bool {
-    matches!(deed, Deed::Transfer { staged: true, .. })
+fn is_import(deed: &Deed) -> bool {
+    matches!(deed, Deed::Transfer { staged: true, .. } | Deed::Import { .. })
 }
 
 fn is_refused(failure: &Failure) -> bool {
@@ -86,7 +86,6 @@ fn failed(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: 
         (FailureClass::Unsupported | FailureClass::Permission | FailureClass::Invalid, DeedName::ReadBack) => {
             Settlement::Nothing
         }
-        (FailureClass::Unsupported | FailureClass::Invalid, DeedName::Import) => Settlement::ImportFailed,
         (FailureClass::Stopped { why }, _) if why != StopReason::Stalled => Settlement::Nothing,
         (FailureClass::Unavailable | FailureClass::Throttled, _) => again(patience(failure, count)),
         (FailureClass::Busy, _) => again(BUSY),

@@ -89,7 +89,7 @@ pub(super) const fn remedy(halt: HaltReason) -> &'static str {
     }
 }
 
-/// Whether the message of such a halt is somebody else's, who did not know what helps here.
+/// Whether the message of such a halt is somebody else's, who need not have known what helps here.
 pub(super) const fn needs_a_remedy(halt: HaltReason) -> bool {
     match halt {
         HaltReason::Refused
@@ -105,6 +105,20 @@ pub(super) const fn needs_a_remedy(halt: HaltReason) -> bool {
         | HaltReason::Unverifiable
         | HaltReason::JobsUnavailable => false,
     }
+}
+
+/// How the sentences begin that say what to do, here and wherever failures are worded.
+const ADVICE: [&str; 28] = [
+    "add", "allow", "ask", "change", "choose", "correct", "create", "delete", "free", "give", "have", "let", "make",
+    "mend", "move", "name", "pin", "publish", "push", "put", "raise", "say", "see", "set", "take", "use", "wait",
+    "write",
+];
+
+/// Whether a message ends in what to do: whoever worded it knew better than we do what helps here.
+pub(super) fn advises(message: &str) -> bool {
+    let end = message.rsplit_once("; ").map_or("", |(_, end)| end);
+    let verb = end.split([' ', ',']).next().unwrap_or_default();
+    ADVICE.contains(&verb)
 }
 
 /// What a failure is called.
@@ -171,5 +185,43 @@ pub(super) const fn executed(reason: ExecutionReason) -> &'static str {
         ExecutionReason::NothingBuilt => "nothing is built",
         ExecutionReason::Built => BUILDING,
         ExecutionReason::Asked => "asked for",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_ends_in_what_to_do_is_told_from_one_that_only_says_what_happened() {
+        for message in [
+            "the release v1 has no file disk; correct the url",
+            "https://images.example/u does not give the file to us; name a Secret with credentials for it (HTTP 403)",
+            "twice in a row: it has the digest a, and had b before; pin the one that is meant",
+            "it changed; its tag was moved; say by #title which one is meant",
+        ] {
+            assert!(advises(message), "{message}");
+        }
+        for message in [
+            "",
+            "403 Forbidden",
+            "see the log",
+            "the cloud says: no; never",
+            "a; tried 3 times",
+        ] {
+            assert!(!advises(message), "{message}");
+        }
+        for halt in HALTS {
+            assert!(advises(&format!("it failed; {}", remedy(halt))), "{halt:?}");
+        }
+        let classes = [
+            FailureClass::Quota,
+            FailureClass::Credentials,
+            FailureClass::Permission,
+            FailureClass::InUse,
+        ];
+        for remedy in classes.into_iter().filter_map(remedy_of_failure) {
+            assert!(advises(&format!("it failed; {remedy}")), "{remedy}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use provider_plugin::{Addresses, CloudError, CloudName, ErrorClass, Identity, ImageSpec, ImageStore, Provider};
 
-pub use self::login::Login;
+pub use self::login::{Login, Logins};
 pub use self::reference::{InvalidReference, Manifest, Reference};
 pub use self::registry::{Asked, Registries, Repository};
 pub use self::store::DockerStore;
