@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use http::{Method, StatusCode};
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -74,12 +74,17 @@ struct Behind {
 impl Proxy {
     /// Starts one before the services of a site, which must not speak TLS.
     pub async fn start(site: &Site) -> Result<Self> {
+        Self::start_at(site, Ipv4Addr::LOCALHOST).await
+    }
+
+    /// The same at another address of this machine, for those who do not reach its loopback.
+    pub async fn start_at(site: &Site, address: Ipv4Addr) -> Result<Self> {
         ensure!(
             site.ca.is_none(),
             "the proxy reads what passes, and so needs a site without TLS"
         );
         let glance = Url::parse(&site.glance).context("the URL of Glance")?;
-        let (identity, images) = (listen().await?, listen().await?);
+        let (identity, images) = (listen(address).await?, listen(address).await?);
         let keystone = through(&site.keystone, identity.1)?;
         let front = through(&glance, images.1)?;
         let front = front.as_str().trim_end_matches('/').to_owned();
@@ -197,8 +202,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn listen() -> Result<(TcpListener, SocketAddr)> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+async fn listen(address: Ipv4Addr) -> Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind((address, 0)).await;
     let listener = listener.context("failed to open the port of a proxy")?;
     let address = listener.local_addr().context("failed to read the port of a proxy")?;
     Ok((listener, address))
@@ -207,7 +212,9 @@ async fn listen() -> Result<(TcpListener, SocketAddr)> {
 /// The same URL at another address.
 fn through(url: &Url, address: SocketAddr) -> Result<Url> {
     let mut front = url.clone();
-    front.set_host(Some("127.0.0.1")).context("a URL without a host")?;
+    front
+        .set_ip_host(address.ip())
+        .map_err(|()| anyhow!("a URL without a host"))?;
     let changed = front.set_port(Some(address.port()));
     ensure!(changed.is_ok(), "{url} can have no port");
     Ok(front)

@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     convert::Infallible,
     io,
-    net::Ipv4Addr,
+    net::{Ipv4Addr, SocketAddr},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -204,7 +204,7 @@ pub struct Visit {
 /// A running server. Dropped, it closes every connection.
 #[derive(Debug)]
 pub struct Source {
-    port: u16,
+    address: SocketAddr,
     state: Arc<State>,
     held: watch::Sender<bool>,
     accepting: AbortHandle,
@@ -219,14 +219,19 @@ struct State {
 impl Source {
     /// Starts one that has nothing.
     pub async fn start() -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        Self::start_at(Ipv4Addr::LOCALHOST).await
+    }
+
+    /// The same at another address of this machine, for those who do not reach its loopback.
+    pub async fn start_at(address: Ipv4Addr) -> Result<Self> {
+        let listener = TcpListener::bind((address, 0)).await;
         let listener = listener.context("failed to open the port of a source")?;
-        let port = listener.local_addr().context("failed to read the port of a source")?;
+        let address = listener.local_addr().context("failed to read the port of a source")?;
         let state = Arc::<State>::default();
         let held = watch::Sender::new(true);
         let accepting = tokio::spawn(accept(listener, Arc::clone(&state), held.subscribe()));
         Ok(Self {
-            port: port.port(),
+            address,
             state,
             held,
             accepting: accepting.abort_handle(),
@@ -235,7 +240,7 @@ impl Source {
 
     /// The URL of a path that begins with a slash.
     pub fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.port)
+        format!("http://{}{path}", self.address)
     }
 
     /// Has this at this path from now on. Answers that are on their way stay what they are.

@@ -190,6 +190,11 @@ pub struct Source {
 pub enum JobsSight {
     /// They can.
     Usable,
+    /// They can, and that of this object does not begin.
+    Held {
+        /// In words of the cluster: no node takes it, its image cannot be had.
+        why: String,
+    },
     /// They cannot.
     Off {
         /// In words, with what to do.
