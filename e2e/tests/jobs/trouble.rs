@@ -81,19 +81,14 @@ fn a_second_operator_that_means_the_same_goes_on_with_the_job_that_is_there() ->
 }
 
 #[test]
-fn what_needs_more_memory_than_it_may_have_is_told_with_what_to_do() -> Result<()> {
+fn a_build_that_needs_more_memory_than_it_may_have_is_told_with_what_to_do() -> Result<()> {
     really(async |place| {
-        let limit = |memory: &str| json!({ "limits": { "memory": memory } });
         let script = "all=0123456789abcdef; while :; do all=$all$all; done";
-        let hungry = build(script, json!({ "resources": limit("16Mi") }));
-        let building = place.image("hungry", hungry, json!({})).await?;
-        let web = Web::start(place, true)?;
-        let small = json!({ "execution": "Job", "job": { "resources": limit("8Mi") } });
-        let sending = place.image("starved", json!({ "url": web.url }), small).await?;
-        building.failure("raise spec.image.build.resources").await?;
-        sending.failure("raise spec.job.resources").await?;
-        building.delete().await?;
-        sending.delete().await
+        let limits = json!({ "resources": { "limits": { "memory": "16Mi" } } });
+        let wish = place.image("hungry", build(script, limits), json!({})).await?;
+        wish.failure("raise spec.image.build.resources").await?;
+        wish.ended_with("build", 137).await?;
+        wish.delete().await
     })
 }
 

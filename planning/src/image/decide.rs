@@ -9,7 +9,7 @@ use super::kept::Kept;
 use super::op::{DeedName, Form, Op, OpState, StopReason};
 use super::records::{self, cloud_takes};
 use super::retry::settle;
-use super::seen::{JobsSight, Seen, Sight};
+use super::seen::{Seen, Sight};
 use super::step::{HaltReason, Intent, Step};
 use super::wait::{Since, Wait, WaitReason};
 use super::wanted::{Now, Wanted};
@@ -158,10 +158,7 @@ fn running(case: &Case<'_>, deed: DeedName, since: Duration, moved: Duration, ha
     if case.now.steady > deadline {
         return Step::Stop(StopReason::Stalled);
     }
-    let held = match &case.seen.jobs {
-        JobsSight::Held { why } if !has_begun => Some(format!("its Job does not go on: {why}")),
-        _ => None,
-    };
+    let held = case.seen.jobs.held().filter(|_| !has_begun);
     let (reason, message) = match deed {
         DeedName::Build if !has_begun => (WaitReason::Building, "the image is built"),
         DeedName::Build | DeedName::Transfer => (WaitReason::Transferring, "the image is sent"),

@@ -202,6 +202,16 @@ pub enum JobsSight {
     },
 }
 
+impl JobsSight {
+    /// What holds the Job of the object up, in words for people.
+    pub(super) fn held(&self) -> Option<String> {
+        match self {
+            Self::Held { why } => Some(format!("its Job does not go on: {why}")),
+            Self::Usable | Self::Off { .. } => None,
+        }
+    }
+}
+
 /// What a cloud can do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Abilities {

@@ -136,7 +136,23 @@ fn a_build_that_fails_tells_its_last_lines() {
         &json!({ "exitCode": 137, "reason": "OOMKilled" }),
     );
     let failure = end(&known, &failed("BackoffLimitExceeded"), &[killed], None).expect_err("it failed");
-    assert!(failure.message.contains("memory"), "{}", failure.message);
+    assert!(
+        failure.message.contains("raise spec.image.build.resources"),
+        "{}",
+        failure.message
+    );
+}
+
+#[test]
+fn a_program_that_was_killed_for_its_memory_says_what_to_do() {
+    let killed = json!({ "exitCode": 137, "reason": "OOMKilled" });
+    let killed = pod("containerStatuses", WORKER, &killed);
+    let failure = end(&known(false), &failed("BackoffLimitExceeded"), &[killed], None).expect_err("it failed");
+    assert!(
+        failure.message.contains("raise spec.job.resources"),
+        "{}",
+        failure.message
+    );
 }
 
 #[test]
