@@ -20,7 +20,7 @@ use crate::{AuditEvent, audit::ObjectReference};
 const FOLDER: &str = "STACKWRIGHT_CALLS";
 
 /// How provider operators call themselves, whoever they are.
-pub(crate) const PROVIDER_OPERATOR: &str = "stackwright-provider-operator";
+pub const PROVIDER_OPERATOR: &str = "stackwright-provider-operator";
 
 /// Groups and plurals of what no chart of a test brings, besides our kinds and the providers'.
 const OF_NO_CHART: [(&str, &str); 2] = [("cluster.x-k8s.io", "clusters"), ("coordination.k8s.io", "leases")];

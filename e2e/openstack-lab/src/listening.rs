@@ -1,7 +1,12 @@
 //! A port of this machine that a test plays a server at: connections are taken in until it is dropped, which closes all of them. What is answered on
 //! them is decided elsewhere.
 
-use std::{error::Error, io, net::Ipv4Addr, sync::Arc};
+use std::{
+    error::Error,
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
 
 use anyhow::{Context, Result};
 use http::{Request, Response};
@@ -18,28 +23,38 @@ use tokio::{
 #[derive(Debug)]
 pub struct Port {
     listener: TcpListener,
-    number: u16,
+    address: SocketAddr,
 }
 
 /// A port that is answered at. Dropped, it closes every connection.
 #[derive(Debug)]
 pub struct Listening {
-    port: u16,
+    address: SocketAddr,
     accepting: AbortHandle,
 }
 
 impl Port {
     /// Opens one of the loopback, which nobody else has.
     pub async fn open() -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        Self::open_at(Ipv4Addr::LOCALHOST).await
+    }
+
+    /// The same at another address of this machine, for those who do not reach its loopback.
+    pub async fn open_at(address: Ipv4Addr) -> Result<Self> {
+        let listener = TcpListener::bind((address, 0)).await;
         let listener = listener.context("failed to open a port")?;
-        let number = listener.local_addr().context("failed to read the port")?.port();
-        Ok(Self { listener, number })
+        let address = listener.local_addr().context("failed to read the port")?;
+        Ok(Self { listener, address })
     }
 
     /// Its number.
     pub fn number(&self) -> u16 {
-        self.number
+        self.address.port()
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Answers every question so, over plain HTTP. An error closes the connection.
@@ -72,7 +87,7 @@ impl Port {
             }
         };
         Listening {
-            port: self.number,
+            address: self.address,
             accepting: tokio::spawn(accepting).abort_handle(),
         }
     }
@@ -81,12 +96,12 @@ impl Port {
 impl Listening {
     /// The number of its port.
     pub fn port(&self) -> u16 {
-        self.port
+        self.address.port()
     }
 
     /// The URL of a path that begins with a slash, over plain HTTP.
     pub fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.port)
+        format!("http://{}{path}", self.address)
     }
 }
 

@@ -4,9 +4,12 @@
 mod forward;
 mod trouble;
 
-use std::sync::{Arc, Mutex};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::{Arc, Mutex},
+};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use http::{Method, StatusCode};
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 use url::Url;
@@ -68,14 +71,19 @@ struct Behind {
 impl Proxy {
     /// Starts one before the services of a site, which must not speak TLS.
     pub async fn start(site: &Site) -> Result<Self> {
+        Self::start_at(site, Ipv4Addr::LOCALHOST).await
+    }
+
+    /// The same at another address of this machine, for those who do not reach its loopback.
+    pub async fn start_at(site: &Site, address: Ipv4Addr) -> Result<Self> {
         ensure!(
             site.ca.is_none(),
             "the proxy reads what passes, and so needs a site without TLS"
         );
         let glance = Url::parse(&site.glance).context("the URL of Glance")?;
-        let (identity, images) = (Port::open().await?, Port::open().await?);
-        let keystone = through(&site.keystone, &identity)?;
-        let front = through(&glance, &images)?;
+        let (identity, images) = (Port::open_at(address).await?, Port::open_at(address).await?);
+        let keystone = through(&site.keystone, identity.address())?;
+        let front = through(&glance, images.address())?;
         let front = front.as_str().trim_end_matches('/').to_owned();
         let state = Arc::new(State {
             rules: Mutex::default(),
@@ -180,11 +188,13 @@ impl State {
     }
 }
 
-/// The same URL at a port of this machine.
-fn through(url: &Url, port: &Port) -> Result<Url> {
+/// The same URL at another address.
+fn through(url: &Url, address: SocketAddr) -> Result<Url> {
     let mut front = url.clone();
-    front.set_host(Some("127.0.0.1")).context("a URL without a host")?;
-    let changed = front.set_port(Some(port.number()));
+    front
+        .set_ip_host(address.ip())
+        .map_err(|()| anyhow!("a URL without a host"))?;
+    let changed = front.set_port(Some(address.port()));
     ensure!(changed.is_ok(), "{url} can have no port");
     Ok(front)
 }

@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     future, io,
+    net::Ipv4Addr,
     ops::Range,
     sync::{Arc, Mutex},
 };
@@ -213,7 +214,12 @@ struct State {
 impl Source {
     /// Starts one that has nothing.
     pub async fn start() -> Result<Self> {
-        let port = Port::open().await?;
+        Self::start_at(Ipv4Addr::LOCALHOST).await
+    }
+
+    /// The same at another address of this machine, for those who do not reach its loopback.
+    pub async fn start_at(address: Ipv4Addr) -> Result<Self> {
+        let port = Port::open_at(address).await?;
         let state = Arc::<State>::default();
         let held = watch::Sender::new(true);
         let (answering, waiting) = (Arc::clone(&state), held.subscribe());

@@ -155,6 +155,7 @@ fn running(case: &Case<'_>, deed: DeedName, since: Duration, moved: Duration, ha
     if case.now.steady > deadline {
         return Step::Stop(StopReason::Stalled);
     }
+    let held = case.seen.jobs.held().filter(|_| !has_begun);
     let (reason, message) = match deed {
         DeedName::Build if !has_begun => (WaitReason::Building, BUILDING),
         DeedName::Build | DeedName::Transfer => (WaitReason::Transferring, SENDING),
@@ -167,7 +168,7 @@ fn running(case: &Case<'_>, deed: DeedName, since: Duration, moved: Duration, ha
         since: Since::Steady(since),
         deadline: Some(Since::Steady(deadline)),
         look: None,
-        message: message.to_owned(),
+        message: held.unwrap_or_else(|| message.to_owned()),
     })
 }
 

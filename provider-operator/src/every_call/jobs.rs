@@ -316,7 +316,10 @@ fn without_jobs_an_object_that_needs_one_says_what_is_missing() {
     assert!(without_volume.contains("--job-volume"), "{without_volume}");
     server.deny("Job");
     let refused = told(&FLAGS);
-    assert!(refused.contains("clusterstack-provider-operator-jobs"), "{refused}");
+    assert!(
+        refused.contains("clusterstack-provider-operator-sight-of-jobs"),
+        "{refused}"
+    );
 }
 
 #[test]

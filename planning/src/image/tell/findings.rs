@@ -96,6 +96,12 @@ fn transferred(view: &View<'_>) -> Finding {
     if let Some(ahead) = view.queued() {
         return goes_on(Reason::TransferQueued, &in_line(ahead));
     }
+    let held = view.seen.jobs.held().filter(|_| view.moving().is_some());
+    match (view.work, held) {
+        (Work::Building, Some(held)) => return Finding::fails(TYPE, Severity::Warning, Reason::Building, held),
+        (Work::Transferring, Some(held)) => return Finding::fails(TYPE, Severity::Warning, Reason::Transferring, held),
+        _ => {}
+    }
     match view.work {
         Work::Transferring if view.moving().is_some() => goes_on(Reason::Transferring, SENDING),
         Work::Transferring => goes_on(Reason::Transferring, FOREIGN_TRANSFER),

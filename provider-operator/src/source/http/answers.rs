@@ -104,6 +104,8 @@ pub(in crate::source) fn error_of(error: &HttpError) -> SourceError {
         HttpError::BackingOff { .. } | HttpError::Busy { .. } => ErrorClass::Throttled,
         HttpError::Exchange { .. } | HttpError::Body { .. } => ErrorClass::SourceBroken,
         error if error.is_silence() => ErrorClass::Unavailable,
+        // It says nothing of the file: whoever runs the program has to give it authorities.
+        HttpError::NoRoots => ErrorClass::Unavailable,
         // Somebody has to change a URL, a Secret or a flag.
         _ => ErrorClass::SourceGone,
     };
@@ -144,6 +146,13 @@ mod tests {
         for unusable in ["bytes */10", "lines 1-2/3", "bytes 5", ""] {
             assert_eq!(part(unusable), None, "{unusable}");
         }
+    }
+
+    #[test]
+    fn a_program_without_authorities_says_nothing_of_the_file() {
+        let error = error_of(&HttpError::NoRoots);
+        assert_eq!(error.class, ErrorClass::Unavailable);
+        assert!(error.message.contains("put them into its image"), "{}", error.message);
     }
 
     #[test]
