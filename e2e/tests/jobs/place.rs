@@ -6,7 +6,7 @@ use std::{
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
     os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::Command,
     sync::{Arc, Condvar, LazyLock, Mutex, PoisonError, Weak},
     thread,
@@ -18,7 +18,8 @@ use e2e::{
     Lab, Operator,
     built::Program,
     definitions, eventually,
-    kubelet::{Image, Kind, Kubelet},
+    kubelet::{Kind, Kubelet},
+    workers,
 };
 use k8s_openapi::api::{
     batch::v1::Job,
@@ -46,8 +47,7 @@ pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The image with the shell, in which builds run.
-pub(crate) const SHELL: &str = "lab.local/shell:1";
-const WORKER: &str = "lab.local/provider-operator:1";
+pub(crate) use e2e::workers::SHELL;
 
 /// One kubelet and what is around it.
 pub(crate) struct Place {
@@ -56,20 +56,6 @@ pub(crate) struct Place {
     pub(crate) store: PathBuf,
     _operator: Mutex<Operator>,
     _folder: TempDir,
-}
-
-/// The operator is who its Jobs are: both write to the same directory. The stand-in runs all of them as this user.
-fn command(kind: Kind, program: &Path) -> Command {
-    match kind {
-        Kind::Real => {
-            let mut command = Command::new("setpriv");
-            command
-                .args(["--reuid=65532", "--regid=65532", "--clear-groups"])
-                .arg(program);
-            command
-        }
-        Kind::StandIn => Command::new(program),
-    }
 }
 
 impl Place {
@@ -101,18 +87,13 @@ impl Place {
             fs::set_permissions(path, fs::Permissions::from_mode(0o777))?;
         }
         let kubelet = Kubelet::start(kind).await?;
-        kubelet.import_image(&Image::shell(SHELL))?;
-        let program = Program::ProviderOperator.path()?;
-        // Whoever reads from web servers has to know whom to trust.
-        let authorities = "/etc/ssl/certs/ca-certificates.crt";
-        let worker = Image::new(WORKER).program(&program, "/provider-operator");
-        kubelet.import_image(&worker.file(Path::new(authorities), authorities))?;
+        workers::import(&kubelet)?;
         let client = kubelet.control_plane().client();
         definitions::install(&client, &definitions::ours()?).await?;
         let kubeconfig = folder.path().join("kubeconfig");
         fs::copy(kubelet.control_plane().kubeconfig_path(), &kubeconfig)?;
         fs::set_permissions(&kubeconfig, fs::Permissions::from_mode(0o644))?;
-        let mut command = command(kind, &program);
+        let mut command = Command::new(Program::ProviderOperator.path()?);
         command.args([
             format!("--kubeconfig={}", kubeconfig.display()),
             "--leader-elect=false".to_owned(),
@@ -122,13 +103,12 @@ impl Place {
             "--health-probe-bind-address=127.0.0.1:0".to_owned(),
             "--providers=filestore".to_owned(),
             format!("--filestore=default={}", store.display()),
-            "--jobs".to_owned(),
-            format!("--worker-image={WORKER}"),
-            format!("--job-volume=default=host:{}", store.display()),
             "--allow-plain-http".to_owned(),
             format!("--allow-source-network={}/32", kubelet.host()),
             format!("--cache-dir={}", folder.path().join("cache").display()),
         ]);
+        command.args(workers::flags(Some(&store)));
+        let command = workers::as_jobs(kind, command);
         let mut operator = Operator::start_as(&lab, &command, &folder.path().join("operator.log"))?;
         operator.ready().await?;
         Ok(Self {

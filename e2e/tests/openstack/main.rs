@@ -11,3 +11,4 @@ mod orc;
 mod predecessor;
 mod releases;
 mod stage;
+mod takeover;
