@@ -85,6 +85,9 @@ impl Stage {
             given.added.clone_from(&absent);
             self.cluster = Some(Cluster::Given(given));
             screen.step(&what, definitions::install(&client, &absent)).await?;
+            if runs_pods {
+                screen.say("No image is built here: nodes of this cluster have no image of the operator that Jobs could be made of.");
+            }
         } else if runs_pods {
             let kubelet = start_kubelet(screen).await?;
             let client = self

@@ -4,7 +4,6 @@
 //! node; empty cgroups stay, and are removed by the owner or by the next start.
 
 use std::{
-    env,
     fs::{self, File, TryLockError},
     hash::{BuildHasher, RandomState},
     io,
@@ -19,6 +18,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::control_plane::Serving;
 
+/// Where the locks are. Addresses and cgroups are those of the machine, so that this is the same for all of its users, whatever their `TMPDIR` is.
+const LOCKS: &str = "/tmp";
 const CGROUPS: &str = "/sys/fs/cgroup";
 /// As many nodes as have addresses.
 const NUMBERS: u8 = 100;
@@ -150,7 +151,7 @@ fn cgroup_of(number: u8) -> String {
 
 /// `None` when somebody else has this number.
 fn try_lock(number: u8) -> Result<Option<File>> {
-    let path = env::temp_dir().join(format!("{}.lock", cgroup_of(number)));
+    let path = Path::new(LOCKS).join(format!("{}.lock", cgroup_of(number)));
     let file = File::create(&path).with_context(|| format!("failed to open {}", path.display()))?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),

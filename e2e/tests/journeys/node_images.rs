@@ -96,7 +96,7 @@ fn addresses_of_metal3() -> Result<[String; 2]> {
         image["checksumType"] == "sha256" && image["format"] == "raw",
         "another kind of image: {image}"
     );
-    let path = |field: &str| {
+    let path = |field: &str| -> Result<String> {
         let url = image[field].as_str().with_context(|| format!("no {field}"))?;
         let path = url
             .strip_prefix(SERVER)
