@@ -10,7 +10,7 @@ use super::{image_acts::SOON, picture::Picture, play::Play, text::short};
 /// The container of the Pod in which the script runs.
 const CONTAINER: &str = "build";
 /// Of a processor, where people watch: what takes less than a second otherwise can be seen so.
-const SLOW: &str = "150m";
+const SLOW: &str = "50m";
 
 impl Play<'_> {
     /// A release whose node image nobody has.
