@@ -265,7 +265,7 @@ fn page_of_reasons() -> String {
     entries(&mut text, "Health", HEALTH);
     section(&mut text, "Releases of a stack", "Phase", PHASES, &[]);
     text.push_str(
-        "\n## Node images\n\nWords on the objects by which a provider brings node images into a cloud. They are written by an operator of its own.\n",
+        "\n## Node images\n\nWords on the objects by which a provider brings node images into a cloud. They are written by the [provider operator](provider-operator.md), and by operators of others that keep [the contract](../contract/provider.md).\n",
     );
     entries(&mut text, "Condition", IMAGE_CONDITIONS);
     entries(&mut text, "Reason", IMAGE_REASONS);

@@ -49,6 +49,7 @@ pub mod usage;
 pub mod wait;
 pub mod web;
 pub mod webhooks;
+pub mod workers;
 pub mod world;
 
 pub use audit::{AuditEvent, AuditLog};

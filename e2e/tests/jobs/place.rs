@@ -6,7 +6,7 @@ use std::{
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
     os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::Command,
     sync::{Arc, Condvar, LazyLock, Mutex, PoisonError, Weak},
     thread,
@@ -19,7 +19,8 @@ use e2e::{
     Lab, Operator,
     built::Program,
     definitions, eventually,
-    kubelet::{Image, Kind, Kubelet},
+    kubelet::{Kind, Kubelet},
+    workers,
 };
 use k8s_openapi::api::{
     batch::v1::Job,
@@ -49,8 +50,7 @@ pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The image with the shell, in which builds run.
-pub(crate) const SHELL: &str = "lab.local/shell:1";
-const WORKER: &str = "lab.local/provider-operator:1";
+pub(crate) use e2e::workers::SHELL;
 
 /// One kubelet and what is around it.
 pub(crate) struct Place {
@@ -60,20 +60,6 @@ pub(crate) struct Place {
     kind: Kind,
     operator: Option<Operator>,
     folder: TempDir,
-}
-
-/// The operator is who its Jobs are: both write to the same directory. The stand-in runs all of them as this user.
-fn command(kind: Kind, program: &Path) -> Command {
-    match kind {
-        Kind::Real => {
-            let mut command = Command::new("setpriv");
-            command
-                .args(["--reuid=65532", "--regid=65532", "--clear-groups"])
-                .arg(program);
-            command
-        }
-        Kind::StandIn => Command::new(program),
-    }
 }
 
 impl Place {
@@ -104,10 +90,7 @@ impl Place {
             fs::set_permissions(path, fs::Permissions::from_mode(0o777))?;
         }
         let kubelet = Kubelet::start(kind).await?;
-        kubelet.import_image(&Image::shell(SHELL))?;
-        let program = Program::ProviderOperator.path()?;
-        // Without certificates of authorities, which nobody needs here.
-        kubelet.import_image(&Image::new(WORKER).program(&program, "/provider-operator"))?;
+        workers::import(&kubelet)?;
         let client = kubelet.control_plane().client();
         definitions::install(&client, &definitions::ours()?).await?;
         let kubeconfig = folder.path().join("kubeconfig");
@@ -129,7 +112,7 @@ impl Place {
     /// Starts an operator that looks after one namespace, or after all; it has a log of this name.
     pub(crate) async fn operate(&self, name: &str, namespace: &str) -> Result<Operator> {
         let folder = self.folder.path();
-        let mut command = command(self.kind, &Program::ProviderOperator.path()?);
+        let mut command = Command::new(Program::ProviderOperator.path()?);
         command.args([
             format!("--kubeconfig={}", folder.join("kubeconfig").display()),
             format!("--namespace={namespace}"),
@@ -140,14 +123,13 @@ impl Place {
             "--health-probe-bind-address=127.0.0.1:0".to_owned(),
             "--providers=filestore,openstack".to_owned(),
             format!("--filestore=default={}", self.store.display()),
-            "--jobs".to_owned(),
-            format!("--worker-image={WORKER}"),
-            format!("--job-volume=default=host:{}", self.store.display()),
             "--allow-plain-http".to_owned(),
             format!("--allow-source-network={}/32", self.kubelet.host()),
             format!("--allow-cloud-network={}/32", self.kubelet.host()),
             format!("--cache-dir={}", folder.join(format!("{name}-cache")).display()),
         ]);
+        command.args(workers::flags(Some(&self.store)));
+        let command = workers::as_jobs(self.kind, command);
         let log = folder.join(format!("{name}.log"));
         let mut operator = Operator::start_as(&Lab::load()?, &command, &log)?;
         operator.ready().await?;

@@ -20,13 +20,17 @@ use e2e::{
 };
 use http::{Response, StatusCode};
 use kube::{Api, api::ListParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::journey;
 
 const STACK: &str = "harbor";
-/// The name that the image has in the directory.
-const IMAGE: &str = "harbor-node";
+/// The name that the image has in the directory: that of the page about node images.
+const IMAGE: &str = "ubuntu-2404-kube-v1.34.0.raw";
+/// That page.
+const PAGE: &str = include_str!("../../../docs/how-to/node-images.md");
+/// Where the operator of that page serves images.
+const SERVER: &str = "http://images.example.com:8088";
 /// So that it comes in more than one piece.
 const BYTES: usize = 3 << 20;
 
@@ -52,12 +56,18 @@ fn a_release_is_usable_once_its_node_image_is_there_and_takes_it_along_when_it_g
         journey.release_ready(&tag).await?;
         let stored = fs::read(images(journey).join(IMAGE)).context("the image is not in the directory")?;
         ensure!(stored == image, "the image in the directory is another one");
-        let (status, sums) = provider.images(&format!("/default/{IMAGE}.sha256")).await?;
+        let [url, checksum] = addresses_of_metal3()?;
+        let (status, given) = provider.images(&url).await?;
         ensure!(
-            status == StatusCode::OK,
-            "the server of images answered {status}: {sums}"
+            status == StatusCode::OK && given == image,
+            "{url} has {status} and another image"
         );
-        ensure!(sums == format!("{}  {IMAGE}\n", sha256(&image)), "{sums}");
+        let (status, sums) = provider.images(&checksum).await?;
+        let wanted = format!("{}  {IMAGE}\n", sha256(&image));
+        ensure!(
+            status == StatusCode::OK && sums == wanted,
+            "{checksum} has {status}: {sums:?}"
+        );
 
         provider.kill().await?;
         let asked = server.visits().len();
@@ -74,6 +84,26 @@ fn a_release_is_usable_once_its_node_image_is_there_and_takes_it_along_when_it_g
         journey.gone::<ClusterStackRelease>(&tag).await?;
         nothing_is_left(journey).await
     })
+}
+
+/// The paths of an image and of its digest, as the page tells a Metal3MachineTemplate of them.
+fn addresses_of_metal3() -> Result<[String; 2]> {
+    let mut parts = PAGE.split("```yaml\n").filter_map(|part| part.split("```").next());
+    let part = parts.find(|part| part.contains("kind: Metal3MachineTemplate"));
+    let template: Value = serde_yaml::from_str(part.context("the page has no Metal3MachineTemplate")?)?;
+    let image = &template["spec"]["template"]["spec"]["image"];
+    ensure!(
+        image["checksumType"] == "sha256" && image["format"] == "raw",
+        "another kind of image: {image}"
+    );
+    let path = |field: &str| -> Result<String> {
+        let url = image[field].as_str().with_context(|| format!("no {field}"))?;
+        let path = url
+            .strip_prefix(SERVER)
+            .with_context(|| format!("{url} is elsewhere"))?;
+        Ok(path.to_owned())
+    };
+    Ok([path("url")?, path("checksum")?])
 }
 
 fn image() -> Bytes {

@@ -14,4 +14,5 @@ mod predecessor;
 mod releases;
 mod sources;
 mod stage;
+mod takeover;
 mod together;

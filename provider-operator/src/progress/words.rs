@@ -13,9 +13,12 @@ pub(super) fn summary(progress: &Progress, rate: u64, left: Option<Duration>) ->
         Some(total) => format!("{} % of {}", percent(*sent, total), amount(total)),
         None => amount(*sent),
     }];
-    if *stage == Stage::Reading {
-        words.push("reading what was sent before".to_owned());
-    }
+    let doing = match stage {
+        Stage::Reading => Some("reading what was sent before"),
+        Stage::ReadingBack => Some("reading it back"),
+        Stage::Sending | Stage::Importing => None,
+    };
+    words.extend(doing.map(str::to_owned));
     let is_over = total.is_some_and(|total| *sent >= total);
     if rate > 0 && !is_over {
         words.push(format!("{}/s", amount(rate)));

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::Ipv4Addr,
     path::{Path, PathBuf},
 };
 
@@ -23,6 +24,7 @@ pub(super) struct Plan {
     pub(super) name: &'static str,
     /// The module and the object that answer.
     application: &'static str,
+    pub(super) address: Ipv4Addr,
     pub(super) port: u16,
     /// What its paths begin with.
     prefix: &'static str,
@@ -55,11 +57,12 @@ impl Configuration {
             ["", ""]
         };
         let [keystone, glance] = [(first, prefixes[0]), (second, prefixes[1])]
-            .map(|(port, prefix)| format!("{scheme}://127.0.0.1:{port}{prefix}"));
+            .map(|(port, prefix)| format!("{scheme}://{}:{port}{prefix}", options.address));
         Self {
             keystone: Plan {
                 name: "keystone",
                 application: "keystone.wsgi.api:application",
+                address: options.address,
                 port: first,
                 prefix: prefixes[0],
                 url: format!("{keystone}/v3"),
@@ -70,6 +73,7 @@ impl Configuration {
             glance: Plan {
                 name: "glance",
                 application: "glance.wsgi.api:application",
+                address: options.address,
                 port: second,
                 prefix: prefixes[1],
                 ready: format!("{glance}/healthcheck"),
@@ -112,6 +116,7 @@ impl Configuration {
         let Plan {
             application,
             prefix,
+            address,
             port,
             name,
             ..
@@ -121,7 +126,7 @@ impl Configuration {
         // Where tokens are shorter than that, Glance would log in for each of the dozen things that it asks Keystone for in one call.
         let margin = MARGIN.min(self.token_seconds / 4);
         let own = format!(
-            "wsgi_app = {application:?}\nraw_env = [\"SCRIPT_NAME={prefix}\"]\nbind = \"127.0.0.1:{port}\"\nproc_name = \"{name}\"\n\
+            "wsgi_app = {application:?}\nraw_env = [\"SCRIPT_NAME={prefix}\"]\nbind = \"{address}:{port}\"\nproc_name = \"{name}\"\n\
              errorlog = \"{}\"\naccesslog = \"{}\"\n{}token_margin = {margin}\n",
             log.display(),
             requests.display(),
