@@ -224,7 +224,7 @@ impl Cloud {
     fn of_others(version: &str, words: String) -> Self {
         Self {
             version: Some(version.to_owned()),
-            connection: Err(failure(FailureClass::Credentials, words)),
+            connection: Err(Failure::new(FailureClass::Credentials, words)),
             needs_secret: true,
         }
     }

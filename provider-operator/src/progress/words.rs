@@ -16,7 +16,7 @@ pub(super) fn summary(progress: &Progress, rate: u64, left: Option<Duration>) ->
     let doing = match stage {
         Stage::Reading => Some("reading what was sent before"),
         Stage::ReadingBack => Some("reading it back"),
-        Stage::Sending | Stage::Importing => None,
+        Stage::Sending => None,
     };
     words.extend(doing.map(str::to_owned));
     let is_over = total.is_some_and(|total| *sent >= total);
