@@ -134,21 +134,8 @@ pub(crate) async fn operate(args: &Args, client: Client, tidings: Tidings, ends:
             () = idle => {}
         }
     };
-    let sweeping = ends
-        .stop
-        .run_until_cancelled(ends.fenced.run_until_cancelled(sweeper::run(
-            Arc::clone(&context),
-            served.clone(),
-            scopes(args),
-        )));
-    let following = async {
-        if let Some(jobs) = jobs {
-            let providers = served.iter().map(|served| served.kind.provider()).collect();
-            let readiness = tidings.readiness.clone();
-            jobs.follow(args.scope.namespace.clone(), providers, readiness, ends.stop.clone())
-                .await;
-        }
-    };
+    let sweeping = sweeping(args, &context, &served, &ends);
+    let following = followed(args, jobs, &served, &tidings.readiness, &ends.stop);
     tokio::join!(
         working.boxed(),
         drained(&context, args.drain, &ends),
@@ -157,6 +144,34 @@ pub(crate) async fn operate(args: &Args, client: Client, tidings: Tidings, ends:
     );
     drop(pass);
     Ok(())
+}
+
+/// Looks for orphans until nothing new is to begin, or nothing may go on.
+fn sweeping(
+    args: &Args,
+    context: &Arc<Context>,
+    served: &[Arc<Served>],
+    ends: &Ends,
+) -> impl Future<Output = ()> + use<> {
+    let sweeps = sweeper::run(Arc::clone(context), served.to_vec(), scopes(args));
+    let (stop, fenced) = (ends.stop.clone(), ends.fenced.clone());
+    async move {
+        stop.run_until_cancelled(fenced.run_until_cancelled(sweeps)).await;
+    }
+}
+
+/// Follows what becomes of Jobs, where there are any.
+async fn followed(
+    args: &Args,
+    jobs: Option<Jobs>,
+    served: &[Arc<Served>],
+    readiness: &Readiness,
+    stop: &CancellationToken,
+) {
+    let Some(jobs) = jobs else { return };
+    let providers = served.iter().map(|served| served.kind.provider()).collect();
+    jobs.follow(args.scope.namespace.clone(), providers, readiness.clone(), stop.clone())
+        .await;
 }
 
 /// What is searched for orphans.
