@@ -117,9 +117,9 @@ fn kubectl_wait_ends_for_a_release_that_is_signed_wrongly() -> Result<()> {
 
 #[test]
 fn kubectl_wait_ends_for_images_that_come_and_for_those_that_never_will() -> Result<()> {
-    journey(async |journey| {
+    // The operator of providers alone: there are no decisions to make again.
+    e2e::journey::journey(async |journey| {
         let (_server, releases) = two_images_one_of_them_wrong(journey).await?;
-        journey.operate().await?;
         let mut provider = provider_operator(journey).await?;
         provider.ready().await?;
         for ((tag, image), conditions) in releases.iter().zip([READY, STALLED]) {
