@@ -92,6 +92,7 @@ fn an_image_lives_by_tls_below_a_prefix_though_tokens_end_all_the_time() -> Resu
             prefix: true,
             tls: true,
             token_ttl: Duration::from_secs(8),
+            ..RealOptions::default()
         };
         let real = Real::start(&installed, &options).await?;
         let site = real.project(&journey.namespace).await?;
