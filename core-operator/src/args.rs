@@ -5,8 +5,8 @@ mod later;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, Parser};
-use operator_kit::flags::{Address, LogArgs, RequestArgs, ScopeArgs, address, duration, namespace};
+use clap::Parser;
+use operator_kit::flags::{Address, LeaseArgs, LogArgs, RequestArgs, ScopeArgs, address, duration};
 use operator_kit::telemetry::Collector;
 use sourcing::{DownloadArgs, UsualArgs};
 
@@ -24,7 +24,9 @@ use self::later::LaterArgs;
     after_help = "EXAMPLES:\n  Releases from a directory, outside of a cluster:\n    core-operator --kubeconfig ~/.kube/config --leader-elect=false --local --release-dir ./releases\n\n  \
 The directory holds one folder per release: ./releases/cluster-stacks/docker-harbor-1-34-v1/metadata.yaml …\n  \
 A release is taken when nobody has written to its folder for a moment, and its bytes are final then.\n  \
-Whoever copies slowly gives the folder a name that begins with a dot and renames it when it is complete."
+Whoever copies slowly gives the folder a name that begins with a dot and renames it when it is complete.",
+    // The Lease by which this and the Go operator never work at once.
+    mut_arg("leader_elect_name", |flag| flag.default_value("clusterstack.x-k8s.io")),
 )]
 pub(crate) struct Args {
     /// Kubeconfig file; without it $KUBECONFIG or ~/.kube/config, or else the service account of the Pod.
@@ -63,26 +65,13 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) requests: RequestArgs,
 
-    /// Take part in leader election: of several replicas one works, the others wait; with --shards each works on its share.
-    #[arg(long, action = ArgAction::Set, num_args = 0..=1, default_value_t = true, default_missing_value = "true", value_name = "BOOL")]
-    pub(crate) leader_elect: bool,
+    #[command(flatten)]
+    pub(crate) lease: LeaseArgs,
 
-    /// Namespace of the Lease; that of the Pod when empty, "default" outside of a cluster.
-    #[arg(long, default_value = "", env = "POD_NAMESPACE", value_parser = namespace, value_name = "NAMESPACE")]
-    pub(crate) leader_elect_namespace: String,
-
-    /// Name of the Lease.
-    #[arg(long, default_value = "clusterstack.x-k8s.io", value_name = "NAME")]
-    pub(crate) leader_elect_name: String,
-
-    /// Divide the work into so many shards, by namespace and stack, which the replicas share; with 1 one of them does everything. All replicas
-    /// need the same number: those with another one wait until the last with the old one has ended.
+    /// Divide the work into so many shards, by namespace and stack, each with a Lease, which the replicas share; with 1 one of them does everything. All
+    /// replicas need the same number: those with another one wait until the last with the old one has ended.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64), value_name = "N")]
     pub(crate) shards: u16,
-
-    /// How long a Lease that is not renewed keeps other replicas from working.
-    #[arg(long, default_value = "15s", value_parser = duration, value_name = "DURATION")]
-    pub(crate) lease_duration: Duration,
 
     /// Address of /metrics (stacks and releases by readiness, requests to the API server, memory, processor time); "0" serves none.
     #[arg(long, default_value = ":8080", value_parser = address, value_name = "ADDRESS")]
@@ -126,7 +115,7 @@ impl Args {
     /// What flags ask for together and cannot be had, in words for whoever set them.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.usual.source().map_err(|error| error.to_string())?;
-        if self.shards > 1 && !self.leader_elect {
+        if self.shards > 1 && !self.lease.leader_elect {
             return Err("--shards needs --leader-elect: replicas share shards by Leases".to_owned());
         }
         Ok(())
@@ -189,7 +178,7 @@ mod tests {
             args.later.given(),
             ["--clusteraddon-concurrency", "--hook-port", "--hook-cert-dir"]
         );
-        assert!(args.leader_elect);
+        assert!(args.lease.leader_elect);
         assert!(matches!(args.usual.source(), Ok(UsualSource::Directory)));
         assert_eq!(
             (args.clusterstack_concurrency, args.clusterstackrelease_concurrency),
@@ -212,7 +201,7 @@ mod tests {
         // Its folder of releases, and the Lease by which the two never work at once.
         assert_eq!(args.usual.release_dir(), Path::new("/tmp/downloads"));
         assert_eq!(
-            (args.leader_elect, args.leader_elect_name.as_str()),
+            (args.lease.leader_elect, args.lease.leader_elect_name.as_str()),
             (true, "clusterstack.x-k8s.io")
         );
         assert_eq!(

@@ -103,7 +103,7 @@ impl Charts {
     }
 
     fn order(&self, files: &Admitted, namespace: &str, profile: HelmProfile) -> Order {
-        let chart_digest = files.release().class_chart.sha256.to_string();
+        let chart_digest = files.release().class_digest().to_string();
         Order {
             kitchen: Arc::clone(&self.kitchen),
             files: files.clone(),
@@ -306,7 +306,9 @@ mod tests {
         let versioning = Versioning::Given("v1".parse().unwrap());
         pack::create(&stack, storage, &versioning).unwrap();
         let release = Release::open(&storage.join(TAG), &TAG.parse().unwrap()).unwrap();
-        let chart = storage.join(TAG).join(&release.class_chart.name);
+        let chart = storage
+            .join(TAG)
+            .join(&release.charts.as_ref().unwrap().class_chart.name);
         (admit(Arc::new(release), Verification::Off).unwrap(), chart)
     }
 

@@ -28,6 +28,7 @@ use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use operator_kit::in_memory::journey::{End, Played, assert_same, beside, end, paused, with_every_call_failing};
 use operator_kit::in_memory::{Fault, Key, Served, Server};
 
 use self::kinds::{KINDS, PROVIDER_KIND};
@@ -40,25 +41,12 @@ use crate::tasks::Tasks;
 /// Longer than every wait between retries. No time goes by for it: the clock stands still while something is done, and leaps when nothing is.
 const LONG: Duration = Duration::from_mins(4);
 
-/// The fields that tell how an object came to be: identities, versions, writers and times.
-const HISTORY: [&str; 6] = [
-    "uid",
-    "resourceVersion",
-    "generation",
-    "observedGeneration",
-    "managedFields",
-    "lastTransitionTime",
-];
-
 /// The journey has more calls than this, or it is not the one that was meant.
 const FEWEST: usize = 60;
 
 /// How many calls a part may have besides those that it has without a fault: the tries of what failed, and a look at everything anew. Each part
 /// lasts for minutes, in which a loop has thousands.
 const BESIDES: usize = 60;
-
-/// What the operator has come to.
-type End = Vec<(Key, Value)>;
 
 /// A part of the journey: what there is after it, and how many calls it took.
 struct Part {
@@ -221,42 +209,20 @@ async fn travel(server: &Server) -> Vec<Part> {
         let before = server.calls();
         part();
         sleep(LONG).await;
-        let objects = server.objects().into_iter();
         ended.push(Part {
-            end: objects.filter(is_lasting).map(without_history).collect(),
+            end: end(server, &[]),
             calls: server.calls() - before,
         });
     }
     ended
 }
 
-/// Events tell of the way.
-fn is_lasting((key, _): &(Key, Value)) -> bool {
-    key.0 != "Event"
-}
-
-fn without_history((key, mut object): (Key, Value)) -> (Key, Value) {
-    strip(&mut object);
-    (key, object)
-}
-
-fn strip(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.retain(|name, _| !HISTORY.contains(&name.as_str()));
-            map.values_mut().for_each(strip);
-        }
-        Value::Array(items) => items.iter_mut().for_each(strip),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-/// Goes the way with this fault; gives its parts, the call that failed, and how many calls there were.
-fn play(fault: Option<(usize, Fault)>) -> (Vec<Part>, Option<String>, usize) {
+/// Goes the way with this fault.
+fn play(fault: Option<(usize, Fault)>) -> Played<Part> {
     let server = begin(fault);
     let parts = operated(&server, async |_| travel(&server).await);
     let (struck, calls) = server.struck();
-    (parts, struck, calls)
+    Played { parts, struck, calls }
 }
 
 /// An API server with definitions of all kinds.
@@ -276,26 +242,14 @@ fn operated<T>(server: &Server, journey: impl AsyncFnOnce(&Registry) -> T) -> T 
 
 /// The same with these releases and further flags.
 fn operated_with<T>(server: &Server, releases: &Path, flags: &[&str], journey: impl AsyncFnOnce(&Registry) -> T) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .expect("a runtime");
     let cache = TempDir::new().expect("a folder");
     let args = args(releases, cache.path(), flags);
-    runtime.block_on(async {
+    paused().block_on(async {
         let mut registry = registry();
         let tidings = tidings(&mut registry);
         let stop = CancellationToken::new();
         let operating = operate(&args, server.client(), tidings, None, stop.clone());
-        let journey = async {
-            let came = journey(&registry).await;
-            stop.cancel();
-            came
-        };
-        let (operated, came) = tokio::join!(operating, journey);
-        operated.expect("the operator works");
-        came
+        beside(operating, &stop, journey(&registry)).await
     })
 }
 
@@ -325,36 +279,12 @@ async fn until(is_so: impl Fn() -> bool) {
 
 fn every_call_may_fail(fault: Fault) {
     operator_kit::client::install_crypto();
-    let (expected, _, calls) = play(None);
-    assert!(calls > FEWEST, "the journey has only {calls} calls");
-    assert_is_the_journey(&expected);
-    let mut at = 0;
-    loop {
-        at += 1;
-        let (parts, struck, _) = play(Some((at, fault)));
-        let name = |call: &Option<String>| call.clone().unwrap_or_else(|| "none".to_owned());
-        for (number, (part, expected)) in parts.iter().zip(&expected).enumerate() {
-            let when = format!("after part {number}, with call {at} {fault:?}: {}", name(&struck));
-            assert_same(&part.end, &expected.end, &when);
-            let most = expected.calls + BESIDES;
-            assert!(part.calls <= most, "{when}: {} calls, at most {most}", part.calls);
-        }
-        if struck.is_none() {
-            break;
-        }
-    }
-    assert!(at > FEWEST, "{at} calls were tried");
-}
-
-/// Says only what differs.
-#[track_caller]
-fn assert_same(end: &End, expected: &End, when: &str) {
-    let missing: Vec<_> = expected.iter().filter(|object| !end.contains(object)).collect();
-    let besides: Vec<_> = end.iter().filter(|object| !expected.contains(object)).collect();
-    assert!(
-        missing.is_empty() && besides.is_empty(),
-        "{when}: {besides:#?} instead of {missing:#?}"
-    );
+    assert_is_the_journey(&play(None).parts);
+    with_every_call_failing(fault, FEWEST, play, |part, expected, when| {
+        assert_same(&part.end, &expected.end, when);
+        let most = expected.calls + BESIDES;
+        assert!(part.calls <= most, "{when}: {} calls, at most {most}", part.calls);
+    });
 }
 
 /// Else equal ends might be equally wrong.

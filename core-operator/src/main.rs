@@ -18,7 +18,6 @@ mod looking;
 mod metrics;
 mod operator;
 mod providers;
-mod readiness;
 mod release;
 mod run;
 mod shared_answer;

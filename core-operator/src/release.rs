@@ -28,6 +28,7 @@ use crds::{ClusterStackRelease, labels};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Resource, ResourceExt};
 use operator_kit::events::EventType;
+use operator_kit::telemetry::log_refusal;
 use planning::election::shard_of_release;
 use planning::next::retry_delay_seconds;
 use planning::release::{ReleaseAction, ReleasePlan, Step, corrected, corrections, plan, unreached};
@@ -45,7 +46,6 @@ use self::observe::{Sight, lock, observe};
 use self::own::write_status;
 use crate::context::Context;
 use crate::operator::Look;
-use crate::readiness::log_refusal;
 use crate::spans::reconciled;
 
 /// Rounds of one reconcile. An installation takes one, a repair two (look, then write); whatever needs more goes on in the next reconcile.
@@ -176,7 +176,7 @@ async fn look(
 fn after_refusal(release: &ClusterStackRelease, memory: &Mutex<ReleaseMemory>, message: &str) -> Duration {
     let mut memory = lock(memory);
     memory.refusals = memory.refusals.saturating_add(1);
-    log_refusal(release, memory.refusals, message);
+    log_refusal("ClusterStackRelease", release, memory.refusals, message);
     Duration::from_secs(retry_delay_seconds(memory.refusals).unsigned_abs())
 }
 

@@ -8,7 +8,7 @@ use kube::Client;
 use operator_kit::client::{ClientOptions, Traffic, connect};
 use operator_kit::flags::warn_of_flags_without_effect;
 use operator_kit::lease::Fence;
-use operator_kit::process::{Endpoints, Standing, candidacy, listening, permits, stop_on_signal, until_stopped};
+use operator_kit::process::{Endpoints, Standing, listening, permits, stop_on_signal, until_stopped};
 use operator_kit::telemetry::{LogLevel, Readiness, Traces, registry};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,7 @@ async fn work(args: &Args, log_level: &LogLevel) -> anyhow::Result<()> {
     introduce(args);
     let mut registry = registry();
     let traffic = Traffic::register(&mut registry);
-    let (tenure, fence) = permits(args.leader_elect.then_some(args.shards));
+    let (tenure, fence) = permits(args.lease.leader_elect.then_some(args.shards));
     tenure.register(&mut registry);
     let options = args
         .requests
@@ -66,7 +66,7 @@ async fn work(args: &Args, log_level: &LogLevel) -> anyhow::Result<()> {
     let asked = connect(&unhindered(options), &traffic).await?;
     let webhooks = answer(args, &client, asked, &tidings.readiness, tally, &servers).await?;
     let (sight, answering) = webhooks.unzip();
-    let outcome = if args.leader_elect {
+    let outcome = if args.lease.leader_elect {
         lead(args, client, tidings, fence, sight, &stop).await
     } else {
         operate(args, client, tidings, sight, stop).await
@@ -121,14 +121,14 @@ fn introduce(args: &Args) {
         releases = %args.usual.release_dir().display(),
         namespace = args.scope.told_namespace(),
         watch_filter = args.scope.told_watch_filter(),
-        leader_election = args.leader_elect,
+        leader_election = args.lease.leader_elect,
         shards = args.shards,
         "core-operator"
     );
     warn_of_flags_without_effect(&args.later.given(), "Go operator");
 }
 
-/// Waits for leadership and works while it lasts. A process that lost it ends: whatever it still had in flight must not race with the next.
+/// Waits for leadership and works while it lasts.
 async fn lead(
     args: &Args,
     client: Client,
@@ -137,8 +137,7 @@ async fn lead(
     mut sight: Option<ClusterSight>,
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
-    let (namespace, name) = (&args.leader_elect_namespace, &args.leader_elect_name);
-    let options = candidacy(namespace, name, args.lease_duration, labels::MEMBERS);
+    let options = args.lease.candidacy(&args.lease.leader_elect_name, labels::MEMBERS);
     let standing = Standing::begin(client.clone(), options, tidings.tenure.clone(), fence, stop);
     // A standby is ready too: it is there to take over.
     tidings.watches.open();
@@ -148,20 +147,11 @@ async fn lead(
             sight.stand_by().await;
         }
     };
-    let Some(mut standing) = standing.lead(standby).await? else {
+    let Some(standing) = standing.lead(standby).await? else {
         return Ok(());
     };
     tidings.watches.close();
-    let work = stop.child_token();
-    let working = operate(args, client, tidings, sight, work.clone());
-    tokio::pin!(working);
-    let outcome = tokio::select! {
-        outcome = &mut working => outcome,
-        lost = standing.lost() => {
-            work.cancel();
-            return Err(lost.into());
-        }
-    };
-    standing.leave().await?;
-    outcome
+    let ends = stop.child_token();
+    let working = Box::pin(operate(args, client, tidings, sight, ends.clone()));
+    standing.work(working, &ends, Duration::ZERO).await
 }

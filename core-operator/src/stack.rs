@@ -13,6 +13,7 @@ use kube::{Api, Resource, ResourceExt};
 use operator_kit::events::EventType;
 use operator_kit::failure::chain;
 use operator_kit::status::{StatusWrite, replace_status};
+use operator_kit::telemetry::{Change, log_readiness, log_refusal};
 use planning::election::shard_of_stack;
 use planning::stack::{Note, StackPlan, plan};
 
@@ -23,7 +24,6 @@ use self::execute::execute;
 use self::observe::observe;
 use crate::context::Context;
 use crate::operator::Look;
-use crate::readiness::{log_readiness, log_refusal};
 use crate::spans::reconciled;
 
 /// Reconciles one stack, if it is in a shard of this process.
@@ -92,8 +92,15 @@ async fn write_status(context: &Context, stack: &ClusterStack, plan: &StackPlan)
         Ok(StatusWrite::Written(written)) => {
             let uid = stack.uid().unwrap_or_default();
             context.stack_memories.status_written(&uid, context.now());
-            log_readiness(stack, &before.conditions, &plan.status.conditions, None, context.now());
-            context.warn(&stack.object_ref(&()), &before.conditions, &plan.status.conditions);
+            let change = Change {
+                before: &before.conditions,
+                after: &plan.status.conditions,
+                // They change with each of its releases.
+                by_words: false,
+                objects: None,
+            };
+            log_readiness("ClusterStack", stack, change, context.now());
+            context.warn(&stack.object_ref(&()), change.before, change.after);
             context.stacks.note(*written);
             true
         }
@@ -101,11 +108,8 @@ async fn write_status(context: &Context, stack: &ClusterStack, plan: &StackPlan)
         Ok(StatusWrite::Conflict) => false,
         Err(error) => {
             let uid = stack.uid().unwrap_or_default();
-            log_refusal(
-                stack,
-                context.stack_memories.of(&uid).status_refusals + 1,
-                &chain(&error),
-            );
+            let refusals = context.stack_memories.of(&uid).status_refusals + 1;
+            log_refusal("ClusterStack", stack, refusals, &chain(&error));
             false
         }
     }

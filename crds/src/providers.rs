@@ -7,6 +7,7 @@ pub mod docker;
 pub mod filestore;
 pub mod image_options;
 pub mod image_status;
+pub mod kinds;
 pub mod openstack;
 
 use std::borrow::Cow;

@@ -186,12 +186,13 @@ fn page_of_rights() -> String {
         "\n## The operator of the providers\n\n\
          `kubectl apply -f crds/providers` brings the `ClusterRole`s of the operator that brings node images, to be bound to its service account in \
          the same way: `{work}` everywhere or in its one namespace, `{everywhere}` everywhere, `{leases}` in its own namespace, and `{secrets}` in \
-         each namespace whose images name Secrets. With `--jobs` also `{jobs}`, in each namespace whose images are built or sent by Jobs: whoever may make \
-         Jobs reads with them every Secret of the namespace ([security.md](../security.md)). It may work on the kinds of the providers that it knows, and on no other provider's.\n",
+         each namespace whose images name Secrets. With `--jobs` also `{sight}` everywhere or in its one namespace, and `{jobs}` in each namespace whose \
+         images are built or sent by Jobs: whoever may make Jobs reads with them every Secret of the namespace ([security.md](../security.md)). It may work on the kinds of the providers that it knows, and on no other provider's.\n",
         work = ProviderOperatorRole::Work.name(),
         everywhere = ProviderOperatorRole::Everywhere.name(),
         leases = ProviderOperatorRole::Leases.name(),
         secrets = ProviderOperatorRole::Secrets.name(),
+        sight = ProviderOperatorRole::SightOfJobs.name(),
         jobs = ProviderOperatorRole::Jobs.name(),
     )
     .expect("a String takes text");
@@ -264,7 +265,7 @@ fn page_of_reasons() -> String {
     entries(&mut text, "Health", HEALTH);
     section(&mut text, "Releases of a stack", "Phase", PHASES, &[]);
     text.push_str(
-        "\n## Node images\n\nWords on the objects by which a provider brings node images into a cloud. They are written by an operator of its own.\n",
+        "\n## Node images\n\nWords on the objects by which a provider brings node images into a cloud. They are written by the [provider operator](provider-operator.md), and by operators of others that keep [the contract](../contract/provider.md).\n",
     );
     entries(&mut text, "Condition", IMAGE_CONDITIONS);
     entries(&mut text, "Reason", IMAGE_REASONS);

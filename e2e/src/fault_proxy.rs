@@ -25,20 +25,14 @@ mod watching;
 mod weather;
 
 use std::{
-    net::Ipv4Addr,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
-use anyhow::{Context, Result};
-use hyper::{server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use anyhow::Result;
 use kube::Client;
-use tokio::{
-    net::TcpListener,
-    task::{AbortHandle, JoinSet},
-};
+use openstack_lab::listening::{Listening, Port};
 
 pub(crate) use self::storm::Dice;
 pub use self::{
@@ -62,29 +56,27 @@ pub struct FaultProxy {
     behind: Access,
     front: Access,
     folder: PathBuf,
-    port: u16,
-    accepting: AbortHandle,
+    listening: Listening,
 }
 
 impl FaultProxy {
     /// Starts one before a control plane; it must be dropped before that is.
     pub async fn start(control_plane: &ControlPlane) -> Result<Self> {
         let behind = control_plane.access().clone();
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .await
-            .context("failed to open the proxy's port")?;
-        let port = listener.local_addr().context("failed to read the proxy's port")?.port();
-        let front = Access::admin(format!("http://127.0.0.1:{port}"), None, behind.token().to_owned());
         let state = Arc::new(Forwarder::new(&behind)?);
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&state))).abort_handle();
+        let answering = Arc::clone(&state);
+        let listening = Port::open().await?.answer(move |request| {
+            let state = Arc::clone(&answering);
+            async move { state.answer(request).await }
+        });
+        let front = Access::admin(listening.url(""), None, behind.token().to_owned());
         let folder = control_plane.folder().to_owned();
         Ok(Self {
             state,
             behind,
             front,
             folder,
-            port,
-            accepting,
+            listening,
         })
     }
 
@@ -95,9 +87,8 @@ impl FaultProxy {
 
     /// Writes a kubeconfig through the proxy into the control plane's folder and returns its path.
     pub async fn kubeconfig_for(&self, identity: &Identity) -> Result<PathBuf> {
-        let path = self
-            .folder
-            .join(format!("kubeconfig-{}-{}", self.port, identity.file_name()));
+        let name = format!("kubeconfig-{}-{}", self.listening.port(), identity.file_name());
+        let path = self.folder.join(name);
         self.write_kubeconfig(&path, identity).await?;
         Ok(path)
     }
@@ -203,35 +194,5 @@ impl FaultProxy {
     /// The beginning of the event that was lost, if it came.
     pub fn lost_event(&self) -> Option<String> {
         self.state.watches.overlooked.lost()
-    }
-}
-
-impl Drop for FaultProxy {
-    fn drop(&mut self) {
-        self.accepting.abort();
-    }
-}
-
-async fn accept(listener: TcpListener, state: Arc<Forwarder>) {
-    // Dropped with this task, and every connection with it.
-    let mut connections = JoinSet::new();
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            continue;
-        };
-        while connections.try_join_next().is_some() {}
-        let state = Arc::clone(&state);
-        connections.spawn(async move {
-            let service = service_fn(move |request| {
-                let state = Arc::clone(&state);
-                async move { state.answer(request).await }
-            });
-            let mut server = http1::Builder::new();
-            // An error is how a connection is dropped on purpose.
-            let _ = server
-                .timer(TokioTimer::new())
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-        });
     }
 }

@@ -2,8 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fmt, io,
-    net::Ipv4Addr,
+    fmt, future, io,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -11,23 +10,18 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use bytes::Bytes;
 use futures::stream;
-use http::{Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
-use hyper::{
-    body::{Frame, Incoming},
-    server::conn::http1,
-    service::service_fn,
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::{Frame, Incoming};
+use openstack_lab::{
+    client::{self, whole},
+    file::File,
+    listening::{Listening, Port},
 };
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::{
-    net::TcpListener,
-    sync::watch,
-    task::{AbortHandle, JoinSet},
-    time::sleep,
-};
+use tokio::{sync::watch, time::sleep};
 
 use crate::web::{lock, sha256};
 
@@ -75,24 +69,15 @@ struct State {
     given: Mutex<Vec<Given>>,
 }
 
-type Sent = UnsyncBoxBody<Bytes, io::Error>;
-
 /// A running server. Dropped, it closes every connection.
 pub struct ImageServer {
     state: Arc<State>,
-    port: u16,
-    accepting: AbortHandle,
+    listening: Listening,
 }
 
 impl ImageServer {
     /// Starts one that has these images, each at a path that begins with `/`.
     pub async fn start(images: impl IntoIterator<Item = (String, Bytes)>) -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .await
-            .context("failed to open the port of an image server")?;
-        let address = listener
-            .local_addr()
-            .context("failed to read the port of an image server")?;
         let images = images.into_iter().map(|(path, bytes)| {
             let tag = format!("\"{}\"", &sha256(&bytes)[..16]);
             (path, Image { bytes, tag })
@@ -104,16 +89,15 @@ impl ImageServer {
             giving: AtomicUsize::new(0),
             given: Mutex::default(),
         });
-        Ok(Self {
-            accepting: tokio::spawn(accept(listener, Arc::clone(&state))).abort_handle(),
-            port: address.port(),
-            state,
-        })
+        let answering = Arc::clone(&state);
+        let answer = move |request| future::ready(answer(&answering, &request));
+        let listening = Port::open().await?.answer(answer);
+        Ok(Self { state, listening })
     }
 
     /// The URL of what is at a path.
     pub fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.port)
+        self.listening.url(path)
     }
 
     /// From now on bytes are given so, also of what was asked for before.
@@ -137,98 +121,41 @@ impl ImageServer {
     }
 }
 
-impl Drop for ImageServer {
-    fn drop(&mut self) {
-        self.accepting.abort();
-    }
-}
-
 impl fmt::Debug for ImageServer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("ImageServer")
-            .field("port", &self.port)
+            .field("listening", &self.listening)
             .finish_non_exhaustive()
     }
 }
 
-async fn accept(listener: TcpListener, state: Arc<State>) {
-    // Dropped with this task, and every connection with it.
-    let mut connections = JoinSet::new();
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            continue;
-        };
-        while connections.try_join_next().is_some() {}
-        let state = Arc::clone(&state);
-        connections.spawn(async move {
-            let service = service_fn(move |request| std::future::ready(answer(&state, &request)));
-            // Whoever hangs up has heard enough.
-            let _ = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-        });
-    }
-}
-
 /// An error closes the connection.
-fn answer(state: &Arc<State>, request: &Request<Incoming>) -> io::Result<Response<Sent>> {
+fn answer(state: &Arc<State>, request: &Request<Incoming>) -> io::Result<Response<client::Body>> {
     if state.pace.borrow().away {
         return Err(io::ErrorKind::ConnectionAborted.into());
     }
     let path = request.uri().path();
     let Some(image) = state.images.get(path) else {
-        return Ok(empty(StatusCode::NOT_FOUND));
+        let mut missing = Response::new(whole(""));
+        *missing.status_mut() = StatusCode::NOT_FOUND;
+        return Ok(missing);
     };
-    let size = image.bytes.len();
-    let text = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
-    let is_same = text(header::IF_RANGE).is_none_or(|tag| tag == image.tag);
-    let part = text(header::RANGE)
-        .filter(|_| is_same)
-        .and_then(|range| part_of(range, size));
-    let (from, end) = part.unwrap_or((0, size));
-    let mut response = if request.method() == Method::HEAD {
-        empty(StatusCode::OK)
-    } else {
-        lock(&state.given).push(Given {
-            path: path.to_owned(),
-            from,
-        });
-        let body = Body::new(state, image.bytes.slice(from..end), from);
-        Response::new(body.stream())
+    let file = File {
+        kind: "application/octet-stream",
+        tag: &image.tag,
+        length: image.bytes.len(),
+        ranges: true,
     };
-    let mut headers = vec![
-        (header::ACCEPT_RANGES, "bytes".to_owned()),
-        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
-        (header::CONTENT_LENGTH, (end - from).to_string()),
-        (header::ETAG, image.tag.clone()),
-    ];
-    if part.is_some() {
-        *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-        let last = end.saturating_sub(1);
-        headers.push((header::CONTENT_RANGE, format!("bytes {from}-{last}/{size}")));
-    }
-    for (name, value) in headers {
-        response
-            .headers_mut()
-            .extend(value.parse().ok().map(|value| (name, value)));
-    }
-    Ok(response)
-}
-
-fn empty(status: StatusCode) -> Response<Sent> {
-    let mut response = Response::new(Full::default().map_err(|never| match never {}).boxed_unsync());
-    *response.status_mut() = status;
-    response
-}
-
-/// The first byte that is asked for, and the one behind the last.
-fn part_of(range: &str, size: usize) -> Option<(usize, usize)> {
-    let (from, last) = range.strip_prefix("bytes=")?.split_once('-')?;
-    let from = from.parse().ok().filter(|from| *from < size)?;
-    let end = last.parse::<usize>().map_or(size, |last| size.min(last + 1));
-    Some((from, end.max(from)))
+    Ok(file.answer(request.headers(), |bytes| {
+        if request.method() == Method::HEAD {
+            return whole("");
+        }
+        let from = bytes.start;
+        let path = path.to_owned();
+        lock(&state.given).push(Given { path, from });
+        Body::new(state, image.bytes.slice(bytes), from).stream()
+    }))
 }
 
 /// How many bytes come next at this pace, and after which pause.
@@ -265,7 +192,7 @@ impl Body {
         }
     }
 
-    fn stream(self) -> Sent {
+    fn stream(self) -> client::Body {
         let pieces = stream::unfold(Some(self), |body| async {
             let mut body = body?;
             match body.next().await {
@@ -314,19 +241,10 @@ impl Drop for Body {
 
 #[cfg(test)]
 mod tests {
-    use openstack_lab::client::{Client, Reply, whole};
+    use anyhow::Context;
+    use openstack_lab::client::{Client, Reply};
 
     use super::*;
-
-    #[test]
-    fn a_part_ends_with_the_image_or_before() {
-        assert_eq!(part_of("bytes=3-", 10), Some((3, 10)));
-        assert_eq!(part_of("bytes=0-0", 10), Some((0, 1)));
-        assert_eq!(part_of("bytes=3-99", 10), Some((3, 10)));
-        for unusable in ["bytes=10-", "bytes=-3", "lines=1-2"] {
-            assert_eq!(part_of(unusable, 10), None, "{unusable}");
-        }
-    }
 
     const PATH: &str = "/disk";
 

@@ -27,6 +27,15 @@ pub enum Kubelet {
     StandIn(Box<StandIn>),
 }
 
+/// The one that shows most of what this machine can show; where that is not the real one, also why.
+pub fn best() -> Result<(Kind, Option<String>)> {
+    let lab = Lab::load()?;
+    Ok(match lab.node() {
+        Ok(_) => (Kind::Real, None),
+        Err(reason) => (Kind::StandIn, Some(reason.to_owned())),
+    })
+}
+
 /// Those that this machine can run, the real one first. Where it is missing, that is said for the summary of the run.
 pub fn kinds() -> Result<Vec<Kind>> {
     let lab = Lab::load()?;

@@ -26,6 +26,7 @@ pub mod journey;
 pub mod kubelet;
 pub mod lab;
 pub mod lanes;
+pub mod lapse;
 pub mod metrics;
 pub mod node;
 pub mod oci;
@@ -49,6 +50,7 @@ pub mod usage;
 pub mod wait;
 pub mod web;
 pub mod webhooks;
+pub mod workers;
 pub mod world;
 
 pub use audit::{AuditEvent, AuditLog};

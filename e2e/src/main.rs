@@ -63,7 +63,7 @@ async fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::ControlPlane(command) => commands::control_plane::run(command).await.map(|()| ExitCode::SUCCESS),
         Command::Bench(command) => bench::run(command).await,
-        Command::Demo(arguments) => demo::run(arguments).await,
+        Command::Demo(arguments) => Box::pin(demo::run(arguments)).await,
         Command::NodeInside { folder } => node::inside::run(&folder).map(|()| ExitCode::SUCCESS),
         Command::Soak(arguments) => commands::soak::run(&arguments).await,
         Command::Storm(arguments) => commands::storm::run(&arguments).await,

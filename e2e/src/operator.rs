@@ -144,10 +144,10 @@ impl Operator {
         Ok(text)
     }
 
-    /// What its server of images answers to this path, status and text.
-    pub async fn images(&mut self, path: &str) -> Result<(StatusCode, String)> {
+    /// What its server of images answers to this path, status and bytes.
+    pub async fn images(&mut self, path: &str) -> Result<(StatusCode, Bytes)> {
         let address = self.address_of("images endpoint is up").await?;
-        get(&format!("http://{address}{path}")).await
+        bytes_of(Request::get(format!("http://{address}{path}")).body(Full::default())?).await
     }
 
     /// The port of its webhooks.
@@ -239,6 +239,11 @@ async fn get(url: &str) -> Result<(StatusCode, String)> {
 }
 
 async fn answer_to(request: Request<Full<Bytes>>) -> Result<(StatusCode, String)> {
+    let (status, body) = bytes_of(request).await?;
+    Ok((status, String::from_utf8_lossy(&body).into_owned()))
+}
+
+async fn bytes_of(request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes)> {
     let url = request.uri().to_string();
     let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
     let answer = client
@@ -252,5 +257,5 @@ async fn answer_to(request: Request<Full<Bytes>>) -> Result<(StatusCode, String)
         .await
         .with_context(|| format!("failed to read {url}"))?
         .to_bytes();
-    Ok((status, String::from_utf8_lossy(&body).into_owned()))
+    Ok((status, body))
 }

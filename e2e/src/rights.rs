@@ -20,7 +20,7 @@ use crate::{AuditEvent, audit::ObjectReference};
 const FOLDER: &str = "STACKWRIGHT_CALLS";
 
 /// How provider operators call themselves, whoever they are.
-pub(crate) const PROVIDER_OPERATOR: &str = "stackwright-provider-operator";
+pub const PROVIDER_OPERATOR: &str = "stackwright-provider-operator";
 
 /// Groups and plurals of what no chart of a test brings, besides our kinds and the providers'.
 const OF_NO_CHART: [(&str, &str); 2] = [("cluster.x-k8s.io", "clusters"), ("coordination.k8s.io", "leases")];
@@ -287,7 +287,7 @@ mod tests {
             event("list", "?labelSelector=part-of", "", "secrets", ""),
             event("list", "", GROUP, "clusterstackreleases", ""),
             event("patch", "", "apps", "deployments", ""),
-            event("create", "", "batch", "jobs", ""),
+            event("update", "", "batch", "jobs", ""),
         ] {
             let error = used(OperatorName::Provider, [&refused]).expect_err("no right");
             assert!(error.to_string().contains("provider_operator.rs"), "{error}");

@@ -81,6 +81,18 @@ pub fn on_a_stage_that_may_fall(act: impl AsyncFnOnce(&mut Stage<'_>, &mut Real)
     })
 }
 
+/// The same with both operators, of which the core operator runs already.
+pub fn on_stage_with_both(act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Left>) -> Result<()> {
+    journey::journey(async |journey| {
+        let Some(real) = real().await? else {
+            return Ok(());
+        };
+        let site = real.project(&journey.namespace).await?;
+        journey.operate().await?;
+        Stage::play(journey, &site, OPENSTACK, act).await
+    })
+}
+
 /// The same as one of those who may log in to the real services; his project is not for the act alone.
 pub fn on_stage_as(who: &str, act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<Left>) -> Result<()> {
     journey::journey(async |journey| {
@@ -296,6 +308,25 @@ impl<'a> Stage<'a> {
         .await
     }
 
+    /// Waits until somebody has begun so often to read a path of the source.
+    pub async fn reads(&self, path: &str, count: usize) -> Result<()> {
+        eventually(SOON, format!("{path} to be read {count} times"), async || {
+            let reads = self.source.reads(path);
+            ensure!(reads >= count, "it was {reads} times: {:?}", self.source.visits());
+            Ok::<_, anyhow::Error>(())
+        })
+        .await
+    }
+
+    /// No image of the operator's is active now but at most those of these names.
+    pub async fn is_active(&self, names: &[&str]) -> Result<()> {
+        let images = self.cloud.images().await?;
+        let is_foul = |image: &&Value| image["status"] == "active" && !names.iter().any(|name| image["name"] == *name);
+        let foul: Vec<_> = images.iter().filter(is_foul).collect();
+        ensure!(foul.is_empty(), "{foul:?}");
+        Ok(())
+    }
+
     /// What nobody may read anywhere.
     pub fn secrets(&self) -> &[String] {
         &self.secrets
@@ -303,15 +334,14 @@ impl<'a> Stage<'a> {
 
     /// Neither the credentials nor what they were exchanged for.
     fn nothing_secret_was_logged(&self) -> Result<()> {
-        let path = self.journey.folder().join("provider/provider-operator.log");
-        let Ok(log) = fs::read_to_string(&path) else {
-            return Ok(());
-        };
-        ensure!(
-            self.reveals(&log).is_none(),
-            "the log tells a secret: {:?}",
-            self.reveals(&log)
-        );
+        for name in ["provider/provider-operator.log", "core-operator.log"] {
+            // Not everybody runs on every stage.
+            let Ok(log) = fs::read_to_string(self.journey.folder().join(name)) else {
+                continue;
+            };
+            let told = self.reveals(&log);
+            ensure!(told.is_none(), "{name} tells a secret: {told:?}");
+        }
         Ok(())
     }
 

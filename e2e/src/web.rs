@@ -6,7 +6,6 @@ mod storm;
 use std::{
     collections::BTreeMap,
     fmt, fs, io,
-    net::Ipv4Addr,
     path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -17,16 +16,15 @@ use std::{
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use jiff::Timestamp;
+use openstack_lab::{
+    client,
+    listening::{Listening, Port},
+};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use tokio::{
-    net::TcpListener,
-    task::{AbortHandle, JoinSet},
-};
 
 pub use self::{
     stop::{Arrest, Moment, Stopped},
@@ -71,19 +69,12 @@ struct State {
 /// A running server. Dropped, it closes every connection.
 pub struct WebServer {
     state: Arc<State>,
-    port: u16,
-    accepting: AbortHandle,
+    listening: Listening,
 }
 
 impl WebServer {
     /// Starts one that answers so.
     pub async fn start(behaviour: impl Fn(&Request<Bytes>) -> Answer + Send + Sync + 'static) -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .await
-            .context("failed to open the port of a web server")?;
-        let address = listener
-            .local_addr()
-            .context("failed to read the port of a web server")?;
         let state = Arc::new(State {
             behaviour: Box::new(behaviour),
             silence: Mutex::new(Box::new(|_| false)),
@@ -92,16 +83,15 @@ impl WebServer {
             storm: Storm::default(),
             visits: Mutex::default(),
         });
-        Ok(Self {
-            accepting: tokio::spawn(accept(listener, Arc::clone(&state))).abort_handle(),
-            port: address.port(),
-            state,
-        })
+        let serving = Arc::clone(&state);
+        let answer = move |request| serve(Arc::clone(&serving), request);
+        let listening = Port::open().await?.answer(answer);
+        Ok(Self { state, listening })
     }
 
     /// Its URL by a name of this machine, without a slash at the end.
     pub fn url(&self, host: &str) -> String {
-        format!("http://{host}:{}", self.port)
+        format!("http://{host}:{}", self.listening.port())
     }
 
     /// What it was asked so far.
@@ -146,39 +136,12 @@ impl WebServer {
     }
 }
 
-impl Drop for WebServer {
-    fn drop(&mut self) {
-        self.accepting.abort();
-    }
-}
-
 impl fmt::Debug for WebServer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("WebServer")
-            .field("port", &self.port)
+            .field("listening", &self.listening)
             .finish_non_exhaustive()
-    }
-}
-
-async fn accept(listener: TcpListener, state: Arc<State>) {
-    // Dropped with this task, and every connection with it.
-    let mut connections = JoinSet::new();
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            continue;
-        };
-        while connections.try_join_next().is_some() {}
-        let state = Arc::clone(&state);
-        connections.spawn(async move {
-            let service = service_fn(move |request| serve(Arc::clone(&state), request));
-            let mut server = http1::Builder::new();
-            // Whoever hangs up has heard enough.
-            let _ = server
-                .timer(TokioTimer::new())
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-        });
     }
 }
 
@@ -203,12 +166,8 @@ async fn serve(state: Arc<State>, request: Request<Incoming>) -> io::Result<Resp
     match (pending, state.storm.trouble(&target)) {
         (Some(pending), _) => Ok(pending.within(answer)),
         (None, Some(trouble)) => trouble.instead_of(answer).await,
-        (None, None) => Ok(answer.map(whole_body)),
+        (None, None) => Ok(answer.map(client::whole)),
     }
-}
-
-fn whole_body(bytes: Bytes) -> Sent {
-    Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
 }
 
 /// A question with its body, which nobody sends here by gigabytes.

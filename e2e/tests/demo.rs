@@ -12,7 +12,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use e2e::{ControlPlane, Options, eventually};
+use e2e::{
+    ControlPlane, Options, eventually,
+    kubelet::{self, Kind},
+};
 use k8s_openapi::{
     api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -194,24 +197,36 @@ async fn the_demo_tells_its_six_acts_and_ends_with_numbers() -> Result<()> {
 fn told_of_images(kind: &str) -> Vec<String> {
     let of_kind = |words: &str| format!("{kind} docker-harbor-1-34-{words}");
     [
-        "1/7  Subscribe",
+        "1/8  Subscribe",
         &of_kind("harbor-node-v1: sending ("),
         "In the middle of it the source goes away",
         &of_kind("harbor-node-v1: ready (48 MiB, verified)"),
         "7 objects of docker-harbor-1-34-v1: waiting",
         "The source was asked for the rest alone, from ",
-        "2/7  A new release appears",
+        "2/8  A new release appears",
         "nothing was sent",
-        "4/7  An old release is dropped",
+        "4/8  An old release is dropped",
         "The node image stays, because v2 needs it.",
-        "6/7  A node image is given up on its way",
+        "6/8  A node image is given up on its way",
         &of_kind("harbor-node-next-v2: sending ("),
         "The platform team changes its mind",
         &of_kind("harbor-node-next-v2: gone"),
         "no half image, and no trace of one",
-        "7/7  The stack is deleted",
+        "7/8  A node image is built by a Job",
+        "cat image image > twice",
+        &of_kind("harbor-node-built-v3: building"),
+        "Job img-",
+        "Pod img-",
+        "The script is done",
+        "kubectl logs -n stackwright-demo img-",
+        "a disk for harbor: first its boot code",
+        "done: a raw disk of 64 MiB",
+        &of_kind("harbor-node-built-v3: ready (64 MiB,"),
+        "The other container of the Pod sent the 64 MiB, and verified them",
+        "8/8  The stack is deleted",
+        "Job img-",
         "Nothing is left after",
-        "The node image went with its last release",
+        "The node images went, each with its last release",
         "In numbers",
     ]
     .map(str::to_owned)
@@ -224,14 +239,24 @@ async fn play_with_images(provider: &str, kind: &str) -> Result<()> {
     let (code, told) = demo.end()?;
     assert_eq!(code, Some(0), "{told}");
     in_this_order(&told, told_of_images(kind).iter().map(String::as_str))?;
-    assert_eq!(number(&told, "objects", "applied")?, 13, "as without images");
+    assert_eq!(
+        number(&told, "objects", "applied")?,
+        19,
+        "6 of the release whose image is built, beside those without images"
+    );
+    let (kind, _) = kubelet::best()?;
+    let ran = match kind {
+        Kind::Real => "Pods run on that node, in containers",
+        Kind::StandIn => "Pods run as processes of this machine and in no containers, because it has no node: ",
+    };
+    assert!(told.contains(ran), "{told}");
     assert_eq!(number(&told, "objects", "left")?, 0);
     assert!(!told.contains('\x1b'), "no escape sequences without a terminal");
     demo.left_nothing().await
 }
 
 #[tokio::test]
-async fn with_node_images_in_a_directory_the_demo_shows_them_going_on_shared_and_given_up() -> Result<()> {
+async fn with_node_images_in_a_directory_the_demo_shows_them_going_on_shared_given_up_and_built() -> Result<()> {
     play_with_images("filestore", "FileStoreNodeImageRelease").await
 }
 
@@ -288,6 +313,7 @@ async fn interrupted_in_a_given_cluster_the_demo_leaves_it_as_it_was() -> Result
     demo.signal(Signal::INT)?;
     let (code, told) = demo.end()?;
     assert_eq!(code, Some(130), "{told}");
+    assert!(told.contains("No image is built here"), "{told}");
     assert!(namespaces.get_opt("harbour").await?.is_none(), "{told}");
     let left = definitions.list_metadata(&ListParams::default()).await?.items;
     assert!(left.is_empty(), "{left:?}");

@@ -6,6 +6,7 @@ mod answers;
 mod api;
 mod apply;
 mod asked;
+pub mod journey;
 mod server;
 
 pub use self::api::{Key, Served, Write};

@@ -34,7 +34,7 @@ pub use after::after;
 pub use decide::{AMEND_AGAIN, LOOK_READY, LOOK_WAITING, SENDING_RESTS, SHORT_DEED, STOPPING, decide, look_ready};
 pub use deletion::GOING;
 pub use execution::{ExecutionReason, executed_as};
-pub use failure::{Failure, FailureClass, Quota};
+pub use failure::{FINAL_EXITS, Failure, FailureClass, Quota};
 pub use judge::{Verdict, judge, pinned};
 pub use kept::{CloudImage, Halted, Kept, Retry, Sealed};
 pub use key::{KeyParts, content_key};

@@ -7,8 +7,8 @@ mod worker;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, Parser, Subcommand};
-use operator_kit::flags::{Address, LogArgs, RequestArgs, ScopeArgs, address, duration, namespace};
+use clap::{Parser, Subcommand};
+use operator_kit::flags::{Address, LeaseArgs, LogArgs, RequestArgs, ScopeArgs, address, duration};
 use release::http::Network;
 use sourcing::{DownloadArgs, UsualArgs};
 
@@ -113,7 +113,10 @@ pub(crate) struct Listing {
 /// What the operator works with.
 #[derive(Clone, Debug, clap::Args)]
 // One cache belongs to one operator: each knows only what its own releases need.
-#[command(mut_arg("cache_dir", |flag| flag.default_value("/tmp/stackwright-provider")))]
+#[command(
+    mut_arg("cache_dir", |flag| flag.default_value("/tmp/stackwright-provider")),
+    mut_arg("leader_elect_name", |flag| flag.help("Name of the Lease; PROVIDERS.provider.clusterstack.x-k8s.io when empty")),
+)]
 pub(crate) struct Args {
     /// Kubeconfig file; without it $KUBECONFIG or ~/.kube/config, or else the service account of the Pod.
     #[arg(long, env = "STACKWRIGHT_KUBECONFIG", value_name = "FILE")]
@@ -145,21 +148,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) requests: RequestArgs,
 
-    /// Take part in leader election: of several replicas one works, the others wait.
-    #[arg(long, action = ArgAction::Set, num_args = 0..=1, default_value_t = true, default_missing_value = "true", value_name = "BOOL")]
-    pub(crate) leader_elect: bool,
-
-    /// Namespace of the Lease; that of the Pod when empty, "default" outside of a cluster.
-    #[arg(long, default_value = "", env = "POD_NAMESPACE", value_parser = namespace, value_name = "NAMESPACE")]
-    pub(crate) leader_elect_namespace: String,
-
-    /// Name of the Lease; PROVIDERS.provider.clusterstack.x-k8s.io when empty.
-    #[arg(long, default_value = "", value_name = "NAME")]
-    pub(crate) leader_elect_name: String,
-
-    /// How long a Lease that is not renewed keeps other replicas from working.
-    #[arg(long, default_value = "15s", value_parser = duration, value_name = "DURATION")]
-    pub(crate) lease_duration: Duration,
+    #[command(flatten)]
+    pub(crate) lease: LeaseArgs,
 
     /// How long transfers may go on once the process was asked to stop. What is cut off is gone on with by the next process.
     #[arg(long, default_value = "20s", value_parser = duration, value_name = "DURATION")]
@@ -195,6 +185,10 @@ impl Args {
     }
 
     /// The providers that are to be served. Without a network they can be named, and ask nobody.
+    #[cfg_attr(
+        not(feature = "docker"),
+        expect(unused_variables, reason = "the others connect by themselves")
+    )]
     pub(crate) fn registry(&self, network: Option<&Network>) -> Result<Registry, String> {
         if self.providers.iter().all(String::is_empty) {
             return Err(format!("--providers names none; there are {}", crate::kinds::names()));
@@ -210,8 +204,8 @@ impl Args {
 
     /// The Lease by which replicas that serve the same providers never work at once.
     pub(crate) fn lease_name(&self) -> String {
-        if !self.leader_elect_name.is_empty() {
-            return self.leader_elect_name.clone();
+        if !self.lease.leader_elect_name.is_empty() {
+            return self.lease.leader_elect_name.clone();
         }
         let mut providers = self.providers.clone();
         providers.sort();

@@ -11,6 +11,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::Parser;
+use operator_kit::in_memory::journey::{End, Played, assert_same, beside, end, paused, with_every_call_failing};
 use operator_kit::in_memory::{Fault, Key, Served, Server};
 use operator_kit::lease::Tenure;
 use operator_kit::telemetry::{Readiness, registry};
@@ -54,21 +55,8 @@ static KINDS: [Served; 11] = [
     Served::namespaced("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings"),
 ];
 
-/// The fields that tell how an object came to be, and when.
-const HISTORY: [&str; 12] = [
-    "uid",
-    "resourceVersion",
-    "generation",
-    "observedGeneration",
-    "managedFields",
-    "lastTransitionTime",
-    "transfer",
-    "lastFailure",
-    "attempt",
-    "id",
-    "retry",
-    "message",
-];
+/// The fields that tell how an image came to be, and when.
+const HISTORY: [&str; 6] = ["transfer", "lastFailure", "attempt", "id", "retry", "message"];
 
 /// The files of a small stack.
 const STACK: [(&str, &str); 7] = [
@@ -190,11 +178,6 @@ fn ends() -> Ends {
     }
 }
 
-fn paused() -> Runtime {
-    let mut runtime = Builder::new_current_thread();
-    runtime.enable_all().start_paused(true).build().expect("a runtime")
-}
-
 /// What comes of a journey while an operator works.
 fn operated<T>(
     runtime: &Runtime,
@@ -208,33 +191,21 @@ fn operated<T>(
     runtime.block_on(async {
         let ends = ends();
         let operating = operate(&args, server.client(), tidings(), ends.clone());
-        let journey = async {
-            let came = journey().await;
-            ends.stop.cancel();
-            came
-        };
-        let (operated, came) = tokio::join!(operating, journey);
-        operated.expect("the operator works");
-        came
+        beside(operating, &ends.stop, journey()).await
     })
 }
 
 /// What there is at the end of a part of the journey.
 #[derive(Clone, Debug, PartialEq)]
-struct End {
-    objects: Vec<(Key, Value)>,
+struct Part {
+    objects: End,
     /// Names and sizes, with those of the hidden ones.
     files: Vec<(String, u64)>,
 }
 
-fn end(server: &Server, store: &Path) -> End {
-    let objects = server.objects().into_iter().filter(|(key, _)| key.0 != "Event");
-    let objects = objects.map(|(key, mut object)| {
-        strip(&mut object);
-        (key, object)
-    });
-    End {
-        objects: objects.collect(),
+fn part(server: &Server, store: &Path) -> Part {
+    Part {
+        objects: end(server, &HISTORY),
         files: files(store),
     }
 }
@@ -255,17 +226,6 @@ fn files(store: &Path) -> Vec<(String, u64)> {
     files
 }
 
-fn strip(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.retain(|name, _| !HISTORY.contains(&name.as_str()));
-            map.values_mut().for_each(strip);
-        }
-        Value::Array(items) => items.iter_mut().for_each(strip),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
 /// The journey: a release, another one with the same image, the end of the first, the end of the second.
 fn parts() -> [fn(&Server); 4] {
     [
@@ -282,53 +242,53 @@ fn delete(server: &Server, tag: &str) {
     }
 }
 
-/// Goes the way with this fault; gives its ends, the call that failed, and how many calls there were.
-fn play(fault: Option<(usize, Fault)>) -> (Vec<End>, Option<String>, usize) {
+/// Goes the way with this fault.
+fn play(fault: Option<(usize, Fault)>) -> Played<Part> {
     let server = begin(fault);
     let store = TempDir::new().expect("a folder");
-    let ended = operated(&paused(), &server, store.path(), &[], async || {
+    let parts = operated(&paused(), &server, store.path(), &[], async || {
         let mut ended = Vec::new();
-        for part in parts() {
-            part(&server);
+        for happens in parts() {
+            happens(&server);
             sleep(LONG).await;
-            ended.push(end(&server, store.path()));
+            ended.push(part(&server, store.path()));
         }
         ended
     });
     let (struck, calls) = server.struck();
-    (ended, struck, calls)
+    Played { parts, struck, calls }
 }
 
-fn image_of(end: &End) -> Option<&Value> {
-    let mut images = end.objects.iter().filter(|(key, _)| key.0 == IMAGE);
+fn image_of(part: &Part) -> Option<&Value> {
+    let mut images = part.objects.iter().filter(|(key, _)| key.0 == IMAGE);
     let image = images.next().map(|(_, image)| image);
-    assert!(images.next().is_none(), "one image: {:#?}", end.objects);
+    assert!(images.next().is_none(), "one image: {:#?}", part.objects);
     image
 }
 
 /// Else equal ends might be equally wrong.
-fn assert_is_the_journey(ends: &[End]) {
-    let [made, shared, kept, gone] = ends else {
-        panic!("four parts: {ends:#?}");
+fn assert_is_the_journey(parts: &[Part]) {
+    let [made, shared, kept, gone] = parts else {
+        panic!("four parts: {parts:#?}");
     };
-    let ready = |end: &End, tag: &str| {
-        let found = end.objects.iter().find(|(key, _)| key.0 == RELEASE && key.2 == tag);
+    let ready = |part: &Part, tag: &str| {
+        let found = part.objects.iter().find(|(key, _)| key.0 == RELEASE && key.2 == tag);
         found.is_some_and(|(_, object)| object["status"]["ready"] == true)
     };
     let size = disk().len() as u64;
-    for end in [made, shared, kept] {
-        let image = image_of(end).expect("an image");
+    for part in [made, shared, kept] {
+        let image = image_of(part).expect("an image");
         assert_eq!(image["status"]["ready"], true, "{image:#}");
-        let of_name = |end: &End| end.files.iter().find(|(name, _)| name == "ubuntu-v1.raw").cloned();
+        let of_name = |part: &Part| part.files.iter().find(|(name, _)| name == "ubuntu-v1.raw").cloned();
         assert_eq!(
-            of_name(end),
+            of_name(part),
             Some(("ubuntu-v1.raw".to_owned(), size)),
             "{:?}",
-            end.files
+            part.files
         );
     }
-    let owners = |end: &End| {
-        let image = image_of(end).expect("an image");
+    let owners = |part: &Part| {
+        let image = image_of(part).expect("an image");
         let owners = image["metadata"]["ownerReferences"]
             .as_array()
             .cloned()
@@ -352,40 +312,18 @@ fn assert_is_the_journey(ends: &[End]) {
     assert!(left.is_empty() && gone.files.is_empty(), "{gone:#?}");
 }
 
-fn assert_same(ends: &[End], expected: &[End], when: &str) {
-    for (number, (end, expected)) in ends.iter().zip(expected).enumerate() {
-        let missing: Vec<_> = expected
-            .objects
-            .iter()
-            .filter(|object| !end.objects.contains(object))
-            .collect();
-        let besides: Vec<_> = end
-            .objects
-            .iter()
-            .filter(|object| !expected.objects.contains(object))
-            .collect();
-        assert!(
-            missing.is_empty() && besides.is_empty(),
-            "after part {number}, {when}: {besides:#?} instead of {missing:#?}"
-        );
-        assert_eq!(end.files, expected.files, "after part {number}, {when}");
-    }
+fn assert_part(part: &Part, expected: &Part, when: &str) {
+    assert_same(&part.objects, &expected.objects, when);
+    assert_eq!(part.files, expected.files, "{when}");
 }
 
 #[test]
 fn a_release_makes_an_image_shares_it_and_takes_it_away_when_it_is_the_last() {
-    let (ends, _, calls) = play(None);
-    assert_is_the_journey(&ends);
-    assert!(calls > FEWEST, "the journey has only {calls} calls");
+    assert_is_the_journey(&play(None).parts);
 }
 
 fn every_call_may_fail(fault: Fault) {
-    let (expected, _, calls) = play(None);
-    for at in 1..=calls {
-        let (ends, struck, _) = play(Some((at, fault)));
-        let when = format!("with call {at} {fault:?}: {}", struck.unwrap_or_default());
-        assert_same(&ends, &expected, &when);
-    }
+    with_every_call_failing(fault, FEWEST, play, assert_part);
 }
 
 #[test]
@@ -418,7 +356,7 @@ fn die_after(server: &Server, store: &Path, calls: usize) {
 
 #[test]
 fn whenever_the_process_dies_the_next_one_goes_on_to_the_same_end() {
-    let (expected, _, _) = play(None);
+    let expected = play(None).parts;
     for at in 1.. {
         let server = begin(None);
         let store = TempDir::new().expect("a folder");
@@ -427,17 +365,19 @@ fn whenever_the_process_dies_the_next_one_goes_on_to_the_same_end() {
         let has_died = server.calls() >= at;
         let ended = operated(&paused(), &server, store.path(), &[], async || {
             let mut ended = Vec::new();
-            for (number, part) in parts().iter().enumerate() {
+            for (number, happens) in parts().iter().enumerate() {
                 // The first one came to the one that died.
                 if number > 0 {
-                    part(&server);
+                    happens(&server);
                 }
                 sleep(LONG).await;
-                ended.push(end(&server, store.path()));
+                ended.push(part(&server, store.path()));
             }
             ended
         });
-        assert_same(&ended, &expected, &format!("dead after {at} calls"));
+        for (number, (part, expected)) in ended.iter().zip(&expected).enumerate() {
+            assert_part(part, expected, &format!("after part {number}, dead after {at} calls"));
+        }
         if !has_died {
             assert!(at > FEWEST / 2, "{at} deaths were tried");
             break;

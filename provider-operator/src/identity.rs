@@ -11,7 +11,7 @@ use provider_plugin::{Addresses, CloudError, CloudName, Identity, ImageStore, Pr
 use tokio::sync::OnceCell;
 
 pub(crate) use self::cache::Connections;
-pub(crate) use self::secret::Secrets;
+pub(crate) use self::secret::{SecretError, Secrets};
 use crate::metrics::{CloudCounts, Clouds};
 
 /// A cloud as one identity sees it. Connected by the first deed that needs it: whoever has this has not waited for a cloud.

@@ -62,6 +62,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, served: Arc<Served>, namesp
 
 /// An object went, whoever let it go: what is under way for it is nobody's.
 pub(crate) fn gone(context: &Context, provider: Provider, namespace: &str, name: &str) {
+    context.metrics.forget(provider, namespace, name);
     let nobody = ObjectId {
         provider,
         namespace: namespace.to_owned(),
@@ -157,9 +158,4 @@ fn with_job(mut told: Told, situation: &Situation<'_>, id: &ObjectId) -> Told {
 /// Whether there is nothing more to do at once.
 fn is_over(step: &Step) -> bool {
     matches!(step, Step::Await(_) | Step::Rest { .. } | Step::Hold(_))
-}
-
-/// What is wrong with an image, in the words of whoever found it.
-fn words(error: &(dyn std::error::Error + 'static)) -> String {
-    operator_kit::failure::chain(error)
 }

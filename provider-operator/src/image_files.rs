@@ -1,5 +1,5 @@
-//! Where the bytes of an image are, as its object says: on a web server, with what Secrets of its namespace hold, or among the files of the release that
-//! asks for it. Reads Secrets, and asks no source.
+//! Where the bytes of an image are, as its object says: on a web server or in a registry, with what Secrets of its namespace hold, or among the files of the
+//! release that asks for it. Reads Secrets, and asks no source.
 
 use crds::labels;
 use crds::providers::image_options::ImageContent;
@@ -16,11 +16,13 @@ use sourcing::{NamedSecret, SecretError};
 
 use crate::context::Served;
 use crate::kinds::{ImageWish, status_of};
-use crate::source::{Asked, Files, ReleaseFiles, WebFiles};
+use crate::source::{Asked, Files, LayerAddress, ReleaseFiles, WebFiles, is_in_registry};
 use crate::supply::Supply;
 
 /// How a file of the release itself is written as a URL.
 const OF_RELEASE: &str = "release:";
+/// The type of a Secret by which Pods pull from registries.
+const OF_PODS: &str = "kubernetes.io/dockerconfigjson";
 /// Which field names Secrets.
 const FIELD: &str = "spec.image";
 /// Where certificates are, unless another key is named; as cert-manager calls it.
@@ -59,16 +61,16 @@ impl ImageFiles {
     ) -> Result<(Files, Option<Pinned>), Failure> {
         match wish.url().strip_prefix(OF_RELEASE) {
             Some(file) => self.of_release(served, supply, object, file.trim_start_matches('/')),
-            None => Ok((self.on_the_web(object, wish).await?, None)),
+            None => Ok((self.elsewhere(object, wish).await?, None)),
         }
     }
 
-    async fn on_the_web(&self, object: &DynamicObject, wish: &ImageWish) -> Result<Files, Failure> {
+    async fn elsewhere(&self, object: &DynamicObject, wish: &ImageWish) -> Result<Files, Failure> {
         let content = wish.content();
         let namespace = object.namespace().unwrap_or_default();
-        let (credentials, certificates) = self.secrets(&content, &namespace).await.map_err(|error| {
+        let (credentials, certificates) = self.secrets(&content, wish.url(), &namespace).await.map_err(|error| {
             // Whoever puts the Secret right is noticed by the next try.
-            failure(FailureClass::SourceBroken, chain(&error))
+            Failure::new(FailureClass::SourceBroken, chain(&error))
         })?;
         Ok(self.web.files(&Asked {
             url: wish.url().to_owned(),
@@ -83,10 +85,11 @@ impl ImageFiles {
     async fn secrets(
         &self,
         content: &ImageContent,
+        url: &str,
         namespace: &str,
     ) -> Result<(Option<Credentials>, Option<Vec<u8>>), SecretError> {
         let credentials = match &content.credentials_secret_ref {
-            Some(reference) => Some(self.credentials(reference, namespace).await?),
+            Some(reference) => self.credentials(reference, url, namespace).await?,
             None => None,
         };
         let certificates = match &content.ca_secret_ref {
@@ -101,21 +104,39 @@ impl ImageFiles {
         Ok((credentials, certificates))
     }
 
-    /// A token, or name and password. A key that is named is that of a token.
-    async fn credentials(&self, reference: &SecretReference, namespace: &str) -> Result<Credentials, SecretError> {
-        let read = NamedSecret::read(&self.client, FIELD, reference, namespace).await?;
+    /// A token, or name and password, or for a registry what Pods pull with; of that nothing, where it is for other registries. A key that is named is that of
+    /// a token.
+    async fn credentials(
+        &self,
+        reference: &SecretReference,
+        url: &str,
+        namespace: &str,
+    ) -> Result<Option<Credentials>, SecretError> {
+        let address = LayerAddress::parse(url);
+        let allowed = address.as_ref().map(|_| OF_PODS);
+        let read = NamedSecret::read_or_of_type(&self.client, FIELD, reference, namespace, allowed).await?;
+        if let Some(login) = address
+            .map(|address| of_pods(&read, reference, &address))
+            .transpose()?
+            .flatten()
+        {
+            return Ok(login);
+        }
+        if read.has_type() {
+            return Err(read.missing("key \".dockerconfigjson\""));
+        }
         let key = reference.key.as_deref().unwrap_or(TOKEN);
         if let Some(token) = read.text(key)? {
-            return Ok(Credentials::Bearer(token.into()));
+            return Ok(Some(Credentials::Bearer(token.into())));
         }
         if reference.key.is_some() {
             return Err(read.missing(&format!("key {key:?}")));
         }
         match (read.text(USERNAME)?, read.text(PASSWORD)?) {
-            (Some(username), Some(password)) => Ok(Credentials::Basic {
+            (Some(username), Some(password)) => Ok(Some(Credentials::Basic {
                 username,
                 password: password.into(),
-            }),
+            })),
             _ => Err(read.missing(&format!("key {TOKEN:?}, nor the keys {USERNAME:?} and {PASSWORD:?}"))),
         }
     }
@@ -143,8 +164,15 @@ impl ImageFiles {
                 continue;
             };
             return match self.releases.file(&files.files, name) {
-                Some((image, pinned)) => Ok((Files { image, sums: None }, Some(pinned))),
-                None => Err(failure(
+                Some((image, pinned)) => {
+                    let files = Files {
+                        image,
+                        sums: None,
+                        tag_is_digest: true,
+                    };
+                    Ok((files, Some(pinned)))
+                }
+                None => Err(Failure::new(
                     FailureClass::SourceGone,
                     format!("the release {tag} has no file {name}; correct the url"),
                 )),
@@ -155,8 +183,43 @@ impl ImageFiles {
         } else {
             "the object is of no release that could have the file; give the url of a web server"
         };
-        Err(failure(FailureClass::SourceBroken, words.to_owned()))
+        Err(Failure::new(FailureClass::SourceBroken, words.to_owned()))
     }
+}
+
+/// What a Secret has of that by which Pods pull from registries: the login for this one, or that there is none. `None`: it has nothing of the sort.
+#[cfg(feature = "docker")]
+fn of_pods(
+    read: &NamedSecret<'_>,
+    reference: &SecretReference,
+    address: &LayerAddress,
+) -> Result<Option<Option<Credentials>>, SecretError> {
+    use provider_docker::{LOGINS, Login, Logins};
+
+    if reference.key.as_deref().is_some_and(|key| key != LOGINS) {
+        return Ok(None);
+    }
+    let Some(text) = read.text(LOGINS)? else {
+        return Ok(None);
+    };
+    let logins = Logins::parse(&text.into()).ok_or_else(|| read.missing("logins of the form that Pods read"))?;
+    let repository = address.repository();
+    let login = logins.of(repository.host(), repository.name());
+    Ok(Some(login.map(|Login { username, password }| Credentials::Basic {
+        username,
+        password,
+    })))
+}
+
+/// Nothing, without the provider that knows what Pods pull with.
+#[cfg(not(feature = "docker"))]
+#[expect(clippy::unnecessary_wraps, reason = "with the provider it can fail")]
+fn of_pods(
+    _read: &NamedSecret<'_>,
+    _reference: &SecretReference,
+    _address: &LayerAddress,
+) -> Result<Option<Option<Credentials>>, SecretError> {
+    Ok(None)
 }
 
 /// The digest that a release object is pinned to.
@@ -166,19 +229,8 @@ pub(crate) fn pinned(release: &DynamicObject) -> Option<Digest> {
     noted.or(status.assets.map(|assets| assets.digest))?.parse().ok()
 }
 
-fn failure(class: FailureClass, message: String) -> Failure {
-    Failure {
-        class,
-        message,
-        request_id: None,
-        retry_after: None,
-        quota: None,
-    }
-}
-
 /// Whether an image may be at such an address.
 pub(crate) fn is_known(url: &str) -> bool {
-    ["https://", "http://", OF_RELEASE]
-        .iter()
-        .any(|scheme| url.starts_with(scheme))
+    let schemes = ["https://", "http://", OF_RELEASE];
+    schemes.iter().any(|scheme| url.starts_with(scheme)) || is_in_registry(url)
 }

@@ -6,7 +6,7 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 use provider_plugin::{CreateOptions, Format, ImageId};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 #[cfg(feature = "docker")]
 use crds::providers::docker::DockerNodeImageReleaseSpec;
@@ -31,36 +31,41 @@ pub(crate) struct Kind {
     pub(crate) makes_images: bool,
     /// The key of a Secret in the place of which an object may name another.
     pub(crate) secret_key: Option<&'static str>,
+    /// The type of Secrets that are made for this provider. Besides these it is given those without a type: others are for others.
+    pub(crate) secret_type: Option<&'static str>,
 }
 
 /// All of them, in the order of [`Provider`].
 pub(crate) static KINDS: &[Kind] = &[
     #[cfg(feature = "openstack")]
     Kind {
-        definition: &crds::providers::DEFINITIONS[0],
+        definition: Provider::OpenStack.definition(),
         read_image: read::<OpenStackNodeImageReleaseSpec>,
         format: "disk_format",
         has_options: true,
         makes_images: true,
         secret_key: None,
+        secret_type: None,
     },
     #[cfg(feature = "filestore")]
     Kind {
-        definition: &crds::providers::DEFINITIONS[1],
+        definition: Provider::FileStore.definition(),
         read_image: read::<FileStoreNodeImageReleaseSpec>,
         format: "format",
         has_options: false,
         makes_images: true,
         secret_key: None,
+        secret_type: None,
     },
     #[cfg(feature = "docker")]
     Kind {
-        definition: &crds::providers::DEFINITIONS[2],
+        definition: Provider::Docker.definition(),
         read_image: read::<DockerNodeImageReleaseSpec>,
         format: "format",
         has_options: false,
         makes_images: false,
         secret_key: Some(provider_docker::LOGINS),
+        secret_type: Some(provider_docker::LOGINS_TYPE),
     },
 ];
 
@@ -154,6 +159,14 @@ pub(crate) fn spec_of(object: &DynamicObject) -> Value {
     object.data.get("spec").cloned().unwrap_or_default()
 }
 
+/// Sets a part of an object: its spec, or its status.
+pub(crate) fn with(object: &mut DynamicObject, field: &str, value: Value) {
+    match object.data.as_object_mut() {
+        Some(data) => drop(data.insert(field.to_owned(), value)),
+        None => object.data = json!({ field: value }),
+    }
+}
+
 /// The status of an object of ours. What cannot be read, somebody else wrote, and it is written anew.
 pub(crate) fn status_of<T: DeserializeOwned + Default>(object: &DynamicObject) -> T {
     let status = object.data.get("status").cloned().unwrap_or_default();
@@ -162,8 +175,6 @@ pub(crate) fn status_of<T: DeserializeOwned + Default>(object: &DynamicObject) -
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn kind(provider: Provider) -> &'static Kind {

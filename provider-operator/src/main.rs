@@ -1,5 +1,6 @@
 //! The provider operator: node images into a cloud.
 
+mod amount;
 mod args;
 mod clock;
 mod context;
@@ -17,7 +18,6 @@ mod metrics;
 mod objects;
 mod operator;
 mod progress;
-mod readiness;
 #[cfg(feature = "docker")]
 mod registries;
 mod registry;

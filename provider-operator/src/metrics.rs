@@ -4,7 +4,7 @@
 
 mod clouds;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -129,6 +129,12 @@ impl Metrics {
         self.census.clouds().insert(place, cloud.to_string());
     }
 
+    /// An object went, and with it what was known of where its image is.
+    pub(crate) fn forget(&self, provider: Provider, namespace: &str, name: &str) {
+        let place = (provider, namespace.to_owned(), name.to_owned());
+        self.census.clouds().remove(&place);
+    }
+
     pub(crate) fn reconciled(&self, kind: &str, outcome: Outcome) {
         let labels = ReconcileLabels {
             kind: kind.to_owned(),
@@ -195,18 +201,15 @@ impl Census {
     /// All images by cloud and phase; those of objects whose cloud is not known yet are in none.
     fn phases(&self, served: &Served) -> BTreeMap<(String, ImagePhase), i64> {
         let provider = served.kind.provider();
-        let mut clouds = self.clouds();
+        let clouds = self.clouds();
         let mut phases = BTreeMap::new();
-        let mut places = BTreeSet::new();
         for image in served.images.watched_now() {
             let status: NodeImageStatus = status_of(&image);
             let place = (provider, image.namespace().unwrap_or_default(), image.name_any());
             let cloud = clouds.get(&place).cloned().unwrap_or_default();
             let phase = status.phase.unwrap_or(ImagePhase::Pending);
             *phases.entry((cloud, phase)).or_default() += 1;
-            places.insert(place);
         }
-        clouds.retain(|place, _| place.0 != provider || places.contains(place));
         phases
     }
 }
@@ -241,6 +244,7 @@ impl fmt::Debug for Census {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::time::Duration;
 
     use planning::image::{AttemptReason, FailureClass};
@@ -328,13 +332,7 @@ mod tests {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         metrics.deed(Provider::FileStore, DeedName::Look, &Ok(Done::Looked));
-        let failure = Failure {
-            class: FailureClass::BuildFailed { exit: 77 },
-            message: "of somebody".to_owned(),
-            request_id: None,
-            retry_after: None,
-            quota: None,
-        };
+        let failure = Failure::new(FailureClass::BuildFailed { exit: 77 }, "of somebody");
         metrics.deed(Provider::OpenStack, DeedName::Build, &Err(failure));
         let mut page = String::new();
         text::encode(&mut page, &registry).expect("a page");

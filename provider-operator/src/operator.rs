@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use self::executors::executors;
 pub(crate) use self::owner::known_as;
 use self::owner::owner;
-use self::wakes::{Keep, keeps, wake_all, wakes_releases};
+use self::wakes::{Keep, keeps, of_image, of_release, wakes_releases};
 use crate::args::Args;
 use crate::clock::Clock;
 use crate::context::{Context, Served, Settings};
@@ -350,14 +350,7 @@ impl Watched<'_> {
         let provider = self.served.kind.provider();
         let (told, context, served) = self.handles();
         let of_images = Driving {
-            take: move |event: &Event<DynamicObject>| {
-                told.images.take(event);
-                match event {
-                    Event::Apply(image) | Event::Delete(image) => told.wake_owners(image),
-                    Event::InitDone => wake_all(&told),
-                    Event::Init | Event::InitApply(_) => {}
-                }
-            },
+            take: move |event: &Event<DynamicObject>| of_image(&told, event),
             reconcile: Arc::new(move |namespace, name| {
                 image::reconcile(Arc::clone(&context), Arc::clone(&served), namespace, name).boxed()
             }),
@@ -370,10 +363,7 @@ impl Watched<'_> {
         let keep = Arc::clone(self.keep);
         let of_releases = Driving {
             take: move |event: &Event<DynamicObject>| {
-                told.releases.take(event);
-                if matches!(event, Event::InitDone) {
-                    wake_all(&told);
-                }
+                of_release(&told, event);
                 if matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_)) {
                     keep();
                 }

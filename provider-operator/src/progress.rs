@@ -21,7 +21,7 @@ use kube::core::GroupVersionKind;
 use kube::{Client, Error};
 use operator_kit::failure::{Class, class_of};
 use planning::image::Deed;
-use provider_plugin::{Meter, Progress, Seal, SealError};
+use provider_plugin::{Meter, Progress, Seal, SealError, Stage};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{self, Instant};
@@ -96,12 +96,15 @@ pub(crate) struct Ledger {
 struct Written {
     at: Instant,
     sent: u64,
+    stage: Stage,
 }
 
 /// What is known of a transfer while it is written down.
 struct Course {
     begun: Instant,
+    /// Of the stage that is told.
     meter: Meter,
+    stage: Stage,
     written: Option<Written>,
 }
 
@@ -145,7 +148,8 @@ impl Ledger {
     pub(crate) async fn beside<T>(&self, work: impl Future<Output = T>) -> T {
         let mut course = Course {
             begun: Instant::now(),
-            meter: Meter::new(EVERY),
+            meter: Meter::default(),
+            stage: Stage::Sending,
             written: None,
         };
         let done = {
@@ -173,6 +177,7 @@ impl Ledger {
                     course.written = Some(Written {
                         at: Instant::now(),
                         sent: progress.sent,
+                        stage: progress.stage,
                     });
                 }
                 Some((_, at)) => {
@@ -203,7 +208,7 @@ impl Ledger {
         let transfer = TransferStatus {
             attempt: self.attempt,
             via: self.via,
-            sent_bytes: whole(progress.sent),
+            sent_bytes: whole(taken(progress)),
             total_bytes: progress.total.map(whole),
             bytes_per_second: whole(meter.rate()),
             seconds_left: left.map(|left| whole(left.as_secs())),
@@ -247,16 +252,28 @@ impl Ledger {
 impl Course {
     /// Takes the measure of the progress, and says when it is written, where it says something new.
     fn due(&mut self, progress: &Progress) -> Option<Instant> {
+        if self.stage != progress.stage {
+            // What is counted now begins anew.
+            (self.stage, self.meter) = (progress.stage, Meter::default());
+        }
         self.meter.moved(self.begun.elapsed(), progress.sent);
         let Some(written) = &self.written else {
             return Some(Instant::now());
         };
-        if written.sent == progress.sent {
+        if (written.sent, written.stage) == (progress.sent, progress.stage) {
             return None;
         }
         let moved = progress.sent.abs_diff(written.sent);
         let is_much = progress.total.is_some_and(|total| moved >= total / PARTS);
         Some(written.at + if is_much { NOT_BEFORE } else { EVERY })
+    }
+}
+
+/// What the cloud has taken: all of it, while that is read back. Whoever watches sees it grow and never shrink.
+fn taken(progress: &Progress) -> u64 {
+    match progress.stage {
+        Stage::ReadingBack => progress.total.unwrap_or(progress.sent),
+        Stage::Reading | Stage::Sending => progress.sent,
     }
 }
 

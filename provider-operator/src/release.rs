@@ -15,9 +15,9 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use operator_kit::failure::chain;
 use operator_kit::status::{StatusWrite, replace_status};
+use operator_kit::telemetry::{Change, log_readiness, log_refusal};
 use planning::next::retry_delay_seconds;
 use planning::node_image::{ReleaseObserved, ReleasePlan, plan};
-use serde_json::{Value, json};
 
 pub(crate) use self::memory::Memories;
 
@@ -25,8 +25,8 @@ use self::execute::{Executed, execute};
 use self::memory::{ReleaseMemory, lock};
 use self::observe::observe;
 use crate::context::{Context, Served};
+use crate::kinds::with;
 use crate::operator::Look;
-use crate::readiness::log_readiness;
 
 /// Rounds of one reconcile: the finalizer, the objects, and what there is then.
 const ROUNDS: usize = 4;
@@ -74,12 +74,7 @@ async fn work_on(
             Executed::Current(current) => release = current,
             Executed::Gone => {
                 let (namespace, name) = (release.namespace(), release.name_any());
-                tracing::info!(
-                    kind = served.releases.resource().kind,
-                    namespace,
-                    name,
-                    "gone, with its images"
-                );
+                tracing::info!(kind = served.releases.resource().kind, namespace, name, "gone");
                 return None;
             }
         }
@@ -102,10 +97,15 @@ async fn settle(
     }
     match write_status(context, served, release, plan).await {
         Ok(Some(written)) => {
-            let (before, after) = (&observed.status.conditions, &plan.status.conditions);
+            let change = Change {
+                before: &observed.status.conditions,
+                after: &plan.status.conditions,
+                by_words: true,
+                objects: None,
+            };
             let kind = served.kind.definition().release_kind;
-            log_readiness(kind, release, before, after, context.clock.wall());
-            context.warn(&served.release_reference(release), before, after);
+            log_readiness(kind, release.as_ref(), change, context.clock.wall());
+            context.warn(&served.release_reference(release), change.before, change.after);
             lock(memory).written(context.clock.wall());
             served.releases.note(written);
             next
@@ -113,13 +113,11 @@ async fn settle(
         Ok(None) => next,
         Err(message) => {
             let refusals = lock(memory).refused();
-            let (namespace, name) = (release.namespace(), release.name_any());
-            tracing::debug!(
-                namespace,
-                name,
-                error = message,
+            log_refusal(
+                served.kind.definition().release_kind,
+                release.as_ref(),
                 refusals,
-                "a release could not be written"
+                &message,
             );
             Some(Duration::from_secs(retry_delay_seconds(refusals).unsigned_abs()))
         }
@@ -141,13 +139,5 @@ async fn write_status(
         Ok(StatusWrite::Unchanged | StatusWrite::Gone) => Ok(None),
         Ok(StatusWrite::Conflict) => Err("somebody else wrote the release in between".to_owned()),
         Err(error) => Err(chain(&error)),
-    }
-}
-
-/// Sets a part of an object.
-fn with(object: &mut DynamicObject, field: &str, value: Value) {
-    match object.data.as_object_mut() {
-        Some(data) => drop(data.insert(field.to_owned(), value)),
-        None => object.data = json!({ field: value }),
     }
 }

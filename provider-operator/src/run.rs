@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kube::Client;
 use operator_kit::client::{ClientOptions, Traffic, connect};
 use operator_kit::lease::Fence;
-use operator_kit::process::{Endpoints, Standing, candidacy, listening, permits, stop_on_signal, until_stopped};
+use operator_kit::process::{Endpoints, Standing, permits, stop_on_signal, until_stopped};
 use operator_kit::telemetry::{LogLevel, Readiness, registry};
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +21,7 @@ use crate::sweeper::{self, Left};
 /// How long everything but transfers may take to end once the process was asked to stop.
 const FINISH: Duration = Duration::from_secs(10);
 
-/// How long deeds may take to end once another process leads.
+/// How long deeds may take to close what they have open in clouds once another process leads: it cannot mind by then.
 const FENCED: Duration = Duration::from_secs(2);
 
 /// Runs until the process is asked to stop; an error means that it could not work, or may no longer.
@@ -48,7 +48,7 @@ async fn work(args: &Args, log_level: &LogLevel) -> anyhow::Result<()> {
     introduce(args);
     let mut registry = registry();
     let traffic = Traffic::register(&mut registry);
-    let (tenure, fence) = permits(args.leader_elect.then_some(1));
+    let (tenure, fence) = permits(args.lease.leader_elect.then_some(1));
     tenure.register(&mut registry);
     let client = connect(&client_options(args, fence.clone()), &traffic).await?;
     let stop = CancellationToken::new();
@@ -68,7 +68,7 @@ async fn work(args: &Args, log_level: &LogLevel) -> anyhow::Result<()> {
         health: args.health_probe_bind_address,
     };
     endpoints.serve(registry, readiness, log_level, &servers).await?;
-    let outcome = if args.leader_elect {
+    let outcome = if args.lease.leader_elect {
         lead(args, client, tidings, fence, &stop).await
     } else {
         let fenced = CancellationToken::new();
@@ -89,7 +89,7 @@ async fn serve_images(args: &Args, stop: &CancellationToken) -> anyhow::Result<I
     };
     let stores = args.clouds.filestores().map_err(anyhow::Error::msg)?;
     let (address, task) = crate::image_server::serve(address, &stores, args.drain, cancel.clone()).await?;
-    listening("images", address);
+    operator_kit::process::listening("images", address);
     let task = Some(task);
     Ok(ImageServer { cancel, task })
 }
@@ -120,12 +120,12 @@ fn introduce(args: &Args) {
         releases = %args.usual.release_dir().display(),
         namespace = args.scope.told_namespace(),
         watch_filter = args.scope.told_watch_filter(),
-        leader_election = args.leader_elect,
+        leader_election = args.lease.leader_elect,
         "provider-operator"
     );
 }
 
-/// Waits for leadership and works while it lasts. A process that lost it ends: whatever it still had in flight must not race with the next.
+/// Waits for leadership and works while it lasts.
 async fn lead(
     args: &Args,
     client: Client,
@@ -133,17 +133,12 @@ async fn lead(
     fence: Fence,
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
-    let options = candidacy(
-        &args.leader_elect_namespace,
-        &args.lease_name(),
-        args.lease_duration,
-        labels::MEMBERS,
-    );
+    let options = args.lease.candidacy(&args.lease_name(), labels::MEMBERS);
     // The Lease is let go when nothing runs, transfers included.
     let standing = Standing::begin(client.clone(), options, tidings.tenure.clone(), fence, stop);
     // A standby is ready too: it is there to take over.
     tidings.watches.open();
-    let Some(mut standing) = standing.lead(pending()).await? else {
+    let Some(standing) = standing.lead(pending()).await? else {
         return Ok(());
     };
     tidings.watches.close();
@@ -151,16 +146,7 @@ async fn lead(
         stop: stop.child_token(),
         fenced: CancellationToken::new(),
     };
-    let mut working = Box::pin(operate(args, client, tidings, ends.clone()));
-    let outcome = tokio::select! {
-        outcome = &mut working => outcome,
-        lost = standing.lost() => {
-            ends.fenced.cancel();
-            // It cannot write any more; what it has open in clouds is closed before the next process can mind.
-            let _ = tokio::time::timeout(FENCED, working).await;
-            return Err(lost.into());
-        }
-    };
-    standing.leave().await?;
-    outcome
+    let fenced = ends.fenced.clone();
+    let working = Box::pin(operate(args, client, tidings, ends));
+    standing.work(working, &fenced, FENCED).await
 }

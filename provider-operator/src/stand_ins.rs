@@ -226,8 +226,8 @@ impl ImageStore for ClayStore {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             server_side: true,
+            staged: false,
             transfers: true,
-            ..Capabilities::default()
         }
     }
 
@@ -322,6 +322,8 @@ pub(crate) struct Disk {
     pub(crate) bytes: Bytes,
     /// After so many bytes nothing comes any more.
     pub(crate) stops_after: usize,
+    /// What its source knows it by.
+    pub(crate) tag: String,
 }
 
 impl Disk {
@@ -329,6 +331,7 @@ impl Disk {
         Self {
             bytes: bytes.into(),
             stops_after: usize::MAX,
+            tag: "\"one\"".to_owned(),
         }
     }
 
@@ -337,6 +340,7 @@ impl Disk {
         Files {
             image: Arc::new(self),
             sums: None,
+            tag_is_digest: false,
         }
     }
 }
@@ -350,7 +354,7 @@ impl ImageSource for Disk {
     async fn probe(&self) -> Result<Probe, SourceError> {
         Ok(Probe {
             size: Some(self.bytes.len() as u64),
-            tag: Some("\"one\"".to_owned()),
+            tag: Some(self.tag.clone()),
             ranges: true,
             content_type: None,
         })

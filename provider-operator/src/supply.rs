@@ -13,7 +13,7 @@ use crds::release_files::NodeImages;
 use crds::source::Source;
 use planning::outage::Outage;
 use release::store::{Store, StoreError, StoreOptions};
-use release::{Admitted, Digest};
+use release::{Admitted, Digest, Purpose};
 use sourcing::{Connector, DownloadArgs, Place};
 use storage::BlockingWork;
 use tokio::sync::{Notify, OnceCell};
@@ -23,6 +23,9 @@ use self::bringing::bring;
 use self::keeping::Keeping;
 pub(crate) use self::keeping::Needed;
 use crate::clock::Clock;
+
+/// Releases are read for what is read of them here: whether their charts are good is the business of whoever renders them.
+const PURPOSE: Purpose = Purpose::NodeImages;
 
 /// A release that nobody has asked for for so long is not tried to be had any more, and what is known of it is forgotten.
 const UNUSED: Duration = Duration::from_hours(1);
@@ -116,7 +119,10 @@ impl Supply {
     pub(crate) fn new(connector: Arc<Connector>, download: &DownloadArgs, clock: Clock, wake: Wake) -> Self {
         Self(Arc::new(Shared {
             connector,
-            options: StoreOptions::new(download.cache_dir.clone(), download.cache_max_bytes),
+            options: StoreOptions {
+                purpose: PURPOSE,
+                ..StoreOptions::new(download.cache_dir.clone(), download.cache_max_bytes)
+            },
             store: OnceCell::new(),
             keeping: Keeping::default(),
             readings: BlockingWork::new(READINGS, READ_DEADLINE),

@@ -28,7 +28,7 @@ mod trust;
 pub use self::{
     archive::ArchiveError,
     digest::{Digest, InvalidDigest},
-    files::{AddonConfiguration, FileRef, Release, ReleaseError},
+    files::{AddonConfiguration, Charts, FileRef, Purpose, Release, ReleaseError},
     trust::{
         Admitted, Evidence, Keys, KeysError, SUMS, SUMS_BUNDLE, SUMS_SIGNATURE, Signer, SumsError, Trust, Unverified,
         Verdict, Verification, Verified, admit, bundle, verify,

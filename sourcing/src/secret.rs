@@ -118,6 +118,17 @@ impl<'reference> NamedSecret<'reference> {
         reference: &'reference SecretReference,
         namespace: &'reference str,
     ) -> Result<Self, SecretError> {
+        Self::read_or_of_type(client, field, reference, namespace, None).await
+    }
+
+    /// The same, which may also have this type. What is in such a Secret is for whom it says: whoever calls this gives it to nobody else.
+    pub async fn read_or_of_type(
+        client: &Client,
+        field: &'static str,
+        reference: &'reference SecretReference,
+        namespace: &'reference str,
+        allowed: Option<&str>,
+    ) -> Result<Self, SecretError> {
         let (name, namespace_name) = (reference.name.clone(), namespace.to_owned());
         let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
         let found = api.get_opt(&reference.name).await;
@@ -146,6 +157,7 @@ impl<'reference> NamedSecret<'reference> {
         })?;
         match secret.type_.as_deref() {
             None | Some("Opaque" | "") => {}
+            type_ if type_ == allowed => {}
             Some(type_) => {
                 return Err(SecretError::OfAType {
                     field,
@@ -160,6 +172,11 @@ impl<'reference> NamedSecret<'reference> {
             namespace,
             secret,
         })
+    }
+
+    /// Whether it has a type, and so is for others too.
+    pub fn has_type(&self) -> bool {
+        !matches!(self.secret.type_.as_deref(), None | Some("Opaque" | ""))
     }
 
     /// The text of a key, if it has that.

@@ -5,6 +5,9 @@ use std::{
     process::{Command, ExitCode, Stdio},
 };
 
+use anyhow::Context;
+use cargo_metadata::MetadataCommand;
+
 use crate::{
     step::Step,
     summary::{Outcome, Summary},
@@ -16,14 +19,23 @@ const DENY_VERSION: &str = "0.20.2";
 
 pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<ExitCode> {
     let mut summary = Summary::default();
-    let cargo = |title, arguments: &[&str]| {
-        let mut cargo = workspace.cargo();
-        cargo.args(arguments);
-        Step::new(workspace, title, cargo)
-    };
-    summary.attempt("fmt", cargo("fmt", &["fmt", "--all", "--check"]), Outcome::Bad);
+    let fmt = ["fmt", "--all", "--check"];
+    summary.attempt("fmt", cargo(workspace, "fmt", &fmt), Outcome::Bad);
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    summary.attempt("clippy", cargo("clippy", &clippy), Outcome::Bad);
+    summary.attempt("clippy", cargo(workspace, "clippy", &clippy), Outcome::Bad);
+    // With all providers at once nobody sees what is of one alone.
+    for provider in providers(workspace)? {
+        let alone = [
+            "-p",
+            "provider-operator",
+            "--no-default-features",
+            "--features",
+            &provider,
+        ];
+        let clippy = [&["clippy"], &alone[..], &["--", "-D", "warnings"]].concat();
+        let title = format!("provider {provider} alone");
+        summary.attempt(&title, cargo(workspace, &title, &clippy), Outcome::Bad);
+    }
     summary.attempt("docs", docs(workspace), Outcome::Bad);
 
     // Licences, bans and sources are about our own choices. Advisories are about the world, which changes without a commit of ours.
@@ -43,6 +55,27 @@ pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<ExitCode> {
     );
     summary.attempt("advisories", cargo_deny("advisories", &["advisories"]), Outcome::Notice);
     Ok(summary.print())
+}
+
+fn cargo<'a>(workspace: &Workspace, title: &'a str, arguments: &[&str]) -> Step<'a> {
+    let mut cargo = workspace.cargo();
+    cargo.args(arguments);
+    Step::new(workspace, title, cargo)
+}
+
+/// The providers that can be compiled into the operator: its default features.
+fn providers(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
+    let metadata = MetadataCommand::new()
+        .manifest_path(workspace.root.join("Cargo.toml"))
+        .no_deps()
+        .exec()
+        .context("cargo does not tell what is in the workspace")?;
+    let operator = metadata
+        .packages
+        .iter()
+        .find(|package| package.name == "provider-operator");
+    let operator = operator.context("there is no provider-operator in the workspace")?;
+    Ok(operator.features.get("default").cloned().unwrap_or_default())
 }
 
 fn docs(workspace: &Workspace) -> Step<'static> {

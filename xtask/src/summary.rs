@@ -18,7 +18,7 @@ pub(crate) enum Outcome {
 }
 
 struct Row {
-    step: &'static str,
+    step: String,
     elapsed: Duration,
     outcome: Outcome,
     text: String,
@@ -31,9 +31,15 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    pub(crate) fn add(&mut self, step: &'static str, elapsed: Duration, outcome: Outcome, text: impl Into<String>) {
+    pub(crate) fn add(
+        &mut self,
+        step: impl Into<String>,
+        elapsed: Duration,
+        outcome: Outcome,
+        text: impl Into<String>,
+    ) {
         self.rows.push(Row {
-            step,
+            step: step.into(),
             elapsed,
             outcome,
             text: text.into(),
@@ -41,7 +47,7 @@ impl Summary {
     }
 
     /// Runs a step whose failure does not end the chore, and keeps what came out of it: `otherwise`, when it fails.
-    pub(crate) fn attempt(&mut self, name: &'static str, step: Step<'_>, otherwise: Outcome) {
+    pub(crate) fn attempt(&mut self, name: &str, step: Step<'_>, otherwise: Outcome) {
         let begin = Instant::now();
         match step.run() {
             Ok(finished) => self.add(name, finished.elapsed, Outcome::Good, "ok"),

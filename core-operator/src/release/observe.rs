@@ -225,7 +225,7 @@ async fn rendering(
     memory: &Mutex<ReleaseMemory>,
 ) -> (Rendering, Scopes) {
     let profile = profile(release);
-    let origin = format!("{} {profile}", files.release().class_chart.sha256);
+    let origin = format!("{} {profile}", files.release().class_digest());
     let known = lock(memory).rendering.clone();
     if let Some(known) = known {
         let mut scopes = Scopes::new();

@@ -9,12 +9,12 @@ use operator_kit::failure::{chain, words_of};
 use operator_kit::finalizer::{FinalizerError, Marking, mark, remove};
 use operator_kit::object::GroupKind;
 use operator_kit::status::{StatusWrite, replace_status};
+use operator_kit::telemetry::{Change, log_readiness};
 use planning::release::{ReleaseAction, Step};
 
 use super::execute::{Failed, Pass};
 use super::refusal::MARK_NOT_KEPT;
 use crate::context::Context;
-use crate::readiness::log_readiness;
 
 impl Pass<'_> {
     /// Fails when the release is not there any more, or is to go, whatever the watch shows: what would be made for it now, nobody would ever remove.
@@ -107,14 +107,13 @@ pub(crate) async fn write_status(
     match replace_status(&api(context, release), release, &wanted, labels::STATUS_FIELD_MANAGER).await {
         Ok(StatusWrite::Written(written)) => {
             let before = release.status.as_ref().map(|status| status.conditions.as_slice());
-            let objects = Some(status.resources.len());
-            log_readiness(
-                release,
-                before.unwrap_or_default(),
-                &status.conditions,
-                objects,
-                context.now(),
-            );
+            let change = Change {
+                before: before.unwrap_or_default(),
+                after: &status.conditions,
+                by_words: true,
+                objects: Some(status.resources.len()),
+            };
+            log_readiness("ClusterStackRelease", release, change, context.now());
             Ok(*written)
         }
         Ok(StatusWrite::Unchanged) => Ok(release.clone()),

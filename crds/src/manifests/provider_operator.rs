@@ -20,18 +20,21 @@ pub enum ProviderOperatorRole {
     Leases,
     /// In each namespace whose images name Secrets.
     Secrets,
+    /// Everywhere, or in the one namespace that the operator looks after, where it has Jobs: it follows those of all namespaces in one watch.
+    SightOfJobs,
     /// In each namespace whose images are built, or sent by Jobs.
     Jobs,
 }
 
 impl ProviderOperatorRole {
     /// The name of the `ClusterRole`.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Work => "clusterstack-provider-operator",
             Self::Everywhere => "clusterstack-provider-operator-everywhere",
             Self::Leases => "clusterstack-provider-operator-leases",
             Self::Secrets => "clusterstack-provider-operator-secrets",
+            Self::SightOfJobs => "clusterstack-provider-operator-sight-of-jobs",
             Self::Jobs => "clusterstack-provider-operator-jobs",
         }
     }
@@ -128,10 +131,18 @@ pub const PROVIDER_OPERATOR_RIGHTS: &[OperatorRight<ProviderOperatorRole>] = &[
         purpose: "credentials of clouds, and credentials and authorities of sources, that a `spec` names",
     },
     OperatorRight {
+        role: ProviderOperatorRole::SightOfJobs,
+        group: "batch",
+        resources: &["jobs"],
+        verbs: &["list", "watch"],
+        unseen: &[],
+        purpose: "which Jobs there are, and how they end",
+    },
+    OperatorRight {
         role: ProviderOperatorRole::Jobs,
         group: "batch",
         resources: &["jobs"],
-        verbs: &["create", "delete", "get", "list", "patch", "watch"],
+        verbs: &["create", "delete", "get", "patch"],
         unseen: &[],
         purpose: "building and sending images in Jobs, ending them, and noting whose end is known",
     },
@@ -141,7 +152,7 @@ pub const PROVIDER_OPERATOR_RIGHTS: &[OperatorRight<ProviderOperatorRole>] = &[
         resources: &["pods"],
         verbs: &["list"],
         unseen: &[],
-        purpose: "how the program of a Job ended, and the last lines of a build",
+        purpose: "why a Job does not begin, how its program ended, and the last lines of a build",
     },
     OperatorRight {
         role: ProviderOperatorRole::Jobs,

@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 use super::{
     Definition, Provider, ProviderImage, ProviderRelease,
     image_options::{Execution, ImageContent, ImagePolicy, ImageWishes},
-    image_status::{NodeImageStatus, ProviderReleaseStatus},
+    image_status::NodeImageStatus,
+    kinds::{release_kind, template_kind},
 };
 use crate::{
     release_files::{NodeImageError, NodeImages, docker_images},
@@ -26,65 +27,27 @@ static WISHES: ImageWishes = ImageWishes {
     job: None,
 };
 
-/// How the registries of the release's images are asked.
-#[expect(clippy::duplicated_attributes, reason = "several columns have the same type")]
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[kube(
-    group = "infrastructure.clusterstack.x-k8s.io",
-    version = "v1alpha1",
+release_kind! {
     kind = "DockerClusterStackRelease",
     plural = "dockerclusterstackreleases",
     shortname = "dcsr",
-    namespaced,
-    status = "ProviderReleaseStatus",
-    derive = "PartialEq",
     doc = "DockerClusterStackRelease looks whether the node images of one release are in their registries. Its name is the release tag.",
-    printcolumn(name = "Ready", type_ = "boolean", json_path = ".status.ready"),
-    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type=='Ready')].reason"
-    ),
-    printcolumn(
-        name = "Message",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type=='Ready')].message"
-    )
-)]
-#[serde(rename_all = "camelCase")]
-pub struct DockerClusterStackReleaseSpec {
-    /// Secret for the registry, as Pods have it; the key is `.dockerconfigjson` unless another one is named. Without it the registry is asked as
-    /// anybody.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pull_secret_ref: Option<SecretReference>,
+    /// How the registries of the release's images are asked.
+    #[derive(Default)]
+    pub struct DockerClusterStackReleaseSpec {
+        /// Secret for the registry, as Pods have it; the key is `.dockerconfigjson` unless another one is named. Without it the registry is asked as
+        /// anybody.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub pull_secret_ref: Option<SecretReference>,
+    }
 }
 
-/// What the release objects of a stack are made from.
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[kube(
-    group = "infrastructure.clusterstack.x-k8s.io",
-    version = "v1alpha1",
+template_kind! {
     kind = "DockerClusterStackReleaseTemplate",
     plural = "dockerclusterstackreleasetemplates",
     shortname = "dcsrt",
-    namespaced,
-    derive = "PartialEq",
-    doc = "DockerClusterStackReleaseTemplate is what a ClusterStack refers to whose node images are in a container registry."
-)]
-#[serde(rename_all = "camelCase")]
-pub struct DockerClusterStackReleaseTemplateSpec {
-    /// What each release object becomes.
-    pub template: DockerClusterStackReleaseResource,
-}
-
-/// A release object without its name.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DockerClusterStackReleaseResource {
-    /// Its spec.
-    pub spec: DockerClusterStackReleaseSpec,
+    doc = "DockerClusterStackReleaseTemplate is what a ClusterStack refers to whose node images are in a container registry.",
+    pub struct DockerClusterStackReleaseTemplateSpec of DockerClusterStackReleaseSpec;
 }
 
 /// One image in a registry.

@@ -2,15 +2,14 @@
 
 use std::borrow::Cow;
 
-use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
     Definition, Provider, ProviderImage, ProviderRelease,
-    image_options::{ImageContent, ImageWishes, WishesForAll, of_image},
-    image_status::{NodeImageStatus, ProviderReleaseStatus},
+    image_options::{ImageContent, ImageWishes, WishesForAll},
+    kinds::{image_kind, release_kind, template_kind},
 };
 use crate::release_files::{NodeImageError, NodeImages, filestore_images};
 
@@ -21,42 +20,21 @@ fn default_store() -> String {
     "default".to_owned()
 }
 
-/// Which store the images of the release come into, and how.
-#[expect(clippy::duplicated_attributes, reason = "several columns have the same type")]
-#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[kube(
-    group = "infrastructure.clusterstack.x-k8s.io",
-    version = "v1alpha1",
+release_kind! {
     kind = "FileStoreClusterStackRelease",
     plural = "filestoreclusterstackreleases",
     shortname = "fscsr",
-    namespaced,
-    status = "ProviderReleaseStatus",
-    derive = "PartialEq",
     doc = "FileStoreClusterStackRelease brings the node images of one release into a directory. Its name is the release tag.",
-    printcolumn(name = "Ready", type_ = "boolean", json_path = ".status.ready"),
-    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type=='Ready')].reason"
-    ),
-    printcolumn(
-        name = "Message",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type=='Ready')].message"
-    )
-)]
-#[serde(rename_all = "camelCase")]
-pub struct FileStoreClusterStackReleaseSpec {
-    /// The store, by the name that the operator was given for its directory.
-    #[serde(default = "default_store")]
-    #[schemars(length(min = 1, max = 63), regex(pattern = STORE))]
-    pub store: String,
-    /// What holds for all images of the release.
-    #[serde(flatten)]
-    pub for_all: WishesForAll,
+    /// Which store the images of the release come into, and how.
+    pub struct FileStoreClusterStackReleaseSpec {
+        /// The store, by the name that the operator was given for its directory.
+        #[serde(default = "default_store")]
+        #[schemars(length(min = 1, max = 63), regex(pattern = STORE))]
+        pub store: String,
+        /// What holds for all images of the release.
+        #[serde(flatten)]
+        pub for_all: WishesForAll,
+    }
 }
 
 impl Default for FileStoreClusterStackReleaseSpec {
@@ -68,80 +46,31 @@ impl Default for FileStoreClusterStackReleaseSpec {
     }
 }
 
-/// What the release objects of a stack are made from.
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[kube(
-    group = "infrastructure.clusterstack.x-k8s.io",
-    version = "v1alpha1",
+template_kind! {
     kind = "FileStoreClusterStackReleaseTemplate",
     plural = "filestoreclusterstackreleasetemplates",
     shortname = "fscsrt",
-    namespaced,
-    derive = "PartialEq",
-    doc = "FileStoreClusterStackReleaseTemplate is what a ClusterStack refers to whose node images are to come into a directory."
-)]
-#[serde(rename_all = "camelCase")]
-pub struct FileStoreClusterStackReleaseTemplateSpec {
-    /// What each release object becomes.
-    pub template: FileStoreClusterStackReleaseResource,
+    doc = "FileStoreClusterStackReleaseTemplate is what a ClusterStack refers to whose node images are to come into a directory.",
+    pub struct FileStoreClusterStackReleaseTemplateSpec of FileStoreClusterStackReleaseSpec;
 }
 
-/// A release object without its name.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FileStoreClusterStackReleaseResource {
-    /// Its spec.
-    pub spec: FileStoreClusterStackReleaseSpec,
-}
-
-/// One image, and the store that it comes into.
-#[expect(clippy::duplicated_attributes, reason = "several columns have the same type")]
-#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[kube(
-    group = "infrastructure.clusterstack.x-k8s.io",
-    version = "v1alpha1",
+image_kind! {
     kind = "FileStoreNodeImageRelease",
     plural = "filestorenodeimagereleases",
     shortname = "fsnir",
-    namespaced,
-    status = "NodeImageStatus",
-    derive = "PartialEq",
     doc = "FileStoreNodeImageRelease is one node image in a directory. Releases that need the same image share it.",
-    printcolumn(name = "Ready", type_ = "boolean", json_path = ".status.ready"),
-    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
-    printcolumn(name = "Done", type_ = "string", json_path = ".status.transfer.summary"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type=='Ready')].reason"
-    ),
-    printcolumn(
-        name = "Message",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type=='Ready')].message"
-    ),
-    printcolumn(name = "Image", type_ = "string", json_path = ".status.image.id", priority = 1),
-    printcolumn(name = "Attempt", type_ = "integer", json_path = ".status.attempt", priority = 1),
-    printcolumn(
-        name = "Holder",
-        type_ = "string",
-        json_path = ".status.transfer.holder",
-        priority = 1
-    )
-)]
-#[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = of_image()))]
-pub struct FileStoreNodeImageReleaseSpec {
-    /// The store, by the name that the operator was given for its directory.
-    #[serde(default = "default_store")]
-    #[schemars(length(min = 1, max = 63), regex(pattern = STORE))]
-    pub store: String,
-    /// The image.
-    pub image: FileStoreImage,
-    /// How it is treated.
-    #[serde(flatten)]
-    pub wishes: ImageWishes,
+    /// One image, and the store that it comes into.
+    pub struct FileStoreNodeImageReleaseSpec {
+        /// The store, by the name that the operator was given for its directory.
+        #[serde(default = "default_store")]
+        #[schemars(length(min = 1, max = 63), regex(pattern = STORE))]
+        pub store: String,
+        /// The image.
+        pub image: FileStoreImage,
+        /// How it is treated.
+        #[serde(flatten)]
+        pub wishes: ImageWishes,
+    }
 }
 
 /// An image as a file.

@@ -54,7 +54,7 @@ pub struct ImageContent {
     /// Secret with PEM certificates that the server at the URL may have besides the usual ones; the key is `ca.crt` unless another one is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_secret_ref: Option<SecretReference>,
-    /// Secret for the server at the URL, with the keys `username` and `password`, or `token`.
+    /// Secret for the server at the URL, with the keys `username` and `password`, or `token`; for a registry also the one by which Pods pull.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials_secret_ref: Option<SecretReference>,
 }

@@ -2,15 +2,15 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use kube::{CustomResource, core::Rule};
+use kube::core::Rule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
     Definition, Provider, ProviderImage, ProviderRelease,
-    image_options::{ImageContent, ImageWishes, WishesForAll, of_image},
-    image_status::{NodeImageStatus, ProviderReleaseStatus},
+    image_options::{ImageContent, ImageWishes, WishesForAll},
+    kinds::{image_kind, release_kind, template_kind},
 };
 use crate::release_files::{NodeImageError, NodeImages, openstack_images};
 
@@ -38,115 +38,47 @@ impl Default for IdentityReference {
     }
 }
 
-/// Which cloud the images of the release come into, and how.
-#[expect(clippy::duplicated_attributes, reason = "several columns have the same type")]
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[kube(
-    group = "infrastructure.clusterstack.x-k8s.io",
-    version = "v1alpha1",
+release_kind! {
     kind = "OpenStackClusterStackRelease",
     plural = "openstackclusterstackreleases",
     shortname = "oscsr",
-    namespaced,
-    status = "ProviderReleaseStatus",
-    derive = "PartialEq",
     doc = "OpenStackClusterStackRelease brings the node images of one release into an OpenStack cloud. Its name is the release tag.",
-    printcolumn(name = "Ready", type_ = "boolean", json_path = ".status.ready"),
-    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type=='Ready')].reason"
-    ),
-    printcolumn(
-        name = "Message",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type=='Ready')].message"
-    )
-)]
-#[serde(rename_all = "camelCase")]
-pub struct OpenStackClusterStackReleaseSpec {
-    /// The Secret with the credentials of the cloud.
-    #[serde(default)]
-    pub identity_ref: IdentityReference,
-    /// What holds for all images of the release.
-    #[serde(flatten)]
-    pub for_all: WishesForAll,
+    /// Which cloud the images of the release come into, and how.
+    #[derive(Default)]
+    pub struct OpenStackClusterStackReleaseSpec {
+        /// The Secret with the credentials of the cloud.
+        #[serde(default)]
+        pub identity_ref: IdentityReference,
+        /// What holds for all images of the release.
+        #[serde(flatten)]
+        pub for_all: WishesForAll,
+    }
 }
 
-/// What the release objects of a stack are made from.
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[kube(
-    group = "infrastructure.clusterstack.x-k8s.io",
-    version = "v1alpha1",
+template_kind! {
     kind = "OpenStackClusterStackReleaseTemplate",
     plural = "openstackclusterstackreleasetemplates",
     shortname = "oscsrt",
-    namespaced,
-    derive = "PartialEq",
-    doc = "OpenStackClusterStackReleaseTemplate is what a ClusterStack refers to whose node images are to come into an OpenStack cloud."
-)]
-#[serde(rename_all = "camelCase")]
-pub struct OpenStackClusterStackReleaseTemplateSpec {
-    /// What each release object becomes.
-    pub template: OpenStackClusterStackReleaseResource,
+    doc = "OpenStackClusterStackReleaseTemplate is what a ClusterStack refers to whose node images are to come into an OpenStack cloud.",
+    pub struct OpenStackClusterStackReleaseTemplateSpec of OpenStackClusterStackReleaseSpec;
 }
 
-/// A release object without its name.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct OpenStackClusterStackReleaseResource {
-    /// Its spec.
-    pub spec: OpenStackClusterStackReleaseSpec,
-}
-
-/// One image, and the cloud that it comes into.
-#[expect(clippy::duplicated_attributes, reason = "several columns have the same type")]
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[kube(
-    group = "infrastructure.clusterstack.x-k8s.io",
-    version = "v1alpha1",
+image_kind! {
     kind = "OpenStackNodeImageRelease",
     plural = "openstacknodeimagereleases",
     shortname = "osnir",
-    namespaced,
-    status = "NodeImageStatus",
-    derive = "PartialEq",
     doc = "OpenStackNodeImageRelease is one node image in an OpenStack cloud. Releases that need the same image share it.",
-    printcolumn(name = "Ready", type_ = "boolean", json_path = ".status.ready"),
-    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
-    printcolumn(name = "Done", type_ = "string", json_path = ".status.transfer.summary"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type=='Ready')].reason"
-    ),
-    printcolumn(
-        name = "Message",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type=='Ready')].message"
-    ),
-    printcolumn(name = "Image", type_ = "string", json_path = ".status.image.id", priority = 1),
-    printcolumn(name = "Attempt", type_ = "integer", json_path = ".status.attempt", priority = 1),
-    printcolumn(
-        name = "Holder",
-        type_ = "string",
-        json_path = ".status.transfer.holder",
-        priority = 1
-    )
-)]
-#[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = of_image()))]
-pub struct OpenStackNodeImageReleaseSpec {
-    /// The Secret with the credentials of the cloud.
-    pub identity_ref: IdentityReference,
-    /// The image.
-    pub image: OpenStackImage,
-    /// How it is treated.
-    #[serde(flatten)]
-    pub wishes: ImageWishes,
+    /// One image, and the cloud that it comes into.
+    #[derive(Default)]
+    pub struct OpenStackNodeImageReleaseSpec {
+        /// The Secret with the credentials of the cloud.
+        pub identity_ref: IdentityReference,
+        /// The image.
+        pub image: OpenStackImage,
+        /// How it is treated.
+        #[serde(flatten)]
+        pub wishes: ImageWishes,
+    }
 }
 
 /// An image for Glance.

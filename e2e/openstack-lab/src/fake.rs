@@ -20,17 +20,22 @@ mod versions;
 use std::{
     collections::BTreeMap,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
 use anyhow::{Context, Result};
-use tokio::{sync::watch, task::AbortHandle};
+use tokio::sync::watch;
 use url::Url;
 
 pub use self::faults::Asked;
 use self::{faults::Faults, model::State};
-use crate::{Kind, Limits, Site, authority::Authority};
+use crate::{
+    Kind, Limits, Site,
+    authority::Authority,
+    listening::{Listening, Port},
+    lock,
+};
 
 /// The region of the endpoints.
 const REGION: &str = "RegionOne";
@@ -84,7 +89,7 @@ impl Default for FakeOptions {
 pub struct Fake {
     site: Site,
     shared: Arc<Shared>,
-    accepting: [AbortHandle; 2],
+    _listening: [Listening; 2],
 }
 
 /// What all connections share.
@@ -106,15 +111,15 @@ struct Shared {
 impl Fake {
     /// Starts one on two ports of this machine.
     pub async fn start(options: FakeOptions) -> Result<Self> {
-        let (keystone, glance) = (serving::listen().await?, serving::listen().await?);
+        let (keystone, glance) = (Port::open().await?, Port::open().await?);
         let authority = options.tls.then(Authority::new).transpose()?;
         let url = |port: u16, prefix: &str| {
             let scheme = if options.tls { "https" } else { "http" };
             let prefix = if options.prefix { prefix } else { "" };
             format!("{scheme}://127.0.0.1:{port}{prefix}")
         };
-        let keystone_url = format!("{}/v3", url(keystone.port, "/identity"));
-        let glance_url = url(glance.port, "/image");
+        let keystone_url = format!("{}/v3", url(keystone.number(), "/identity"));
+        let glance_url = url(glance.number(), "/image");
         let site = Site {
             kind: Kind::Fake,
             keystone: Url::parse(&keystone_url).context("the URL of Keystone")?,
@@ -136,18 +141,15 @@ impl Fake {
             lives: watch::Sender::new(0),
         });
         let tls = authority.as_ref().map(Authority::acceptor).transpose()?;
-        let accept = |listening, service| {
-            let accepting = serving::accept(listening, tls.clone(), Arc::clone(&shared), service);
-            tokio::spawn(accepting).abort_handle()
-        };
-        let accepting = [
-            accept(keystone, serving::Service::Identity),
-            accept(glance, serving::Service::Images),
+        let serve = |port, service| serving::serve(port, tls.clone(), Arc::clone(&shared), service);
+        let listening = [
+            serve(keystone, serving::Service::Identity),
+            serve(glance, serving::Service::Images),
         ];
         Ok(Self {
             site,
             shared,
-            accepting,
+            _listening: listening,
         })
     }
 
@@ -157,17 +159,9 @@ impl Fake {
     }
 }
 
-impl Drop for Fake {
-    fn drop(&mut self) {
-        for accepting in &self.accepting {
-            accepting.abort();
-        }
-    }
-}
-
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// How often it crashed.

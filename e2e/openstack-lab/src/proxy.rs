@@ -7,17 +7,14 @@ mod trouble;
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use http::{Method, StatusCode};
-use hyper::{server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
-    net::TcpListener,
     sync::{oneshot, watch},
-    task::{AbortHandle, JoinSet},
+    task::JoinSet,
     time::Instant,
 };
 use url::Url;
@@ -31,7 +28,11 @@ pub use self::{
     strike::{Point, Strike, Struck},
     trouble::Trouble,
 };
-use crate::Site;
+use crate::{
+    Site,
+    listening::{Listening, Port},
+    lock,
+};
 
 /// One request, and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +56,7 @@ pub struct Passed {
 pub struct Proxy {
     site: Site,
     state: Arc<State>,
-    accepting: [AbortHandle; 2],
+    _listening: [Listening; 2],
 }
 
 #[derive(Debug)]
@@ -83,14 +84,19 @@ struct Behind {
 impl Proxy {
     /// Starts one before the services of a site, which must not speak TLS.
     pub async fn start(site: &Site) -> Result<Self> {
+        Self::start_at(site, Ipv4Addr::LOCALHOST).await
+    }
+
+    /// The same at another address of this machine, for those who do not reach its loopback.
+    pub async fn start_at(site: &Site, address: Ipv4Addr) -> Result<Self> {
         ensure!(
             site.ca.is_none(),
             "the proxy reads what passes, and so needs a site without TLS"
         );
         let glance = Url::parse(&site.glance).context("the URL of Glance")?;
-        let (identity, images) = (listen().await?, listen().await?);
-        let keystone = through(&site.keystone, identity.1)?;
-        let front = through(&glance, images.1)?;
+        let (identity, images) = (Port::open_at(address).await?, Port::open_at(address).await?);
+        let keystone = through(&site.keystone, identity.address())?;
+        let front = through(&glance, images.address())?;
         let front = front.as_str().trim_end_matches('/').to_owned();
         let state = Arc::new(State {
             rules: Mutex::default(),
@@ -100,14 +106,15 @@ impl Proxy {
             stranded: Mutex::default(),
             images: (site.glance.clone(), front.clone()),
         });
-        let begin = |(listener, _), behind: &Url, has_catalogue| {
+        let begin = |port: Port, behind: &Url, has_catalogue| {
             let behind = Behind {
                 authority: behind.authority().to_owned(),
                 has_catalogue,
             };
-            tokio::spawn(accept(listener, behind, Arc::clone(&state))).abort_handle()
+            let state = Arc::clone(&state);
+            port.answer(move |request| forward(behind.clone(), Arc::clone(&state), request))
         };
-        let accepting = [begin(identity, &site.keystone, true), begin(images, &glance, false)];
+        let listening = [begin(identity, &site.keystone, true), begin(images, &glance, false)];
         Ok(Self {
             site: Site {
                 keystone,
@@ -115,7 +122,7 @@ impl Proxy {
                 ..site.clone()
             },
             state,
-            accepting,
+            _listening: listening,
         })
     }
 
@@ -168,14 +175,6 @@ impl Proxy {
     /// How many have met something.
     pub fn met(&self) -> usize {
         self.passed().iter().filter(|passed| passed.trouble.is_some()).count()
-    }
-}
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        for accepting in &self.accepting {
-            accepting.abort();
-        }
     }
 }
 
@@ -234,42 +233,13 @@ impl State {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-async fn listen() -> Result<(TcpListener, SocketAddr)> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
-    let listener = listener.context("failed to open the port of a proxy")?;
-    let address = listener.local_addr().context("failed to read the port of a proxy")?;
-    Ok((listener, address))
-}
-
 /// The same URL at another address.
 fn through(url: &Url, address: SocketAddr) -> Result<Url> {
     let mut front = url.clone();
-    front.set_host(Some("127.0.0.1")).context("a URL without a host")?;
+    front
+        .set_ip_host(address.ip())
+        .map_err(|()| anyhow!("a URL without a host"))?;
     let changed = front.set_port(Some(address.port()));
     ensure!(changed.is_ok(), "{url} can have no port");
     Ok(front)
-}
-
-async fn accept(listener: TcpListener, behind: Behind, state: Arc<State>) {
-    // Dropped with this task, and every connection with it.
-    let mut connections = JoinSet::new();
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            continue;
-        };
-        while connections.try_join_next().is_some() {}
-        let (behind, state) = (behind.clone(), Arc::clone(&state));
-        connections.spawn(async move {
-            let service = service_fn(move |request| forward(behind.clone(), Arc::clone(&state), request));
-            // Whoever hangs up has heard enough, and a connection that is cut is what was asked for.
-            let _ = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-        });
-    }
 }

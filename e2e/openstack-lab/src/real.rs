@@ -11,7 +11,7 @@ mod secret;
 mod seed;
 mod server;
 
-use std::{collections::BTreeMap, fs, path::Path, time::Duration};
+use std::{collections::BTreeMap, fs, net::Ipv4Addr, path::Path, time::Duration};
 
 use anyhow::{Context, Result};
 use tokio::time;
@@ -47,6 +47,8 @@ pub struct RealOptions {
     pub tls: bool,
     /// How long tokens are good for, in whole seconds.
     pub token_ttl: Duration,
+    /// Where they listen: an address of this machine, and the one that the catalogue names. Their certificate is for loopback alone.
+    pub address: Ipv4Addr,
 }
 
 impl Default for RealOptions {
@@ -55,6 +57,7 @@ impl Default for RealOptions {
             prefix: false,
             tls: false,
             token_ttl: Duration::from_hours(1),
+            address: Ipv4Addr::LOCALHOST,
         }
     }
 }
@@ -78,7 +81,8 @@ impl Real {
         installed.copy_databases(folder.path())?;
         let authority = options.tls.then(Authority::new).transpose()?;
         write_authority(folder.path(), authority.as_ref())?;
-        let configuration = Configuration::new(installed, folder.path(), options, [free_port()?, free_port()?]);
+        let ports = [free_port(options.address)?, free_port(options.address)?];
+        let configuration = Configuration::new(installed, folder.path(), options, ports);
         let client = Client::new(authority.as_ref().map(|authority| authority.pem.as_str()))?;
 
         configuration.write_keystone()?;

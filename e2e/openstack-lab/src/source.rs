@@ -3,31 +3,27 @@
 
 use std::{
     collections::BTreeMap,
-    convert::Infallible,
-    io,
+    future, io,
     net::Ipv4Addr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    ops::Range,
+    sync::{Arc, Mutex},
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, StreamBody};
-use hyper::{
-    body::{Frame, Incoming},
-    server::conn::http1,
-    service::service_fn,
-};
-use hyper_util::rt::TokioIo;
+use hyper::body::{Frame, Incoming};
 use sha2::{Digest, Sha256, Sha512};
-use tokio::{
-    net::TcpListener,
-    sync::watch,
-    task::{AbortHandle, JoinSet},
-};
+use tokio::sync::watch;
 
-use crate::client::{Body, whole};
+use crate::{
+    client::{Body, whole},
+    file::{self, File},
+    listening::{Listening, Port},
+    lock,
+};
 
 /// What goes out at once.
 const PIECE: usize = 64 * 1024;
@@ -42,6 +38,7 @@ pub struct Article {
     ranges: bool,
     breaks_every: Option<usize>,
     ends_at: Option<usize>,
+    announces: Option<usize>,
     held_at: Option<usize>,
     refused_to: Option<&'static str>,
 }
@@ -55,6 +52,7 @@ impl Article {
             ranges: true,
             breaks_every: None,
             ends_at: None,
+            announces: None,
             held_at: None,
             refused_to: None,
         }
@@ -92,6 +90,15 @@ impl Article {
         }
     }
 
+    /// The same, of which whoever asks for the headers is told that it has so many bytes, and whoever reads it is not told.
+    #[must_use]
+    pub fn announcing(self, bytes: usize) -> Self {
+        Self {
+            announces: Some(bytes),
+            ..self
+        }
+    }
+
     /// The same, which stands still at this byte until the server is told to [let go](Source::let_go).
     #[must_use]
     pub fn held_at(self, byte: usize) -> Self {
@@ -116,40 +123,34 @@ impl Article {
     }
 
     fn answer(&self, request: &Request<Incoming>, held: watch::Receiver<bool>) -> Response<Body> {
-        let text = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
-        let agent = text(header::USER_AGENT).unwrap_or_default();
+        let agent = request.headers().get(header::USER_AGENT);
+        let agent = agent.and_then(|agent| agent.to_str().ok()).unwrap_or_default();
         if self.refused_to.is_some_and(|part| agent.contains(part)) {
             return status(StatusCode::FORBIDDEN, "not for programs");
         }
         let tag = self.tag();
-        let is_same = text(header::IF_RANGE).is_none_or(|asked| asked == tag);
-        let from = text(header::RANGE).filter(|_| self.ranges && is_same).and_then(begin);
-        let (from, is_part) = from.map_or((0, false), |from| (from, true));
-        let length = self.bytes.len();
-        if from > length {
-            return status(StatusCode::RANGE_NOT_SATISFIABLE, "");
-        }
-        let mut answer = Response::new(self.body(from, held));
-        let headers = answer.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.kind));
-        headers.insert(header::CONTENT_LENGTH, (length - from).into());
-        headers.extend(HeaderValue::from_str(&tag).map(|tag| (header::ETAG, tag)));
-        if self.ranges {
-            headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-        }
-        if is_part {
-            let range = format!("bytes {from}-{}/{length}", length.saturating_sub(1));
-            headers.extend(HeaderValue::from_str(&range).map(|range| (header::CONTENT_RANGE, range)));
-            *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
+        let file = File {
+            kind: self.kind,
+            tag: &tag,
+            length: self.bytes.len(),
+            ranges: self.ranges,
+        };
+        let mut answer = file.answer(request.headers(), |bytes| self.body(bytes, held));
+        if let Some(announced) = self.announces {
+            let headers = answer.headers_mut();
+            headers.remove(header::CONTENT_LENGTH);
+            if request.method() == Method::HEAD {
+                headers.insert(header::CONTENT_LENGTH, announced.into());
+            }
         }
         answer
     }
 
-    fn body(&self, from: usize, held: watch::Receiver<bool>) -> Body {
-        let length = self.bytes.len();
-        let broken = self.breaks_every.map_or(length, |bytes| from.saturating_add(bytes));
-        let end = length.min(broken).min(self.ends_at.unwrap_or(length)).max(from);
-        let stop = self.held_at.unwrap_or(length).clamp(from, end);
+    fn body(&self, asked: Range<usize>, held: watch::Receiver<bool>) -> Body {
+        let from = asked.start;
+        let broken = self.breaks_every.map_or(asked.end, |bytes| from.saturating_add(bytes));
+        let end = asked.end.min(broken).min(self.ends_at.unwrap_or(asked.end)).max(from);
+        let stop = self.held_at.unwrap_or(end).clamp(from, end);
         let (before, behind) = (self.bytes.slice(from..stop), self.bytes.slice(stop..end));
         let waiting = stream::once(async move {
             let mut held = held;
@@ -159,7 +160,7 @@ impl Article {
             }
             stream::iter(pieces_of(&behind))
         });
-        let cut = stream::iter((end < length).then_some(())).then(|()| async {
+        let cut = stream::iter((end < asked.end).then_some(())).then(|()| async {
             // What was given before leaves while this waits for its turn.
             tokio::task::yield_now().await;
             Err(io::ErrorKind::ConnectionAborted.into())
@@ -177,11 +178,6 @@ fn pieces_of(bytes: &Bytes) -> Vec<Bytes> {
     begins
         .map(|begin| bytes.slice(begin..bytes.len().min(begin + PIECE)))
         .collect()
-}
-
-/// Of `bytes=5-`. What else may be asked for is answered as if nobody had.
-fn begin(range: &str) -> Option<usize> {
-    range.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok()
 }
 
 fn status(status: StatusCode, text: &'static str) -> Response<Body> {
@@ -204,10 +200,9 @@ pub struct Visit {
 /// A running server. Dropped, it closes every connection.
 #[derive(Debug)]
 pub struct Source {
-    port: u16,
     state: Arc<State>,
     held: watch::Sender<bool>,
-    accepting: AbortHandle,
+    listening: Listening,
 }
 
 #[derive(Debug, Default)]
@@ -219,23 +214,22 @@ struct State {
 impl Source {
     /// Starts one that has nothing.
     pub async fn start() -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
-        let listener = listener.context("failed to open the port of a source")?;
-        let port = listener.local_addr().context("failed to read the port of a source")?;
+        Self::start_at(Ipv4Addr::LOCALHOST).await
+    }
+
+    /// The same at another address of this machine, for those who do not reach its loopback.
+    pub async fn start_at(address: Ipv4Addr) -> Result<Self> {
+        let port = Port::open_at(address).await?;
         let state = Arc::<State>::default();
         let held = watch::Sender::new(true);
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&state), held.subscribe()));
-        Ok(Self {
-            port: port.port(),
-            state,
-            held,
-            accepting: accepting.abort_handle(),
-        })
+        let (answering, waiting) = (Arc::clone(&state), held.subscribe());
+        let listening = port.answer(move |request| future::ready(Ok(answering.answer(&request, waiting.clone()))));
+        Ok(Self { state, held, listening })
     }
 
     /// The URL of a path that begins with a slash.
     pub fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.port)
+        self.listening.url(path)
     }
 
     /// Has this at this path from now on. Answers that are on their way stay what they are.
@@ -265,12 +259,6 @@ impl Source {
     }
 }
 
-impl Drop for Source {
-    fn drop(&mut self) {
-        self.accepting.abort();
-    }
-}
-
 /// A digest as it is written down: `sha256:` and 64 digits.
 pub fn sha256(bytes: &[u8]) -> String {
     format!("sha256:{}", hex::encode(Sha256::digest(bytes)))
@@ -281,38 +269,13 @@ pub fn sha512(bytes: &[u8]) -> String {
     hex::encode(Sha512::digest(bytes))
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-async fn accept(listener: TcpListener, state: Arc<State>, held: watch::Receiver<bool>) {
-    let mut connections = JoinSet::new();
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            continue;
-        };
-        while connections.try_join_next().is_some() {}
-        let (state, held) = (Arc::clone(&state), held.clone());
-        connections.spawn(async move {
-            let service = service_fn(move |request| {
-                let answer = state.answer(&request, held.clone());
-                async move { Ok::<_, Infallible>(answer) }
-            });
-            // Whoever hangs up has what he wanted.
-            let _ = http1::Builder::new()
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-        });
-    }
-}
-
 impl State {
     fn answer(&self, request: &Request<Incoming>, held: watch::Receiver<bool>) -> Response<Body> {
         let path = request.uri().path().to_owned();
         let range = request.headers().get(header::RANGE);
         lock(&self.visits).push(Visit {
-            from: range.and_then(|range| begin(range.to_str().ok()?)),
-            reads: request.method() != http::Method::HEAD,
+            from: range.and_then(|range| Some(file::part(range.to_str().ok()?)?.start)),
+            reads: request.method() != Method::HEAD,
             path: path.clone(),
         });
         let article = lock(&self.articles).get(&path).cloned();

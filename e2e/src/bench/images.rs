@@ -1,11 +1,12 @@
 //! `lab bench images`: node images into a real Glance of this machine, by a provider operator as it ships: how fast beside `curl`, in how much memory, from
-//! a source that breaks, how soon it is quiet when nobody wants an image any more, and what it does with nothing to do.
+//! a source that breaks, how soon others are answered meanwhile, how soon it is quiet when nobody wants an image any more, and what it does with nothing to do.
 //!
 //! How long a request took says the server that answered it, for both sides alike; memory says the kernel, and writes the API server.
 
 mod cancel;
 mod idle;
 mod place;
+mod reaction;
 mod run;
 mod upload;
 mod writer;

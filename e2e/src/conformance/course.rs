@@ -5,6 +5,7 @@
 use std::{process::Stdio, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
+use futures::future::try_join_all;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{ResourceExt, api::DynamicObject};
 use serde_json::{Value, json};
@@ -154,19 +155,21 @@ impl<'a, Step: Fn(&str)> Course<'a, Step> {
         let rest = self.plan.rest;
         (self.step)(&format!("looks whether nothing is written for {} s", rest.as_secs()));
         let histories = [Some(&self.releases), self.images.as_ref()];
-        for history in histories.into_iter().flatten() {
-            // What the becoming ready brings along may come first.
-            if let Err(last) = history.rests(rest, rest * 2, |_| true).await {
-                let writers = last.object.metadata.managed_fields.iter().flatten();
-                let manager = writers.max_by_key(|entry| entry.time.as_ref().map(|time| time.0));
-                let manager = manager.and_then(|entry| entry.manager.clone()).unwrap_or_default();
-                let kind = last.object.types.as_ref().map_or("object", |types| types.kind.as_str());
-                let name = last.object.name_any();
-                return report.fail(
-                    Row::M6,
-                    format!("nothing happened, and the {kind} {name} was written again and again, last by {manager:?}"),
-                );
-            }
+        // What the becoming ready brings along may come first.
+        let rests = histories
+            .into_iter()
+            .flatten()
+            .map(|history| history.rests(rest, rest * 2, |_| true));
+        if let Err(last) = try_join_all(rests).await {
+            let writers = last.object.metadata.managed_fields.iter().flatten();
+            let manager = writers.max_by_key(|entry| entry.time.as_ref().map(|time| time.0));
+            let manager = manager.and_then(|entry| entry.manager.clone()).unwrap_or_default();
+            let kind = last.object.types.as_ref().map_or("object", |types| types.kind.as_str());
+            let name = last.object.name_any();
+            return report.fail(
+                Row::M6,
+                format!("nothing happened, and the {kind} {name} was written again and again, last by {manager:?}"),
+            );
         }
         report.pass(Row::M6, format!("nothing was written for {} s", rest.as_secs()));
     }

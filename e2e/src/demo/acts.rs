@@ -51,6 +51,10 @@ impl Play<'_> {
             let give_up = async |play: &mut Self| play.give_up(&unwanted).await;
             self.act("A node image is given up on its way", give_up).await?;
         }
+        if let Some(built) = self.cast.built.clone() {
+            let build = async |play: &mut Self| play.build(&built).await;
+            self.act("A node image is built by a Job", build).await?;
+        }
         Ok(())
     }
 
@@ -325,6 +329,7 @@ impl Play<'_> {
             self.cast.second.as_ref(),
             Some(&self.cast.broken),
             self.cast.unwanted.as_ref(),
+            self.cast.built.as_ref(),
         ];
         let mark = |tag: &ReleaseTag| labels::part_of("ClusterStackRelease", self.stage.namespace(), &tag.to_string());
         let marks: BTreeSet<_> = tags.into_iter().flatten().map(mark).collect();

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use crds::names::{Channel, ReleaseStem, ReleaseTag, StackVersion};
 use e2e::releases::{Releases, StackSource, harbor_tag};
 
-use super::images::Images;
+use super::images::{Disk, Images};
 
 /// A stack and those of its versions that have a part.
 pub(super) struct Cast {
@@ -26,6 +26,8 @@ pub(super) struct Cast {
     pub(super) broken: ReleaseTag,
     /// The version that needs another node image, and that nobody wants before it is there; only where there are node images.
     pub(super) unwanted: Option<ReleaseTag>,
+    /// The version whose node image has to be built first; only where that can be shown.
+    pub(super) built: Option<ReleaseTag>,
     breakage: Breakage,
 }
 
@@ -54,25 +56,22 @@ impl Cast {
             second: Some(second),
             broken,
             unwanted: None,
+            built: None,
             breakage: Breakage::CutOff,
         })
     }
 
-    /// The same stack with node images: its versions need the first one, and one more version needs the next.
+    /// The same stack with node images: its versions need the first one, one more version needs the next, and one that has to be built.
     pub(super) fn harbor_with(images: &Images, folder: &Path) -> Result<Self> {
         let store = Releases::at(&folder.join("store"))?;
-        let mut tags = Vec::new();
-        for (version, disk) in [
-            ("v1", &images.first),
-            ("v2", &images.first),
-            ("v3", &images.first),
-            ("v1", &images.next),
-        ] {
+        let pack = |version: &str, disk: &Disk| -> Result<ReleaseTag> {
             let stack = StackSource::harbor(version)?;
             images.ask_for(disk, &stack)?;
-            tags.push(store.publish_next(&stack.path())?.parse::<ReleaseTag>()?);
-        }
-        let [first, second, broken, unwanted] = tags.try_into().ok().context("four versions make four tags")?;
+            Ok(store.publish_next(&stack.path())?.parse()?)
+        };
+        let (first, second) = (pack("v1", &images.first)?, pack("v2", &images.first)?);
+        let (broken, unwanted) = (pack("v3", &images.first)?, pack("v1", &images.next)?);
+        let built = images.built.as_ref().map(|disk| pack("v2", disk)).transpose()?;
         Ok(Self {
             published: Releases::at(&folder.join("releases"))?,
             store,
@@ -80,6 +79,7 @@ impl Cast {
             second: Some(second),
             broken,
             unwanted: Some(unwanted),
+            built,
             breakage: Breakage::CutOff,
         })
     }
@@ -115,6 +115,7 @@ impl Cast {
             second,
             broken,
             unwanted: None,
+            built: None,
             breakage: Breakage::FilesOf(newest),
         })
     }

@@ -72,7 +72,7 @@ impl Changes {
         self.last = at;
         let like = self.groups.iter_mut().find(|group| {
             let Row { depth, state, note, .. } = &group.row;
-            let is_like = *depth == row.depth && group.row.is_image == row.is_image;
+            let is_like = *depth == row.depth && !group.row.is_image && !row.is_image;
             is_like && row.depth == 2 && *state == row.state && *note == row.note && group.release == release
         });
         if let Some(group) = like {

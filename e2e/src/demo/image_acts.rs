@@ -22,7 +22,7 @@ const WELL_ON_ITS_WAY: u8 = 40;
 /// Until then it does not come further than this, so that it is still on its way when something happens.
 const HELD_AT: usize = 70;
 /// Who stops reading has hung up by then.
-const SOON: Duration = Duration::from_secs(5);
+pub(super) const SOON: Duration = Duration::from_secs(5);
 
 impl Play<'_> {
     /// The node images, where there are any.
@@ -71,7 +71,7 @@ impl Play<'_> {
         let took = self.until_usable(first, &[first], Instant::now()).await?;
         let from = images.asked_last_from()?;
         ensure!(from > 0, "the image was begun anew");
-        images.there_is_only(Some(&images.first)).await?;
+        images.there_is_only(&[&images.first]).await?;
         self.images_played.resumed_from = from;
         self.screen.good(&format!(
             "The source was asked for the rest alone, from {} MiB on.",
@@ -90,7 +90,7 @@ impl Play<'_> {
     pub(super) async fn nothing_was_sent(&mut self, asked: usize) -> Result<()> {
         let Some(images) = self.images() else { return Ok(()) };
         ensure!(images.asked() == asked, "an image that is there was asked for again");
-        images.there_is_only(Some(&images.first)).await?;
+        images.there_is_only(&[&images.first]).await?;
         self.screen
             .good("It needs the node image that is there already: nothing was sent.");
         Ok(())
@@ -99,7 +99,7 @@ impl Play<'_> {
     /// One of two releases that share an image is gone.
     pub(super) async fn the_image_stays_for(&mut self, other: &ReleaseTag) -> Result<()> {
         let Some(images) = self.images() else { return Ok(()) };
-        images.there_is_only(Some(&images.first)).await?;
+        images.there_is_only(&[&images.first]).await?;
         self.screen
             .good(&format!("The node image stays, because {} needs it.", other.version()));
         Ok(())
@@ -108,11 +108,12 @@ impl Play<'_> {
     /// All releases are gone.
     pub(super) async fn no_image_is_left(&mut self) -> Result<()> {
         let Some(images) = self.images() else { return Ok(()) };
-        images.there_is_only(None).await?;
-        self.screen.good(&format!(
-            "The node image went with its last release: {} is empty.",
-            images.place()
-        ));
+        images.there_is_only(&[]).await?;
+        let what = match &images.built {
+            Some(_) => "The node images went, each with its last release",
+            None => "The node image went with its last release",
+        };
+        self.screen.good(&format!("{what}: {} is empty.", images.place()));
         Ok(())
     }
 
@@ -143,7 +144,7 @@ impl Play<'_> {
         let waiting = format!("{} to be gone", unwanted.version());
         let took = self.until(&waiting, since, gone).await?;
         eventually(SOON, "the source to be left alone", async || images.source_is_quiet()).await?;
-        images.there_is_only(Some(&images.first)).await?;
+        images.there_is_only(&[&images.first]).await?;
         self.images_played.stopped = took;
         self.screen.good(&format!(
             "{} later nobody reads from the source any more, and {} has the image of {} and nothing else: no half image, and no trace of one.",
@@ -159,7 +160,7 @@ impl Play<'_> {
         self.until("the image to be on its way", since, is_well).await.map(drop)
     }
 
-    async fn apply_object(&self, object: &Value) -> Result<()> {
+    pub(super) async fn apply_object(&self, object: &Value) -> Result<()> {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
         let (group, version) = version.rsplit_once('/').unwrap_or(("", version));

@@ -2,10 +2,11 @@
 
 use std::{
     fs, io,
+    net::Ipv4Addr,
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use crds::{providers::Provider, release_files::NODE_IMAGES};
 use e2e::{
@@ -14,6 +15,7 @@ use e2e::{
     provider_operator,
     releases::StackSource,
     web::sha256,
+    workers::SHELL,
 };
 use openstack_lab::{
     Site, disk,
@@ -38,12 +40,36 @@ const SECRET: &str = "cloud";
 /// The template that the stack refers to.
 const TEMPLATE: &str = "images";
 
+/// What is built, in a container that has a shell and `cat`: sixteen bytes with the boot sector's first ones, four times as many with each step.
+const SCRIPT: &str = r"cd /artifact
+echo 'a disk for harbor: first its boot code'
+printf '\353\143\220%13s' 'harbor node' > image
+for step in 1 2 3 4 5 6 7 8 9 10 11; do
+  cat image image > twice
+  cat twice twice > image
+done
+: > twice
+echo 'done: a raw disk of 64 MiB'
+";
+/// How often the script has four times as many.
+const STEPS: u32 = 11;
+/// The image and what it is made from.
+const SIZE_LIMIT: &str = "128Mi";
+
 /// One of the images.
 pub(super) struct Disk {
     /// Its name in the cloud.
     pub(super) name: &'static str,
-    path: &'static str,
+    origin: Origin,
     bytes: Bytes,
+}
+
+/// Where an image comes from.
+enum Origin {
+    /// The source has it at this path.
+    Source(&'static str),
+    /// A Job builds it.
+    Build,
 }
 
 impl Disk {
@@ -52,9 +78,24 @@ impl Disk {
         bytes[..BOOT.len()].copy_from_slice(&BOOT);
         Self {
             name,
-            path,
+            origin: Origin::Source(path),
             bytes: bytes.into(),
         }
+    }
+
+    /// What the script builds.
+    fn built(name: &'static str) -> Self {
+        let sector = [&BOOT[..], format!("{:>13}", "harbor node").as_bytes()].concat();
+        Self {
+            name,
+            origin: Origin::Build,
+            bytes: sector.repeat(4_usize.pow(STEPS)).into(),
+        }
+    }
+
+    /// How large it is.
+    pub(super) fn mebibytes(&self) -> usize {
+        self.bytes.len() >> 20
     }
 }
 
@@ -64,6 +105,8 @@ pub(super) struct Images {
     pub(super) first: Disk,
     /// What a later release needs.
     pub(super) next: Disk,
+    /// What a Job has to build, where Jobs can be had.
+    pub(super) built: Option<Disk>,
     source: ImageServer,
     rate: u32,
     place: Place,
@@ -82,20 +125,33 @@ struct OwnCloud {
 }
 
 impl Images {
-    /// Makes the images, and starts what gives and what takes them. `None` where the demo goes without.
-    pub(super) async fn make(provider: DemoProvider, folder: &Path, watched: bool) -> Result<Option<Self>> {
+    /// Makes the images, and starts what gives and what takes them; `pods` is the address by which Pods reach this machine, where there are Pods.
+    /// `None` where the demo goes without images.
+    pub(super) async fn make(
+        provider: DemoProvider,
+        folder: &Path,
+        watched: bool,
+        pods: Option<Ipv4Addr>,
+    ) -> Result<Option<Self>> {
         let place = match provider {
             DemoProvider::None => return Ok(None),
             DemoProvider::Filestore => Place::Directory(folder.join("images")),
-            DemoProvider::Openstack => Place::Cloud(Box::new(OwnCloud::start().await?)),
+            DemoProvider::Openstack => {
+                let cloud = OwnCloud::start(pods.unwrap_or(Ipv4Addr::LOCALHOST)).await?;
+                Place::Cloud(Box::new(cloud))
+            }
         };
         let (first, next) = (
             Disk::of("harbor-node", "/first.raw", 1),
             Disk::of("harbor-node-next", "/next.raw", 2),
         );
-        let served = [&first, &next].map(|disk| (disk.path.to_owned(), disk.bytes.clone()));
+        let served = [&first, &next].into_iter().filter_map(|disk| match disk.origin {
+            Origin::Source(path) => Some((path.to_owned(), disk.bytes.clone())),
+            Origin::Build => None,
+        });
         let images = Self {
             source: ImageServer::start(served).await?,
+            built: pods.map(|_| Disk::built("harbor-node-built")),
             rate: if watched { WATCHED } else { UNWATCHED },
             first,
             next,
@@ -130,20 +186,39 @@ impl Images {
 
     /// Adds node-images.yaml with this image to a stack.
     pub(super) fn ask_for(&self, disk: &Disk, stack: &StackSource) -> Result<()> {
-        let mut entry = json!({
-            "url": self.source.url(disk.path),
-            "digest": format!("sha256:{}", sha256(&disk.bytes)),
-        });
+        let entries = self.entries(disk);
+        let file = json!({ "apiVersion": "node-images.clusterstack.x-k8s.io/v1alpha1", self.key(): entries });
+        let text = serde_yaml::to_string(&file).context("failed to write the images as YAML")?;
+        stack.write(NODE_IMAGES, &text).map(drop)
+    }
+
+    /// What its node-images.yaml says of this image, as people read it.
+    pub(super) fn told(&self, disk: &Disk) -> Result<String> {
+        let part = json!({ self.key(): self.entries(disk) });
+        serde_yaml::to_string(&part).context("failed to write the images as YAML")
+    }
+
+    fn key(&self) -> &'static str {
+        self.provider().definition().images_key
+    }
+
+    fn entries(&self, disk: &Disk) -> Value {
+        let mut entry = match disk.origin {
+            Origin::Source(path) => json!({
+                "url": self.source.url(path),
+                "digest": format!("sha256:{}", sha256(&disk.bytes)),
+            }),
+            Origin::Build => json!({
+                "build": { "image": SHELL, "args": ["-c", SCRIPT], "sizeLimit": SIZE_LIMIT },
+            }),
+        };
         match &self.place {
             Place::Directory(_) => entry["name"] = disk.name.into(),
             Place::Cloud(_) => {
                 entry["createOpts"] = json!({ "name": disk.name, "disk_format": "raw", "container_format": "bare" });
             }
         }
-        let key = self.provider().definition().images_key;
-        let file = json!({ "apiVersion": "node-images.clusterstack.x-k8s.io/v1alpha1", key: [entry] });
-        let text = serde_yaml::to_string(&file).context("failed to write the images as YAML")?;
-        stack.write(NODE_IMAGES, &text).map(drop)
+        json!([entry])
     }
 
     /// The template for the release objects of the provider.
@@ -225,39 +300,44 @@ impl Images {
         Ok(())
     }
 
-    /// Fails unless there is this and nothing else: also no half image, and no trace of one.
-    pub(super) async fn there_is_only(&self, wanted: Option<&Disk>) -> Result<()> {
+    /// Fails unless there are these, in the order of their names, and nothing else: also no half image, and no trace of one.
+    pub(super) async fn there_is_only(&self, wanted: &[&Disk]) -> Result<()> {
         let names: Vec<String> = wanted.iter().map(|disk| disk.name.to_owned()).collect();
-        let (found, is_whole) = match &self.place {
+        let (found, other) = match &self.place {
             Place::Directory(path) => {
                 let seen = published(path)?;
                 ensure!(seen == names, "there should be {names:?}, and people see {seen:?}");
-                (records(path)?, wanted.map(|disk| is_whole_in(path, disk)).transpose()?)
+                let mut other = None;
+                for disk in wanted {
+                    other = other.or((!is_whole_in(path, disk)?).then_some(disk.name));
+                }
+                (records(path)?, other)
             }
             Place::Cloud(cloud) => {
                 let images = cloud.eyes.images().await?;
                 let found = images.iter().filter_map(|image| image["name"].as_str());
-                (
-                    found.map(str::to_owned).collect(),
-                    wanted.map(|disk| is_whole_among(&images, disk)),
-                )
+                let other = wanted.iter().find(|disk| !is_whole_among(&images, disk));
+                (found.map(str::to_owned).collect(), other.map(|disk| disk.name))
             }
         };
         ensure!(found == names, "there should be {names:?}, and there is {found:?}");
-        ensure!(
-            is_whole != Some(false),
-            "the image there is another one than that of the source"
-        );
-        Ok(())
+        match other {
+            None => Ok(()),
+            Some(name) => bail!("the image {name} that is there has other bytes than it should have"),
+        }
     }
 }
 
 impl OwnCloud {
-    async fn start() -> Result<Self> {
+    async fn start(address: Ipv4Addr) -> Result<Self> {
         let installed = Installed::find()?.context(
             "this machine has no Keystone and Glance, which need Python 3.11; `--provider filestore` shows the same without them",
         )?;
-        let real = Real::start(&installed, &RealOptions::default()).await?;
+        let options = RealOptions {
+            address,
+            ..RealOptions::default()
+        };
+        let real = Real::start(&installed, &options).await?;
         let site = real.project("stackwright-demo").await?;
         Ok(Self {
             eyes: Cloud::log_in(&site).await?,

@@ -4,6 +4,7 @@
 //! the [`picture`], which [`tree`] lays out, or [`changes`] puts in words, and [`screen`] shows.
 
 mod acts;
+mod build_act;
 mod cast;
 mod changes;
 mod given;
@@ -20,11 +21,12 @@ mod tree;
 mod watches;
 
 use std::{
+    path::Path,
     process::ExitCode,
     time::{Duration, Instant},
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use self::{
     cast::Cast,
@@ -43,7 +45,7 @@ pub(crate) async fn run(arguments: DemoArguments) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let mut screen = Screen::new();
     let mut stage = Stage::empty(&arguments.namespace)?;
-    let played = play(&arguments, &mut stage, &mut screen, &mut signals).await;
+    let played = Box::pin(play(&arguments, &mut stage, &mut screen, &mut signals)).await;
     screen.leave();
     let code = match played {
         Ok(()) => 0,
@@ -110,7 +112,7 @@ async fn play(
     signals.unless_asked(play.the_last()).await?;
     let metrics = signals.unless_asked(async { play.stage.metrics().await }).await?;
     let summary = Summary {
-        usable: 1 + usize::from(cast.second.is_some()),
+        usable: 1 + [&cast.second, &cast.built].into_iter().flatten().count(),
         tally: play.picture.tally(),
         writes: metrics.iter().map(Writes::counted_in).sum(),
         images: play.images_played(),
@@ -132,33 +134,38 @@ async fn play(
 
 async fn set_up(arguments: &DemoArguments, stage: &mut Stage, screen: &mut Screen) -> Result<Cast> {
     let folder = stage.folder().to_owned();
+    if arguments.provider == DemoProvider::None {
+        let cast = pick(arguments, screen, &folder).await?;
+        stage.build(arguments.kubeconfig.as_deref(), false, screen).await?;
+        stage.operate(cast.release_dir(), screen).await?;
+        return Ok(cast);
+    }
+    // What takes images listens where Pods reach it.
+    stage.build(arguments.kubeconfig.as_deref(), true, screen).await?;
     stage.make_images(arguments.provider, screen).await?;
-    let cast = match (&arguments.releases, stage.images()) {
-        (None, Some(images)) => {
-            let packing = async { Cast::harbor_with(images, &folder) };
-            screen
-                .step(
-                    "packing the stack docker-harbor with node images in four versions",
-                    packing,
-                )
-                .await?
-        }
-        (None, None) => {
-            let packing = async { Cast::harbor(&folder) };
-            screen
-                .step("packing the stack docker-harbor in three versions", packing)
-                .await?
-        }
-        (Some(directory), _) => {
-            let reading = async { Cast::from_directory(directory, &folder) };
-            screen
-                .step(&format!("reading releases in {}", directory.display()), reading)
-                .await?
-        }
-    };
-    stage.build(arguments.kubeconfig.as_deref(), screen).await?;
+    let images = stage.images().context("the demo has no node images")?;
+    let packing = async { Cast::harbor_with(images, &folder) };
+    let cast = screen
+        .step(
+            "packing the stack docker-harbor in a few versions, with node images",
+            packing,
+        )
+        .await?;
     stage.operate(cast.release_dir(), screen).await?;
     Ok(cast)
+}
+
+/// The releases of a demo without node images.
+async fn pick(arguments: &DemoArguments, screen: &mut Screen, folder: &Path) -> Result<Cast> {
+    if let Some(directory) = &arguments.releases {
+        let reading = async { Cast::from_directory(directory, folder) };
+        let what = format!("reading releases in {}", directory.display());
+        return screen.step(&what, reading).await;
+    }
+    let packing = async { Cast::harbor(folder) };
+    screen
+        .step("packing the stack docker-harbor in three versions", packing)
+        .await
 }
 
 /// Tells those who asked for it what there is to look at.

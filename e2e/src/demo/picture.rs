@@ -2,6 +2,7 @@
 //! answers to what an act waits for. Pure: changes come in, with their times.
 
 mod images;
+mod jobs;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +16,8 @@ use crds::{
     names::ReleaseTag,
     resource::{Resource, SyncStatus},
 };
-use kube::api::ObjectMeta;
+use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
+use kube::{ResourceExt, api::ObjectMeta};
 
 use super::{
     text::short,
@@ -47,7 +49,7 @@ pub(super) struct Row {
     pub(super) state: String,
     /// Why, or what else is worth knowing.
     pub(super) note: String,
-    /// It is about a node image, not about an object that the release was rendered into.
+    /// It is about a node image or the Job that brings it, not about an object that the release was rendered into.
     pub(super) is_image: bool,
     /// How much of it is done, where that is to be drawn.
     pub(super) percent: Option<u8>,
@@ -90,6 +92,8 @@ pub(super) struct Picture {
     releases: BTreeMap<String, ClusterStackRelease>,
     objects: BTreeMap<Id, Live>,
     images: BTreeMap<String, Image>,
+    jobs: BTreeMap<String, Job>,
+    pods: BTreeMap<String, Pod>,
     damage: BTreeMap<Id, Damage>,
     tally: Tally,
 }
@@ -103,6 +107,8 @@ impl Picture {
             releases: BTreeMap::new(),
             objects: BTreeMap::new(),
             images: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            pods: BTreeMap::new(),
             damage: BTreeMap::new(),
             tally: Tally::default(),
         }
@@ -121,6 +127,10 @@ impl Picture {
             }
             What::Image(image) => self.take_image(*image),
             What::ImageGone(name) => drop(self.images.remove(&name)),
+            What::Job(job) => drop(self.jobs.insert(job.name_any(), *job)),
+            What::JobGone(name) => drop(self.jobs.remove(&name)),
+            What::Pod(pod) => drop(self.pods.insert(pod.name_any(), *pod)),
+            What::PodGone(name) => drop(self.pods.remove(&name)),
             What::Object(kind, metadata) => self.take_object(kind, *metadata, at),
             What::ObjectGone(kind, name) => {
                 let id = (kind, name);
@@ -222,7 +232,8 @@ impl Picture {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.stack.is_none() && self.releases.is_empty() && self.objects.is_empty() && self.images.is_empty()
+        let ours = self.stack.is_none() && self.releases.is_empty() && self.objects.is_empty();
+        ours && self.images.is_empty() && self.jobs.is_empty() && self.pods.is_empty()
     }
 
     /// The inventory of a release.

@@ -21,7 +21,7 @@ use super::{
 };
 
 /// Everything takes less than a second on an idle machine; real releases on a busy one take longer.
-const DEADLINE: Duration = Duration::from_mins(1);
+const DEADLINE: Duration = Duration::from_mins(2);
 /// How long a complaint about a release may last that is to be used: some end by themselves.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two looks at the operator's health and at the clock.
@@ -55,8 +55,8 @@ impl<'a> Play<'a> {
         let provider = stage.images().map(|images| images.provider());
         let acts = if cast.second.is_some() { 6 } else { 4 };
         Ok(Self {
-            watches: Watches::start(&client, stage.namespace(), provider),
-            acts: acts + usize::from(cast.unwanted.is_some()),
+            watches: Watches::start(&client, stage.namespace(), provider, stage.kubelet().is_some()),
+            acts: acts + [&cast.unwanted, &cast.built].into_iter().flatten().count(),
             act: 0,
             waited: Duration::ZERO,
             images_played: ImagesPlayed::default(),

@@ -3,6 +3,8 @@
 //! A cluster of our own goes as a whole. In one that was there before, only what the demo itself added goes.
 
 use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -10,8 +12,9 @@ use std::{
 use anyhow::{Context, Result};
 use e2e::{
     ControlPlane, Identity, Lab, Metrics, Operator, OperatorOptions, Options, definitions,
+    kubelet::{self, Kind, Kubelet},
     provider_operator::{Destination, ProviderOptions},
-    use_one_cryptography,
+    use_one_cryptography, workers,
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, api::PostParams};
@@ -32,7 +35,19 @@ pub(super) struct Stage {
 
 enum Cluster {
     Own(Box<ControlPlane>),
+    /// One of our own whose Pods run.
+    WithPods(Kubelet),
     Given(Given),
+}
+
+impl Cluster {
+    fn own(&self) -> Option<&ControlPlane> {
+        match self {
+            Self::Own(control_plane) => Some(control_plane),
+            Self::WithPods(kubelet) => Some(kubelet.control_plane()),
+            Self::Given(_) => None,
+        }
+    }
 }
 
 impl Stage {
@@ -49,8 +64,13 @@ impl Stage {
         })
     }
 
-    /// Brings up everything but the operator.
-    pub(super) async fn build(&mut self, kubeconfig: Option<&Path>, screen: &mut Screen) -> Result<()> {
+    /// Brings up a cluster; `runs_pods` where it is to run Pods, if it is ours.
+    pub(super) async fn build(
+        &mut self,
+        kubeconfig: Option<&Path>,
+        runs_pods: bool,
+        screen: &mut Screen,
+    ) -> Result<()> {
         use_one_cryptography();
         let definitions = definitions::all(&self.lab)?;
         if let Some(path) = kubeconfig {
@@ -65,6 +85,19 @@ impl Stage {
             given.added.clone_from(&absent);
             self.cluster = Some(Cluster::Given(given));
             screen.step(&what, definitions::install(&client, &absent)).await?;
+            if runs_pods {
+                screen.say("No image is built here: nodes of this cluster have no image of the operator that Jobs could be made of.");
+            }
+        } else if runs_pods {
+            let kubelet = start_kubelet(screen).await?;
+            let client = self
+                .cluster
+                .insert(Cluster::WithPods(kubelet))
+                .own()
+                .map(ControlPlane::client);
+            let client = client.context("there is no cluster")?;
+            let what = format!("installing {}", count(definitions.len(), "CRD"));
+            screen.step(&what, definitions::install(&client, &definitions)).await?;
         } else {
             let start = ControlPlane::start(Options {
                 crds: true,
@@ -103,9 +136,9 @@ impl Stage {
             DemoProvider::Filestore => "making two node images and a slow web server that has them",
             DemoProvider::Openstack => "making two node images and a slow web server; starting Keystone and Glance",
         };
-        use_one_cryptography();
         let watched = screen.is_live();
-        let make = Images::make(provider, self.folder.path(), watched);
+        let host = self.kubelet().map(Kubelet::host);
+        let make = Images::make(provider, self.folder.path(), watched, host);
         self.images = screen.step(what, make).await?.map(Arc::new);
         Ok(())
     }
@@ -128,29 +161,55 @@ impl Stage {
             kubeconfig: self.kubeconfig_for("provider-operator").await?,
             namespace: self.namespace.clone(),
             release_dir: release_dir.to_owned(),
-            folder: self.folder.path().to_owned(),
+            folder: self.folder.path().join("provider"),
             destination: images.directory().map_or(Destination::OpenStack, |directory| {
                 Destination::FileStore(directory.to_owned())
             }),
             // Nobody waits at the end of the demo for an image that goes with it.
             flags: vec!["--drain=0s".into()],
         };
-        let operator = self.provider_operator.insert(options.start(&self.lab)?);
+        let operator = self.start_provider_operator(options, images)?;
+        let operator = self.provider_operator.insert(operator);
         screen.step("starting provider-operator", operator.ready()).await
+    }
+
+    fn start_provider_operator(&self, mut options: ProviderOptions, images: &Images) -> Result<Operator> {
+        let Some(kubelet) = self.kubelet() else {
+            return options.start(&self.lab);
+        };
+        workers::import(kubelet)?;
+        options.flags.extend(workers::flags(images.directory()));
+        options
+            .flags
+            .push(format!("--allow-cloud-network={}/32", kubelet.host()).into());
+        let Some(directory) = images.directory() else {
+            return options.start(&self.lab);
+        };
+        let folder = options.folder.clone();
+        fs::create_dir_all(&folder).context("failed to make a folder for the operator")?;
+        let kubeconfig = folder.join("kubeconfig");
+        fs::copy(&options.kubeconfig, &kubeconfig).context("failed to hand over a kubeconfig")?;
+        options.kubeconfig.clone_from(&kubeconfig);
+        let (kind, command) = (kubelet.kind(), options.command()?);
+        // Those who go through it need not see what is in it.
+        fs::set_permissions(self.folder.path(), fs::Permissions::from_mode(0o711))
+            .context("failed to open a folder")?;
+        for path in [&kubeconfig, &folder, directory] {
+            workers::give_to_jobs(kind, path)?;
+        }
+        Operator::start_as(&self.lab, &workers::as_jobs(kind, command), &options.log())
     }
 
     /// How one of the operators reaches the cluster. In one of our own each is somebody else, so that one can be told from the other.
     async fn kubeconfig_for(&self, operator: &str) -> Result<PathBuf> {
-        match self.cluster()? {
-            Cluster::Given(given) => Ok(given.kubeconfig.clone()),
-            Cluster::Own(control_plane) => {
-                let operator = Identity::User {
-                    name: operator.to_owned(),
-                    groups: vec!["system:masters".to_owned()],
-                };
-                control_plane.kubeconfig_for(&operator).await
-            }
-        }
+        let Some(control_plane) = self.cluster()?.own() else {
+            return self.kubeconfig();
+        };
+        let operator = Identity::User {
+            name: operator.to_owned(),
+            groups: vec!["system:masters".to_owned()],
+        };
+        control_plane.kubeconfig_for(&operator).await
     }
 
     /// For what belongs to the demo alone.
@@ -170,23 +229,31 @@ impl Stage {
     pub(super) fn kubeconfig(&self) -> Result<PathBuf> {
         Ok(match self.cluster()? {
             Cluster::Own(control_plane) => control_plane.kubeconfig_path(),
+            Cluster::WithPods(kubelet) => kubelet.control_plane().kubeconfig_path(),
             Cluster::Given(given) => given.kubeconfig.clone(),
         })
     }
 
     /// Every request that was made, where the API server is ours.
     pub(super) fn audit_log(&self) -> Option<PathBuf> {
-        match &self.cluster {
-            Some(Cluster::Own(control_plane)) => Some(control_plane.folder().join("audit.jsonl")),
-            _ => None,
-        }
+        let own = self.cluster.as_ref().and_then(Cluster::own)?;
+        Some(own.folder().join("audit.jsonl"))
     }
 
     pub(super) fn client(&self) -> Result<Client> {
         Ok(match self.cluster()? {
             Cluster::Own(control_plane) => control_plane.client(),
+            Cluster::WithPods(kubelet) => kubelet.control_plane().client(),
             Cluster::Given(given) => given.client.clone(),
         })
+    }
+
+    /// What runs Pods, where it is ours.
+    pub(super) fn kubelet(&self) -> Option<&Kubelet> {
+        match &self.cluster {
+            Some(Cluster::WithPods(kubelet)) => Some(kubelet),
+            _ => None,
+        }
     }
 
     /// The node images, where there are any.
@@ -220,7 +287,7 @@ impl Stage {
             return false;
         }
         self.folder.disable_cleanup(true);
-        if let Some(Cluster::Own(control_plane)) = &self.cluster {
+        if let Some(control_plane) = self.cluster.as_ref().and_then(Cluster::own) {
             let dump = control_plane.failure_dump();
             // Half of it is better than none, and the failure itself is what has to be told.
             let _ = dump.write(&self.folder.path().join("state")).await;
@@ -251,9 +318,36 @@ impl Stage {
                 }
                 match own {
                     Some(Cluster::Own(control_plane)) => control_plane.stop().await,
-                    _ => Ok(()),
+                    Some(Cluster::WithPods(kubelet)) => {
+                        // What listens at an address of the node goes before it.
+                        self.images = None;
+                        kubelet.stop().await
+                    }
+                    Some(Cluster::Given(_)) | None => Ok(()),
                 }
             }
         }
     }
+}
+
+/// Starts what runs Pods, the real thing where this machine can, and tells which it is and why.
+async fn start_kubelet(screen: &mut Screen) -> Result<Kubelet> {
+    let (kind, mut reason) = kubelet::best()?;
+    if kind == Kind::Real {
+        let what = "starting a control plane and a node: kubelet, containerd and runc";
+        match screen.step(what, Kubelet::start(Kind::Real)).await {
+            Ok(node) => {
+                screen.say("Pods run on that node, in containers, because this machine can hold one.");
+                return Ok(node);
+            }
+            Err(error) => reason = Some(format!("the node did not start: {error:#}")),
+        }
+    }
+    let what = "starting a control plane and a stand-in of the kubelet";
+    let stand_in = screen.step(what, Kubelet::start(Kind::StandIn)).await?;
+    let reason = reason.unwrap_or_default();
+    screen.say(&format!(
+        "Pods run as processes of this machine and in no containers, because it has no node: {reason}"
+    ));
+    Ok(stand_in)
 }

@@ -68,13 +68,8 @@ impl Summary {
                 ),
             ),
         ];
-        if let Some(ImagesPlayed { resumed_from, stopped }) = &self.images {
-            let mebibytes = resumed_from >> 20;
-            let text = format!(
-                "1 brought and shared by 2 releases, gone on with at {mebibytes} MiB; 1 given up within {}; 0 left",
-                short(*stopped)
-            );
-            lines.insert(2, ("images", text));
+        if let Some(images) = &self.images {
+            lines.insert(2, ("images", images.line()));
         }
         lines
     }
@@ -87,6 +82,27 @@ pub(super) struct ImagesPlayed {
     pub(super) resumed_from: usize,
     /// From the moment on at which nobody wanted it any more, until nothing was left of the one that was under way.
     pub(super) stopped: Duration,
+    /// Images that Jobs have built.
+    pub(super) built: usize,
+}
+
+impl ImagesPlayed {
+    fn line(&self) -> String {
+        let Self {
+            resumed_from,
+            stopped,
+            built,
+        } = self;
+        let built = match built {
+            0 => String::new(),
+            number => format!("{number} built by a Job; "),
+        };
+        format!(
+            "1 brought and shared by 2 releases, gone on with at {} MiB; 1 given up within {}; {built}0 left",
+            resumed_from >> 20,
+            short(*stopped)
+        )
+    }
 }
 
 /// Writes that the API server accepted, by what they were about. Leases are not counted.

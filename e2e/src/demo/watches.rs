@@ -11,6 +11,7 @@ use crds::{
     providers::{Provider, image_status::NodeImageStatus},
 };
 use futures::StreamExt;
+use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{ApiResource, DynamicObject, ObjectMeta},
@@ -44,6 +45,12 @@ pub(super) enum What {
     Image(Box<Image>),
     /// Its name.
     ImageGone(String),
+    Job(Box<Job>),
+    /// Its name.
+    JobGone(String),
+    Pod(Box<Pod>),
+    /// Its name.
+    PodGone(String),
 }
 
 /// A node image as its object tells it.
@@ -83,8 +90,8 @@ pub(super) struct Watches {
 }
 
 impl Watches {
-    /// Starts with our own kinds, and those of a provider of node images where there is one.
-    pub(super) fn start(client: &Client, namespace: &str, provider: Option<Provider>) -> Self {
+    /// Starts with our own kinds, those of a provider of node images where there is one, and Jobs and Pods where these run.
+    pub(super) fn start(client: &Client, namespace: &str, provider: Option<Provider>, pods_run: bool) -> Self {
         let (sender, changes) = unbounded_channel();
         let mut watches = Self {
             client: client.clone(),
@@ -113,6 +120,20 @@ impl Watches {
             let images: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
             let image = move |object: DynamicObject| What::Image(Box::new(Image::of(definition.image_kind, &object)));
             watches.follow(images, Config::default(), image, What::ImageGone);
+        }
+        if pods_run {
+            watches.follow(
+                Api::namespaced(client.clone(), namespace),
+                Config::default(),
+                |job| What::Job(Box::new(job)),
+                What::JobGone,
+            );
+            watches.follow(
+                Api::namespaced(client.clone(), namespace),
+                Config::default(),
+                |pod| What::Pod(Box::new(pod)),
+                What::PodGone,
+            );
         }
         watches
     }

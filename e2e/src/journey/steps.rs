@@ -1,10 +1,10 @@
 //! Steps that many journeys take: what most begin with, asking the operator for a look, reading what it told.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use crds::{ClusterStack, ClusterStackRelease, labels};
 use k8s_openapi::api::core::v1::Event;
 use kube::{Api, Resource, api::ListParams, core::NamespaceResourceScope};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Journey, status};
 
@@ -40,6 +40,26 @@ impl Journey {
             status.and_then(|status| status.last_handled_reconcile_at.as_deref()) == Some(word)
         };
         self.until_stack(name, "the request answered", answered).await
+    }
+
+    /// What `kubectl get` shows of an object in this column; `None` where it shows nothing, or there is no such object.
+    pub async fn cell<K>(&self, name: &str, column: &str) -> Result<Option<String>>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        let path = format!("{}/{name}", K::url_path(&(), Some(&self.namespace)));
+        let request = http::Request::get(path)
+            .header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+            .body(Vec::new())?;
+        let table = match self.client.request::<Value>(request).await {
+            Ok(table) => table,
+            Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(None),
+            Err(error) => return Err(error).context("failed to ask for a table"),
+        };
+        let definitions = table["columnDefinitions"].as_array().context("columns")?;
+        let place = definitions.iter().position(|definition| definition["name"] == column);
+        let place = place.with_context(|| format!("no column {column}"))?;
+        Ok(table["rows"][0]["cells"][place].as_str().map(str::to_owned))
     }
 
     /// The events of an object as `kubectl describe` asks for them: type, reason and message. Each has an age and a sender, and its reason

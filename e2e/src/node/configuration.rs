@@ -102,6 +102,8 @@ pub(super) fn kubelet(slot: &Slot, folder: &Path, authority: &Path) -> Value {
         "resolvConf": "",
         "clusterDomain": "",
         "nodeStatusUpdateFrequency": "4s",
+        // How much volumes hold is looked at once a minute otherwise, and only then who holds too much.
+        "volumeStatsAggPeriod": "2s",
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,
         "evictionHard": {

@@ -1,14 +1,17 @@
 //! What of this machine one node has to itself while it lives: a number, and from that its addresses, the name of its interface and of its cgroups.
 //!
-//! A lock of the kernel on a file says which numbers are taken, however their owners may have ended. The kernel takes the interface away with the
-//! node; empty cgroups stay, and are removed by the owner or by the next start.
+//! An address of the kernel says which numbers are taken, however their owners may have ended: it is no file, and belongs to the same network as the
+//! interface. The kernel takes that away with the node; empty cgroups stay, and are removed by the owner or by the next start.
 
 use std::{
-    env,
-    fs::{self, File, TryLockError},
+    fs,
     hash::{BuildHasher, RandomState},
     io,
     net::Ipv4Addr,
+    os::{
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixListener},
+    },
     path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
@@ -30,7 +33,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(super) struct Slot {
     number: u8,
-    _lock: File,
+    _hold: UnixListener,
 }
 
 impl Slot {
@@ -46,8 +49,8 @@ impl Slot {
             if taken.is_some() && folders(&cgroup).is_empty() {
                 continue;
             }
-            let Some(lock) = try_lock(number)? else { continue };
-            let slot = Self { number, _lock: lock };
+            let Some(hold) = hold(&cgroup)? else { continue };
+            let slot = Self { number, _hold: hold };
             slot.sweep()?;
             if taken.is_none() {
                 slot.make_cgroups()?;
@@ -148,14 +151,13 @@ fn cgroup_of(number: u8) -> String {
     format!("stackwright-node-{number}")
 }
 
-/// `None` when somebody else has this number.
-fn try_lock(number: u8) -> Result<Option<File>> {
-    let path = env::temp_dir().join(format!("{}.lock", cgroup_of(number)));
-    let file = File::create(&path).with_context(|| format!("failed to open {}", path.display()))?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("failed to lock {}", path.display())),
+/// `None` when somebody else holds this name.
+fn hold(name: &str) -> Result<Option<UnixListener>> {
+    let address = SocketAddr::from_abstract_name(name).with_context(|| format!("{name} is no address"))?;
+    match UnixListener::bind_addr(&address) {
+        Ok(hold) => Ok(Some(hold)),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("failed to take the address {name}")),
     }
 }
 
@@ -185,4 +187,20 @@ fn remove(cgroup: &Path) {
         remove(child);
     }
     let _ = fs::remove_dir(cgroup);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_held_by_one_until_he_lets_it_go() -> Result<()> {
+        let name = format!("stackwright-node-of-test-{}", std::process::id());
+        let first = hold(&name)?;
+        assert!(first.is_some());
+        assert!(hold(&name)?.is_none());
+        drop(first);
+        assert!(hold(&name)?.is_some());
+        Ok(())
+    }
 }

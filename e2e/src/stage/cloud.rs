@@ -121,6 +121,24 @@ impl Cloud<'_> {
         self.call(Method::DELETE, &path, &Value::Null).await.map(drop)
     }
 
+    /// Gives a field of an image this value.
+    pub async fn set(&self, id: &str, field: &str, value: &str) -> Result<()> {
+        let path = format!("/images/{id}");
+        let kind = Some("application/openstack-images-v2.1-json-patch");
+        let patch = json!([{ "op": "replace", "path": format!("/{field}"), "value": value }]);
+        let reply = self
+            .0
+            .call(Method::PATCH, &path, kind, whole(patch.to_string()))
+            .await?;
+        ensure!(
+            reply.status.is_success(),
+            "PATCH {path}: {} {}",
+            reply.status,
+            reply.text()
+        );
+        Ok(())
+    }
+
     /// Forbids the use of an image, or allows it again: `deactivate` or `reactivate`.
     pub async fn act(&self, id: &str, action: &str) -> Result<()> {
         let path = format!("/images/{id}/actions/{action}");

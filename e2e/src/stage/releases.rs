@@ -1,13 +1,12 @@
-//! Releases with images for OpenStack, without a cluster class: as much of one as a provider of images reads.
+//! Releases with images for OpenStack, without any chart: as much of one as a provider of images reads.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use anyhow::{Context, Result, ensure};
 use crds::providers::{
     image_status::ProviderReleaseStatus,
     openstack::{OpenStackClusterStackRelease, OpenStackNodeImageRelease},
 };
-use flate2::{Compression, write::GzEncoder};
 use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
 
@@ -43,19 +42,7 @@ impl Stage<'_> {
         for (name, text) in files {
             fs::write(folder.join(name), text).with_context(|| format!("failed to write {name}"))?;
         }
-        self.publish_whole(&folder, &format!("cluster-class-{version}"), "cluster-addon-v1")
-    }
-
-    /// Publishes a folder as a release, with the two charts that it says it has. Nobody renders them here, and without them a release is none.
-    pub fn publish_whole(&self, folder: &Path, class: &str, addon: &str) -> Result<()> {
-        let tag = folder.file_name().context("a release has a name")?.to_string_lossy();
-        let (stack, _) = tag.rsplit_once('-').context("a tag ends in a version")?;
-        for chart in [class, addon].map(|chart| format!("{stack}-{chart}")) {
-            let path = folder.join(format!("{chart}.tgz"));
-            fs::write(&path, packed(&chart)?).with_context(|| format!("failed to write {}", path.display()))?;
-        }
-        fs::write(folder.join("cluster-addon-values.yaml"), "").context("failed to write the values of the add-ons")?;
-        self.journey.releases.publish(folder)
+        self.journey.releases.publish(&folder)
     }
 
     /// Applies the release object of a tag, as the core operator does from a template.
@@ -113,14 +100,4 @@ impl Stage<'_> {
         let objects = self.journey.api::<OpenStackNodeImageRelease>();
         Ok(objects.list(&ListParams::default()).await?.items.len())
     }
-}
-
-fn packed(name: &str) -> Result<Vec<u8>> {
-    let text = format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n");
-    let mut header = tar::Header::new_gnu();
-    header.set_size(text.len() as u64);
-    header.set_mode(0o644);
-    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-    archive.append_data(&mut header, format!("{name}/Chart.yaml"), text.as_bytes())?;
-    Ok(archive.into_inner()?.finish()?)
 }

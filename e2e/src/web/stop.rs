@@ -12,14 +12,14 @@ use anyhow::{Context, Result};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::{Response, header};
-use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::{oneshot, watch};
 
 use super::{Answer, lock};
 
 /// What goes out: an answer, or as much of it as a stop lets through.
-pub(super) type Sent = UnsyncBoxBody<Bytes, io::Error>;
+pub(super) type Sent = openstack_lab::client::Body;
 
 /// Whether a question is meant, by its number and its target.
 type Choice = dyn Fn(usize, &str) -> bool + Send;

@@ -146,7 +146,7 @@ fn drawn(seed: u64, phase: u64, target: &str, number: u32) -> Option<Trouble> {
 impl Trouble {
     /// What comes instead of this answer, or after a while; an error closes the connection.
     pub(super) async fn instead_of(self, answer: Answer) -> io::Result<Response<Sent>> {
-        let whole = |answer: Answer| answer.map(super::whole_body);
+        let whole = |answer: Answer| answer.map(openstack_lab::client::whole);
         match self {
             Self::Late(wait) => {
                 tokio::time::sleep(wait).await;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{everywhere, place::SHELL, really};
 
 /// A build by this script.
-fn build(script: &str, more: Value) -> Value {
+pub(crate) fn build(script: &str, more: Value) -> Value {
     let mut build = json!({ "image": SHELL, "command": ["/bin/sh", "-c", script], "sizeLimit": "64Mi" });
     for (field, value) in more.as_object().into_iter().flatten() {
         build[field] = value.clone();
@@ -37,6 +37,7 @@ fn a_script_builds_a_raw_disk() -> Result<()> {
 fn the_build_has_no_token_no_secret_and_no_store() -> Result<()> {
     really(async |place| {
         let script = "for path in /var/run/secrets /identity /plan /stores; do [ ! -e $path ] || { echo found $path; exit 9; }; done; \
+                      while read line; do case $line in *wire*) echo the network of the node; exit 9;; esac; done < /proc/net/dev; \
                       cat /bin/sh > /artifact/image";
         let wish = place.image("confined", build(script, json!({})), json!({})).await?;
         wish.ready().await?;

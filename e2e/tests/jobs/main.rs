@@ -1,9 +1,12 @@
 //! Jobs that really run: the provider operator as a process, Pods under a real kubelet where the machine can have one and under the stand-in everywhere,
-//! images into a directory. Each test says the same of both; what only the real one can show says so.
+//! images into a directory and into a real cloud. Each test says the same of both; what only the real one can show says so.
 
 mod builds;
+mod clouds;
 mod contract;
 mod place;
+mod rights;
+mod trouble;
 
 use anyhow::Result;
 use e2e::kubelet::{Kind, kinds};
@@ -14,7 +17,7 @@ use self::place::{Place, RUNTIME};
 fn everywhere(test: impl AsyncFn(&Place) -> Result<()>) -> Result<()> {
     RUNTIME.block_on(async {
         for kind in kinds()? {
-            test(&*Place::of(kind).await?).await?;
+            within_rights(&*Place::of(kind).await?, &test).await?;
         }
         Ok(())
     })
@@ -24,8 +27,16 @@ fn everywhere(test: impl AsyncFn(&Place) -> Result<()>) -> Result<()> {
 fn really(test: impl AsyncFn(&Place) -> Result<()>) -> Result<()> {
     RUNTIME.block_on(async {
         if kinds()?.contains(&Kind::Real) {
-            test(&*Place::of(Kind::Real).await?).await?;
+            within_rights(&*Place::of(Kind::Real).await?, &test).await?;
         }
         Ok(())
     })
+}
+
+async fn within_rights(place: &Place, test: impl AsyncFn(&Place) -> Result<()>) -> Result<()> {
+    let log = place.kubelet.control_plane().audit_log();
+    // Tests of one place run side by side: what each sees is that of all of them.
+    let begun = log.end()?;
+    test(place).await?;
+    rights::hold(&log.since(begun).await?)
 }

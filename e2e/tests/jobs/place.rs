@@ -6,7 +6,7 @@ use std::{
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
     os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::Command,
     sync::{Arc, Condvar, LazyLock, Mutex, PoisonError, Weak},
     thread,
@@ -14,15 +14,17 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use crds::labels;
 use e2e::{
     Lab, Operator,
     built::Program,
     definitions, eventually,
-    kubelet::{Image, Kind, Kubelet},
+    kubelet::{Kind, Kubelet},
+    workers,
 };
 use k8s_openapi::api::{
     batch::v1::Job,
-    core::v1::{Namespace, Pod},
+    core::v1::{ContainerStateTerminated, Namespace, Pod},
 };
 use kube::{
     Api, Client,
@@ -36,6 +38,8 @@ use tokio::{
     sync::Mutex as AsyncMutex,
 };
 
+use crate::rights;
+
 /// What runs longer than one test.
 pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     let runtime = Builder::new_multi_thread().enable_all().build();
@@ -43,33 +47,19 @@ pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 });
 
 /// Longer than a Job takes on a machine that has much else to do.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The image with the shell, in which builds run.
-pub(crate) const SHELL: &str = "lab.local/shell:1";
-const WORKER: &str = "lab.local/provider-operator:1";
+pub(crate) use e2e::workers::SHELL;
 
 /// One kubelet and what is around it.
 pub(crate) struct Place {
     pub(crate) kubelet: Kubelet,
     pub(crate) client: Client,
     pub(crate) store: PathBuf,
-    _operator: Mutex<Operator>,
-    _folder: TempDir,
-}
-
-/// The operator is who its Jobs are: both write to the same directory. The stand-in runs all of them as this user.
-fn command(kind: Kind, program: &Path) -> Command {
-    match kind {
-        Kind::Real => {
-            let mut command = Command::new("setpriv");
-            command
-                .args(["--reuid=65532", "--regid=65532", "--clear-groups"])
-                .arg(program);
-            command
-        }
-        Kind::StandIn => Command::new(program),
-    }
+    kind: Kind,
+    operator: Option<Operator>,
+    folder: TempDir,
 }
 
 impl Place {
@@ -91,7 +81,6 @@ impl Place {
     }
 
     async fn start(kind: Kind) -> Result<Self> {
-        let lab = Lab::load()?;
         let folder = tempfile::Builder::new().prefix("stackwright-jobs-").tempdir()?;
         let store = folder.path().join("store");
         fs::create_dir_all(folder.path().join("releases/cluster-stacks"))?;
@@ -101,47 +90,60 @@ impl Place {
             fs::set_permissions(path, fs::Permissions::from_mode(0o777))?;
         }
         let kubelet = Kubelet::start(kind).await?;
-        kubelet.import_image(&Image::shell(SHELL))?;
-        let program = Program::ProviderOperator.path()?;
-        // Whoever reads from web servers has to know whom to trust.
-        let authorities = "/etc/ssl/certs/ca-certificates.crt";
-        let worker = Image::new(WORKER).program(&program, "/provider-operator");
-        kubelet.import_image(&worker.file(Path::new(authorities), authorities))?;
+        workers::import(&kubelet)?;
         let client = kubelet.control_plane().client();
         definitions::install(&client, &definitions::ours()?).await?;
         let kubeconfig = folder.path().join("kubeconfig");
-        fs::copy(kubelet.control_plane().kubeconfig_path(), &kubeconfig)?;
+        let identity = rights::operator(&client).await?;
+        fs::copy(kubelet.control_plane().kubeconfig_for(&identity).await?, &kubeconfig)?;
         fs::set_permissions(&kubeconfig, fs::Permissions::from_mode(0o644))?;
-        let mut command = command(kind, &program);
-        command.args([
-            format!("--kubeconfig={}", kubeconfig.display()),
-            "--leader-elect=false".to_owned(),
-            "--local".to_owned(),
-            format!("--release-dir={}", folder.path().join("releases").display()),
-            "--metrics-bind-address=127.0.0.1:0".to_owned(),
-            "--health-probe-bind-address=127.0.0.1:0".to_owned(),
-            "--providers=filestore".to_owned(),
-            format!("--filestore=default={}", store.display()),
-            "--jobs".to_owned(),
-            format!("--worker-image={WORKER}"),
-            format!("--job-volume=default=host:{}", store.display()),
-            "--allow-plain-http".to_owned(),
-            format!("--allow-source-network={}/32", kubelet.host()),
-            format!("--cache-dir={}", folder.path().join("cache").display()),
-        ]);
-        let mut operator = Operator::start_as(&lab, &command, &folder.path().join("operator.log"))?;
-        operator.ready().await?;
-        Ok(Self {
+        let mut place = Self {
+            kind,
             kubelet,
             client,
             store,
-            _operator: Mutex::new(operator),
-            _folder: folder,
-        })
+            operator: None,
+            folder,
+        };
+        place.operator = Some(place.operate("operator", "").await?);
+        Ok(place)
     }
 
-    /// A namespace of its own with one image object in it, as this spec of its image and these other fields say.
-    pub(crate) async fn image(&self, name: &'static str, image: Value, more: Value) -> Result<Wish<'_>> {
+    /// Starts an operator that looks after one namespace, or after all; it has a log of this name.
+    pub(crate) async fn operate(&self, name: &str, namespace: &str) -> Result<Operator> {
+        let folder = self.folder.path();
+        let mut command = Command::new(Program::ProviderOperator.path()?);
+        command.args([
+            format!("--kubeconfig={}", folder.join("kubeconfig").display()),
+            format!("--namespace={namespace}"),
+            "--leader-elect=false".to_owned(),
+            "--local".to_owned(),
+            format!("--release-dir={}", folder.join("releases").display()),
+            "--metrics-bind-address=127.0.0.1:0".to_owned(),
+            "--health-probe-bind-address=127.0.0.1:0".to_owned(),
+            "--providers=filestore,openstack".to_owned(),
+            format!("--filestore=default={}", self.store.display()),
+            "--allow-plain-http".to_owned(),
+            format!("--allow-source-network={}/32", self.kubelet.host()),
+            format!("--allow-cloud-network={}/32", self.kubelet.host()),
+            format!("--cache-dir={}", folder.join(format!("{name}-cache")).display()),
+        ]);
+        command.args(workers::flags(Some(&self.store)));
+        let command = workers::as_jobs(self.kind, command);
+        let log = folder.join(format!("{name}.log"));
+        let mut operator = Operator::start_as(&Lab::load()?, &command, &log)?;
+        operator.ready().await?;
+        Ok(operator)
+    }
+
+    /// What the operator has logged.
+    pub(crate) fn log(&self) -> Result<String> {
+        let path = self.folder.path().join("operator.log");
+        fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))
+    }
+
+    /// Makes a namespace, in which the operator may make Jobs and read Secrets.
+    async fn namespace(&self, name: &str) -> Result<()> {
         let namespace = Namespace {
             metadata: kube::core::ObjectMeta {
                 name: Some(name.to_owned()),
@@ -151,30 +153,47 @@ impl Place {
         };
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         namespaces.create(&PostParams::default(), &namespace).await?;
-        let kind = GroupVersionKind::gvk(
-            "infrastructure.clusterstack.x-k8s.io",
-            "v1alpha1",
-            "FileStoreNodeImageRelease",
-        );
-        let resource = ApiResource::from_gvk_with_plural(&kind, "filestorenodeimagereleases");
-        let mut spec = json!({ "store": "default", "image": image });
-        spec["image"]["name"] = json!(format!("{name}.raw"));
-        spec["image"]["format"] = json!("raw");
-        for (field, value) in more.as_object().into_iter().flatten() {
-            spec[field] = value.clone();
+        rights::in_namespace(&self.client, name).await
+    }
+
+    /// A namespace of its own with one object of this kind in it.
+    pub(crate) async fn object(&self, name: &'static str, kind: &str, spec: Value, paused: bool) -> Result<Wish<'_>> {
+        self.namespace(name).await?;
+        let group = "infrastructure.clusterstack.x-k8s.io";
+        let plural = format!("{}s", kind.to_lowercase());
+        let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, "v1alpha1", kind), &plural);
+        let mut object = DynamicObject::new(name, &resource).data(json!({ "spec": spec }));
+        if paused {
+            object.metadata.annotations = Some([(labels::PAUSED.to_owned(), String::new())].into());
         }
-        let object = DynamicObject::new(name, &resource).data(json!({ "spec": spec }));
         let api = Api::namespaced_with(self.client.clone(), name, &resource);
         api.create(&PostParams::default(), &object).await?;
         Ok(Wish { place: self, name, api })
     }
+
+    /// A namespace of its own with one image for the store in it, as this spec of its image and these other fields say.
+    pub(crate) async fn image(&self, name: &'static str, image: Value, more: Value) -> Result<Wish<'_>> {
+        self.object(name, "FileStoreNodeImageRelease", for_store(name, image, more), false)
+            .await
+    }
+}
+
+/// The spec of an image for the store.
+pub(crate) fn for_store(name: &str, image: Value, more: Value) -> Value {
+    let mut spec = json!({ "store": "default", "image": image });
+    spec["image"]["name"] = json!(format!("{name}.raw"));
+    spec["image"]["format"] = json!("raw");
+    for (field, value) in more.as_object().into_iter().flatten() {
+        spec[field] = value.clone();
+    }
+    spec
 }
 
 /// An image that is asked for.
 pub(crate) struct Wish<'a> {
-    place: &'a Place,
-    name: &'static str,
-    api: Api<DynamicObject>,
+    pub(crate) place: &'a Place,
+    pub(crate) name: &'static str,
+    pub(crate) api: Api<DynamicObject>,
 }
 
 impl Wish<'_> {
@@ -207,6 +226,33 @@ impl Wish<'_> {
         self.until(&format!("a failure with {part:?}"), has).await
     }
 
+    /// Bytes move in a Job.
+    pub(crate) async fn moves(&self) -> Result<Value> {
+        let has_sent = |status: &Value| status["transfer"]["sentBytes"].as_i64() > Some(0);
+        self.until("bytes to move", has_sent).await
+    }
+
+    /// Waits until a container of one of its Pods has ended with this code; what it left as its message.
+    pub(crate) async fn ended_with(&self, container: &str, code: i32) -> Result<String> {
+        let look = async || {
+            let pods = self.pods().await?;
+            let ends: Vec<_> = pods.iter().flat_map(|pod| ends_of(pod, container)).collect();
+            let end = ends.iter().find(|end| end.exit_code == code);
+            let end = end.with_context(|| format!("{ends:?} of {} Pods", pods.len()))?;
+            anyhow::Ok(end.message.clone().unwrap_or_default())
+        };
+        eventually(PATIENCE, format!("{container} to end with {code}"), look).await
+    }
+
+    /// Changes its one Pod.
+    pub(crate) async fn patch_pod(&self, patch: &Value) -> Result<()> {
+        let pod = self.pods().await?.pop().context("no Pod")?;
+        let pods: Api<Pod> = Api::namespaced(self.place.client.clone(), self.name);
+        let name = pod.metadata.name.context("a name")?;
+        pods.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+
     /// The bytes of the image, as the store has them.
     pub(crate) fn bytes(&self) -> Result<Vec<u8>> {
         let path = self.place.store.join(format!("{}.raw", self.name));
@@ -221,6 +267,13 @@ impl Wish<'_> {
     pub(crate) async fn pods(&self) -> Result<Vec<Pod>> {
         let pods: Api<Pod> = Api::namespaced(self.place.client.clone(), self.name);
         Ok(pods.list(&ListParams::default()).await?.items)
+    }
+
+    /// Changes the object.
+    pub(crate) async fn patch(&self, patch: &Value) -> Result<()> {
+        let params = PatchParams::default();
+        self.api.patch(self.name, &params, &Patch::Merge(patch)).await?;
+        Ok(())
     }
 
     /// Changes its one Job.
@@ -260,6 +313,16 @@ impl Wish<'_> {
         ensure!(left.is_err(), "the image is still in the store");
         Ok(())
     }
+}
+
+fn ends_of(pod: &Pod, container: &str) -> Vec<ContainerStateTerminated> {
+    let Some(status) = &pod.status else {
+        return Vec::new();
+    };
+    let first = status.init_container_statuses.iter().flatten();
+    let all = first.chain(status.container_statuses.iter().flatten());
+    let named = all.filter(|status| status.name == container);
+    named.filter_map(|status| status.state.clone()?.terminated).collect()
 }
 
 /// A web server with one file. Its second half is held back until [`Web::go_on`].

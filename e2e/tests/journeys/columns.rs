@@ -7,36 +7,26 @@ use crds::{
     labels,
 };
 use e2e::{Journey, audit::Mark, eventually, journey::SOON, releases::harbor_tag};
-use kube::Resource;
-use serde_json::{Value, json};
+use kube::{Resource, core::NamespaceResourceScope};
+use serde_json::json;
 
 use crate::journey;
 
-/// The cells of one object in the table that the API server makes for `kubectl get`.
-async fn columns(journey: &Journey, plural: &str, name: &str) -> Result<(String, String)> {
-    let path = format!(
-        "/apis/clusterstack.x-k8s.io/v1alpha1/namespaces/{}/{plural}/{name}",
-        journey.namespace
-    );
-    let request = http::Request::get(path)
-        .header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
-        .body(Vec::new())?;
-    let table = journey.client.request::<Value>(request).await?;
-    let definitions = table["columnDefinitions"].as_array().context("columns")?;
-    let cell = |column: &str| {
-        let place = definitions.iter().position(|definition| definition["name"] == column);
-        let place = place.with_context(|| format!("no column {column}"))?;
-        let cell = &table["rows"][0]["cells"][place];
-        Ok::<_, anyhow::Error>(cell.as_str().unwrap_or_default().to_owned())
-    };
-    Ok((cell("Reason")?, cell("Message")?))
+/// The reason and the message in the columns of an object; empty where nothing is told.
+async fn columns<K>(journey: &Journey, name: &str) -> Result<(String, String)>
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+{
+    let reason = journey.cell::<K>(name, "Reason").await?;
+    let message = journey.cell::<K>(name, "Message").await?;
+    Ok((reason.unwrap_or_default(), message.unwrap_or_default()))
 }
 
 /// Waits until the columns of a stack have this reason and a message that begins and ends like this, and returns the stack.
 async fn told(journey: &Journey, reason: &str, begin: &str, end: &str) -> Result<ClusterStack> {
     eventually(SOON, format!("{reason} in the columns"), async || {
         let stack = journey.api::<ClusterStack>().get("harbor").await?;
-        let (found, message) = columns(journey, "clusterstacks", "harbor").await?;
+        let (found, message) = columns::<ClusterStack>(journey, "harbor").await?;
         let fits = found == reason && message.starts_with(begin) && message.ends_with(end);
         ensure!(fits, "{found} {message:?}");
         Ok::<_, anyhow::Error>(stack)
@@ -105,9 +95,9 @@ fn a_stack_tells_which_release_cannot_be_used_and_why() -> Result<()> {
         assert!(is_ready(&stack), "v1 can be used");
         // The same with other words is no news.
         damage("metadata.yaml", "{}")?;
-        let first = columns(journey, "clusterstacks", "harbor").await?;
+        let first = columns::<ClusterStack>(journey, "harbor").await?;
         eventually(SOON, "other words", async || {
-            let found = columns(journey, "clusterstacks", "harbor").await?;
+            let found = columns::<ClusterStack>(journey, "harbor").await?;
             ensure!(found != first && found.0 == first.0, "{found:?}");
             Ok::<_, anyhow::Error>(())
         })
@@ -215,7 +205,7 @@ fn a_paused_release_says_so_with_one_write_and_takes_it_back_with_another() -> R
         let mark = journey.mark().await?;
         let shows = async |reason: &str| {
             eventually(SOON, format!("the reason {reason:?}"), async || {
-                let (found, message) = columns(journey, "clusterstackreleases", &tag).await?;
+                let (found, message) = columns::<ClusterStackRelease>(journey, &tag).await?;
                 ensure!(found == reason, "{found} {message}");
                 Ok::<_, anyhow::Error>(message)
             })

@@ -17,6 +17,7 @@ use serde_json::json;
 
 use crate::{
     journey,
+    node_images::{provider_operator, two_images_one_of_them_wrong},
     signed::{signed_list, trust, verified},
 };
 
@@ -111,5 +112,25 @@ fn kubectl_wait_ends_for_a_release_that_is_signed_wrongly() -> Result<()> {
         };
         journey.until_stack("harbor", "ready", is_ready).await?;
         both(journey, &tag, READY, None).await
+    })
+}
+
+#[test]
+fn kubectl_wait_ends_for_images_that_come_and_for_those_that_never_will() -> Result<()> {
+    // The operator of providers alone: there are no decisions to make again.
+    e2e::journey::journey(async |journey| {
+        let (_server, releases) = two_images_one_of_them_wrong(journey).await?;
+        let mut provider = provider_operator(journey).await?;
+        provider.ready().await?;
+        for ((tag, image), conditions) in releases.iter().zip([READY, STALLED]) {
+            let release = json!({
+                "apiVersion": "infrastructure.clusterstack.x-k8s.io/v1alpha1", "kind": "FileStoreClusterStackRelease",
+                "metadata": { "name": tag }, "spec": {},
+            });
+            journey.apply(release).await?;
+            waits(journey, &format!("filestorenodeimagerelease/{image}"), conditions).await?;
+            waits(journey, &format!("filestoreclusterstackrelease/{tag}"), conditions).await?;
+        }
+        Ok(())
     })
 }

@@ -19,6 +19,7 @@ mod events;
 mod faults;
 mod foreign;
 mod health;
+mod image_sources;
 mod installation;
 mod kubectl_wait;
 mod node_images;

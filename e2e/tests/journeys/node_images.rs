@@ -20,13 +20,17 @@ use e2e::{
 };
 use http::{Response, StatusCode};
 use kube::{Api, api::ListParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::journey;
 
 const STACK: &str = "harbor";
-/// The name that the image has in the directory.
-const IMAGE: &str = "harbor-node";
+/// The name that the image has in the directory: that of the page about node images.
+const IMAGE: &str = "ubuntu-2404-kube-v1.34.0.raw";
+/// That page.
+const PAGE: &str = include_str!("../../../docs/how-to/node-images.md");
+/// Where the operator of that page serves images.
+const SERVER: &str = "http://images.example.com:8088";
 /// So that it comes in more than one piece.
 const BYTES: usize = 3 << 20;
 
@@ -52,12 +56,18 @@ fn a_release_is_usable_once_its_node_image_is_there_and_takes_it_along_when_it_g
         journey.release_ready(&tag).await?;
         let stored = fs::read(images(journey).join(IMAGE)).context("the image is not in the directory")?;
         ensure!(stored == image, "the image in the directory is another one");
-        let (status, sums) = provider.images(&format!("/default/{IMAGE}.sha256")).await?;
+        let [url, checksum] = addresses_of_metal3()?;
+        let (status, given) = provider.images(&url).await?;
         ensure!(
-            status == StatusCode::OK,
-            "the server of images answered {status}: {sums}"
+            status == StatusCode::OK && given == image,
+            "{url} has {status} and another image"
         );
-        ensure!(sums == format!("{}  {IMAGE}\n", sha256(&image)), "{sums}");
+        let (status, sums) = provider.images(&checksum).await?;
+        let wanted = format!("{}  {IMAGE}\n", sha256(&image));
+        ensure!(
+            status == StatusCode::OK && sums == wanted,
+            "{checksum} has {status}: {sums:?}"
+        );
 
         provider.kill().await?;
         let asked = server.visits().len();
@@ -74,6 +84,26 @@ fn a_release_is_usable_once_its_node_image_is_there_and_takes_it_along_when_it_g
         journey.gone::<ClusterStackRelease>(&tag).await?;
         nothing_is_left(journey).await
     })
+}
+
+/// The paths of an image and of its digest, as the page tells a Metal3MachineTemplate of them.
+fn addresses_of_metal3() -> Result<[String; 2]> {
+    let mut parts = PAGE.split("```yaml\n").filter_map(|part| part.split("```").next());
+    let part = parts.find(|part| part.contains("kind: Metal3MachineTemplate"));
+    let template: Value = serde_yaml::from_str(part.context("the page has no Metal3MachineTemplate")?)?;
+    let image = &template["spec"]["template"]["spec"]["image"];
+    ensure!(
+        image["checksumType"] == "sha256" && image["format"] == "raw",
+        "another kind of image: {image}"
+    );
+    let path = |field: &str| -> Result<String> {
+        let url = image[field].as_str().with_context(|| format!("no {field}"))?;
+        let path = url
+            .strip_prefix(SERVER)
+            .with_context(|| format!("{url} is elsewhere"))?;
+        Ok(path.to_owned())
+    };
+    Ok([path("url")?, path("checksum")?])
 }
 
 fn image() -> Bytes {
@@ -99,6 +129,11 @@ async fn serve(image: Bytes) -> Result<WebServer> {
 
 /// Our own stack with an image for its nodes.
 fn stack(server: &WebServer, image: &Bytes) -> Result<StackSource> {
+    stack_with(server, IMAGE, &sha256(image))
+}
+
+/// The same with an image of this name, which must have this digest.
+fn stack_with(server: &WebServer, name: &str, digest: &str) -> Result<StackSource> {
     let source = StackSource::harbor("v1")?;
     let url = server.url("127.0.0.1");
     source.write(
@@ -107,9 +142,8 @@ fn stack(server: &WebServer, image: &Bytes) -> Result<StackSource> {
             "apiVersion: node-images.clusterstack.x-k8s.io/v1alpha1\n\
              fileStoreNodeImages:\n\
              - url: {url}/disk.raw\n  \
-               name: {IMAGE}\n  \
-               digest: sha256:{}\n",
-            sha256(image)
+               name: {name}\n  \
+               digest: sha256:{digest}\n"
         ),
     )?;
     Ok(source)
@@ -132,6 +166,21 @@ pub(super) async fn two_releases_of_one_image(journey: &Journey) -> Result<(WebS
     Ok((server, tags))
 }
 
+/// Two releases of one stack, and the objects of their images: one comes, and one is not what its release says. And the server that has both.
+pub(super) async fn two_images_one_of_them_wrong(journey: &Journey) -> Result<(WebServer, [(String, String); 2])> {
+    let image = image();
+    let server = serve(image.clone()).await?;
+    let good = stack(&server, &image)?;
+    let wrong = stack_with(&server, "wrong-node", &sha256(b"something else"))?;
+    let first = journey.releases.publish_stack(&good.path(), "v1")?;
+    let second = journey.releases.publish_stack(&wrong.path(), "v2")?;
+    let object = |name: &str, version: &str| format!("docker-harbor-1-34-{name}-{version}");
+    Ok((
+        server,
+        [(first, object(IMAGE, "v1")), (second, object("wrong-node", "v2"))],
+    ))
+}
+
 /// A script that takes the image out of its directory, and has its object looked at.
 pub(super) fn breaking(journey: &Journey) -> String {
     let kubectl = format!(
@@ -146,7 +195,8 @@ pub(super) fn breaking(journey: &Journey) -> String {
     )
 }
 
-async fn apply(journey: &Journey) -> Result<()> {
+/// The stack in its first version, whose images come into the directory.
+pub(super) async fn apply(journey: &Journey) -> Result<()> {
     const API_VERSION: &str = "infrastructure.clusterstack.x-k8s.io/v1alpha1";
     const TEMPLATE: &str = "FileStoreClusterStackReleaseTemplate";
     journey
@@ -165,7 +215,7 @@ async fn apply(journey: &Journey) -> Result<()> {
 }
 
 /// Where the provider keeps images.
-fn images(journey: &Journey) -> PathBuf {
+pub(super) fn images(journey: &Journey) -> PathBuf {
     journey.folder().join("images")
 }
 
@@ -194,7 +244,8 @@ pub(super) async fn nothing_is_left(journey: &Journey) -> Result<()> {
     .await
 }
 
-fn files(folder: &std::path::Path) -> Result<Vec<PathBuf>> {
+/// All files in a folder, however deep.
+pub(super) fn files(folder: &std::path::Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

@@ -19,18 +19,13 @@ use anyhow::{Context, Result, ensure};
 use e2e::{
     FaultProxy, Point, fault_proxy,
     lanes::side_by_side,
+    lapse::lapse,
     positions::{every_position, positions},
     stage::{Left, Stage, on_stage},
     world::{World, quiet},
 };
 use http::Method;
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-};
 use openstack_lab::proxy;
-use serde_json::json;
 
 use self::course::{Course, Station};
 
@@ -42,8 +37,6 @@ const BUSY_LANES: usize = 4;
 const WAITING_LANES: usize = 5;
 /// Every so many journeys take part in leader election.
 const LEASE_EVERY: usize = 4;
-/// The Lease of an operator that serves OpenStack alone.
-const LEASE: &str = "openstack.provider.clusterstack.x-k8s.io";
 
 /// Where a journey is disturbed.
 #[derive(Clone, Copy, Debug)]
@@ -248,22 +241,21 @@ async fn disturbed(stage: &Stage<'_>, survey: &Survey, blow: Blow, struck: &mut 
     let is_elected = blow.number().is_multiple_of(LEASE_EVERY);
     let mut options = stage.options(&[]).await?.by_way_of(&api).await?;
     if is_elected {
-        // No Lease of these journeys runs out: that of the dead is taken from him.
+        // That of the dead lapses at once.
         let namespace = format!("--leader-elect-namespace={}", stage.journey.namespace);
         options
             .flags
-            .extend(["--leader-elect=true", "--lease-duration=10m", namespace.as_str()].map(Into::into));
+            .extend(["--leader-elect=true", namespace.as_str()].map(Into::into));
     }
     let stopping = armed(blow, &api, &stage.proxy);
     let operator = options.start(stage.journey.lab())?;
     let operating = async {
         let stopped = stopping.await?;
+        let dead = operator.process_id().context("nobody was there to be killed")?;
         operator.kill().await?;
         *struck = Some(stopped.to_string());
         drop(stopped);
-        if is_elected {
-            take_lease(stage).await?;
-        }
+        lapse(stage.journey, dead).await?;
         let _next = options.start(stage.journey.lab())?;
         pending::<Result<()>>().await
     };
@@ -299,12 +291,4 @@ fn armed(blow: Blow, api: &FaultProxy, cloud: &proxy::Proxy) -> impl Future<Outp
             Armed::Change(strike) => Stopped::Change(strike.wait(JOURNEY_DEADLINE).await?),
         })
     }
-}
-
-/// Takes the Lease from a process that is dead, so that nobody waits until it runs out.
-async fn take_lease(stage: &Stage<'_>) -> Result<()> {
-    let leases: Api<Lease> = stage.journey.api();
-    let nobody = Patch::Merge(json!({ "spec": { "holderIdentity": null } }));
-    let taken = leases.patch(LEASE, &PatchParams::default(), &nobody).await;
-    taken.map(drop).context("failed to take the Lease from the dead")
 }

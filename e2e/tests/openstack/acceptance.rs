@@ -151,6 +151,8 @@ fn a15_web_download_off() -> Result<()> {
         stage.operate().await?;
         let id = stage.id("ubuntu").await?;
         ensure!(stage.proxy.count(&Method::PUT, "/file") == 1, "it was not sent once");
+        let asked = stage.proxy.count(&Method::POST, "/import");
+        ensure!(asked == 1, "it was asked {asked} times to fetch what it does not fetch");
         Ok(vec![id])
     })
 }

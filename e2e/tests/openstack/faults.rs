@@ -1,15 +1,18 @@
 //! A network, a cloud and a source that fail at chosen requests and bytes. Whatever fails, the image is there in the end, once, and nobody is told a secret.
 
-use std::{fs, time::Duration};
+use std::{collections::BTreeSet, fs, time::Duration};
 
 use anyhow::{Context, Result, ensure};
-use crds::providers::openstack::{OpenStackClusterStackRelease, OpenStackNodeImageRelease};
+use crds::providers::openstack::OpenStackClusterStackRelease;
 use e2e::{
+    eventually,
+    journey::SOON,
+    provider_operator::identity,
     releases::{copy, corpus},
-    stage::{DISK, Stage, message_of, on_stage, small},
+    stage::{API_VERSION, DISK, IMAGE_OBJECT, SECRET, Stage, message_of, on_stage, small, tag},
 };
 use http::{Method, StatusCode};
-use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::api::{batch::v1::Job, core::v1::Secret};
 use kube::{Api, api::ListParams};
 use openstack_lab::{
     proxy::Trouble,
@@ -247,19 +250,43 @@ fn a_source_that_breaks_is_read_on_within_one_upload() -> Result<()> {
     })
 }
 
-/// Status, events and metrics; the log is read at the end of every test.
+/// Everything that an operator writes and may not write a secret into.
+const WRITTEN: [(&str, &str); 10] = [
+    (API_VERSION, "OpenStackNodeImageRelease"),
+    (API_VERSION, "OpenStackClusterStackRelease"),
+    ("clusterstack.x-k8s.io/v1alpha1", "ClusterStackRelease"),
+    ("v1", "Event"),
+    ("events.k8s.io/v1", "Event"),
+    ("v1", "ConfigMap"),
+    ("v1", "Pod"),
+    ("v1", "ServiceAccount"),
+    ("batch/v1", "Job"),
+    ("coordination.k8s.io/v1", "Lease"),
+];
+
+/// All of that with status and spec, and metrics and health; what is written to both streams is read at the end of every test.
 async fn told(stage: &mut Stage<'_>) -> Result<String> {
-    let objects = stage.journey.api::<OpenStackNodeImageRelease>();
-    let objects = objects.list(&ListParams::default()).await?;
-    let events: Api<Event> = stage.journey.api();
-    let events = events.list(&ListParams::default()).await?;
-    let metrics = stage.operator()?.metrics_page().await?;
-    let lines = [
-        serde_json::to_string_pretty(&objects.items)?,
-        serde_json::to_string_pretty(&events.items)?,
-        metrics,
-    ];
-    Ok(lines.join("\n"))
+    let mut told = Vec::new();
+    for (api_version, kind) in WRITTEN {
+        let objects = stage.journey.objects(api_version, kind);
+        let objects = objects.list(&ListParams::default()).await;
+        let objects = objects.with_context(|| format!("failed to list {kind}"))?;
+        told.push(serde_json::to_string_pretty(&objects.items)?);
+    }
+    let operator = stage.operator()?;
+    told.push(operator.metrics_page().await?);
+    for path in ["/healthz", "/readyz"] {
+        told.push(operator.health(path).await?.1);
+    }
+    Ok(told.join("\n"))
+}
+
+/// None of what is told anywhere has a secret in it.
+async fn nothing_secret_is_told(stage: &mut Stage<'_>) -> Result<()> {
+    let told = told(stage).await?;
+    let line = stage.reveals(&told);
+    ensure!(line.is_none(), "{line:?}");
+    Ok(())
 }
 
 /// A cloud that repeats what it was told, as pages for programmers do.
@@ -276,19 +303,68 @@ fn planted_credentials_are_nowhere() -> Result<()> {
             let echo = Trouble::answer(StatusCode::INTERNAL_SERVER_ERROR, &[], &echo);
             stage.proxy.meet(method, part, 1, echo);
         }
-        stage.want_disk("ubuntu", &small(1)).await?;
+        stage.source.put(DISK, Article::of(small(1)));
+        stage.publish("v1")?;
+        stage.want_release(&tag("v1")).await?;
         stage.operate_with(&["--log-level=debug"]).await?;
         // After each refusal its words are in the status for a second at least.
         for count in 1..=calls.len() {
             stage.met(count).await?;
-            let told = told(stage).await?;
-            ensure!(stage.reveals(&told).is_none(), "{:?}", stage.reveals(&told));
+            nothing_secret_is_told(stage).await?;
         }
-        stage.ready("ubuntu").await?;
-        let told = told(stage).await?;
-        ensure!(stage.reveals(&told).is_none(), "{:?}", stage.reveals(&told));
+        stage.release_is(&tag("v1"), true).await?;
+        nothing_secret_is_told(stage).await?;
         ensure!(stage.proxy.met() == 3, "{:?}", stage.proxy.passed());
+        Ok(vec![stage.id(IMAGE_OBJECT).await?])
+    })
+}
+
+#[test]
+fn a_secret_of_another_type_is_shown_to_no_cloud_until_it_is_made_anew() -> Result<()> {
+    on_stage(async |stage| {
+        let mut secret = identity("typed", stage.proxy.site());
+        secret["type"] = json!("cluster.x-k8s.io/secret");
+        stage.journey.apply(secret.clone()).await?;
+        stage.source.put(DISK, Article::of(small(1)));
+        let typed = json!({ "identityRef": { "kind": "Secret", "name": "typed" } });
+        stage.want("ubuntu", DISK, typed).await?;
+        stage.operate().await?;
+        let status = stage.not_ready("ubuntu", "CredentialsRejected").await?;
+        let message = message_of(&status);
+        ensure!(message.contains("cluster.x-k8s.io/secret"), "{message}");
+        ensure!(stage.proxy.passed().is_empty(), "{:?}", stage.proxy.passed());
+
+        stage.journey.delete::<Secret>("typed").await?;
+        stage.journey.gone::<Secret>("typed").await?;
+        secret["type"] = json!("Opaque");
+        stage.journey.apply(secret).await?;
+        stage.look_again("ubuntu", "it is another").await?;
         Ok(vec![stage.id("ubuntu").await?])
+    })
+}
+
+/// Whoever sends an image in a Job is given the Secret by its name.
+#[test]
+fn planted_credentials_are_not_in_the_job_that_sends_an_image() -> Result<()> {
+    on_stage(async |stage| {
+        stage.source.put(DISK, Article::of(small(1)));
+        stage.want("ubuntu", DISK, json!({ "execution": "Job" })).await?;
+        let image = "--worker-image=registry.example/provider-operator:none";
+        stage.operate_with(&["--log-level=debug", "--jobs", image]).await?;
+        let jobs: Api<Job> = stage.journey.api();
+        let job = eventually(SOON, "a Job", async || {
+            let jobs = jobs.list(&ListParams::default()).await?;
+            jobs.items.into_iter().next().context("there is none")
+        })
+        .await?;
+        let spec = serde_json::to_string(&job.spec)?;
+        ensure!(
+            spec.contains(&format!("\"{SECRET}\"")),
+            "it does not name the Secret: {spec}"
+        );
+        nothing_secret_is_told(stage).await?;
+        stage.delete("ubuntu").await?;
+        Ok(Vec::new())
     })
 }
 
@@ -309,8 +385,15 @@ fn the_real_ferrol_release_alone() -> Result<()> {
         fs::write(&path, images.replace(url, &stage.source.url(DISK))).context("failed to change a url")?;
         let disk = small(1);
         stage.source.put(DISK, Article::of(disk.clone()));
-        // What was kept of it is what its Go provider reads.
-        stage.publish_whole(&folder, "cluster-class-v4", "cluster-addon-v2")?;
+        // What was kept of it is what its Go provider reads, and so does ours.
+        let kept: BTreeSet<_> = fs::read_dir(&folder)?
+            .map(|file| Ok(file?.file_name()))
+            .collect::<Result<_>>()?;
+        ensure!(
+            kept == ["metadata.yaml", "node-images.yaml"].map(Into::into).into(),
+            "{kept:?}"
+        );
+        stage.journey.releases.publish(&folder)?;
         stage.operate().await?;
         stage.want_release(TAG).await?;
         stage.release_is(TAG, true).await?;

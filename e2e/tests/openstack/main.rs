@@ -4,7 +4,12 @@
 //! What the real services cannot be made to do is shown on the fake of `openstack-lab`, of which the same facts are true; `acceptance` says where.
 
 mod acceptance;
+mod by_tls;
+mod crowd;
 mod faults;
 mod journeys;
 mod orc;
 mod predecessor;
+mod sources;
+mod takeover;
+mod together;

@@ -14,7 +14,7 @@ use e2e::{
 use crate::surveys;
 
 /// What is waited for most of the time is that something becomes true that never does.
-const LANES: usize = 4;
+const LANES: usize = 8;
 /// A seed does not decide how tasks and clocks interleave: one of so many runs of it meets the bug.
 const TIMES: usize = 3;
 
@@ -84,7 +84,7 @@ impl Hunt {
 fn the_storm_finds_the_bugs_that_are_planted_and_nothing_in_the_same_operator_without_them() -> Result<()> {
     let without = Subject {
         program: Program::CoreOperatorWithMutants,
-        flags: Vec::new(),
+        ..Subject::default()
     };
     let hunts = HUNTS
         .into_iter()

@@ -22,9 +22,10 @@ use e2e::{
 
 use crate::surveys;
 
-const LANES: usize = 4;
+/// Three quarters of a journey are waiting.
+const LANES: usize = 8;
 /// Longer than any journey takes.
-const JOURNEY_DEADLINE: Duration = Duration::from_mins(5);
+const JOURNEY_DEADLINE: Duration = Duration::from_mins(15);
 /// Long enough for several writes of an operator.
 const BLIND: Duration = Duration::from_millis(400);
 /// Long enough for an operator to begin, and to act on what it reads.

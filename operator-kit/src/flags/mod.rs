@@ -6,9 +6,13 @@ mod reference;
 mod values;
 
 use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ArgAction;
 
 use crate::client::ClientOptions;
-use crate::lease::Fence;
+use crate::lease::{Fence, LeaseOptions};
+use crate::process::candidacy;
 use crate::telemetry::{LogFormat, LogLevel, LoggingError, Traces, init_logging};
 
 #[cfg(feature = "flags-reference")]
@@ -39,6 +43,26 @@ pub struct RequestArgs {
     /// Requests to the API server that may be made at once before --qps holds them back.
     #[arg(long, default_value_t = 100, value_name = "N")]
     pub burst: u32,
+}
+
+/// Which of several replicas works. The name of the Lease is empty unless the operator has a default of its own.
+#[derive(Clone, Debug, clap::Args)]
+pub struct LeaseArgs {
+    /// Take part in leader election: of several replicas one works, the others wait.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, default_value_t = true, default_missing_value = "true", value_name = "BOOL")]
+    pub leader_elect: bool,
+
+    /// Namespace of the Lease; that of the Pod when empty, "default" outside of a cluster.
+    #[arg(long, default_value = "", env = "POD_NAMESPACE", value_parser = namespace, value_name = "NAMESPACE")]
+    pub leader_elect_namespace: String,
+
+    /// Name of the Lease.
+    #[arg(long, default_value = "", value_name = "NAME")]
+    pub leader_elect_name: String,
+
+    /// How long a Lease that is not renewed keeps other replicas from working.
+    #[arg(long, default_value = "15s", value_parser = duration, value_name = "DURATION")]
+    pub lease_duration: Duration,
 }
 
 /// What is logged.
@@ -76,6 +100,13 @@ impl RequestArgs {
             user_agent,
             fence,
         }
+    }
+}
+
+impl LeaseArgs {
+    /// What this process stands with for the Lease of this name. `members` is the annotation of those that share shards.
+    pub fn candidacy(&self, name: &str, members: &'static str) -> LeaseOptions {
+        candidacy(&self.leader_elect_namespace, name, self.lease_duration, members)
     }
 }
 
@@ -131,6 +162,23 @@ mod tests {
         let requests: RequestArgs = parse(&["--qps=5", "--burst=7"]);
         let options = requests.options(Some("kubeconfig".into()), "agent".to_owned(), Fence::default());
         assert!(options.qps > 4.9 && options.burst == 7 && options.kubeconfig.is_some());
+    }
+
+    #[test]
+    fn one_of_several_replicas_works_unless_the_flags_say_otherwise() {
+        let usual: LeaseArgs = parse(&[]);
+        assert!(usual.leader_elect && usual.leader_elect_name.is_empty());
+        let alone: LeaseArgs = parse(&["--leader-elect=false"]);
+        assert!(!alone.leader_elect);
+        let fleet: LeaseArgs = parse(&[
+            "--leader-elect",
+            "--leader-elect-namespace=fleet",
+            "--lease-duration=30s",
+        ]);
+        assert!(fleet.leader_elect);
+        let options = fleet.candidacy("ours", "members");
+        assert_eq!((options.namespace.as_str(), options.name.as_str()), ("fleet", "ours"));
+        assert_eq!(options.timing.lease_duration, Duration::from_secs(30));
     }
 
     #[test]

@@ -9,4 +9,5 @@ mod standing;
 pub use self::endpoints::{Endpoints, listening};
 pub use self::program::{Program, until_stopped};
 pub use self::signals::stop_on_signal;
-pub use self::standing::{Standing, StandingError, candidacy, host, permits};
+pub(crate) use self::standing::candidacy;
+pub use self::standing::{Standing, StandingError, host, permits};

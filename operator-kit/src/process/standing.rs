@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::lease::{Clock, Fence, Leadership, LeaseOptions, Loss, Tenure, Timing, elect};
@@ -38,7 +39,7 @@ pub fn permits(shards: Option<u16>) -> (Tenure, Fence) {
 }
 
 /// What this process stands with, under a name of its own. `namespace` may be empty; `members` is the annotation of those that share shards.
-pub fn candidacy(namespace: &str, name: &str, lease_duration: Duration, members: &'static str) -> LeaseOptions {
+pub(crate) fn candidacy(namespace: &str, name: &str, lease_duration: Duration, members: &'static str) -> LeaseOptions {
     LeaseOptions {
         namespace: if namespace.is_empty() { NAMESPACE } else { namespace }.to_owned(),
         name: name.to_owned(),
@@ -111,9 +112,33 @@ impl Standing {
         self.leave().await.map(|()| None)
     }
 
-    /// Returns when a Lease was lost, and says why: whatever is still in flight then must not race with the next process. An election that ends because the
-    /// process is to end loses nothing.
-    pub async fn lost(&mut self) -> StandingError {
+    /// Works as long as this process leads, and lets everything go when the work has ended. When a Lease is lost, `fenced` is cancelled, the work may go on
+    /// for as long as `grace` to close what it has open, and the process has to end: whatever it still had in flight must not race with the next.
+    pub async fn work<E>(
+        mut self,
+        work: impl Future<Output = Result<(), E>>,
+        fenced: &CancellationToken,
+        grace: Duration,
+    ) -> Result<(), E>
+    where
+        E: From<StandingError>,
+    {
+        let mut work = Box::pin(work);
+        let outcome = tokio::select! {
+            outcome = &mut work => outcome,
+            lost = self.lost() => {
+                fenced.cancel();
+                // Another process may be working: what comes of this is nobody's any more.
+                let _ = timeout(grace, work).await;
+                return Err(lost.into());
+            }
+        };
+        self.leave().await?;
+        outcome
+    }
+
+    /// Returns when a Lease was lost, and says why. An election that ends because the process is to end loses nothing.
+    async fn lost(&mut self) -> StandingError {
         loop {
             if let Leadership::Lost(loss) = &*self.leadership.borrow_and_update() {
                 return StandingError::Hold(loss.clone());
@@ -128,7 +153,7 @@ impl Standing {
     }
 
     /// Lets everything go that is held.
-    pub async fn leave(self) -> Result<(), StandingError> {
+    async fn leave(self) -> Result<(), StandingError> {
         self.leave.cancel();
         self.election.await.map_err(StandingError::Leave)
     }
@@ -152,8 +177,6 @@ async fn led(leadership: &mut watch::Receiver<Leadership>) -> Result<(), Standin
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
-
-    use tokio::time::timeout;
 
     use super::*;
     use crate::told::Told;
@@ -234,6 +257,34 @@ mod tests {
         stop.cancel();
         drop(told);
         assert!(timeout(SOON, ending.lost()).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_ends_lets_the_lease_go_and_tells_what_came_of_it() {
+        let fenced = CancellationToken::new();
+        let (done, _told, _stop) = standing();
+        let worked = done.work(async { Ok::<_, StandingError>(()) }, &fenced, SOON).await;
+        assert!(worked.is_ok());
+        let (failed, _told, _stop) = standing();
+        let worked = failed.work(async { Err(StandingError::Stand) }, &fenced, SOON).await;
+        assert!(matches!(worked, Err(StandingError::Stand)));
+        assert!(!fenced.is_cancelled());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_ends_with_its_lease_and_may_close_what_it_has_open() {
+        let (standing, told, _stop) = standing();
+        let fenced = CancellationToken::new();
+        let closed = AtomicBool::new(false);
+        let work = async {
+            fenced.cancelled().await;
+            closed.store(true, Ordering::Relaxed);
+            pending().await
+        };
+        told.send_replace(Leadership::Lost(loss()));
+        let worked: Result<(), StandingError> = standing.work(work, &fenced, SOON).await;
+        assert!(matches!(worked, Err(StandingError::Hold(_))));
+        assert!(closed.load(Ordering::Relaxed));
     }
 
     #[test]

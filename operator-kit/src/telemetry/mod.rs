@@ -1,6 +1,7 @@
 //! What the process tells about itself: logs, traces, metrics, health. It decides nothing and knows no kinds.
 
 mod logging;
+mod news;
 mod process;
 mod readiness;
 mod server;
@@ -9,6 +10,7 @@ mod traces;
 use prometheus_client::registry::Registry;
 
 pub use self::logging::{LogFormat, LogLevel, LoggingError, check_level, init_logging};
+pub use self::news::{Change, log_readiness, log_refusal};
 pub use self::readiness::{Gate, Readiness};
 pub use self::server::{serve_health, serve_metrics};
 pub use self::traces::{Collector, Traces, TracesError, trace_id};

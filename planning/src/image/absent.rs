@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crds::labels::ADOPT_IMAGE;
+
 use super::case::{Case, hold, in_process, until_seen};
 use super::decide::{LOOK_READY, look_ready};
 use super::kept::CloudImage;
@@ -63,10 +65,9 @@ fn adoption(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Option<Step> {
         }),
         several => insists.then(|| {
             let message = format!(
-                "several images are named {}: {}; say with the annotation {} which one is meant",
+                "several images are named {}: {}; say with the annotation {ADOPT_IMAGE} which one is meant",
                 wanted.name,
                 ids(several),
-                "clusterstack.x-k8s.io/adopt-image",
             );
             hold(HaltReason::Ambiguous, &message, Some(at + LOOK_READY))
         }),
@@ -136,11 +137,10 @@ fn name_taken(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Option<Step> {
         return None;
     }
     let message = format!(
-        "the project has an image named {} that is not ours: {}; take it over with policy Adopt or the annotation {}, \
-         choose another name, or delete it",
+        "the project has an image named {} that is not ours: {}; take it over with policy Adopt or the annotation \
+         {ADOPT_IMAGE}, choose another name, or delete it",
         case.wanted.name,
         ids(&takers),
-        "clusterstack.x-k8s.io/adopt-image",
     );
     Some(hold(HaltReason::NameTaken, &message, Some(at + LOOK_READY)))
 }

@@ -131,8 +131,9 @@ fn settled(settlement: &Settlement, wanted: &Wanted, kept: Kept, seen: &Seen, op
             attempt: kept.attempt.max(*attempt),
             ..kept
         },
-        Settlement::ImportFailed => Kept {
-            imports_failed: kept.imports_failed.saturating_add(1),
+        // The same again would be refused again.
+        Settlement::ImportRefused => Kept {
+            imports_failed: kept.imports_failed.max(IMPORTS_AT_MOST),
             ..kept
         },
         Settlement::Progressed => progressed(wanted, kept, seen, op),

@@ -13,6 +13,7 @@ use super::seen::{Seen, Sight};
 use super::step::{HaltReason, Intent, Step};
 use super::wait::{Since, Wait, WaitReason};
 use super::wanted::{Now, Wanted};
+use super::wording::{BUILDING, SECRET_MISSING, SENDING, in_line};
 
 /// How often an image is looked at that is as wanted, in the middle: see [`look_ready`].
 pub const LOOK_READY: Duration = Duration::from_mins(10);
@@ -132,11 +133,7 @@ pub(super) fn under_way(case: &Case<'_>) -> Option<Step> {
             deadline: None,
             // Whoever runs it wakes the driver.
             look: None,
-            message: match ahead {
-                0 => "it is next in line".to_owned(),
-                1 => "1 other is before it in line".to_owned(),
-                ahead => format!("{ahead} others are before it in line"),
-            },
+            message: in_line(ahead),
         })),
         OpState::Running { since, moved, bytes } => {
             let has_begun = op.form == Form::InProcess || bytes.is_some();
@@ -158,9 +155,10 @@ fn running(case: &Case<'_>, deed: DeedName, since: Duration, moved: Duration, ha
     if case.now.steady > deadline {
         return Step::Stop(StopReason::Stalled);
     }
+    let held = case.seen.jobs.held().filter(|_| !has_begun);
     let (reason, message) = match deed {
-        DeedName::Build if !has_begun => (WaitReason::Building, "the image is built"),
-        DeedName::Build | DeedName::Transfer => (WaitReason::Transferring, "the image is sent"),
+        DeedName::Build if !has_begun => (WaitReason::Building, BUILDING),
+        DeedName::Build | DeedName::Transfer => (WaitReason::Transferring, SENDING),
         DeedName::ReadBack => (WaitReason::Transferring, "the image is read back to be verified"),
         DeedName::Import => (WaitReason::Importing, "the cloud is told to fetch the image"),
         _ => (WaitReason::Working, "the cloud's answer is awaited"),
@@ -170,7 +168,7 @@ fn running(case: &Case<'_>, deed: DeedName, since: Duration, moved: Duration, ha
         since: Since::Steady(since),
         deadline: Some(Since::Steady(deadline)),
         look: None,
-        message: message.to_owned(),
+        message: held.unwrap_or_else(|| message.to_owned()),
     })
 }
 
@@ -210,9 +208,8 @@ fn halted(case: &Case<'_>) -> Option<Step> {
 }
 
 fn without_secret(case: &Case<'_>) -> Option<Step> {
-    let message = "the Secret that is to be used is not there; create it";
     let is_missing = case.wanted.identity.is_none();
-    is_missing.then(|| waiting(case, WaitReason::Secret, message))
+    is_missing.then(|| waiting(case, WaitReason::Secret, SECRET_MISSING))
 }
 
 /// Something is tried again later. What could not be cleared away holds up nothing else.

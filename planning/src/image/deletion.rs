@@ -13,6 +13,7 @@ use super::seen::{Cloud, RecordSeen, RecordState, Sight};
 use super::step::Step;
 use super::wait::{Since, Wait, WaitReason};
 use super::wanted::DeletionPolicy;
+use super::wording::SECRET_MISSING_FOR_DELETION;
 
 /// How long a cloud may take to delete a record before nobody waits for it.
 pub const GOING: Duration = Duration::from_mins(5);
@@ -62,7 +63,7 @@ fn in_cloud(case: &Case<'_>, since: Timestamp) -> Step {
             since: Since::Wall(since),
             deadline: Some(Since::Wall(deadline)),
             look: Some(case.steady_of(deadline)),
-            message: "the Secret is not there, and without it the image cannot be deleted".to_owned(),
+            message: SECRET_MISSING_FOR_DELETION.to_owned(),
         };
         return given_up_or(is_late, case, Step::Await(wait));
     }

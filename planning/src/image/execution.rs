@@ -39,7 +39,7 @@ pub fn executed_as(wanted: &Wanted, jobs: &JobsSight) -> Result<(Form, Execution
         (Execution::Auto, Some(_)) => ExecutionReason::Built,
     };
     match jobs {
-        JobsSight::Usable => Ok((Form::Job, reason)),
+        JobsSight::Usable | JobsSight::Held { .. } => Ok((Form::Job, reason)),
         JobsSight::Off { why } => Err(halt(
             HaltReason::JobsUnavailable,
             format!("a Job is needed and cannot be had: {why}"),

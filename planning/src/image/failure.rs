@@ -22,6 +22,17 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// A failure with these words, of which nothing else is known.
+    pub fn new(class: FailureClass, message: impl Into<String>) -> Self {
+        Self {
+            class,
+            message: message.into(),
+            request_id: None,
+            retry_after: None,
+            quota: None,
+        }
+    }
+
     /// The words, and behind them which limit was reached.
     pub(super) fn told(&self) -> String {
         match self.quota.as_deref() {
@@ -64,6 +75,9 @@ pub struct Quota {
     /// How much more was asked for.
     pub requested: Option<u64>,
 }
+
+/// Exit codes of a build after which trying again is of no use, in the words of sysexits.h: the data are wrong, there is no input, there is no permission.
+pub const FINAL_EXITS: [i32; 3] = [65, 66, 77];
 
 /// How a deed failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,7 +122,7 @@ pub enum FailureClass {
     DigestUnknown,
     /// What was sent could not be noted in status.
     Sealing,
-    /// The user's program ended with this exit code.
+    /// The user's program ended with this exit code: see [`FINAL_EXITS`].
     BuildFailed {
         /// As the program or the kernel gave it.
         exit: i32,

@@ -13,18 +13,19 @@ use super::sending::{Path, path, send};
 use super::step::{AttemptReason, Intent, Step};
 use super::wait::WaitReason;
 use super::wanted::DeletionPolicy;
+use super::wording::{DEACTIVATED, FOREIGN_TRANSFER, IMPORTING};
 
 /// How long an import may take at least: a cloud may begin late.
 pub const IMPORT_BASE: Duration = Duration::from_mins(15);
 /// Bytes in a second that a cloud should fetch.
 pub const IMPORT_RATE: u64 = 2 * 1024 * 1024;
+/// How often one looks at what may change any moment.
+const LOOK_OFTEN: Duration = Duration::from_secs(5);
+
 /// How long a cloud may take to fetch so many bytes, or to store them.
 pub(super) fn cloud_takes(bytes: u64) -> Duration {
     IMPORT_BASE + Duration::from_secs(bytes / IMPORT_RATE)
 }
-
-/// How often one looks at what may change any moment.
-const LOOK_OFTEN: Duration = Duration::from_secs(5);
 
 pub(super) fn ladder(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Option<Step> {
     let mine = mine(case, cloud);
@@ -171,9 +172,8 @@ fn withdrawn(mine: &[&RecordSeen], at: Duration) -> Option<Step> {
 }
 
 fn until_reactivated(record: &RecordSeen, at: Duration) -> Step {
-    let message = "an admin of the cloud deactivated the image; ask for it to be reactivated";
     let reason = WaitReason::Deactivated;
-    until_seen(reason, record.first_seen, None, at + LOOK_WAITING, message)
+    until_seen(reason, record.first_seen, None, at + LOOK_WAITING, DEACTIVATED)
 }
 
 /// The user asks for somebody else's image, and ours is not finished.
@@ -240,9 +240,8 @@ fn in_state(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
                 };
                 return next(case, record.attempt, why);
             }
-            let message = "another process sends the image, or the cloud has not noticed its end";
-            let look = at + LOOK_OFTEN;
-            until_seen(WaitReason::ForeignTransfer, record.moved, Some(deadline), look, message)
+            let (reason, look) = (WaitReason::ForeignTransfer, at + LOOK_OFTEN);
+            until_seen(reason, record.moved, Some(deadline), look, FOREIGN_TRANSFER)
         }
         RecordState::Importing => importing(case, record, at),
         RecordState::Whole => whole(case, record),
@@ -264,8 +263,13 @@ fn importing(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
     // Small images are there in seconds; of large ones nobody must know at once.
     let age = at.saturating_sub(record.first_seen);
     let look = at + age.clamp(LOOK_OFTEN, LOOK_WAITING);
-    let message = "the cloud fetches the image";
-    until_seen(WaitReason::Importing, record.first_seen, Some(deadline), look, message)
+    until_seen(
+        WaitReason::Importing,
+        record.first_seen,
+        Some(deadline),
+        look,
+        IMPORTING,
+    )
 }
 
 fn whole(case: &Case<'_>, record: &RecordSeen) -> Step {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::failure::{Failure, FailureClass};
+use super::failure::{FINAL_EXITS, Failure, FailureClass};
 use super::kept::{Halted, Kept, Retry};
 use super::op::{Deed, DeedName, Done, Op, StopReason};
 use super::step::{HaltReason, Settlement};
@@ -50,14 +50,14 @@ pub fn settle(op: &Op, outcome: &Result<Done, Failure>, wanted: &Wanted, kept: &
             | Done::Discarded
             | Done::Relinquished,
         ) => Settlement::Progressed,
-        // What a cloud does not take by a stage is sent as it is.
-        Err(failure) if is_staged(&op.deed) && is_refused(failure) => Settlement::ImportFailed,
+        // What a cloud does not take by a stage, or does not fetch, is sent as it is.
+        Err(failure) if is_import(&op.deed) && is_refused(failure) => Settlement::ImportRefused,
         Err(failure) => failed(name, failure, wanted, kept, now),
     }
 }
 
-fn is_staged(deed: &Deed) -> bool {
-    matches!(deed, Deed::Transfer { staged: true, .. })
+fn is_import(deed: &Deed) -> bool {
+    matches!(deed, Deed::Transfer { staged: true, .. } | Deed::Import { .. })
 }
 
 fn is_refused(failure: &Failure) -> bool {
@@ -86,7 +86,6 @@ fn failed(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: 
         (FailureClass::Unsupported | FailureClass::Permission | FailureClass::Invalid, DeedName::ReadBack) => {
             Settlement::Nothing
         }
-        (FailureClass::Unsupported | FailureClass::Invalid, DeedName::Import) => Settlement::ImportFailed,
         (FailureClass::Stopped { why }, _) if why != StopReason::Stalled => Settlement::Nothing,
         (FailureClass::Unavailable | FailureClass::Throttled, _) => again(patience(failure, count)),
         (FailureClass::Busy, _) => again(BUSY),
@@ -105,7 +104,7 @@ fn failed(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: 
         (FailureClass::SourceBroken | FailureClass::SourceChanged, _) => again(broken(count)),
         (FailureClass::SourceMismatch, _) if count == 1 => again(Duration::ZERO),
         (FailureClass::SourceMismatch, _) => mismatch(failure, wanted, kept),
-        (FailureClass::BuildFailed { exit: 65 | 66 | 77 }, _) => halt(HaltReason::BuildFailed),
+        (FailureClass::BuildFailed { exit }, _) if FINAL_EXITS.contains(&exit) => halt(HaltReason::BuildFailed),
         (FailureClass::BuildFailed { .. }, _)
         | (
             FailureClass::Stopped {
@@ -197,13 +196,7 @@ fn again(deed: DeedName, failure: &Failure, wanted: &Wanted, kept: &Kept, now: N
 
 /// A record that had to be given up, counted like a deed that failed, so that giving up slows down.
 pub(super) fn given_up(deed: DeedName, message: &str, wanted: &Wanted, kept: &Kept, now: Now) -> Retry {
-    let failure = Failure {
-        class: FailureClass::Unknown,
-        message: message.to_owned(),
-        request_id: None,
-        retry_after: None,
-        quota: None,
-    };
+    let failure = Failure::new(FailureClass::Unknown, message);
     let delay = race(count(deed, failure.class, wanted, kept, now));
     again(deed, &failure, wanted, kept, now, delay)
 }

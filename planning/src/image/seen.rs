@@ -190,11 +190,26 @@ pub struct Source {
 pub enum JobsSight {
     /// They can.
     Usable,
+    /// They can, and that of this object does not begin.
+    Held {
+        /// In words of the cluster: no node takes it, its image cannot be had.
+        why: String,
+    },
     /// They cannot.
     Off {
         /// In words, with what to do.
         why: String,
     },
+}
+
+impl JobsSight {
+    /// What holds the Job of the object up, in words for people.
+    pub(super) fn held(&self) -> Option<String> {
+        match self {
+            Self::Held { why } => Some(format!("its Job does not go on: {why}")),
+            Self::Usable | Self::Off { .. } => None,
+        }
+    }
 }
 
 /// What a cloud can do.

@@ -113,8 +113,8 @@ pub enum Settlement {
         /// The next attempt.
         attempt: u32,
     },
-    /// The cloud does not fetch these bytes.
-    ImportFailed,
+    /// The cloud does not fetch these bytes, or does not take them by a stage, however often it is asked.
+    ImportRefused,
     /// Nothing; another look says more.
     Nothing,
 }

@@ -7,6 +7,31 @@ use super::failure::FailureClass;
 use super::op::{DiscardReason, StopReason};
 use super::step::HaltReason;
 
+/// Where a Secret is named and is not there.
+pub(super) const SECRET_MISSING: &str = "the Secret that is to be used is not there; create it";
+/// The same while the object is being deleted.
+pub(super) const SECRET_MISSING_FOR_DELETION: &str =
+    "the Secret is not there, and without it the image cannot be deleted";
+/// Where an admin lets nobody use an image.
+pub(super) const DEACTIVATED: &str = "an admin of the cloud deactivated the image; ask for it to be reactivated";
+/// Where bytes move that are not ours.
+pub(super) const FOREIGN_TRANSFER: &str = "another process sends the image, or the cloud has not noticed its end";
+/// Where bytes of ours move.
+pub(super) const SENDING: &str = "the image is sent";
+/// Where the cloud moves them.
+pub(super) const IMPORTING: &str = "the cloud fetches the image";
+/// Before bytes move.
+pub(super) const BUILDING: &str = "the image is built";
+
+/// How many are before somebody who waits for his turn.
+pub(super) fn in_line(ahead: u32) -> String {
+    match ahead {
+        0 => "it is next in line".to_owned(),
+        1 => "1 other is before it in line".to_owned(),
+        ahead => format!("{ahead} others are before it in line"),
+    }
+}
+
 /// All of them, so that a word of a status is found again.
 const HALTS: [HaltReason; 12] = [
     HaltReason::InvalidSpec,
@@ -64,7 +89,7 @@ pub(super) const fn remedy(halt: HaltReason) -> &'static str {
     }
 }
 
-/// Whether the message of such a halt is somebody else's, who did not know what helps here.
+/// Whether the message of such a halt is somebody else's, who need not have known what helps here.
 pub(super) const fn needs_a_remedy(halt: HaltReason) -> bool {
     match halt {
         HaltReason::Refused
@@ -80,6 +105,20 @@ pub(super) const fn needs_a_remedy(halt: HaltReason) -> bool {
         | HaltReason::Unverifiable
         | HaltReason::JobsUnavailable => false,
     }
+}
+
+/// How the sentences begin that say what to do, here and wherever failures are worded.
+const ADVICE: [&str; 28] = [
+    "add", "allow", "ask", "change", "choose", "correct", "create", "delete", "free", "give", "have", "let", "make",
+    "mend", "move", "name", "pin", "publish", "push", "put", "raise", "say", "see", "set", "take", "use", "wait",
+    "write",
+];
+
+/// Whether a message ends in what to do: whoever worded it knew better than we do what helps here.
+pub(super) fn advises(message: &str) -> bool {
+    let end = message.rsplit_once("; ").map_or("", |(_, end)| end);
+    let verb = end.split([' ', ',']).next().unwrap_or_default();
+    ADVICE.contains(&verb)
 }
 
 /// What a failure is called.
@@ -144,7 +183,45 @@ pub(super) const fn discarded(why: DiscardReason) -> &'static str {
 pub(super) const fn executed(reason: ExecutionReason) -> &'static str {
     match reason {
         ExecutionReason::NothingBuilt => "nothing is built",
-        ExecutionReason::Built => "the image is built",
+        ExecutionReason::Built => BUILDING,
         ExecutionReason::Asked => "asked for",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_ends_in_what_to_do_is_told_from_one_that_only_says_what_happened() {
+        for message in [
+            "the release v1 has no file disk; correct the url",
+            "https://images.example/u does not give the file to us; name a Secret with credentials for it (HTTP 403)",
+            "twice in a row: it has the digest a, and had b before; pin the one that is meant",
+            "it changed; its tag was moved; say by #title which one is meant",
+        ] {
+            assert!(advises(message), "{message}");
+        }
+        for message in [
+            "",
+            "403 Forbidden",
+            "see the log",
+            "the cloud says: no; never",
+            "a; tried 3 times",
+        ] {
+            assert!(!advises(message), "{message}");
+        }
+        for halt in HALTS {
+            assert!(advises(&format!("it failed; {}", remedy(halt))), "{halt:?}");
+        }
+        let classes = [
+            FailureClass::Quota,
+            FailureClass::Credentials,
+            FailureClass::Permission,
+            FailureClass::InUse,
+        ];
+        for remedy in classes.into_iter().filter_map(remedy_of_failure) {
+            assert!(advises(&format!("it failed; {remedy}")), "{remedy}");
+        }
     }
 }

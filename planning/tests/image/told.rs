@@ -9,15 +9,15 @@ use crds::providers::Provider;
 use crds::providers::image_status::{ImagePhase, NodeImageStatus, SentVia, TransferStatus};
 use jiff::SignedDuration;
 use planning::image::{
-    Cloud, Deed, DeedName, DiscardReason, Done, Drift, Failure, FailureClass, HaltReason, Halted, ImagePolicy, Now, Op,
-    OpState, Quota, RecordState, SENDING_RESTS, Sight, Situation, Source, Step, Told, after, tell,
+    Cloud, Deed, DeedName, DiscardReason, Done, Drift, Failure, FailureClass, Form, HaltReason, Halted, ImagePolicy,
+    JobsSight, Now, Op, OpState, Quota, RecordState, SENDING_RESTS, Sight, Situation, Source, Step, Told, after, tell,
 };
 use planning::next::Next;
 
 use crate::status::HALTS;
 use crate::sweep::every;
 use crate::table::{
-    Input, NOW, before, ended, failure, foreign, had, input, looked, op, record, retry, running, sealed, transfer,
+    Input, KEY, NOW, before, ended, failure, foreign, had, input, looked, op, record, retry, running, sealed, transfer,
     verified, wall,
 };
 
@@ -750,4 +750,23 @@ fn it_is_looked_again_in_time_for_deadlines_and_not_before() {
     assert_eq!(next(&input()), Next::Now);
     let held = input().changed(|input| input.wanted.invalid = Some("spec.image.url is no URL".to_owned()));
     assert_eq!(next(&held), Next::Await);
+}
+
+#[test]
+fn what_holds_a_job_up_is_told_as_long_as_it_is_under_way() {
+    let mut input = input();
+    input.wanted.build = Some(Duration::from_hours(1));
+    input.seen.jobs = JobsSight::Held {
+        why: "no node takes it".to_owned(),
+    };
+    let (id, attempt) = (format!("{KEY}-2"), 2);
+    input.op = running(Deed::Build { id, attempt }, 1).map(|op| Op { form: Form::Job, ..op });
+    let ready = |input: &Input| {
+        let conditions = told(input).conditions.into_iter();
+        let ready = conditions.filter(|condition| condition.type_ == "Ready").last();
+        ready.and_then(|ready| ready.message).unwrap_or_default()
+    };
+    assert_eq!(ready(&input), "its Job does not go on: no node takes it");
+    input.seen.jobs = JobsSight::Usable;
+    assert_eq!(ready(&input), "the image is built");
 }

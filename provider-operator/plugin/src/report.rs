@@ -39,8 +39,6 @@ pub enum Stage {
     Reading,
     /// Sends.
     Sending,
-    /// The cloud fetches or converts.
-    Importing,
     /// Reads what the cloud has stored.
     ReadingBack,
 }

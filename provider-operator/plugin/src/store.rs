@@ -83,22 +83,12 @@ pub trait ImageStore: Send + Sync + Debug {
 }
 
 /// What a cloud can do.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact of its own, and all combinations exist"
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// Fetches images from an address itself ([`ImageStore::import`]).
     pub server_side: bool,
     /// Takes bytes first and makes an image of them afterwards.
     pub staged: bool,
-    /// The formats it takes, in its words; empty: unknown.
-    pub formats: Vec<String>,
-    /// The largest image it takes, in bytes.
-    pub max_bytes: Option<u64>,
-    /// A cut transfer goes on where it stopped, not from the start.
-    pub resumes: bool,
     /// It has images of its own. Where it has not, images are only looked up and adopted.
     pub transfers: bool,
 }

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use crds::providers::Provider;
+
 use crate::executor::jobs::{JobOptions, JobVolume};
 use crate::registry::Registry;
 use crate::worker::document::NetworkOfDocument;
-use crds::providers::Provider;
 
 /// Whether Jobs are made, and of what.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct JobArgs {
-    /// Build images in Jobs, and send those in Jobs whose objects ask for it. Needs the role clusterstack-provider-operator-jobs.
+    /// Build images in Jobs, and send those in Jobs whose objects ask for it. Needs the roles clusterstack-provider-operator-jobs and
+    /// clusterstack-provider-operator-sight-of-jobs.
     #[arg(long)]
     pub(crate) jobs: bool,
 

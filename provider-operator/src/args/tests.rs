@@ -36,7 +36,7 @@ fn the_flags_of_the_go_provider_are_accepted() {
     assert_eq!(args.clouds.import_patience(), None);
     assert_eq!(args.providers, ["openstack"]);
     assert_eq!(args.usual.release_dir(), Path::new("/releases"));
-    assert!(args.leader_elect);
+    assert!(args.lease.leader_elect);
 }
 
 #[test]

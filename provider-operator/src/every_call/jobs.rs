@@ -73,22 +73,19 @@ async fn run(server: &Server, store: &Path, builds: Builds, job: &Value) {
         Builds::Badly => None,
         Builds::Well => Some(sent(server, store, &document).await),
     };
-    let (field, container) = match &outcome {
-        Some(outcome) => {
-            let code = i32::from(outcome.is_err());
-            let ended = json!({ "exitCode": code, "message": Report::of(&document, outcome).text() });
-            (
-                "containerStatuses",
-                json!({ "name": "worker", "state": { "terminated": ended } }),
-            )
-        }
-        None => {
-            let ended = json!({ "exitCode": 3, "message": "no such\nmakefile" });
-            (
-                "initContainerStatuses",
-                json!({ "name": "build", "state": { "terminated": ended } }),
-            )
-        }
+    let (field, container) = if let Some(outcome) = &outcome {
+        let code = i32::from(outcome.is_err());
+        let ended = json!({ "exitCode": code, "message": Report::of(&document, outcome).text() });
+        (
+            "containerStatuses",
+            json!({ "name": "worker", "state": { "terminated": ended } }),
+        )
+    } else {
+        let ended = json!({ "exitCode": 3, "message": "no such\nmakefile" });
+        (
+            "initContainerStatuses",
+            json!({ "name": "build", "state": { "terminated": ended } }),
+        )
     };
     pod(server, job, field, container);
     let type_ = if matches!(outcome, Some(Ok(_))) {
@@ -319,7 +316,10 @@ fn without_jobs_an_object_that_needs_one_says_what_is_missing() {
     assert!(without_volume.contains("--job-volume"), "{without_volume}");
     server.deny("Job");
     let refused = told(&FLAGS);
-    assert!(refused.contains("clusterstack-provider-operator-jobs"), "{refused}");
+    assert!(
+        refused.contains("clusterstack-provider-operator-sight-of-jobs"),
+        "{refused}"
+    );
 }
 
 #[test]

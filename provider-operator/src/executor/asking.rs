@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crds::providers::Provider;
-use planning::image::{Failure, FailureClass, SHORT_DEED, StopReason};
+use planning::image::{Failure, SHORT_DEED, StopReason};
 use provider_plugin::{Discarded, ImageId, Owned, OwnerId};
 use tokio::sync::oneshot;
 use tokio::time;
 
 use super::ObjectId;
+use super::errand::silent;
 use super::inprocess::{Desk, InProcess, Shared, stopped};
 use super::lanes::Ticket;
 use crate::identity::Connection;
-use crate::worker::{Failed, Whose};
+use crate::worker::Failed;
 
 /// Who asks in the line of a cloud: a party of its own among namespaces, none of which has an empty name.
 const NOBODY: &str = "";
@@ -94,14 +95,8 @@ impl InProcess {
         asked: impl Future<Output = Result<T, Failed>>,
     ) -> Result<T, Failure> {
         let _place = self.turn(provider, connection).await?;
-        let answered = time::timeout(SHORT_DEED, asked).await.unwrap_or_else(|_| {
-            let words = format!(
-                "{} did not answer within {} seconds",
-                connection.cloud(),
-                SHORT_DEED.as_secs()
-            );
-            Err(Failed::new(FailureClass::Unavailable, words, Whose::Cloud))
-        });
+        let answered = time::timeout(SHORT_DEED, asked).await;
+        let answered = answered.unwrap_or_else(|_| Err(silent(connection)));
         let now = self.0.now();
         self.0.desk().gates.learn(connection, answered.as_ref().err(), now);
         answered.map_err(|failed| failed.failure)

@@ -11,6 +11,7 @@ use provider_plugin::{Progress, Report, Seal, SealError, Stage};
 use tokio::time;
 
 use super::{Order, Steady};
+use crate::identity::Connection;
 use crate::metrics::{CloudCounts, Direction};
 use crate::progress::Ledger;
 use crate::worker::{Failed, Whose, Worked, work};
@@ -47,8 +48,8 @@ impl Pace {
             // Behind what an earlier life has sent, which was told of before.
             Stage::Sending => Direction::ToCloud,
             Stage::ReadingBack => Direction::FromCloud,
-            // What was sent before, and what the cloud fetches itself.
-            Stage::Reading | Stage::Importing => return,
+            // What was sent before.
+            Stage::Reading => return,
         };
         self.counts.moved(direction, progress.sent.saturating_sub(before));
     }
@@ -104,14 +105,18 @@ async fn in_time(order: &Order, report: Arc<dyn Report>) -> Worked {
     if order.plan.deed.name().is_long() {
         return done.await;
     }
-    time::timeout(SHORT_DEED, done).await.unwrap_or_else(|_| {
-        let words = format!(
-            "{} did not answer within {} seconds",
-            order.connection.cloud(),
-            SHORT_DEED.as_secs()
-        );
-        Worked::failed(Failed::new(FailureClass::Unavailable, words, Whose::Cloud))
-    })
+    let done = time::timeout(SHORT_DEED, done).await;
+    done.unwrap_or_else(|_| Worked::failed(silent(&order.connection)))
+}
+
+/// A cloud that has not answered for as long as one answer may take.
+pub(super) fn silent(connection: &Connection) -> Failed {
+    let words = format!(
+        "{} did not answer within {} seconds",
+        connection.cloud(),
+        SHORT_DEED.as_secs()
+    );
+    Failed::new(FailureClass::Unavailable, words, Whose::Cloud)
 }
 
 async fn connected(order: &Order, report: Arc<dyn Report>) -> Worked {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use futures::FutureExt;
 use futures::future::BoxFuture;
 use planning::image::{JobsSight, StopReason};
 
@@ -51,16 +50,14 @@ impl Executor for Executors {
     }
 
     fn drain(&self, patience: Duration) -> BoxFuture<'_, ()> {
-        let jobs = self.jobs.as_ref().map(|jobs| jobs.drain(patience));
-        async move {
-            let both = (self.in_process.drain(patience), async {
-                if let Some(jobs) = jobs {
-                    jobs.await;
-                }
-            });
-            tokio::join!(both.0, both.1);
-        }
-        .boxed()
+        let jobs = async move {
+            if let Some(jobs) = &self.jobs {
+                jobs.drain(patience).await;
+            }
+        };
+        Box::pin(async move {
+            tokio::join!(self.in_process.drain(patience), jobs);
+        })
     }
 
     fn jobs(&self, object: &ObjectId, cloud: Option<&str>) -> JobsSight {

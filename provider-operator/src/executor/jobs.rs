@@ -2,6 +2,7 @@
 //! knows of those that an earlier one made. Whether a Job is made, and what follows from its end, others decide.
 
 mod access;
+mod beginning;
 mod desk;
 mod ending;
 mod hands;
@@ -12,6 +13,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 
+use std::slice::from_ref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -34,8 +36,9 @@ use tokio::time;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::beginning::held_up;
 use self::desk::{Desk, Target};
-use self::ending::{end, failure, vanished};
+use self::ending::{end, vanished};
 use self::hands::{Hands, Refusal};
 use self::known::{Known, Over, Stage, provider_of};
 pub(crate) use self::names::{job as job_name, logs};
@@ -51,6 +54,9 @@ use crate::worker::exit;
 const GONE: Duration = Duration::from_mins(1);
 /// Between two looks at it, and two tries of what could not be done.
 const PAUSE: Duration = Duration::from_secs(1);
+/// How soon, and at last how often, one looks why a Job has not begun. A Pod has a node and its images within the first.
+const FIRST_LOOK: Duration = Duration::from_secs(10);
+const LOOKS: Duration = Duration::from_mins(1);
 /// Tries of what is of use and not needed, and of asking how a Job ended.
 const TRIES: u32 = 30;
 /// How long it is believed that Jobs cannot be had.
@@ -135,7 +141,7 @@ impl Jobs {
                 }
                 Ok(Event::Delete(job)) => {
                     if let Some(uid) = &job.metadata.uid {
-                        self.0.gone(&[uid.clone()]);
+                        self.0.gone(from_ref(uid));
                     }
                 }
                 Ok(Event::InitDone) => {
@@ -206,7 +212,10 @@ impl Executor for Jobs {
             Some(store) if object.provider == Provider::FileStore && !has_volume(store) => JobsSight::Off {
                 why: format!("no --job-volume of the operator says what Jobs mount as the store {store}"),
             },
-            _ => JobsSight::Usable,
+            _ => match self.0.desk().held(object) {
+                Some(why) => JobsSight::Held { why },
+                None => JobsSight::Usable,
+            },
         }
     }
 
@@ -244,7 +253,11 @@ impl Shared {
         let object = &plan.object;
         let now = self.steady.now();
         let target = match made {
-            Ok(uid) => self.desk().made(object, &uid, now),
+            Ok(uid) => {
+                let target = self.desk().made(object, &uid, now);
+                self.look_after(object, uid);
+                target
+            }
             Err(refusal) => {
                 if let Refusal::Barred(words) = &refusal {
                     self.desk().bar(&object.namespace, words, now + BARRED);
@@ -341,20 +354,54 @@ impl Shared {
         if news {
             (self.wake)(&object);
         }
+        if known.stage == Stage::Begins {
+            self.look_after(&object, known.uid.clone());
+        }
         if let (true, Stage::Over(over)) = (asks, known.stage.clone()) {
             let shared = Arc::clone(self);
             self.one_by_one(&object, async move { shared.ask(known, over).await });
         }
     }
 
+    /// Looks from time to time why this Job does not begin, as nobody else tells what its Pods wait for. Ends with the beginning, and with this process.
+    fn look_after(self: &Arc<Self>, object: &ObjectId, uid: String) {
+        if !self.desk().look_after(object, &uid) {
+            return;
+        }
+        let (shared, object) = (Arc::clone(self), object.clone());
+        tokio::spawn(async move {
+            let mut pause = FIRST_LOOK;
+            loop {
+                time::sleep(pause).await;
+                if !shared.desk().begins(&object, &uid) {
+                    return;
+                }
+                match shared.hands.pods(&object).await {
+                    Ok(pods) => {
+                        let held = held_up(&object, &uid, &pods);
+                        let is_news = shared.desk().hold(&object, &uid, held);
+                        if is_news {
+                            (shared.wake)(&object);
+                        }
+                    }
+                    Err(error) => {
+                        tracing::debug!(%object, error = chain(&error), "unable to see why a Job does not begin; it is tried again");
+                    }
+                }
+                pause = LOOKS.min(pause * 2);
+            }
+        });
+    }
+
     /// Asks the Pods of a Job that is over how it went.
     async fn ask(&self, known: Known, over: Over) {
         let object = &known.plan.object;
+        let held = self.desk().held(object);
         let mut outcome = None;
         for _ in 0..TRIES {
             match self.hands.pods(object).await {
                 Ok(pods) => {
-                    outcome = Some(end(&known, &over, &pods));
+                    outcome = Some(end(&known, &over, &pods, held.as_deref()));
                     break;
                 }
                 Err(error) => {
@@ -403,5 +450,5 @@ fn refused(deed: &Deed, refusal: &Refusal) -> Result<Done, Failure> {
         (Refusal::Strange { .. } | Refusal::Lingers(_), _) => FailureClass::State,
         (Refusal::Failed(_), _) => FailureClass::Unknown,
     };
-    Err(failure(class, refusal.to_string()))
+    Err(Failure::new(class, refusal.to_string()))
 }

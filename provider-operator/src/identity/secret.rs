@@ -36,6 +36,8 @@ pub(crate) struct Secrets {
 pub(crate) struct Seen {
     /// `uid/resourceVersion`: another one for other contents, also when it was deleted and made anew.
     pub(crate) version: String,
+    /// What it is made for; `None` where that is left open.
+    type_: Option<String>,
     /// Its values that are text, by their keys; others are of no use to anybody here.
     pub(crate) data: BTreeMap<String, SecretString>,
 }
@@ -53,6 +55,20 @@ pub(crate) enum SecretError {
         /// Why. Of a read, so it repeats no value.
         #[source]
         source: Box<kube::Error>,
+    },
+    /// It is made for something else.
+    #[error(
+        "the Secret {namespace}/{name} is of type {type_}, and so for others; make one without a type for the credentials, and name that"
+    )]
+    OfAType {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// Its type.
+        type_: String,
+        /// What tells it from the one that comes next, as in an identity.
+        version: String,
     },
 }
 
@@ -87,7 +103,7 @@ impl Secrets {
     }
 
     /// Who the operator is in the cloud of an image in this namespace: as the Secret says that it names, else the store that it names, else anybody.
-    /// `None` where the Secret is not there. `cloud` is the name of the cloud where the image says it itself.
+    /// `None` where the Secret is not there, an error where it is of a type that is not for this kind. `cloud` is the name of the cloud where the image says it itself.
     pub(crate) async fn identity_of(
         &self,
         namespace: &str,
@@ -107,16 +123,28 @@ impl Secrets {
                 None => without_secret(cloud.unwrap_or_default(), "anybody".to_owned()),
             }));
         };
-        let secret = self.get(namespace, name).await?;
-        Ok(secret.map(|secret| {
-            let named = secret.data.get(CLOUD_NAME);
-            let named = named.map(|name| name.expose_secret().trim().to_owned());
-            let named = cloud.or(named.filter(|name| !name.is_empty()));
-            let identity = secret.identity(named.as_deref().unwrap_or(USUAL_CLOUD));
-            match (kind.secret_key, wish.secret_key()) {
-                (Some(usual), Some(key)) if usual != key => of_key(identity, usual, key),
-                _ => identity,
-            }
+        let Some(secret) = self.get(namespace, name).await? else {
+            return Ok(None);
+        };
+        if let Some(type_) = &secret.type_
+            && kind.secret_type != Some(type_.as_str())
+        {
+            // Whoever makes it anew wants to know at once whether that one is better.
+            self.forget(namespace, name);
+            return Err(SecretError::OfAType {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+                type_: type_.clone(),
+                version: secret.version.clone(),
+            });
+        }
+        let named = secret.data.get(CLOUD_NAME);
+        let named = named.map(|name| name.expose_secret().trim().to_owned());
+        let named = cloud.or(named.filter(|name| !name.is_empty()));
+        let identity = secret.identity(named.as_deref().unwrap_or(USUAL_CLOUD));
+        Ok(Some(match (kind.secret_key, wish.secret_key()) {
+            (Some(usual), Some(key)) if usual != key => of_key(identity, usual, key),
+            _ => identity,
         }))
     }
 
@@ -151,6 +179,7 @@ impl Seen {
         let data = secret.data.unwrap_or_default().into_iter();
         Self {
             version: format!("{}/{}", uid.unwrap_or_default(), version.unwrap_or_default()),
+            type_: secret.type_.filter(|type_| !matches!(type_.as_str(), "" | "Opaque")),
             data: data.filter_map(|(key, value)| Some((key, text(value.0)?))).collect(),
         }
     }

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use crds::providers::Provider as Name;
+use kube::api::DynamicObject;
 use serde_json::json;
 use tokio::time;
 
 use super::*;
+use crate::kinds::Kind;
 use crate::registry::{Given, Registry};
 use crate::stand_ins::{Anywhere, Cluster};
 
@@ -62,6 +64,54 @@ async fn an_identity_has_what_is_text_and_shows_nothing_of_it() {
     );
     assert_eq!(identity.data.keys().collect::<Vec<_>>(), ["clouds.yaml"]);
     assert!(!format!("{seen:?} {identity:?}").contains("hunter2"));
+}
+
+#[cfg(all(feature = "docker", feature = "openstack"))]
+#[tokio::test]
+async fn a_secret_that_is_made_for_others_opens_nothing() {
+    let types = [
+        ("", true, true),
+        ("Opaque", true, true),
+        ("kubernetes.io/dockerconfigjson", false, true),
+        ("kubernetes.io/service-account-token", false, false),
+        ("cluster.x-k8s.io/secret", false, false),
+        ("addons.cluster.x-k8s.io/resource-set", false, false),
+    ];
+    let wishes = [
+        (
+            Name::OpenStack,
+            json!({ "identityRef": { "kind": "Secret", "name": "login" } }),
+        ),
+        (
+            Name::Docker,
+            json!({ "pullSecretRef": { "name": "login", "key": "clouds.yaml" } }),
+        ),
+    ];
+    for (type_, for_openstack, for_docker) in types {
+        let cluster = Cluster::new();
+        cluster.put_secret("login", "1", &data("aHVudGVyMg=="));
+        cluster.type_secret("login", type_);
+        let secrets = Secrets::new(cluster.client());
+        for ((provider, spec), is_given) in wishes.iter().zip([for_openstack, for_docker]) {
+            let kind = Kind::of(*provider).unwrap();
+            let mut spec = spec.clone();
+            spec["image"] =
+                json!({ "reference": "node", "url": "https://images.example/node", "createOpts": { "name": "node" } });
+            let object = DynamicObject::new("node", &kind.images()).data(json!({ "spec": spec }));
+            let wish = kind.wish(&object).unwrap();
+            match secrets.identity_of("fleet", kind, &wish, None).await {
+                Ok(identity) => assert!(is_given && identity.is_some(), "{provider} {type_}"),
+                Err(error) => {
+                    let words = error.to_string();
+                    assert!(
+                        !is_given && words.contains(type_) && words.contains("fleet/login"),
+                        "{provider} {words}"
+                    );
+                    assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+                }
+            }
+        }
+    }
 }
 
 #[cfg(feature = "filestore")]

@@ -8,6 +8,7 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use operator_kit::failure::chain;
 use operator_kit::finalizer::{self, Marking};
+use operator_kit::telemetry::log_refusal;
 use planning::image::{Deed, Failure, Form, ImagePolicy, Step, StopReason, Told};
 use provider_plugin::Pinned;
 
@@ -45,7 +46,7 @@ impl Pass<'_> {
     pub(super) async fn perform(&self, step: &Step, told: &Told) -> Performed {
         match step {
             Step::Claim => return self.claim().await,
-            Step::Finish { .. } => return self.finish(told).await,
+            Step::Finish { left_behind } => return self.finish(told, left_behind).await,
             // Also when nothing can be written: what is under way must end.
             Step::Stop(why) => self.context.executor.stop(self.id, *why),
             _ => {}
@@ -53,6 +54,7 @@ impl Pass<'_> {
         let current = match write(self, told).await {
             Written::Current(current) => current,
             Written::Gone => {
+                self.served.images.forget(&self.case.object);
                 self.context.executor.stop(self.id, StopReason::Deleted);
                 return Performed::Gone;
             }
@@ -171,7 +173,7 @@ impl Pass<'_> {
     }
 
     /// Lets the object go.
-    async fn finish(&self, told: &Told) -> Performed {
+    async fn finish(&self, told: &Told, left_behind: &[String]) -> Performed {
         let object = &self.case.object;
         let api = self
             .served
@@ -182,7 +184,7 @@ impl Pass<'_> {
                 super::status::publish(self, &told.notes);
                 self.served.images.forget(object);
                 self.context.executor.forget(self.id);
-                tracing::info!(object = %self.id, "gone, with its image");
+                tracing::info!(object = %self.id, left_behind = left_behind.join(", "), "gone");
                 Performed::Gone
             }
             Err(error) => Performed::Refused(self.refused(&chain(&error))),
@@ -193,7 +195,8 @@ impl Pass<'_> {
     pub(super) fn refused(&self, message: &str) -> Duration {
         let mut memory = lock(self.memory);
         memory.refusals = memory.refusals.saturating_add(1);
-        tracing::debug!(object = %self.id, error = message, refusals = memory.refusals, "could not be written");
+        let kind = self.served.kind.definition().image_kind;
+        log_refusal(kind, self.case.object.as_ref(), memory.refusals, message);
         let pause = planning::next::retry_delay_seconds(memory.refusals);
         Duration::from_secs(pause.unsigned_abs())
     }

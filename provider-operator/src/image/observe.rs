@@ -2,6 +2,7 @@
 //! server alone, and changes nothing.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crds::providers::image_status::NodeImageStatus;
 use kube::ResourceExt;
@@ -12,14 +13,13 @@ use serde_json::json;
 
 use super::memory::{ImageMemory, lock};
 use super::wanted::{Asked, Beside, asked, basis};
-use super::words;
 use crate::context::{Context, Served};
 use crate::executor::{ObjectId, OpView};
-use crate::identity::Connection;
+use crate::identity::{Connection, SecretError};
 use crate::kinds::{ImageWish, Kind, status_of};
 
 /// Nothing may move for so long before a transfer is given up.
-const STALL: std::time::Duration = std::time::Duration::from_mins(1);
+const STALL: Duration = Duration::from_mins(1);
 
 /// Everything that one decision is made from, and what its step is performed with.
 pub(super) struct Case {
@@ -90,12 +90,12 @@ pub(super) async fn observe(
     };
     let provider = context.registry.get(id.provider);
     let check = |image: &provider_plugin::ImageSpec| match provider {
-        Some(provider) => provider.check(image).map_err(|error| words(&error)),
+        Some(provider) => provider.check(image).map_err(|error| chain(&error)),
         None => Ok(()),
     };
     let read = wish
         .as_ref()
-        .map_err(|error| format!("spec cannot be read: {}", words(error)));
+        .map_err(|error| format!("spec cannot be read: {}", chain(error)));
     let asked = asked(served.kind, &object, read, &status, beside, check);
     let mut memory = lock(memory);
     memory.hear(basis(&asked.wanted));
@@ -188,6 +188,7 @@ async fn cloud(
     let identity = match context.secrets.identity_of(&id.namespace, kind, wish, named).await {
         Ok(Some(identity)) => identity,
         Ok(None) => return Cloud::missing(),
+        Err(ref error @ SecretError::OfAType { ref version, .. }) => return Cloud::of_others(version, chain(error)),
         Err(error) => return Cloud::unknown(lock(memory).identity().cloned(), chain(&error)),
     };
     let version = Some(identity.version.clone());
@@ -199,7 +200,7 @@ async fn cloud(
     Cloud {
         version,
         // What is in a Secret can be put right; what is in flags is there for as long as the process.
-        connection: connection.map_err(|error| failure(FailureClass::Credentials, words(&error))),
+        connection: connection.map_err(|error| Failure::new(FailureClass::Credentials, chain(&error))),
         needs_secret: wish.secret().is_some(),
     }
 }
@@ -214,7 +215,16 @@ impl Cloud {
         let words = "the Secret that is to be used is not there; create it";
         Self {
             version: None,
-            connection: Err(failure(FailureClass::Credentials, words.to_owned())),
+            connection: Err(Failure::new(FailureClass::Credentials, words)),
+            needs_secret: true,
+        }
+    }
+
+    /// The Secret is there, and not for this.
+    fn of_others(version: &str, words: String) -> Self {
+        Self {
+            version: Some(version.to_owned()),
+            connection: Err(Failure::new(FailureClass::Credentials, words)),
             needs_secret: true,
         }
     }
@@ -223,18 +233,8 @@ impl Cloud {
     fn unknown(version: Option<String>, words: String) -> Self {
         Self {
             version: Some(version.unwrap_or_else(|| "unread".to_owned())),
-            connection: Err(failure(FailureClass::Unavailable, words)),
+            connection: Err(Failure::new(FailureClass::Unavailable, words)),
             needs_secret: true,
         }
-    }
-}
-
-fn failure(class: FailureClass, message: String) -> Failure {
-    Failure {
-        class,
-        message,
-        request_id: None,
-        retry_after: None,
-        quota: None,
     }
 }

@@ -10,13 +10,13 @@ use kube::api::DynamicObject;
 use operator_kit::events::EventType;
 use operator_kit::failure::chain;
 use operator_kit::status::{StatusWrite, replace_status};
+use operator_kit::telemetry::{Change, log_readiness};
 use planning::image::Told;
 use planning::stack::Note;
-use serde_json::Value;
 
 use super::execute::Pass;
 use super::memory::lock;
-use crate::readiness::log_readiness;
+use crate::kinds::with;
 
 /// Until the next try after somebody else's write.
 const AFTER_CONFLICT: Duration = Duration::from_millis(100);
@@ -39,7 +39,7 @@ pub(super) async fn write(pass: &Pass<'_>, told: &Told) -> Written {
     }
     let mut wanted = DynamicObject::clone(object);
     match serde_json::to_value(&told.status) {
-        Ok(status) => set_status(&mut wanted, status),
+        Ok(status) => with(&mut wanted, "status", status),
         Err(error) => return Written::Refused(pass.refused(&error.to_string())),
     }
     let api = pass
@@ -75,25 +75,17 @@ async fn again(pass: &Pass<'_>) -> Written {
     }
 }
 
-fn set_status(object: &mut DynamicObject, status: Value) {
-    match object.data.as_object_mut() {
-        Some(data) => drop(data.insert("status".to_owned(), status)),
-        None => object.data = serde_json::json!({ "status": status }),
-    }
-}
-
 fn tell_news(pass: &Pass<'_>, status: &NodeImageStatus, notes: &[Note]) {
-    let before = &pass.case.status.conditions;
+    let change = Change {
+        before: &pass.case.status.conditions,
+        after: &status.conditions,
+        by_words: true,
+        objects: None,
+    };
     let kind = pass.served.kind.definition().image_kind;
-    log_readiness(
-        kind,
-        &pass.case.object,
-        before,
-        &status.conditions,
-        pass.context.clock.wall(),
-    );
+    log_readiness(kind, pass.case.object.as_ref(), change, pass.context.clock.wall());
     let reference = pass.served.image_reference(&pass.case.object);
-    pass.context.warn(&reference, before, &status.conditions);
+    pass.context.warn(&reference, change.before, change.after);
     publish(pass, notes);
 }
 

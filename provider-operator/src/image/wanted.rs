@@ -13,6 +13,7 @@ use serde_json::json;
 use super::memory::Basis;
 use crate::image_files::is_known;
 use crate::kinds::{ImageWish, Kind, Told, spec_of};
+use crate::source::is_in_registry;
 use crate::worker::ContentSpec;
 
 /// Everything that an object asks for.
@@ -154,7 +155,8 @@ fn refusal(object: &DynamicObject, wish: &ImageWish) -> Option<String> {
     }
     let url = wish.url();
     if !url.is_empty() && !is_known(url) {
-        let words = "spec.image.url has an address of another kind; it must begin with https://, http:// or release:";
+        let words =
+            "spec.image.url has an address of another kind; it must begin with https://, http://, oci:// or release:";
         return Some(words.to_owned());
     }
     (wish.wishes().execution == Execution::Job)
@@ -165,7 +167,7 @@ fn refusal(object: &DynamicObject, wish: &ImageWish) -> Option<String> {
 /// What only the operator itself can read.
 fn of_job(wish: &ImageWish) -> Option<String> {
     let (url, content) = (wish.url(), wish.content());
-    if !url.is_empty() && !is_on_the_web(url) {
+    if !url.is_empty() && !is_fetched(url) {
         return Some("a Job has no files of releases; set execution to Auto or InProcess".to_owned());
     }
     let has_secrets = content.ca_secret_ref.is_some() || content.credentials_secret_ref.is_some();
@@ -239,7 +241,7 @@ fn content(wish: &ImageWish, status: &NodeImageStatus, key: &str) -> ContentSpec
     let image = status.image.as_ref().filter(|image| is_trusted && !image.adopted);
     let remembered = image.and_then(|image| image.source_digest.as_deref());
     ContentSpec {
-        url: if is_on_the_web(wish.url()) {
+        url: if is_fetched(wish.url()) {
             wish.url().to_owned()
         } else {
             String::new()
@@ -263,6 +265,12 @@ fn pinned(content: &options::ImageContent) -> Option<provider_plugin::Pinned> {
     provider_plugin::Pinned::parse(digest).ok()
 }
 
+/// Whether whoever knows the address and has a network can read the file.
+fn is_fetched(url: &str) -> bool {
+    is_on_the_web(url) || is_in_registry(url)
+}
+
+/// Whether a cloud could fetch it.
 fn is_on_the_web(url: &str) -> bool {
     url.starts_with("https://") || url.starts_with("http://")
 }
@@ -272,8 +280,12 @@ fn is_compressed(content: &options::ImageContent, url: &str) -> bool {
     match content.compression.unwrap_or_default() {
         options::Compression::None => false,
         options::Compression::Auto => {
-            let path = url.split(['?', '#']).next().unwrap_or_default();
-            [".gz", ".xz", ".bz2", ".zst"].iter().any(|end| path.ends_with(end))
+            let name = if is_in_registry(url) {
+                url
+            } else {
+                url.split(['?', '#']).next().unwrap_or_default()
+            };
+            [".gz", ".xz", ".bz2", ".zst"].iter().any(|end| name.ends_with(end))
         }
         _ => true,
     }
@@ -416,6 +428,24 @@ mod tests {
         other["identityRef"]["kind"] = json!("ConfigMap");
         let foreign = of(&object(&other, &[]), &status, Ok(()));
         assert!(foreign.wanted.invalid.is_some_and(|words| words.contains("ConfigMap")));
+    }
+
+    #[test]
+    fn a_file_in_a_registry_is_read_by_jobs_too_and_fetched_by_no_cloud() {
+        let of_url = |url: &str| {
+            let mut spec = spec(url);
+            spec["execution"] = json!("Job");
+            of(&object(&spec, &[]), &NodeImageStatus::default(), Ok(()))
+        };
+        let url = "oci://registry.example/disks/ubuntu:v1#u.qcow2.xz";
+        let asked = of_url(url);
+        assert_eq!(asked.wanted.invalid, None);
+        assert!(!asked.wanted.fetchable && asked.wanted.compressed);
+        assert_eq!(asked.content.url, url);
+        let of_release = of_url("release:u.qcow2").wanted.invalid;
+        assert!(of_release.is_some_and(|words| words.contains("set execution to Auto")));
+        let other = of_url("ftp://images.example/u").wanted.invalid;
+        assert!(other.is_some_and(|words| words.contains("oci://")));
     }
 
     #[test]

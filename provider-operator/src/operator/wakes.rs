@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use kube::ResourceExt;
+use kube::api::DynamicObject;
+use kube::runtime::watcher::Event;
 
 use crate::context::{Context, Served};
 use crate::executor::{ObjectId, Wake};
@@ -53,12 +55,98 @@ pub(super) fn keeps(served: &[Arc<Served>], context: &Arc<Context>) -> Keep {
     })
 }
 
+/// What the watch tells of an image. One that went is looked at once more, whoever let it go: nothing is to go on for it, nor to be remembered.
+pub(super) fn of_image(served: &Served, event: &Event<DynamicObject>) {
+    served.images.take(event);
+    match event {
+        Event::Apply(image) => served.wake_owners(image),
+        Event::Delete(image) => {
+            served.wake_owners(image);
+            served.wake_image(&image.namespace().unwrap_or_default(), &image.name_any());
+        }
+        Event::InitDone => wake_all(served),
+        Event::Init | Event::InitApply(_) => {}
+    }
+}
+
+/// The same of a release.
+pub(super) fn of_release(served: &Served, event: &Event<DynamicObject>) {
+    served.releases.take(event);
+    match event {
+        Event::Delete(release) => {
+            served.wake_release(&release.namespace().unwrap_or_default(), &release.name_any());
+        }
+        Event::InitDone => wake_all(served),
+        Event::Init | Event::InitApply(_) | Event::Apply(_) => {}
+    }
+}
+
 /// A list has ended: each object may have changed in a time that no event tells of.
-pub(super) fn wake_all(served: &Served) {
+fn wake_all(served: &Served) {
     for image in served.images.watched_now() {
         served.wake_image(&image.namespace().unwrap_or_default(), &image.name_any());
     }
     for release in served.releases.watched_now() {
         served.wake_release(&release.namespace().unwrap_or_default(), &release.name_any());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crds::providers::Provider;
+    use futures::channel::mpsc::UnboundedReceiver;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+    use kube::runtime::reflector::ObjectRef;
+
+    use super::*;
+    use crate::kinds::Kind;
+    use crate::operator::Feed;
+
+    type Queue = UnboundedReceiver<ObjectRef<DynamicObject>>;
+
+    fn served() -> (Served, Queue, Queue) {
+        let kind = Kind::of(Provider::FileStore).expect("it is compiled in");
+        let (of_images, images, wakes_images) = Feed::of(&kind.images());
+        let (of_releases, releases, wakes_releases) = Feed::of(&kind.releases());
+        let served = Served {
+            kind,
+            images,
+            releases,
+            wakes_images,
+            wakes_releases,
+        };
+        (served, of_images.queue, of_releases.queue)
+    }
+
+    fn woken(queue: &mut Queue) -> Vec<String> {
+        std::iter::from_fn(|| queue.try_recv().ok())
+            .map(|object| object.name)
+            .collect()
+    }
+
+    #[test]
+    fn what_went_is_looked_at_once_more_and_the_owners_of_an_image_with_it() {
+        let (served, mut images, mut releases) = served();
+        let mut image = DynamicObject::new("ubuntu", served.images.resource()).within("fleet");
+        image.metadata.owner_references = Some(vec![OwnerReference {
+            kind: served.kind.definition().release_kind.to_owned(),
+            name: "v1".to_owned(),
+            ..OwnerReference::default()
+        }]);
+        of_image(&served, &Event::Apply(image.clone()));
+        assert_eq!(
+            (woken(&mut images), woken(&mut releases)),
+            (vec![], vec!["v1".to_owned()])
+        );
+        of_image(&served, &Event::Delete(image));
+        assert_eq!(
+            (woken(&mut images), woken(&mut releases)),
+            (vec!["ubuntu".to_owned()], vec!["v1".to_owned()])
+        );
+        let release = DynamicObject::new("v1", served.releases.resource()).within("fleet");
+        of_release(&served, &Event::Apply(release.clone()));
+        assert!(woken(&mut releases).is_empty(), "its own watch wakes the driver");
+        of_release(&served, &Event::Delete(release));
+        assert_eq!(woken(&mut releases), ["v1"]);
     }
 }

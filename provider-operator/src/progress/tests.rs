@@ -119,6 +119,36 @@ async fn a_fast_transfer_is_told_of_in_twentieths_and_not_more_than_once_in_a_se
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_read_back_is_told_as_that_and_takes_nothing_from_what_was_sent() {
+    let cluster = Cluster::new();
+    let ledger = ledger(&cluster);
+    let total = Some(100 * MIB);
+    let work = async {
+        moving(&ledger, 10 * MIB, 10, total).await;
+        for number in 1..=30 {
+            ledger.note(Progress {
+                stage: Stage::ReadingBack,
+                ..progress(2 * MIB * number, total)
+            });
+            time::sleep(SECOND / 10).await;
+        }
+    };
+    ledger.beside(work).await;
+    let writes = cluster.writes();
+    let sent: Vec<u64> = writes
+        .iter()
+        .map(|write| write.field("sentBytes").as_u64().unwrap())
+        .collect();
+    assert!(sent.is_sorted(), "{sent:?}");
+    assert_eq!(*sent.last().unwrap(), 100 * MIB);
+    let last = writes.last().unwrap();
+    let rate = last.field("bytesPerSecond").as_u64().unwrap();
+    assert!(rate.abs_diff(20 * MIB) < 2 * MIB, "{rate} bytes in a second");
+    let summary = last.field("summary").as_str().unwrap();
+    assert!(summary.starts_with("60 % of 100.0 MiB, reading it back, "), "{summary}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_is_written_while_nothing_moves() {
     let cluster = Cluster::new();
     let ledger = ledger(&cluster);

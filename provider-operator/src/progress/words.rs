@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use provider_plugin::{Progress, Stage};
 
-/// Names of amounts, each 1024 times the one before.
-const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+use crate::amount::amount;
 
 /// How far it is: `30 % of 4.0 GiB, 85.0 MiB/s, 34 s left`, as much of it as is known.
 pub(super) fn summary(progress: &Progress, rate: u64, left: Option<Duration>) -> String {
@@ -14,9 +13,12 @@ pub(super) fn summary(progress: &Progress, rate: u64, left: Option<Duration>) ->
         Some(total) => format!("{} % of {}", percent(*sent, total), amount(total)),
         None => amount(*sent),
     }];
-    if *stage == Stage::Reading {
-        words.push("reading what was sent before".to_owned());
-    }
+    let doing = match stage {
+        Stage::Reading => Some("reading what was sent before"),
+        Stage::ReadingBack => Some("reading it back"),
+        Stage::Sending => None,
+    };
+    words.extend(doing.map(str::to_owned));
     let is_over = total.is_some_and(|total| *sent >= total);
     if rate > 0 && !is_over {
         words.push(format!("{}/s", amount(rate)));
@@ -28,21 +30,6 @@ pub(super) fn summary(progress: &Progress, rate: u64, left: Option<Duration>) ->
 /// Never 100 before it is so.
 fn percent(part: u64, all: u64) -> u128 {
     u128::from(part.min(all)) * 100 / u128::from(all.max(1))
-}
-
-fn amount(bytes: u64) -> String {
-    let mut unit = 0;
-    let mut size = bytes;
-    let mut tenths = 0;
-    while size >= 1024 && unit + 1 < UNITS.len() {
-        tenths = size % 1024 * 10 / 1024;
-        size /= 1024;
-        unit += 1;
-    }
-    if unit == 0 {
-        return format!("{size} B");
-    }
-    format!("{size}.{tenths} {}", UNITS[unit])
 }
 
 fn time_left(left: Duration) -> String {

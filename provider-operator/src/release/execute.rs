@@ -12,8 +12,8 @@ use planning::node_image::ReleaseAction;
 use serde_json::{Value, json};
 
 use super::memory::{ReleaseMemory, lock};
-use super::with;
 use crate::context::{Context, Served};
+use crate::kinds::with;
 
 /// What became of the release object.
 pub(super) enum Executed {

@@ -17,6 +17,7 @@ impl Files {
                 counts: counts.clone(),
             }),
             sums: self.sums.clone(),
+            tag_is_digest: self.tag_is_digest,
         }
     }
 }

@@ -11,24 +11,26 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use provider_plugin::{ErrorClass, ImageSource, Opened, Probe, SourceError};
 use release::http::{Client, Credentials, HttpError, Network, Place, Redirects, Request, Response, Url};
 
-use self::answers::{bytes, error_of, is_other, part_of, probe_of, refusal_of};
+pub(super) use self::answers::{bytes, error_of, part_of, probe_of};
+use self::answers::{is_other, refusal_of};
+use super::layer::{LayerAddress, LayerFile, is_in_registry};
 use super::{Files, SumsFile};
 
-/// Opens files on web servers.
+/// Opens files on web servers, and those that lie in registries.
 #[derive(Clone, Debug)]
 pub(crate) struct WebFiles {
     network: Network,
     hosts: Arc<[String]>,
 }
 
-/// What a user says of an image on a web server.
+/// What a user says of an image on a web server or in a registry.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
     /// Where the image is.
     pub(crate) url: String,
     /// Whether a digest says which bytes are meant: then it does not matter who gives them.
     pub(crate) is_pinned: bool,
-    /// Where a file of sums is, and under which name the image stands in it unless that is the last part of its URL.
+    /// Where a file of sums is, and under which name the image stands in it unless that is the last part of its URL, or its title.
     pub(crate) sums: Option<(String, Option<String>)>,
     /// What is shown to the server of the image, and to no other.
     pub(crate) credentials: Option<Credentials>,
@@ -55,27 +57,39 @@ impl WebFiles {
             Client::new(&network, url.clone(), credentials, certificates)
         };
         let image = Url::parse(&asked.url);
+        let in_registry = is_in_registry(&asked.url).then(|| LayerAddress::parse(&asked.url));
         let sums = asked.sums.as_ref().map(|(url, name)| {
             let url = Url::parse(url);
             let is_at_home = matches!((&url, &image), (Ok(sums), Ok(image)) if sums.origin() == image.origin());
             let credentials = asked.credentials.as_ref().filter(|_| is_at_home);
+            let title = in_registry.as_ref().and_then(|address| address.as_ref()?.title());
             SumsFile {
-                name: name.clone().unwrap_or_else(|| last_part(&asked.url)),
+                name: name
+                    .clone()
+                    .unwrap_or_else(|| title.map_or_else(|| last_part(&asked.url), str::to_owned)),
                 // Nobody else says what must be in it.
                 file: Arc::new(WebFile::new(url, |url| client(url, credentials), false, self.named())),
             }
         });
-        let is_pinned = asked.is_pinned || sums.is_some();
-        let redirects = if is_pinned { Redirects::Anywhere } else { self.named() };
-        let credentials = asked.credentials.as_ref();
-        Files {
-            image: Arc::new(WebFile::new(
+        let tag_is_digest = in_registry.is_some();
+        let image: Arc<dyn ImageSource> = if let Some(address) = in_registry {
+            let (credentials, certificates) = (asked.credentials.clone(), asked.certificates.clone());
+            Arc::new(LayerFile::new(&network, address, credentials, certificates))
+        } else {
+            let is_pinned = asked.is_pinned || sums.is_some();
+            let redirects = if is_pinned { Redirects::Anywhere } else { self.named() };
+            let credentials = asked.credentials.as_ref();
+            Arc::new(WebFile::new(
                 image,
                 |url| client(url, credentials),
                 is_pinned,
                 redirects,
-            )),
+            ))
+        };
+        Files {
+            image,
             sums,
+            tag_is_digest,
         }
     }
 

@@ -92,6 +92,12 @@ impl Cluster {
         self.secrets.lock().unwrap().insert(name.to_owned(), secret);
     }
 
+    /// The Secret is of this type from now on.
+    pub(crate) fn type_secret(&self, name: &str, type_: &str) {
+        let mut secrets = self.secrets.lock().unwrap();
+        secrets.get_mut(name).unwrap()["type"] = json!(type_);
+    }
+
     /// Has it no more.
     pub(crate) fn remove_secret(&self, name: &str) {
         self.secrets.lock().unwrap().remove(name);

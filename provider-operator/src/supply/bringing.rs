@@ -15,7 +15,7 @@ use sourcing::{ConnectError, Place};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::{Hindrance, Opened, Shared, Supplied, Why, Wish};
+use super::{Hindrance, Opened, PURPOSE, Shared, Supplied, Why, Wish};
 
 /// How often what is here is looked for again where it lies: a directory belongs to somebody else.
 const FIRST: Duration = Duration::from_secs(10);
@@ -86,7 +86,7 @@ impl Shared {
     async fn files(&self, wish: &Wish) -> Result<(Arc<Release>, String), Trouble> {
         let way = self.connector.connection(&wish.place);
         if let Place::Directory(path) = &wish.place {
-            let opened = DirectorySource::new(path).open(&wish.tag).await;
+            let opened = DirectorySource::new_for(PURPOSE, path).open(&wish.tag).await;
             let release = opened.map_err(|error| Trouble::of_source(&error, chain(&error)))?;
             return Ok((Arc::new(release), way.described()));
         }

@@ -14,7 +14,7 @@ use planning::image::{Failure, OwnedImage};
 use provider_plugin::{Owned, OwnerId};
 
 use crate::executor::InProcess;
-use crate::identity::{Connection, Connections, Secrets};
+use crate::identity::{Connection, Connections, SecretError, Secrets};
 use crate::kinds::Kind;
 
 /// Objects of a page.
@@ -160,8 +160,11 @@ impl Survey<'_> {
         let Ok(wish) = kind.wish(object) else { return Ok(None) };
         let namespace = object.namespace().unwrap_or_default();
         let identity = self.secrets.identity_of(&namespace, kind, &wish, None).await;
-        let Some(identity) = identity.map_err(|error| chain(&error))? else {
-            return Ok(None);
+        let identity = match identity {
+            // Its driver says so: it leads to no cloud.
+            Ok(None) | Err(SecretError::OfAType { .. }) => return Ok(None),
+            Ok(Some(identity)) => identity,
+            Err(error) => return Err(chain(&error)),
         };
         let connection = self.connections.get(kind.provider(), identity);
         let connection = connection.map_err(|error| format!("{}: {}", name_of(object), chain(&error)))?;

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use jiff::{SignedDuration, Timestamp};
 use planning::image::{OwnedImage, SweepDeed};
 
+use crate::amount::amount;
+
 /// Between two columns.
 const GAP: usize = 2;
 
@@ -73,7 +75,7 @@ impl Row {
             id.clone(),
             format!("{object} #{attempt}"),
             age(now.duration_since(*created)),
-            size.map_or_else(|| "-".to_owned(), bytes),
+            size.map_or_else(|| "-".to_owned(), amount),
             if *verified { "yes" } else { "no" }.to_owned(),
             fate.to_owned(),
         ]
@@ -116,7 +118,7 @@ pub(super) fn table(rows: &[Row], clouds: usize, is_deleting: bool, now: Timesta
 fn summary(rows: &[Row], clouds: &str, is_deleting: bool) -> String {
     let all = plural(rows.len(), "orphan");
     let size: u64 = rows.iter().filter_map(|row| row.deed.image.size).sum();
-    let found = format!("{all} with {} in {clouds}", bytes(size));
+    let found = format!("{all} with {} in {clouds}", amount(size));
     let count = |is_counted: fn(&&Row) -> bool| rows.iter().filter(is_counted).count();
     let kept = count(|row| !row.deed.delete);
     let also = match kept {
@@ -145,20 +147,6 @@ fn age(age: SignedDuration) -> String {
         0 => format!("{hours}h"),
         days => format!("{days}d"),
     }
-}
-
-fn bytes(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    let Some(power) = bytes
-        .checked_ilog2()
-        .map(|log| (log / 10).min(4))
-        .filter(|power| *power > 0)
-    else {
-        return format!("{bytes} B");
-    };
-    let tenths = u128::from(bytes) * 10 / (1_u128 << (10 * power));
-    let unit = UNITS.get(power as usize - 1).copied().unwrap_or_default();
-    format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
 #[cfg(test)]
@@ -218,15 +206,6 @@ openstack  keystone.example  77aa   fleet/ubuntu #2  3h   1.5 GiB  yes       no
         assert!(
             told.ends_with("2 orphans with 3.0 GiB in 1 cloud; 1 deleted, 1 left.\n"),
             "{told}"
-        );
-    }
-
-    #[test]
-    fn sizes_are_told_in_the_unit_that_fits() {
-        let told = [0, 1023, 1024, 1_048_576 * 3 / 2, 1 << 50, u64::MAX].map(bytes);
-        assert_eq!(
-            told,
-            ["0 B", "1023 B", "1.0 KiB", "1.5 MiB", "1024.0 TiB", "16777215.9 TiB"]
         );
     }
 }

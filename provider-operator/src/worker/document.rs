@@ -123,6 +123,7 @@ impl NetworkOfDocument {
     }
 
     /// The same of clouds.
+    #[cfg(feature = "openstack")]
     pub(crate) fn clouds(&self) -> Vec<IpNet> {
         parsed(&self.cloud_networks)
     }

@@ -52,15 +52,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_failure_has_the_code_by_which_pods_are_judged() {
-        let of = |class| {
-            code(&Err(Failure {
-                class,
-                message: String::new(),
-                request_id: None,
-                retry_after: None,
-                quota: None,
-            }))
-        };
+        let of = |class| code(&Err(Failure::new(class, "")));
         assert_eq!(code(&Ok(Done::Sent)), 0);
         for (class, expected) in [
             (FailureClass::Invalid, 65),

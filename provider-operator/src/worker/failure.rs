@@ -28,13 +28,7 @@ pub(crate) enum Whose {
 impl Failed {
     /// A failure with these words, which are cut to what a message may have.
     pub(crate) fn new(class: FailureClass, words: impl AsRef<str>, whose: Whose) -> Self {
-        let failure = Failure {
-            class,
-            message: cut_words(words.as_ref()),
-            request_id: None,
-            retry_after: None,
-            quota: None,
-        };
+        let failure = Failure::new(class, cut_words(words.as_ref()));
         Self { failure, whose }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct WorkPlan {
 /// What holds for the bytes of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ContentSpec {
-    /// Where they are, for a cloud that fetches them itself; empty where there is no such place.
+    /// Where they are, for a cloud that fetches them itself and for a Job; empty where there is no place that they could reach.
     pub(crate) url: String,
     /// The digest that they must have at their source. Where there is none and a file of sums is given, that is read for each deed that needs one.
     pub(crate) pinned: Option<Pinned>,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ use crate::source::{Asked, Files, WebFiles};
 
 /// Largest file of a Secret.
 const LARGEST_KEY: u64 = 1024 * 1024;
+/// How long the end may take: less than the kubelet waits.
+const LAST: Duration = Duration::from_secs(5);
 
 /// What a deed needs before it can begin.
 struct Ready {
@@ -193,11 +195,15 @@ fn secret(folder: &Path) -> anyhow::Result<BTreeMap<String, SecretString>> {
     Ok(data)
 }
 
-/// What was built, or what is at the URL.
+/// What was built, or what is at the URL, on a web server or in a registry.
 fn files(args: &WorkerArgs, document: &Document, plan: &WorkPlan) -> Result<Files, Failed> {
-    if let Some(path) = &args.artifact {
-        return of_artifact(path, document.artifact_limit);
+    match &args.artifact {
+        Some(path) => of_artifact(path, document.artifact_limit),
+        None => at_the_url(document, plan),
     }
+}
+
+fn at_the_url(document: &Document, plan: &WorkPlan) -> Result<Files, Failed> {
     let options = NetworkOptions {
         plain_http: document.network.plain_http,
         networks: document.network.sources(),
@@ -216,7 +222,7 @@ fn files(args: &WorkerArgs, document: &Document, plan: &WorkPlan) -> Result<File
 }
 
 /// What a build leaves is the build's matter.
-fn of_artifact(path: &PathBuf, limit: Option<u64>) -> Result<Files, Failed> {
+fn of_artifact(path: &Path, limit: Option<u64>) -> Result<Files, Failed> {
     let artifact = Artifact::open(path, limit).map_err(|error| {
         let class = FailureClass::BuildFailed {
             exit: i32::from(exit::WRONG),
@@ -226,6 +232,7 @@ fn of_artifact(path: &PathBuf, limit: Option<u64>) -> Result<Files, Failed> {
     Ok(Files {
         image: Arc::new(artifact),
         sums: None,
+        tag_is_digest: false,
     })
 }
 
@@ -245,14 +252,38 @@ fn stop_on_signal(stop: CancellationToken) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How long the end may take: less than the kubelet waits.
-const LAST: Duration = Duration::from_secs(5);
-
 #[cfg(test)]
 mod tests {
+    use planning::image::Deed;
     use tempfile::TempDir;
 
+    use super::super::document::{NetworkOfDocument, Surroundings};
     use super::*;
+    use crate::stand_ins::{object, plan};
+
+    #[test]
+    fn a_file_in_a_registry_is_the_same_for_a_job() {
+        let url = "oci+http://registry.example:5000/disks/ubuntu:v1#u.qcow2";
+        let deed = Deed::Transfer {
+            id: "one".to_owned(),
+            attempt: 3,
+            staged: false,
+        };
+        let mut told = plan(&object("fleet", "ubuntu"), deed);
+        told.content.url = url.to_owned();
+        let surroundings = Surroundings {
+            network: NetworkOfDocument::new(true, &[], &[]),
+            ..Surroundings::default()
+        };
+        let text = Document::of(&told, surroundings).expect("a document").text();
+        let read = Document::read(&text.expect("a text")).expect("a document");
+        let files = at_the_url(&read, &read.plan()).expect("files");
+        assert!(files.tag_is_digest);
+        assert_eq!(
+            files.image.place(),
+            "oci://registry.example:5000/disks/ubuntu:v1#u.qcow2"
+        );
+    }
 
     #[test]
     fn a_mounted_secret_is_read_without_what_the_kubelet_keeps_beside_it() {

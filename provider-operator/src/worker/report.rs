@@ -94,9 +94,8 @@ impl Report {
     /// What such a text says of this deed; `None` where it is of another one, or says nothing.
     pub(crate) fn read(text: &str, plan: &WorkPlan) -> Option<Result<Done, Failure>> {
         let report: Self = serde_json::from_str(text).ok()?;
-        let attempt = match plan.deed {
-            Deed::Transfer { attempt, .. } | Deed::Build { attempt, .. } => attempt,
-            _ => return None,
+        let (Deed::Transfer { attempt, .. } | Deed::Build { attempt, .. }) = plan.deed else {
+            return None;
         };
         if report.version != VERSION || report.uid != plan.object.uid || report.attempt != attempt {
             return None;
@@ -145,7 +144,7 @@ mod tests {
             class: FailureClass::Quota,
             message: message.to_owned(),
             request_id: Some("req-1".to_owned()),
-            retry_after: Some(Duration::from_secs(300)),
+            retry_after: Some(Duration::from_mins(5)),
             quota: Some(Box::new(Quota {
                 resource: "image_size_total".to_owned(),
                 limit: Some(8),

@@ -93,7 +93,7 @@ impl Working<'_> {
         let files = self.files()?;
         let probe = files.image.probe().await?;
         let content = &self.plan.content;
-        let pinned = sums::pinned(content, files).await?;
+        let pinned = sums::pinned(content, files, &probe).await?;
         let preflight = self.store.preflight(&self.plan.image, probe.size).await?;
         Ok(Source {
             size: probe.size,
@@ -126,8 +126,8 @@ impl Working<'_> {
             remembered,
             compression,
         } = &self.plan.content;
-        let pinned = sums::pinned(&self.plan.content, files).await?;
         let probe = files.image.probe().await?;
+        let pinned = sums::pinned(&self.plan.content, files, &probe).await?;
         let plan = ContentPlan {
             attempt,
             pinned,

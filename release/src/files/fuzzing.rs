@@ -10,7 +10,7 @@ use crds::{
     },
 };
 
-use super::{AddonConfiguration, FileRef, Release, ReleaseError, limit, understanding::bounded};
+use super::{AddonConfiguration, Charts, FileRef, Release, ReleaseError, limit, understanding::bounded};
 use crate::{
     Digest,
     fuzzing::{Outcome, refused},
@@ -40,9 +40,11 @@ pub(crate) fn release(tag: &ReleaseTag, files: Vec<FileRef>) -> Option<Release> 
         tag: tag.clone(),
         digest: Digest::of_release(&files),
         metadata: Metadata::parse(metadata).ok()?,
-        class_chart: named("-cluster-class-")?,
-        addon_chart: named("-cluster-addon-")?,
-        addons: AddonConfiguration::Values(named("cluster-addon-values")?),
+        charts: Some(Charts {
+            class_chart: named("-cluster-class-")?,
+            addon_chart: named("-cluster-addon-")?,
+            addons: AddonConfiguration::Values(named("cluster-addon-values")?),
+        }),
         files,
         directory: PathBuf::new(),
     })

@@ -57,6 +57,29 @@ pub enum AddonConfiguration {
     Values(FileRef),
 }
 
+/// What a release is opened for. It decides which files there must be and which are looked into; all that there are get pinned either way, so that
+/// a release has one digest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// For clusters: its charts are there, and are charts.
+    #[default]
+    Clusters,
+    /// For its node images alone: the metadata and node-images.yaml are there. Charts may be missing, and nobody looks into those that are not.
+    /// Without node-images.yaml it has no images, which is believed only if all else is there that clusters need.
+    NodeImages,
+}
+
+/// The charts of a release.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Charts {
+    /// The Helm chart of the `ClusterClass` and its templates.
+    pub class_chart: FileRef,
+    /// The archive with the chart, or with one chart per stage, of the add-ons.
+    pub addon_chart: FileRef,
+    /// How the add-ons are applied.
+    pub addons: AddonConfiguration,
+}
+
 /// A release whose files were all read, understood and found to belong together. Its descriptions can be looked at; its bytes only come
 /// out of [`Admitted`](crate::Admitted).
 #[derive(Clone, Debug)]
@@ -67,21 +90,29 @@ pub struct Release {
     pub digest: Digest,
     /// The versions of the release. The stack's version and the Kubernetes minor are those of the tag.
     pub metadata: Metadata,
-    /// The Helm chart of the `ClusterClass` and its templates.
-    pub class_chart: FileRef,
-    /// The archive with the chart, or with one chart per stage, of the add-ons.
-    pub addon_chart: FileRef,
-    /// How the add-ons are applied.
-    pub addons: AddonConfiguration,
+    /// Its charts; always there in what was opened for [clusters](Purpose::Clusters); `None` where nobody looked into them.
+    pub charts: Option<Charts>,
     /// All files, sorted by name.
     pub files: Vec<FileRef>,
     directory: PathBuf,
 }
 
 impl Release {
-    /// Reads and verifies the directory of a release. Blocks; memory does not grow with the size of the archives.
+    /// Reads and verifies the directory of a release that is for clusters. Blocks; memory does not grow with the size of the archives.
     pub fn open(directory: &Path, tag: &ReleaseTag) -> Result<Self, ReleaseError> {
-        verification::open(directory, tag)
+        Self::open_for(Purpose::Clusters, directory, tag)
+    }
+
+    /// The same for another purpose.
+    pub fn open_for(purpose: Purpose, directory: &Path, tag: &ReleaseTag) -> Result<Self, ReleaseError> {
+        verification::open(purpose, directory, tag)
+    }
+
+    /// The digest of the class chart: the same in all releases that have the same one. Of the whole release where it was not opened for
+    /// clusters.
+    pub fn class_digest(&self) -> Digest {
+        let charts = self.charts.as_ref();
+        charts.map_or(self.digest, |charts| charts.class_chart.sha256)
     }
 
     /// Bytes of all files.

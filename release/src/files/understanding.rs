@@ -5,11 +5,12 @@ use std::{io::Read, path::Path};
 use crds::{
     names::ReleaseTag,
     release_files::{
-        CLUSTER_ADDON_CONFIG, CLUSTER_ADDON_VALUES, ClusterAddonConfig, METADATA, Metadata, ReleaseFileError,
+        CLUSTER_ADDON_CONFIG, CLUSTER_ADDON_VALUES, ClusterAddonConfig, METADATA, Metadata, NODE_IMAGES,
+        ReleaseFileError,
     },
 };
 
-use super::{AddonConfiguration, FileRef, Release, ReleaseError, addon_chart_name, class_chart_name};
+use super::{AddonConfiguration, Charts, FileRef, Purpose, Release, ReleaseError, addon_chart_name, class_chart_name};
 use crate::{
     Digest,
     archive::{self, Contents},
@@ -38,11 +39,33 @@ pub(crate) trait Files {
 }
 
 /// Reads the files of a release and finds out whether they belong together. A file that is wrong ends it: none after it is read.
-pub(crate) fn understand<F: Files>(files: &mut F, tag: &ReleaseTag, directory: &Path) -> Result<Release, F::Error> {
+pub(crate) fn understand<F: Files>(
+    files: &mut F,
+    purpose: Purpose,
+    tag: &ReleaseTag,
+    directory: &Path,
+) -> Result<Release, F::Error> {
     let text = description(files, METADATA, "every release has one")?;
     let metadata = Metadata::parse(&text).map_err(|source| parse_error(METADATA, source))?;
     agree(&metadata, tag)?;
+    let charts = match purpose {
+        Purpose::NodeImages if files.has(NODE_IMAGES) => None,
+        // Half of a release that is being copied must not pass for one without images.
+        Purpose::NodeImages | Purpose::Clusters => Some(charts(files, tag, &metadata)?),
+    };
+    let files = files.finish()?;
+    let digest = Digest::of_release(&files);
+    Ok(Release {
+        tag: tag.clone(),
+        digest,
+        metadata,
+        charts,
+        files,
+        directory: directory.to_owned(),
+    })
+}
 
+fn charts<F: Files>(files: &mut F, tag: &ReleaseTag, metadata: &Metadata) -> Result<Charts, F::Error> {
     let class_chart = class_chart_name(tag);
     let advice = "the class chart of a release has exactly this name";
     let (class_chart, contents) = archive(files, &class_chart, advice)?;
@@ -62,18 +85,10 @@ pub(crate) fn understand<F: Files>(files: &mut F, tag: &ReleaseTag, directory: &
         let (values, ()) = files.read(CLUSTER_ADDON_VALUES, advice, |_| Ok(()))?;
         AddonConfiguration::Values(values)
     };
-
-    let files = files.finish()?;
-    let digest = Digest::of_release(&files);
-    Ok(Release {
-        tag: tag.clone(),
-        digest,
-        metadata,
+    Ok(Charts {
         class_chart,
         addon_chart,
         addons,
-        files,
-        directory: directory.to_owned(),
     })
 }
 

@@ -13,7 +13,7 @@ use std::{
 use crds::names::ReleaseTag;
 
 use super::{
-    FileRef, MAX_FILES, Release, ReleaseError, bounded_together, is_file_name, limit,
+    FileRef, MAX_FILES, Purpose, Release, ReleaseError, bounded_together, is_file_name, limit,
     understanding::{Files, understand},
 };
 use crate::{digest::HashingReader, trust::sums::is_beside};
@@ -103,7 +103,7 @@ fn kind_of(status: &Status) -> &'static str {
     }
 }
 
-pub(super) fn open(directory: &Path, tag: &ReleaseTag) -> Result<Release, ReleaseError> {
+pub(super) fn open(purpose: Purpose, directory: &Path, tag: &ReleaseTag) -> Result<Release, ReleaseError> {
     let stamps = stamps(directory)?;
     let parts = stamps.iter().filter(|(name, _)| !is_beside(name));
     // One that is too large by itself is told by its name.
@@ -113,7 +113,7 @@ pub(super) fn open(directory: &Path, tag: &ReleaseTag) -> Result<Release, Releas
         stamps,
         files: BTreeMap::new(),
     };
-    understand(&mut reading, tag, directory)
+    understand(&mut reading, purpose, tag, directory)
 }
 
 /// The files read so far, and what there was to read when it began.

@@ -67,6 +67,8 @@ impl Request {
 pub struct Client {
     network: Network,
     transport: reqwest::Client,
+    /// No server is known by any authority: those without TLS can be asked all the same.
+    trusts_nobody: bool,
     home: Url,
     authorization: Option<HeaderValue>,
     /// Of this client and of all that were made from it.
@@ -86,6 +88,7 @@ impl Client {
         let client = Self {
             network: network.clone(),
             transport,
+            trusts_nobody: certificates.is_none() && network.trusts_nobody(),
             home: home.clone(),
             authorization: None,
             confidence: Confidence::default(),
@@ -97,6 +100,7 @@ impl Client {
     /// this one stay here.
     pub fn at(&self, home: Url, credentials: Option<&Credentials>) -> Result<Self, HttpError> {
         self.network.shared.policy.check_url(&home)?;
+        self.check_trust(&home)?;
         let authorization = credentials.map(|credentials| credentials.header(&home)).transpose()?;
         if let Some(credentials) = credentials {
             self.confidence.learn(credentials);
@@ -104,6 +108,7 @@ impl Client {
         Ok(Self {
             network: self.network.clone(),
             transport: self.transport.clone(),
+            trusts_nobody: self.trusts_nobody,
             home,
             authorization,
             confidence: self.confidence.clone(),
@@ -159,6 +164,7 @@ impl Client {
         let mut deadline = None;
         for _ in 0..=MAX_REDIRECTS {
             self.network.shared.policy.check_url(&hop)?;
+            self.check_trust(&hop)?;
             self.turn(&hop, identity).await?;
             // The wait for the first turn is our own doing.
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.network.shared.deadlines.whole);
@@ -183,6 +189,14 @@ impl Client {
             from: asked,
             limit: MAX_REDIRECTS,
         })
+    }
+
+    /// Told before anybody is asked: what TLS would say is that this one server is not known.
+    fn check_trust(&self, url: &Url) -> Result<(), HttpError> {
+        if self.trusts_nobody && url.scheme() == "https" {
+            return Err(HttpError::NoRoots);
+        }
+        Ok(())
     }
 
     fn identity(&self) -> Identity {

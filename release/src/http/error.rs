@@ -122,7 +122,8 @@ pub enum HttpError {
     },
     /// Nobody is trusted.
     #[error(
-        "there are no certificates of authorities on this machine; mount them, or give the one of the server with the source"
+        "there are no certificates of authorities where this program runs; put them into its image or mount them, or give the one of the server with \
+         the source"
     )]
     NoRoots,
     /// The client could not be made.

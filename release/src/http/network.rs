@@ -128,7 +128,7 @@ pub(super) struct Shared {
     counters: Mutex<BTreeMap<&'static str, Arc<Counters>>>,
     lookup: Arc<dyn Lookup>,
     roots: Roots,
-    /// The client of all who bring no certificates of their own: they share its connections. None where this machine trusts nobody.
+    /// The client of all who bring no certificates of their own: they share its connections.
     usual: Option<reqwest::Client>,
 }
 
@@ -157,12 +157,7 @@ impl Network {
             roots,
             usual: None,
         };
-        shared.usual = match shared.client(None) {
-            Ok(client) => Some(client),
-            // Sources that bring their own certificates, and directories, work without.
-            Err(HttpError::NoRoots) => None,
-            Err(error) => return Err(error),
-        };
+        shared.usual = Some(shared.client(None)?);
         let shared = Arc::new(shared);
         let counters = shared.counters("");
         Ok(Self {
@@ -211,6 +206,11 @@ impl Network {
     pub fn statistics(&self) -> Statistics {
         let counters = self.shared.counters.lock().unwrap_or_else(PoisonError::into_inner);
         counters.values().map(|counters| counters.read()).sum()
+    }
+
+    /// Whether there is nobody to vouch for a server of somebody who brings no certificates.
+    pub(super) fn trusts_nobody(&self) -> bool {
+        self.shared.roots.is_empty()
     }
 
     /// The library's client for those who trust the usual authorities, and these in PEM.
@@ -299,3 +299,54 @@ impl fmt::Display for Unresolved {
 }
 
 impl Error for Unresolved {}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+    use url::Url;
+
+    use super::*;
+    use crate::http::{Client, Redirects, Request};
+
+    /// Answers one question with this head and nothing else.
+    async fn server(head: &'static str) -> Url {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/disk", listener.local_addr().expect("an address"));
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.expect("a question");
+            let mut asked = [0; 4096];
+            let _ = stream.read(&mut asked).await;
+            let _ = stream.write_all(head.as_bytes()).await;
+        });
+        url.parse().expect("a URL")
+    }
+
+    fn trusts_nobody() -> Network {
+        let options = NetworkOptions {
+            plain_http: true,
+            networks: vec!["127.0.0.0/8".parse().expect("a network")],
+            ..NetworkOptions::default()
+        };
+        Network::with_roots(options, Roots::none()).expect("a network")
+    }
+
+    #[tokio::test]
+    async fn who_trusts_nobody_reads_without_tls_and_is_told_so_where_there_is_some() {
+        let network = trusts_nobody();
+        let url = server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+        let client = Client::new(&network, url.clone(), None, None).expect("a client");
+        let answer = client.send(Request::get(url)).await.expect("an answer");
+        assert!(answer.status().is_success());
+        let secure: Url = "https://images.example/disk".parse().expect("a URL");
+        let refused = Client::new(&network, secure, None, None);
+        assert!(matches!(refused, Err(HttpError::NoRoots)), "{refused:?}");
+        let away =
+            server("HTTP/1.1 302 Found\r\nLocation: https://127.0.0.1:1/disk\r\nContent-Length: 0\r\n\r\n").await;
+        let client = Client::new(&network, away.clone(), None, None).expect("a client");
+        let refused = client.send(Request::get(away).redirects(Redirects::Anywhere)).await;
+        assert!(matches!(refused, Err(HttpError::NoRoots)), "{refused:?}");
+    }
+}

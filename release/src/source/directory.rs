@@ -20,7 +20,7 @@ use tokio::time;
 
 use super::{Content, ListedRelease, Listing, ReleaseSource, RemoteFile, Resolved, SourceError, SourceFuture, beside};
 use crate::{
-    Digest, Evidence, Release, ReleaseError, SUMS, SUMS_BUNDLE, SUMS_SIGNATURE,
+    Digest, Evidence, Purpose, Release, ReleaseError, SUMS, SUMS_BUNDLE, SUMS_SIGNATURE,
     files::{Stamps, stamps, tag_of_directory},
 };
 
@@ -51,16 +51,23 @@ pub struct DirectorySource {
 #[derive(Debug)]
 struct Shared {
     releases: PathBuf,
+    purpose: Purpose,
     readings: Arc<BlockingWork>,
     verified: Mutex<HashMap<ReleaseTag, (Stamps, Release)>>,
 }
 
 impl DirectorySource {
-    /// A source that reads `root/cluster-stacks`, which need not exist yet.
+    /// A source that reads `root/cluster-stacks`, which need not exist yet, for clusters.
     pub fn new(root: &Path) -> Self {
+        Self::new_for(Purpose::Clusters, root)
+    }
+
+    /// The same for another purpose.
+    pub fn new_for(purpose: Purpose, root: &Path) -> Self {
         Self {
             shared: Arc::new(Shared {
                 releases: root.join(RELEASES_DIRECTORY),
+                purpose,
                 readings: BlockingWork::new(CONCURRENT_READINGS, DEADLINE),
                 verified: Mutex::default(),
             }),
@@ -272,7 +279,7 @@ impl Shared {
         {
             return Ok(release.clone());
         }
-        let release = Release::open(directory, tag)?;
+        let release = Release::open_for(self.purpose, directory, tag)?;
         let settled = before.values().all(|stamp| stamp.changed_at() + SETTLED_AFTER < began);
         if settled && stamps(directory)? == before {
             self.verified

@@ -22,7 +22,7 @@ use super::{
     space::{Entry, Room, Shown, Space},
     usage::{Counters, count},
 };
-use crate::{Digest, Release, files::Stamps};
+use crate::{Digest, Purpose, Release, files::Stamps};
 
 /// A release that is used all the time costs the disk one small write in this time.
 const TOUCHED_EVERY: Duration = Duration::from_mins(1);
@@ -33,6 +33,7 @@ const MAX_TAGS: usize = 16;
 #[derive(Debug)]
 pub(super) struct Contents {
     pub(super) disk: Disk,
+    pub(super) purpose: Purpose,
     pub(super) counters: Counters,
     state: Mutex<State>,
     /// One at a time, so that no two evict more than is necessary.
@@ -65,9 +66,10 @@ impl Verified {
 }
 
 impl Contents {
-    pub(super) fn new(disk: Disk, limit: u64) -> Self {
+    pub(super) fn new(disk: Disk, limit: u64, purpose: Purpose) -> Self {
         Self {
             disk,
+            purpose,
             counters: Counters::default(),
             state: Mutex::new(State {
                 space: Space::new(limit),
@@ -163,7 +165,7 @@ impl Contents {
     /// Reads all of a release and holds it against its digest.
     fn verify(&self, tag: &ReleaseTag, digest: Digest, before: &Stamps) -> Result<Option<Opened>, StoreError> {
         count(&self.counters.rehashes);
-        let opened = match inspect(&self.disk.content(digest), before, tag, digest) {
+        let opened = match inspect(self.purpose, &self.disk.content(digest), before, tag, digest) {
             Inspected::Release(release) => Ok(release),
             Inspected::Refused(error) => Err(error),
             Inspected::Nothing => return Ok(None),

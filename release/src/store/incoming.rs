@@ -93,7 +93,8 @@ impl<'a> Incoming<'a> {
 
     fn take(mut self) -> Result<Arc<Release>, StoreError> {
         let (tag, path) = (self.resolved.tag(), self.partial.path.clone());
-        let release = understand(&mut self, tag, &path).map_err(|failure| match failure {
+        let purpose = self.contents.purpose;
+        let release = understand(&mut self, purpose, tag, &path).map_err(|failure| match failure {
             Failure::Refused(source) => refused(tag, source),
             Failure::Ended(error) => error,
         })?;
@@ -105,10 +106,11 @@ impl<'a> Incoming<'a> {
     /// holds it against its digest.
     fn kept(&self, release: &Release) -> Result<Stamps, StoreError> {
         let path = &self.partial.path;
+        let read_again = || Release::open_for(self.contents.purpose, path, &release.tag);
         match stamps(path) {
             Ok(now) if now == self.stamps => Ok(now),
             // Also a disk that notes its times late: the bytes can tell.
-            Ok(now) if Release::open(path, &release.tag).is_ok_and(|read| read.digest == release.digest) => Ok(now),
+            Ok(now) if read_again().is_ok_and(|read| read.digest == release.digest) => Ok(now),
             _ => Err(StoreError::WrittenOtherwise {
                 tag: release.tag.clone().into(),
                 path: self.contents.disk.directory().to_owned(),

@@ -10,7 +10,7 @@ use std::{
 use crds::names::ReleaseTag;
 
 use crate::{
-    Digest, FileRef, Release, ReleaseError,
+    Digest, FileRef, Purpose, Release, ReleaseError,
     digest::HashingReader,
     files::{Stamp, Stamps, stamps},
 };
@@ -61,8 +61,14 @@ pub(super) fn place(directory: &Path) -> Place {
 }
 
 /// Reads all files of a place, which had these time stamps, and holds them against the digest.
-pub(super) fn inspect(directory: &Path, before: &Stamps, tag: &ReleaseTag, digest: Digest) -> Inspected {
-    match Release::open(directory, tag).map_err(|error| meaning(directory, error)) {
+pub(super) fn inspect(
+    purpose: Purpose,
+    directory: &Path,
+    before: &Stamps,
+    tag: &ReleaseTag,
+    digest: Digest,
+) -> Inspected {
+    match Release::open_for(purpose, directory, tag).map_err(|error| meaning(directory, error)) {
         Ok(release) if release.digest == digest && has_nothing_else(directory, release.files.len()) => {
             Inspected::Release(Arc::new(release))
         }

@@ -45,7 +45,7 @@ pub use self::{
     usage::{Download, Usage},
 };
 use crate::{
-    Digest, Evidence, Release,
+    Digest, Evidence, Purpose, Release,
     source::{ReleaseSource, Resolved},
 };
 
@@ -68,16 +68,19 @@ pub struct StoreOptions {
     pub downloads: usize,
     /// Downloads at once from one origin, fewer than all, so that one that hangs leaves places for others.
     pub downloads_per_origin: usize,
+    /// What its releases are opened for. Stores of one directory may differ in it: each refuses what is not good for its own.
+    pub purpose: Purpose,
 }
 
 impl StoreOptions {
-    /// A store of this size in this directory, with sixteen downloads at once and two from one origin.
+    /// A store of this size in this directory, with sixteen downloads at once and two from one origin, of releases for clusters.
     pub fn new(directory: PathBuf, max_bytes: u64) -> Self {
         Self {
             directory,
             max_bytes,
             downloads: 16,
             downloads_per_origin: 2,
+            purpose: Purpose::Clusters,
         }
     }
 }
@@ -116,7 +119,7 @@ impl Store {
     /// and cannot be made, or cannot be read. In one that cannot be written to, what is there is served; [`Usage::unwritable`] says so.
     pub async fn open(options: StoreOptions) -> Result<Self, StoreError> {
         let disk = Disk::new(options.directory.clone());
-        let contents = Arc::new(Contents::new(disk, options.max_bytes));
+        let contents = Arc::new(Contents::new(disk, options.max_bytes, options.purpose));
         let work = BlockingWork::new(CONCURRENT_READINGS, DEADLINE);
         let store = Self {
             downloads: Arc::new(Downloads::new(Arc::clone(&contents), &options)),

@@ -6,7 +6,7 @@
 //!
 //! ```compile_fail,E0624
 //! fn bytes(release: &release::Release) -> Vec<u8> {
-//!     release.read(&release.class_chart).unwrap()
+//!     release.read(&release.files[0]).unwrap()
 //! }
 //! ```
 
@@ -32,7 +32,7 @@ pub use self::{
     sums::{SUMS, SUMS_BUNDLE, SUMS_SIGNATURE, SumsError},
     verify::verify,
 };
-use crate::{Digest, FileRef, Release, ReleaseError};
+use crate::{Digest, FileRef, Release, ReleaseError, files::class_chart_name};
 
 /// What the policy of a release says of signatures.
 #[derive(Clone, Debug)]
@@ -153,7 +153,13 @@ impl Admitted {
 
     /// The bytes of the class chart, exactly as they were hashed. Blocks.
     pub fn read_class_chart(&self) -> Result<Vec<u8>, ReleaseError> {
-        self.read(&self.release.class_chart)
+        match &self.release.charts {
+            Some(charts) => self.read(&charts.class_chart),
+            None => Err(ReleaseError::MissingFile {
+                file: class_chart_name(&self.release.tag),
+                advice: "the release was opened for its node images alone",
+            }),
+        }
     }
 
     /// The bytes of one of [`Release::files`], exactly as they were hashed: [`ReleaseError::Changed`] if the file is another one by now. Blocks.

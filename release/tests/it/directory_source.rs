@@ -56,11 +56,11 @@ async fn every_real_release_opens_or_says_which_file_is_missing() {
                 assert_eq!(&release.metadata.cluster_stack, listed.tag.version());
                 assert_eq!(
                     admitted(&release).read_class_chart().unwrap().len() as u64,
-                    release.class_chart.size
+                    release.charts.as_ref().unwrap().class_chart.size
                 );
                 let staged = release.files.iter().any(|file| file.name == "clusteraddon.yaml");
                 assert_eq!(
-                    matches!(release.addons, AddonConfiguration::Stages(_)),
+                    matches!(release.charts.as_ref().unwrap().addons, AddonConfiguration::Stages(_)),
                     staged,
                     "{}",
                     listed.tag

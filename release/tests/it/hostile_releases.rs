@@ -2,7 +2,7 @@
 
 use std::{env, fs, os::unix::fs::symlink, path::Path, process::Command};
 
-use release::{ErrorClass, Release};
+use release::{ErrorClass, Purpose, Release};
 use tar::EntryType;
 use tempfile::TempDir;
 
@@ -38,6 +38,50 @@ fn missing_files_are_named() {
     for file in ["metadata.yaml", CLASS, ADDON, "cluster-addon-values.yaml"] {
         let refusal = refusal(|directory| fs::remove_file(directory.join(file)).unwrap());
         says(&refusal, &[file, "missing"]);
+    }
+}
+
+#[test]
+fn what_is_read_for_node_images_needs_no_charts_and_has_the_same_digest() {
+    let root = TempDir::new().unwrap();
+    let directory = good_release(root.path(), TAG);
+    let for_images = || Release::open_for(Purpose::NodeImages, &directory, &tag(TAG));
+    fs::write(directory.join("node-images.yaml"), "openStackNodeImages: []\n").unwrap();
+    let whole = Release::open(&directory, &tag(TAG)).unwrap();
+    let same = for_images().unwrap();
+    assert_eq!((same.digest, &same.files), (whole.digest, &whole.files));
+
+    fs::write(directory.join(CLASS), "no archive").unwrap();
+    assert_ne!(
+        for_images().unwrap().digest,
+        whole.digest,
+        "files that nobody looks into are pinned too"
+    );
+    for file in [CLASS, ADDON, "cluster-addon-values.yaml"] {
+        fs::remove_file(directory.join(file)).unwrap();
+    }
+    let two = for_images().unwrap();
+    let names: Vec<&str> = two.files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(names, ["metadata.yaml", "node-images.yaml"]);
+    says(
+        &chain(&admitted(&two).read_class_chart().unwrap_err()),
+        &[CLASS, "missing"],
+    );
+    says(
+        &chain(&Release::open(&directory, &tag(TAG)).unwrap_err()),
+        &[CLASS, "missing"],
+    );
+}
+
+#[test]
+fn half_a_release_is_not_one_without_images() {
+    let root = TempDir::new().unwrap();
+    let directory = good_release(root.path(), TAG);
+    let for_images = || Release::open_for(Purpose::NodeImages, &directory, &tag(TAG));
+    for_images().expect("without images");
+    for file in ["cluster-addon-values.yaml", CLASS, "metadata.yaml"] {
+        fs::remove_file(directory.join(file)).unwrap();
+        says(&chain(&for_images().unwrap_err()), &[file, "missing"]);
     }
 }
 

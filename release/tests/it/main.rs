@@ -27,6 +27,8 @@ mod http_source;
 #[cfg(test)]
 mod lab;
 #[cfg(test)]
+mod layers;
+#[cfg(test)]
 mod long_answers;
 #[cfg(test)]
 mod manifests;

@@ -108,7 +108,10 @@ async fn packed_stack_is_what_the_directory_source_opens() {
     let release = source.open(&packed.tag).await.unwrap();
     assert_eq!((release.digest, &release.files), (packed.digest, &packed.files));
     assert_eq!(release.metadata.kubernetes, "v1.34.0");
-    assert!(matches!(release.addons, AddonConfiguration::Stages(_)));
+    assert!(matches!(
+        release.charts.as_ref().unwrap().addons,
+        AddonConfiguration::Stages(_)
+    ));
     let chart = unpacked(&admitted(&release).read_class_chart().unwrap());
     let text = std::str::from_utf8(&chart["docker-harbor-1-34-cluster-class/Chart.yaml"]).unwrap();
     assert!(text.contains("\nversion: v1\n"), "{text}");

@@ -141,7 +141,7 @@ async fn release_that_a_trusted_key_signed_is_admitted_and_says_whose_it_is() {
     assert_eq!(admitted.warning(), None);
     assert_eq!(
         Digest::of(&admitted.read_class_chart().unwrap()),
-        release.class_chart.sha256
+        release.charts.as_ref().unwrap().class_chart.sha256
     );
     assert!(world.is_good(REPOSITORY, "ours").await);
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use release::{
-    Digest, ErrorClass,
+    Digest, ErrorClass, Purpose,
     source::{DirectorySource, ReleaseSource},
     store::{Origin, Store, StoreError, StoreOptions},
 };
@@ -110,6 +110,50 @@ async fn release_of_a_directory_is_kept_byte_for_byte_under_its_digest() {
     fs::remove_dir_all(released).unwrap();
     let again = store.get(&resolved, &origin).await.unwrap();
     assert_eq!(admitted(&again).read_class_chart().unwrap(), chart);
+}
+
+#[tokio::test]
+async fn store_for_node_images_takes_what_one_for_clusters_refuses() {
+    let root = TempDir::new().unwrap();
+    let released = good_release(root.path(), TAG);
+    fs::write(released.join("node-images.yaml"), "openStackNodeImages: []\n").unwrap();
+    for file in [CLASS, ADDON, LAST] {
+        fs::remove_file(released.join(file)).unwrap();
+    }
+    let source = Arc::new(DirectorySource::new_for(Purpose::NodeImages, root.path()));
+    let resolved = source.resolve(&tag(TAG)).await.unwrap();
+    let origin = Origin {
+        id: Digest::of(b"directory"),
+        name: "directory".to_owned(),
+        source,
+    };
+    let directory = root.path().join("store");
+    let options = StoreOptions {
+        purpose: Purpose::NodeImages,
+        ..StoreOptions::new(directory.clone(), GIBIBYTE)
+    };
+    let kept = Store::open(options.clone())
+        .await
+        .unwrap()
+        .get(&resolved, &origin)
+        .await
+        .unwrap();
+    assert_eq!(
+        there(&directory),
+        BTreeMap::from([(kept.digest.hex(), files_of(&released))])
+    );
+
+    // What another process reads again, it reads for the same.
+    let found = Store::open(options)
+        .await
+        .unwrap()
+        .find(&tag(TAG), kept.digest)
+        .await
+        .unwrap();
+    assert_eq!(found.map(|found| found.digest), Some(kept.digest));
+    let error = store(&directory).await.find(&tag(TAG), kept.digest).await.unwrap_err();
+    assert!(chain(&error).contains(CLASS), "{}", chain(&error));
+    assert_eq!(there(&directory).len(), 1, "it is good for somebody");
 }
 
 #[tokio::test]

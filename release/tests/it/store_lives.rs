@@ -51,7 +51,7 @@ async fn restart_and_outage_get_by_with_what_is_there() {
         let found = next.find(&tag(version), kept.digest).await.unwrap().unwrap();
         assert_eq!(
             admitted(&found).read_class_chart().unwrap(),
-            source.files()[&found.class_chart.name]
+            source.files()[&found.charts.as_ref().unwrap().class_chart.name]
         );
         next.get(&source.resolved(), &source.origin()).await.unwrap();
         assert_eq!(source.fetches(), fetches, "{promise:?}");

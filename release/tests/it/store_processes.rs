@@ -135,7 +135,7 @@ async fn two_processes_that_download_the_same_share_one_copy() {
         assert_eq!(there(root.path())[&kept.digest.hex()], source.files());
         assert_eq!(
             admitted(&kept).read_class_chart().unwrap(),
-            source.files()[&kept.class_chart.name]
+            source.files()[&kept.charts.as_ref().unwrap().class_chart.name]
         );
     }
     assert_eq!(there(root.path()).len(), 9);

@@ -37,7 +37,7 @@ const NEW: [(&str, &str); 7] = [
 type Change = fn(&str, &Name) -> Result<String, PlaceError>;
 
 /// Files that name all providers, and how they come to name one more.
-const CHANGED: [(&str, Change); 14] = [
+const CHANGED: [(&str, Change); 15] = [
     ("Cargo.toml", workspace),
     ("provider-operator/Cargo.toml", features),
     ("provider-operator/src/kinds.rs", kinds),
@@ -49,6 +49,7 @@ const CHANGED: [(&str, Change); 14] = [
     ("crds/src/manifests/files.rs", parts),
     ("crds/src/manifests/provider_operator.rs", rights),
     ("crds/tests/generated.rs", folders),
+    ("crds/tests/objects.rs", objects_in_tests),
     ("crds/tests/providers.rs", names_in_tests),
     ("planning/src/node_image/entries.rs", entries),
     ("e2e/tests/architecture.rs", rooms),
@@ -91,7 +92,7 @@ fn features(text: &str, name: &Name) -> Result<String, PlaceError> {
 fn kinds(text: &str, name: &Name) -> Result<String, PlaceError> {
     let row = name.fill(
         "    #[cfg(feature = \"{{name}}\")]\n    Kind {\n        definition: Provider::{{Prefix}}.definition(),\n        \
-         read_image: read::<crds::providers::{{name}}::{{Prefix}}NodeImageReleaseSpec>,\n        format: \"format\",\n        has_options: false,\n        makes_images: true,\n        secret_key: None,\n    },",
+         read_image: read::<crds::providers::{{name}}::{{Prefix}}NodeImageReleaseSpec>,\n        format: \"format\",\n        has_options: false,\n        makes_images: true,\n        secret_key: None,\n        secret_type: None,\n    },",
     );
     into_block(text, ("pub(crate) static KINDS", "];"), &row)
 }
@@ -163,6 +164,24 @@ fn rights(text: &str, name: &Name) -> Result<String, PlaceError> {
 fn folders(text: &str, name: &Name) -> Result<String, PlaceError> {
     let arm = name.fill("        Part::{{Prefix}} => \"providers/{{name}}\",");
     after(text, "Part::FileStore =>", &arm)
+}
+
+fn objects_in_tests(text: &str, name: &Name) -> Result<String, PlaceError> {
+    let used = name.fill(
+        "        {{name}}::{{{Prefix}}ClusterStackRelease, {{Prefix}}ClusterStackReleaseTemplate, {{Prefix}}NodeImageRelease},",
+    );
+    let text = after(text, "filestore::{FileStoreClusterStackRelease,", &used)?;
+    let row = |kind: &str| {
+        let kind = name.fill(kind);
+        format!("        Some(\"{kind}\") => through::<{kind}>(object),")
+    };
+    let rows = [
+        "{{Prefix}}ClusterStackRelease",
+        "{{Prefix}}ClusterStackReleaseTemplate",
+        "{{Prefix}}NodeImageRelease",
+    ];
+    let last = "Some(\"FileStoreNodeImageRelease\") =>";
+    after(&text, last, &rows.map(row).join("\n"))
 }
 
 fn names_in_tests(text: &str, name: &Name) -> Result<String, PlaceError> {

@@ -225,6 +225,8 @@ fn a_generated_provider_compiles_and_passes_its_suite() {
         "--test",
         "providers",
         "--test",
+        "objects",
+        "--test",
         "architecture",
     ];
     let told = cargo(&[&["test", "--workspace"], &tests[..]].concat());

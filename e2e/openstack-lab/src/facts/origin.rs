@@ -1,20 +1,18 @@
 //! Where clouds fetch a disk from: a web server on a port of this machine. It serves one disk and knows nothing of clouds.
 
-use std::{convert::Infallible, net::Ipv4Addr, sync::Arc};
+use std::future;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::{Request, Response, StatusCode, header};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::TokioIo;
-use tokio::{
-    net::TcpListener,
-    sync::watch,
-    task::{AbortHandle, JoinSet},
-};
+use hyper::body::Incoming;
+use tokio::sync::watch;
 
-use crate::client::{Body, pieces, whole};
+use crate::{
+    client::{Body, pieces, whole},
+    listening::{Listening, Port},
+};
 
 /// What of a held disk goes out at once.
 const BEGINNING: usize = 64 * 1024;
@@ -22,58 +20,29 @@ const BEGINNING: usize = 64 * 1024;
 /// A running server. Dropped, it closes every connection.
 #[derive(Debug)]
 pub struct Origin {
-    port: u16,
     held: watch::Sender<bool>,
-    accepting: AbortHandle,
+    listening: Listening,
 }
 
 impl Origin {
     /// Serves this disk at `/disk`, and nothing at `/missing`. What is asked for at `/held` stops after 64 KiB until it is let go.
     pub async fn start(disk: impl Into<Bytes>) -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
-        let listener = listener.context("failed to open a port")?;
-        let port = listener.local_addr().context("failed to read the port")?.port();
+        let disk = disk.into();
         let held = watch::Sender::new(true);
-        let accepting = tokio::spawn(accept(listener, disk.into(), held.subscribe())).abort_handle();
-        Ok(Self { port, held, accepting })
+        let waiting = held.subscribe();
+        let answer = move |request| future::ready(Ok(answer(&request, &disk, waiting.clone())));
+        let listening = Port::open().await?.answer(answer);
+        Ok(Self { held, listening })
     }
 
     /// The URL of a path that begins with a slash.
     pub fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.port)
+        self.listening.url(path)
     }
 
     /// Lets go of what is held; from now on nothing is.
     pub fn let_go(&self) {
         self.held.send_replace(false);
-    }
-}
-
-impl Drop for Origin {
-    fn drop(&mut self) {
-        self.accepting.abort();
-    }
-}
-
-async fn accept(listener: TcpListener, disk: Bytes, held: watch::Receiver<bool>) {
-    let disk = Arc::new(disk);
-    let mut connections = JoinSet::new();
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            continue;
-        };
-        while connections.try_join_next().is_some() {}
-        let (disk, held) = (Arc::clone(&disk), held.clone());
-        connections.spawn(async move {
-            let service = service_fn(move |request| {
-                let answer = answer(&request, &disk, held.clone());
-                async move { Ok::<_, Infallible>(answer) }
-            });
-            // Whoever hangs up has what he wanted.
-            let _ = http1::Builder::new()
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-        });
     }
 }
 

@@ -1,15 +1,13 @@
 //! What a test has the services do instead of their work, and what they were asked. It knows paths, and nothing of what they mean.
 
-use std::{
-    io,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{io, sync::Mutex};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::Full;
 
 use super::answers::Answer;
+use crate::lock;
 
 /// One request, and what came of it.
 #[derive(Clone, Debug)]
@@ -69,7 +67,7 @@ pub(super) struct Faults {
 impl Faults {
     /// What is to be done with a request, which is counted with that.
     pub(super) fn judge(&self, method: &Method, target: &str) -> Verdict {
-        let mut rules = locked(&self.rules);
+        let mut rules = lock(&self.rules);
         let rule = rules.iter_mut().find(|rule| rule.is_meant(method, target));
         let Some(rule) = rule else {
             return Verdict::Serve;
@@ -118,7 +116,7 @@ impl Faults {
 
     fn add(&self, method: Method, part: &str, left: usize, instead: Instead) {
         let part = part.to_owned();
-        locked(&self.rules).push(Rule {
+        lock(&self.rules).push(Rule {
             method,
             part,
             left,
@@ -127,13 +125,13 @@ impl Faults {
     }
 
     pub(super) fn relent(&self) {
-        locked(&self.rules).clear();
+        lock(&self.rules).clear();
     }
 
     /// Takes note of a request; its number is what later notes go by.
     pub(super) fn note(&self, method: &Method, target: &str, headers: &HeaderMap) -> usize {
         let text = |name: HeaderName| headers.get(name)?.to_str().ok();
-        let mut asked = locked(&self.asked);
+        let mut asked = lock(&self.asked);
         asked.push(Asked {
             method: method.clone(),
             target: target.to_owned(),
@@ -146,19 +144,19 @@ impl Faults {
     }
 
     pub(super) fn received(&self, number: usize, bytes: usize) {
-        if let Some(asked) = locked(&self.asked).get_mut(number) {
+        if let Some(asked) = lock(&self.asked).get_mut(number) {
             asked.received += bytes as u64;
         }
     }
 
     pub(super) fn answered(&self, number: usize, status: StatusCode) {
-        if let Some(asked) = locked(&self.asked).get_mut(number) {
+        if let Some(asked) = lock(&self.asked).get_mut(number) {
             asked.status = Some(status);
         }
     }
 
     pub(super) fn asked(&self) -> Vec<Asked> {
-        locked(&self.asked).clone()
+        lock(&self.asked).clone()
     }
 
     pub(super) fn lost() -> io::Error {
@@ -170,8 +168,4 @@ impl Rule {
     fn is_meant(&self, method: &Method, target: &str) -> bool {
         self.left > 0 && self.method == *method && target.contains(&self.part)
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

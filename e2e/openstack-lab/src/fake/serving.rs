@@ -1,15 +1,12 @@
-//! Connections: accepted, with or without TLS, and closed when the services crash. What is answered is decided elsewhere.
+//! Connections, with or without TLS, which are closed when the services crash. What is answered is decided elsewhere.
 
-use std::{convert::Infallible, future, io, net::Ipv4Addr, sync::Arc};
+use std::{convert::Infallible, future, io, sync::Arc};
 
-use anyhow::{Context, Result};
 use http::Request;
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::body::Incoming;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpListener, TcpStream},
-    task::JoinSet,
+    net::TcpStream,
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -19,6 +16,7 @@ use super::{
     faults::{Faults, Verdict},
     identity, images,
 };
+use crate::listening::{Listening, Port, speak};
 
 /// Which of the two services is asked.
 #[derive(Clone, Copy, Debug)]
@@ -27,29 +25,8 @@ pub(super) enum Service {
     Images,
 }
 
-/// A port that is open.
-pub(super) struct Listening {
-    listener: TcpListener,
-    pub(super) port: u16,
-}
-
-pub(super) async fn listen() -> Result<Listening> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
-    let listener = listener.context("failed to open a port")?;
-    let port = listener.local_addr().context("failed to read the port")?.port();
-    Ok(Listening { listener, port })
-}
-
-pub(super) async fn accept(listening: Listening, tls: Option<TlsAcceptor>, shared: Arc<Shared>, service: Service) {
-    // Dropped with this task, and every connection with it.
-    let mut connections = JoinSet::new();
-    loop {
-        let Ok((stream, _)) = listening.listener.accept().await else {
-            continue;
-        };
-        while connections.try_join_next().is_some() {}
-        connections.spawn(connection(stream, tls.clone(), Arc::clone(&shared), service));
-    }
+pub(super) fn serve(port: Port, tls: Option<TlsAcceptor>, shared: Arc<Shared>, service: Service) -> Listening {
+    port.take_in(move |stream| connection(stream, tls.clone(), Arc::clone(&shared), service))
 }
 
 /// One connection, which ends with the life that it was begun in.
@@ -57,10 +34,10 @@ async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, shared: Arc<Sha
     let mut lives = shared.lives.subscribe();
     let serving = async {
         match tls {
-            None => serve(stream, &shared, service).await,
+            None => answers(stream, &shared, service).await,
             Some(tls) => {
                 if let Ok(stream) = tls.accept(stream).await {
-                    serve(stream, &shared, service).await;
+                    answers(stream, &shared, service).await;
                 }
             }
         }
@@ -71,13 +48,8 @@ async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, shared: Arc<Sha
     }
 }
 
-async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: S, shared: &Arc<Shared>, service: Service) {
-    let answer = service_fn(move |request| answer(Arc::clone(shared), service, request));
-    // Whoever hangs up has heard enough.
-    let _ = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .serve_connection(TokioIo::new(stream), answer)
-        .await;
+async fn answers(stream: impl AsyncRead + AsyncWrite + Unpin, shared: &Arc<Shared>, service: Service) {
+    speak(stream, |request| answer(Arc::clone(shared), service, request)).await;
 }
 
 async fn answer(shared: Arc<Shared>, service: Service, request: Request<Incoming>) -> io::Result<Answer> {

@@ -19,11 +19,14 @@ use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, sync::oneshot, task::JoinHandle};
 
 use super::{
-    Behind, State, lock,
+    Behind, State,
     strike::{Point, Stop},
     trouble::{Trouble, answer},
 };
-use crate::client::{Body, whole};
+use crate::{
+    client::{Body, whole},
+    lock,
+};
 
 /// What belongs to one connection.
 const HOP: [HeaderName; 3] = [header::CONNECTION, header::HOST, header::TRANSFER_ENCODING];

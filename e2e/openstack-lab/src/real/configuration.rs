@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::Ipv4Addr,
     path::{Path, PathBuf},
 };
 
@@ -13,6 +14,8 @@ use super::{DEFAULT_STORE, Installed, RealOptions, STORES, secret::fernet_key, s
 const LARGEST_IMAGE: u64 = 4 << 30;
 /// Images on a page when nobody asks for another number.
 const PAGE: usize = 25;
+/// How long a token of a service itself has to be good for at least, in seconds, before it logs in anew: so the library has it.
+const MARGIN: u64 = 120;
 
 /// One service as a process.
 #[derive(Clone, Debug)]
@@ -21,6 +24,7 @@ pub(super) struct Plan {
     pub(super) name: &'static str,
     /// The module and the object that answer.
     application: &'static str,
+    pub(super) address: Ipv4Addr,
     pub(super) port: u16,
     /// What its paths begin with.
     prefix: &'static str,
@@ -53,11 +57,12 @@ impl Configuration {
             ["", ""]
         };
         let [keystone, glance] = [(first, prefixes[0]), (second, prefixes[1])]
-            .map(|(port, prefix)| format!("{scheme}://127.0.0.1:{port}{prefix}"));
+            .map(|(port, prefix)| format!("{scheme}://{}:{port}{prefix}", options.address));
         Self {
             keystone: Plan {
                 name: "keystone",
                 application: "keystone.wsgi.api:application",
+                address: options.address,
                 port: first,
                 prefix: prefixes[0],
                 url: format!("{keystone}/v3"),
@@ -68,6 +73,7 @@ impl Configuration {
             glance: Plan {
                 name: "glance",
                 application: "glance.wsgi.api:application",
+                address: options.address,
                 port: second,
                 prefix: prefixes[1],
                 ready: format!("{glance}/healthcheck"),
@@ -110,15 +116,18 @@ impl Configuration {
         let Plan {
             application,
             prefix,
+            address,
             port,
             name,
             ..
         } = plan;
         let log = self.folder.join(format!("{name}-server.log"));
         let requests = requests_of(&self.folder, name);
+        // Where tokens are shorter than that, Glance would log in for each of the dozen things that it asks Keystone for in one call.
+        let margin = MARGIN.min(self.token_seconds / 4);
         let own = format!(
-            "wsgi_app = {application:?}\nraw_env = [\"SCRIPT_NAME={prefix}\"]\nbind = \"127.0.0.1:{port}\"\nproc_name = \"{name}\"\n\
-             errorlog = \"{}\"\naccesslog = \"{}\"\n{}",
+            "wsgi_app = {application:?}\nraw_env = [\"SCRIPT_NAME={prefix}\"]\nbind = \"{address}:{port}\"\nproc_name = \"{name}\"\n\
+             errorlog = \"{}\"\naccesslog = \"{}\"\n{}token_margin = {margin}\n",
             log.display(),
             requests.display(),
             tls.unwrap_or_default()
@@ -239,6 +248,7 @@ control_socket_disable = True
 loglevel = "warning"
 
 import os, signal, threading
+from keystoneauth1.identity.base import BaseIdentityPlugin
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
@@ -257,6 +267,7 @@ def post_fork(_server, _worker):
 
 
 _watch()
+BaseIdentityPlugin.MIN_TOKEN_LIFE_SECONDS = token_margin
 
 
 # A transaction that begins as a reader and becomes a writer fails at once when SQLite is busy; one that begins as a writer waits.

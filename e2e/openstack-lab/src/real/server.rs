@@ -58,7 +58,7 @@ impl Server {
         self.lifeline = None;
         let end = Instant::now() + PATIENCE;
         // The process that answers is a child of ours; it has the port for as long as it lives.
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, self.plan.port)).await.is_ok() {
+        while TcpStream::connect((self.plan.address, self.plan.port)).await.is_ok() {
             if Instant::now() > end {
                 bail!("{} did not end", self.plan.name);
             }
@@ -124,9 +124,9 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
         // What answers is a child of that process and ends a moment later. Until then it may write into its folder.
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.plan.port));
+        let address = SocketAddr::from((self.plan.address, self.plan.port));
         let end = Instant::now() + LAST_MOMENT;
-        while std::net::TcpStream::connect(address).is_ok() && Instant::now() < end {
+        while std::net::TcpStream::connect_timeout(&address, LAST_MOMENT).is_ok() && Instant::now() < end {
             thread::sleep(LOOK);
         }
     }
@@ -152,13 +152,13 @@ fn spawn(installed: &Installed, plan: &Plan) -> Result<Child> {
         .with_context(|| format!("failed to start {name}"))
 }
 
-/// A port that nobody listens on yet.
-pub(super) fn free_port() -> Result<u16> {
+/// A port of this address that nobody listens on yet.
+pub(super) fn free_port(address: Ipv4Addr) -> Result<u16> {
     for attempt in 0..1_000_u32 {
         // Random, so that processes that start at the same time do not walk the same way.
         let random = RandomState::new().hash_one(attempt);
         let port = u16::try_from(PORTS.start + random % (PORTS.end - PORTS.start))?;
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+        if TcpListener::bind((address, port)).is_ok() {
             return Ok(port);
         }
     }

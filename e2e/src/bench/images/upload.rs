@@ -12,7 +12,8 @@ use serde_json::json;
 
 use super::{
     place::{Place, disk_of},
-    run::{Broken, Many, Run, Upload, median},
+    reaction::beside,
+    run::{Broken, Many, Run, Upload, median, quantile},
     writer::Writer,
 };
 use crate::{arguments::images::ImagesArguments, progress::Progress};
@@ -23,6 +24,9 @@ const PATH: &str = "/disk.raw";
 const BREAK_EVERY: usize = 3 << 20;
 /// As many as the operator allows itself by default.
 const AT_ONCE: u16 = 2;
+/// The image that is changed while many others are sent.
+const OTHER: &str = "other";
+const OTHER_BYTES: usize = 1 << 20;
 
 fn mebibytes(number: u32) -> Result<usize> {
     Ok(usize::try_from(number)? << 20)
@@ -99,24 +103,33 @@ pub(super) async fn one(place: &Place, arguments: &ImagesArguments, progress: &P
     })])
 }
 
-/// Many images at once.
+/// Many images at once, and how soon another one is answered meanwhile.
 pub(super) async fn many(place: &Place, arguments: &ImagesArguments, progress: &Progress) -> Result<Vec<Run>> {
     let bytes = disk_of(mebibytes(arguments.each)?);
     let source = serve(&bytes).await?;
-    let names: Vec<String> = (1..=arguments.images).map(|number| format!("many-{number}")).collect();
+    let mut names: Vec<String> = (1..=arguments.images).map(|number| format!("many-{number}")).collect();
     let (operator, process) = place.operate(arguments.images, Vec::new()).await?;
+    let small = disk_of(OTHER_BYTES);
+    let other = serve(&small).await?;
+    place.want(OTHER, &other.url(PATH), &small).await?;
+    place.ready(OTHER).await?;
     forget_peak(process)?;
     progress.step(&format!("at once: {} images", names.len()));
     let begin = Instant::now();
-    for name in &names {
-        place.want(name, &source.url(PATH), &bytes).await?;
-    }
-    for (done, name) in names.iter().enumerate() {
-        progress.tick(&format!("at once: {done} of {} ready", names.len()));
-        place.ready(name).await?;
-    }
-    let seconds = begin.elapsed().as_secs_f64();
+    let all = async {
+        for name in &names {
+            place.want(name, &source.url(PATH), &bytes).await?;
+        }
+        for (done, name) in names.iter().enumerate() {
+            progress.tick(&format!("at once: {done} of {} ready", names.len()));
+            place.ready(name).await?;
+        }
+        Ok(begin.elapsed().as_secs_f64())
+    };
+    let (seconds, changes) = Box::pin(beside(place, OTHER, all)).await?;
+    ensure!(!changes.is_empty(), "all images were there before another was changed");
     let peak_rss_mib = Usage::of(process)?.peak_mib;
+    names.push(OTHER.to_owned());
     for name in &names {
         place.give_up(name).await?;
     }
@@ -125,9 +138,11 @@ pub(super) async fn many(place: &Place, arguments: &ImagesArguments, progress: &
     }
     operator.stop().await?;
     Ok(vec![Run::Many(Many {
-        images: names.len(),
+        images: usize::from(arguments.images),
         mebibytes: arguments.each,
         seconds: rounded(seconds, 2),
+        changes: changes.len(),
+        reaction_p99_ms: quantile(&changes, 99),
         peak_rss_mib,
     })])
 }

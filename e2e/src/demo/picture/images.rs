@@ -20,7 +20,7 @@ impl Picture {
         let images = self.images.values();
         images
             .filter(|image| image.owners.contains(release))
-            .map(|image| self.image_row(image))
+            .flat_map(|image| self.rows_of_image(image))
             .collect()
     }
 
@@ -28,11 +28,15 @@ impl Picture {
     pub(super) fn rows_of_left_images(&self) -> Vec<Row> {
         let is_left = |image: &&Image| image.owners.iter().all(|owner| !self.releases.contains_key(owner));
         let left = self.images.values().filter(is_left);
-        left.map(|image| Row {
-            depth: 1,
-            ..self.image_row(image)
-        })
-        .collect()
+        let rows = left.flat_map(|image| self.rows_of_image(image));
+        rows.map(|row| Row { depth: 1, ..row }).collect()
+    }
+
+    /// The image, and the Jobs that work on it.
+    fn rows_of_image(&self, image: &Image) -> Vec<Row> {
+        let mut rows = vec![self.image_row(image)];
+        rows.extend(self.job_rows(image));
+        rows
     }
 
     /// How much of the image of a release was sent, in percent; absent while nothing is on its way.

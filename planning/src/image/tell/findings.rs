@@ -10,6 +10,7 @@ use crate::image::seen::{RecordState, Sight};
 use crate::image::step::{AttemptReason, Intent, Step};
 use crate::image::wait::WaitReason;
 use crate::image::wanted::DeletionPolicy;
+use crate::image::wording::{BUILDING, DEACTIVATED, FOREIGN_TRANSFER, IMPORTING, SENDING, in_line};
 
 const PREPARED: &str = "the image is being prepared";
 
@@ -86,8 +87,7 @@ fn transferred(view: &View<'_>) -> Finding {
     }
     let goes_on = |reason, message: &str| Finding::fails(TYPE, Severity::Info, reason, message);
     if view.work == Work::Deactivated && !view.is_ready {
-        let message = "an admin of the cloud deactivated the image; ask for it to be reactivated";
-        return Finding::fails(TYPE, Severity::Error, Reason::ImageDeactivated, message);
+        return Finding::fails(TYPE, Severity::Error, Reason::ImageDeactivated, DEACTIVATED);
     }
     // Ours is in the way of somebody else's that is asked for.
     if view.is_ready || view.is_whole() && !view.wanted.adopts() {
@@ -96,14 +96,17 @@ fn transferred(view: &View<'_>) -> Finding {
     if let Some(ahead) = view.queued() {
         return goes_on(Reason::TransferQueued, &in_line(ahead));
     }
+    let held = view.seen.jobs.held().filter(|_| view.moving().is_some());
+    match (view.work, held) {
+        (Work::Building, Some(held)) => return Finding::fails(TYPE, Severity::Warning, Reason::Building, held),
+        (Work::Transferring, Some(held)) => return Finding::fails(TYPE, Severity::Warning, Reason::Transferring, held),
+        _ => {}
+    }
     match view.work {
-        Work::Transferring if view.moving().is_some() => goes_on(Reason::Transferring, "the image is sent"),
-        Work::Transferring => {
-            let message = "another process sends the image, or the cloud has not noticed its end";
-            goes_on(Reason::Transferring, message)
-        }
-        Work::Building => goes_on(Reason::Building, "the image is built"),
-        Work::Importing => goes_on(Reason::Importing, "the cloud fetches the image"),
+        Work::Transferring if view.moving().is_some() => goes_on(Reason::Transferring, SENDING),
+        Work::Transferring => goes_on(Reason::Transferring, FOREIGN_TRANSFER),
+        Work::Building => goes_on(Reason::Building, BUILDING),
+        Work::Importing => goes_on(Reason::Importing, IMPORTING),
         Work::Verifying | Work::Preparing | Work::Deactivated | Work::Nothing => missing(view),
     }
 }
@@ -132,14 +135,6 @@ fn missing(view: &View<'_>) -> Finding {
         return Finding::fails(TYPE, Severity::Warning, Reason::ImageGone, message);
     }
     Finding::fails(TYPE, Severity::Info, Reason::Progressing, PREPARED)
-}
-
-fn in_line(ahead: u32) -> String {
-    match ahead {
-        0 => "it is next in line".to_owned(),
-        1 => "1 other is before it in line".to_owned(),
-        ahead => format!("{ahead} others are before it in line"),
-    }
 }
 
 /// Of somebody else's image only if there is something to compare it with.

@@ -11,7 +11,10 @@ use crate::image::op::{DeedName, StopReason};
 use crate::image::seen::Sight;
 use crate::image::step::{HaltReason, Step};
 use crate::image::wait::Since;
-use crate::image::wording::{needs_a_remedy, reason_of_failure, reason_of_halt, remedy, remedy_of_failure};
+use crate::image::wording::{
+    SECRET_MISSING, SECRET_MISSING_FOR_DELETION, advises, needs_a_remedy, reason_of_failure, reason_of_halt, remedy,
+    remedy_of_failure,
+};
 use crate::outage::Outage;
 
 /// Something that is in the way.
@@ -48,9 +51,8 @@ fn halt(view: &View<'_>) -> Option<Trouble> {
         Step::Hold(halt) => (halt.reason, &halt.message),
         _ => kept.map(|halted| (halted.reason, &halted.message))?,
     };
-    let remedy = remedy(halt);
-    let message = if needs_a_remedy(halt) && !message.ends_with(remedy) {
-        format!("{message}; {remedy}")
+    let message = if needs_a_remedy(halt) && !advises(message) {
+        format!("{message}; {}", remedy(halt))
     } else {
         message.clone()
     };
@@ -81,9 +83,9 @@ fn without_secret(view: &View<'_>) -> Option<Trouble> {
         return None;
     }
     let message = if view.wanted.deleting.is_some() {
-        "the Secret is not there, and without it the image cannot be deleted"
+        SECRET_MISSING_FOR_DELETION
     } else {
-        "the Secret that is to be used is not there; create it"
+        SECRET_MISSING
     };
     Some(Trouble {
         type_: ConditionType::CloudAvailable,
@@ -134,9 +136,9 @@ fn of_retry(retry: &Retry, view: &View<'_>) -> Trouble {
     }
 }
 
-/// What somebody does about it is said with it.
+/// What somebody does about it is said with it, once.
 fn helpful(message: &str, class: FailureClass) -> String {
-    match remedy_of_failure(class) {
+    match remedy_of_failure(class).filter(|_| !advises(message)) {
         Some(remedy) => format!("{message}; {remedy}"),
         None => message.to_owned(),
     }

@@ -2,8 +2,8 @@
 
 use planning::image::{AttemptReason, DeedName, DiscardReason, RecordState};
 use planning::image::{
-    Deed, FailureClass, Form, HaltReason, Halted, Intent, Op, OpState, SENDING_RESTS, Settlement, Sight, Step,
-    StopReason, WaitReason,
+    Deed, FailureClass, Form, HaltReason, Halted, Intent, JobsSight, Op, OpState, SENDING_RESTS, Settlement, Sight,
+    Step, StopReason, WaitReason,
 };
 
 use super::{
@@ -213,6 +213,20 @@ fn r10_a_job_may_take_a_while_to_begin() {
         after(901, Some(SENDING_RESTS.as_secs() + 1)),
         Step::Stop(StopReason::Stalled)
     );
+}
+
+#[test]
+fn r10_what_holds_a_job_up_is_told_until_it_begins() {
+    let why = "no node takes it".to_owned();
+    let input = input().changed(|input| {
+        input.seen.jobs = JobsSight::Held { why: why.clone() };
+        input.op = job(build(), 1, None);
+    });
+    let wait = waits_for(&input.step(), WaitReason::Building).clone();
+    assert_eq!(wait.message, format!("its Job does not go on: {why}"));
+    let input = input.changed(|input| input.op = job(build(), 1, Some(1)));
+    let wait = waits_for(&input.step(), WaitReason::Transferring).clone();
+    assert!(!wait.message.contains(&why), "{}", wait.message);
 }
 
 #[test]

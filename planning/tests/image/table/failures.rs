@@ -160,7 +160,7 @@ fn what_a_cloud_does_not_take_by_a_stage_is_sent_as_it_is() {
         FailureClass::Permission,
     ] {
         let settlement = outcome(staged.clone(), Err(failure(class)), None);
-        assert_eq!(settlement, Settlement::ImportFailed, "{class:?}");
+        assert_eq!(settlement, Settlement::ImportRefused, "{class:?}");
     }
     halts(&failed(FailureClass::Unsupported, None), HaltReason::Unsupported);
 }
@@ -226,8 +226,14 @@ fn an_import_that_the_cloud_refuses_is_no_end() {
         id: "x".to_owned(),
         attempt: 2,
     };
-    let refused = outcome(import, Err(failure(FailureClass::Invalid)), None);
-    assert_eq!(refused, Settlement::ImportFailed);
+    for class in [
+        FailureClass::Unsupported,
+        FailureClass::Invalid,
+        FailureClass::Permission,
+    ] {
+        let refused = outcome(import.clone(), Err(failure(class)), None);
+        assert_eq!(refused, Settlement::ImportRefused, "{class:?}");
+    }
 }
 
 #[test]

@@ -71,6 +71,12 @@ fn what_nobody_could_tell_about_is_sent_the_next_time() {
 }
 
 #[test]
+fn a_cloud_that_refuses_to_fetch_is_not_asked_again() {
+    let kept = written(&input(), &Step::Settle(Settlement::ImportRefused));
+    assert_eq!(kept.imports_failed, planning::image::IMPORTS_AT_MOST);
+}
+
+#[test]
 fn another_content_keeps_the_number_and_nothing_else() {
     let input = input().changed(|input| {
         had(input, 2);

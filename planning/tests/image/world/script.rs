@@ -232,7 +232,7 @@ impl World {
             }
             Settlement::Halt(halted) => format!(", halts: {:?}", halted.reason),
             Settlement::Burned { attempt } => format!(", attempt {attempt} is next"),
-            Settlement::ImportFailed => ", bytes are sent if it fails again".to_owned(),
+            Settlement::ImportRefused => ", bytes are sent".to_owned(),
         };
         format!("notes {outcome}{then}")
     }

@@ -1,4 +1,4 @@
-//! How fast something moves, how long it will take, and whether it stands still. By a steady clock that the caller reads.
+//! How fast something moves, and how long it will take. By a steady clock that the caller reads.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -8,32 +8,16 @@ const WINDOW: Duration = Duration::from_secs(10);
 const STEPS: u32 = 20;
 
 /// Measures one transfer. Times are those of one steady clock, whatever its zero.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Meter {
-    stall: Duration,
     /// When, and how much had moved in total; oldest first, none older than the window but the first.
     samples: VecDeque<(Duration, u64)>,
-    /// When it last moved.
-    moved: Option<Duration>,
     total: u64,
 }
 
 impl Meter {
-    /// Nothing has moved yet. It stands still when nothing moves for `stall`.
-    pub fn new(stall: Duration) -> Self {
-        Self {
-            stall,
-            samples: VecDeque::new(),
-            moved: None,
-            total: 0,
-        }
-    }
-
     /// So many bytes have moved in all, seen now. The first call is the beginning.
     pub fn moved(&mut self, now: Duration, total_moved: u64) {
-        if self.moved.is_none() || total_moved != self.total {
-            self.moved = Some(now);
-        }
         self.total = total_moved;
         // A sample in the same place of the window replaces the one that came before, but never the oldest.
         let is_same_place = |last: Duration| now.saturating_sub(last) < WINDOW / STEPS;
@@ -69,11 +53,6 @@ impl Meter {
         let seconds = rest.checked_add(self.rate().checked_sub(1)?)? / self.rate();
         Some(Duration::from_secs(seconds))
     }
-
-    /// Whether nothing has moved for so long. Before the beginning nothing stands still.
-    pub fn stalled(&self, now: Duration) -> bool {
-        self.moved.is_some_and(|moved| now.saturating_sub(moved) >= self.stall)
-    }
 }
 
 #[cfg(test)]
@@ -88,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_rate_is_that_of_the_last_ten_seconds() {
-        let mut meter = Meter::new(seconds(60));
+        let mut meter = Meter::default();
         assert_eq!((meter.rate(), meter.left(Some(MIB))), (0, None));
         for second in 0..=30 {
             meter.moved(seconds(second), second * MIB);
@@ -105,25 +84,12 @@ mod tests {
 
     #[test]
     fn it_takes_the_same_room_however_often_it_is_told() {
-        let mut meter = Meter::new(seconds(60));
+        let mut meter = Meter::default();
         for millisecond in 0..100_000 {
             meter.moved(Duration::from_millis(millisecond), millisecond * 1000);
         }
         assert!(meter.samples.len() <= 40, "{}", meter.samples.len());
         let rate = meter.rate();
         assert!((990_000..=1_010_000).contains(&rate), "{rate}");
-    }
-
-    #[test]
-    fn what_does_not_move_stands_still_and_goes_on_when_it_moves() {
-        let mut meter = Meter::new(seconds(60));
-        assert!(!meter.stalled(seconds(1000)));
-        meter.moved(seconds(5), 0);
-        meter.moved(seconds(64), 0);
-        assert!(!meter.stalled(seconds(64)));
-        assert!(meter.stalled(seconds(65)));
-        meter.moved(seconds(70), 1);
-        assert!(!meter.stalled(seconds(129)));
-        assert!(meter.stalled(seconds(130)));
     }
 }

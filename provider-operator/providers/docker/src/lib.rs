@@ -13,13 +13,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use provider_plugin::{Addresses, CloudError, CloudName, ErrorClass, Identity, ImageSpec, ImageStore, Provider};
 
-pub use self::login::Login;
+pub use self::login::{Login, Logins};
 pub use self::reference::{InvalidReference, Manifest, Reference};
 pub use self::registry::{Asked, Registries, Repository};
 pub use self::store::DockerStore;
 
 /// The key of a Secret with what opens registries, as Pods have it.
 pub const LOGINS: &str = ".dockerconfigjson";
+/// The type of a Secret that Pods pull with.
+pub const LOGINS_TYPE: &str = "kubernetes.io/dockerconfigjson";
 /// The key of a Secret with certificates of authorities that are trusted besides the usual ones, in PEM.
 pub const CERTIFICATES: &str = "ca.crt";
 

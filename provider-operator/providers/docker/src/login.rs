@@ -24,7 +24,7 @@ impl fmt::Debug for Login {
 
 /// What a Secret has for registries, by how it names them.
 #[derive(Clone, Default)]
-pub(crate) struct Logins(BTreeMap<String, Login>);
+pub struct Logins(BTreeMap<String, Login>);
 
 #[derive(Deserialize)]
 struct Config {
@@ -45,7 +45,7 @@ struct Entry {
 
 impl Logins {
     /// What is in this text; `None` when it is not of the form. What a parser met is not told: it would repeat the text.
-    pub(crate) fn parse(text: &SecretString) -> Option<Self> {
+    pub fn parse(text: &SecretString) -> Option<Self> {
         let config: Config = serde_json::from_str(text.expose_secret()).ok()?;
         let logins = config.auths.into_iter().filter_map(|(place, entry)| {
             let place = place_of(&place);
@@ -54,8 +54,9 @@ impl Logins {
         Some(Self(logins.collect()))
     }
 
-    /// The one for a repository: of the places that the repository is below, the one that is told most closely.
-    pub(crate) fn of(&self, host: &str, repository: &str) -> Option<Login> {
+    /// The one for a repository of a registry (its host, with the port if it has one): of the places that the repository is below, the one that is told
+    /// most closely.
+    pub fn of(&self, host: &str, repository: &str) -> Option<Login> {
         let whole = format!("{host}/{repository}");
         let places = self.0.iter().filter(|(place, _)| is_below(&whole, place));
         places

@@ -66,7 +66,6 @@ pub(crate) fn check(image: &ImageSpec) -> Result<(), CloudError> {
 impl ImageStore for FileStore {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            resumes: true,
             transfers: true,
             ..Capabilities::default()
         }

@@ -175,7 +175,6 @@ impl ImageStore for OpenStackStore {
             server_side: true,
             staged: !self.has_no_stage.load(Ordering::Relaxed),
             transfers: true,
-            ..Capabilities::default()
         }
     }
 

@@ -75,6 +75,7 @@ mod by_tls_below_a_prefix_with_short_tokens {
             prefix: true,
             tls: true,
             token_ttl: Duration::from_secs(8),
+            ..RealOptions::default()
         };
         harness(&SHARED, options).await
     }

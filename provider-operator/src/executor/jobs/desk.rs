@@ -4,14 +4,19 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
+use crds::manifests::ProviderOperatorRole;
 use crds::providers::image_status::TransferStatus;
 use planning::image::{Deed, Done, Failure, FailureClass, Form, Op, OpState, StopReason};
 use tokio::task::JoinHandle;
 
-use super::ending::{failure, vanished};
+use super::ending::vanished;
 use super::known::{Known, Stage};
 use crate::executor::{ObjectId, OpView};
 use crate::worker::{Found, WorkPlan};
+
+/// The roles that are named where they are missing.
+const JOBS: &str = ProviderOperatorRole::Jobs.name();
+const SIGHT_OF_JOBS: &str = ProviderOperatorRole::SightOfJobs.name();
 
 /// Everything that is known.
 #[derive(Default)]
@@ -45,6 +50,9 @@ struct Entry {
     sends: Option<Duration>,
     /// What was sent when that was last seen to change, and when.
     sent: Option<(i64, Duration)>,
+    /// Whether somebody looks why it does not begin, and what he has found.
+    is_looked_after: bool,
+    held: Option<String>,
     state: State,
 }
 
@@ -74,6 +82,8 @@ impl Entry {
             job: None,
             sends: None,
             sent: None,
+            is_looked_after: false,
+            held: None,
             state: State::Under,
         }
     }
@@ -84,6 +94,18 @@ impl Entry {
 
     fn end(&mut self, outcome: Result<Done, Failure>, at: Duration, stays: bool) {
         self.state = State::Ended { outcome, at, stays };
+    }
+
+    /// It was stopped, in words.
+    fn stopped(&self, why: StopReason) -> Failure {
+        let stopped = stopped(why, &self.deed);
+        match &self.held {
+            Some(held) if why == StopReason::Stalled => Failure {
+                message: format!("{}: {held}", stopped.message),
+                ..stopped
+            },
+            _ => stopped,
+        }
     }
 
     fn attempt(&self) -> Option<i64> {
@@ -224,7 +246,7 @@ impl Desk {
         };
         match entry.state {
             State::Stopping { why, .. } => {
-                let outcome = Err(stopped(why, &entry.deed));
+                let outcome = Err(entry.stopped(why));
                 entry.end(outcome, now, false);
             }
             State::Under => entry.end(outcome, now, false),
@@ -251,7 +273,7 @@ impl Desk {
         let State::Stopping { why, .. } = entry.state else {
             return false;
         };
-        let outcome = Err(stopped(why, &entry.deed));
+        let outcome = Err(entry.stopped(why));
         entry.end(outcome, now, false);
         true
     }
@@ -311,6 +333,7 @@ impl Desk {
             (Stage::Begins, State::Under) => (true, false),
             (Stage::Sends, State::Under) => {
                 let is_news = entry.sends.is_none();
+                entry.held = None;
                 entry.sends.get_or_insert(now);
                 (is_news, false)
             }
@@ -335,7 +358,10 @@ impl Desk {
         let name = entry.job.as_ref().map_or("", |job| job.name.as_str());
         let outcome = match &mut entry.state {
             State::Under | State::Asking => Err(vanished(&format!("the Job {name} was deleted"))),
-            State::Stopping { why, .. } => Err(stopped(*why, &entry.deed)),
+            State::Stopping { why, .. } => {
+                let why = *why;
+                Err(entry.stopped(why))
+            }
             State::Ended { stays, .. } => {
                 *stays = false;
                 return None;
@@ -354,6 +380,36 @@ impl Desk {
     }
 }
 
+/// What holds a Job up before it sends.
+impl Desk {
+    /// Whether somebody has to begin to look; once for each Job.
+    pub(super) fn look_after(&mut self, object: &ObjectId, uid: &str) -> bool {
+        let entry = self.entries.get_mut(object).filter(|entry| entry.is(uid));
+        entry.is_some_and(|entry| !std::mem::replace(&mut entry.is_looked_after, true))
+    }
+
+    /// Whether it is still to begin.
+    pub(super) fn begins(&self, object: &ObjectId, uid: &str) -> bool {
+        let entry = self.entries.get(object).filter(|entry| entry.is(uid));
+        let is_before = |entry: &Entry| matches!(entry.state, State::Under) && entry.sends.is_none();
+        !self.is_closed && entry.is_some_and(is_before)
+    }
+
+    /// Notes what does, or that nothing is known to. Says whether that is news.
+    pub(super) fn hold(&mut self, object: &ObjectId, uid: &str, held: Option<String>) -> bool {
+        if !self.begins(object, uid) {
+            return false;
+        }
+        let entry = self.entries.get_mut(object);
+        entry.is_some_and(|entry| std::mem::replace(&mut entry.held, held) != entry.held)
+    }
+
+    /// What holds it up, or did when it was ended.
+    pub(super) fn held(&self, object: &ObjectId) -> Option<String> {
+        self.entries.get(object)?.held.clone()
+    }
+}
+
 /// What Jobs there may be.
 impl Desk {
     /// Jobs cannot be had in a namespace.
@@ -369,11 +425,13 @@ impl Desk {
     /// Why they cannot be had, as far as that is known now.
     pub(super) fn barred(&mut self, namespace: &str, now: Duration) -> Option<String> {
         self.barred.retain(|_, (until, _)| *until > now);
-        let found = self.barred.get(namespace).or_else(|| self.barred.get(""));
-        let words = |(_, why): &(Duration, String)| {
-            format!("{why}; bind the role clusterstack-provider-operator-jobs to the operator in this namespace")
-        };
-        found.map(words)
+        if let Some((_, why)) = self.barred.get(namespace).filter(|_| !namespace.is_empty()) {
+            return Some(format!("{why}; bind the role {JOBS} to the operator in this namespace"));
+        }
+        let (_, why) = self.barred.get("")?;
+        Some(format!(
+            "{why}; bind the role {SIGHT_OF_JOBS} to the operator, everywhere or in the one namespace that it looks after"
+        ))
     }
 }
 
@@ -401,5 +459,5 @@ fn stopped(why: StopReason, deed: &Deed) -> Failure {
         (StopReason::Fenced, _) => "the Job was ended, because another process leads",
         (StopReason::Draining, _) => "no Job was made, because this process ends",
     };
-    failure(FailureClass::Stopped { why }, words.to_owned())
+    Failure::new(FailureClass::Stopped { why }, words.to_owned())
 }

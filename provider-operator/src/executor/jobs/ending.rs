@@ -9,47 +9,53 @@ use super::template::{BUILD, WORKER};
 use crate::worker::exit;
 use crate::worker::report::Report;
 
+/// The reason of a Pod that its node has ended.
+const EVICTED: &str = "Evicted";
 /// Most characters of what a build said last.
 const LAST_WORDS: usize = 1200;
 
-/// The end of a Job that is over.
-pub(super) fn end(known: &Known, over: &Over, pods: &[Pod]) -> Result<Done, Failure> {
-    let mut own: Vec<&Pod> = pods.iter().filter(|pod| is_of(pod, known)).collect();
+/// The end of a Job that is over. `held`: what was last known to hold it up; its Pods are gone by then.
+pub(super) fn end(known: &Known, over: &Over, pods: &[Pod], held: Option<&str>) -> Result<Done, Failure> {
+    let (namespace, uid) = (&known.plan.object.namespace, &known.uid);
+    let mut own: Vec<&Pod> = pods.iter().filter(|pod| is_of(pod, namespace, uid)).collect();
     // A Pod that was driven from its node has a successor.
     own.sort_by_key(|pod| pod.metadata.creation_timestamp.clone().map(|time| time.0));
     let pod = own.last().copied();
     if over.reason == "DeadlineExceeded" {
         let why = StopReason::Stalled;
-        let words = "the Job took longer than it may, and was ended".to_owned();
-        return Err(failure(FailureClass::Stopped { why }, words));
+        let words = "the Job took longer than it may, and was ended";
+        let words = held.map_or_else(|| words.to_owned(), |held| format!("{words}; before, {held}"));
+        return Err(Failure::new(FailureClass::Stopped { why }, words));
     }
     let Some(pod) = pod else {
         return Err(vanished(&format!("the Job {} left no Pod", known.name)));
     };
-    if let Some(failure) = built(pod) {
-        return Err(failure);
-    }
     let status = pod.status.clone().unwrap_or_default();
     let ended = terminated(status.container_statuses.as_deref(), WORKER);
     let report = ended.as_ref().and_then(|ended| ended.message.as_deref());
-    match (report.and_then(|text| Report::read(text, &known.plan)), &ended) {
+    match report.and_then(|text| Report::read(text, &known.plan)) {
         // Whoever says that it is done has ended well.
-        (Some(Ok(done)), _) if over.is_complete => Ok(done),
-        (Some(Err(failure)), _) => Err(failure),
-        (_, Some(ended)) => Err(unsaid(known, ended)),
-        (_, None) => Err(of_pod(
-            known,
-            &status.reason.unwrap_or_default(),
-            &status.message.unwrap_or_default(),
-        )),
+        Some(Ok(done)) if over.is_complete => return Ok(done),
+        Some(Err(failure)) => return Err(failure),
+        _ => {}
     }
+    let (reason, message) = (status.reason.unwrap_or_default(), status.message.unwrap_or_default());
+    // Its containers were killed then, which says nothing of them.
+    if reason == EVICTED {
+        return Err(of_pod(known, &reason, &message));
+    }
+    Err(match (built(pod), &ended) {
+        (Some(failure), _) => failure,
+        (None, Some(ended)) => unsaid(known, ended),
+        (None, None) => of_pod(known, &reason, &message),
+    })
 }
 
 /// A Pod that has the label and is somebody else's says nothing.
-fn is_of(pod: &Pod, known: &Known) -> bool {
+pub(super) fn is_of(pod: &Pod, namespace: &str, uid: &str) -> bool {
     let mut owners = pod.owner_references().iter();
-    pod.namespace().as_ref() == Some(&known.plan.object.namespace)
-        && owners.any(|owner| owner.uid == known.uid && owner.controller == Some(true))
+    pod.namespace().as_deref() == Some(namespace)
+        && owners.any(|owner| owner.uid == uid && owner.controller == Some(true))
 }
 
 /// How the build failed, if it did.
@@ -58,7 +64,7 @@ fn built(pod: &Pod) -> Option<Failure> {
     let ended = terminated(status.init_container_statuses.as_deref(), BUILD).filter(|ended| ended.exit_code != 0)?;
     let said = last_words(ended.message.as_deref().unwrap_or_default());
     let why = if ended.reason.as_deref() == Some("OOMKilled") {
-        "the build was ended because it needs more memory than its limits give".to_owned()
+        "the build was ended because it needs more memory; raise spec.image.build.resources".to_owned()
     } else {
         format!("the build ended with code {}", ended.exit_code)
     };
@@ -68,14 +74,14 @@ fn built(pod: &Pod) -> Option<Failure> {
         format!("{why}; its last lines: {said}")
     };
     let exit = ended.exit_code;
-    Some(failure(FailureClass::BuildFailed { exit }, words))
+    Some(Failure::new(FailureClass::BuildFailed { exit }, words))
 }
 
 /// What the program that sends did not say itself.
 fn unsaid(known: &Known, ended: &ContainerStateTerminated) -> Failure {
     if ended.reason.as_deref() == Some("OOMKilled") {
         let words = "the program that sends the image was ended because it needs more memory; raise spec.job.resources";
-        return failure(FailureClass::Unknown, words.to_owned());
+        return Failure::new(FailureClass::Unknown, words.to_owned());
     }
     vanished(&format!(
         "the program of the Job {} ended with code {} and left no word of ours",
@@ -86,12 +92,14 @@ fn unsaid(known: &Known, ended: &ContainerStateTerminated) -> Failure {
 /// The Pod was ended by its node, or never began.
 fn of_pod(known: &Known, reason: &str, message: &str) -> Failure {
     let is_build = matches!(known.plan.deed, Deed::Build { .. });
-    let is_too_much = reason == "Evicted" && message.to_lowercase().contains("emptydir") && message.contains("limit");
+    let is_too_much = reason == EVICTED && message.to_lowercase().contains("emptydir") && message.contains("limit");
     let message = last_words(message);
     if is_build && is_too_much {
         let exit = i32::from(exit::WRONG);
-        let words = format!("the build left more than its sizeLimit lets it: {message}");
-        return failure(FailureClass::BuildFailed { exit }, words);
+        let words = format!(
+            "the build wrote more than its sizeLimit lets it; raise spec.image.build.sizeLimit, or write less: {message}"
+        );
+        return Failure::new(FailureClass::BuildFailed { exit }, words);
     }
     let why = if message.is_empty() { reason.to_owned() } else { message };
     vanished(&format!("the Pod of the Job {} was ended: {why}", known.name))
@@ -103,7 +111,7 @@ fn terminated(statuses: Option<&[ContainerStatus]>, name: &str) -> Option<Contai
 }
 
 /// The end of a text in one line, without what a terminal would act on.
-fn last_words(text: &str) -> String {
+pub(super) fn last_words(text: &str) -> String {
     let lines: Vec<String> = text
         .lines()
         .map(|line| line.chars().filter(|letter| !letter.is_control()).collect::<String>())
@@ -121,17 +129,7 @@ fn last_words(text: &str) -> String {
 
 /// Nothing is known of how it ended.
 pub(super) fn vanished(words: &str) -> Failure {
-    failure(FailureClass::JobVanished, words.to_owned())
-}
-
-pub(super) fn failure(class: FailureClass, message: String) -> Failure {
-    Failure {
-        class,
-        message,
-        request_id: None,
-        retry_after: None,
-        quota: None,
-    }
+    Failure::new(FailureClass::JobVanished, words.to_owned())
 }
 
 #[cfg(test)]

@@ -205,8 +205,37 @@ fn a_right_that_is_missing_is_asked_for_again() {
     assert_eq!(desk.barred("fleet", seconds(61)), None);
     desk.bar_all("nobody may list jobs");
     assert!(desk.is_listed(), "nothing waits for a right");
-    assert!(desk.barred("fleet", seconds(9999)).is_some());
+    let why = desk.barred("fleet", seconds(9999)).expect("words");
+    assert!(why.contains("clusterstack-provider-operator-sight-of-jobs"), "{why}");
     desk.begin_list();
     desk.end_list();
     assert_eq!(desk.barred("fleet", seconds(9999)), None);
+}
+
+#[test]
+fn what_holds_a_job_up_is_told_while_it_is_so_and_when_it_is_ended_for_it() {
+    let (mut desk, object) = (Desk::default(), object("fleet", "ubuntu"));
+    desk.see(&known(&object, "one", Stage::Begins), seconds(1));
+    assert!(
+        desk.look_after(&object, "one") && !desk.look_after(&object, "one"),
+        "one looks"
+    );
+    let held = || Some("no node takes it".to_owned());
+    assert!(desk.hold(&object, "one", held()) && !desk.hold(&object, "one", held()));
+    assert_eq!(desk.held(&object), held());
+    let mut other = Desk::default();
+    other.see(&known(&object, "one", Stage::Begins), seconds(1));
+    other.hold(&object, "one", held());
+    desk.see(&known(&object, "one", Stage::Sends), seconds(2));
+    assert_eq!(desk.held(&object), None, "it goes on");
+    assert!(!desk.begins(&object, "one") && !desk.hold(&object, "one", held()));
+    other.stop(&object, StopReason::Stalled, seconds(3));
+    assert!(other.end_stopped(&object, "one", seconds(4)));
+    let Some(OpState::Ended {
+        outcome: Err(failure), ..
+    }) = state(&mut other, &object, None, 5)
+    else {
+        panic!("it has ended")
+    };
+    assert!(failure.message.ends_with(": no node takes it"), "{}", failure.message);
 }

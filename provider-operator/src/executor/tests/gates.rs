@@ -79,6 +79,7 @@ async fn a_source_that_asks_for_patience_keeps_nobody_from_the_cloud() {
         files: Some(Files {
             image: Arc::new(NoDisk(ErrorClass::Throttled)),
             sums: None,
+            tag_is_digest: false,
         }),
         ..bench.order(&object, "east", Deed::Probe)
     });

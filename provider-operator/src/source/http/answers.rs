@@ -11,15 +11,15 @@ use provider_plugin::{ByteStream, ErrorClass, Probe, SourceError};
 use release::http::{Body, HttpError, Response};
 
 /// What `Content-Range` says.
-pub(super) struct Part {
+pub(in crate::source) struct Part {
     /// The first byte of the part.
-    pub(super) from: u64,
+    pub(in crate::source) from: u64,
     /// Bytes of the whole file.
-    pub(super) total: Option<u64>,
+    pub(in crate::source) total: Option<u64>,
 }
 
 /// What the headers say of the file.
-pub(super) fn probe_of(headers: &HeaderMap) -> Probe {
+pub(in crate::source) fn probe_of(headers: &HeaderMap) -> Probe {
     let text = |name: HeaderName| headers.get(name)?.to_str().ok();
     // A weak tag is the same for files that only mean the same.
     let strong = text(header::ETAG).filter(|tag| !tag.starts_with("W/"));
@@ -32,7 +32,7 @@ pub(super) fn probe_of(headers: &HeaderMap) -> Probe {
 }
 
 /// Which part of the file comes.
-pub(super) fn part_of(headers: &HeaderMap) -> Option<Part> {
+pub(in crate::source) fn part_of(headers: &HeaderMap) -> Option<Part> {
     let text = headers.get(header::CONTENT_RANGE)?.to_str().ok()?;
     let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
     let (from, _) = range.split_once('-')?;
@@ -43,7 +43,7 @@ pub(super) fn part_of(headers: &HeaderMap) -> Option<Part> {
 }
 
 /// Whether what is found is another file than the one that was probed, as far as both say.
-pub(super) fn is_other(probe: &Probe, found: &Probe) -> bool {
+pub(in crate::source) fn is_other(probe: &Probe, found: &Probe) -> bool {
     fn differ<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {
         matches!((one, other), (Some(one), Some(other)) if one != other)
     }
@@ -51,7 +51,7 @@ pub(super) fn is_other(probe: &Probe, found: &Probe) -> bool {
 }
 
 /// The bytes of an answer as they come.
-pub(super) fn bytes(body: Body) -> ByteStream {
+pub(in crate::source) fn bytes(body: Body) -> ByteStream {
     let mut body = Some(body);
     let pieces = stream::poll_fn(move |context| {
         while let Some(open) = &mut body {
@@ -75,7 +75,7 @@ pub(super) fn bytes(body: Body) -> ByteStream {
 }
 
 /// An answer that is no file.
-pub(super) fn refusal_of(place: &str, answer: &Response) -> SourceError {
+pub(in crate::source) fn refusal_of(place: &str, answer: &Response) -> SourceError {
     let status = answer.status();
     let (class, why) = match status {
         StatusCode::NOT_FOUND | StatusCode::GONE => (ErrorClass::SourceGone, "has no such file"),
@@ -99,11 +99,13 @@ pub(super) fn refusal_of(place: &str, answer: &Response) -> SourceError {
 }
 
 /// No answer, or none that may be used.
-pub(super) fn error_of(error: &HttpError) -> SourceError {
+pub(in crate::source) fn error_of(error: &HttpError) -> SourceError {
     let class = match error {
         HttpError::BackingOff { .. } | HttpError::Busy { .. } => ErrorClass::Throttled,
         HttpError::Exchange { .. } | HttpError::Body { .. } => ErrorClass::SourceBroken,
         error if error.is_silence() => ErrorClass::Unavailable,
+        // It says nothing of the file: whoever runs the program has to give it authorities.
+        HttpError::NoRoots => ErrorClass::Unavailable,
         // Somebody has to change a URL, a Secret or a flag.
         _ => ErrorClass::SourceGone,
     };
@@ -144,6 +146,13 @@ mod tests {
         for unusable in ["bytes */10", "lines 1-2/3", "bytes 5", ""] {
             assert_eq!(part(unusable), None, "{unusable}");
         }
+    }
+
+    #[test]
+    fn a_program_without_authorities_says_nothing_of_the_file() {
+        let error = error_of(&HttpError::NoRoots);
+        assert_eq!(error.class, ErrorClass::Unavailable);
+        assert!(error.message.contains("put them into its image"), "{}", error.message);
     }
 
     #[test]

@@ -41,7 +41,7 @@ async fn read(source: &dyn ImageSource, at: u64) -> Result<Vec<u8>, SourceError>
 async fn a_file_of_a_release_is_read_from_any_byte_and_pinned_by_what_it_was_verified_with() {
     let storage = TempDir::new().unwrap();
     let (release, directory) = admitted(storage.path());
-    let name = release.release().class_chart.name.clone();
+    let name = release.release().files[0].name.clone();
     let file = fs::read(directory.join(&name)).unwrap();
     let (source, pinned) = ReleaseFiles::new().file(&release, &name).unwrap();
     let mut hasher = Hasher::new(Algorithm::Sha256);
@@ -64,7 +64,7 @@ async fn a_file_of_a_release_is_read_from_any_byte_and_pinned_by_what_it_was_ver
 async fn a_file_that_is_not_what_was_verified_is_not_given() {
     let storage = TempDir::new().unwrap();
     let (release, directory) = admitted(storage.path());
-    let name = release.release().class_chart.name.clone();
+    let name = release.release().files[0].name.clone();
     let (source, _) = ReleaseFiles::new().file(&release, &name).unwrap();
     fs::write(directory.join(&name), "something else").unwrap();
     let error = read(source.as_ref(), 0).await.unwrap_err();

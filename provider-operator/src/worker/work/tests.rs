@@ -70,6 +70,7 @@ fn with_sums(bytes: &'static [u8], sums: impl ImageSource + 'static) -> Files {
             file: Arc::new(sums),
             name: "node.img".to_owned(),
         }),
+        tag_is_digest: false,
     }
 }
 
@@ -181,6 +182,7 @@ async fn a_probe_asks_the_source_its_sums_and_then_the_cloud() {
     let missing = Files {
         image: Arc::new(NoDisk(ErrorClass::SourceGone)),
         sums: None,
+        tag_is_digest: false,
     };
     assert_eq!(
         class(room.work(Deed::Probe, Some(&missing)).await),
@@ -222,6 +224,56 @@ async fn sums_that_do_not_come_are_waited_for_a_minute() {
         class(room.work(transfer(), Some(&files)).await),
         Err(FailureClass::SourceBroken)
     );
+}
+
+/// A file that its source knows by this digest.
+fn known_by(bytes: &'static [u8], digest: &Pinned) -> Files {
+    let disk = Disk {
+        tag: digest.to_string(),
+        ..Disk::of(bytes)
+    };
+    Files {
+        tag_is_digest: true,
+        ..disk.files()
+    }
+}
+
+#[tokio::test]
+async fn a_digest_by_which_the_source_knows_the_file_is_demanded_of_its_bytes() {
+    let room = Room::new();
+    let digest = digest_of(IMAGE);
+    let worked = room.work(Deed::Probe, Some(&known_by(IMAGE, &digest))).await;
+    let told = worked.found.source.and_then(|source| source.digest);
+    assert_eq!(told.map(|told| told.hex), Some(digest.hex().to_owned()));
+    let sent = room.work(transfer(), Some(&known_by(IMAGE, &digest))).await;
+    assert_eq!(class(sent), Ok(Done::Sent));
+    let other = room.work(transfer(), Some(&known_by(OTHER, &digest))).await;
+    assert_eq!(class(other), Err(FailureClass::SourceMismatch));
+}
+
+#[tokio::test]
+async fn a_source_that_knows_another_file_than_the_one_that_is_meant_is_not_read() {
+    let mut room = Room::new();
+    let (meant, found) = (digest_of(IMAGE), digest_of(OTHER));
+    let files = known_by(OTHER, &found);
+    for (pinned, remembered, words) in [
+        (Some(meant.clone()), None, "is demanded"),
+        (None, Some(meant.clone()), "pin the one that is meant"),
+    ] {
+        room.content.pinned = pinned;
+        room.content.remembered = remembered;
+        for deed in [Deed::Probe, transfer()] {
+            let failure = room.work(deed, Some(&files)).await.outcome.unwrap_err().failure;
+            assert_eq!(failure.class, FailureClass::SourceMismatch);
+            for part in [words, meant.hex(), found.hex()] {
+                assert!(failure.message.contains(part), "{}", failure.message);
+            }
+        }
+    }
+    assert!(room.clay.calls().is_empty(), "nothing is sent, and no room asked for");
+    // What is pinned now counts, and not what was trusted once.
+    room.content.pinned = Some(found);
+    assert_eq!(class(room.work(transfer(), Some(&files)).await), Ok(Done::Sent));
 }
 
 #[tokio::test]

@@ -82,8 +82,27 @@ pub enum OciError {
         /// Where.
         repository: Repository,
     },
+    /// Nothing has this tag or digest.
+    #[error("{repository} has nothing under {name} (yet); push it, or correct the name")]
+    MissingManifest {
+        /// The tag or digest.
+        name: String,
+        /// Where.
+        repository: Repository,
+    },
+    /// What stands under a tag has no file that could be meant.
+    #[error("{name} in {repository} has no file that can be used")]
+    Layer {
+        /// Where.
+        repository: Repository,
+        /// The tag or digest.
+        name: String,
+        /// What it is instead.
+        #[source]
+        source: Box<ManifestError>,
+    },
     /// A file of a manifest that the registry does not have.
-    #[error("{repository} lists the file {file}, but does not have it; push the release again")]
+    #[error("{repository} lists the file {file}, but does not have it; push it again")]
     MissingFile {
         /// Name of the file.
         file: String,
@@ -236,8 +255,10 @@ impl OciError {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Request { source, .. } | Self::TokenRequest { source, .. } => source.class(),
-            Self::MissingRepository { .. } | Self::RateLimited { .. } => ErrorClass::Waiting,
-            Self::Artifact { .. } => ErrorClass::Terminal,
+            Self::MissingRepository { .. } | Self::MissingManifest { .. } | Self::RateLimited { .. } => {
+                ErrorClass::Waiting
+            }
+            Self::Artifact { .. } | Self::Layer { .. } => ErrorClass::Terminal,
             // Nobody tells of corrected credentials, rights and registries but time.
             _ => ErrorClass::Transient,
         }
@@ -253,7 +274,7 @@ impl OciError {
             | Self::Challenge { .. }
             | Self::PasswordWanted { .. }
             | Self::Denied { .. } => "SourceDenied",
-            Self::MissingRepository { .. } => "SourceMissing",
+            Self::MissingRepository { .. } | Self::MissingManifest { .. } => "SourceMissing",
             Self::RateLimited { .. } => "SourceRateLimited",
             Self::Realm { .. } | Self::ForeignRealm { .. } => "SourceNotAllowed",
             Self::Status { .. } | Self::Token { .. } => "SourceFailed",
@@ -261,7 +282,7 @@ impl OciError {
             Self::TooManyTags { .. } | Self::EndlessTags { .. } => "SourceTooLarge",
             Self::Digest { .. } => "DigestMismatch",
             Self::MissingFile { .. } => "SourceIncomplete",
-            Self::Artifact { .. } => "ReleaseFileInvalid",
+            Self::Artifact { .. } | Self::Layer { .. } => "ReleaseFileInvalid",
         }
     }
 

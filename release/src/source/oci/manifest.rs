@@ -1,4 +1,4 @@
-//! What a tag of a registry stands for: a manifest, read without trust. Fetches nothing.
+//! What a tag of a registry stands for: a manifest, read without trust, of a release or of an artifact with a file that is wanted. Fetches nothing.
 //!
 //! Two ways of pushing are in use, and both are read: that of csctl, which gives every file its own media type, and that of the build
 //! script of the public cluster stacks, which leaves them to `oras push`. In both a file is a layer with its name as an annotation.
@@ -34,19 +34,17 @@ const NO_TYPE: &str = "unknown";
 #[derive(Debug, Error)]
 pub enum ManifestError {
     /// No JSON, or another than that of a manifest.
-    #[error("its manifest is not one of the OCI image specification; push the release again")]
+    #[error("its manifest is not one of the OCI image specification; push it again")]
     Parse {
         /// What the parser met, and where.
         #[source]
         source: serde_json::Error,
     },
     /// A list of manifests, of which nobody knows which is meant.
-    #[error(
-        "it is an index of several manifests; push the files of the release themselves under the tag, without a platform"
-    )]
+    #[error("it is an index of several manifests; push the files themselves under the tag, without a platform")]
     Index,
     /// Readers would not agree what it is.
-    #[error("its manifest says {body:?} of itself, but the registry calls it {header:?}; push the release again")]
+    #[error("its manifest says {body:?} of itself, but the registry calls it {header:?}; push it again")]
     MediaType {
         /// The media type in the manifest.
         body: String,
@@ -81,7 +79,55 @@ pub enum ManifestError {
         "no layer has the annotation org.opencontainers.image.title with the name of a file; push the release with oras"
     )]
     NoFiles,
+    /// The file system of a container, whose layers are no files.
+    #[error(
+        "it is a container image, whose layers are archives and not files; push the file itself, as `oras push` does"
+    )]
+    Container,
+    /// No layer has this name.
+    #[error("none of its layers has the title {title:?}{}", titles(.known))]
+    NoLayer {
+        /// The name that is looked for.
+        title: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// Not one layer, and nobody said which one is meant.
+    #[error("it has {count} layers and not one{}; say behind # which title is meant", titles(.known))]
+    WhichLayer {
+        /// How many.
+        count: usize,
+        /// The titles that there are.
+        known: Vec<String>,
+    },
 }
+
+/// Most titles that a message names.
+const TITLES: usize = 5;
+
+/// As a part of a sentence.
+fn titles(known: &[String]) -> String {
+    if known.is_empty() {
+        return String::new();
+    }
+    let more = if known.len() > TITLES { ", …" } else { "" };
+    format!(" ({}{more})", known[..known.len().min(TITLES)].join(", "))
+}
+
+/// A layer of an artifact: a file in a registry, which is known by its digest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layer {
+    /// Of its bytes as they are in the registry.
+    pub digest: Digest,
+    /// Its length in bytes, as the manifest says; not checked here.
+    pub size: u64,
+}
+
+/// The types of configurations that make of layers the file system of a container.
+const CONTAINERS: [&str; 2] = [
+    "application/vnd.oci.image.config.v1+json",
+    "application/vnd.docker.container.image.v1+json",
+];
 
 /// What a manifest says.
 #[derive(Debug)]
@@ -128,8 +174,8 @@ struct Annotations {
     unpack: Option<String>,
 }
 
-/// Reads the bytes that a registry gave under the media type `header`.
-pub(super) fn read(bytes: &[u8], header: Option<&str>) -> Result<Artifact, ManifestError> {
+/// A manifest that is one of layers, as the registry calls it.
+fn parse(bytes: &[u8], header: Option<&str>) -> Result<Manifest, ManifestError> {
     let manifest: Manifest = serde_json::from_slice(bytes).map_err(|source| ManifestError::Parse { source })?;
     // Also what has layers beside: one reader would take these, another those.
     if manifest.manifests.is_some() {
@@ -143,6 +189,12 @@ pub(super) fn read(bytes: &[u8], header: Option<&str>) -> Result<Artifact, Manif
             header: header.to_owned(),
         });
     }
+    Ok(manifest)
+}
+
+/// Reads the release in the bytes that a registry gave under the media type `header`.
+pub(super) fn read(bytes: &[u8], header: Option<&str>) -> Result<Artifact, ManifestError> {
+    let manifest = parse(bytes, header)?;
     // Artifacts that name no type have that of their configuration, by the specification.
     let configuration = manifest.config.map(|config| config.media_type);
     let found = manifest
@@ -159,6 +211,51 @@ pub(super) fn read(bytes: &[u8], header: Option<&str>) -> Result<Artifact, Manif
     }
     let created = manifest.annotations.created.and_then(|created| created.parse().ok());
     Ok(Artifact { files, created })
+}
+
+/// Reads which layer is the one with this title or, where none is named, the only one: of whatever artifact that is not a container.
+pub(super) fn layer(bytes: &[u8], header: Option<&str>, title: Option<&str>) -> Result<Layer, ManifestError> {
+    let Manifest { config, layers, .. } = parse(bytes, header)?;
+    if config.is_some_and(|config| CONTAINERS.contains(&config.media_type.as_str())) {
+        return Err(ManifestError::Container);
+    }
+    let known = || {
+        layers
+            .iter()
+            .filter_map(|layer| layer.annotations.title.clone())
+            .collect()
+    };
+    let found = match (title, layers.as_slice()) {
+        (Some(title), layers) => {
+            let is_meant = |layer: &&Descriptor| layer.annotations.title.as_deref() == Some(title);
+            layers.iter().find(is_meant).ok_or_else(|| ManifestError::NoLayer {
+                title: title.to_owned(),
+                known: known(),
+            })?
+        }
+        (None, [only]) => only,
+        (None, layers) => {
+            return Err(ManifestError::WhichLayer {
+                count: layers.len(),
+                known: known(),
+            });
+        }
+    };
+    let Descriptor {
+        media_type: _,
+        digest,
+        size,
+        annotations: Annotations { title, unpack, .. },
+    } = found;
+    let file = || title.clone().unwrap_or_else(|| "its only layer".to_owned());
+    if unpack.as_deref() == Some("true") {
+        return Err(ManifestError::Directory { file: file() });
+    }
+    let digest = digest.parse().map_err(|_| ManifestError::LayerDigest {
+        file: file(),
+        digest: digest.clone(),
+    })?;
+    Ok(Layer { digest, size: *size })
 }
 
 /// The media type of a header that says something of manifests; what some servers say of all JSON says nothing.
@@ -299,10 +396,10 @@ mod tests {
                 with(|m| m["layers"][0]["annotations"]["io.deis.oras.content.unpack"] = json!("true")),
                 "\"metadata.yaml\" is a directory",
             ),
-            (with(|m| m["layers"][0]["size"] = json!(-1)), "push the release again"),
+            (with(|m| m["layers"][0]["size"] = json!(-1)), "push it again"),
             (
                 with(|m| m["layers"][0]["annotations"] = json!([[[[]]]])),
-                "push the release again",
+                "push it again",
             ),
         ] {
             assert!(error.contains(words), "{error}");
@@ -317,6 +414,68 @@ mod tests {
         let nested = text.replacen("\"layers\":[", &format!("\"layers\":[{}", "[".repeat(100_000)), 1);
         for text in [&deep, &twice, &nested, &text[..text.len() / 2], ""] {
             assert!(read(text.as_bytes(), None).is_err());
+        }
+    }
+
+    fn layer_of(manifest: &Value, title: Option<&str>) -> Result<Layer, String> {
+        let read = super::layer(manifest.to_string().as_bytes(), Some(MEDIA_TYPE), title);
+        read.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_layer_is_found_by_its_title_or_because_there_is_no_other() {
+        let of = |title: &str| {
+            Ok(Layer {
+                digest: Digest::of(title.as_bytes()),
+                size: 3,
+            })
+        };
+        let two = manifest();
+        assert_eq!(layer_of(&two, Some("metadata.yaml")), of("metadata.yaml"));
+        let mut one = manifest();
+        one["layers"] = json!([layer("disk.qcow2")]);
+        one["artifactType"] = json!("application/vnd.example.disk");
+        assert_eq!(layer_of(&one, None), of("disk.qcow2"));
+        one["layers"][0].as_object_mut().unwrap().remove("annotations");
+        assert_eq!(layer_of(&one, None), of("disk.qcow2"));
+    }
+
+    #[test]
+    fn a_layer_that_cannot_be_meant_is_refused_with_what_to_do() {
+        let with = |title, change: fn(&mut Value)| {
+            let mut manifest = manifest();
+            change(&mut manifest);
+            layer_of(&manifest, title).unwrap_err()
+        };
+        let named = Some("metadata.yaml");
+        for (error, words) in [
+            (
+                with(None, |_| ()),
+                "2 layers and not one (metadata.yaml, cluster-addon-values.yaml); say behind #",
+            ),
+            (with(None, |m| m["layers"] = json!([])), "0 layers"),
+            (with(Some("disk"), |_| ()), "the title \"disk\" (metadata.yaml"),
+            (
+                with(named, |m| m["config"]["mediaType"] = json!(CONTAINERS[0])),
+                "container image",
+            ),
+            (
+                with(named, |m| m["config"]["mediaType"] = json!(CONTAINERS[1])),
+                "oras push",
+            ),
+            (
+                with(named, |m| m["layers"][0]["digest"] = json!("sha512:00")),
+                "only sha256",
+            ),
+            (
+                with(named, |m| {
+                    m["layers"][0]["annotations"]["io.deis.oras.content.unpack"] = json!("true");
+                }),
+                "is a directory",
+            ),
+            (with(named, |m| m["manifests"] = json!([])), "without a platform"),
+        ] {
+            assert!(error.contains(words), "{error}");
         }
     }
 

@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::{CONTENT_DIGEST, OciError, OciOptions, Wanted, manifest, registry::Registry};
 use crate::{
     Digest,
-    http::{HttpError, Network, Redirects, Response, StatusCode},
+    http::{HttpError, Network, Response, StatusCode},
 };
 
 /// Most bytes of a tag, by the distribution specification.
@@ -81,7 +81,7 @@ impl Manifests {
     pub async fn find(&self, name: &ManifestName) -> Result<Option<FoundManifest>, OciError> {
         let wanted = Wanted::Manifest(name.to_string());
         let path = format!("manifests/{name}");
-        let response = self.registry.head(wanted.clone(), &path, manifest::ACCEPTED).await?;
+        let response = self.registry.head(wanted, &path, manifest::ACCEPTED).await?;
         if response.status() == StatusCode::NOT_FOUND {
             return Ok(None);
         }
@@ -89,8 +89,8 @@ impl Manifests {
             (Some(digest), _) => digest,
             // It has said yes to this one.
             (None, ManifestName::Digest(digest)) => *digest,
-            (None, ManifestName::Tag(_)) => match self.read(wanted, &path).await? {
-                Some(digest) => digest,
+            (None, ManifestName::Tag(tag)) => match self.registry.manifest(tag).await? {
+                Some(given) => given.digest,
                 None => return Ok(None),
             },
         };
@@ -110,24 +110,6 @@ impl Manifests {
     /// Words about the registry without what it and its server for tokens were told.
     pub fn without_secrets(&self, words: &str) -> String {
         self.registry.without_secrets(words)
-    }
-
-    /// The digest of what a registry gives that does not say it by itself.
-    async fn read(&self, wanted: Wanted, path: &str) -> Result<Option<Digest>, OciError> {
-        let asking = self
-            .registry
-            .get(wanted.clone(), path, manifest::ACCEPTED, Redirects::SameHost);
-        let response = asking.await?;
-        if response.status() == StatusCode::NOT_FOUND {
-            return Ok(None);
-        }
-        let bytes = response.bytes(manifest::MAX_BYTES).await;
-        let bytes = bytes.map_err(|source| OciError::Request {
-            wanted,
-            repository: self.registry.repository.clone(),
-            source: Box::new(source),
-        })?;
-        Ok(Some(Digest::of(&bytes)))
     }
 }
 

@@ -9,6 +9,7 @@ mod error;
 mod evidence;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) mod fuzzing;
+mod layers;
 mod manifest;
 mod manifests;
 mod registry;
@@ -28,7 +29,8 @@ use tokio::time;
 
 pub use self::{
     error::{OciError, Wanted},
-    manifest::ManifestError,
+    layers::Layers,
+    manifest::{Layer, ManifestError},
     manifests::{FoundManifest, InvalidManifestName, ManifestName, Manifests},
     repository::{InvalidRepository, Repository},
 };
@@ -44,7 +46,7 @@ use super::{
 use crate::{
     Digest, Evidence,
     files::tag_of_directory,
-    http::{Credentials, HttpError, Network, Redirects, Response, StatusCode, header},
+    http::{Credentials, HttpError, Network, Redirects, Response, StatusCode},
 };
 
 /// Longest time for a list of tags, with all its pages.
@@ -258,38 +260,17 @@ impl Shared {
 
     /// What a tag stands for now, with the digest of its manifest, if there is such a tag.
     async fn artifact(&self, tag: &ReleaseTag) -> Result<Option<(Digest, Artifact)>, OciError> {
-        let wanted = || Wanted::Manifest(tag.to_string());
-        let path = format!("manifests/{tag}");
-        let response = self
-            .registry
-            .get(wanted(), &path, manifest::ACCEPTED, Redirects::SameHost)
-            .await?;
-        if response.status() == StatusCode::NOT_FOUND {
+        let Some(given) = self.registry.manifest(&tag.to_string()).await? else {
             return Ok(None);
-        }
-        let text = |name: &str| response.headers().get(name)?.to_str().ok().map(str::to_owned);
-        let promised = text(CONTENT_DIGEST);
-        let media_type = text(header::CONTENT_TYPE.as_str());
-        let bytes = self.bytes(wanted(), response, manifest::MAX_BYTES).await?;
-        let found = Digest::of(&bytes);
-        // Other algorithms are allowed, and prove nothing to somebody who has one of our own.
-        if let Some(promised) = promised.filter(|promised| promised.starts_with("sha256:"))
-            && promised != found.to_string()
-        {
-            return Err(OciError::Digest {
-                repository: self.repository(),
-                tag: tag.to_string(),
-                found,
-                promised,
-            });
-        }
-        let artifact = manifest::read(&bytes, media_type.as_deref()).map_err(|source| OciError::Artifact {
+        };
+        let read = manifest::read(&given.bytes, given.media_type.as_deref());
+        let artifact = read.map_err(|source| OciError::Artifact {
             repository: self.repository(),
             tag: tag.to_string(),
             source: Box::new(source),
         })?;
         self.remember(tag, artifact.created);
-        Ok(Some((found, artifact)))
+        Ok(Some((given.digest, artifact)))
     }
 
     async fn fetch(&self, file: &RemoteFile) -> Result<Content, OciError> {
@@ -299,9 +280,8 @@ impl Shared {
         };
         // Nothing but a digest becomes part of a URL.
         let digest: Digest = file.location.parse().map_err(|_| missing())?;
-        let path = format!("blobs/{digest}");
         let wanted = Wanted::File(file.name.clone());
-        let response = self.registry.get(wanted, &path, "*/*", Redirects::Anywhere).await?;
+        let response = self.registry.blob(wanted, digest, 0).await?;
         match response.status() {
             StatusCode::NOT_FOUND => Err(missing()),
             _ => Ok(Box::pin(response.reader())),

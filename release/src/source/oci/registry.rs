@@ -2,8 +2,13 @@
 
 use serde::Deserialize;
 
-use super::{OciError, OciOptions, Repository, Wanted, authorization::Authorization};
-use crate::http::{Client, HeaderValue, HttpError, Network, Redirects, Request, Response, StatusCode, Url, header};
+use bytes::Bytes;
+
+use super::{CONTENT_DIGEST, OciError, OciOptions, Repository, Wanted, authorization::Authorization, manifest};
+use crate::{
+    Digest,
+    http::{Client, HeaderValue, HttpError, Network, Redirects, Request, Response, StatusCode, Url, header},
+};
 
 /// Most bytes of an error of a registry that are read.
 const MAX_ERROR_BYTES: usize = 16 << 10;
@@ -16,6 +21,15 @@ pub(super) struct Registry {
     pub(super) repository: Repository,
     base: Url,
     authorization: Authorization,
+}
+
+/// A manifest as a registry gives it.
+pub(super) struct Given {
+    /// Ours, of the bytes.
+    pub(super) digest: Digest,
+    pub(super) bytes: Bytes,
+    /// What the registry calls it.
+    pub(super) media_type: Option<String>,
 }
 
 /// What a registry says of an error.
@@ -52,6 +66,60 @@ impl Registry {
         self.ask(Request::head(self.url(path)?), wanted, accept).await
     }
 
+    /// The manifest that has this tag or digest now, if there is one. It has the digest that the registry tells of it.
+    pub(super) async fn manifest(&self, name: &str) -> Result<Option<Given>, OciError> {
+        let wanted = || Wanted::Manifest(name.to_owned());
+        let path = format!("manifests/{name}");
+        let response = self
+            .get(wanted(), &path, manifest::ACCEPTED, Redirects::SameHost)
+            .await?;
+        if response.status() == StatusCode::NOT_FOUND {
+            return Ok(None);
+        }
+        let text = |name: &str| response.headers().get(name)?.to_str().ok().map(str::to_owned);
+        let promised = text(CONTENT_DIGEST);
+        let media_type = text(header::CONTENT_TYPE.as_str());
+        let bytes = response.bytes(manifest::MAX_BYTES).await;
+        let bytes = bytes.map_err(|source| OciError::Request {
+            wanted: wanted(),
+            repository: self.repository.clone(),
+            source: Box::new(source),
+        })?;
+        let digest = Digest::of(&bytes);
+        // Other algorithms are allowed, and prove nothing to somebody who has one of our own.
+        if let Some(promised) = promised.filter(|promised| promised.starts_with("sha256:"))
+            && promised != digest.to_string()
+        {
+            return Err(OciError::Digest {
+                repository: self.repository.clone(),
+                tag: name.to_owned(),
+                found: digest,
+                promised,
+            });
+        }
+        Ok(Some(Given {
+            digest,
+            bytes,
+            media_type,
+        }))
+    }
+
+    /// The bytes of a blob from this one on, wherever the registry keeps them: an answer 200 with all of it, 206 with a part, 404 or 416.
+    pub(super) async fn blob(&self, wanted: Wanted, digest: Digest, from: u64) -> Result<Response, OciError> {
+        let request = Request::get(self.url(&format!("blobs/{digest}"))?).redirects(Redirects::Anywhere);
+        let range = HeaderValue::try_from(format!("bytes={from}-"))
+            .ok()
+            .filter(|_| from > 0);
+        let Some(range) = range else {
+            return self.ask(request, wanted, "*/*").await;
+        };
+        let response = self.send(request.header(header::RANGE, range), &wanted, "*/*").await?;
+        match response.status() {
+            StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => Ok(response),
+            _ => self.sorted(wanted, response).await,
+        }
+    }
+
     /// Asks for `path` of the repository, says who asks if the registry wants to know, and gives an answer 200 or 404.
     pub(super) async fn get(
         &self,
@@ -71,6 +139,12 @@ impl Registry {
     }
 
     async fn ask(&self, request: Request, wanted: Wanted, accept: &'static str) -> Result<Response, OciError> {
+        let response = self.send(request, &wanted, accept).await?;
+        self.sorted(wanted, response).await
+    }
+
+    /// Any answer but the wish to know who asks.
+    async fn send(&self, request: Request, wanted: &Wanted, accept: &'static str) -> Result<Response, OciError> {
         let request = request.header(header::ACCEPT, HeaderValue::from_static(accept));
         let failed = |source| OciError::Request {
             wanted: wanted.clone(),
@@ -83,6 +157,11 @@ impl Registry {
             let access = self.authorization.renewed(&access, response.headers()).await?;
             response = access.client.send(request).await.map_err(failed)?;
         }
+        Ok(response)
+    }
+
+    /// An answer 200 or 404, or what another one means.
+    async fn sorted(&self, wanted: Wanted, response: Response) -> Result<Response, OciError> {
         match response.status() {
             StatusCode::OK | StatusCode::NOT_FOUND => Ok(response),
             _ => Err(self.error(wanted, response).await),

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::super::UNWISHED;
 use super::super::memory::Questions;
-use super::faraway::{Faraway, replace};
+use super::faraway::{Faraway, ground, replace};
 use super::process::{Process, digest, moved_to, wish};
 use crate::sources::lock;
 use crate::sources::opened::{Found, Opened};
@@ -51,8 +51,7 @@ async fn what_the_source_does_not_show_is_not_said_to_come_from_it() {
 
 #[tokio::test]
 async fn what_was_pinned_is_there_after_a_restart_while_the_source_is_down() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = ground();
     let pinned = Process::start(&faraway, cache.path()).until_here(None).await;
     faraway.is_down.store(true, Ordering::Relaxed);
     faraway.resolves.store(0, Ordering::Relaxed);
@@ -66,8 +65,7 @@ async fn what_was_pinned_is_there_after_a_restart_while_the_source_is_down() {
 
 #[tokio::test(start_paused = true)]
 async fn moved_tag_is_told_and_what_was_pinned_stays() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (root, cache, faraway) = ground();
     let mut process = Process::start(&faraway, cache.path());
     let pinned = process.until_here(None).await;
     replace(&root);
@@ -103,8 +101,7 @@ async fn release_that_could_not_be_read_is_brought_again() {
 
 #[tokio::test]
 async fn source_whose_list_tells_of_files_is_asked_for_a_release_only_when_the_list_says_that_it_is_another() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (root, cache, faraway) = ground();
     faraway.tells.store(true, Ordering::Relaxed);
     let often = wish(Duration::from_millis(10), None);
     let mut process = Process::start(&faraway, cache.path());
@@ -130,8 +127,7 @@ async fn source_whose_list_tells_of_files_is_asked_for_a_release_only_when_the_l
 
 #[tokio::test(start_paused = true)]
 async fn list_that_is_older_than_what_was_downloaded_does_not_make_that_a_moved_tag() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = ground();
     let mut process = Process::start(&faraway, cache.path());
     let pinned = process.until_here(None).await;
     let resolved = faraway.resolved(&tag()).await.unwrap().identity();

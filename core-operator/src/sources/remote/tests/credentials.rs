@@ -7,15 +7,14 @@ use tempfile::TempDir;
 use tokio::time;
 
 use super::super::UNWISHED;
-use super::faraway::{Faraway, next_resolve, replace, sign};
+use super::faraway::{ground, next_resolve, replace, signed_ground};
 use super::process::{DOWNLOADED, Process, SOON, moved_to};
 use crate::sources::opened::{Found, Opened, Signatures};
-use crate::sources::tests::{root, tag};
+use crate::sources::tests::tag;
 
 #[tokio::test(start_paused = true)]
 async fn what_a_source_repeats_of_its_credentials_is_nowhere_told() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = ground();
     let pinned = Process::start(&faraway, cache.path()).until_here(None).await;
     faraway.repeats.store(true, Ordering::Relaxed);
     let assert_hidden = |told: &str| {
@@ -55,8 +54,7 @@ async fn what_a_source_repeats_of_its_credentials_is_nowhere_told() {
 
 #[tokio::test(start_paused = true)]
 async fn corrected_secret_is_used_by_the_next_poll_for_a_download_that_was_denied_although_the_list_is_open() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = ground();
     faraway.password.store(1, Ordering::Relaxed);
     let mut process = Process::start(&faraway, cache.path());
     let has_long_wait =
@@ -71,8 +69,7 @@ async fn corrected_secret_is_used_by_the_next_poll_for_a_download_that_was_denie
 
 #[tokio::test(start_paused = true)]
 async fn corrected_secret_is_used_where_only_the_comparison_was_denied() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (root, cache, faraway) = ground();
     let mut process = Process::start(&faraway, cache.path());
     let pinned = process.until_here(None).await;
     faraway.password.store(1, Ordering::Relaxed);
@@ -88,9 +85,7 @@ async fn corrected_secret_is_used_where_only_the_comparison_was_denied() {
 
 #[tokio::test(start_paused = true)]
 async fn corrected_secret_is_used_by_the_next_poll_for_signatures_that_were_denied() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    sign(&root);
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = signed_ground();
     let pinned = Process::start(&faraway, cache.path()).until_here(None).await;
     faraway.password.store(1, Ordering::Relaxed);
     let mut process = Process::verifying(&faraway, cache.path());
@@ -106,8 +101,7 @@ async fn corrected_secret_is_used_by_the_next_poll_for_signatures_that_were_deni
 
 #[tokio::test(start_paused = true)]
 async fn secret_that_is_as_it_was_has_nothing_asked_for_again() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = ground();
     faraway.tells.store(true, Ordering::Relaxed);
     let mut process = Process::start(&faraway, cache.path());
     process.until_here(None).await;

@@ -21,7 +21,21 @@ use tokio::time::{self, Instant};
 
 use super::super::UNWISHED;
 use crate::sources::lock;
-use crate::sources::tests::{pack_as, tag};
+use crate::sources::tests::{pack_as, root, tag};
+
+/// A directory with a release, an empty one for a cache, and the first as it is asked from afar.
+pub(super) fn ground() -> (TempDir, TempDir, Arc<Faraway>) {
+    let root = root();
+    let faraway = Faraway::new(root.path());
+    (root, TempDir::new().unwrap(), faraway)
+}
+
+/// The same, with a release that is signed.
+pub(super) fn signed_ground() -> (TempDir, TempDir, Arc<Faraway>) {
+    let ground = ground();
+    sign(&ground.0);
+    ground
+}
 
 /// A directory that is asked as if it were far away.
 pub(super) struct Faraway {

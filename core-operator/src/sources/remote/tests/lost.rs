@@ -20,7 +20,7 @@ use tokio::{task, time};
 use tokio_util::sync::CancellationToken;
 
 use super::super::UNWISHED;
-use super::faraway::{Faraway, neighbour, sign};
+use super::faraway::{Faraway, ground, neighbour, sign};
 use super::process::{DOWNLOADED, Process, digest, evidence_folder};
 use crate::sources::opened::{Found, Opened, Signatures};
 use crate::sources::tests::{pack_as, root, sources, tag};
@@ -160,8 +160,7 @@ async fn releases_that_wait_for_their_signatures_do_not_take_the_room_of_each_ot
 
 #[tokio::test]
 async fn what_the_source_of_a_release_has_shown_stays_however_many_sources_others_name_for_the_same_files() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (root, cache, faraway) = ground();
     let mut process = Process::start(&faraway, cache.path());
     let first = process.until_here(None).await;
     let (sources, origin) = operator(&root, &process);
@@ -193,8 +192,7 @@ fn too_much() -> Evidence {
 
 #[tokio::test(start_paused = true)]
 async fn signatures_that_could_not_be_read_again_are_looked_for_ever_more_seldom_and_that_is_told() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = ground();
     *lock(&faraway.shown) = Some(too_much());
     let mut process = Process::verifying(&faraway, cache.path());
     let looks = || faraway.looks.load(Ordering::Relaxed);
@@ -216,8 +214,7 @@ async fn signatures_that_could_not_be_read_again_are_looked_for_ever_more_seldom
 
 #[tokio::test(start_paused = true)]
 async fn signature_that_comes_and_cannot_be_kept_is_told_and_found_when_it_can() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (root, cache, faraway) = ground();
     let mut process = Process::verifying(&faraway, cache.path());
     let pinned = process.until_signatures(None, false).await;
     process.follower.refused(&tag(), pinned, "fleet");

@@ -7,20 +7,18 @@ use crds::names::ReleaseTag;
 use jiff::SignedDuration;
 use planning::outage::Outage;
 use planning::stack::Listing;
-use tempfile::TempDir;
 use tokio::time::{self, Instant};
 
 use super::super::UNWISHED;
-use super::faraway::{Faraway, next_resolve, sign};
+use super::faraway::{ground, next_resolve, signed_ground};
 use super::process::{Process, digest, waiting, wish};
 use crate::sources::lock;
 use crate::sources::opened::{Found, Opened};
-use crate::sources::tests::{root, tag};
+use crate::sources::tests::tag;
 
 #[tokio::test(start_paused = true)]
 async fn outage_is_told_with_its_beginning_and_ends_by_itself() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = ground();
     let mut process = Process::start(&faraway, cache.path());
     let pinned = process.until_here(None).await;
     faraway.is_down.store(true, Ordering::Relaxed);
@@ -46,8 +44,7 @@ async fn outage_is_told_with_its_beginning_and_ends_by_itself() {
 
 #[tokio::test(start_paused = true)]
 async fn download_that_does_not_come_is_told_with_its_beginning_and_ends_by_itself() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = ground();
     faraway.is_down.store(true, Ordering::Relaxed);
     let mut process = Process::start(&faraway, cache.path());
     let outage = |opened: &Opened<Found>| match opened {
@@ -68,8 +65,7 @@ async fn download_that_does_not_come_is_told_with_its_beginning_and_ends_by_itse
 
 #[tokio::test(start_paused = true)]
 async fn download_that_failed_is_tried_again_at_once_by_request_of_its_release_or_of_a_stack() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = ground();
     let mut process = waiting(&faraway, &cache).await;
     let other = "docker-harbor-1-34-v2".parse().unwrap();
     let ask_for = |tag: &ReleaseTag| process.follower.request(tag);
@@ -100,8 +96,7 @@ async fn download_that_failed_is_tried_again_at_once_by_request_of_its_release_o
 #[tokio::test(start_paused = true)]
 async fn time_that_the_source_named_is_waited_for_whoever_asks() {
     const NAMED: Duration = Duration::from_mins(40);
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = ground();
     let process = waiting(&faraway, &cache).await;
     *lock(&faraway.limit) = Some(NAMED);
     faraway.is_down.store(false, Ordering::Relaxed);
@@ -121,9 +116,7 @@ async fn time_that_the_source_named_is_waited_for_whoever_asks() {
 
 #[tokio::test(start_paused = true)]
 async fn search_for_signatures_that_failed_is_tried_again_at_once_by_request() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    sign(&root);
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = signed_ground();
     let pinned = Process::start(&faraway, cache.path()).until_here(None).await;
     faraway.is_down.store(true, Ordering::Relaxed);
     let process = Process::verifying(&faraway, cache.path());

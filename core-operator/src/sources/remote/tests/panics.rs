@@ -6,19 +6,17 @@ use std::time::Duration;
 
 use planning::stack::Listing;
 use release::source::RELEASES_DIRECTORY;
-use tempfile::TempDir;
 use tokio::time;
 
 use super::super::UNWISHED;
-use super::faraway::{Faraway, sign};
+use super::faraway::{ground, signed_ground};
 use super::process::{DOWNLOADED, Process, wish};
-use crate::sources::tests::{root, tag};
+use crate::sources::tests::tag;
 use crate::tasks::Task;
 
 #[tokio::test(start_paused = true)]
 async fn follower_that_panics_is_told_and_goes_on() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (root, cache, faraway) = ground();
     let mut process = Process::start(&faraway, cache.path());
     process.until_here(None).await;
     let polls = faraway.lists.load(Ordering::Relaxed);
@@ -39,8 +37,7 @@ async fn follower_that_panics_is_told_and_goes_on() {
 
 #[tokio::test(start_paused = true)]
 async fn download_that_panics_is_told_and_begun_again() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = ground();
     let mut process = Process::start(&faraway, cache.path());
     process
         .until_listing(|listing| matches!(listing, Listing::Known { .. }))
@@ -55,9 +52,7 @@ async fn download_that_panics_is_told_and_begun_again() {
 
 #[tokio::test(start_paused = true)]
 async fn search_for_signatures_that_panics_is_begun_again() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    sign(&root);
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = signed_ground();
     let pinned = Process::start(&faraway, cache.path()).until_here(None).await;
     faraway.tells.store(true, Ordering::Relaxed);
     let mut process = Process::verifying(&faraway, cache.path());

@@ -10,15 +10,14 @@ use tempfile::TempDir;
 use tokio::time::{self, Instant};
 
 use super::super::{UNWISHED, Wanted, spread};
-use super::faraway::{Faraway, neighbour, next_resolve, replace_as};
+use super::faraway::{Faraway, ground, neighbour, next_resolve, replace_as};
 use super::process::{DOWNLOADED, Process, digest, moved_to, wish};
 use crate::sources::lock;
 use crate::sources::tests::{pack_as, root, tag};
 
 #[tokio::test(start_paused = true)]
 async fn source_is_asked_as_often_as_the_most_impatient_stack_wants() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = ground();
     let process = Process::start(&faraway, cache.path());
     let (minute, hour) = (Duration::from_mins(1), Duration::from_hours(1));
     let wishes = HashMap::from([
@@ -68,8 +67,7 @@ async fn tag_that_its_source_refuses_hides_none_of_its_neighbours() {
 
 #[tokio::test(start_paused = true)]
 async fn request_that_a_silent_source_did_not_answer_is_asked_by_the_next_poll_and_then_answered() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = ground();
     // So that no poll has a reason of its own.
     faraway.tells.store(true, Ordering::Relaxed);
     let mut process = Process::start(&faraway, cache.path());
@@ -87,8 +85,7 @@ async fn request_that_a_silent_source_did_not_answer_is_asked_by_the_next_poll_a
 
 #[tokio::test(start_paused = true)]
 async fn request_that_comes_while_tags_are_compared_is_answered_when_that_ends() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = ground();
     let mut process = Process::verifying(&faraway, cache.path());
     let pinned = process.until_signatures(None, false).await;
     process.follower.refused(&tag(), pinned, "fleet");

@@ -7,22 +7,19 @@ use std::sync::atomic::Ordering;
 
 use release::source::RELEASES_DIRECTORY;
 use release::{SUMS, SUMS_SIGNATURE};
-use tempfile::TempDir;
 use tokio::time;
 
 use super::super::memory::Wants;
 use super::super::{SEARCHES, UNWISHED, Wanted};
-use super::faraway::{Faraway, replace, sign};
+use super::faraway::{ground, replace, sign, signed_ground};
 use super::process::{Process, digest, evidence, evidence_folder};
 use crate::sources::lock;
 use crate::sources::opened::{Found, Opened, Signatures};
-use crate::sources::tests::{root, tag};
+use crate::sources::tests::tag;
 
 #[tokio::test]
 async fn signatures_are_there_after_a_restart_while_the_source_is_down() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    sign(&root);
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = signed_ground();
     let pinned = Process::verifying(&faraway, cache.path())
         .until_signatures(None, true)
         .await;
@@ -36,9 +33,7 @@ async fn signatures_are_there_after_a_restart_while_the_source_is_down() {
 
 #[tokio::test]
 async fn signatures_are_held_by_nobody_who_does_not_look_at_them() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    sign(&root);
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = signed_ground();
     let mut process = Process::verifying(&faraway, cache.path());
     let opened = process.until(None, |opened| evidence(opened).is_some()).await;
     let shown = Arc::downgrade(&evidence(&opened).unwrap());
@@ -49,9 +44,7 @@ async fn signatures_are_held_by_nobody_who_does_not_look_at_them() {
 
 #[tokio::test]
 async fn evidence_that_could_not_be_read_is_asked_for_again() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    sign(&root);
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = signed_ground();
     let mut process = Process::verifying(&faraway, cache.path());
     let pinned = process.until_signatures(None, true).await;
     for kept in fs::read_dir(evidence_folder(&cache)).unwrap() {
@@ -64,9 +57,7 @@ async fn evidence_that_could_not_be_read_is_asked_for_again() {
 
 #[tokio::test(start_paused = true)]
 async fn signatures_that_cannot_be_kept_are_looked_for_ever_more_seldom_and_that_is_told() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    sign(&root);
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = signed_ground();
     let pinned = Process::start(&faraway, cache.path()).until_here(None).await;
     fs::remove_dir_all(evidence_folder(&cache)).unwrap();
     fs::write(evidence_folder(&cache), "").unwrap();
@@ -93,8 +84,7 @@ async fn signatures_that_cannot_be_kept_are_looked_for_ever_more_seldom_and_that
 
 #[tokio::test(start_paused = true)]
 async fn signature_that_comes_later_is_found_by_the_polls_if_the_release_was_refused() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (root, cache, faraway) = ground();
     let mut process = Process::verifying(&faraway, cache.path());
     let pinned = process.until_signatures(None, false).await;
     process.follower.refused(&tag(), pinned, "fleet");
@@ -106,9 +96,7 @@ async fn signature_that_comes_later_is_found_by_the_polls_if_the_release_was_ref
 
 #[tokio::test(start_paused = true)]
 async fn signatures_that_cannot_be_looked_for_are_told_and_found_when_the_source_is_back() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    sign(&root);
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = signed_ground();
     let pinned = Process::start(&faraway, cache.path()).until_here(None).await;
     faraway.is_down.store(true, Ordering::Relaxed);
     let mut process = Process::verifying(&faraway, cache.path());
@@ -126,8 +114,7 @@ async fn signatures_that_cannot_be_looked_for_are_told_and_found_when_the_source
 
 #[tokio::test]
 async fn signatures_of_few_releases_are_looked_for_at_once_however_many_are_wanted() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = ground();
     let mut process = Process::start(&faraway, cache.path());
     let pinned = process.until_here(None).await;
     let before = faraway.resolves.load(Ordering::Relaxed);
@@ -153,8 +140,7 @@ async fn signatures_of_few_releases_are_looked_for_at_once_however_many_are_want
 
 #[tokio::test(start_paused = true)]
 async fn tag_that_moved_has_nothing_to_show_for_what_was_pinned() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (root, cache, faraway) = ground();
     let pinned = Process::start(&faraway, cache.path()).until_here(None).await;
     replace(&root);
     sign(&root);
@@ -164,9 +150,7 @@ async fn tag_that_moved_has_nothing_to_show_for_what_was_pinned() {
 
 #[tokio::test(start_paused = true)]
 async fn signatures_that_the_source_no_longer_shows_still_count() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    sign(&root);
-    let faraway = Faraway::new(root.path());
+    let (root, cache, faraway) = signed_ground();
     let pinned = Process::verifying(&faraway, cache.path())
         .until_signatures(None, true)
         .await;
@@ -193,9 +177,7 @@ async fn signatures_that_the_source_no_longer_shows_still_count() {
 
 #[tokio::test(start_paused = true)]
 async fn signature_that_one_namespace_waits_for_is_found_although_another_is_content_and_takes_nothing_from_that() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    sign(&root);
-    let faraway = Faraway::new(root.path());
+    let (root, cache, faraway) = signed_ground();
     let mut process = Process::verifying(&faraway, cache.path());
     let opened = process.until(None, |opened| evidence(opened).is_some()).await;
     let (pinned, first) = (digest(&opened).unwrap(), evidence(&opened).unwrap());
@@ -219,9 +201,7 @@ async fn signature_that_one_namespace_waits_for_is_found_although_another_is_con
 
 #[tokio::test(start_paused = true)]
 async fn signed_release_is_not_called_unsigned_because_what_is_under_its_tag_could_not_be_downloaded() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    sign(&root);
-    let faraway = Faraway::new(root.path());
+    let (_root, cache, faraway) = signed_ground();
     let pinned = Process::start(&faraway, cache.path()).until_here(None).await;
     // Nobody knows any more what the source, which tells no digests, has under the tag.
     for identity in fs::read_dir(cache.path().join("identities")).unwrap() {
@@ -250,8 +230,7 @@ async fn signed_release_is_not_called_unsigned_because_what_is_under_its_tag_cou
 #[tokio::test(start_paused = true)]
 async fn source_that_moves_a_tag_again_and_again_while_its_signature_is_awaited_fills_no_memory() {
     const MOVES: usize = 12;
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    let faraway = Faraway::new(root.path());
+    let (root, cache, faraway) = ground();
     let mut process = Process::verifying(&faraway, cache.path());
     let mut last = process.until_signatures(None, false).await;
     process.follower.refused(&tag(), last, "fleet");
@@ -289,9 +268,7 @@ async fn source_that_moves_a_tag_again_and_again_while_its_signature_is_awaited_
 
 #[tokio::test(start_paused = true)]
 async fn signature_by_a_new_key_is_looked_for_at_once_when_the_old_key_does_not_count_any_more() {
-    let (root, cache) = (root(), TempDir::new().unwrap());
-    sign(&root);
-    let faraway = Faraway::new(root.path());
+    let (root, cache, faraway) = signed_ground();
     let mut process = Process::verifying(&faraway, cache.path());
     let opened = process.until(None, |opened| evidence(opened).is_some()).await;
     let (pinned, first) = (digest(&opened).unwrap(), evidence(&opened).unwrap());

@@ -80,10 +80,10 @@ fn class(outcome: Result<Done, Failure>) -> FailureClass {
 fn what_the_program_says_of_itself_is_told() {
     let known = known(false);
     let done = worker(0, &report(&known, &Ok(Done::Sent)));
-    assert_eq!(end(&known, &complete(), &[done]), Ok(Done::Sent));
-    let quota = Err(failure(FailureClass::Quota, "no room".to_owned()));
+    assert_eq!(end(&known, &complete(), &[done], None), Ok(Done::Sent));
+    let quota = Err(Failure::new(FailureClass::Quota, "no room"));
     let full = worker(73, &report(&known, &quota));
-    assert_eq!(end(&known, &failed("BackoffLimitExceeded"), &[full]), quota);
+    assert_eq!(end(&known, &failed("BackoffLimitExceeded"), &[full], None), quota);
 }
 
 #[test]
@@ -95,13 +95,16 @@ fn the_result_of_a_stranger_is_not_believed() {
     let of_another = worker(0, &report(&other, &Ok(Done::Sent)));
     let silent = worker(0, "");
     for pods in [vec![of_another], vec![silent], Vec::new()] {
-        assert_eq!(class(end(&known, &complete(), &pods)), FailureClass::JobVanished);
+        assert_eq!(class(end(&known, &complete(), &pods, None)), FailureClass::JobVanished);
     }
     let mut stranger = worker(0, &said);
     stranger.metadata.owner_references.as_mut().expect("owners")[0].uid = "another job".to_owned();
-    assert_eq!(class(end(&known, &complete(), &[stranger])), FailureClass::JobVanished);
+    assert_eq!(
+        class(end(&known, &complete(), &[stranger], None)),
+        FailureClass::JobVanished
+    );
     // A Job that failed is not done, whatever its program says.
-    let outcome = end(&known, &failed("BackoffLimitExceeded"), &[worker(1, &said)]);
+    let outcome = end(&known, &failed("BackoffLimitExceeded"), &[worker(1, &said)], None);
     assert_eq!(class(outcome), FailureClass::JobVanished);
 }
 
@@ -114,26 +117,42 @@ fn a_build_that_fails_tells_its_last_lines() {
         BUILD,
         &json!({ "exitCode": 3, "reason": "Error", "message": log }),
     );
-    let failure = end(&known, &failed("BackoffLimitExceeded"), &[failed_build]).expect_err("it failed");
+    let failure = end(&known, &failed("BackoffLimitExceeded"), &[failed_build], None).expect_err("it failed");
     assert_eq!(failure.class, FailureClass::BuildFailed { exit: 3 });
     assert_eq!(
         failure.message,
         "the build ended with code 3; its last lines: fetching | [31mdisk full | make: *** [disk] Error 3"
     );
-    let long = pod(
+    let wordy = pod(
         "initContainerStatuses",
         BUILD,
         &json!({ "exitCode": 1, "message": "ä".repeat(4000) + " end" }),
     );
-    let failure = end(&known, &failed("BackoffLimitExceeded"), &[long]).expect_err("it failed");
+    let failure = end(&known, &failed("BackoffLimitExceeded"), &[wordy], None).expect_err("it failed");
     assert!(failure.message.ends_with("end") && failure.message.chars().count() < 1300);
-    let killed = pod(
+    let out_of_memory = pod(
         "initContainerStatuses",
         BUILD,
         &json!({ "exitCode": 137, "reason": "OOMKilled" }),
     );
-    let failure = end(&known, &failed("BackoffLimitExceeded"), &[killed]).expect_err("it failed");
-    assert!(failure.message.contains("memory"), "{}", failure.message);
+    let failure = end(&known, &failed("BackoffLimitExceeded"), &[out_of_memory], None).expect_err("it failed");
+    assert!(
+        failure.message.contains("raise spec.image.build.resources"),
+        "{}",
+        failure.message
+    );
+}
+
+#[test]
+fn a_program_that_was_killed_for_its_memory_says_what_to_do() {
+    let killed = json!({ "exitCode": 137, "reason": "OOMKilled" });
+    let killed = pod("containerStatuses", WORKER, &killed);
+    let failure = end(&known(false), &failed("BackoffLimitExceeded"), &[killed], None).expect_err("it failed");
+    assert!(
+        failure.message.contains("raise spec.job.resources"),
+        "{}",
+        failure.message
+    );
 }
 
 #[test]
@@ -151,11 +170,18 @@ fn a_build_that_leaves_too_much_is_told_so_and_not_tried_again() {
         evicted("Evicted", words),
     ];
     for pod in too_much {
-        let class = class(end(&known(true), &failed("BackoffLimitExceeded"), &[pod]));
+        let class = class(end(&known(true), &failed("BackoffLimitExceeded"), &[pod], None));
         assert_eq!(class, FailureClass::BuildFailed { exit: 65 });
     }
-    let driven = evicted("Evicted", "The node was low on resource: memory.");
-    let failure = end(&known(true), &failed("BackoffLimitExceeded"), &[driven]).expect_err("it failed");
+    let mut driven = evicted("Evicted", "The node was low on resource: memory.");
+    let killed = pod(
+        "initContainerStatuses",
+        BUILD,
+        &json!({ "exitCode": 137, "reason": "Error" }),
+    );
+    driven.status.as_mut().expect("a status").init_container_statuses =
+        killed.status.expect("a status").init_container_statuses;
+    let failure = end(&known(true), &failed("BackoffLimitExceeded"), &[driven], None).expect_err("it failed");
     assert_eq!(failure.class, FailureClass::JobVanished);
     assert!(failure.message.contains("low on resource"), "{}", failure.message);
 }
@@ -165,7 +191,16 @@ fn a_job_that_took_too_long_is_told_so() {
     let stalled = FailureClass::Stopped {
         why: StopReason::Stalled,
     };
-    assert_eq!(class(end(&known(false), &failed("DeadlineExceeded"), &[])), stalled);
+    assert_eq!(
+        class(end(&known(false), &failed("DeadlineExceeded"), &[], None)),
+        stalled
+    );
+    let held = end(&known(true), &failed("DeadlineExceeded"), &[], Some("no node takes it")).expect_err("it failed");
+    assert!(
+        held.message.ends_with("and was ended; before, no node takes it"),
+        "{}",
+        held.message
+    );
 }
 
 #[test]
@@ -178,5 +213,5 @@ fn of_several_pods_the_last_one_counts() {
     };
     let driven = at(worker(143, ""), 1);
     let done = at(worker(0, &report(&known, &Ok(Done::Sent))), 2);
-    assert_eq!(end(&known, &complete(), &[done, driven]), Ok(Done::Sent));
+    assert_eq!(end(&known, &complete(), &[done, driven], None), Ok(Done::Sent));
 }

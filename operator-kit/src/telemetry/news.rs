@@ -3,8 +3,9 @@
 
 use crds::conditions::{Condition, ConditionStatus, ConditionType, Severity, find};
 use jiff::Timestamp;
-use kube::{Resource, ResourceExt};
-use operator_kit::telemetry::trace_id;
+use kube::ResourceExt;
+
+use super::trace_id;
 
 /// What a new status says that the one before did not.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,23 +22,27 @@ enum News<'a> {
     },
 }
 
-/// Logs what is new in the conditions of an object that was just written. `objects` is how many it has brought, if it is one that brings any.
-pub(crate) fn log_readiness<K>(
-    object: &K,
-    before: &[Condition],
-    after: &[Condition],
-    objects: Option<usize>,
-    now: Timestamp,
-) where
-    K: Resource<DynamicType = ()>,
-{
-    let kind = K::kind(&());
-    let (kind, namespace, name) = (kind.as_ref(), object.namespace(), object.name_any());
+/// The conditions of an object before and after a write.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'a> {
+    /// Those that it had.
+    pub before: &'a [Condition],
+    /// Those that it has.
+    pub after: &'a [Condition],
+    /// Whether other words are another cause. Not so where they change with each of several things that an object waits for.
+    pub by_words: bool,
+    /// How many objects it has brought, if it is one that brings any.
+    pub objects: Option<usize>,
+}
+
+/// Logs what is new in the conditions of an object that was just written.
+pub fn log_readiness(kind: &str, object: &impl ResourceExt, change: Change<'_>, now: Timestamp) {
+    let (namespace, name, objects) = (object.namespace(), object.name_any(), change.objects);
     let created = object.creation_timestamp().map_or(now, |created| created.0);
     // `message` is the line's own field.
     let words = |cause: &Condition| (cause.reason.clone(), cause.message.clone());
     let trace_id = trace_id();
-    match news(before, after, created, objects.is_some()) {
+    match news(change, created) {
         Some(News::Ready { since }) => {
             let seconds = now.duration_since(since).as_secs().max(0);
             tracing::info!(kind, namespace, name, objects, seconds, trace_id, "ready");
@@ -62,12 +67,8 @@ pub(crate) fn log_readiness<K>(
 const TOLD_REFUSALS: u32 = 3;
 
 /// Logs that an object itself could not be written, and how often in a row. Said aloud once.
-pub(crate) fn log_refusal<K>(object: &K, refusals: u32, error: &str)
-where
-    K: Resource<DynamicType = ()>,
-{
-    let kind = K::kind(&());
-    let (kind, namespace, name) = (kind.as_ref(), object.namespace(), object.name_any());
+pub fn log_refusal(kind: &str, object: &impl ResourceExt, refusals: u32, error: &str) {
+    let (namespace, name) = (object.namespace(), object.name_any());
     if refusals == TOLD_REFUSALS {
         tracing::warn!(
             kind,
@@ -82,9 +83,9 @@ where
     }
 }
 
-/// `by_words`: other words are another cause. Not so of a stack, whose words change with each of its releases.
-fn news<'a>(before: &[Condition], after: &'a [Condition], created: Timestamp, by_words: bool) -> Option<News<'a>> {
-    let (before, after) = (find(before, ConditionType::Ready), find(after, ConditionType::Ready)?);
+fn news(change: Change<'_>, created: Timestamp) -> Option<News<'_>> {
+    let find = |conditions| find(conditions, ConditionType::Ready);
+    let (before, after) = (find(change.before), find(change.after)?);
     let was_ready = before.is_some_and(|before| before.status == ConditionStatus::True);
     match (was_ready, after.status) {
         (false, ConditionStatus::True) => Some(News::Ready {
@@ -92,8 +93,9 @@ fn news<'a>(before: &[Condition], after: &'a [Condition], created: Timestamp, by
         }),
         (true, ConditionStatus::False) => Some(News::NoLongerReady { cause: after }),
         (false, ConditionStatus::False) if is_severe(after) => {
-            let said =
-                |before: &Condition| before.reason == after.reason && (!by_words || before.message == after.message);
+            let said = |before: &Condition| {
+                before.reason == after.reason && (!change.by_words || before.message == after.message)
+            };
             (!before.is_some_and(said)).then_some(News::CannotBeReady { cause: after })
         }
         _ => None,
@@ -144,21 +146,22 @@ mod tests {
             (&broken, &otherwise, Some(News::CannotBeReady { cause: &otherwise[0] })),
             (&broken, &goes_on, None),
         ];
+        let change = |before, after, by_words| Change {
+            before,
+            after,
+            by_words,
+            objects: None,
+        };
         for (before, after, expected) in table {
             for by_words in [false, true] {
-                assert_eq!(news(before, after, CREATED, by_words), expected, "{before:?} {after:?}");
+                let change = change(before, after, by_words);
+                assert_eq!(news(change, CREATED), expected, "{change:?}");
             }
         }
         let another = Some(News::CannotBeReady { cause: &more[0] });
-        assert_eq!(
-            news(&broken, &more, CREATED, true),
-            another,
-            "a release is broken in another way"
-        );
-        assert_eq!(
-            news(&broken, &more, CREATED, false),
-            None,
-            "a stack has one more release"
-        );
+        let by_words = change(&broken, &more, true);
+        assert_eq!(news(by_words, CREATED), another, "a release is broken in another way");
+        let by_reason = change(&broken, &more, false);
+        assert_eq!(news(by_reason, CREATED), None, "a stack has one more release");
     }
 }
