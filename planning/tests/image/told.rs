@@ -9,15 +9,15 @@ use crds::providers::Provider;
 use crds::providers::image_status::{ImagePhase, NodeImageStatus, SentVia, TransferStatus};
 use jiff::SignedDuration;
 use planning::image::{
-    Cloud, Deed, DeedName, DiscardReason, Done, Drift, Failure, FailureClass, HaltReason, Halted, ImagePolicy, Now, Op,
-    OpState, Quota, RecordState, SENDING_RESTS, Sight, Situation, Source, Step, Told, after, tell,
+    Cloud, Deed, DeedName, DiscardReason, Done, Drift, Failure, FailureClass, Form, HaltReason, Halted, ImagePolicy,
+    JobsSight, Now, Op, OpState, Quota, RecordState, SENDING_RESTS, Sight, Situation, Source, Step, Told, after, tell,
 };
 use planning::next::Next;
 
 use crate::status::HALTS;
 use crate::sweep::every;
 use crate::table::{
-    Input, NOW, before, ended, failure, foreign, had, input, looked, op, record, retry, running, sealed, transfer,
+    Input, KEY, NOW, before, ended, failure, foreign, had, input, looked, op, record, retry, running, sealed, transfer,
     verified, wall,
 };
 
