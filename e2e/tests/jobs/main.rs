@@ -38,5 +38,5 @@ async fn within_rights(place: &Place, test: impl AsyncFn(&Place) -> Result<()>) 
     // Tests of one place run side by side: what each sees is that of all of them.
     let begun = log.end()?;
     test(place).await?;
-    rights::hold(&log.since(begun).await?)
+    rights::hold(&log.told(begun, rights::AGENTS).await?)
 }
