@@ -26,14 +26,10 @@ pub const PROVIDER_OPERATOR: &str = "stackwright-provider-operator";
 const OF_NO_CHART: [(&str, &str); 2] = [("cluster.x-k8s.io", "clusters"), ("coordination.k8s.io", "leases")];
 
 /// What the provider operator may do and no journey has it do, each with the reason.
-const IN_NO_JOURNEY: [(&str, &str); 5] = [
+const IN_NO_JOURNEY: [(&str, &str); 4] = [
     ("create leases", REPLICAS),
     ("get leases", REPLICAS),
     ("update leases", REPLICAS),
-    (
-        "get secrets",
-        "a directory needs no credentials; those of clouds are read in the tests of the room",
-    ),
     (
         "update openstacknodeimagereleases,filestorenodeimagereleases,dockernodeimagereleases",
         "an image that releases share changes hands in the tests of the room, for every call that may fail",

@@ -24,7 +24,7 @@ use openstack_lab::{
     source::{Article, Source},
 };
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 
 use crate::{
     everywhere,
@@ -33,6 +33,9 @@ use crate::{
 
 /// The services that all tests of the program share. They end with it.
 static REAL: OnceCell<Real> = OnceCell::const_new();
+
+/// Keystone that makes several projects at once refuses credentials for roles that it has just assigned.
+static ONE_BY_ONE: Mutex<()> = Mutex::const_new(());
 
 const KIND: &str = "OpenStackNodeImageRelease";
 /// Where the source has the disk.
@@ -61,9 +64,11 @@ impl<'a> Scene<'a> {
         let real = REAL.get_or_try_init(|| Real::start(&installed, &options)).await?;
         let host = place.kubelet.host();
         // Each kubelet has an address of its own.
+        let turn = ONE_BY_ONE.lock().await;
         let site = real
             .project(&format!("{name}-{}", host.to_string().replace('.', "-")))
             .await?;
+        drop(turn);
         let Some(Login::ApplicationCredential { secret, .. }) = site.clouds.get("openstack") else {
             anyhow::bail!("a project has an application credential");
         };

@@ -8,29 +8,43 @@ mod place;
 mod rights;
 mod trouble;
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use e2e::kubelet::{Kind, kinds};
+use futures::future::try_join_all;
 
 use self::place::{Place, RUNTIME};
 
-/// Runs a test wherever Pods can run.
+/// Runs a test wherever Pods can run: in all places at once, because most of it is waiting.
 fn everywhere(test: impl AsyncFn(&Place) -> Result<()>) -> Result<()> {
     RUNTIME.block_on(async {
-        for kind in kinds()? {
-            within_rights(&*Place::of(kind).await?, &test).await?;
-        }
-        Ok(())
+        let places = places().await?;
+        let tests = places.iter().map(|(_, place)| within_rights(place, &test));
+        try_join_all(tests).await.map(drop)
     })
 }
 
 /// Runs a test where containers are containers, if the machine can have such.
 fn really(test: impl AsyncFn(&Place) -> Result<()>) -> Result<()> {
     RUNTIME.block_on(async {
-        if kinds()?.contains(&Kind::Real) {
-            within_rights(&*Place::of(Kind::Real).await?, &test).await?;
+        for (kind, place) in places().await? {
+            if kind == Kind::Real {
+                within_rights(&place, &test).await?;
+            }
         }
         Ok(())
     })
+}
+
+/// All of them, also those that a test does not need: they last as long as tests follow each other, and are started once.
+async fn places() -> Result<Vec<(Kind, Arc<Place>)>> {
+    try_join_all(
+        kinds()?
+            .into_iter()
+            .map(async |kind| Ok((kind, Place::of(kind).await?))),
+    )
+    .await
 }
 
 async fn within_rights(place: &Place, test: impl AsyncFn(&Place) -> Result<()>) -> Result<()> {
@@ -38,5 +52,5 @@ async fn within_rights(place: &Place, test: impl AsyncFn(&Place) -> Result<()>) 
     // Tests of one place run side by side: what each sees is that of all of them.
     let begun = log.end()?;
     test(place).await?;
-    rights::hold(&log.since(begun).await?)
+    rights::hold(&log.told(begun, rights::AGENTS).await?)
 }

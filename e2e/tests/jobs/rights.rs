@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 
 /// The user that the operator is.
 const NAME: &str = "provider-of-jobs";
+/// How the operator and the programs of its Jobs call themselves, as far as they are alike.
+pub(crate) const AGENTS: &str = "stackwright-provider-";
 /// How the programs of Jobs call themselves.
 const WORKER: &str = "stackwright-provider-worker";
 

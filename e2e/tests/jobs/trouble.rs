@@ -1,13 +1,19 @@
 //! What may befall a Job on its way: somebody else has its name, a node that takes it not or ends it. What the stand-in has no idea of, the real node
 //! shows alone.
 
+use std::fmt::Debug;
+
 use anyhow::{Context, Result, ensure};
 use crds::labels;
-use k8s_openapi::api::batch::v1::Job;
-use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{batch::v1::Job, core::v1::ServiceAccount, rbac::v1::Role},
 };
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{DeleteParams, PostParams},
+};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -29,36 +35,59 @@ fn told(status: &Value) -> String {
 }
 
 #[test]
-fn a_job_of_its_name_that_is_somebody_elses_is_left_alone_and_told() -> Result<()> {
+fn what_has_the_names_of_a_job_and_its_account_and_is_somebody_elses_is_left_alone_and_told() -> Result<()> {
     everywhere(async |place| {
         let web = Web::start(place, true)?;
         let spec = for_store("taken", json!({ "url": web.url }), json!({ "execution": "Job" }));
         let wish = place.object("taken", "FileStoreNodeImageRelease", spec, true).await?;
         let uid = wish.api.get("taken").await?.uid().context("a uid")?;
-        let name = format!("img-{}-1", &hex::encode(Sha256::digest(&uid))[..12]);
-        let jobs: Api<Job> = Api::namespaced(place.client.clone(), "taken");
-        let strange = json!({
-            "metadata": { "name": name },
-            "spec": { "suspend": true, "template": { "spec": {
-                "restartPolicy": "Never", "containers": [{ "name": "other", "image": SHELL }],
-            } } },
-        });
-        let strange = jobs
-            .create(&PostParams::default(), &serde_json::from_value(strange)?)
-            .await?;
+        let name = format!("img-{}", &hex::encode(Sha256::digest(&uid))[..12]);
+        let template = json!({ "spec": {
+            "restartPolicy": "Never", "containers": [{ "name": "other", "image": SHELL }],
+        } });
+        let account = Strange::<ServiceAccount>::make(&wish, &name, json!({})).await?;
+        let role = Strange::<Role>::make(&wish, &name, json!({ "rules": [] })).await?;
+        let spec = json!({ "spec": { "suspend": true, "template": template } });
+        let job = Strange::<Job>::make(&wish, &format!("{name}-1"), spec).await?;
         let go_on = json!({ "metadata": { "annotations": { labels::PAUSED: null } } });
-        wish.api
-            .patch("taken", &PatchParams::default(), &Patch::Merge(go_on))
-            .await?;
-        wish.failure(&format!("Job {name} is there and is not of this object"))
-            .await?;
-        let there = jobs.get(&name).await?;
-        ensure!(there.uid() == strange.uid() && there.metadata.deletion_timestamp.is_none());
-        jobs.delete(&name, &DeleteParams::background()).await?;
+        wish.patch(&go_on).await?;
+        account.is_told_and_goes(&wish).await?;
+        role.is_told_and_goes(&wish).await?;
+        job.is_told_and_goes(&wish).await?;
         wish.ready().await?;
         ensure!(wish.bytes()? == disk(), "the bytes are others");
         wish.delete().await
     })
+}
+
+/// Something of a name that the operator would give.
+struct Strange<K> {
+    api: Api<K>,
+    made: K,
+}
+
+impl<K> Strange<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned,
+{
+    async fn make(wish: &Wish<'_>, name: &str, mut object: Value) -> Result<Self> {
+        object["metadata"] = json!({ "name": name });
+        let api: Api<K> = Api::namespaced(wish.place.client.clone(), wish.name);
+        let made = api
+            .create(&PostParams::default(), &serde_json::from_value(object)?)
+            .await?;
+        Ok(Self { api, made })
+    }
+
+    async fn is_told_and_goes(&self, wish: &Wish<'_>) -> Result<()> {
+        let name = self.made.name_any();
+        let words = format!("{} {name} is there and is not of this object", K::kind(&()));
+        wish.failure(&words).await?;
+        let there = self.api.get(&name).await?;
+        ensure!(there.uid() == self.made.uid() && there.meta().deletion_timestamp.is_none());
+        self.api.delete(&name, &DeleteParams::background()).await?;
+        Ok(())
+    }
 }
 
 #[test]

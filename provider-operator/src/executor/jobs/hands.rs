@@ -70,19 +70,41 @@ impl Hands {
         self.make_if_missing::<RoleBinding>(object, binding).await
     }
 
-    /// Takes them away. What cannot be deleted goes with the object.
+    /// Takes them away, where they are the object's. What cannot be deleted goes with the object.
     pub(super) async fn disallow(&self, object: &ObjectId) {
-        let name = names::access(object);
-        let params = DeleteParams::default();
         // Without the binding the others mean nothing.
         let gone = [
-            self.api::<RoleBinding>(object).delete(&name, &params).await.err(),
-            self.api::<Role>(object).delete(&name, &params).await.err(),
-            self.api::<ServiceAccount>(object).delete(&name, &params).await.err(),
+            self.take_away::<RoleBinding>(object).await.err(),
+            self.take_away::<Role>(object).await.err(),
+            self.take_away::<ServiceAccount>(object).await.err(),
         ];
-        for error in gone.iter().flatten().filter(|error| code(error) != Some(404)) {
+        for error in gone
+            .iter()
+            .flatten()
+            .filter(|error| !matches!(code(error), Some(404 | 409)))
+        {
             tracing::debug!(%object, error = chain(error), "unable to take back what a Job was allowed");
         }
+    }
+
+    /// Something of the name that is not the object's stays as it is.
+    async fn take_away<K>(&self, object: &ObjectId) -> Result<(), Error>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+    {
+        let (api, name) = (self.api::<K>(object), names::access(object));
+        let there = api.get_metadata_opt(&name).await?;
+        let Some(there) = there.filter(|there| is_owned(there, object)) else {
+            return Ok(());
+        };
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: there.metadata.uid,
+                resource_version: None,
+            }),
+            ..DeleteParams::default()
+        };
+        api.delete(&name, &params).await.map(drop)
     }
 
     /// Makes the Job of this plan, or finds that it is there; gives its identity. `is_wanted`: whether somebody still waits for it.
