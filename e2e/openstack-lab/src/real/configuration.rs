@@ -13,6 +13,8 @@ use super::{DEFAULT_STORE, Installed, RealOptions, STORES, secret::fernet_key, s
 const LARGEST_IMAGE: u64 = 4 << 30;
 /// Images on a page when nobody asks for another number.
 const PAGE: usize = 25;
+/// How long a token of a service itself has to be good for at least, in seconds, before it logs in anew: so the library has it.
+const MARGIN: u64 = 120;
 
 /// One service as a process.
 #[derive(Clone, Debug)]
@@ -116,9 +118,11 @@ impl Configuration {
         } = plan;
         let log = self.folder.join(format!("{name}-server.log"));
         let requests = requests_of(&self.folder, name);
+        // Where tokens are shorter than that, Glance would log in for each of the dozen things that it asks Keystone for in one call.
+        let margin = MARGIN.min(self.token_seconds / 4);
         let own = format!(
             "wsgi_app = {application:?}\nraw_env = [\"SCRIPT_NAME={prefix}\"]\nbind = \"127.0.0.1:{port}\"\nproc_name = \"{name}\"\n\
-             errorlog = \"{}\"\naccesslog = \"{}\"\n{}",
+             errorlog = \"{}\"\naccesslog = \"{}\"\n{}token_margin = {margin}\n",
             log.display(),
             requests.display(),
             tls.unwrap_or_default()
@@ -239,6 +243,7 @@ control_socket_disable = True
 loglevel = "warning"
 
 import os, signal, threading
+from keystoneauth1.identity.base import BaseIdentityPlugin
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
@@ -257,6 +262,7 @@ def post_fork(_server, _worker):
 
 
 _watch()
+BaseIdentityPlugin.MIN_TOKEN_LIFE_SECONDS = token_margin
 
 
 # A transaction that begins as a reader and becomes a writer fails at once when SQLite is busy; one that begins as a writer waits.

@@ -12,8 +12,8 @@ use crate::{
     Observed, OwnerId, Record, RecordState, Sent,
 };
 
-/// A cloud may take so long until what was begun is seen.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// A cloud may take so long until what was begun is seen, also on a machine that is busy with much else.
+const PATIENCE: Duration = Duration::from_mins(2);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
 
