@@ -41,8 +41,8 @@ use crate::{
     web::IndexServer,
 };
 
-/// For everything that is seconds on an idle machine: many journeys run at once on two cores.
-pub const SOON: Duration = Duration::from_mins(1);
+/// For everything that is seconds on an idle machine: many journeys run at once on two cores, which may be slow ones.
+pub const SOON: Duration = Duration::from_mins(3);
 /// Field manager of everything that a journey does in the name of a user.
 pub const USER: &str = "e2e";
 /// Room for a counter behind it in a name of 63 characters.

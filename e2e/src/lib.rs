@@ -26,6 +26,7 @@ pub mod journey;
 pub mod kubelet;
 pub mod lab;
 pub mod lanes;
+pub mod lapse;
 pub mod metrics;
 pub mod node;
 pub mod oci;

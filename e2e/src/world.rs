@@ -59,12 +59,6 @@ pub async fn world(journey: &Journey) -> Result<World> {
         .collect()
 }
 
-/// The world once nobody changes it any more.
-pub async fn settled_world(journey: &Journey, proxy: &FaultProxy) -> Result<World> {
-    quiet(proxy).await?;
-    world(journey).await
-}
-
 /// Waits until the program behind a proxy has written nothing for a while.
 pub async fn quiet(proxy: &FaultProxy) -> Result<()> {
     let mut seen = (proxy.writes().len(), Instant::now());
@@ -85,7 +79,12 @@ pub async fn quiet(proxy: &FaultProxy) -> Result<()> {
 
 /// Waits until the world is this one.
 pub async fn becomes(journey: &Journey, wanted: &World) -> Result<()> {
-    eventually(SOON, "the world to be the undisturbed one", async || {
+    becomes_within(SOON, journey, wanted).await
+}
+
+/// The same for who has another idea of how long that may take.
+pub async fn becomes_within(patience: Duration, journey: &Journey, wanted: &World) -> Result<()> {
+    eventually(patience, "the world to be the undisturbed one", async || {
         let found = world(journey).await?;
         ensure!(found == *wanted, "{}", differences(wanted, &found));
         Ok::<_, anyhow::Error>(())

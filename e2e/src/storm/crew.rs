@@ -1,5 +1,5 @@
-//! The processes of a run: one that works alone, or two that share the work by Leases. Who loses its Lease ends, and is started again, as the
-//! kubelet would.
+//! The processes of a run: one that works alone, or two that share the work by Leases. Leases are as long as in production, so that only a storm takes
+//! one from the living, and that of a killed one [lapses](crate::lapse) at once. Who loses its Lease ends, and is started again, as the kubelet would.
 
 use std::fs;
 
@@ -8,14 +8,12 @@ use tokio::sync::Mutex;
 
 use crate::{
     Journey, Lab, Operator, OperatorOptions, eventually,
+    lapse::lapse,
     operator::sources_of_this_machine,
     travel::{Course, SHARDS},
 };
 
 use super::LONGEST;
-
-/// Short enough to wait for the end of a dead one's, long enough that two busy cores renew it most of the time.
-const LEASE: &str = "3s";
 
 /// Processes that run, each with how it is started again.
 #[derive(Debug)]
@@ -40,11 +38,15 @@ impl Crew {
     }
 
     /// Kills one of them, another one each time, and starts it again.
-    pub(super) async fn restart(&mut self, turn: u64) -> Result<()> {
+    pub(super) async fn restart(&mut self, journey: &Journey, turn: u64) -> Result<()> {
         let count = u64::try_from(self.members.len())?;
         let index = usize::try_from(turn % count)?;
         let (options, operator) = self.members.remove(index);
+        let dead = operator.process_id();
         operator.kill().await?;
+        if let Some(dead) = dead {
+            lapse(journey, dead).await?;
+        }
         let started = Operator::start(self.lab, &options)?;
         self.members.insert(index, (options, started));
         Ok(())
@@ -97,7 +99,6 @@ fn sharing(journey: &Journey, options: &OperatorOptions, name: &str) -> Operator
     let election = [
         "--leader-elect=true".to_owned(),
         format!("--leader-elect-namespace={}", journey.namespace),
-        format!("--lease-duration={LEASE}"),
         format!("--shards={SHARDS}"),
     ];
     options.flags.extend(election.map(Into::into));

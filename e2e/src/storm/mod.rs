@@ -37,11 +37,11 @@ use crate::{
     lanes::side_by_side,
     travel::{Course, Station, expected},
     web::Struck,
-    world::{World, becomes, quiet, world},
+    world::{World, becomes_within, quiet, world},
 };
 
 /// Longer than any run takes.
-const LONGEST: Duration = Duration::from_mins(10);
+const LONGEST: Duration = Duration::from_mins(20);
 
 /// One course under one seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,12 @@ pub struct Subject {
     pub program: Program,
     /// Further flags.
     pub flags: Vec<OsString>,
+    /// How long the world may take at each station to become the one that it has to be.
+    pub patience: Duration,
 }
+
+/// What a bug has left as it should not be is seen after this long: most of a hunt is this wait, which is over sooner where there is no bug.
+const PATIENCE_WITH_BUGS: Duration = Duration::from_mins(1);
 
 impl Default for Subject {
     /// The one that ships.
@@ -103,6 +108,7 @@ impl Default for Subject {
         Self {
             program: Program::CoreOperator,
             flags: Vec::new(),
+            patience: SOON,
         }
     }
 }
@@ -113,6 +119,7 @@ impl Subject {
         Self {
             program: Program::CoreOperatorWithMutants,
             flags: vec![format!("--mutant={name}").into()],
+            patience: PATIENCE_WITH_BUGS,
         }
     }
 }
@@ -181,7 +188,7 @@ pub fn run(surveys: &Surveys, run: Run, subject: &Subject) -> Outcome {
         journey.options.flags.extend(subject.flags.iter().cloned());
         run.course.prepare(journey).await?;
         let voyage = Voyage::begin(journey).await?;
-        let result = stormy(journey, &voyage, surveys, run).await;
+        let result = stormy(journey, &voyage, surveys, run, subject.patience).await;
         struck = journey
             .source
             .iter()
@@ -202,7 +209,7 @@ pub fn run(surveys: &Surveys, run: Run, subject: &Subject) -> Outcome {
     }
 }
 
-async fn stormy(journey: &Journey, voyage: &Voyage, surveys: &Surveys, run: Run) -> Result<()> {
+async fn stormy(journey: &Journey, voyage: &Voyage, surveys: &Surveys, run: Run, patience: Duration) -> Result<()> {
     let Run { course, seed } = run;
     let forecast = match course {
         Course::Shared => Forecast::of(seed).with_leases(),
@@ -215,12 +222,12 @@ async fn stormy(journey: &Journey, voyage: &Voyage, surveys: &Surveys, run: Run)
     let travelling = course.travel(journey, async |station| {
         let wanted = surveys.world(course, station)?;
         last = Some((station, wanted));
-        let arrived = becomes(journey, wanted).await;
+        let arrived = becomes_within(patience, journey, wanted).await;
         arrived.with_context(|| format!("{station:?}"))?;
         phase += 1;
         voyage.storm(journey, seed, forecast, phase);
         if forecast.restarts() {
-            crew.lock().await.restart(phase).await?;
+            crew.lock().await.restart(journey, phase).await?;
         }
         Ok(())
     });
@@ -232,7 +239,7 @@ async fn stormy(journey: &Journey, voyage: &Voyage, surveys: &Surveys, run: Run)
     journey.source.iter().for_each(|source| source.server.calm());
     voyage.over(journey, &crew).await?;
     let (station, wanted) = last.context("a course has stations")?;
-    let still = becomes(journey, wanted).await;
+    let still = becomes_within(patience, journey, wanted).await;
     still.with_context(|| format!("{station:?}, at the end"))
 }
 

@@ -5,7 +5,7 @@
 //!
 //! The write is stopped by a proxy in front of the API server, once before the API server learns of it and once when it is
 //! done but the operator does not know. Each journey has a namespace, a proxy, a directory of releases and an operator of
-//! its own; some take part in leader election with the shortest Lease there is. At every station the whole world is
+//! its own; some take part in leader election, where the Lease of the dead [lapses](e2e::lapse) at once. At every station the whole world is
 //! compared with that of a journey without a crash. What happens between such writes, at sources and in the store, is in `sources`.
 
 mod approved;
@@ -29,22 +29,23 @@ use e2e::{
     fault_proxy::{Strike, Write},
     journey::journey,
     lanes::side_by_side,
+    lapse::lapse,
     positions::{every_position, positions},
     storm::Voyage,
     travel::{Course, Station, expected},
-    world::{World, becomes, orphans, settled_world, wipe},
+    world::{World, becomes, orphans, wipe, world},
 };
 
 /// The journeys have more writes than this, or they are not those that were meant.
 const FEWEST_WRITES: usize = 15;
-/// Two cores are busy with this many; more, and a second's patience with a Lease is not enough.
+/// Two cores are busy with this many.
 const LANES: usize = 4;
 /// The tests of this file take turns, for the same reason.
 static TURN: Mutex<()> = Mutex::new(());
-/// Every so many journeys take part in leader election: each restart waits a second for the Lease of the dead.
+/// Every so many journeys take part in leader election.
 const LEASE_EVERY: usize = 4;
 /// Longer than any journey takes.
-const JOURNEY_DEADLINE: Duration = Duration::from_mins(5);
+const JOURNEY_DEADLINE: Duration = Duration::from_mins(15);
 /// Each write is crashed at before and after it is done.
 const POINTS: [Point; 2] = [Point::BeforeForwarding, Point::AfterCommit];
 
@@ -263,23 +264,24 @@ fn one_journey(survey: &Survey, crash: Crash) -> Outcome {
 }
 
 async fn undisturbed(journey: &mut Journey, course: Course) -> Result<Survey> {
-    let proxy = journey.behind_a_proxy().await?;
+    let voyage = Voyage::begin(journey).await?;
     let mut operator = Operator::start(journey.lab(), &journey.options)?;
     let (mut stations, mut counts) = (BTreeMap::new(), BTreeMap::new());
     course
         .travel(journey, async |station| {
-            let world = settled_world(journey, &proxy).await?;
+            voyage.rest(journey, &mut operator).await?;
+            let world = world(journey).await?;
             let (found, expected) = (world.keys().collect::<Vec<_>>(), expected(station));
             ensure!(found == expected.iter().collect::<Vec<_>>(), "{station:?}: {found:#?}");
             stations.insert(station, world);
-            counts.insert(station, proxy.writes().len());
+            counts.insert(station, voyage.proxy.writes().len());
             Ok(())
         })
         .await?;
     operator.check()?;
     Ok(Survey {
         course,
-        writes: proxy.writes(),
+        writes: voyage.proxy.writes(),
         counts,
         stations,
     })
@@ -289,8 +291,8 @@ async fn undisturbed(journey: &mut Journey, course: Course) -> Result<Survey> {
 async fn disturbed(journey: &mut Journey, survey: &Survey, crash: Crash, struck: &mut Option<Write>) -> Result<()> {
     let voyage = Voyage::begin(journey).await?;
     if crash.lease {
-        let lease = ["--leader-elect=true", "--lease-duration=1s", "--leader-elect-namespace"];
-        journey.options.flags.extend(lease.map(Into::into));
+        let election = ["--leader-elect=true", "--leader-elect-namespace"];
+        journey.options.flags.extend(election.map(Into::into));
         journey.options.flags.push(journey.namespace.clone().into());
     }
     let journey = &*journey;
@@ -298,18 +300,21 @@ async fn disturbed(journey: &mut Journey, survey: &Survey, crash: Crash, struck:
     let mut operator = Operator::start(journey.lab(), &journey.options)?;
     let operating = async {
         let stopped = tokio::select! {
-            // An error: the operator lost its Lease just when it wrote.
-            Ok(stopped) = strike.wait(JOURNEY_DEADLINE) => stopped,
-            outcome = attend(journey, &mut operator, crash.lease) => return outcome,
+            stopped = strike.wait(JOURNEY_DEADLINE) => stopped?,
+            outcome = attend(&mut operator) => return outcome,
         };
+        let dead = operator
+            .process_id()
+            .context("the operator that writes is no process")?;
         operator.kill().await?;
+        lapse(journey, dead).await?;
         *struck = Some(stopped.write.clone());
         if crash.wipe {
             wipe(journey).await?;
         }
         drop(stopped);
         operator = Operator::start(journey.lab(), &journey.options)?;
-        attend(journey, &mut operator, crash.lease).await
+        attend(&mut operator).await
     };
     let travelling = survey.course.travel(journey, async |station| {
         let wanted = &survey.stations[&station];
@@ -325,21 +330,15 @@ async fn disturbed(journey: &mut Journey, survey: &Survey, crash: Crash, struck:
     }
 }
 
-/// Returns when the operator ends by itself. One that lost its Lease, because two cores are not enough for a second's
-/// patience, is started again, as the kubelet would.
-async fn attend(journey: &Journey, operator: &mut Operator, lease: bool) -> Result<()> {
-    loop {
-        let running = || {
-            ready(if operator.check().is_ok() {
-                Err("it runs")
-            } else {
-                Ok(())
-            })
-        };
-        eventually(JOURNEY_DEADLINE, "the end of the operator", running).await?;
-        if !lease {
-            return operator.check();
-        }
-        *operator = Operator::start(journey.lab(), &journey.options)?;
-    }
+/// Returns when the operator ends by itself, which it does not.
+async fn attend(operator: &mut Operator) -> Result<()> {
+    let running = || {
+        ready(if operator.check().is_ok() {
+            Err("it runs")
+        } else {
+            Ok(())
+        })
+    };
+    eventually(JOURNEY_DEADLINE, "the end of the operator", running).await?;
+    operator.check()
 }

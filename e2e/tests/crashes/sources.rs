@@ -22,7 +22,7 @@ use e2e::{
     releases::harbor_tag,
     storm::Voyage,
     web::{Moment, Stopped, WebServer},
-    world::{World, becomes, settled_world, world},
+    world::{World, becomes, world},
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -171,7 +171,7 @@ fn suffer(survey: &'static Survey, crashes: Vec<Crash>) -> Result<()> {
 }
 
 async fn undisturbed(journey: &mut Journey, kind: Kind) -> Result<Survey> {
-    let proxy = journey.behind_a_proxy().await?;
+    let voyage = Voyage::begin(journey).await?;
     let source = given(journey, kind).await?;
     let mut effects = Effects::below(&cache(journey))?;
     let mut operator = Operator::start(journey.lab(), &journey.options)?;
@@ -183,7 +183,8 @@ async fn undisturbed(journey: &mut Journey, kind: Kind) -> Result<Survey> {
     let asked = |server: &WebServer| server.visits().into_iter().map(|visit| visit.target).collect();
     let questions = source.servers().into_iter().map(asked).collect();
     journey.ask_release(&tag, LOOK).await?;
-    let world = settled_world(journey, &proxy).await?;
+    voyage.rest(journey, &mut operator).await?;
+    let world = world(journey).await?;
     operator.check()?;
     let kept = kept(&cache(journey))?;
     kept.is_whole()?;

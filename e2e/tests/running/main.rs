@@ -28,6 +28,12 @@ use serde_json::{Value, json};
 
 /// The name of the stack in every journey.
 const STACK: &str = "harbor";
+/// A Lease that a test of what runs out waits for: two busy cores of a slow machine renew it, and not much time is lost until its end.
+const SHORT_LEASE: &str = "15s";
+/// A Lease that is let go before it runs out, or the test fails.
+const LONG_LEASE: &str = "90s";
+/// Less than is left of [`LONG_LEASE`] for who has just been seen holding it.
+const BEFORE_IT_RUNS_OUT: Duration = Duration::from_secs(70);
 
 /// A stack that lists the first version and takes the newest besides.
 async fn subscribe(journey: &Journey) -> Result<()> {
@@ -57,6 +63,12 @@ async fn elapse(duration: Duration) -> Result<()> {
         }
     };
     eventually(duration * 2, "time to pass", || std::future::ready(over())).await
+}
+
+/// Does what needs a Lease that somebody has let go: it may not last until the Lease has run out.
+async fn handed_over<T>(deed: impl Future<Output = Result<T>>) -> Result<T> {
+    let done = tokio::time::timeout(BEFORE_IT_RUNS_OUT, deed).await;
+    done.context("the Lease was not let go")?
 }
 
 /// Why an operator ended, in its own words. Tasks that end with it may say something in the same moment.

@@ -12,7 +12,7 @@ use e2e::{
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 
-use crate::{STACK, behind_a_proxy, end_told, log_lines, subscribe};
+use crate::{LONG_LEASE, SHORT_LEASE, STACK, behind_a_proxy, end_told, handed_over, log_lines, subscribe};
 
 /// An operator with a user of its own in the audit log.
 struct Replica {
@@ -83,13 +83,13 @@ fn lease_writes(events: &AuditEvents) -> Vec<&AuditEvent> {
 
 #[test]
 fn of_two_replicas_one_writes_until_it_dies_and_then_the_other() -> Result<()> {
-    const PROMISE: Duration = Duration::from_secs(3);
+    const PROMISE: Duration = Duration::from_secs(15);
     journey(async |journey| {
         let begin = journey.mark().await?;
         let v1 = journey.releases.publish_harbor("v1", "v1")?;
-        let first = Replica::start(journey, "first", "3s").await?;
+        let first = Replica::start(journey, "first", SHORT_LEASE).await?;
         leads(journey, &first.operator).await?;
-        let mut second = Replica::start(journey, "second", "3s").await?;
+        let mut second = Replica::start(journey, "second", SHORT_LEASE).await?;
         second.operator.ready().await?;
         subscribe(journey).await?;
         journey.release_ready(&v1).await?;
@@ -117,16 +117,15 @@ fn of_two_replicas_one_writes_until_it_dies_and_then_the_other() -> Result<()> {
 fn sigterm_hands_the_lease_over_at_once() -> Result<()> {
     journey(async |journey| {
         let v1 = journey.releases.publish_harbor("v1", "v1")?;
-        // Longer than the test waits: only a release of the Lease lets the second lead.
-        let first = Replica::start(journey, "first", "90s").await?;
+        let first = Replica::start(journey, "first", LONG_LEASE).await?;
         leads(journey, &first.operator).await?;
-        let mut second = Replica::start(journey, "second", "90s").await?;
+        let mut second = Replica::start(journey, "second", LONG_LEASE).await?;
         second.operator.ready().await?;
         subscribe(journey).await?;
         journey.release_ready(&v1).await?;
         ensure!(first.operator.stop().await? == Ended::Status(0));
+        handed_over(leads(journey, &second.operator)).await?;
         let v2 = journey.releases.publish_harbor("v2", "v2")?;
-        leads(journey, &second.operator).await?;
         journey.release_ready(&v2).await?;
         ensure!(second.operator.stop().await? == Ended::Status(0));
         Ok(())
@@ -164,10 +163,10 @@ fn a_standby_ends_at_once_and_leaves_the_lease_alone() -> Result<()> {
 fn a_leader_that_is_cut_off_ends_before_another_leads() -> Result<()> {
     journey(async |journey| {
         let (proxy, options) = behind_a_proxy(journey).await?;
-        let options = candidate(journey, options, "first", "6s");
+        let options = candidate(journey, options, "first", SHORT_LEASE);
         let mut first = Operator::start(journey.lab(), &options)?;
         leads(journey, &first).await?;
-        let second = Replica::start(journey, "second", "6s").await?;
+        let second = Replica::start(journey, "second", SHORT_LEASE).await?;
         proxy.set_weather(Weather::Hang);
         leads(journey, &second.operator).await?;
         ensure!(first.check().is_err(), "two replicas work");

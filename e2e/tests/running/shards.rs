@@ -20,10 +20,7 @@ use kube::{Api, ResourceExt, api::DynamicObject};
 use planning::election::shard_of;
 use serde_json::{Value, json};
 
-use crate::{end_told, log_lines, replicas::candidate};
-
-/// Long enough that two busy cores renew it, short enough to wait for its end.
-const LEASE: &str = "6s";
+use crate::{LONG_LEASE, SHORT_LEASE, end_told, handed_over, log_lines, replicas::candidate};
 
 /// A process that shares shards, with a user of its own in the audit log.
 struct Member {
@@ -34,7 +31,7 @@ struct Member {
 
 impl Member {
     async fn start(journey: &Journey, name: &'static str, shards: u16, proxy: Option<&FaultProxy>) -> Result<Self> {
-        Self::with_lease(journey, name, shards, proxy, LEASE).await
+        Self::with_lease(journey, name, shards, proxy, SHORT_LEASE).await
     }
 
     /// `proxy`: through which it talks to the API server.
@@ -409,23 +406,21 @@ async fn arrive(journey: &Journey, late: LateWrites, (new, late_user): (&str, &s
 #[test]
 fn a_process_that_is_to_end_leaves_all_shards_but_that_in_which_a_write_hangs() -> Result<()> {
     const SHARDS: u16 = 3;
-    // Longer than the test waits: only what is let go can be taken.
-    const LEASE: &str = "90s";
     journey(async |journey| {
         let proxy = FaultProxy::start(journey.control_plane()).await?;
-        let first = Member::with_lease(journey, "first", SHARDS, Some(&proxy), LEASE).await?;
+        let first = Member::with_lease(journey, "first", SHARDS, Some(&proxy), LONG_LEASE).await?;
         shared(journey, &[&first], SHARDS, &[3]).await?;
         let stack = &stacks_in(journey, &[2], SHARDS)[0];
         let write = proxy.delay(of_template(Method::PATCH, stack));
         install(journey, stack).await?;
         let hung = write.wait(SOON).await?;
-        let second = Member::with_lease(journey, "second", SHARDS, None, LEASE).await?;
+        let second = Member::with_lease(journey, "second", SHARDS, None, LONG_LEASE).await?;
         let held = shared(journey, &[&second], SHARDS, &[1]).await?;
         ensure!(held[0] != [2], "given while something runs in it");
 
         let process = first.process()?;
         ensure!(first.operator.stop().await? == Ended::Status(1), "a write hangs");
-        let held = shared(journey, &[&second], SHARDS, &[2]).await?;
+        let held = handed_over(shared(journey, &[&second], SHARDS, &[2])).await?;
         ensure!(held[0] == [0, 1], "{held:?}");
         let holder = holder(journey, 2, SHARDS).await?;
         ensure!(
@@ -441,8 +436,7 @@ fn a_process_that_is_to_end_leaves_all_shards_but_that_in_which_a_write_hangs() 
 fn another_number_of_shards_begins_when_the_last_process_with_the_old_one_has_ended() -> Result<()> {
     journey(async |journey| {
         let start = async |name: &str, shards: u16| -> Result<Operator> {
-            // Longer than the test waits: only what is let go can be taken.
-            let mut options = candidate(journey, journey.options.clone(), name, "90s");
+            let mut options = candidate(journey, journey.options.clone(), name, LONG_LEASE);
             options.flags.push(format!("--shards={shards}").into());
             let mut operator = Operator::start(journey.lab(), &options)?;
             operator.ready().await?;
@@ -467,7 +461,7 @@ fn another_number_of_shards_begins_when_the_last_process_with_the_old_one_has_en
         .await?;
         ensure!(holder(journey, 0, 3).await?.is_empty(), "both numbers at once");
         ensure!(old.stop().await? == Ended::Status(0));
-        all_handled(journey, &["one".to_owned()], "with three shards").await?;
+        handed_over(all_handled(journey, &["one".to_owned()], "with three shards")).await?;
         ensure!(!holder(journey, 0, 3).await?.is_empty());
         ensure!(new.stop().await? == Ended::Status(0));
         Ok(())

@@ -84,7 +84,7 @@ impl Hunt {
 fn the_storm_finds_the_bugs_that_are_planted_and_nothing_in_the_same_operator_without_them() -> Result<()> {
     let without = Subject {
         program: Program::CoreOperatorWithMutants,
-        flags: Vec::new(),
+        ..Subject::default()
     };
     let hunts = HUNTS
         .into_iter()

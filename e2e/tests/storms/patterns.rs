@@ -24,7 +24,7 @@ use crate::surveys;
 
 const LANES: usize = 4;
 /// Longer than any journey takes.
-const JOURNEY_DEADLINE: Duration = Duration::from_mins(5);
+const JOURNEY_DEADLINE: Duration = Duration::from_mins(15);
 /// Long enough for several writes of an operator.
 const BLIND: Duration = Duration::from_millis(400);
 /// Long enough for an operator to begin, and to act on what it reads.
