@@ -5,8 +5,9 @@ use std::{fmt::Display, time::Duration};
 use anyhow::{Result, bail};
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// Short beside everything that is waited for, long enough that the question does not become the load.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How long after a look comes the next one: an eighth of the wait so far, within these bounds. So that is short beside the wait, and the question does
+/// not become the load: of many journeys at once, half of what an API server was asked were such looks.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(250));
 
 /// Asks `probe` until it answers `Ok` and returns what it found.
 ///
@@ -36,7 +37,8 @@ where
     E: Display,
     Look: Future<Output = Result<T, E>>,
 {
-    let end = Instant::now() + deadline;
+    let begin = Instant::now();
+    let end = begin + deadline;
     let mut last = None;
     loop {
         match timeout_at(end, probe()).await {
@@ -44,13 +46,15 @@ where
             Ok(Err(seen)) => last = Some(format!("{seen:#}")),
             Err(_) => {}
         }
-        if Instant::now() + POLL_INTERVAL >= end {
+        let (shortest, longest) = PAUSES;
+        let pause = (begin.elapsed() / 8).clamp(shortest, longest);
+        if Instant::now() + pause >= end {
             match last {
                 Some(last) => bail!("waited {deadline:?} for {what}; last seen: {last}"),
                 None => bail!("waited {deadline:?} for {what}; not even the first look came back"),
             }
         }
-        sleep(POLL_INTERVAL).await;
+        sleep(pause).await;
     }
 }
 

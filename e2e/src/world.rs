@@ -29,10 +29,17 @@ use crate::{
 
 /// Every version that a journey knows.
 pub const VERSIONS: [&str; 3] = ["v1", "v2", "v3"];
-/// The kinds that the journey's releases are and consist of, and are prepared by.
-const KINDS: [(&str, &str); 8] = [
+/// A group with its version, and a kind.
+type Kind = (&'static str, &'static str);
+/// The kinds that a person writes and reads.
+const OURS: &[Kind] = &[
     ("clusterstack.x-k8s.io/v1alpha1", "ClusterStack"),
     ("clusterstack.x-k8s.io/v1alpha1", "ClusterStackRelease"),
+];
+/// The kinds that the journey's releases are and consist of, and are prepared by.
+const KINDS: [Kind; 8] = [
+    OURS[0],
+    OURS[1],
     ("cluster.x-k8s.io/v1beta1", "ClusterClass"),
     ("infrastructure.cluster.x-k8s.io/v1beta1", "DockerClusterTemplate"),
     ("infrastructure.cluster.x-k8s.io/v1beta1", "DockerMachineTemplate"),
@@ -48,7 +55,11 @@ pub type World = BTreeMap<String, Value>;
 
 /// The world as it is now.
 pub async fn world(journey: &Journey) -> Result<World> {
-    let objects = objects(journey).await?.into_iter();
+    world_of(journey, &KINDS).await
+}
+
+async fn world_of(journey: &Journey, kinds: &[Kind]) -> Result<World> {
+    let objects = objects_of(journey, kinds).await?.into_iter();
     objects
         .map(|(key, object)| {
             Ok((
@@ -84,12 +95,25 @@ pub async fn becomes(journey: &Journey, wanted: &World) -> Result<()> {
 
 /// The same for who has another idea of how long that may take.
 pub async fn becomes_within(patience: Duration, journey: &Journey, wanted: &World) -> Result<()> {
-    eventually(patience, "the world to be the undisturbed one", async || {
+    let ours = |world: &World| -> World {
+        let ours = |key: &&String| OURS.iter().any(|(_, kind)| key.split(' ').next() == Some(*kind));
+        let of_ours = world.iter().filter(|(key, _)| ours(key));
+        of_ours.map(|(key, value)| (key.clone(), value.clone())).collect()
+    };
+    let wanted_of_ours = ours(wanted);
+    let waited = eventually(patience, "the world to be the undisturbed one", async || {
+        // What tells of everything else comes last, and is a quarter of what there is to ask for.
+        let found = world_of(journey, OURS).await?;
+        ensure!(found == wanted_of_ours, "{}", differences(&wanted_of_ours, &found));
         let found = world(journey).await?;
         ensure!(found == *wanted, "{}", differences(wanted, &found));
         Ok::<_, anyhow::Error>(())
     })
-    .await
+    .await;
+    match waited {
+        Ok(()) => Ok(()),
+        Err(error) => Err(error.context(differences(wanted, &world(journey).await?))),
+    }
 }
 
 /// The resource version of now.
@@ -197,7 +221,11 @@ fn is_beginning(status: &Status) -> bool {
 }
 
 pub(crate) async fn objects(journey: &Journey) -> Result<Vec<(String, DynamicObject)>> {
-    let lists = KINDS.map(async |(api_version, kind)| {
+    objects_of(journey, &KINDS).await
+}
+
+async fn objects_of(journey: &Journey, kinds: &[Kind]) -> Result<Vec<(String, DynamicObject)>> {
+    let lists = kinds.iter().map(async |&(api_version, kind)| {
         let list = match journey.objects(api_version, kind).list(&ListParams::default()).await {
             // No journey of this control plane has installed the kind, and nobody serves its group.
             Err(kube::Error::Api(status)) if kind == provider::KIND && status.code == 404 => return Ok(Vec::new()),
