@@ -14,7 +14,7 @@ use e2e::{
 use crate::surveys;
 
 /// What is waited for most of the time is that something becomes true that never does.
-const LANES: usize = 4;
+const LANES: usize = 8;
 /// A seed does not decide how tasks and clocks interleave: one of so many runs of it meets the bug.
 const TIMES: usize = 3;
 

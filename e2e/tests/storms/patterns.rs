@@ -22,7 +22,8 @@ use e2e::{
 
 use crate::surveys;
 
-const LANES: usize = 4;
+/// Three quarters of a journey are waiting.
+const LANES: usize = 8;
 /// Longer than any journey takes.
 const JOURNEY_DEADLINE: Duration = Duration::from_mins(15);
 /// Long enough for several writes of an operator.

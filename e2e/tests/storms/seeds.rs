@@ -13,8 +13,8 @@ use e2e::{
 use crate::surveys;
 
 const SEEDS: u64 = 20;
-/// Half of a run is waiting; more make two cores so busy that everything waits longer.
-const LANES: usize = 4;
+/// Three quarters of a run are waiting.
+const LANES: usize = 8;
 /// A run in a storm meets this many faults on average, or there is no storm.
 const FEWEST_BLOWS: usize = 5;
 
