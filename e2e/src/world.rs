@@ -95,22 +95,23 @@ pub async fn becomes(journey: &Journey, wanted: &World) -> Result<()> {
 
 /// The same for who has another idea of how long that may take.
 pub async fn becomes_within(patience: Duration, journey: &Journey, wanted: &World) -> Result<()> {
-    let ours = |world: &World| -> World {
-        let ours = |key: &&String| OURS.iter().any(|(_, kind)| key.split(' ').next() == Some(*kind));
-        let of_ours = world.iter().filter(|(key, _)| ours(key));
-        of_ours.map(|(key, value)| (key.clone(), value.clone())).collect()
-    };
-    let wanted_of_ours = ours(wanted);
-    let waited = eventually(patience, "the world to be the undisturbed one", async || {
+    let is_ours = |key: &str| OURS.iter().any(|(_, kind)| key.split(' ').next() == Some(*kind));
+    let of_ours = wanted.iter().filter(|(key, _)| is_ours(key));
+    let stacks_and_releases: World = of_ours.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let outcome = eventually(patience, "the world to be the undisturbed one", async || {
         // What tells of everything else comes last, and is a quarter of what there is to ask for.
         let found = world_of(journey, OURS).await?;
-        ensure!(found == wanted_of_ours, "{}", differences(&wanted_of_ours, &found));
+        ensure!(
+            found == stacks_and_releases,
+            "{}",
+            differences(&stacks_and_releases, &found)
+        );
         let found = world(journey).await?;
         ensure!(found == *wanted, "{}", differences(wanted, &found));
         Ok::<_, anyhow::Error>(())
     })
     .await;
-    match waited {
+    match outcome {
         Ok(()) => Ok(()),
         Err(error) => Err(error.context(differences(wanted, &world(journey).await?))),
     }
