@@ -103,8 +103,8 @@ pub const IMAGE_REASONS: &[Entry<Reason>] = &[
     },
     Entry {
         word: Reason::CredentialsRejected,
-        means: "The cloud does not accept the credentials of the Secret.",
-        reader: "Put credentials into the Secret that are good.",
+        means: "The cloud does not accept the credentials of the Secret, or the Secret is of a type that is for something else.",
+        reader: "Put credentials into the Secret that are good; one of another type has to be made anew, without a type.",
         operator: "Goes on at once when the Secret is another, else tries again every five minutes.",
     },
     Entry {
