@@ -208,6 +208,12 @@ impl Operator {
         self.process.wait(deadline).await
     }
 
+    /// Runs beside what it is needed for: returns only when it ends by itself, which is a failure, with the end of its log.
+    pub async fn runs_on(&mut self, deadline: Duration) -> Result<()> {
+        self.ended(deadline).await?;
+        self.check()
+    }
+
     /// Ends it as Kubernetes does, and returns how it ended.
     pub async fn stop(mut self) -> Result<Ended> {
         self.process.terminate(STOP_DEADLINE).await

@@ -18,14 +18,13 @@ mod sources;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    future::ready,
     sync::{LazyLock, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, anyhow, ensure};
 use e2e::{
-    Journey, Operator, Point, eventually,
+    Journey, Operator, Point,
     fault_proxy::{Strike, Write},
     journey::journey,
     lanes::side_by_side,
@@ -301,7 +300,7 @@ async fn disturbed(journey: &mut Journey, survey: &Survey, crash: Crash, struck:
     let operating = async {
         let stopped = tokio::select! {
             stopped = strike.wait(JOURNEY_DEADLINE) => stopped?,
-            outcome = attend(&mut operator) => return outcome,
+            outcome = operator.runs_on(JOURNEY_DEADLINE) => return outcome,
         };
         let dead = operator
             .process_id()
@@ -314,7 +313,7 @@ async fn disturbed(journey: &mut Journey, survey: &Survey, crash: Crash, struck:
         }
         drop(stopped);
         operator = Operator::start(journey.lab(), &journey.options)?;
-        attend(&mut operator).await
+        operator.runs_on(JOURNEY_DEADLINE).await
     };
     let travelling = survey.course.travel(journey, async |station| {
         let wanted = &survey.stations[&station];
@@ -328,17 +327,4 @@ async fn disturbed(journey: &mut Journey, survey: &Survey, crash: Crash, struck:
         outcome = judged => outcome,
         outcome = operating => outcome,
     }
-}
-
-/// Returns when the operator ends by itself, which it does not.
-async fn attend(operator: &mut Operator) -> Result<()> {
-    let running = || {
-        ready(if operator.check().is_ok() {
-            Err("it runs")
-        } else {
-            Ok(())
-        })
-    };
-    eventually(JOURNEY_DEADLINE, "the end of the operator", running).await?;
-    operator.check()
 }

@@ -7,11 +7,11 @@
 //! There are some forty positions in each course. One in three of two courses is tried for each pattern; with `STACKWRIGHT_POSITIONS=all` in the
 //! environment, every one of every course.
 
-use std::{cell::Cell, collections::BTreeSet, future::ready, time::Duration};
+use std::{cell::Cell, collections::BTreeSet, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    Journey, Operator, Point, eventually,
+    Journey, Operator, Point,
     journey::journey,
     lanes::side_by_side,
     positions::{every_position, positions},
@@ -61,19 +61,6 @@ async fn disturbed(
         outcome = travelling => outcome,
         outcome = operating => outcome.context("the operator ended"),
     }
-}
-
-/// Returns when the operator ends by itself.
-async fn ends(operator: &mut Operator) -> Result<()> {
-    let running = || {
-        ready(if operator.check().is_ok() {
-            Err("it runs")
-        } else {
-            Ok(())
-        })
-    };
-    eventually(JOURNEY_DEADLINE, "the end of the operator", running).await?;
-    operator.check()
 }
 
 /// What became of one journey: what was done to it, if it came to that, and its namespace.
@@ -147,7 +134,7 @@ fn counted(course: Course) -> Result<(usize, usize)> {
         voyage.proxy.lose_event(&journey.namespace, None, BLIND);
         let mut operator = Operator::start(journey.lab(), &journey.options)?;
         let station = Cell::new(0);
-        disturbed(journey, course, surveys, &station, ends(&mut operator)).await?;
+        disturbed(journey, course, surveys, &station, operator.runs_on(JOURNEY_DEADLINE)).await?;
         voyage.end(journey, &mut operator).await?;
         counts = (voyage.proxy.events(), voyage.proxy.writes().len());
         Ok(())
@@ -183,7 +170,7 @@ fn lose_events(course: Course) -> Result<()> {
             voyage.proxy.lose_event(&journey.namespace, Some(n), BLIND);
             let mut operator = Operator::start(journey.lab(), &journey.options)?;
             let station = Cell::new(0);
-            let travelled = disturbed(journey, course, surveys, &station, ends(&mut operator)).await;
+            let travelled = disturbed(journey, course, surveys, &station, operator.runs_on(JOURNEY_DEADLINE)).await;
             *disturbance = voyage.proxy.lost_event();
             travelled?;
             voyage.end(journey, &mut operator).await
@@ -224,7 +211,8 @@ fn restart_into_the_past(course: Course) -> Result<()> {
                     drop(stopped);
                     operator = Some(Operator::start(journey.lab(), &journey.options)?);
                 }
-                ends(operator.as_mut().context("an operator runs")?).await
+                let operator = operator.as_mut().context("an operator runs")?;
+                operator.runs_on(JOURNEY_DEADLINE).await
             };
             let travelled = disturbed(journey, course, surveys, &station, operating).await;
             *disturbance = struck.filter(|_| voyage.proxy.answered_from_the_past());
