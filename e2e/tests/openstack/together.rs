@@ -10,16 +10,18 @@ use crds::{
     providers::openstack::{OpenStackClusterStackRelease, OpenStackNodeImageRelease},
 };
 use e2e::{
-    eventually,
+    Operator, eventually,
     image_server::{ImageServer, Pace},
     journey::{SOON, status},
+    lapse::lapse,
     releases::StackSource,
-    stage::{API_VERSION, DISK, SECRET, Stage, on_stage_with_both, small},
+    stage::{API_VERSION, DISK, SECRET, Stage, on_stage, on_stage_with_both, small},
 };
 use http::Method;
 use kube::ResourceExt;
 use openstack_lab::{
     disk,
+    proxy::Trouble,
     source::{Article, sha256, sha512},
 };
 use serde_json::json;
@@ -310,5 +312,62 @@ fn an_image_that_somebody_spoils_takes_release_and_stack_out_of_use_until_it_is_
         let again = is_usable(stage, &tag).await?;
         ensure!(again != id, "the id of an image that was deleted");
         Ok(vec![again])
+    })
+}
+
+/// Starts the core operator of an act that kills it.
+async fn core(stage: &Stage<'_>) -> Result<Operator> {
+    let mut core = Operator::start(stage.journey.lab(), &stage.journey.options)?;
+    core.ready().await?;
+    Ok(core)
+}
+
+/// Kills a core operator between two instructions, and starts the next.
+async fn next_core(stage: &Stage<'_>, dead: Operator) -> Result<Operator> {
+    let process = dead.process_id().context("no core operator runs")?;
+    dead.kill().await?;
+    lapse(stage.journey, process).await?;
+    core(stage).await
+}
+
+#[test]
+fn a_stack_and_its_image_come_and_go_although_both_operators_are_killed_on_the_way() -> Result<()> {
+    on_stage(async |stage| {
+        let disk = small(1);
+        stage
+            .source
+            .put(DISK, Article::of(disk.clone()).held_at(disk.len() / 2));
+        let tag = publish(stage, "v1", &stage.source.url(DISK), &disk)?;
+        let first = core(stage).await?;
+        stage.operate().await?;
+        want(stage, &["v1"]).await?;
+        stage.reads(DISK, 1).await?;
+        stage.kill().await?;
+        let second = next_core(stage, first).await?;
+        stage.operate().await?;
+
+        // The image gets ready while nobody hears of it, and who begins then has not seen it get so.
+        second.pause()?;
+        stage.source.let_go();
+        let id = stage.id(IMAGE_OBJECT).await?;
+        stage.release_is(&tag, true).await?;
+        ensure!(
+            !has_class(stage, &tag).await?,
+            "somebody who is stopped applied the class"
+        );
+        let third = next_core(stage, second).await?;
+        ensure!(is_usable(stage, &tag).await? == id, "it is another image");
+        ensure!(has_class(stage, &tag).await?, "the release is ready without its class");
+        stage.cloud.holds(&[id]).await?;
+
+        stage.proxy.meet(Method::DELETE, "/v2/images/", 1, Trouble::Hang);
+        stage.journey.delete::<ClusterStack>(STACK).await?;
+        stage.met(1).await?;
+        stage.kill().await?;
+        let _fourth = next_core(stage, third).await?;
+        stage.operate().await?;
+        stage.journey.gone::<ClusterStackRelease>(&tag).await?;
+        stage.journey.gone::<OpenStackNodeImageRelease>(IMAGE_OBJECT).await?;
+        Ok(Vec::new())
     })
 }
