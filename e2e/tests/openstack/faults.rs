@@ -117,7 +117,8 @@ fn early_413() -> Result<()> {
 /// Whoever asks again waits as long as he was told to.
 async fn waits(stage: &mut Stage<'_>, headers: &[(&str, &str)]) -> Result<String> {
     let busy = Trouble::answer(StatusCode::TOO_MANY_REQUESTS, headers, "not now");
-    stage.proxy.meet(Method::GET, "/v2/images?", 1, busy);
+    // The question for the image alone: whoever looks for orphans asks for all, and not soon again.
+    stage.proxy.meet(Method::GET, "cs_object=", 1, busy);
     stage.want_disk("ubuntu", &small(1)).await?;
     stage.operate().await?;
     let id = stage.id("ubuntu").await?;
@@ -126,7 +127,6 @@ async fn waits(stage: &mut Stage<'_>, headers: &[(&str, &str)]) -> Result<String
         .iter()
         .position(|passed| passed.trouble.is_some())
         .context("nothing was refused")?;
-    // Who looks for orphans asks beside it, and for other images.
     let mut since = passed[refused + 1..].iter();
     let again = since.find(|again| again.target == passed[refused].target);
     let again = again.context("nobody asked again")?;
