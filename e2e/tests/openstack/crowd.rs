@@ -74,11 +74,9 @@ fn are_fresh(mut waits: Vec<Duration>) -> Result<()> {
     let median = waits[waits.len() / 2];
     let longest = waits[waits.len() - 1];
     let is_fresh = median < Duration::from_secs(1) && longest < Duration::from_secs(10);
-    ensure!(
-        is_fresh,
-        "{} changes, median {median:?}, longest {longest:?}",
-        waits.len()
-    );
+    let told = format!("{} changes, median {median:?}, longest {longest:?}", waits.len());
+    println!("{told}");
+    ensure!(is_fresh, "{told}");
     Ok(())
 }
 
