@@ -80,8 +80,9 @@ pub fn tell(situation: &Situation<'_>, now: Now) -> Told {
     let mut status = before.clone();
     kept.write_to(&mut status);
     let next = next(step, now);
-    if wanted.paused {
-        status.conditions = Pause::Image.conditions(&before.conditions, now.wall);
+    if wanted.paused || wanted.moved {
+        let pause = if wanted.paused { Pause::Image } else { Pause::MovedImage };
+        status.conditions = pause.conditions(&before.conditions, now.wall);
         let notes = Vec::new();
         return Told { status, notes, next };
     }

@@ -62,6 +62,9 @@ pub struct Wanted {
     pub invalid: Option<String>,
     /// Whether somebody stopped the work on it.
     pub paused: bool,
+    /// Whether `clusterctl` has made it in another management cluster and deletes this one: what is in the cloud is that one's.
+    #[serde(default)]
+    pub moved: bool,
     /// Since when it is being deleted.
     pub deleting: Option<Timestamp>,
     /// Whether our finalizer is there.

@@ -64,6 +64,7 @@ pub(crate) fn input() -> Input {
             execution: Execution::Auto,
             invalid: None,
             paused: false,
+            moved: false,
             deleting: None,
             finalizer: true,
             owner_noted: true,

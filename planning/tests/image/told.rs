@@ -770,3 +770,12 @@ fn what_holds_a_job_up_is_told_as_long_as_it_is_under_way() {
     input.seen.jobs = JobsSight::Usable;
     assert_eq!(ready(&input), "the image is built");
 }
+
+#[test]
+fn an_image_that_is_moved_keeps_what_was_said_of_it_and_says_who_has_it() {
+    let (input, status) = ready();
+    let moved = input.changed(|input| input.wanted.moved = true);
+    let told = told_after(&moved, &status);
+    assert!(told.status.ready && told.notes.is_empty());
+    assert!(message(&told.status, ConditionType::Paused).contains("another management cluster"));
+}

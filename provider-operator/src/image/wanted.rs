@@ -119,6 +119,7 @@ fn of_metadata(object: &DynamicObject, status: &NodeImageStatus, beside: Beside<
         execution: Execution::default(),
         invalid: None,
         paused: object.annotations().contains_key(labels::PAUSED),
+        moved: object.annotations().contains_key(labels::DELETE_FOR_MOVE),
         deleting: object.metadata.deletion_timestamp.as_ref().map(|time| time.0),
         finalizer: object.finalizers().iter().any(has_finalizer),
         owner_noted,

@@ -101,6 +101,7 @@ impl Object {
             execution: Execution::Auto,
             invalid: None,
             paused: spec.paused,
+            moved: false,
             deleting: self.deleting,
             finalizer: self.finalizer,
             owner_noted: self.owner_noted,
