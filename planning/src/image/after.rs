@@ -1,5 +1,6 @@
 //! What status says after a step. Writes nothing itself.
 
+use super::failure::FailureClass;
 use super::kept::{CloudImage, Halted, Kept, Retry};
 use super::op::{Deed, DeedName, Done, Op, OpState};
 use super::retry::{given_up, is_over};
@@ -70,7 +71,13 @@ fn had(image: CloudImage, wanted: &Wanted, kept: Kept) -> Kept {
 }
 
 fn attempted(number: u32, key: &str, why: AttemptReason, wanted: &Wanted, mut kept: Kept, now: Now) -> Kept {
-    let slower = |deed, message: &str| Some(given_up(deed, message, wanted, &kept, now));
+    // A source that gave other bytes than it must is given up the next time, however the record of the first ends.
+    let mismatch = kept
+        .retry
+        .clone()
+        .filter(|retry| retry.class == FailureClass::SourceMismatch && retry.generation == wanted.generation);
+    let slower =
+        |deed, message: &str| mismatch.clone().or_else(|| Some(given_up(deed, message, wanted, &kept, now)));
     let halt = |reason, message| Some(Halted::now(reason, message, wanted));
     match why {
         AttemptReason::First
