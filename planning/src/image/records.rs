@@ -13,7 +13,7 @@ use super::sending::{Path, path, send};
 use super::step::{AttemptReason, Intent, Step};
 use super::wait::WaitReason;
 use super::wanted::DeletionPolicy;
-use super::wording::{DEACTIVATED, FOREIGN_TRANSFER, IMPORTING};
+use super::wording::{DEACTIVATED, FOREIGN_TRANSFER, IMPORTING, STORING};
 
 /// How long an import may take at least: a cloud may begin late.
 pub const IMPORT_BASE: Duration = Duration::from_mins(15);
@@ -216,13 +216,11 @@ fn current<'a>(case: &Case<'_>, mine: &[&'a RecordSeen]) -> Option<&'a RecordSee
 
 /// The one image of the present attempt, which is not verified.
 fn in_state(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
-    let now = case.now.steady;
     match record.state {
         RecordState::Empty => send(case, record),
         RecordState::Spoilt | RecordState::Dead => {
-            let was_sent = case.kept.sealed.as_ref().map(|sealed| sealed.attempt) == Some(record.attempt);
             let why = match path(case) {
-                Path::Import if !was_sent => AttemptReason::ImportFailed,
+                Path::Import if case.kept.sealed_of(record.attempt).is_none() => AttemptReason::ImportFailed,
                 Path::Staged => AttemptReason::ImportFailed,
                 Path::Import | Path::Upload => AttemptReason::Spoilt,
             };
@@ -230,23 +228,31 @@ fn in_state(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
         }
         RecordState::Going if lingers(case, record) => next(case, record.attempt, AttemptReason::Lingers),
         RecordState::Going => until_gone(record, at),
-        RecordState::Receiving => {
-            let deadline = record.moved + case.seen.stall;
-            if now > deadline {
-                // There are clouds that take what is staged and never make an image of it.
-                let why = match path(case) {
-                    Path::Staged => AttemptReason::ImportStalled,
-                    Path::Import | Path::Upload => AttemptReason::Stalled,
-                };
-                return next(case, record.attempt, why);
-            }
-            let (reason, look) = (WaitReason::ForeignTransfer, at + LOOK_OFTEN);
-            until_seen(reason, record.moved, Some(deadline), look, FOREIGN_TRANSFER)
-        }
+        RecordState::Receiving => receiving(case, record, at),
         RecordState::Importing => importing(case, record, at),
         RecordState::Whole => whole(case, record),
         RecordState::Withdrawn => until_reactivated(record, at),
     }
+}
+
+/// Bytes that whoever is not known to us sends, or whose end the cloud has not noticed; or all of ours, which it stores: nothing moves any more then.
+fn receiving(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
+    let way = path(case);
+    // What lies on a stage is nobody's to take off it but ours.
+    let sealed = case.kept.sealed_of(record.attempt).filter(|_| way != Path::Staged);
+    let patience = sealed.map_or(case.seen.stall, |sealed| cloud_takes(sealed.bytes).max(case.seen.stall));
+    let deadline = record.moved + patience;
+    if case.now.steady > deadline {
+        // There are clouds that take what is staged and never make an image of it.
+        let why = match way {
+            Path::Staged => AttemptReason::ImportStalled,
+            Path::Import | Path::Upload => AttemptReason::Stalled,
+        };
+        return next(case, record.attempt, why);
+    }
+    let (reason, look) = (WaitReason::ForeignTransfer, at + LOOK_OFTEN);
+    let message = if sealed.is_some() { STORING } else { FOREIGN_TRANSFER };
+    until_seen(reason, record.moved, Some(deadline), look, message)
 }
 
 fn importing(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {

@@ -18,6 +18,8 @@ pub(super) const MOVED: &str = "the object is in another management cluster, and
 pub(super) const DEACTIVATED: &str = "an admin of the cloud deactivated the image; ask for it to be reactivated";
 /// Where bytes move that are not ours.
 pub(super) const FOREIGN_TRANSFER: &str = "another process sends the image, or the cloud has not noticed its end";
+/// Where all bytes of ours are, and none move any more.
+pub(super) const STORING: &str = "all bytes were sent, and the cloud stores them";
 /// Where bytes of ours move.
 pub(super) const SENDING: &str = "the image is sent";
 /// Where the cloud moves them.

@@ -92,6 +92,12 @@ impl<'a> View<'a> {
         self.is_ready || !moves && self.record.is_some_and(is_whole)
     }
 
+    /// Whether all bytes of what is told of have left us.
+    pub(super) fn is_sealed(&self) -> bool {
+        self.record
+            .is_some_and(|record| self.kept.sealed_of(record.attempt).is_some())
+    }
+
     /// What is tried again and stands in the way. Not while the bytes are on their way: then that is what there is to say.
     pub(super) fn retry(&self) -> Option<&Retry> {
         let is_deleting = self.wanted.deleting.is_some();

@@ -456,3 +456,24 @@ fn r38_an_image_that_an_admin_withdrew_is_left_to_the_admin() {
     };
     waits_for(&Input::with(&[lower]).step(), WaitReason::Deactivated);
 }
+
+#[test]
+fn r32_what_was_sent_as_a_whole_has_the_time_that_its_size_takes_to_be_stored() {
+    let receiving = |seconds, sealed: Option<planning::image::Sealed>| {
+        let record = RecordSeen {
+            moved: before(seconds),
+            ..record(2, RecordState::Receiving)
+        };
+        Input::with(&[record]).changed(|input| input.kept.sealed = sealed)
+    };
+    let large = |attempt| {
+        sealed(attempt, "aa").map(|sealed| planning::image::Sealed {
+            bytes: 600 * 2 * 1024 * 1024,
+            ..sealed
+        })
+    };
+    let wait = waits_for(&receiving(1500, large(2)).step(), WaitReason::ForeignTransfer);
+    assert_eq!(wait.message, "all bytes were sent, and the cloud stores them");
+    writes_attempt(&receiving(1501, large(2)).step(), 3, AttemptReason::Stalled);
+    writes_attempt(&receiving(61, large(1)).step(), 3, AttemptReason::Stalled);
+}
