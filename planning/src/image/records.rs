@@ -12,7 +12,7 @@ use super::seen::{Cloud, Drift, RecordSeen, RecordState, Sight};
 use super::sending::{Path, path, send};
 use super::step::{AttemptReason, Intent, Step};
 use super::wait::WaitReason;
-use super::wanted::DeletionPolicy;
+use super::wanted::{DeletionPolicy, Via};
 use super::wording::{DEACTIVATED, FOREIGN_TRANSFER, IMPORTING, STORING};
 
 /// How long an import may take at least: a cloud may begin late.
@@ -286,11 +286,18 @@ fn whole(case: &Case<'_>, record: &RecordSeen) -> Step {
         }
         Verdict::Matches(_) => Step::Record(Intent::Publishing { id, attempt }),
         // A cloud that changes what it imports cannot be told from one that spoils it; what is sent to it directly it leaves alone.
-        Verdict::Differs if path(case) == Path::Staged => next(case, attempt, AttemptReason::ImportFailed),
+        Verdict::Differs if path(case) == Path::Staged || was_fetched(case, record) => {
+            next(case, attempt, AttemptReason::ImportFailed)
+        }
         Verdict::Differs => next(case, attempt, AttemptReason::Mismatch),
         Verdict::CannotTell if can_be_read_back(record, case) => in_process(Deed::ReadBack { id, attempt }),
         Verdict::CannotTell => next(case, attempt, AttemptReason::Unverifiable),
     }
+}
+
+/// Whether the cloud itself got the bytes: whoever sends them seals them before.
+fn was_fetched(case: &Case<'_>, record: &RecordSeen) -> bool {
+    case.wanted.via == Via::ServerSide && case.kept.sealed_of(record.attempt).is_none()
 }
 
 /// The attempt after this one and after everything that status knows of.

@@ -477,3 +477,16 @@ fn r32_what_was_sent_as_a_whole_has_the_time_that_its_size_takes_to_be_stored() 
     writes_attempt(&receiving(1501, large(2)).step(), 3, AttemptReason::Stalled);
     writes_attempt(&receiving(61, large(1)).step(), 3, AttemptReason::Stalled);
 }
+
+#[test]
+fn r35_what_a_cloud_fetched_and_changed_is_sent_in_the_end() {
+    let fetched = || {
+        Input::with(&[record(2, RecordState::Whole)]).changed(|input| {
+            input.wanted.via = Via::ServerSide;
+            input.wanted.digest = pinned(Algorithm::Sha512, "cc");
+        })
+    };
+    writes_attempt(&fetched().step(), 3, AttemptReason::ImportFailed);
+    let sent = fetched().changed(|input| input.kept.sealed = sealed(2, "cc"));
+    writes_attempt(&sent.step(), 3, AttemptReason::Mismatch);
+}

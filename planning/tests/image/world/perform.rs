@@ -237,7 +237,7 @@ impl World {
             (
                 Planted::PublishesWhatDiffers,
                 Step::Record(Intent::Attempt {
-                    why: AttemptReason::Mismatch,
+                    why: AttemptReason::Mismatch | AttemptReason::ImportFailed,
                     ..
                 }),
             ) => {
