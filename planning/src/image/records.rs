@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::absent;
 use super::case::{Case, in_process, until_seen};
 use super::decide::{AMEND_AGAIN, LOOK_WAITING, look_ready};
 use super::deletion::GOING;
@@ -12,7 +13,7 @@ use super::seen::{Cloud, Drift, RecordSeen, RecordState, Sight};
 use super::sending::{Path, path, send};
 use super::step::{AttemptReason, Intent, Step};
 use super::wait::WaitReason;
-use super::wanted::{DeletionPolicy, Via};
+use super::wanted::{DeletionPolicy, ImagePolicy, Via};
 use super::wording::{DEACTIVATED, FOREIGN_TRANSFER, IMPORTING, STORING};
 
 /// How long an import may take at least: a cloud may begin late.
@@ -37,7 +38,7 @@ pub(super) fn ladder(case: &Case<'_>, cloud: &Cloud, at: Duration) -> Option<Ste
         .or_else(|| withdrawn(&mine, at))
         .or_else(|| instead_of_ours(case, &mine))
         .or_else(|| lower(case, &mine, at))
-        .or_else(|| current(case, &mine).map(|record| in_state(case, record, at)))
+        .or_else(|| current(case, &mine).map(|record| in_state(case, cloud, record, at)))
 }
 
 /// What is cleared away also while nothing else is done.
@@ -215,7 +216,7 @@ fn current<'a>(case: &Case<'_>, mine: &[&'a RecordSeen]) -> Option<&'a RecordSee
 }
 
 /// The one image of the present attempt, which is not verified.
-fn in_state(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
+fn in_state(case: &Case<'_>, cloud: &Cloud, record: &RecordSeen, at: Duration) -> Step {
     match record.state {
         RecordState::Empty => send(case, record),
         RecordState::Spoilt | RecordState::Dead => {
@@ -230,7 +231,7 @@ fn in_state(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
         RecordState::Going => until_gone(record, at),
         RecordState::Receiving => receiving(case, record, at),
         RecordState::Importing => importing(case, record, at),
-        RecordState::Whole => whole(case, record),
+        RecordState::Whole => whole(case, cloud, record, at),
         RecordState::Withdrawn => until_reactivated(record, at),
     }
 }
@@ -278,9 +279,17 @@ fn importing(case: &Case<'_>, record: &RecordSeen, at: Duration) -> Step {
     )
 }
 
-fn whole(case: &Case<'_>, record: &RecordSeen) -> Step {
+fn whole(case: &Case<'_>, cloud: &Cloud, record: &RecordSeen, at: Duration) -> Step {
     let (id, attempt) = (record.id.clone(), record.attempt);
-    match judge(record, case.wanted, case.kept, case.seen) {
+    let verdict = judge(record, case.wanted, case.kept, case.seen);
+    if let (Verdict::Matches(_), Some(held)) = (&verdict, absent::name_taken(case, cloud, at)) {
+        // Whose name it is was decided while the bytes were on their way.
+        return match case.wanted.policy {
+            ImagePolicy::IfMissing => next(case, attempt, AttemptReason::Supersede),
+            ImagePolicy::Create | ImagePolicy::Adopt => held,
+        };
+    }
+    match verdict {
         Verdict::Matches(verified) if case.kept.publishing.as_ref() == Some(&id) => {
             in_process(Deed::Publish { id, attempt, verified })
         }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use planning::image::{
     Abilities, Algorithm, Amended, AttemptReason, Cloud, Deed, DeedName, DeletionPolicy, DiscardReason, Drift,
-    Execution, FailureClass, Form, HaltReason, Intent, JobsSight, Pinned, ReadBack, RecordSeen, RecordState, Sight,
-    Step, Via, WaitReason, look_ready,
+    Execution, FailureClass, Form, HaltReason, ImagePolicy, Intent, JobsSight, Pinned, ReadBack, RecordSeen,
+    RecordState, Sight, Step, Via, WaitReason, look_ready,
 };
 
 use super::{
-    Input, KEY, NOW, OTHER, before, had, holds_for, is_done, looked, record, retry, sealed, transfer, verified,
-    waits_for, writes_attempt,
+    Input, KEY, NOW, OTHER, before, foreign, had, holds_for, is_done, looked, record, retry, sealed, transfer,
+    verified, waits_for, writes_attempt,
 };
 
 type Change = fn(&mut Input);
@@ -489,4 +489,25 @@ fn r35_what_a_cloud_fetched_and_changed_is_sent_in_the_end() {
     writes_attempt(&fetched().step(), 3, AttemptReason::ImportFailed);
     let sent = fetched().changed(|input| input.kept.sealed = sealed(2, "cc"));
     writes_attempt(&sent.step(), 3, AttemptReason::Mismatch);
+}
+
+/// A whole image of ours, beside one of this project with the same name.
+fn beside_a_stranger(policy: ImagePolicy) -> Input {
+    Input::with(&[record(2, RecordState::Whole)]).changed(|input| {
+        input.wanted.policy = policy;
+        input.kept.sealed = sealed(2, "aa");
+        let records = vec![record(2, RecordState::Whole)];
+        let others = vec![foreign("theirs")];
+        input.seen.cloud = looked(Cloud { records, others }, before(1));
+    })
+}
+
+#[test]
+fn r34_nothing_is_shown_under_a_name_that_was_taken_meanwhile() {
+    let taken = beside_a_stranger(ImagePolicy::Create);
+    holds_for(&taken.step(), HaltReason::NameTaken);
+    let about_to = taken.changed(|input| input.kept.publishing = Some("wanted-2".to_owned()));
+    holds_for(&about_to.step(), HaltReason::NameTaken);
+    let if_missing = beside_a_stranger(ImagePolicy::IfMissing);
+    writes_attempt(&if_missing.step(), 3, AttemptReason::Supersede);
 }
