@@ -80,6 +80,7 @@ pub(super) fn asked(
 /// What was seen holds for these.
 pub(super) fn basis(wanted: &Wanted) -> Basis {
     Basis {
+        key: wanted.key.clone(),
         generation: wanted.generation,
         identity: wanted.identity.clone(),
         request: wanted.request.clone(),
