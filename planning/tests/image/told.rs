@@ -772,6 +772,44 @@ fn what_holds_a_job_up_is_told_as_long_as_it_is_under_way() {
 }
 
 #[test]
+fn what_fails_again_and_again_in_a_way_that_passes_is_a_warning_from_the_fourth_time_on() {
+    let after = |deed, class, count| {
+        let input = Input::with(&[record(2, RecordState::Empty)]).changed(|input| {
+            input.kept.retry = retry(deed, class, 60).map(|retry| planning::image::Retry { count, ..retry });
+        });
+        let status = told(&input);
+        let says = says(&status, ConditionType::ImageTransferred);
+        (says.1, says.2.map(str::to_owned))
+    };
+    let warning = |reason: &str| (Some(Severity::Warning), Some(reason.to_owned()));
+    for class in [
+        FailureClass::State,
+        FailureClass::Gone,
+        FailureClass::Unknown,
+        FailureClass::NotOurs,
+        FailureClass::Sealing,
+        FailureClass::JobVanished,
+    ] {
+        let third = after(DeedName::Transfer, class, 3);
+        assert_eq!(
+            third,
+            (Some(Severity::Info), Some("Progressing".to_owned())),
+            "{class:?}"
+        );
+        assert_eq!(
+            after(DeedName::Transfer, class, 4),
+            warning("TransferStalled"),
+            "{class:?}"
+        );
+        assert_eq!(
+            after(DeedName::Create, class, 4),
+            warning("CloudUnavailable"),
+            "{class:?}"
+        );
+    }
+}
+
+#[test]
 fn an_image_that_is_moved_keeps_what_was_said_of_it_and_says_who_has_it() {
     let (input, status) = ready();
     let moved = input.changed(|input| input.wanted.moved = true);

@@ -8,6 +8,7 @@ use super::wall_of;
 use crate::image::failure::{Failure, FailureClass};
 use crate::image::kept::Retry;
 use crate::image::op::{DeedName, StopReason};
+use crate::image::retry::RACES;
 use crate::image::seen::Sight;
 use crate::image::step::{HaltReason, Step};
 use crate::image::wait::Since;
@@ -114,6 +115,7 @@ fn of_retry(retry: &Retry, view: &View<'_>) -> Trouble {
     let (severity, reason) = match (retry.class, retry.deed) {
         (FailureClass::Unavailable, DeedName::Probe) => (severity, Reason::SourceUnavailable),
         _ if could_not_fetch => (Severity::Warning, Reason::ImportFailed),
+        (class, deed) if is_race(class) && retry.count > RACES => (Severity::Warning, reason_of_many(deed)),
         (class, _) => (severity, reason_of_failure(class)),
     };
     let type_ = if reason == Reason::SourceUnavailable {
@@ -133,6 +135,28 @@ fn of_retry(retry: &Retry, view: &View<'_>) -> Trouble {
         reason,
         message: with_deadline(message, view),
         is_final: retry.class == FailureClass::Permission,
+    }
+}
+
+/// What is over at the next look, unless it comes again and again.
+const fn is_race(class: FailureClass) -> bool {
+    matches!(
+        class,
+        FailureClass::State
+            | FailureClass::Gone
+            | FailureClass::Unknown
+            | FailureClass::NotOurs
+            | FailureClass::Sealing
+            | FailureClass::JobVanished
+    )
+}
+
+/// What that is called then.
+const fn reason_of_many(deed: DeedName) -> Reason {
+    if deed.is_long() || matches!(deed, DeedName::Import) {
+        Reason::TransferStalled
+    } else {
+        Reason::CloudUnavailable
     }
 }
 
