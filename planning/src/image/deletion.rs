@@ -12,8 +12,8 @@ use super::records::{lingers, until_gone};
 use super::seen::{Cloud, RecordSeen, RecordState, Sight};
 use super::step::Step;
 use super::wait::{Since, Wait, WaitReason};
-use super::wanted::DeletionPolicy;
-use super::wording::{MOVED, SECRET_MISSING_FOR_DELETION};
+use super::wanted::{DeletionPolicy, Wanted};
+use super::wording::{MOVED, SECRET_MISSING_FOR_DELETION, UNREADABLE_FOR_DELETION};
 
 /// How long a cloud may take to delete a record before nobody waits for it.
 pub const GOING: Duration = Duration::from_mins(5);
@@ -76,7 +76,7 @@ fn in_cloud(case: &Case<'_>, since: Timestamp) -> Step {
             since: Since::Wall(since),
             deadline: Some(Since::Wall(deadline)),
             look: Some(case.steady_of(deadline)),
-            message: SECRET_MISSING_FOR_DELETION.to_owned(),
+            message: without_secret(case.wanted).to_owned(),
         };
         return given_up_or(is_late, case, Step::Await(wait));
     }
@@ -93,6 +93,15 @@ fn in_cloud(case: &Case<'_>, since: Timestamp) -> Step {
         }
         // One look at least is made, however late it is.
         Err(look) => given_up_or(is_late && matches!(case.seen.cloud, Sight::Failed { .. }), case, look),
+    }
+}
+
+/// What is missing, if the cloud cannot be asked.
+const fn without_secret(wanted: &Wanted) -> &'static str {
+    if wanted.invalid.is_some() {
+        UNREADABLE_FOR_DELETION
+    } else {
+        SECRET_MISSING_FOR_DELETION
     }
 }
 

@@ -810,6 +810,23 @@ fn what_fails_again_and_again_in_a_way_that_passes_is_a_warning_from_the_fourth_
 }
 
 #[test]
+fn an_object_that_is_deleted_and_cannot_be_read_says_so() {
+    let input = Input::with(&[]).changed(|input| {
+        input.wanted.deleting = Some(wall());
+        input.wanted.identity = None;
+        input.wanted.invalid = Some("spec cannot be read: it has no image".to_owned());
+    });
+    let status = told(&input);
+    let cloud = ConditionType::CloudAvailable;
+    assert_eq!(says(&status, cloud), fails(Severity::Error, "InvalidSpec"));
+    let told = message(&status, cloud);
+    assert!(
+        told.contains("it has no image") && told.contains("the object goes without at"),
+        "{told}"
+    );
+}
+
+#[test]
 fn an_image_that_is_moved_keeps_what_was_said_of_it_and_says_who_has_it() {
     let (input, status) = ready();
     let moved = input.changed(|input| input.wanted.moved = true);

@@ -13,8 +13,8 @@ use crate::image::seen::Sight;
 use crate::image::step::{HaltReason, Step};
 use crate::image::wait::Since;
 use crate::image::wording::{
-    SECRET_MISSING, SECRET_MISSING_FOR_DELETION, advises, needs_a_remedy, reason_of_failure, reason_of_halt, remedy,
-    remedy_of_failure,
+    SECRET_MISSING, SECRET_MISSING_FOR_DELETION, UNREADABLE_FOR_DELETION, advises, needs_a_remedy, reason_of_failure,
+    reason_of_halt, remedy, remedy_of_failure,
 };
 use crate::outage::Outage;
 
@@ -80,19 +80,20 @@ fn halt(view: &View<'_>) -> Option<Trouble> {
 }
 
 fn without_secret(view: &View<'_>) -> Option<Trouble> {
-    if view.wanted.identity.is_some() || view.wanted.invalid.is_some() {
-        return None;
-    }
-    let message = if view.wanted.deleting.is_some() {
-        SECRET_MISSING_FOR_DELETION
-    } else {
-        SECRET_MISSING
+    let is_deleting = view.wanted.deleting.is_some();
+    let (reason, message) = match &view.wanted.invalid {
+        _ if view.wanted.identity.is_some() => return None,
+        Some(invalid) if is_deleting => (Reason::InvalidSpec, format!("{invalid}; {UNREADABLE_FOR_DELETION}")),
+        // That is told of the image.
+        Some(_) => return None,
+        None if is_deleting => (Reason::SecretNotFound, SECRET_MISSING_FOR_DELETION.to_owned()),
+        None => (Reason::SecretNotFound, SECRET_MISSING.to_owned()),
     };
     Some(Trouble {
         type_: ConditionType::CloudAvailable,
         severity: Severity::Error,
-        reason: Reason::SecretNotFound,
-        message: with_deadline(message.to_owned(), view),
+        reason,
+        message: with_deadline(message, view),
         is_final: false,
     })
 }

@@ -180,3 +180,20 @@ fn what_clusterctl_moved_is_neither_claimed_nor_deleted_in_the_cloud() {
     let sends = moved(None).changed(|input| input.op = running(transfer(2), 1));
     assert_eq!(sends.step(), Step::Stop(StopReason::Deleted));
 }
+
+#[test]
+fn d5_without_a_spec_that_can_be_read_nobody_can_tell_where_to_delete() {
+    let unreadable = |seconds| {
+        deleted(seconds, &[]).changed(|input| {
+            input.wanted.identity = None;
+            input.wanted.invalid = Some("spec cannot be read: it has no image".to_owned());
+        })
+    };
+    let wait = waits_for(&unreadable(3599).step(), WaitReason::Secret);
+    assert!(
+        wait.message.contains("nobody can tell in which cloud"),
+        "{}",
+        wait.message
+    );
+    assert_eq!(unreadable(3600).step(), finish(&["wanted-2"]));
+}
